@@ -26,6 +26,15 @@ Storage = Annotated[
 ]
 GEOMETRY = typer.Argument(help="XYZ file, in Angstrom.")
 BASIS = typer.Option(help="Basis set, as PySCF names it, or a file in NWChem's format.")
+# What several methods take after an SCF.
+FCIDUMP = typer.Option(help="Take the integrals from this FCIDUMP file, instead of a molecule.")
+FROZEN = typer.Option(help="Lowest orbitals that are not correlated: a number, or 'auto' for the cores.")
+INTEGRALS = typer.Option(
+    help="'ri': density fitting, in the SCF too; 'cholesky': decomposed to --tolerance; 'conventional': exact, to "
+    "rounding."
+)
+ROHF = typer.Option("--rohf", help="Restricted open-shell.")
+TOLERANCE = typer.Option(help="Of --integrals cholesky (Hartree). Default: 1e-8.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from outcore.chem import scf_options
 from outcore.chem import storage as storage_words
 from outcore.chem.cc.plan import METHOD, STORAGES
 from outcore.chem.cc.settings import Settings
-from outcore.chem.options import MoleculeOptions
+from outcore.chem.options import FROZEN, INTEGRALS, ROHF, TOLERANCE, MoleculeOptions
 from outcore.job import preflight
 
 
@@ -22,14 +22,9 @@ class Options(MoleculeOptions):
 
     integrals: Annotated[
         str,
-        typer.Option(
-            help="'ri': density fitting, in the SCF too; 'cholesky': decomposed to --tolerance; 'conventional': "
-            "exact, to rounding."
-        ),
+        INTEGRALS,
     ] = Settings.integrals
-    tolerance: Annotated[
-        float | None, typer.Option(help="Of --integrals cholesky (Hartree). Default: 1e-8.")
-    ] = None
+    tolerance: Annotated[float | None, TOLERANCE] = None
     auxbasis: Annotated[
         str | None,
         typer.Option(
@@ -44,10 +39,8 @@ class Options(MoleculeOptions):
             "is on record. Default: that of the basis."
         ),
     ] = None
-    frozen: Annotated[
-        str, typer.Option(help="Lowest orbitals that are not correlated: a number, or 'auto' for the cores.")
-    ] = "0"
-    rohf: Annotated[bool, typer.Option("--rohf", help="Restricted open-shell.")] = False
+    frozen: Annotated[str, FROZEN] = "0"
+    rohf: Annotated[bool, ROHF] = False
     orbitals: Annotated[
         str,
         typer.Option(

@@ -13,7 +13,7 @@ from outcore.base.errors import OutcoreError
 from outcore.chem import storage as storage_words
 from outcore.chem.ci.settings import Settings
 from outcore.chem.hf.settings import METHOD, STORAGES
-from outcore.chem.options import BASIS, GEOMETRY, MoleculeOptions
+from outcore.chem.options import BASIS, FCIDUMP, FROZEN, GEOMETRY, ROHF, MoleculeOptions
 from outcore.chem.scf_options import check_one_method
 from outcore.job import preflight
 
@@ -30,13 +30,9 @@ class Options(MoleculeOptions):
 
     geometry: Annotated[Path | None, GEOMETRY] = None  # type: ignore[assignment]
     basis: Annotated[str | None, BASIS] = None  # type: ignore[assignment]
-    rohf: Annotated[bool, typer.Option("--rohf", help="Restricted open-shell.")] = False
-    fcidump: Annotated[
-        Path | None, typer.Option(help="Take the integrals from this FCIDUMP file, instead of a molecule.")
-    ] = None
-    frozen: Annotated[
-        str, typer.Option(help="Lowest orbitals that are not correlated: a number, or 'auto' for the cores.")
-    ] = "0"
+    rohf: Annotated[bool, ROHF] = False
+    fcidump: Annotated[Path | None, FCIDUMP] = None
+    frozen: Annotated[str, FROZEN] = "0"
     active: Annotated[
         int | None, typer.Option(help="Orbitals above the frozen ones that are correlated. Default: all.")
     ] = None

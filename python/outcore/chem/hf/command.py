@@ -14,7 +14,7 @@ from outcore.base.errors import OutcoreError
 from outcore.chem import scf_options
 from outcore.chem import storage as storage_words
 from outcore.chem.hf.settings import METHOD, STORAGES
-from outcore.chem.options import MoleculeOptions, Storage
+from outcore.chem.options import ROHF, MoleculeOptions, Storage
 from outcore.cli.run import Run, with_options
 from outcore.job import preflight
 from outcore.job.resources import parse_bytes
@@ -36,7 +36,7 @@ _EVENTS = 1 << 20  # of a process, recorded for --trace
 class Options(MoleculeOptions):
     """Of Hartree-Fock with stored integrals."""
 
-    rohf: Annotated[bool, typer.Option("--rohf", help="Restricted open-shell.")] = False
+    rohf: Annotated[bool, ROHF] = False
     rhf: Annotated[bool, typer.Option("--rhf", help="Insist on closed shells.")] = False
     storage: Storage = "disk"
     disk: Annotated[

@@ -13,7 +13,7 @@ from outcore.base.errors import OutcoreError
 from outcore.chem import storage as storage_words
 from outcore.chem.hf.settings import METHOD, STORAGES
 from outcore.chem.mrci.settings import Settings
-from outcore.chem.options import BASIS, GEOMETRY, MoleculeOptions
+from outcore.chem.options import BASIS, FCIDUMP, FROZEN, GEOMETRY, INTEGRALS, ROHF, TOLERANCE, MoleculeOptions
 from outcore.job import preflight
 
 # What an FCIDUMP file takes the place of.
@@ -31,18 +31,13 @@ class Options(MoleculeOptions):
     basis: Annotated[str | None, BASIS] = None  # type: ignore[assignment]
     fcidump: Annotated[
         Path | None,
-        typer.Option(help="Take the integrals from this FCIDUMP file, instead of a molecule."),
+        FCIDUMP,
     ] = None
     integrals: Annotated[
         str,
-        typer.Option(
-            help="'ri': density fitting, in the SCF too; 'cholesky': decomposed to --tolerance; 'conventional': "
-            "exact, to rounding."
-        ),
+        INTEGRALS,
     ] = Settings.integrals
-    tolerance: Annotated[
-        float | None, typer.Option(help="Of --integrals cholesky (Hartree). Default: 1e-8.")
-    ] = None
+    tolerance: Annotated[float | None, TOLERANCE] = None
     auxbasis: Annotated[
         str | None,
         typer.Option(
@@ -50,10 +45,8 @@ class Options(MoleculeOptions):
             "none is on record. Default: that of the basis for Coulomb and exchange."
         ),
     ] = None
-    rohf: Annotated[bool, typer.Option("--rohf", help="Restricted open-shell.")] = False
-    frozen: Annotated[
-        str, typer.Option(help="Lowest orbitals that are not correlated: a number, or 'auto' for the cores.")
-    ] = "0"
+    rohf: Annotated[bool, ROHF] = False
+    frozen: Annotated[str, FROZEN] = "0"
     inactive: Annotated[
         int | None, typer.Option(help="Orbitals above them that are doubly occupied in all references.")
     ] = None

@@ -13,6 +13,7 @@ import typer
 from outcore import _core, trace
 from outcore.base.errors import OutcoreError
 from outcore.chem.hf.view import Cycles, refuse_unconverged
+from outcore.chem.options import FROZEN, ROHF
 from outcore.chem.ri.options import Options
 from outcore.chem.ri.traffic import Traffic, Watch
 from outcore.chem.run import MoleculeRun
@@ -36,7 +37,7 @@ _AUXILIARY = (
 def ri_scf(
     options: Options,
     auxbasis: Annotated[str | None, typer.Option(help=_AUXILIARY.format(""))] = None,
-    rohf: Annotated[bool, typer.Option("--rohf", help="Restricted open-shell.")] = False,
+    rohf: Annotated[bool, ROHF] = False,
 ) -> int:
     """Hartree-Fock with density fitting; three-index integrals in memory and on disk."""
     check_one_method(options.uhf, rohf)
@@ -52,9 +53,7 @@ def rimp2(
     options: Options,
     auxbasis: Annotated[str | None, typer.Option(help=_AUXILIARY.format(" of MP2"))] = None,
     jkbasis: Annotated[str | None, typer.Option(help=_AUXILIARY.format(" of the SCF"))] = None,
-    frozen: Annotated[
-        str, typer.Option(help="Lowest orbitals that are not correlated: a number, or 'auto' for the cores.")
-    ] = "0",
+    frozen: Annotated[str, FROZEN] = "0",
     scs: Annotated[
         str, typer.Option(help="Factors of opposite-spin and same-spin parts for the SCS energy.")
     ] = "1.2,0.3333333333333333",
