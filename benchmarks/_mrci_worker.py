@@ -17,13 +17,14 @@ from outcore.job.processes import JOB, make_world
 ELEMENTS = 1250  # of the records of N2 in cc-pVQZ
 ERROR = 1e-8
 BYTES = 2300  # that such a record takes, about
+_ROOM = 4  # times that, for records that grow and are put elsewhere
 
 
 def main() -> None:
     share, records, additions = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     with make_world(JOB, None, None) as world:
         sizes = np.full(records * world.size, ELEMENTS, np.int64)
-        store = RecordStore(world, sizes, int(share * 1.3 * BYTES * records))
+        store = RecordStore(world, sizes, int(share * _ROOM * BYTES * records))
         random = np.random.default_rng(world.rank)
         numbers = random.standard_normal(ELEMENTS) * 1e-5
         for record in range(world.rank, len(sizes), world.size):
