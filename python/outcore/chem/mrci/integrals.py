@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +41,8 @@ class TwoElectron:
     """Hartree; internal orbitals come before external ones.
 
     rows: (pq|rs) [pq][rs], pairs r >= s, of pairs pq with an internal orbital, see `internal_pairs`. coulomb,
-    exchange: (pp|qq), (pq|pq) as [p][q]. title: for people, where they are from.
+    exchange: (pp|qq), (pq|pq) as [p][q]. title: for people, where they are from. made_of: what those depend on that
+    are decomposed to a tolerance, within which they differ from run to run; None: rows tell them from others.
     """
 
     rows: Matrix
@@ -49,6 +50,7 @@ class TwoElectron:
     exchange: Matrix
     external: External
     title: str = ""
+    made_of: dict[str, Any] | None = None
 
     @property
     def nbytes(self) -> int:
@@ -101,6 +103,13 @@ def external_pairs(internal: int, orbitals: int) -> Integers:
     return _pair(p + internal, q + internal)
 
 
+def weighed(values: Matrix) -> float:
+    """A number that tells integrals apart, whatever the signs of orbitals. Of squares: those that are zero but for
+    rounding, of which there are many, add nothing to it."""
+    squares = np.square(np.ravel(values))
+    return float(squares @ (1.5 + np.sin(np.arange(1.0, len(squares) + 1.0))))
+
+
 def none() -> TwoElectron:
     empty = np.zeros((0, 0))
     return TwoElectron(empty, empty, empty, Whole(empty))
@@ -121,7 +130,9 @@ def of_whole(integrals: Matrix, internal: int, title: str = "integrals in memory
     )
 
 
-def of_factors(factors: Matrix, internal: int, title: str) -> TwoElectron:
+def of_factors(
+    factors: Matrix, internal: int, title: str, made_of: dict[str, Any] | None = None
+) -> TwoElectron:
     """From B[Q, pq] of all pairs."""
     n = _orbitals(factors.shape[1])
     same = _pair(np.arange(n), np.arange(n))
@@ -130,7 +141,7 @@ def of_factors(factors: Matrix, internal: int, title: str) -> TwoElectron:
     coulomb = factors[:, same].T @ factors[:, same]
     rows = factors[:, internal_pairs(internal, n)].T @ factors
     outer = Factors(np.ascontiguousarray(factors[:, external_pairs(internal, n)]))
-    return TwoElectron(rows, coulomb, np.ascontiguousarray(exchange), outer, title)
+    return TwoElectron(rows, coulomb, np.ascontiguousarray(exchange), outer, title, made_of)
 
 
 # ---- factors of orbitals ----

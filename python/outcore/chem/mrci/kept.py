@@ -14,6 +14,7 @@ import numpy as np
 
 from outcore.arrays.sparse_array import BlockSparseArray
 from outcore.base.errors import OutcoreError
+from outcore.chem.mrci.integrals import weighed
 from outcore.keep.problem import Problem
 from outcore.keep.stages import Stages, damaged, offering
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from outcore.chem.mrci.vectors import Array, Layout, Vector
     from outcore.job.world import World
 
-FORMAT = 1
+FORMAT = 2
 _NAME = "states"
 _GO_ON = "go on from kept states"
 
@@ -34,7 +35,7 @@ States = Callable[[int], "Array"]  # [state][element] of a block
 def problem(found: Correlated, records: Records, roots: int, spin: int, functional: str) -> Problem:
     """All that states depend on. Integrals differ by rounding from run to run."""
     settings = {
-        "integrals": [_weighed(found.one), _weighed(found.two.rows)],
+        "integrals": found.two.made_of or [weighed(found.one), weighed(found.two.rows)],
         "irreps of orbitals": [*found.orbitals.internal, *found.orbitals.external],
         "internal orbitals": len(found.orbitals.internal),
         "references": hashlib.sha256(records.references.tobytes()).hexdigest(),
@@ -46,12 +47,6 @@ def problem(found: Correlated, records: Records, roots: int, spin: int, function
         "functional": functional,
     }
     return Problem("states of a multireference CI", FORMAT, settings, converged=("integrals",))
-
-
-def _weighed(integrals: Array) -> float:
-    """A number that tells integrals apart, whatever the signs of orbitals."""
-    sizes = np.abs(np.ravel(integrals))
-    return float(sizes @ (1.5 + np.sin(np.arange(1.0, len(sizes) + 1.0))))
 
 
 class KeptStates:

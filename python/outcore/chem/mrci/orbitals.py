@@ -323,9 +323,11 @@ def _with_integrals(found: Correlated, mf: Any, world: World, wanted: Wanted | N
     factors, title = make(world, mf, wanted, coefficients, limit)
     h = coefficients.T @ np.asarray(_plain(mf, wanted.free.bytes).get_hcore()) @ coefficients
     energy, one, factors = integrals.in_the_field(float(mf.mol.energy_nuc()), h, factors, found.choice.frozen)
-    return replace(
-        found, one=one, two=integrals.of_factors(factors, found.choice.internal, title), core_energy=energy
-    )
+    made_of = None
+    if not fitted and wanted.kind == "cholesky":
+        made_of = {"one-electron integrals": integrals.weighed(h), "tolerance": wanted.tolerance}
+    two = integrals.of_factors(factors, found.choice.internal, title, made_of)
+    return replace(found, one=one, two=two, core_energy=energy)
 
 
 def _of_source(world: World, mf: Any, wanted: Wanted, coefficients: Matrix, limit: int) -> tuple[Matrix, str]:

@@ -14,7 +14,7 @@ import pytest
 from mrci_molecules import WATER, mean_field
 
 from outcore.base.errors import OutcoreError
-from outcore.chem.mrci import MRCI
+from outcore.chem.mrci import MRCI, integrals
 
 ENERGY = -76.1160029238
 
@@ -81,6 +81,23 @@ def test_states_of_others_are_refused(tmp_path, settings, message):
     run_until(tmp_path, 2)
     with water(tmp_path, **settings) as ci, pytest.raises(OutcoreError, match=message):
         ci.kernel()
+
+
+def test_factors_that_differ_within_their_tolerance_are_the_same(tmp_path, monkeypatch):
+    run_until(tmp_path, 4, integrals="cholesky", tolerance=1e-3)
+    finer = water(tmp_path, integrals="cholesky", tolerance=1e-4)
+    with finer as ci, pytest.raises(OutcoreError, match="they are of another integrals"):
+        ci.kernel()
+    made, random = integrals.of_source, np.random.default_rng(7)
+
+    def by_other_pivots(*given):
+        factors = made(*given)
+        return factors + 1e-5 * random.standard_normal(factors.shape)
+
+    monkeypatch.setattr(integrals, "of_source", by_other_pivots)
+    with water(tmp_path, integrals="cholesky", tolerance=1e-3) as ci:
+        ci.kernel()
+        assert ci.went_on
 
 
 def test_a_directory_that_is_not_there(tmp_path):
