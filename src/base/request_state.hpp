@@ -61,6 +61,19 @@ class Request::State {
   std::atomic<bool> told_{false};
 };
 
+/// One whose bytes have moved before it is returned.
+class CompleteRequest final : public Request::State {
+ public:
+  explicit CompleteRequest(std::int64_t bytes) noexcept : bytes_(bytes) {}
+  [[nodiscard]] bool done() const noexcept override { return true; }
+  void finish() override {}
+  [[nodiscard]] std::exception_ptr error() const override { return nullptr; }
+  [[nodiscard]] std::int64_t value() const noexcept override { return bytes_; }
+
+ private:
+  const std::int64_t bytes_;
+};
+
 /// One that whoever waits finishes, once.
 class OUTCORE_SIBLING FinishedByWaiter : public Request::State {
  public:

@@ -68,6 +68,11 @@ class OUTCORE_SIBLING File {
   /// Whether a write would be a copy into the page cache, as far as is known without asking the system.
   [[nodiscard]] bool write_is_copy(std::int64_t offset, std::size_t size_bytes) const;
 
+  /// Copies all of a small range from the page cache, or returns false: the range is large, a part of it is
+  /// not there, or the file is not read that way. Never waits for the disk. Reported as a nonblocking read.
+  [[nodiscard]] bool copy_cached(std::span<std::byte> buffer, std::int64_t offset,
+                                 const trace::Asker& asker = {});
+
   /// Nonblocking: return within microseconds, proceed without further calls, complete at the request.
   /// Reported as the blocking ones are.
   [[nodiscard]] Request read_async(std::span<std::byte> buffer, std::int64_t offset,

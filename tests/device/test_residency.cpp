@@ -124,6 +124,42 @@ TEST("large reads of what the page cache holds use it, up to where it ends") {
   check::is_true(cold.resident() < loaded + 2 * record);  // nor was the rest brought there
 }
 
+TEST("a small nonblocking read of what the page cache holds is complete at once, with the right bytes") {
+  const ColdFile file;
+  file.load();
+  for (const PageCache page_cache : {PageCache::automatic, PageCache::buffered}) {
+    File opened(file.path(), {.page_cache = page_cache});
+    for (const std::size_t size :
+         {std::size_t{0}, std::size_t{700}, std::size_t{32} << 10, std::size_t{128} << 10}) {
+      Bytes wanted(size), found(size), copied(size);
+      opened.read(wanted, 12345);
+      auto request = opened.read_async(found, 12345);
+      check::is_true(request.done());
+      check::equal(request.wait(), static_cast<std::int64_t>(size));
+      check::is_true(found == wanted);
+      check::is_true(opened.copy_cached(copied, 12345));
+      check::is_true(copied == wanted);
+    }
+  }
+}
+
+TEST("a range is copied from the page cache as a whole or not at all") {
+  const ColdFile cold;
+  File opened(cold.path());
+  Bytes page(4096);
+  check::is_true(!opened.copy_cached(page, 8192));  // not there
+  cold.load();
+  Bytes large((std::size_t{128} << 10) + 1), rest(8192);
+  check::is_true(!opened.copy_cached(large, 0));
+  check::is_true(!opened.copy_cached(rest, file_bytes - 5000));  // beyond the end
+  check::equal(opened.read_async(rest, file_bytes - 5000).wait(), std::int64_t{5000});
+  check::is_true(opened.copy_cached(page, 8192));
+  File direct(cold.path(), {.page_cache = PageCache::direct});
+  check::is_true(!direct.copy_cached(page, 8192));
+  const auto error = check::throws<outcore::Error>([&] { static_cast<void>(opened.copy_cached(page, -1)); });
+  check::equal(error.errno_value(), EINVAL);
+}
+
 TEST("with direct I/O nothing counts as resident") {
   const ColdFile cold;
   cold.load();

@@ -303,6 +303,11 @@ void StripedFile::write(std::span<const WriteRange> ranges) {
 
 Request StripedFile::read_async(std::span<const ReadRange> ranges) {
   check_ranges(*state_, "read", ranges);
+  if (const auto single = single_local(*state_, ranges)) {
+    const std::span memory = ranges[0].memory;
+    if (state_->components->at(single->component).copy_cached(memory, single->range.offset, as_file))
+      return Request(std::make_shared<CompleteRequest>(single->range.size_bytes));
+  }
   return Request(state_->start(ranges, false));
 }
 
