@@ -2,6 +2,7 @@
 
 import math
 
+import outcore
 from outcore.job import machine, rate_cache
 from outcore.job.world import shared
 
@@ -23,4 +24,24 @@ def test_the_rate_of_the_network_is_the_same_at_all_and_measured_once(comm, monk
     monkeypatch.setattr(machine, "_network", fail)
     rate_cache.forget()  # the file knows
     assert machine.network(world) == rates[0]
+    rate_cache.forget()
+
+
+def test_a_network_that_there_is_no_memory_to_measure_is_measured_later(comm, monkeypatch, shared_tmp_path):
+    monkeypatch.setenv("OUTCORE_CACHE", str(shared_tmp_path))
+    rate_cache.forget()
+    with outcore.World(comm, memory="100MB") as world:
+        taken = (
+            world.budget.limit_bytes - world.budget.used_bytes - 1000 if world.rank == world.size - 1 else 0
+        )
+        world.budget.reserve(taken, "a test")
+        rates = comm.allgather(machine.network(world))
+        world.budget.release(taken)
+        if comm.size == 1:
+            assert rates == [math.inf]
+            return
+        assert rates == [100e6] * comm.size  # of a slow one
+        assert world.broadcast(rate_cache.path().exists()) is False
+        machine.network(world)
+        assert world.broadcast(rate_cache.path().exists()) is True
     rate_cache.forget()

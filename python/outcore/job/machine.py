@@ -1,11 +1,13 @@
 """How fast this machine is: disk, memory, products of matrices, network. What plans and estimates reckon with.
 
-Each rate is measured once, by a few tenths of a second of the real thing, and known from then on (`rate_cache`)
-to every run with the same settings on the same node. A rate of one thread is its own while `threads` do the same.
+Each rate is measured by a few tenths of a second of the real thing, and known from then on to every run with the
+same settings on the same node, with measurements anew now and then (`rate_cache`). A rate of one thread is its own
+while `threads` do the same.
 """
 
 from __future__ import annotations
 
+import errno
 import math
 import mmap
 import os
@@ -18,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore import _core
+from outcore.base.errors import OutcoreError
 from outcore.job import rate_cache, resources
 from outcore.parallel import team
 from outcore.trace.report import RawRates
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 Call = Callable[[], Any]
 
 _ASSUMED = RawRates(read_bytes_per_s=100e6, write_bytes_per_s=100e6)  # of a slow disk
+_ASSUMED_NETWORK = 100e6
 _BLOCK_BYTES = 2 << 20
 _COPIED_BYTES = 4 << 20
 _SAMPLE_S = 0.02
@@ -209,20 +213,26 @@ def _blas() -> str:
 
 def network(world: World) -> float:
     """Bytes a second that a process gets from the memory of another one while all do the same, each from the next;
-    of the slowest. Infinite for one process. Collective; the same at all."""
+    of the slowest. Infinite for one process; of a slow one where the budget leaves no room to measure. Collective;
+    the same at all."""
     if world.size == 1:
         return math.inf
     nodes = world.gather(os.uname().nodename)
     settings = {"processes": nodes, "nodes": world.node_count, "transport": world.description}
-    nothing: rate_cache.Values | None = None
-    found = world.broadcast(
-        rate_cache.known("network", settings, lambda: None) if world.rank == 0 else nothing
-    )
+
+    def at_first(look: Callable[[], rate_cache.Values | None]) -> rate_cache.Values | None:
+        return world.broadcast(look() if world.rank == 0 else None)
+
+    found = at_first(lambda: rate_cache.current("network", settings))
     if found is None:
-        found = {"rate": float(world.all_reduce(_network(world), "min"))}
-        if world.rank == 0:
-            rate_cache.known("network", settings, lambda: found, fresh=True)
-    return float(found["rate"])
+        try:
+            values = {"rate": float(world.all_reduce(_network(world), "min"))}
+            found = at_first(lambda: rate_cache.add("network", settings, values))
+        except OutcoreError as error:
+            if error.errno != errno.ENOMEM:
+                raise
+            found = at_first(lambda: rate_cache.current("network", settings, due=True))
+    return _ASSUMED_NETWORK if found is None else float(found["rate"])
 
 
 def _network(world: World) -> float:

@@ -1,5 +1,8 @@
 """Rates that were measured on this machine, kept for later runs.
 
+A machine that does something else meanwhile is measured too slow, and never too fast. So a rate is measured in
+three runs, ten minutes apart at least, and then by the first run of each day: the best of the last three counts.
+
 One file of JSON for a user, `machine.json` in OUTCORE_CACHE, else in `outcore` below XDG_CACHE_HOME or ~/.cache. A
 rate is known by its name and by all settings that it depends on, of which the node is one, as home directories are
 shared. What cannot be read or written is measured again: nothing depends on the file.
@@ -22,9 +25,12 @@ from outcore.keep.problem import canonical, fingerprint
 
 FORMAT = 1
 _VALID_S = 30 * 24 * 3600.0  # disks are filled and replaced, machines are moved
+_MEASUREMENTS = 3
+_SOON_S, _LATER_S = 600.0, 24 * 3600.0  # until a rate is measured again that has fewer, and as many
 _MAX_BYTES = 16 << 20  # of a file that is ours
 
 Values = dict[str, float]
+Measured = list[tuple[float, Values]]  # when, and what
 
 _of_this_process: dict[str, Values] = {}
 
@@ -32,20 +38,42 @@ _of_this_process: dict[str, Values] = {}
 def known(
     name: str, settings: dict[str, Any], measure: Callable[[], Values | None], *, fresh: bool = False
 ) -> Values | None:
-    """Positive numbers by name that were measured with these settings, or are measured now, which is what `fresh`
-    insists on. None where they could not be measured."""
-    record = canonical({"name": name, "node": platform.node(), **settings})
-    key = fingerprint(record)
-    if not fresh:
-        found = _of_this_process.get(key) or _read().get(key)
-        if found is not None:
-            _of_this_process[key] = found
-            return found
+    """Positive numbers by name that were measured with these settings, or are measured now: if they were not, if it
+    is time to do it again, or if `fresh` insists on what is measured now alone. None where they could not be
+    measured."""
+    found = None if fresh else current(name, settings)
+    if found is not None:
+        return found
     values = measure()
-    if values is not None:
-        _of_this_process[key] = values
-        _write(key, record, values)
-    return values
+    if values is None:
+        return None if fresh else current(name, settings, due=True)
+    return add(name, settings, values, alone=fresh)
+
+
+def current(name: str, settings: dict[str, Any], *, due: bool = False) -> Values | None:
+    """What is known. None if that is nothing, or if this process should measure again and does not insist
+    (`due`)."""
+    key = fingerprint(_record(name, settings))
+    found = _of_this_process.get(key)
+    if found is not None:
+        return found
+    past = _read().get(key, [])
+    if not past or (_is_due(past) and not due):
+        return None
+    _of_this_process[key] = _best(past)
+    return _of_this_process[key]
+
+
+def add(name: str, settings: dict[str, Any], values: Values, *, alone: bool = False) -> Values:
+    """Keeps what was measured. Returns the best of it and of what was measured before; `alone`: in place of
+    that."""
+    record = _record(name, settings)
+    key = fingerprint(record)
+    past = [] if alone else _read().get(key, [])
+    measured = [*past, (time.time(), values)][-_MEASUREMENTS:]
+    _of_this_process[key] = _best(measured)
+    _write(key, record, measured)
+    return _of_this_process[key]
 
 
 def forget() -> None:
@@ -76,21 +104,40 @@ def _entries() -> dict[str, Any]:
     return entries if isinstance(entries, dict) else {}
 
 
-def _read() -> dict[str, Values]:
-    """What the file knows and is not too old."""
-    now = time.time()
+def _record(name: str, settings: dict[str, Any]) -> Any:
+    return canonical({"name": name, "node": platform.node(), **settings})
+
+
+def _is_due(past: Measured) -> bool:
+    return time.time() - past[-1][0] > (_SOON_S if len(past) < _MEASUREMENTS else _LATER_S)
+
+
+def _best(past: Measured) -> Values:
+    return {name: max(values.get(name, 0.0) for _, values in past) for name in past[-1][1]}
+
+
+def _read() -> dict[str, Measured]:
+    """What the file knows and is not too old, the newest at the end."""
     result = {}
     for key, entry in _entries().items():
-        values, when = (entry.get("values"), entry.get("time")) if isinstance(entry, dict) else (None, None)
-        numbers = isinstance(values, dict) and all(
-            type(each) is float and math.isfinite(each) and each > 0 for each in values.values()
-        )
-        if numbers and values and type(when) is float and 0 <= now - when < _VALID_S:
-            result[key] = values
+        entries = entry.get("measured") if isinstance(entry, dict) else None
+        past = [found for each in entries if (found := _valid(each))] if isinstance(entries, list) else []
+        if past:
+            result[key] = past
     return result
 
 
-def _write(key: str, record: dict[str, Any], values: Values) -> None:
+def _valid(entry: Any) -> tuple[float, Values] | None:
+    values, when = (entry.get("values"), entry.get("time")) if isinstance(entry, dict) else (None, None)
+    numbers = isinstance(values, dict) and all(
+        type(each) is float and math.isfinite(each) and each > 0 for each in values.values()
+    )
+    if numbers and values and type(when) is float and 0 <= time.time() - when < _VALID_S:
+        return when, values
+    return None
+
+
+def _write(key: str, record: Any, measured: Measured) -> None:
     """Beside what is there; of several that write at a time one may be lost, and is measured again."""
     file = path()
     if file is None:
@@ -98,11 +145,11 @@ def _write(key: str, record: dict[str, Any], values: Values) -> None:
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         fresh = {old: entry for old, entry in _entries().items() if old in _read()}
-        entries = {**fresh, key: {"of": record, "values": values, "time": time.time()}}
+        entry = {"of": record, "measured": [{"values": values, "time": when} for when, values in measured]}
         number, temporary = tempfile.mkstemp(dir=file.parent, prefix=".machine.")
         try:
             with os.fdopen(number, "w") as stream:
-                json.dump({"format": FORMAT, "rates": entries}, stream, indent=1)
+                json.dump({"format": FORMAT, "rates": {**fresh, key: entry}}, stream, indent=1)
             os.replace(temporary, file)
         except BaseException:
             os.unlink(temporary)

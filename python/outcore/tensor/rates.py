@@ -35,6 +35,7 @@ class Rates:
         network: of one process.
         threads: of a process.
         sharing: processes of each node that can share panels, if all nodes have as many; 1: they cannot.
+        compute, disk: how many times as fast as measured alone products and disks are here.
     """
 
     gemm: tuple[tuple[int, float], ...]
@@ -46,6 +47,8 @@ class Rates:
     nodes: int = 1
     threads: int = 1
     sharing: int = 1
+    compute: float = 1.0
+    disk: float = 1.0
 
     @property
     def of_nodes(self) -> Rates:
@@ -84,6 +87,8 @@ class Rates:
             gemm=tuple((n, rate * compute) for n, rate in self.gemm),
             read=self.read * disk,
             write=self.write * disk,
+            compute=self.compute * compute,
+            disk=self.disk * disk,
         )
 
 
@@ -140,9 +145,12 @@ def sharing_of(world: World) -> int:
 
 
 def corrections(rates: Rates, dtype: str) -> rate_cache.Values:
-    """How many times as fast as measured alone products and disks were in contractions: 1 before the first."""
-    found = rate_cache.known(_CORRECTION, _settings(rates, dtype), lambda: None)
-    return found or {"compute": 1.0, "disk": 1.0}
+    """How many times as fast as measured alone products and disks were in contractions: 1 before the first. What
+    runs have shown holds for rates that have been measured anew since."""
+    found = rate_cache.current(_CORRECTION, _settings(rates, dtype), due=True)
+    return {
+        name: 1.0 if found is None else _limited(found[name] / rate) for name, rate in _alone(rates).items()
+    }
 
 
 def learn(rates: Rates, dtype: str, predicted: Amounts, actual: Amounts) -> None:
@@ -153,9 +161,20 @@ def learn(rates: Rates, dtype: str, predicted: Amounts, actual: Amounts) -> None
     ratio = min(max(predicted.seconds / actual.seconds, 0.25), 4.0) ** 0.5
     disk = predicted.disk_read / rates.read + predicted.disk_written / rates.write
     which = "disk" if disk / rates.nodes >= 0.9 * predicted.seconds else "compute"
-    factors = dict(corrections(rates, dtype))
-    factors[which] = min(max(factors[which] * ratio, 0.05), 4.0)
-    rate_cache.known(_CORRECTION, _settings(rates, dtype), lambda: factors, fresh=True)
+    factors = corrections(rates, dtype)
+    factors[which] = _limited(factors[which] * ratio)
+    shown = {name: factors[name] * rate for name, rate in _alone(rates).items()}
+    rate_cache.add(_CORRECTION, _settings(rates, dtype), shown, alone=True)
+
+
+def _alone(rates: Rates) -> rate_cache.Values:
+    """What is corrected, as it was measured."""
+    peak = max(rate for _, rate in rates.gemm)
+    return {"compute": peak / rates.compute, "disk": rates.read / rates.disk}
+
+
+def _limited(factor: float) -> float:
+    return min(max(factor, 0.05), 4.0)
 
 
 def _settings(rates: Rates, dtype: str) -> dict[str, Any]:

@@ -44,3 +44,16 @@ def test_short_runs_tell_nothing_and_wild_ones_little():
     assert corrections(ASSUMED, "float64")["compute"] == 1.0
     learn(ASSUMED, "float64", Amounts(seconds=1.0), Amounts(seconds=1e6))
     assert corrections(ASSUMED, "float64")["compute"] == 0.5
+
+
+def test_what_runs_have_shown_holds_for_rates_that_are_measured_anew():
+    """A disk that was measured under load is no faster than runs have shown when it is measured right."""
+    loaded = replace(ASSUMED, read=ASSUMED.read / 4, write=ASSUMED.write / 4)
+    by_disk = Amounts(disk_read=4 * loaded.read, seconds=4.0)
+    learn(loaded, "float64", by_disk, replace(by_disk, seconds=1.0))
+    assert corrections(loaded, "float64")["disk"] == 2.0
+    corrected = loaded.scaled(**corrections(loaded, "float64"))
+    learn(corrected, "float64", replace(by_disk, seconds=2.0), replace(by_disk, seconds=1.0))
+    assert corrections(loaded, "float64")["disk"] == pytest.approx(2 * 2**0.5)
+    assert corrections(ASSUMED, "float64")["disk"] == pytest.approx(2**0.5 / 2)
+    assert corrections(ASSUMED, "float64")["compute"] == 1.0
