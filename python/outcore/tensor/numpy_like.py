@@ -12,6 +12,7 @@ import numpy as np
 
 from outcore.arrays.indexing import select
 from outcore.job import arguments
+from outcore.tensor import numpy_functions
 from outcore.tensor.layout import Layout, Tile
 from outcore.tensor.result_check import as_number
 from outcore.tensor.symmetry import Symmetry
@@ -34,9 +35,16 @@ class NumpyLike:
     shape. The result has the tiles and the symmetry that follow from those of its operands, and lies where the
     first of them lies (where="auto" if that is none of the places where arrays are made). OutcoreError EINVAL for
     tilings that differ, and where an array that is changed in place cannot hold the result.
+
+    `numpy.sum`, `numpy.linalg.norm`, `numpy.max`, `numpy.min`, `numpy.vdot` and `numpy.transpose` of whole arrays
+    are the methods of that name (`dot` of `vdot`). Other functions of NumPy take copies (`to_numpy`); functions of
+    its elements, such as `numpy.exp`, are refused (TypeError).
     """
 
     __array_ufunc__ = None  # a NumPy array on the left leaves the operation to this class
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return numpy_functions.apply(function, NumpyLike, args, kwargs)  # type: ignore[type-abstract]
 
     @property
     @abstractmethod
@@ -93,8 +101,35 @@ class NumpyLike:
         """Elements of the shape, zeros and all."""
         return self.layout.size
 
+    @property
+    def T(self) -> Self:
+        """As `transpose()`: a new array."""
+        return self.transpose()
+
     def __len__(self) -> int:
         return self.shape[0]
+
+    def __bool__(self) -> bool:
+        """Of its one element. ValueError if it has several."""
+        if self.size != 1:
+            raise ValueError(
+                f"{self!r} is neither true nor false, as it has {self.size} elements: use abs(a).max() > 0, or "
+                "a is not None"
+            )
+        return bool(self[(0,) * self.ndim])
+
+    def __eq__(self, other: object) -> bool:
+        """TypeError for arrays and numbers, as elements are not compared one by one."""
+        if self is other:
+            return True
+        if isinstance(other, NumpyLike | complex | float | int | np.generic) or hasattr(other, "__array__"):
+            raise TypeError(
+                f"{self!r} is not compared element by element: use (a - b).norm() for how far two arrays are "
+                "apart, numpy.equal(a.to_numpy(), b) for elements, a is b for the same array"
+            )
+        return NotImplemented
+
+    __hash__ = object.__hash__
 
     # ---- to NumPy ----
 

@@ -203,3 +203,53 @@ def test_arrays_of_nothing_but_rounding_are_copied(world):
             found.close()
         a.move("disk")
         assert np.array_equal(a.to_numpy(), noise)
+
+
+def test_functions_of_numpy_are_methods_or_take_copies(world):
+    a, x = pair(world)
+    b, y = pair(world, seed=2)
+    for found, wanted in (
+        (np.sum(a), x.sum()), (np.linalg.norm(a), np.linalg.norm(x)), (np.max(a), x.max()), (np.min(a), x.min()),
+        (np.vdot(a, b), np.vdot(x, y)), (np.sum(a, axis=0), x.sum(axis=0)), (np.vdot(x, b), np.vdot(x, y)),
+        (np.linalg.norm(a[0, 0], 1), np.linalg.norm(x[0, 0], 1)), (np.einsum("ijab->ab", a), x.sum((0, 1))),
+        (np.concatenate([a, x]), np.concatenate([x, x])), (np.shape(a), x.shape), (np.ndim(a), 4),
+        (np.size(a), x.size),
+    ):  # fmt: skip
+        assert np.allclose(found, wanted)
+    for turned, wanted in (
+        (np.transpose(a), x.T), (a.T, x.T), (np.transpose(a, (1, 0, 3, 2)), x.transpose(1, 0, 3, 2)),
+    ):  # fmt: skip
+        assert isinstance(turned, Array)
+        assert same(turned, wanted)
+    with pytest.raises(TypeError):
+        np.exp(a)
+
+
+def test_a_function_that_needs_a_copy_is_refused_where_there_is_no_room(tmp_path):
+    with (
+        outcore.World("self", scratch=tmp_path, memory="16MB") as world,
+        Array(world, [Tiling(2000, tile=250)] * 2, where="disk") as a,
+    ):
+        assert np.sum(a) == 0
+        with pytest.raises(OutcoreError, match="as an array of NumPy"):
+            np.sum(a, axis=0)
+
+
+def test_arrays_are_neither_true_nor_equal_in_silence(world):
+    a, x = pair(world)
+    b, _ = pair(world)
+    with pytest.raises(ValueError, match=f"neither true nor false, as it has {a.size} elements"):
+        bool(a)
+    axis = Tiling(1)
+    assert Array.from_numpy(world, np.ones((1, 1)), [axis, axis])
+    assert not Array.from_numpy(world, np.zeros((1, 1)), [axis, axis])
+    for other in (b, x, 0, 1.5, np.float64(2)):
+        for compare in (lambda: a == other, lambda: a != other, lambda: other == a):  # noqa: B023
+            with pytest.raises(TypeError, match=r"not compared element by element: use \(a - b\).norm\(\)"):
+                compare()
+    same_array = a
+    assert a == same_array
+    assert a != None  # noqa: E711
+    assert a != "a"
+    assert a in [a, b]
+    assert len({a, b}) == 2
