@@ -18,6 +18,7 @@ from outcore.chem.cc.forecast import Rates, ladder
 from outcore.chem.cc.ladder import Ladder
 from outcore.chem.cc.plan import Sizes, make_plan
 from outcore.chem.cc.room import Room
+from outcore.chem.cc.steps import Steps
 from outcore.tensor.array import Array
 
 _FREE_BYTES = 1 << 30
@@ -58,7 +59,7 @@ def _seconds(world: World, sizes: Sizes, way: str, threads: int, repeats: int) -
     once, times = time.perf_counter() - begin, []
     for _ in range(repeats):
         begin = time.perf_counter()
-        one.contract(amplitudes)
+        one.contract(amplitudes, Steps())
         times.append(time.perf_counter() - begin)
     amplitudes.close()
     room.close()

@@ -14,7 +14,9 @@ sys.path.append(str(Path(__file__).parents[1] / "python" / "chem" / "cc"))
 from cc_support import AMINO, WATER, files_of_arrays, flip_a_bit, mean_field, open_mean_field
 
 from outcore import OutcoreError
-from outcore.chem.cc import CCSD, room
+from outcore.chem.cc import CCSD, kept, room
+from outcore.chem.cc.kept_steps import KeptRows
+from outcore.chem.cc.restricted import RestrictedEquations
 
 SETTINGS = {"memory": "4GB", "threads": 1, "block": 5, "conv_tol": 1e-4, "conv_tol_normt": 1e-3}
 
@@ -95,3 +97,37 @@ def test_damaged_integrals_are_an_error_of_all(
     with pytest.raises(OutcoreError, match="checksum") as caught:
         cc.kernel()
     assert set(comm.allgather(caught.value.errno)) == {errno.EIO}
+
+
+@pytest.mark.parametrize("method", ["_exchange_rings", "_ladders"])
+def test_an_iteration_of_one_process_goes_on_on_all(
+    comm: Any, computed_once: Any, shared_tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mf, energy, _ = computed_once("ccsd of water", make)
+    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    settings = SETTINGS | {"checkpoint": shared_tmp_path / "kept"}
+
+    def begin() -> int:
+        def stop(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr(RestrictedEquations, method, stop)
+            with CCSD(mf, 1, comm=None, **settings) as cc, pytest.raises(KeyboardInterrupt):
+                cc.kernel()
+        return 0
+
+    computed_once(f"amplitudes, and what is before {method}", begin)
+    rows: list[int] = []
+    right = KeptRows.finish
+    monkeypatch.setattr(
+        KeptRows, "finish", lambda self, part, row: (rows.append(row), right(self, part, row))
+    )
+    before: list[int] = []
+    with CCSD(mf, 1, comm=comm, **settings) as cc:
+        cc.on_iteration = lambda found: before.append(len(rows))
+        cc.kernel()
+    assert sum(comm.allgather(before[0])) == 0
+    assert sum(comm.allgather(before[1])) > 0
+    assert cc.converged
+    assert abs(cc.e_corr - energy) < 1e-9

@@ -12,7 +12,7 @@ from outcore.parallel import team
 if TYPE_CHECKING:
     from outcore._core import Counter
 
-_STOP = 1 << 48  # far beyond any number of tasks
+STOP = 1 << 48  # taken from a counter: it leaves no tasks to anybody
 
 Progress = Callable[[float], None]  # of the fraction that is done
 
@@ -45,7 +45,7 @@ def run_tasks(
         if progress is not None and count:
             progress(float(total[handed_out] / total[count]))
 
-    team.run(threads, take, watch=watch, stop=lambda: counter.next(_STOP))
+    team.run(threads, take, watch=watch, stop=lambda: counter.next(STOP))
     if progress is not None:
         progress(1.0)
 
@@ -72,4 +72,4 @@ def each_task(
         if progress is not None and thread == 0:
             progress((task + 1) / count)
 
-    team.each(tasks_of(counter, count), threads, do, stop=lambda: counter.next(_STOP))
+    team.each(tasks_of(counter, count), threads, do, stop=lambda: counter.next(STOP))

@@ -28,7 +28,8 @@ from outcore.chem.cc.diis import Diis
 from outcore.chem.cc.doubles import Doubles, Equations
 from outcore.chem.cc.integrals import Integrals
 from outcore.chem.cc.iteration import Iteration
-from outcore.chem.cc.kept import AMPLITUDES, FORMAT, TRIPLES, KeptAmplitudes
+from outcore.chem.cc.kept import AMPLITUDES, FORMAT, TRIPLES, KeptAmplitudes, State
+from outcore.chem.cc.kept_steps import STEPS, KeptSteps
 from outcore.chem.cc.ladder import Ladder
 from outcore.chem.cc.open_triples import OpenTriples
 from outcore.chem.cc.opposite_ladder import OppositeLadder
@@ -72,8 +73,8 @@ class CCSD:
         force: take an SCF that has not converged.
         memory, scratch, threads, screening, comm, storage: as for DensityFitting.
         from_amplitudes: HDF5 file of amplitudes to begin with, of this program or of PySCF; see `amplitude_file`.
-        checkpoint: directory where amplitudes and finished parts of (T) are kept, and found again by a run of the
-            same orbitals and integrals, on any number of processes and in any memory.
+        checkpoint: directory where amplitudes and finished parts of an iteration and of (T) are kept, and found
+            again by a run of the same orbitals and integrals, on any number of processes and in any memory.
         settings: see `Settings`.
 
     After `kernel`: `e_corr`, `e_tot` (Hartree, of CCSD; `ccsd_t` returns what triples add), `converged`,
@@ -135,7 +136,7 @@ class CCSD:
         self._start = None if from_amplitudes is None else Path(from_amplitudes)
         self._checkpoint = None if checkpoint is None else Path(checkpoint)
         self._kept: KeptAmplitudes | None = None
-        self._stamp = ""  # of converged amplitudes
+        self._kept_steps: KeptSteps | None = None
         self.found = 0  # the iteration whose amplitudes another run has kept; 0: none
         self._changes: list[Values] = []  # of singles, in the last iteration
         self._room: Room | None = None
@@ -357,7 +358,8 @@ class CCSD:
     def _check_disks(self, plan: plans.Plan) -> None:
         needs = [(Path(self.world.scratch), plan.disk_bytes)]
         if self._checkpoint is not None:
-            names = ["T"] if self.restricted else ["Taa", "Tab", "Tbb"]
+            names = ["T", "R"] if self.restricted else ["Taa", "Tab", "Tbb", "Waa", "Wbb"]
+            names += [name for name in plan.arrays if name[0] == "A"]
             # What was committed stays beside what replaces it.
             needs.append((self._checkpoint, 2 * sum(plan.arrays[name].bytes for name in names)))
         check_room(self.world, "coupled cluster", needs)
@@ -381,14 +383,13 @@ class CCSD:
         return UnrestrictedEquations(room, plan.spaces, integrals, ladders, opposite, focks)
 
     def _take_kept(self, room: Room, equations: Equations, directory: Path) -> None:
-        layouts = [each.amplitudes.layout for each in equations.doubles]
+        amplitudes = [each.amplitudes for each in equations.doubles]
+        layouts, sketch = [each.layout for each in amplitudes], orbitals.sketch(self.spins)
         kept = self._kept = KeptAmplitudes(
-            self.world,
-            directory,
-            self._problem(AMPLITUDES),
-            layouts,
-            self.singles,
-            orbitals.sketch(self.spins),
+            self.world, directory, self._problem(AMPLITUDES), layouts, self.singles, sketch
+        )
+        equations.steps = self._kept_steps = KeptSteps(
+            room, directory, self._problem(STEPS), kept, amplitudes, sketch
         )
         found = kept.found
         if found is None:
@@ -401,7 +402,7 @@ class CCSD:
             room.each_tile(each.amplitudes, take, "kept amplitudes")
         equations.sync()
         settings = self.settings
-        self.singles, self.found, self._stamp = found.singles, found.iteration, found.stamp
+        self.singles, self.found = found.singles, found.iteration
         tight = settings.conv_tol >= found.conv_tol and settings.conv_tol_normt >= found.conv_tol_normt
         self.converged, self.e_corr = found.converged and tight, found.energy
 
@@ -442,9 +443,12 @@ class CCSD:
             return self.e_corr
         names = [""] if self.restricted else ["aa", "ab", "bb"]
         diis = Diis(self._room, self.settings.diis_space, [(f"e{each}", f"t{each}") for each in names])
-        self.e_corr = equations.energy(self.singles)
+        if self._kept is None or self._kept.found is None:
+            self.e_corr = equations.energy(self.singles)
         for number in range(self.found + 1, self.found + self.settings.max_cycle + 1):
             begin = time.monotonic()
+            if self._kept_steps is not None:
+                self._kept_steps.begin(self._state(number - 1))
             norm = self._iterate(equations, diis)
             before, self.e_corr = self.e_corr, equations.energy(self.singles)
             found = Iteration(number, self.e_corr, self.e_corr - before, norm, time.monotonic() - begin)
@@ -455,17 +459,16 @@ class CCSD:
             settings = self.settings
             self.converged = abs(found.change) < settings.conv_tol and norm < settings.conv_tol_normt
             if self._kept is not None:
-                self._stamp = self._kept.save(
-                    self._room,
-                    self.singles,
-                    [each.amplitudes for each in equations.doubles],
-                    found,
-                    (settings.conv_tol, settings.conv_tol_normt),
-                    self.converged,
-                )
+                doubles = [each.amplitudes for each in equations.doubles]
+                self._kept.save(self._room, doubles, self._state(number))
             if self.converged:
                 break
         return self.e_corr
+
+    def _state(self, iteration: int) -> State:
+        settings = self.settings
+        limits = settings.conv_tol, settings.conv_tol_normt
+        return State(self.singles, iteration, self.e_corr, self.converged, *limits)
 
     def _iterate(self, equations: Equations, diis: Diis) -> float:
         """New amplitudes; the norm of their change before extrapolation."""
@@ -536,6 +539,8 @@ class CCSD:
                 detail="the amplitudes have not converged; run kernel() first",
             )
         assert self.equations is not None and self.plan is not None
+        stage = self._stage(TRIPLES)
+        stamp = "" if stage is None else self._state(self._last).stamp
         triples: Triples | OpenTriples
         if isinstance(self.equations, RestrictedEquations):
             triples = Triples(
@@ -543,8 +548,8 @@ class CCSD:
                 self.singles[0],
                 self.plan.work_bytes,
                 self.settings.block,
-                stage=self._stage(TRIPLES),
-                stamp=self._stamp,
+                stage=stage,
+                stamp=stamp,
             )
         else:
             triples = OpenTriples(
@@ -552,11 +557,16 @@ class CCSD:
                 self.singles,
                 self.plan.work_bytes,
                 self.settings.block,
-                stage=self._stage(TRIPLES),
-                stamp=self._stamp,
+                stage=stage,
+                stamp=stamp,
             )
         self.e_t = triples.run(self._tell("triple excitations"))
         return self.e_t
+
+    @property
+    def _last(self) -> int:
+        """The number of the iteration that the amplitudes are of."""
+        return self.iterations[-1].number if self.iterations else self.found
 
     def _stage(self, name: str) -> Stage | None:
         if self._checkpoint is None:
@@ -565,9 +575,10 @@ class CCSD:
 
     def close(self) -> None:
         """Gives back what the processes have in common. Collective."""
-        if self._kept is not None:
+        if self._kept is not None and self._kept_steps is not None:
+            self._kept_steps.close()
             self._kept.close()
-            self._kept = None
+            self._kept = self._kept_steps = None
         if self._room is not None:
             self._room.close()
             self._room = None

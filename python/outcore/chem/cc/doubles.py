@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
+    from outcore.chem.cc.steps import Steps
     from outcore.tensor.array import Array
     from outcore.tensor.layout import Tile
 
@@ -42,6 +43,7 @@ class Equations(Protocol):
     """Of amplitudes: singles [i,a] of each spin are in memory, doubles are extended arrays."""
 
     doubles: list[Doubles]
+    steps: Steps
 
     def residual(self, amplitudes: list[Values]) -> list[Values]:
         """Of singles; that of doubles is in their arrays."""

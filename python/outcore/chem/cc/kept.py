@@ -1,12 +1,16 @@
 """What a coupled-cluster calculation has finished stays in a directory, from which another run goes on: amplitudes
-of the last iteration, and energies of the tasks of (T). Any number of processes, any memory."""
+of the last iteration, and energies of the tasks of (T); what is finished of an iteration: `kept_steps`. Any number
+of processes, any memory."""
 
 from __future__ import annotations
 
 import errno
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from outcore.arrays.disk_array import DiskArray
-    from outcore.chem.cc.iteration import Iteration
     from outcore.chem.cc.room import Room
     from outcore.job.world import World
     from outcore.keep.problem import Problem
@@ -31,15 +34,18 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 AMPLITUDES, TRIPLES = "amplitudes", "triples"
 FORMAT = 1
-INTERVAL_S = 20.0  # between commits, at least: a kill loses no more than that and an iteration
-_CACHE_BYTES = 1 << 20
+INTERVAL_S = 20.0
+"""Between commits, at least: a kill loses no more than that and what is done at a time, a step of an iteration,
+rows of a ladder or a task of (T)."""
+CACHE_BYTES = 1 << 20
+_QUICK_S = 1.0  # commits that take longer are as much rarer: they take a twentieth of the time at most
 _SAME_ORBITALS = 1e-5  # of a sum of their coefficients
 _GO_ON = "go on from kept amplitudes"
 
 
 @dataclass(frozen=True)
-class Found:
-    """What is beside the doubles. `stamp`: of these amplitudes and no others."""
+class State:
+    """What is beside the doubles of an iteration; `conv_tol` and `conv_tol_normt`: of the run that they are of."""
 
     singles: list[Values]
     iteration: int
@@ -47,7 +53,35 @@ class Found:
     converged: bool
     conv_tol: float
     conv_tol_normt: float
-    stamp: str
+
+    @cached_property
+    def stamp(self) -> str:
+        """Of these amplitudes and no others."""
+        values = [[each.tolist() for each in self.singles], self.energy, self.iteration]
+        return fingerprint(values)[:32]
+
+
+class Clock:
+    """When the processes commit."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._last, self._interval_s = time.monotonic(), INTERVAL_S
+
+    def is_late(self) -> bool:
+        """Collective, the same at all."""
+        return bool(self._world.broadcast(time.monotonic() > self.deadline()))
+
+    def deadline(self) -> float:
+        """Of the next commit, on the clock of time.monotonic."""
+        return self._last + self._interval_s
+
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        begin = time.monotonic()
+        yield
+        self._last = time.monotonic()
+        self._interval_s = INTERVAL_S * max(1.0, (self._last - begin) / _QUICK_S)
 
 
 class KeptAmplitudes:
@@ -69,17 +103,20 @@ class KeptAmplitudes:
         orbitals: numbers that tell orbitals from others, as those that were made again may differ."""
         self._world, self._problem, self._orbitals = world, problem, orbitals
         self._directory = Stages(world, directory).directory
-        self._committed = -math.inf
+        self.clock = Clock(world)
+        self._committed = ""  # its stamp
         opened = [self._open(number, layout, singles) for number, layout in enumerate(layouts)]
         self._arrays = [array for array, _ in opened]
         found = [each for _, each in opened]
         stamps = {"" if each is None else each.stamp for each in found}
         self.found = found[0] if len(stamps) == 1 else None  # else a run was ended between two commits
+        if self.found is not None:
+            self._committed = self.found.stamp
 
     def _path(self, number: int) -> Path:
         return self._directory / (f"{AMPLITUDES}.{number}" if number else AMPLITUDES)
 
-    def _open(self, number: int, layout: Layout, singles: list[Values]) -> tuple[Array, Found | None]:
+    def _open(self, number: int, layout: Layout, singles: list[Values]) -> tuple[Array, State | None]:
         path = self._path(number)
         try:
             with offering(path):
@@ -99,17 +136,16 @@ class KeptAmplitudes:
             raise
         return array, found
 
-    def _read(self, facts: dict[str, Any], wanted: list[Values], path: Path) -> Found:
+    def _read(self, facts: dict[str, Any], wanted: list[Values], path: Path) -> State:
         try:
             values = [np.array(each, float) for each in facts["singles"]]
-            found = Found(
+            found = State(
                 values,
                 int(facts["iteration"]),
                 float(facts["energy_hartree"]),
                 facts["converged"] is True,
                 float(facts["conv_tol"]),
                 float(facts["conv_tol_normt"]),
-                str(facts["stamp"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise _damaged(path, f"{type(error).__name__}: {error}") from error
@@ -132,7 +168,7 @@ class KeptAmplitudes:
             )
         if not all(np.isfinite(each).all() for each in values) or not math.isfinite(found.energy):
             raise _damaged(path, "singles or the energy are no numbers")
-        if found.stamp != _stamp(values, found.energy, found.iteration):
+        if facts.get("stamp") != found.stamp:
             raise _damaged(path, "singles and energy are not those that were written")
         return found
 
@@ -141,44 +177,39 @@ class KeptAmplitudes:
         found: Values = self._arrays[number][box]
         return found
 
-    def save(
-        self,
-        room: Room,
-        singles: list[Values],
-        doubles: list[Array],
-        last: Iteration,
-        limits: tuple[float, float],
-        converged: bool,
-    ) -> str:
-        """Commits amplitudes, if the last commit is long ago or they have converged; their stamp. `limits`: of
-        convergence, for energy and amplitudes."""
-        stamp = _stamp(singles, last.energy, last.number)
-        late = time.monotonic() - self._committed > INTERVAL_S
-        if not self._world.broadcast(late or converged):
-            return stamp
+    def save(self, room: Room, doubles: list[Array], state: State) -> None:
+        """Commits amplitudes, if the last commit is long ago or they have converged."""
+        if self.clock.is_late() or state.converged:
+            with self.clock.committing():
+                self.commit(room, doubles, state)
+
+    def commit(self, room: Room, doubles: list[Array], state: State) -> None:
+        """Commits amplitudes that are not committed yet."""
+        if state.stamp == self._committed:
+            return
         facts = {
-            "singles": [each.tolist() for each in singles],
+            "singles": [each.tolist() for each in state.singles],
             "orbitals": self._orbitals,
-            "iteration": last.number,
-            "energy_hartree": last.energy,
-            "converged": converged,
-            "conv_tol": limits[0],
-            "conv_tol_normt": limits[1],
-            "stamp": stamp,
+            "iteration": state.iteration,
+            "energy_hartree": state.energy,
+            "converged": state.converged,
+            "conv_tol": state.conv_tol,
+            "conv_tol_normt": state.conv_tol_normt,
+            "stamp": state.stamp,
         }
         for array, values in zip(self._arrays, doubles, strict=True):
-            room.each_tile(array, _copy(array, values), "keep amplitudes")
+            room.each_tile(array, copying(array, values), "keep amplitudes")
         for array in self._arrays:
             array.flush(self._problem.as_json() | facts)
-        self._committed = time.monotonic()
-        return stamp
+        self._committed = state.stamp
 
     def close(self) -> None:
         for array in self._arrays:
             array.close()
 
 
-def _copy(array: Array, values: Array) -> Callable[[Tile], None]:
+def copying(array: Array, values: Array) -> Callable[[Tile], None]:
+    """Puts a tile of an array from another of the same shape, whatever its tiles are."""
     same = array.layout.tilings == values.layout.tilings
 
     def copy(tile: Tile) -> None:
@@ -189,10 +220,6 @@ def _copy(array: Array, values: Array) -> Callable[[Tile], None]:
 
 def _damaged(path: Path, detail: str) -> OutcoreError:
     return damaged(_GO_ON, path, f"{detail}; remove it and run again")
-
-
-def _stamp(singles: list[Values], energy: float, iteration: int) -> str:
-    return fingerprint([[each.tolist() for each in singles], energy, iteration])[:32]
 
 
 class KeptTriples:
@@ -214,12 +241,12 @@ class KeptTriples:
         self._disk: DiskArray | None = None
         if stage is None:
             return
-        found = stage.open(lambda array: "", cache_bytes=_CACHE_BYTES)
+        found = stage.open(lambda array: "", cache_bytes=CACHE_BYTES)
         if found is not None and any(found.metadata.get(k) != v for k, v in self._facts.items()):
             found.close()
             found = None
         if found is None:
-            self._disk = stage.make((2, tasks), (2, tasks), _CACHE_BYTES)
+            self._disk = stage.make((2, tasks), (2, tasks), CACHE_BYTES)
             return
         self._disk = found
         with world.together("kept triples"):
@@ -234,7 +261,7 @@ class KeptTriples:
     @staticmethod
     def blocks_of(stage: Stage, stamp: str) -> list[list[list[int]]] | None:
         """The division of what is kept of these amplitudes, if something is. Collective."""
-        found = stage.open(lambda array: "", cache_bytes=_CACHE_BYTES)
+        found = stage.open(lambda array: "", cache_bytes=CACHE_BYTES)
         if found is None:
             return None
         facts = found.metadata

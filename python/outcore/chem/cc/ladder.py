@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.chem.cc import stream
+from outcore.chem.cc.steps import Steps
 from outcore.parallel import team
 from outcore.parallel.tasks import Progress, each_task
 from outcore.tensor import kernels
@@ -56,7 +57,9 @@ class Ladder:
     ) -> None:
         self._room, self._spaces, self._integrals = room, spaces, integrals
         self._signs = tuple(sign for sign in signs if sign == 0 or spaces.occupied > 1)
-        self._products = [room.array(f"A{_NAMES[sign]}{name}") for sign in self._signs]
+        names = [f"A{_NAMES[sign]}{name}" for sign in self._signs]
+        self._named = {each: room.array(each) for each in names}
+        self._products = list(self._named.values())
         self.integrals: list[Array] = []
         if is_stored:
             self.integrals = [room.array(f"V{_NAMES[sign]}{name}") for sign in self._signs]
@@ -106,15 +109,20 @@ class Ladder:
 
     # ---- products ----
 
-    def contract(self, t2: Array) -> None:
-        """S and D of amplitudes [a,i,b,j]: as many pairs ij at a time as the plan has in a tile of them."""
+    def contract(self, t2: Array, steps: Steps) -> None:
+        """S and D of amplitudes [a,i,b,j]: as many pairs ij at a time as the plan has in a tile of them; the rows
+        that `steps` leaves."""
         if not self._signs:
             return
         self.waited_s = 0.0
         start = (
             stream.stored(self.integrals, lambda *tile: tile) if self.integrals else stream.made(self.tile)
         )
-        for part in range(len(self._products[0].layout.tilings[1])):
+        count, parts = len(self._spaces.all_pairs.blocks), len(self._products[0].layout.tilings[1])
+        rows = steps.rows(self._named, count, parts, lambda row, part: (row, part))
+        for part in range(parts):
+            if not rows.left(part):
+                continue
             cuts = [product.layout.tilings[1].cuts for product in self._products]
             boxes = [slice(*each[part : part + 2]) for each in cuts]
 
@@ -122,9 +130,7 @@ class Ladder:
                 for product, values in zip(self._products, results, strict=True):
                     product.put_tile((row, part), values)
 
-            self.waited_s += stream.multiply(
-                self._room, len(self._spaces.all_pairs.blocks), start, self._packed(t2, boxes), put
-            )
+            self.waited_s += stream.multiply(self._room, rows, part, start, self._packed(t2, boxes), put)
         self._buffers.clear()
         for product in self._products:
             product.sync()

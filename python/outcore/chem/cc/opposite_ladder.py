@@ -12,6 +12,7 @@ import numpy as np
 
 from outcore.chem.cc import stream
 from outcore.chem.cc.ladder import Buffers, four_index
+from outcore.chem.cc.steps import Steps
 from outcore.parallel import team
 from outcore.parallel.tasks import Progress, each_task
 
@@ -49,6 +50,10 @@ class OppositeLadder:
         """p, q, c, d."""
         return (*divmod(row, len(self._spaces[1].all)), *divmod(column, len(self._spaces[1].v)))
 
+    def _product_tile(self, row: int, part: int) -> Tile:
+        p, q, _, _ = self._tile(row, 0)
+        return p, 0, q, part
+
     def build(self, progress: Progress | None = None) -> None:
         """Makes the integrals that are stored."""
         array = self.integrals
@@ -75,23 +80,26 @@ class OppositeLadder:
         found[...] = turned
         return [found]
 
-    def contract(self, t2: Array) -> None:
-        """A of amplitudes [a,i,b,j]: of as many j at a time as the plan has in a tile of them."""
+    def contract(self, t2: Array, steps: Steps) -> None:
+        """A of amplitudes [a,i,b,j]: of as many j at a time as the plan has in a tile of them; see Ladder."""
         self.waited_s = 0.0
         start = (
             stream.made(self.tile) if self.integrals is None else stream.stored([self.integrals], self._tile)
         )
         cuts, orbitals = self._product.layout.tilings[3].cuts, self._spaces[0].occupied
+        rows = steps.rows({"Aab": self._product}, self._rows, len(cuts) - 1, self._product_tile)
         for part in range(len(cuts) - 1):
+            if not rows.left(part):
+                continue
             box = slice(*cuts[part : part + 2])
 
             def put(row: int, results: list[Values], part: int = part, box: slice = box) -> None:
-                p, q, _, _ = self._tile(row, 0)
+                p, _, q, _ = tile = self._product_tile(row, part)
                 sizes = [int(np.diff(each.all.cuts)[n]) for each, n in zip(self._spaces, (p, q), strict=True)]
                 values = results[0].reshape(*sizes, orbitals, box.stop - box.start)
-                self._product.put_tile((p, 0, q, part), values.transpose(0, 2, 1, 3))
+                self._product.put_tile(tile, values.transpose(0, 2, 1, 3))
 
-            self.waited_s += stream.multiply(self._room, self._rows, start, [self._packed(t2, box)], put)
+            self.waited_s += stream.multiply(self._room, rows, part, start, [self._packed(t2, box)], put)
         self._buffers.clear()
         self._product.sync()
 

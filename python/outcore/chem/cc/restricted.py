@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.chem.cc.doubles import Doubles, exchanged
+from outcore.chem.cc.steps import Steps
 
 if TYPE_CHECKING:
     from outcore.chem.cc.integrals import Integrals
@@ -43,6 +44,7 @@ class RestrictedEquations:
             ladder,
             fock,
         )
+        self.steps = Steps()
         self.t2 = room.array("T")
         self.u2 = room.array("U")
         self.ovov = room.array("G")
@@ -105,8 +107,10 @@ class RestrictedEquations:
         singles += c("Qad,Qdi->ai", b.bvv, y) - t1.T @ w - c("Qki,Qak->ai", self._doo, y)
         foo = f[:o, :o] + w
         fvv = f[o:, o:] - c("Qbk,Qck->bc", y, b.bvo)
-        self._rings(t1)
+        self.ladder.contract(self.t2, self.steps)
         rest = self._rest
+        self.steps.step("R", rest, lambda: self._exchange_rings(t1))
+        self.steps.step("R", rest, lambda: self._direct_rings(t1))
         c("aicj,bc->aibj", self.t2, fvv, out=rest, add=True)
         c("aibk,kj->aibj", self.t2, foo, out=rest, add=True, scale=-1.0)
         self._ladders(t1)
@@ -140,8 +144,8 @@ class RestrictedEquations:
         c("Qki,ka->Qai", self._doo, t1, out=self._dvo, scale=-1.0, add=True)
         return creates @ (self.fock + g) @ annihilates.T
 
-    def _rings(self, t1: Values) -> None:
-        """What exchange makes of pairs, into R."""
+    def _exchange_rings(self, t1: Values) -> None:
+        """What exchange makes of pairs, as R."""
         c, ring, rest = self.room.contract, self._ring, self._rest
         self._exchange(ring, t1)
         c("aldi,dkcl->aick", self.t2, self.ovov, out=ring, add=True, scale=-0.5)
@@ -152,6 +156,10 @@ class RestrictedEquations:
             rest.put_tile(tile, -0.5 * values - exchanged(values))
 
         self.room.each_tile(rest, both, "rings")
+
+    def _direct_rings(self, t1: Values) -> None:
+        """What pairs make beside Coulomb rings, added to R."""
+        c, ring, rest = self.room.contract, self._ring, self._rest
         self._exchange(ring, t1)
         c("aidl,dkcl->aick", self.u2, self.ovov, out=ring, add=True)
         c("aick,ckbj->aibj", ring, self.u2, out=rest, add=True, scale=-1.0)
@@ -164,9 +172,8 @@ class RestrictedEquations:
         c("kicl,la->aick", self._mixed, t1, out=out, add=True, scale=-1.0)
 
     def _ladders(self, t1: Values) -> None:
-        """Both ladders: into W what the virtual orbitals alone make, the rest into R."""
+        """Both ladders, of the product that there is: into W what virtual orbitals alone make, the rest into R."""
         c, ladder, cuts = self.room.contract, self.ladder, self.spaces.v.cuts
-        ladder.contract(self.t2)
         self.room.each_tile(
             self.w2, lambda tile: self.w2.put_tile(tile, ladder.block(tile[0] + 1, tile[2] + 1)), "ladder"
         )

@@ -6,12 +6,14 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore.parallel.tasks import each_task
+from outcore.chem.cc.steps import Rows
+from outcore.parallel import team
+from outcore.parallel.tasks import STOP, tasks_of
 from outcore.tensor.gemm import add_product
 from outcore.tensor.requests import Done, Then
 
@@ -79,14 +81,16 @@ def made(make: Callable[[int, int], list[Values]]) -> Start:
 
 def multiply(
     room: Room,
-    rows: int,
+    rows: Rows,
+    part: int,
     start: Start,
     amplitudes: Sequence[Sequence[Values]],
     put: Callable[[int, list[Values]], None],
 ) -> float:
-    """sum_x V[row, x] t[x] for each of `rows` rows of tiles of one V or more, each row by one thread of a process.
+    """sum_x V[row, x] t[x] for each row of tiles of one V or more that is left, each by one thread of a process.
 
     Args:
+        part: of the columns of all products.
         start: (row, x) begins to bring a tile of each V, in a list; a thread has AHEAD of them.
         amplitudes: of each V, by x: [elements][columns].
         put: what has been made of a row, a matrix of each V.
@@ -94,11 +98,14 @@ def multiply(
     Returns the seconds that a thread has waited for tiles, as a mean. Collective.
     """
     counter, threads = room.world.counter(), room.threads
+    left = rows.left(part)
+    numbers = tasks_of(counter, len(left))
     waited = [0.0] * threads
     wide = [np.empty(0)] * threads  # of each thread, a tile in double precision
     count = len(amplitudes[0])
 
-    def work(thread: int, row: int) -> None:
+    def work(thread: int, number: int) -> None:
+        row = left[number]
         results: list[Values] = []
         under_way: deque[Waitable] = deque()
         for column in range(count):
@@ -119,7 +126,17 @@ def multiply(
                     results.append(np.empty((len(matrix), each[0].shape[1])))
                 add_product(matrix, each[column], results[v], add=column > 0)
         put(row, results)
+        rows.finish(part, row)
 
-    with room.world.together("ladder"):
-        each_task(counter, rows, threads, work)
+    def until(deadline: float) -> Iterator[int]:
+        rows.exhausted = False
+        for number in numbers:
+            yield number
+            if time.monotonic() > deadline:
+                return
+        rows.exhausted = True
+
+    for deadline in rows.rounds():
+        with room.world.together("ladder"):
+            team.each(until(deadline), threads, work, stop=lambda: counter.next(STOP))
     return sum(waited) / threads

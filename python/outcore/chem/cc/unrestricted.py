@@ -15,6 +15,7 @@ import numpy as np
 
 from outcore.chem.cc.doubles import Doubles, exchanged
 from outcore.chem.cc.opposite_ladder import OppositeLadder
+from outcore.chem.cc.steps import Steps
 
 if TYPE_CHECKING:
     from outcore.chem.cc.integrals import Integrals
@@ -47,6 +48,7 @@ class UnrestrictedEquations:
     ) -> None:
         self.room, self.spaces, self.integrals, self.fock = room, spaces, integrals, fock
         self._ladders, self._opposite = ladders, opposite
+        self.steps = Steps()
         self.same = [room.array("Taa"), room.array("Tbb")]
         self.mixed = room.array("Tab")
         self.ovov = [room.array("Gaa"), room.array("Gbb")]
@@ -151,6 +153,9 @@ class UnrestrictedEquations:
             singles.append(np.ascontiguousarray(r.T))
             foo.append(f[:o, :o] + w)
             fvv.append(f[o:, o:] - c("Qbk,Qck->bc", y, b[s].bvo))
+        for ladder, of in zip(self._ladders, self.same, strict=True):
+            ladder.contract(of, self.steps)
+        self._opposite.contract(self.mixed, self.steps)
         for s in SPINS:
             self._dvo[s] += self._y[s]  # Z
             self._exchange(self._doo[s], s, self._e[s], self._ooov[s], t[s])
@@ -158,8 +163,8 @@ class UnrestrictedEquations:
             self._add_half(s)
         c("aidl,dkcl->aick", self.mixed, self.ovov[1], out=self._h[0])
         c("dlbj,dkcl->bjck", self.mixed, self.ovov[0], out=self._h[1])
-        for s in SPINS:
-            self._same_spin(s, t[s], foo[s], fvv[s])
+        for s, name in zip(SPINS, ("Waa", "Wbb"), strict=True):
+            self.steps.step(name, self._w[s], partial(self._same_spin, s, t[s], foo[s], fvv[s]))
             self._add_half(s)  # all of T G
         self._opposite_spin(t, foo, fvv)
         return singles
@@ -199,6 +204,7 @@ class UnrestrictedEquations:
         self.room.each_tile(e, lambda tile: e.acc_tile(tile, x.get_tile(tile), 0.5), "rings")
 
     def _same_spin(self, s: int, t1: Values, foo: Values, fvv: Values) -> None:
+        """The residual of doubles of equal spins, of E, H and the product of the ladder."""
         c, t2, rest, w = self.room.contract, self.same[s], self._r[s], self._w[s]
         c("aick,ckbj->aibj", self._e[s], t2, out=rest, scale=-1.0)
         if s == 0:
@@ -209,7 +215,6 @@ class UnrestrictedEquations:
         c("aibk,kj->aibj", t2, foo, out=rest, add=True, scale=-0.5)
         c("Qai,Qbj->aibj", self._dvo[s], self._dvo[s], out=rest, add=True, scale=0.5)
         ladder, cuts = self._ladders[s], self.spaces[s].v.cuts
-        ladder.contract(t2)
         hole = ladder.block(0, 0)  # [k,i,l,j]
 
         def mixed(tile: Tile) -> None:
@@ -234,7 +239,6 @@ class UnrestrictedEquations:
     def _opposite_spin(self, t: list[Values], foo: list[Values], fvv: list[Values]) -> None:
         c, t2, w = self.room.contract, self.mixed, self._w_mixed
         part, doo = self._part, self._doo
-        self._opposite.contract(t2)
         block = self._opposite.block
         hole = block(0, 0)  # [k,i,l,j]
         cuts = self.spaces[1].v.cuts

@@ -14,6 +14,9 @@ from cc_support import IMIDOGEN, WATER, mean_field, open_mean_field
 
 from outcore import OutcoreError
 from outcore.chem.cc import CCSD, fno, kept, orbitals
+from outcore.chem.cc.kept_steps import KeptRows
+from outcore.chem.cc.restricted import RestrictedEquations
+from outcore.chem.cc.unrestricted import UnrestrictedEquations
 
 LIMITS = {"conv_tol": 1e-8, "conv_tol_normt": 1e-6, "threads": 1}
 
@@ -120,15 +123,20 @@ def test_looser_amplitudes_are_a_start(water: Any, wanted: Any, tmp_path: Path) 
     assert abs(second.e_corr - wanted[0]) < 1e-8
 
 
-def test_damaged_amplitudes_are_named(water: Any, tmp_path: Path) -> None:
-    with start(water, tmp_path / "kept", max_cycle=1, conv_tol=0.9, conv_tol_normt=0.9) as first:
-        first.kernel()
-    for path in (tmp_path / "kept" / kept.AMPLITUDES).rglob("*"):
+def damage(array: Path) -> None:
+    """In the middle of each larger file of an array."""
+    for path in array.rglob("*"):
         if path.is_file() and path.stat().st_size > 4096:
             data = bytearray(path.read_bytes())
             middle = len(data) // 2
             data[middle - 1000 : middle + 1000] = bytes(2000)
             path.write_bytes(data)
+
+
+def test_damaged_amplitudes_are_named(water: Any, tmp_path: Path) -> None:
+    with start(water, tmp_path / "kept", max_cycle=1, conv_tol=0.9, conv_tol_normt=0.9) as first:
+        first.kernel()
+    damage(tmp_path / "kept" / kept.AMPLITUDES)
     with pytest.raises(OutcoreError, match=kept.AMPLITUDES):
         start(water, tmp_path / "kept").kernel()
 
@@ -139,6 +147,8 @@ import os, signal, sys
 import numpy as np
 import pyscf
 from outcore.chem.cc import CCSD, kept
+from outcore.chem.cc.kept_steps import KeptRows
+from outcore.chem.cc.restricted import RestrictedEquations
 
 atoms, orbitals = sys.argv[3:]
 mf = pyscf.M(atom=atoms, basis="6-31g", verbose=0).RHF()
@@ -162,6 +172,18 @@ def progress(part, fraction):
     die(f"{part} {seen.count(part)}")
 
 
+def watch(owner, name, part):
+    right = getattr(owner, name)
+
+    def work(*arguments):
+        progress(part, 0.0)
+        return right(*arguments)
+
+    setattr(owner, name, work)
+
+
+watch(KeptRows, "finish", "row")
+watch(RestrictedEquations, "_direct_rings", "direct rings")
 settings = {"conv_tol": 1e-8, "conv_tol_normt": 1e-6, "threads": 1, "block": 3, "storage": "disk"}
 with CCSD(mf, 1, comm=None, memory="1GB", checkpoint=sys.argv[2], **settings) as cc:
     cc.on_progress = progress
@@ -169,6 +191,17 @@ with CCSD(mf, 1, comm=None, memory="1GB", checkpoint=sys.argv[2], **settings) as
     cc.kernel()
     cc.ccsd_t()
 """
+
+
+def killed(mf: Any, stage: str, directory: Path) -> Path:
+    """What a run keeps that gets SIGKILL when it has come to a stage; its first iteration has 10 rows."""
+    # Orbitals that were computed again differ in rounding, and are others.
+    orbitals = {name: getattr(mf, name) for name in ("mo_coeff", "mo_energy", "mo_occ")}
+    np.savez(directory / "orbitals.npz", **orbitals)
+    arguments = [stage, str(directory / "kept"), WATER, str(directory / "orbitals.npz")]
+    ended = subprocess.run([sys.executable, "-c", KILLED, *arguments], capture_output=True, check=False)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    return directory / "kept"
 
 
 @pytest.mark.parametrize(
@@ -183,13 +216,7 @@ with CCSD(mf, 1, comm=None, memory="1GB", checkpoint=sys.argv[2], **settings) as
 def test_a_run_that_was_killed_is_gone_on_with(
     stage: str, iteration: int | None, water: Any, wanted: Any, tmp_path: Path
 ) -> None:
-    # Orbitals that were computed again differ in rounding, and are others.
-    orbitals = {name: getattr(water, name) for name in ("mo_coeff", "mo_energy", "mo_occ")}
-    np.savez(tmp_path / "orbitals.npz", **orbitals)
-    arguments = [stage, str(tmp_path / "kept"), WATER, str(tmp_path / "orbitals.npz")]
-    ended = subprocess.run([sys.executable, "-c", KILLED, *arguments], capture_output=True, check=False)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr
-    with start(water, tmp_path / "kept") as cc:
+    with start(water, killed(water, stage, tmp_path)) as cc:
         cc.set_up()
         assert cc.found == iteration or (iteration is None and cc.converged)
         if iteration == 0:  # a run like any other
@@ -198,3 +225,87 @@ def test_a_run_that_was_killed_is_gone_on_with(
         cc.ccsd_t()
     assert abs(cc.e_corr - wanted[0]) < 1e-8
     assert abs(cc.e_t - wanted[1]) < 1e-8
+
+
+# ---- within an iteration ----
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[None]:
+    """An element for each call of a method from now on."""
+    calls: list[None] = []
+    right = getattr(owner, name)
+
+    def work(*arguments: Any) -> Any:
+        calls.append(None)
+        return right(*arguments)
+
+    monkeypatch.setattr(owner, name, work)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("stage", "block", "rows", "rings"),
+    [
+        ("row 15", 3, 6, 1),  # of the second iteration: 4 rows are kept
+        ("row 15", 8, 3, 1),  # blocks are others, and so are rows
+        ("direct rings 2", 3, 0, 0),
+    ],
+)
+def test_an_iteration_goes_on_where_it_was_killed(
+    stage: str, block: int, rows: int, rings: int, water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = killed(water, stage, tmp_path)
+    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    tight = {"conv_tol": 1e-11, "conv_tol_normt": 1e-8}
+    done = [
+        counted(monkeypatch, *each)
+        for each in ((KeptRows, "finish"), (RestrictedEquations, "_exchange_rings"))
+    ]
+    told: list[tuple[int, ...]] = []
+    with start(water, directory, block=block, **tight) as cc:
+        cc.on_iteration = lambda found: told.append((found.number, *map(len, done)))
+        cc.kernel()
+    assert told[0] == (2, rows, rings)
+    with start(water, tmp_path / "other", **tight) as whole:
+        assert abs(cc.e_corr - whole.kernel()) < 1e-9
+
+
+def interrupted(mf: Any, directory: Path, owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that ends at a method in its first iteration."""
+
+    def work(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kept, "INTERVAL_S", 0.0)
+        patched.setattr(owner, name, work)
+        with start(mf, directory, block=3) as first, pytest.raises(KeyboardInterrupt):
+            first.kernel()
+
+
+def test_an_iteration_of_open_shells_goes_on(
+    imidogen: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted(imidogen, tmp_path / "kept", UnrestrictedEquations, "_opposite_spin", monkeypatch)
+    rows = counted(monkeypatch, KeptRows, "finish")
+    same = counted(monkeypatch, UnrestrictedEquations, "_same_spin")
+    energies = []
+    with start(imidogen, tmp_path / "kept", block=3, max_cycle=1) as second:
+        second.kernel()
+        energies.append(second.iterations[0].energy)
+        assert second.iterations[0].number == 1
+        assert not rows
+        assert not same
+    with start(imidogen, tmp_path / "other", block=3, max_cycle=1) as whole:
+        whole.kernel()
+        energies.append(whole.iterations[0].energy)
+        assert rows
+        assert len(same) == 2
+    assert abs(energies[0] - energies[1]) < 1e-12
+
+
+def test_damaged_rows_are_named(water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted(water, tmp_path / "kept", RestrictedEquations, "_exchange_rings", monkeypatch)
+    damage(tmp_path / "kept" / "iteration.A+")
+    with pytest.raises(OutcoreError, match=r"iteration\.A\+"):
+        start(water, tmp_path / "kept", block=3).kernel()
