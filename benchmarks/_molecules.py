@@ -104,3 +104,19 @@ def flake(rings: int) -> list[str]:
             scale = 1.09 / math.hypot(dx, dy)
             atoms.append(f"H {x + scale * dx:.6f} {y + scale * dy:.6f} 0")
     return atoms
+
+
+def acene(rings: int) -> list[str]:
+    """Benzene, naphthalene, ..: regular hexagons side by side. C-C 1.40 A, C-H 1.09 A."""
+    bond, to_hydrogen = 1.40, 1.09
+    atoms: dict[tuple[float, float], str] = {}
+    width = 2 * bond * math.cos(math.pi / 6)
+    corners = [(ring, 30 + 60 * n) for ring in range(rings) for n in range(6)]
+    for radius, name in ((bond, "C"), (bond + to_hydrogen, "H")):
+        for ring, angle in corners:
+            x = ring * width + radius * math.cos(math.radians(angle))
+            y = radius * math.sin(math.radians(angle))
+            inner = (ring + 1 < rings and angle in (30, 330)) or (ring and angle in (150, 210))
+            if name == "C" or not inner:
+                atoms[round(x, 6), round(y, 6)] = name
+    return [f"{name} {x} {y} 0" for (x, y), name in atoms.items()]

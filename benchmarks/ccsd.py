@@ -1,19 +1,15 @@
-"""Coupled cluster: iterations of CCSD, (T), and whole CCSD(T) in little memory, against PySCF, Psi4 and NWChem with
-all that they want.
+"""Coupled cluster in little memory: iterations of CCSD, and (T), against PySCF.
 
 Residuals of ours, with arrays on disk where the memory does not hold them, are timed in turn with PySCF's update of
 amplitudes of density-fitted CCSD, from the same orbitals and auxiliary functions, on the same number of threads.
 The rate of (T) is operations of its products of matrices over the time of all that is done, against DGEMM of the
 same BLAS with 1000 x 1000 matrices. What is hidden of reading is told by how long threads waited for the integrals
-of the ladder, against the time that the disk takes for them. Whole runs of naphthalene are timed from outside,
-start-up and SCF included, one after another, on two cores each (NWChem: two processes), with one convergence.
-Energies of NWChem, which does no density fitting, are compared for water, with --integrals conventional. --quick
-takes benzene in a double-zeta basis for iterations and (T), and whole runs of water, of which start-up is the most.
+of the ladder, against the time that the disk takes for them. --quick takes benzene in a small basis, of which times
+are told without a bar.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,29 +22,12 @@ import numpy as np
 from outcore.chem.cc import CCSD
 from outcore.cli.bench import BenchOptions, Claim, at_least, at_most, interleave, median_claim
 from outcore.job import machine
-from outcore.job.resources import cores, parse_bytes
+from outcore.job.resources import cores
 from outcore.parallel import team
 
-from . import _cc_programs as programs
-from ._molecules import water
-from ._peers import missing
+from ._molecules import acene
 
-_CC, _CH = 1.40, 1.09  # Angstrom
-
-
-def _rings(count: int) -> list[str]:
-    """Benzene, naphthalene, ..: regular hexagons side by side."""
-    atoms: dict[tuple[float, float], str] = {}
-    width = 2 * _CC * math.cos(math.pi / 6)
-    corners = [(ring, 30 + 60 * n) for ring in range(count) for n in range(6)]
-    for radius, name in ((_CC, "C"), (_CC + _CH, "H")):
-        for ring, angle in corners:
-            x = ring * width + radius * math.cos(math.radians(angle))
-            y = radius * math.sin(math.radians(angle))
-            inner = (ring + 1 < count and angle in (30, 330)) or (ring and angle in (150, 210))
-            if name == "C" or not inner:
-                atoms[round(x, 6), round(y, 6)] = name
-    return [f"{name} {x} {y} 0" for (x, y), name in atoms.items()]
+HAS_CASES = True
 
 
 @dataclass(frozen=True)
@@ -58,16 +37,18 @@ class Case:
     basis: str
     memory: str
     ladder: str = "auto"
+    has_bars: bool = True
 
     @cached_property
     def mean_field(self) -> Any:
         from pyscf import gto, scf
 
-        mol = gto.M(atom="; ".join(_rings(self.rings)), basis=self.basis, verbose=0)
+        mol = gto.M(atom="; ".join(acene(self.rings)), basis=self.basis, verbose=0)
         return scf.RHF(mol).density_fit().run(conv_tol=1e-9)
 
 
-QUICK = Case("benzene/cc-pVDZ", 1, "cc-pvdz", "500MB")
+QUICK = Case("benzene/6-31G", 1, "6-31g", "300MB", has_bars=False)
+SMALL = Case("benzene/cc-pVDZ", 1, "cc-pvdz", "500MB")
 MAIN = Case("naphthalene/cc-pVDZ", 2, "cc-pvdz", "500MB")
 DISK = Case("benzene/cc-pVTZ", 1, "cc-pvtz", "500MB", "disk")
 ITERATION = 0.4  # of PySCF's time, at most
@@ -75,20 +56,19 @@ ITERATION = 0.4  # of PySCF's time, at most
 
 def run(options: BenchOptions) -> list[Claim]:
     threads = min(2, cores())
-    claims = _iterations(options, QUICK, threads, repeats=1 if options.quick else 3, triples=True)
-    claims += _whole(
-        options, programs.Job("water/cc-pVDZ", water(1), "cc-pvdz", "400MB"), compares_time=False
-    )
-    if options.quick:
-        return claims
-    for case in (MAIN, DISK):
-        claims += _iterations(options, case, threads, repeats=2, triples=case is MAIN)
-    job = programs.Job(MAIN.name, _rings(MAIN.rings), MAIN.basis, MAIN.memory)
-    return claims + _whole(options, job, compares_time=True)
+    cases = [(QUICK, 1)] if options.quick else [(SMALL, 3), (MAIN, 2), (DISK, 2)]
+    claims = []
+    for case, repeats in cases:
+
+        def measure(case: Case = case, repeats: int = repeats) -> list[Claim]:
+            return _iterations(options, case, threads, repeats, triples=case is not DISK)
+
+        claims += options.claims(case.name, measure)
+    return claims
 
 
 def _iterations(
-    options: BenchOptions, case: Case, threads: int, repeats: int, *, triples: bool = False
+    options: BenchOptions, case: Case, threads: int, repeats: int, *, triples: bool
 ) -> list[Claim]:
     from pyscf import __version__, lib
 
@@ -119,9 +99,8 @@ def _iterations(
             )
         peer = f"PySCF {__version__}, density-fitted CCSD, 8 GB, {threads} threads"
         how = f"residual and update of amplitudes, {repeats} times in turn; ours with {case.memory}"
-        claims = [
-            median_claim(f"{case.name}: an iteration over PySCF's", ratios, "", at_most(ITERATION), peer, how)
-        ]
+        bar = at_most(ITERATION) if case.has_bars else None
+        claims = [median_claim(f"{case.name}: an iteration over PySCF's", ratios, "", bar, peer, how)]
         if cc.plan is not None and cc.plan.ladder == "disk":
             claims.append(_hidden(case, cc, equations, options.scratch))
         if triples:
@@ -176,42 +155,8 @@ def _triples(options: BenchOptions, case: Case, cc: CCSD, threads: int) -> Claim
     rate, peak = 2.0 * o**3 * v**3 * (v + o) / seconds, _peak(threads)
     options.say(f"{case.name}: (T) takes {seconds:.3g} s, {rate / 1e9:.3g} of {peak / 1e9:.3g} GFLOP/s")
     how = f"once, {case.memory}, {threads} threads"
-    return Claim(f"{case.name}: (T), rate over that of DGEMM", rate / peak, "", at_least(0.75), "", how)
-
-
-def _whole(options: BenchOptions, job: programs.Job, *, compares_time: bool) -> list[Claim]:
-    """Times of CCSD(T) from outside, and energies. Without `compares_time` those of all integrals, too."""
-    mine = programs.ours(job, options.scratch)
-    options.say(_line(job, "ours", mine))
-    exact = None if compares_time else programs.ours(job, options.scratch, "--integrals", "conventional")
-    peak = mine.results["peak_memory_bytes"] / parse_bytes(job.memory)
-    how = "resident memory of a whole run, SCF and (T) included"
-    claims = [Claim(f"{job.name}: peak memory over --memory", peak, "", at_most(1.0), "", how)]
-    for peer, program in programs.PEERS.items():
-        if peer != "PySCF" and (why := missing(peer)):
-            options.say(why)
-            continue
-        found = program(job, options.scratch)
-        options.say(_line(job, peer, found))
-        if compares_time:
-            how = f"once each, with the SCF: {mine.seconds:.1f} s in {job.memory}, {found.seconds:.1f} s in 8 GB"
-            name = f"{job.name}: CCSD(T), whole run, time over {peer}'s"
-            claims.append(Claim(name, mine.seconds / found.seconds, "", at_most(1.0), peer, how))
-        fits = peer != "NWChem"
-        reference = mine if fits or exact is None else exact
-        error = max(abs(reference.ccsd - found.ccsd), abs(reference.triples - found.triples))
-        how = "correlation energies of CCSD and (T), the larger difference"
-        if not fits:
-            how += (
-                "; of all integrals" if exact else "; NWChem's are of all integrals, ours of density fitting"
-            )
-        bar = at_most(1e-6) if fits or exact else None
-        claims.append(Claim(f"{job.name}: energies against {peer}'s", error, "Eh", bar, peer, how))
-    return claims
-
-
-def _line(job: programs.Job, name: str, found: programs.Run) -> str:
-    return f"{job.name}: {name:7} {found.seconds:8.1f} s, CCSD {found.ccsd:.9f}, (T) {found.triples:.9f} Eh"
+    bar = at_least(0.75) if case.has_bars else None
+    return Claim(f"{case.name}: (T), rate over that of DGEMM", rate / peak, "", bar, "", how)
 
 
 def _peak(threads: int) -> float:

@@ -29,6 +29,7 @@ NAPHTHALENE, BENZENE = (
 )  # functions, auxiliary ones, occupied, virtual orbitals
 BANDWIDTHS_MB = (50, 100, 200, 400, 800)
 CORES = (1, 2, 4, 8, 16, 32, 64)
+HAS_CASES = True
 NEAR = 1.05  # of the better side, at most
 
 
@@ -40,7 +41,11 @@ def run(options: BenchOptions) -> list[Claim]:
     for threads in range(1, min(2, cores()) + 1):
         name = f"{threads} thread{'s' * (threads > 1)}"
         for bandwidth in bandwidths:
-            found = _measure(options, sizes, threads, bandwidth)
+
+            def measure(threads: int = threads, bandwidth: int = bandwidth) -> Any:
+                return _measure(options, sizes, threads, bandwidth)
+
+            found = options.case(f"{name}, {bandwidth} MB/s", measure)
             claims += _claims(name, bandwidth, found)
             rates[threads] = found["rates"]
             options.say(f"{name}, {bandwidth} MB/s: {found['measured']}, auto: {found['auto']}")

@@ -65,8 +65,17 @@ def origin(found: dict[str, Any]) -> str:
     return (
         f"`outcore bench {found['bench']}`, {found['date'][:10]}{commit}{quick}; {machine['processor']}, "
         f"{machine['cores']} cores, {machine['memory_bytes'] / 2**30:.0f} GiB, Linux {kernel}, scratch on "
-        f"{machine['scratch']['file_system']}."
+        f"{machine['scratch']['file_system']}.{_cases(found)}"
     )
+
+
+def _cases(found: dict[str, Any]) -> str:
+    """Of which day and commit cases are that were kept from runs before."""
+    others: dict[str, list[str]] = {}
+    for case in found.get("cases", []):
+        if (case["date"][:10], case["commit"]) != (found["date"][:10], found.get("commit")):
+            others.setdefault(f"{case['date'][:10]}, commit {case['commit']}", []).append(case["name"])
+    return "".join(f" Measured {when}: {', '.join(names)}." for when, names in others.items())
 
 
 def missing(name: str) -> str:

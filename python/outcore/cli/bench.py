@@ -4,14 +4,14 @@ A benchmark is a module `benchmarks/NAME.py` with a docstring (its first line is
 
     def run(options: BenchOptions) -> list[Claim]
 
-It compares in one run, prints what it does with `options.say`, and leaves nothing in `options.scratch`.
+It compares in one run, prints what it does with `options.say`, and leaves nothing in `options.scratch`. One that
+takes long has cases, `options.case`, and says so: `HAS_CASES = True`. What they bring is kept where `--keep` says.
 Modules whose name starts with an underscore are helpers.
 """
 
 from __future__ import annotations
 
 import ctypes
-import datetime
 import errno
 import importlib
 import importlib.util
@@ -30,7 +30,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal
@@ -40,6 +40,8 @@ import typer
 
 from outcore import _core
 from outcore.base.errors import OutcoreError
+from outcore.cli import bench_cases
+from outcore.cli.bench_cases import Cases
 from outcore.job import resources
 
 QUICK_LIMIT_S = 50.0  # --quick has to end within this time
@@ -102,6 +104,13 @@ class Claim:
             "how": self.how,
         }
 
+    @staticmethod
+    def of_json(found: Mapping[str, Any]) -> Claim:
+        bar = None if found["bar"] is None else Bar(found["direction"], found["bar"])
+        interval = None if found["interval"] is None else (found["interval"][0], found["interval"][1])
+        names = ("name", "value", "unit", "peer", "how")
+        return Claim(**{name: found[name] for name in names}, bar=bar, interval=interval)
+
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
@@ -115,6 +124,23 @@ class BenchOptions:
     quick: bool
     scratch: Path
     say: Callable[[str], None] = _say
+    cases: Cases = field(default_factory=Cases)
+
+    def case(self, name: str, measure: Callable[[], Any]) -> Any:
+        """What `measure` brings, which JSON can hold; a run before may have brought it already."""
+        return self.cases.run(name, measure, self.say)
+
+    def claims(self, name: str, measure: Callable[[], list[Claim]]) -> list[Claim]:
+        """As `case`."""
+        found = self.case(name, lambda: [claim.as_json() for claim in measure()])
+        return [Claim.of_json(each) for each in found]
+
+    def place(self, name: str) -> Path:
+        """Where a case may leave what it goes on from: a directory beside what is kept, else in scratch. The case
+        removes it in the end."""
+        place = self.scratch / "case" if self.cases.directory is None else self.cases.path(name)
+        place.mkdir(parents=True, exist_ok=True)
+        return place
 
 
 # ---- what several benchmarks need ----
@@ -433,7 +459,7 @@ def machine(scratch: Path) -> dict[str, Any]:
     from outcore.cli.doctor import scratch_facts
 
     return {
-        "processor": _processor(),
+        "processor": bench_cases.processor(),
         "cores": resources.cores(),
         "memory_bytes": resources.total_memory_bytes(),
         "kernel": platform.release(),
@@ -442,40 +468,29 @@ def machine(scratch: Path) -> dict[str, Any]:
     }
 
 
-def _commit() -> str:
-    """Of the checkout that is measured; empty without one."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
-    except OSError:
-        return ""
-
-
-def _processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
-
-
-def run_benchmark(name: str, *, quick: bool, scratch: Path) -> dict[str, Any]:
-    """Runs one benchmark in a directory of its own inside `scratch`; the result as it goes into the JSON file."""
+def run_benchmark(name: str, *, quick: bool, scratch: Path, keep: Path | None = None) -> dict[str, Any]:
+    """Runs one benchmark in a directory of its own inside `scratch`; the result as it goes into the JSON file.
+    `keep`: where its cases are kept. Raises OutcoreError (EINVAL): it has none."""
+    module = load(name)
+    if keep is not None and not getattr(module, "HAS_CASES", False):
+        raise OutcoreError(errno.EINVAL, f"--keep {keep}", detail=f"{name} has no cases that could be kept")
     facts = machine(scratch)
-    date = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    date = bench_cases.now()
+    cases = Cases(None if keep is None else keep / name, quick)
     with tempfile.TemporaryDirectory(prefix=f"bench-{name}-", dir=scratch) as place:
         start = time.perf_counter()
         with free_memory_kept():
-            claims: list[Claim] = load(name).run(BenchOptions(quick=quick, scratch=Path(place)))
+            claims: list[Claim] = module.run(BenchOptions(quick=quick, scratch=Path(place), cases=cases))
         seconds = time.perf_counter() - start
     return {
         "bench": name,
         "date": date,
         "machine": facts,
-        "commit": _commit(),
+        "commit": bench_cases.commit(),
         "quick": quick,
         "seconds": round(seconds, 1),
         "claims": [claim.as_json() for claim in claims],
-    }
+    } | ({"cases": cases.done} if cases.done else {})
 
 
 def show(claims: Iterable[Mapping[str, Any]]) -> None:
@@ -507,10 +522,14 @@ def command(
     scratch: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where to measure (default: the scratch directory).")
     ] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep finished cases there, and go on after those that are."),
+    ] = None,
 ) -> int:
     """Measure Outcore beside its peers on this machine. Exit status 1 if a claim does not hold."""
     known = benchmarks()
-    if list_ and (name or quick or json_ or scratch):
+    if list_ and (name or quick or json_ or scratch or keep):
         raise typer.BadParameter("--list runs nothing: a name and other options have no effect with it")
     if list_:
         width = max(map(len, known), default=0)
@@ -526,7 +545,7 @@ def command(
     from outcore.job.scratch import find_scratch
 
     check_file(json_, "write the result")
-    result = run_benchmark(name, quick=quick, scratch=Path(find_scratch(scratch)))
+    result = run_benchmark(name, quick=quick, scratch=Path(find_scratch(scratch)), keep=keep)
     show(result["claims"])
     if json_ is not None:
         json_.write_text(json.dumps(result, indent=2) + "\n")

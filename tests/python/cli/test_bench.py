@@ -132,6 +132,70 @@ def test_command_writes_json_and_fails_if_a_claim_does(fakes, tmp_path, capsys):
     assert "NO" in capsys.readouterr().out
 
 
+CASES = '''"""Has cases."""
+
+from pathlib import Path
+
+from outcore.cli.bench import BenchOptions, Claim
+
+HAS_CASES = True
+FILE = Path(__file__).with_name("counted")
+
+
+def run(options: BenchOptions) -> list[Claim]:
+    def measure(name: str) -> list[Claim]:
+        if name == "b" and not FILE.exists():
+            raise RuntimeError("broken off")
+        FILE.write_text(name + (FILE.read_text() if FILE.exists() else ""))
+        (options.place(name) / "half").write_text("done")
+        return [Claim(name, 1.5, "s", None, "", "once", (1.0, 2.0))]
+
+    return [claim for name in ("a", "b") for claim in options.claims(name, lambda: measure(name))]
+'''
+
+
+def test_a_run_that_was_broken_off_goes_on_after_its_cases(fakes, tmp_path, capsys):
+    (fakes / "cases.py").write_text(CASES)
+    keep = {"scratch": tmp_path, "keep": tmp_path / "kept", "quick": False}
+    counted = fakes / "counted"
+
+    def measured():
+        found, _ = counted.read_text(), counted.write_text("")
+        return found
+
+    (fakes / "counted").write_text("")
+    file = tmp_path / "kept" / "cases" / "a.json"
+    first = bench.run_benchmark("cases", **keep)
+    assert measured() == "ba"
+    assert [(case["name"], case["commit"]) for case in first["cases"]] == [
+        (name, bench.bench_cases.commit()) for name in "ab"
+    ]
+    (tmp_path / "kept" / "cases" / "b.json").unlink()
+    again = bench.run_benchmark("cases", **keep)
+    assert measured() == "b", "a was kept"
+    assert again["claims"] == first["claims"]
+    assert again["cases"][0] == first["cases"][0]
+    assert "a: kept, of" in capsys.readouterr().err
+    file.write_text(file.read_text().replace('"cores": ', '"cores": 1'))
+    bench.run_benchmark("cases", **keep)
+    assert measured() == "a", "what was kept is of another machine"
+    bench.run_benchmark("cases", **keep | {"quick": True})
+    assert measured() == "ba", "short cases are others"
+    assert (tmp_path / "kept" / "cases" / "a" / "half").exists()
+
+
+def test_a_case_that_fails_leaves_those_before_it(fakes, tmp_path):
+    (fakes / "cases.py").write_text(CASES.replace("not FILE", "FILE"))
+    with pytest.raises(RuntimeError, match="broken off"):
+        bench.run_benchmark("cases", quick=False, scratch=tmp_path, keep=tmp_path / "kept")
+    assert [path.name for path in (tmp_path / "kept" / "cases").glob("*.json")] == ["a.json"]
+
+
+def test_there_is_nothing_to_keep_without_cases(fakes, tmp_path):
+    with pytest.raises(OutcoreError, match="fake has no cases"):
+        bench.run_benchmark("fake", quick=True, scratch=tmp_path, keep=tmp_path / "kept")
+
+
 def test_command_succeeds_if_nothing_fails(fakes, tmp_path, capsys):
     assert bench.command("fake", quick=False, scratch=tmp_path) == 0
     shown = capsys.readouterr().out

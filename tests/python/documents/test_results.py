@@ -38,6 +38,19 @@ def test_a_result_says_when_where_and_of_which_commit(root):
     assert "](../measure/plots/scf.svg)" in text
 
 
+def test_a_result_says_which_cases_are_of_another_day_or_commit(root):
+    file = root / "benchmarks" / "results" / "scf.json"
+    found = json.loads(file.read_text())
+    days = [
+        ("a", "2026-01-02T04:00", "abc1234"),
+        ("b", "2026-01-01T23:00", "abc1234"),
+        ("c", "2026-01-01T22:00", "abc1234"),
+    ]
+    found["cases"] = [{"name": name, "date": date, "commit": commit} for name, date, commit in days]
+    file.write_text(json.dumps(found))
+    assert "scratch on ext4. Measured 2026-01-01, commit abc1234: b, c.\n" in results.result(root, "scf")
+
+
 def test_a_result_has_all_claims(root):
     text = results.result(root, "scf")
     assert "| integrals on disk against NWChem's | 2.5 times faster | >= 1 | yes | NWChem \\| 7 |" in text

@@ -1,0 +1,45 @@
+"""Ten water molecules: CCSD(T) in 2 GB, whole, in as many parts as it was broken off.
+
+(H2O)10 in cc-pVDZ, from the geometry to the energy, as one command, `outcore ccsd --triples --checkpoint`. With
+`--keep DIR` a run that is ended (Ctrl-C, `timeout`, a kill) goes on there when it is given again. Minutes are those
+of all parts; what a part had not committed it did in vain, and the next did it again. --quick takes two molecules
+in a small basis in the same way.
+"""
+
+from __future__ import annotations
+
+import shutil
+
+from outcore.cli.bench import BenchOptions, Claim
+
+from . import _cc_command
+from ._cc_programs import Job
+from ._molecules import waters
+
+HAS_CASES = True
+
+
+def run(options: BenchOptions) -> list[Claim]:
+    if options.quick:
+        job = Job("(H2O)2/6-31G", waters(2), "6-31g", "250MB")
+    else:
+        job = Job("(H2O)10/cc-pVDZ", waters(10), "cc-pvdz", "2GB")
+    return options.claims(job.name, lambda: _whole(options, job))
+
+
+def _whole(options: BenchOptions, job: Job) -> list[Claim]:
+    parts, found = _cc_command.run_in_parts(options, job, job.memory, "--triples")
+    orbitals = f"{found['occupied'][0]} occupied, {found['virtual'][0]} virtual orbitals"
+    how = f"{orbitals}; {sum(part.iterations for part in parts)} iterations, (T); {len(parts)} parts"
+    minutes = sum(part.seconds for part in parts) / 60
+    claims = [
+        Claim(f"{job.name}, {job.memory}: CCSD(T)", minutes, "min", None, "", how),
+        Claim(f"{job.name}: CCSD correlation", found["ccsd_correlation_hartree"], "Eh", None, "", ""),
+        Claim(f"{job.name}: (T)", found["triples_hartree"], "Eh", None, "", ""),
+        _cc_command.peak_claim(job, job.memory, max(part.peak_bytes for part in parts)),
+    ]
+    for number, part in enumerate(parts, 1):
+        how = f"begun {part.date}, commit {part.commit}; {part.iterations} iterations ended in it"
+        claims.append(Claim(f"{job.name}, part {number}", part.seconds / 60, "min", None, "", how))
+    shutil.rmtree(options.place(job.name))
+    return claims

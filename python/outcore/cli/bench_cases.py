@@ -1,0 +1,94 @@
+"""Cases of a benchmark: parts of it that take long. What each has brought is kept at once, if a directory is given,
+so that a run that was broken off goes on after them."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from outcore.job import resources
+
+
+@dataclass
+class Cases:
+    """Of one benchmark.
+
+    directory: where they are kept; None: they are not.
+    quick: whether it is the short form, whose cases are others.
+    done: name, date, commit and seconds of each, in their order.
+    """
+
+    directory: Path | None = None
+    quick: bool = False
+    done: list[dict[str, Any]] = field(default_factory=list)
+
+    def run(self, name: str, measure: Callable[[], Any], say: Callable[[str], None]) -> Any:
+        """What `measure` brings, which JSON can hold; not measured again if it is kept, of this machine."""
+        found = self._kept(name)
+        if found is None:
+            found = {"name": name, "date": now(), "commit": commit(), **self._what()}
+            start = time.perf_counter()
+            found["value"] = measure()
+            found["seconds"] = round(time.perf_counter() - start, 1)
+            self._keep(name, found)
+        else:
+            say(f"{name}: kept, of {found['date'][:10]}, commit {found['commit']}")
+        self.done.append({key: found[key] for key in ("name", "date", "commit", "seconds")})
+        return found["value"]
+
+    def path(self, name: str) -> Path:
+        """Of a case, for what it goes on from."""
+        assert self.directory is not None
+        short = "-quick" if self.quick else ""
+        return self.directory / (re.sub(r"[^\w.+-]+", "_", name) + short)
+
+    def _file(self, name: str) -> Path:
+        path = self.path(name)
+        return path.with_name(f"{path.name}.json")
+
+    def _what(self) -> dict[str, Any]:
+        return {"quick": self.quick, "processor": processor(), "cores": resources.cores()}
+
+    def _kept(self, name: str) -> dict[str, Any] | None:
+        if self.directory is None or not (file := self._file(name)).is_file():
+            return None
+        found: dict[str, Any] = json.loads(file.read_text())
+        same = all(found.get(key) == value for key, value in self._what().items())
+        return found if same and found.get("name") == name else None
+
+    def _keep(self, name: str, found: dict[str, Any]) -> None:
+        if self.directory is None:
+            return
+        self.directory.mkdir(parents=True, exist_ok=True)
+        file = self._file(name)
+        new = file.with_name(f"{file.name}.new")
+        new.write_text(json.dumps(found, indent=2) + "\n")
+        os.replace(new, file)
+
+
+def now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def commit() -> str:
+    """Of the checkout that is measured; empty without one."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""
+
+
+def processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return "unknown"
