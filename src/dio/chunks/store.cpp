@@ -51,7 +51,10 @@ store::Blocks ChunkStore::blocks_of(const OwnedComponent& owner, const ChunkOver
   return blocks;
 }
 
-void ChunkStore::get(int component, const Slices& slices, const MemoryOf& to) {
+/// Calls `use` for each overlap, while blocks of those behind it are read that `needed` names.
+void ChunkStore::go_through(int component, const Slices& slices,
+                            const std::function<store::Blocks(const ChunkOverlap& overlap)>& needed,
+                            const std::function<void(const ChunkOverlap& overlap)>& use) {
   const OwnedComponent& owner = owned(component);
   const std::vector<ChunkOverlap> overlaps = overlaps_in(grid_, component, slices);
   const auto overlaps_ahead = static_cast<std::size_t>(std::clamp(
@@ -61,15 +64,23 @@ void ChunkStore::get(int component, const Slices& slices, const MemoryOf& to) {
     if (ahead < overlaps.size()) {
       const device::Burst burst(device::Burst::Then::rests);  // ends before anybody is waited for
       for (; ahead < overlaps.size() && ahead <= i + overlaps_ahead; ++ahead)
-        owner.cache->prefetch(overlaps[ahead].slot, blocks_of(owner, overlaps[ahead]));
+        if (const store::Blocks blocks = needed(overlaps[ahead]); blocks.any())
+          owner.cache->prefetch(overlaps[ahead].slot, blocks);
     }
-    const ChunkOverlap& overlap = overlaps[i];
-    owner.cache->look(overlap.slot, blocks_of(owner, overlap), [&](std::span<const std::byte> chunk) {
+    use(overlaps[i]);
+  }
+}
+
+void ChunkStore::get(int component, const Slices& slices, const MemoryOf& to) {
+  const OwnedComponent& owner = owned(component);
+  const auto needed = [&](const ChunkOverlap& overlap) { return blocks_of(owner, overlap); };
+  go_through(component, slices, needed, [&](const ChunkOverlap& overlap) {
+    owner.cache->look(overlap.slot, needed(overlap), [&](std::span<const std::byte> chunk) {
       const Strided memory = to(overlap);
       copy_strided(memory.data, memory.stride_bytes, chunk.data() + overlap.offset, overlap.stride_bytes,
                    overlap.count, grid_.element_bytes());
     });
-  }
+  });
 }
 
 /// `sets`: all elements of an overlap, so that a chunk of which nothing else is in the array is not read.
@@ -79,7 +90,10 @@ void ChunkStore::change(int component, const Slices& slices, bool sets,
   if (read_only_)
     throw Error(EROFS, {.attempted = "write to a disk array", .detail = "it was opened read-only"});
   if (frozen_) throw Error(EIO, {.attempted = "write to a disk array", .detail = std::string(why_frozen)});
-  for_each_overlap(grid_, component, slices, [&](const ChunkOverlap& overlap) {
+  const auto needed = [&](const ChunkOverlap& overlap) {
+    return sets && overlap.whole ? store::Blocks() : owner.cache->all_blocks();
+  };
+  go_through(component, slices, needed, [&](const ChunkOverlap& overlap) {
     const bool whole = sets && overlap.whole;
     owner.cache->change(overlap.slot, whole, [&](std::span<std::byte> chunk) {
       changed_ = true;  // here, where no commit is going on that would take it for its own

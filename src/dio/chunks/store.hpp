@@ -73,6 +73,9 @@ class ChunkStore {
  private:
   [[nodiscard]] const OwnedComponent& owned(int component) const;
   [[nodiscard]] store::Blocks blocks_of(const OwnedComponent& owner, const ChunkOverlap& overlap) const;
+  void go_through(int component, const Slices& slices,
+                  const std::function<store::Blocks(const ChunkOverlap& overlap)>& needed,
+                  const std::function<void(const ChunkOverlap& overlap)>& use);
   void change(int component, const Slices& slices, bool sets,
               const std::function<void(const ChunkOverlap& overlap, std::byte* first)>& visit);
 
