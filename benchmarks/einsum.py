@@ -24,6 +24,7 @@ from outcore.cli.bench import BenchOptions, Claim, at_least, at_most, claim_memo
 from ._workers import Failed, python_worker
 
 LIMIT_S = 900
+DEPTH = 64  # inner indices of a panel of an operand: thinner ones are multiplied much slower
 
 
 @dataclass(frozen=True)
@@ -45,21 +46,26 @@ class Case:
 
     @property
     def attainable(self) -> tuple[float, str]:
-        """How near to the bound any whole number of panels comes, passing panels being infinitely thin; and the
-        arithmetic of it."""
+        """How near to the bound any whole number of panels comes, with room for two of each operand that are DEPTH
+        deep or deeper, where panels that were used last are used again; and the arithmetic of it."""
         m, n, k, words = self.m, self.n, self.k, self.memory_bytes / 8
+        deep = min(DEPTH, k)
         found = []
         for rows in range(1, 65):
             for columns in range(1, 65):
-                if math.ceil(m / rows) * math.ceil(n / columns) <= words:
-                    moved = m * k * columns + k * n * rows + m * n
+                a, w = math.ceil(m / rows), math.ceil(n / columns)
+                depth = min(k, (words - a * w) / (2 * (a + w)))
+                if depth >= deep:
+                    left = columns - (columns - 1) * depth / k
+                    right = rows - (rows - 1) * depth / (k * columns)
+                    moved = m * k * left + k * n * right + m * n
                     found.append((moved, f"{rows} x {columns} panels of the result"))
-            if math.ceil(m / rows) * k <= words:
+            if math.ceil(m / rows) * (k + deep) + 2 * deep * deep <= words:
                 found.append((m * k + k * n * rows + m * n, f"{rows} panels of the left operand, each kept"))
-            if math.ceil(n / rows) * k <= words:
+            if math.ceil(n / rows) * (k + deep) + 2 * deep * deep <= words:
                 found.append((m * k * rows + k * n + m * n, f"{rows} panels of the right operand, each kept"))
         moved, how = min(found)
-        text = f"no whole number of panels moves less than {moved * 8 / 1e6:.0f} MB: {how}"
+        text = f"no whole number of panels {deep} deep moves less than {moved * 8 / 1e6:.0f} MB: {how}"
         return moved / self.bound_words, text
 
 
@@ -189,7 +195,7 @@ def claims_of(case: Case, ours: dict[str, Any], times: int) -> list[Claim]:
             f"{case.name}: bytes over the bound",
             ours["moved"] / ours["bound"],
             "x",
-            at_most(1.25) if share <= 0.1 and attainable <= 1.25 else None,
+            at_most(max(1.25, attainable)) if share <= 0.1 else None,
             "",
             f"{size}; memory is {share:.3f} of the arrays; {ours['moved'] / 1e6:.0f} MB moved, the bound is "
             f"{ours['bound'] / 1e6:.0f} MB; {arithmetic}, {attainable:.2f} times the bound",

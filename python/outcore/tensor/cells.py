@@ -22,16 +22,21 @@ Cell = tuple[Interval, ...]
 @dataclass(frozen=True)
 class Axis:
     """`fixed`: the boundaries of tiles that must stay whole; None: it may be cut anywhere. `mergeable`: consecutive
-    tiles may make one interval, as none of them is missing."""
+    tiles may make one interval, as none of them is missing. `chunk`: elements of a chunk on disk, of which nothing
+    else is read or written if it is cut nowhere."""
 
     label: str
     extent: int
     fixed: Cuts | None = None
     mergeable: bool = True
+    chunk: int = 1
 
-    def cut(self, most: int) -> Cuts:
-        """Intervals of at most `most` elements, nearly equal; of one tile where that is larger."""
+    def cut(self, most: int, *, by_chunks: bool = False) -> Cuts:
+        """Intervals of at most `most` elements, nearly equal; of one tile where that is larger. `by_chunks`: none
+        has elements of several chunks but whole ones."""
         if self.fixed is None:
+            if by_chunks and self.chunk > 1 and most < self.extent:
+                return self._by_chunks(max(1, most))
             parts = max(1, math.ceil(self.extent / max(1, most)))
             return tuple(self.extent * i // parts for i in range(parts + 1))
         if not self.mergeable:
@@ -41,6 +46,24 @@ class Axis:
             if end - kept[-1] > most and begin > kept[-1]:
                 kept.append(begin)
         return (*kept, self.extent) if self.extent else (0, 0)
+
+    def _by_chunks(self, most: int) -> Cuts:
+        count = math.ceil(self.extent / self.chunk)
+        if most >= self.chunk:
+            parts = math.ceil(count / (most // self.chunk))
+            return (*(count * i // parts * self.chunk for i in range(parts)), self.extent)
+        parts = math.ceil(self.chunk / most)
+        inside = [self.chunk * i // parts for i in range(parts)]
+        places = (chunk * self.chunk + place for chunk in range(count) for place in inside)
+        return (*(place for place in places if place < self.extent), self.extent)
+
+    def whole_chunks(self, cuts: Cuts) -> float:
+        """The share of elements in chunks that have no boundary inside."""
+        if self.chunk == 1 or self.fixed is not None:
+            return 1.0
+        places = np.array(cuts[1:-1], np.int64)
+        begins = np.unique(places[places % self.chunk != 0] // self.chunk) * self.chunk
+        return 1.0 - float(np.minimum(self.chunk, self.extent - begins).sum()) / max(1, self.extent)
 
     @property
     def smallest(self) -> int:
@@ -68,6 +91,10 @@ class Cut:
         for axis in self.cuts:
             sizes = np.outer(sizes, np.diff(axis)).ravel()
         return sizes
+
+    def whole_chunks(self, axes: Sequence[Axis]) -> float:
+        """The share of elements in chunks that lie in one cell."""
+        return math.prod(axis.whole_chunks(cuts) for axis, cuts in zip(axes, self.cuts, strict=True))
 
 
 Panels = tuple[tuple[int, ...], ...]  # cells of each, by number
@@ -109,10 +136,10 @@ def _filled(sizes: Sequence[int], cells: Sequence[int], most: int) -> list[tuple
     return result
 
 
-def cut_for(axes: Sequence[Axis], most: int, pieces: int = 1) -> Cut:
+def cut_for(axes: Sequence[Axis], most: int, pieces: int = 1, *, by_chunks: bool = False) -> Cut:
     """Cells of at most `most` elements where tiles allow it: inner axes whole, one axis cut, outer ones by
     elements or tiles. `pieces`: the axis that is cut gets so many times as many intervals, so that several cells
-    fill a panel."""
+    fill a panel. `by_chunks`: see Axis.cut."""
     result: list[Cuts] = []
     room = max(1, most)
     cutting = True
@@ -123,7 +150,7 @@ def cut_for(axes: Sequence[Axis], most: int, pieces: int = 1) -> Cut:
             result.append(axis.cut(max(1, axis.extent)))
             room = max(1, room // max(1, axis.extent))
         else:
-            result.append(axis.cut(max(1, room // pieces)))
+            result.append(axis.cut(max(1, room // pieces), by_chunks=by_chunks))
             cutting = axis.fixed is not None and not axis.mergeable
             room = max(1, room // max(1, axis.smallest))
     return Cut(tuple(reversed(result)))

@@ -360,7 +360,7 @@ def carry_out(
         reserved = planned.plan.workspace_bytes
         if planned.plan.sharing > 1:
             memory = temporary.enter_context(_shared(world, planned))
-            reserved = planned.largest_share * planned.dtype.itemsize
+            reserved = planned.results_bytes
         workers = world.size // planned.plan.sharing
         counter = world.counter() if workers > 1 else None
         mine = Amounts()

@@ -10,7 +10,8 @@ from __future__ import annotations
 import itertools
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,10 +19,11 @@ import numpy as np
 
 from outcore.parallel import tasks as dealt
 from outcore.parallel import team
+from outcore.parallel.prefetch import Waitable
 from outcore.tensor.amounts import Amounts
 from outcore.tensor.crew import Crew, Work
 from outcore.tensor.gemm import add_product
-from outcore.tensor.geometry import Step, Task
+from outcore.tensor.geometry import Step
 from outcore.tensor.operands import Array, Operand
 from outcore.tensor.panel import Side
 from outcore.tensor.panels import NodeMemory, OwnPanels, SharedPanels
@@ -35,35 +37,125 @@ if TYPE_CHECKING:
 _STOP = 1 << 48  # far beyond any number of tasks
 _PRODUCT_BYTES = 1 << 20  # of what NumPy has multiplied, before it is added
 _SMALL = 48**3  # multiplications of a matrix: of smaller ones NumPy multiplies many at a time
+_HINTED_BYTES = 8 << 20  # of panels that owners read ahead, beyond those that were asked for
+_HINTED = 8  # steps, at most
 _NAMES = {"disk": "disk_read", "global": "network"}  # of what is read; else it is copied
 
 
 class _Ahead(NamedTuple):
-    """A step whose panels have been asked for. `done`: the part of its task that is done after it."""
+    """A step whose panels are asked for. `done`: the part of its task that is done after it; `later`: steps of the
+    same piece of work that are hinted at then."""
 
     step: Step
     task: int
     done: float
+    later: Sequence[Step]
+
+
+class _Made(NamedTuple):
+    """A result, or a share of one, in its buffer."""
+
+    panel: tuple[int, int, int]
+    matrices: Array
+    share: Share | None
+
+
+class _Results:
+    """The buffers that results are made in, in turn. A result goes to where it lies while the next is made in
+    another buffer; where there is one buffer alone, that waits."""
+
+    def __init__(self, side: Side, count: int, elements: int, *, add: bool) -> None:
+        self._side, self._add = side, add
+        self._elements = elements
+        self._buffers: list[Array | None] = [None] * count
+        self._begun = self._put = 0
+        self._under_way: deque[list[Waitable]] = deque()  # of the results that were put last
+        self.moved = 0.0  # bytes
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the buffer of the next result has one that was not put yet."""
+        return self._begun - self._put >= len(self._buffers)
+
+    def begin(self, panel: tuple[int, int, int], share: Share | None) -> _Made:
+        """The next result, when its buffer is free. Raises the error of a put."""
+        while self._put - len(self._under_way) <= self._begun - len(self._buffers):
+            self._complete()
+        place = self._begun % len(self._buffers)
+        buffer = self._buffers[place]
+        if buffer is None:
+            buffer = self._buffers[place] = np.empty(self._elements, self._side.dtype)
+        self._begun += 1
+        return _Made(panel, self._side.matrices(buffer, panel, share), share)
+
+    def put(self, made: _Made) -> None:
+        """Starts to put the result that was begun first of those that were not put."""
+        requests, moved = self._side.put(made.panel, made.matrices, made.share, add=self._add)
+        self._under_way.append(requests)
+        self._put += 1
+        self.moved += moved
+
+    def finish(self) -> None:
+        """All that was put is where it lies. Raises the first error."""
+        while self._under_way:
+            self._complete()
+
+    def give_up(self) -> None:
+        """After an error: nothing is under way any more."""
+        while self._under_way:
+            for request in self._under_way.popleft():
+                with suppress(Exception):
+                    request.wait()
+
+    def _complete(self) -> None:
+        requests = self._under_way[0]
+        while requests:
+            requests.pop(0).wait()
+        self._under_way.popleft()
 
 
 class _Running:
     """Steps that have been begun: those whose panels are on their way, and those that are multiplied. There are as
     many together as panels have room for."""
 
-    def __init__(self, panels: OwnPanels | SharedPanels, steps: Iterator[_Ahead]) -> None:
-        self._panels, self._steps = panels, steps
+    def __init__(
+        self, panels: OwnPanels | SharedPanels, steps: Iterator[_Ahead], crew: Crew, results: _Results
+    ) -> None:
+        self._panels, self._steps, self._crew, self._results = panels, steps, crew, results
         self.ahead: deque[_Ahead] = deque()
+        self._given: deque[tuple[_Ahead, _Made]] = deque()
 
-    def ask(self, crew: Crew) -> None:
+    def ask(self) -> None:
         """For the panels of further steps."""
-        for item in itertools.islice(self._steps, self._panels.ahead - len(self.ahead) - crew.under_way):
+        for item in itertools.islice(
+            self._steps, self._panels.ahead - len(self.ahead) - self._crew.under_way
+        ):
             self._panels.begin(item.step)
             self.ahead.append(item)
+            for step in item.later:
+                self._panels.hint(step)
 
-    def wait(self, crew: Crew) -> None:
-        """For the step that was given to the threads first."""
-        crew.wait()
+    def give(self, item: _Ahead, made: _Made, parts: list[Work]) -> None:
+        """The first step that was asked for to the threads."""
+        self.ahead.popleft()
+        self._crew.give(parts)
+        self._given.append((item, made))
+
+    @property
+    def ends_result(self) -> bool:
+        """Whether a result is complete with the step that was given to the threads first."""
+        return self._given[0][0].done == 1
+
+    def wait(self) -> _Ahead:
+        """For the step that was given to the threads first. A result that is complete with it starts to go to where
+        it lies."""
+        self._crew.wait()
         self._panels.release()
+        item, made = self._given.popleft()
+        if item.done == 1:
+            self.ask()
+            self._results.put(made)
+        return item
 
 
 class Product:
@@ -116,7 +208,7 @@ class Product:
                 counter.next(_STOP)
 
         def work(_: int, stopped: team.Stopped) -> None:
-            self._work(panels, self._tasks(panels, counter), stopped, progress)
+            self._work(panels, self._steps(panels, counter), stopped, progress)
 
         try:
             team.run(1, work, stop=stop)
@@ -126,74 +218,104 @@ class Product:
             self._moved[_NAMES.get(side.operand.facts.where, "copied")] += read
         return Amounts(**self._moved, seconds=time.perf_counter() - begun)
 
-    def _tasks(self, panels: OwnPanels | SharedPanels, counter: Counter | None) -> Iterator[tuple[int, Task]]:
-        """Those of this process, or of its node, with their numbers."""
+    def _steps(self, panels: OwnPanels | SharedPanels, counter: Counter | None) -> Iterator[_Ahead]:
+        """Those of this process, or of its node."""
         units, each = self._planned.units, self._planned.plan.unit
         if isinstance(panels, SharedPanels):
             mine = panels.units(counter, len(units))
         else:
             mine = iter(range(len(units))) if counter is None else dealt.tasks_of(counter, len(units))
+        hinted = self._hinted
         for number in mine:
-            yield from enumerate(units[number], number * each)
+            steps = [
+                (step, which, (place + 1) / len(task))
+                for which, task in enumerate(units[number], number * each)
+                for place, step in enumerate(task)
+            ]
+            for place, item in enumerate(steps):
+                later = steps[place + hinted if place else 1 : place + hinted + 1]
+                yield _Ahead(*item, [step for step, _, _ in later])
+
+    @property
+    def _hinted(self) -> int:
+        """Steps beyond those whose panels are asked for that owners of what is on disk are told of."""
+        pair = zip(self._sides, self._planned.largest[:2], strict=True)
+        each = sum(
+            size * side.operand.facts.item_bytes for side, size in pair if side.operand.facts.where == "disk"
+        )
+        return min(_HINTED, max(1, _HINTED_BYTES // each)) if each else 0
 
     def _work(
         self,
         panels: OwnPanels | SharedPanels,
-        tasks: Iterator[tuple[int, Task]],
+        steps: Iterator[_Ahead],
         stopped: team.Stopped,
         progress: Told | None,
     ) -> None:
-        steps = (
-            _Ahead(step, number, (place + 1) / len(task))
-            for number, task in tasks
-            for place, step in enumerate(task)
+        results = _Results(
+            self._out, self._planned.plan.choice.results, self._planned.largest_share, add=self._add
         )
-        running = _Running(panels, steps)
-        result = np.empty(self._planned.largest_share, self._planned.dtype)
-        current = -1
+        try:
+            self._make(results, panels, steps, stopped, progress)
+            results.finish()
+        except BaseException:
+            results.give_up()
+            raise
+        where = self._out.operand.facts.where
+        self._moved["disk_written" if where == "disk" else _NAMES.get(where, "copied")] += results.moved
+        if self._add and where == "disk":
+            self._moved["disk_read"] += results.moved
+
+    def _make(
+        self,
+        results: _Results,
+        panels: OwnPanels | SharedPanels,
+        steps: Iterator[_Ahead],
+        stopped: team.Stopped,
+        progress: Told | None,
+    ) -> None:
+        """All results, until something has failed."""
+        current, made = -1, None  # of the result that is being made
         with Crew(self._threads) as crew:
-            while not stopped():
-                running.ask(crew)
-                if not running.ahead:
-                    if not crew.under_way:
-                        return
-                    running.wait(crew)
-                    continue
-                while crew.under_way >= panels.slots:  # panels of this step may take the place of theirs
-                    running.wait(crew)
-                item = running.ahead.popleft()
-                here = panels.wait(stopped)
-                if here is None:
-                    return
-                panel = (item.step.batch, item.step.rows, item.step.columns)
-                share = self._share(panel)
-                matrices = self._out.matrices(result, panel, share)
-                if item.step.inner < 0:
-                    crew.give([partial(matrices.fill, 0)])
-                else:
-                    crew.give(self._parts(_of_share(here, share), matrices, add=item.task == current))
-                current = item.task
-                if item.done == 1:
-                    while crew.under_way:
-                        running.wait(crew)
-                    running.ask(crew)
-                    self._finish(panel, matrices, share)
+            running = _Running(panels, steps, crew, results)
+
+            def wait() -> None:
+                item = running.wait()
                 if progress is not None:
                     count = len(self._planned.tasks)
                     progress((item.task + item.done) / count, item.task + (item.done == 1), count)
 
+            while not stopped():
+                running.ask()
+                if not running.ahead:
+                    if not crew.under_way:
+                        return
+                    wait()
+                    continue
+                while crew.under_way >= panels.slots:  # panels of this step may take the place of theirs
+                    wait()
+                item = running.ahead[0]
+                here = panels.wait(stopped)
+                if here is None:
+                    return
+                begins = item.task != current
+                if begins:
+                    while results.is_full:
+                        wait()
+                    panel = item.step.batch, item.step.rows, item.step.columns
+                    current, made = item.task, results.begin(panel, self._share(panel))
+                assert made is not None
+                if item.step.inner < 0:
+                    parts: list[Work] = [partial(made.matrices.fill, 0)]
+                else:
+                    parts = self._parts(_of_share(here, made.share), made.matrices, add=not begins)
+                running.give(item, made, parts)
+                while crew.under_way > 1 and running.ends_result:  # it is put while the next one is made
+                    wait()
+
     def _share(self, panel: tuple[int, int, int]) -> Share | None:
         """Of this process; None: all of the panel."""
         return None if self._memory is None else self._planned.shares.of(self._memory.rank, panel)
-
-    def _finish(self, panel: tuple[int, int, int], matrices: Array, share: Share | None) -> None:
-        requests, moved = self._out.put(panel, matrices, share, add=self._add)
-        for request in requests:
-            request.wait()
-        where = self._out.operand.facts.where
-        self._moved["disk_written" if where == "disk" else _NAMES.get(where, "copied")] += moved
-        if self._add and where == "disk":
-            self._moved["disk_read"] += moved
 
     # ---- multiplication ----
 

@@ -6,6 +6,7 @@ Pure: it knows facts of arrays, not their data. The executor and the count of by
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -52,10 +53,21 @@ class Problem:
             if tiling is not None
         }
         fixed = {label: tiling.cuts for label, tiling in found.items()}
+        chunks: dict[str, int] = {}  # of the result, as a chunk of which a part is put has to be read before
+        for labels, facts in (self.arrays[2], *self.arrays[:2]):
+            if facts.where == "disk" and facts.chunk is not None:
+                chunks = {**dict(zip(labels, facts.chunk, strict=True)), **chunks}
         return {
-            label: Axis(label, extent, fixed.get(label), label not in sparse)
+            label: Axis(
+                label, extent, fixed.get(label), label not in sparse, min(chunks.get(label, 1), extent)
+            )
             for label, extent in self.extents.items()
         }
+
+    @property
+    def has_chunks(self) -> bool:
+        """Whether it matters where axes are cut."""
+        return any(1 < axis.chunk < axis.extent and axis.fixed is None for axis in self.axes.values())
 
     @cached_property
     def key(self) -> tuple[object, ...]:
@@ -140,6 +152,16 @@ class Geometry:
             np.array([int(cut.sizes[list(cells)].sum()) for cells in members], np.int64)
             for cut, members in zip(self.cuts, self.panels, strict=True)
         )
+
+    @cached_property
+    def parts_of_chunks(self) -> float:
+        """The share of the result in chunks that are put in parts."""
+        groups = self.problem.product.groups[:3]
+        shares = (
+            cut.whole_chunks(self.problem.group(labels))
+            for cut, labels in zip(self.cuts[:3], groups, strict=True)
+        )
+        return 1.0 - math.prod(shares)
 
     @cached_property
     def multiplications(self) -> float:

@@ -11,7 +11,7 @@ import hashlib
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Literal
 
@@ -46,6 +46,7 @@ class Facts:
         readable: which tiles are not zero, those that follow from stored ones by symmetry included; None: all.
         stored: which tiles a result has to be given; None: all.
         item_bytes: of an element as it is stored.
+        chunk: shape of the chunks in which it lies on disk; None where there are none that a plan should know.
     """
 
     shape: tuple[int, ...]
@@ -55,6 +56,7 @@ class Facts:
     tilings: tuple[Tiling | None, ...]
     readable: Mask | None = None
     stored: Mask | None = None
+    chunk: tuple[int, ...] | None = None
 
     @cached_property
     def tiles(self) -> tuple[Cuts | None, ...]:
@@ -68,7 +70,7 @@ class Facts:
             None if mask is None else hashlib.blake2b(mask.tobytes()).digest()
             for mask in (self.readable, self.stored)
         )
-        return self.shape, self.dtype.str, self.where, self.item_bytes, self.tiles, masks
+        return self.shape, self.dtype.str, self.where, self.item_bytes, self.tiles, masks, self.chunk
 
     @property
     def bytes(self) -> int:
@@ -93,6 +95,10 @@ class Operand(ABC):
     def get(self, box: Box, out: Array) -> list[Waitable]:
         """Starts to bring a box into `out`, of any strides. Tiles that are zero are left out: `out` is zero
         there."""
+
+    def prefetch(self, boxes: Sequence[Box]) -> None:
+        """Hints that boxes will be got soon: their owners begin to read them from disk."""
+        return
 
     def put(self, box: Box, value: Array, *, add: bool) -> list[Waitable]:
         """Starts to put or add a box; `value`, of any strides, must not change until it is complete. Tiles that are
@@ -224,6 +230,8 @@ class BoxOperand(Operand):
         self.world = array.world
         where: Where = "global" if isinstance(array, GlobalArray) else "disk"
         self.facts = plain(array.shape, array.dtype, where)
+        if isinstance(array, DiskArrayAccess):
+            self.facts = replace(self.facts, chunk=tuple(array.chunk))
 
     @property
     def storage(self) -> Any:
@@ -235,6 +243,10 @@ class BoxOperand(Operand):
 
     def get(self, box: Box, out: Array) -> list[Waitable]:
         return [self.array.get_async(slices(box), out)]
+
+    def prefetch(self, boxes: Sequence[Box]) -> None:
+        if isinstance(self.array, DiskArrayAccess):
+            self.array.prefetch([slices(box) for box in boxes])
 
     def put(self, box: Box, value: Array, *, add: bool) -> list[Waitable]:
         move = self.array.acc_async if add else self.array.put_async
@@ -271,6 +283,12 @@ class Tiled(Operand):
             else:
                 started.append(Then(self.array.get_tile_async(tile), partial(_copy, target)))
         return started
+
+    def prefetch(self, boxes: Sequence[Box]) -> None:
+        if self.facts.where == "disk":
+            there = self.facts.readable
+            tiles = (tile for box in boxes for tile, _ in tiles_of(self.facts.tiles, box))
+            self.array.prefetch([tile for tile in tiles if there is None or there[tile]])
 
     def put(self, box: Box, value: Array, *, add: bool) -> list[Waitable]:
         move = self.array.acc_tile_async if add else self.array.put_tile_async

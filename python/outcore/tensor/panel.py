@@ -138,6 +138,11 @@ class Side:
             started += self._get(box, target)
         return matrices, started
 
+    def prefetch(self, panel: tuple[int, ...]) -> None:
+        """Hints that a panel will be wanted soon."""
+        if self.operand.facts.where == "disk":
+            self.operand.prefetch([box for _, box, _ in self._cells(panel)])
+
     def _get(self, box: list[tuple[int, int]], target: Array) -> list[Waitable]:
         facts = self.operand.facts
         if facts.dtype == self.dtype and len(set(self.labels)) == len(self.labels):

@@ -50,6 +50,7 @@ class OwnPanels:
         self._buffers: list[list[Array | None]] = [[None] * each for each in slots]
         self._here: list[dict[int, tuple[Array, list[Waitable]]]] = [{}, {}]
         self._asked: deque[tuple[list[Array], list[list[Waitable]]]] = deque()
+        self._hinted: list[Panel | None] = [None, None]  # last
 
     def begin(self, step: Step) -> None:
         """Asks for the panels of a step that are not here."""
@@ -69,6 +70,14 @@ class OwnPanels:
             panels.append(matrices)
             requests.append(started)
         self._asked.append((panels, requests))
+
+    def hint(self, step: Step) -> None:
+        """The panels of a step will be asked for soon: what of them is on disk is read by its owner, into the
+        memory that he has for it."""
+        for side, panel in enumerate(wanted(step) if step.inner >= 0 else ()):
+            if panel not in self._held[side] and panel != self._hinted[side]:
+                self._sides[side].prefetch(panel)
+                self._hinted[side] = panel
 
     def wait(self, stopped: Callable[[], bool]) -> list[Array] | None:
         """The panels of the step that was begun first of those that were not waited for, when they are here."""
@@ -188,6 +197,8 @@ class SharedPanels:
         self._in_slot: list[dict[int, int]] = [{}, {}]  # number of the panel
         self._last_used: list[dict[int, int]] = [{}, {}]  # steps that are done then
         self._begun = self._done = 0
+        self._hints = [0, 0]
+        self._hinted: list[Panel | None] = [None, None]
         self._asked: deque[list[tuple[Array, int, int]]] = deque()
         self._to_fetch: queue.SimpleQueue[_Fetch | None] = queue.SimpleQueue()
         self._closed = False
@@ -235,6 +246,15 @@ class SharedPanels:
             matrices = self._sides[side].matrices(self._memory.slot(side, slot), panel)
             asked.append((matrices, self._memory.in_slot(side, slot), self._in_slot[side][slot]))
         self._asked.append(asked)
+
+    def hint(self, step: Step) -> None:
+        """As of OwnPanels: the processes of the node take turns."""
+        for side, panel in enumerate(wanted(step) if step.inner >= 0 else ()):
+            if panel not in self._held[side] and panel != self._hinted[side]:
+                self._hinted[side] = panel
+                self._hints[side] += 1
+                if self._hints[side] % self._memory.size == self._memory.rank:
+                    self._sides[side].prefetch(panel)
 
     def wait(self, stopped: Callable[[], bool]) -> list[Array] | None:
         """None if this process or another one has to stop."""

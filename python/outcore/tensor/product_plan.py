@@ -69,6 +69,8 @@ class ProductPlan:
                     tuple(choice["most"]),
                     tuple(choice["pieces"]),
                     choice["parts"],
+                    choice["results"],
+                    choice["by_chunks"],
                 ),
                 "slots": tuple(values["slots"]),
                 "predicted": Amounts(**values["predicted"]),
@@ -126,7 +128,12 @@ class Planned:
         """Of a process."""
         word, sharing = self.dtype.itemsize, self.plan.sharing
         panels = sum(slots * each for slots, each in zip(self.plan.slots, self.largest[:2], strict=True))
-        return word * self.largest_share + math.ceil(word * panels / sharing)
+        return self.results_bytes + math.ceil(word * panels / sharing)
+
+    @property
+    def results_bytes(self) -> int:
+        """Of a process, for panels of the result that it makes, or its shares of them."""
+        return self.dtype.itemsize * self.largest_share * self.plan.choice.results
 
     @cached_property
     def tasks(self) -> list[Task]:
@@ -147,6 +154,9 @@ class Held:
     def __init__(self, slots: int) -> None:
         self._free = list(range(slots))
         self._slots: OrderedDict[tuple[int, ...], int] = OrderedDict()
+
+    def __contains__(self, panel: tuple[int, ...]) -> bool:
+        return panel in self._slots
 
     def take(self, panel: tuple[int, ...]) -> tuple[int, bool]:
         """The slot of a panel, and whether it has to be fetched into it."""
@@ -310,15 +320,25 @@ def predict(planned: Planned, rates: Rates) -> Amounts:
     if adds and problem.out.where == "disk":
         amounts["disk_read"] += written
     flops = 2.0 * geometry.multiplications
-    put = written * (2 if adds else 1) if problem.out.where == "disk" else 0.0
-    seconds = _seconds(planned, rates, flops, amounts, put, first)
+    put = again = 0.0
+    if problem.out.where == "disk":
+        again = 0.0 if adds else written * geometry.parts_of_chunks  # read before a part is put
+        put = (written * (2 if adds else 1)) / rates.write + again / rates.read
+    seconds = _seconds(planned, rates, flops, amounts, put / rates.nodes, first, again)
     return Amounts(**amounts, flops=flops, seconds=seconds)
 
 
 def _seconds(
-    planned: Planned, rates: Rates, flops: float, amounts: dict[str, float], put: float, first: float
+    planned: Planned,
+    rates: Rates,
+    flops: float,
+    amounts: dict[str, float],
+    put: float,
+    first: float,
+    again: float,
 ) -> float:
-    """`put`: bytes of results on disk, for which a process waits; `first`: seconds before the first product. Where
+    """`put`: seconds in which results go to disk; a process that makes one meanwhile waits for the last alone.
+    `first`: seconds before the first product. `again`: bytes that are read of chunks that are put in parts. Where
     the disk takes longest, the last product comes after it."""
     geometry = planned.geometry
     _, a, w, c = (float(sizes.mean()) for sizes in geometry.sizes)
@@ -334,9 +354,10 @@ def _seconds(
     work = flops / (rate * workers) * idle
     work += sum(amounts.values()) / (rates.copy * workers)
     work += amounts["network"] / (rates.network * rates.processes)
-    disk = amounts["disk_read"] / (rates.read * rates.nodes) + amounts["disk_written"] / (
-        rates.write * rates.nodes
-    )
+    read = (amounts["disk_read"] + again) / (rates.read * rates.nodes)
+    disk = read + amounts["disk_written"] / (rates.write * rates.nodes)
     steps = sum(map(len, planned.tasks)) / rates.processes
     work += steps * STEP_S
-    return max(first + work + put / (rates.write * rates.nodes), disk + work / max(1, steps))
+    if planned.plan.choice.results > 1:
+        put /= max(1.0, len(planned.tasks) / rates.processes)
+    return max(first + work + put, disk + work / max(1, steps))

@@ -1,8 +1,9 @@
 """Panels and order of a product that fit into given memory and take least time: a search over what the panels of
 the rows, columns and inner indices may be.
 
-Memory of a process, in bytes of the elements that are multiplied: one panel of the result, two panels of each
-operand (one is used, one is on its way), and of an operand that is kept all its panels.
+Memory of a process, in bytes of the elements that are multiplied: one panel of the result or two (one goes to disk
+while the other is made), two panels of each operand (one is used, one is on its way), and of an operand that is
+kept all its panels.
 """
 
 from __future__ import annotations
@@ -34,29 +35,34 @@ SLOWER = 1.12  # of plans that take at most so much longer than the fastest the 
 
 @dataclass(frozen=True)
 class Size:
-    """One way to cut a group: at most so many elements of a panel."""
+    """One way to cut a group: at most so many elements of a panel. `whole`: the share of elements in chunks that
+    are not cut."""
 
     most: int
     pieces: int
     largest: int  # elements that a panel really has
     count: int  # panels
+    whole: float
 
 
 @dataclass(frozen=True)
 class Choice:
     """What was decided: sizes of panels of batch, rows, columns and inner indices, and what is kept. `parts`:
-    ranges of inner indices that are dealt out apart, each of which is added to the result."""
+    ranges of inner indices that are dealt out apart, each of which is added to the result; `results`: panels of it
+    that a process has memory for; `by_chunks`: whether axes are cut between chunks, or each chunk evenly."""
 
     keep: Keep
     mixed: bool
     most: tuple[int, int, int, int]
     pieces: tuple[int, int, int, int]
     parts: int = 1
+    results: int = 1
+    by_chunks: bool = False
 
     def geometry(self, problem: Problem) -> Geometry:
         groups = [problem.group(labels) for labels in problem.product.groups]
         cuts = tuple(
-            cut_for(axes, most, pieces)
+            cut_for(axes, most, pieces, by_chunks=self.by_chunks)
             for axes, most, pieces in zip(groups, self.most, self.pieces, strict=True)
         )
         assert len(cuts) == 4
@@ -64,17 +70,19 @@ class Choice:
 
 
 @lru_cache(maxsize=256)
-def sizes_of(axes: tuple[Axis, ...]) -> list[Size]:
+def sizes_of(axes: tuple[Axis, ...], by_chunks: bool = False) -> list[Size]:
     """From the largest to the smallest."""
     total = math.prod(axis.extent for axis in axes)
     targets = {max(1, math.ceil(total / parts)) for parts in _parts()}
+    if by_chunks:
+        targets |= {_of_whole_chunks(axes, most) for most in targets}
     found: dict[int, Size] = {}
     for most in sorted(targets, reverse=True):
-        for pieces in (1, 2, 3, 5):
-            cut = cut_for(axes, most, pieces)
+        for pieces in (1,) if by_chunks else (1, 2, 3, 5):
+            cut = cut_for(axes, most, pieces, by_chunks=by_chunks)
             if math.prod(len(axis) - 1 for axis in cut.cuts) > _CELLS or (pieces > 1 and len(cut.sizes) == 1):
                 continue
-            size = _size(cut, most, pieces)
+            size = _size(axes, cut, most, pieces)
             known = found.get(size.count)
             if known is None or (size.largest, size.pieces) < (known.largest, known.pieces):
                 found[size.count] = size
@@ -83,10 +91,25 @@ def sizes_of(axes: tuple[Axis, ...]) -> list[Size]:
     return sorted(found.values(), key=lambda size: size.count)
 
 
-def _size(cut: Cut, most: int, pieces: int) -> Size:
+def _of_whole_chunks(axes: Sequence[Axis], most: int) -> int:
+    """So many elements or more, that reach to the end of a chunk along the axis that is cut then."""
+    inner = 1
+    for axis in reversed(axes):
+        if most < inner * axis.extent:
+            each = inner * axis.chunk
+            return min(math.ceil(most / each) * each, inner * axis.extent)
+        inner *= max(1, axis.extent)
+    return most
+
+
+def _size(axes: Sequence[Axis], cut: Cut, most: int, pieces: int) -> Size:
+    whole = cut.whole_chunks(axes)
+    if 2 * int(cut.sizes.min()) > most:  # each cell is a panel
+        return Size(most, pieces, int(cut.sizes.max()), len(cut.sizes), whole)
     sizes = cut.sizes.tolist()
     members = panels(sizes, [0] * len(sizes), most)
-    return Size(most, pieces, max(sum(sizes[cell] for cell in cells) for cells in members), len(members))
+    largest = max(sum(sizes[cell] for cell in cells) for cells in members)
+    return Size(most, pieces, largest, len(members), whole)
 
 
 def _parts() -> Iterator[int]:
@@ -180,11 +203,13 @@ def _all_options(
 ) -> list[_Options]:
     arrays = (problem.left, problem.right, problem.out)
     sparse = any(facts.readable is not None or facts.stored is not None for facts in arrays)
+    ways = [False, True] if problem.has_chunks else [False]
     return [
         options
         for mixed in ((False, True) if sparse else (False,))
         for batch in _batches(problem, memory_bytes)
-        for options in _options(problem, rates, batch, mixed, coarse)
+        for by_chunks in (ways[-1:] if coarse else ways)
+        for options in _options(problem, rates, batch, mixed, by_chunks, coarse)
     ]
 
 
@@ -235,15 +260,27 @@ class _Options:
     memory: Grid
     least: float
     parts: Grid
+    results: int
+    by_chunks: bool
 
     def choice(self, index: tuple[int, ...]) -> Choice:
         chosen = (self.batch, *(sizes[i] for sizes, i in zip(self.sizes, index, strict=True)))
         most, pieces = tuple(size.most for size in chosen), tuple(size.pieces for size in chosen)
-        return Choice(self.keep, self.mixed, most, pieces, int(self.parts[index]))  # type: ignore[arg-type]
+        return Choice(
+            self.keep,
+            self.mixed,
+            most,  # type: ignore[arg-type]
+            pieces,  # type: ignore[arg-type]
+            int(self.parts[index]),
+            self.results,
+            self.by_chunks,
+        )
 
 
-def _options(problem: Problem, rates: Rates, batch: Size, mixed: bool, coarse: bool) -> Iterator[_Options]:
-    sizes = [_sizes_with_zeros(problem, group, batch, mixed) for group in (1, 2, 3)]
+def _options(
+    problem: Problem, rates: Rates, batch: Size, mixed: bool, by_chunks: bool, coarse: bool
+) -> Iterator[_Options]:
+    sizes = [_sizes_with_zeros(problem, group, batch, mixed, by_chunks) for group in (1, 2, 3)]
     if coarse:
         sizes = [[*each[:-1:_COARSE], each[-1]] for each in sizes]
     shapes = ((-1, 1, 1), (1, -1, 1), (1, 1, -1))
@@ -255,6 +292,11 @@ def _options(problem: Problem, rates: Rates, batch: Size, mixed: bool, coarse: b
         np.array([size.count for size in each], float).reshape(shape)
         for each, shape in zip(sizes, shapes, strict=True)
     )
+    whole_a, whole_w = (
+        np.array([size.whole for size in each]).reshape(shape)
+        for each, shape in zip(sizes[:2], shapes[:2], strict=True)
+    )
+    in_parts = 1 - batch.whole * whole_a * whole_w
     steps = ta * tb * tc * batch.count
     one = np.ones_like(steps)
     ways = [(keep, one) for keep in KEEPS]
@@ -269,9 +311,8 @@ def _options(problem: Problem, rates: Rates, batch: Size, mixed: bool, coarse: b
             held[0] = a * np.minimum(c * tc + c, 2 * c * tc)
         if keep == "right":
             held[1] = w * np.minimum(c * tc + c, 2 * c * tc)
-        memory = word_bytes(problem) * batch.largest * (a * w + held[0] + held[1])
         left, right, units = _times(keep, ta, tb, tc, batch.count, rates.processes)
-        seconds, moved = _seconds(
+        work, puts, disk, moved = _seconds(
             problem,
             rates,
             (left, right, _puts(problem, parts)),
@@ -279,19 +320,28 @@ def _options(problem: Problem, rates: Rates, batch: Size, mixed: bool, coarse: b
             units * parts,
             np.ceil(tc / parts) * parts / tc - 1,
         )
-        seconds = seconds + steps * (STEP_S / rates.processes)
-        seconds = np.where(steps <= _STEPS, seconds, np.inf)
-        yield _Options(
-            keep,
-            mixed,
-            batch,
-            (sizes[0], sizes[1], sizes[2]),
-            seconds,
-            moved,
-            memory,
-            float(np.where(np.isfinite(seconds), memory, np.inf).min()),
-            parts,
-        )
+        if problem.out.where == "disk" and not problem.adds:  # a chunk that is put in parts is read before
+            again = np.where(parts > 1, 0.0, in_parts * problem.out.bytes / (rates.read * rates.nodes))
+            puts, disk = puts + again, disk + again
+        made = np.maximum(1.0, ta * tb * batch.count * parts / rates.processes)  # results, by a process
+        for results in (1, 2) if problem.out.where == "disk" else (1,):
+            waits = puts if results == 1 else puts / made  # of the last alone
+            seconds = np.maximum(work + waits, disk) + steps * (STEP_S / rates.processes)
+            seconds = np.where(steps <= _STEPS, seconds, np.inf)
+            memory = word_bytes(problem) * batch.largest * (results * a * w + held[0] + held[1])
+            yield _Options(
+                keep,
+                mixed,
+                batch,
+                (sizes[0], sizes[1], sizes[2]),
+                seconds,
+                moved,
+                memory,
+                float(np.where(np.isfinite(seconds), memory, np.inf).min()),
+                parts,
+                results,
+                by_chunks,
+            )
 
 
 def word_bytes(problem: Problem) -> int:
@@ -299,10 +349,10 @@ def word_bytes(problem: Problem) -> int:
     return int(np.result_type(problem.left.dtype, problem.right.dtype, problem.out.dtype).itemsize)
 
 
-def _sizes_with_zeros(problem: Problem, group: int, batch: Size, mixed: bool) -> list[Size]:
+def _sizes_with_zeros(problem: Problem, group: int, batch: Size, mixed: bool, by_chunks: bool) -> list[Size]:
     """Of panels as they are when cells of different classes are kept apart."""
     axes = problem.group(problem.product.groups[group])
-    sizes = sizes_of(tuple(axes))
+    sizes = sizes_of(tuple(axes), by_chunks)
     if mixed or all(axis.mergeable for axis in axes):
         return sizes
     result = []
@@ -310,10 +360,10 @@ def _sizes_with_zeros(problem: Problem, group: int, batch: Size, mixed: bool) ->
         most, pieces = [1, 1, 1, 1], [1, 1, 1, 1]
         most[0], pieces[0] = batch.most, batch.pieces
         most[group] = size.most
-        choice = Choice("result", False, tuple(most), tuple(pieces))  # type: ignore[arg-type]
+        choice = Choice("result", False, tuple(most), tuple(pieces), by_chunks=by_chunks)  # type: ignore[arg-type]
         geometry = choice.geometry(problem)
         counts = geometry.sizes[group]
-        result.append(Size(size.most, size.pieces, int(counts.max()), len(counts)))
+        result.append(Size(size.most, size.pieces, int(counts.max()), len(counts), size.whole))
     return result
 
 
@@ -365,9 +415,9 @@ def _seconds(
     panel: tuple[Grid, Grid, Grid],
     units: Grid,
     uneven: Grid,
-) -> tuple[Grid, Grid]:
-    """The time, and bytes of disk and network. `uneven`: by how much the longest piece of work is longer than the
-    mean, relative to that."""
+) -> tuple[Grid, Grid, Grid, Grid]:
+    """Seconds of processors, of puts of the result to disk and of the disk; and bytes of disk and network.
+    `uneven`: by how much the longest piece of work is longer than the mean, relative to that."""
     a, w, c = panel
     b, m, n, k = problem.product.sizes(problem.extents)
     density = _density(problem)
@@ -376,7 +426,7 @@ def _seconds(
     idle = (np.ceil(units / rates.processes) + uneven) * rates.processes / units
     work = 2.0 * b * m * n * k * min(density) / (rate * workers) * idle
     disk, network = np.zeros_like(units), np.zeros_like(units)
-    puts = np.zeros_like(units)  # for which a process waits
+    puts = np.zeros_like(units)
     for (_, facts), elements, share, count, speed in zip(
         problem.arrays,
         (b * m * k, b * k * n, b * m * n),
@@ -393,4 +443,4 @@ def _seconds(
         elif facts.where == "global":
             network = network + moved
     work = work + network / (rates.network * rates.processes)
-    return np.maximum(work + puts, disk), disk * rates.read + network
+    return work, puts, disk, disk * rates.read + network

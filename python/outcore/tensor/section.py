@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -33,6 +34,9 @@ class Section(Operand):
 
     def get(self, box: Box, out: Array) -> list[Waitable]:
         return self._whole.get(self._moved(box), out)
+
+    def prefetch(self, boxes: Sequence[Box]) -> None:
+        self._whole.prefetch([self._moved(box) for box in boxes])
 
     def put(self, box: Box, value: Array, *, add: bool) -> list[Waitable]:
         if self.world is not None and self._whole.copies(self.world) > 1:
@@ -72,6 +76,8 @@ def section(operand: Operand, labels: str, letter: str, begin: int, end: int) ->
 
 def section_facts(facts: Facts, axis: int, begin: int, end: int) -> Facts:
     shape = (*facts.shape[:axis], end - begin, *facts.shape[axis + 1 :])
+    if facts.chunk is not None and begin % facts.chunk[axis]:  # no chunk begins where the section does
+        facts = replace(facts, chunk=(*facts.chunk[:axis], 1, *facts.chunk[axis + 1 :]))
     tiling = facts.tilings[axis]
     if tiling is None:
         return replace(facts, shape=shape)

@@ -67,6 +67,14 @@ class _Process:
         self.ahead: deque[tuple[Step, bool, float]] = deque()  # and when its panels are here
         self.held = Held(planned.plan.slots[0]), Held(planned.plan.slots[1])
         self.free_at = 0.0  # its processor
+        self.puts: deque[float] = deque()  # when results that go to disk will be there
+        self.results = planned.plan.choice.results
+
+    def put(self, done: float) -> None:
+        """A result goes to disk until then. The next one waits, if there is no memory for it meanwhile."""
+        self.puts.append(done)
+        if len(self.puts) >= self.results:
+            self.free_at = max(self.free_at, self.puts.popleft())
 
 
 class _Run:
@@ -122,8 +130,8 @@ class _Run:
 def simulate(planned: Planned, rates: Rates, seed: int = 0, *, spread: float = _SPREAD) -> Simulated:
     """Runs all pieces of work. A panel lies on the disks of one node or more, by chance, and comes over the network
     from others; a disk serves one request at a time. As in a run, the panels of the next step are asked for when
-    one begins, whatever piece of work it belongs to, and a result is put before the next step begins. Processes
-    that share panels are as one."""
+    one begins, whatever piece of work it belongs to, and a result is put while the next one is made, if the plan
+    has memory for both. Processes that share panels are as one."""
     rates = rates.of_nodes if planned.plan.sharing > 1 else rates
     run = _Run(planned, rates, seed, spread)
     ready = [(0.0, number, 0.0) for number in range(rates.processes)]  # when, who, bytes to put first
@@ -132,13 +140,13 @@ def simulate(planned: Planned, rates: Rates, seed: int = 0, *, spread: float = _
         now, number, to_put = heapq.heappop(ready)
         process = run.processes[number]
         if to_put:
-            process.free_at = run.disks.serve(now, number, to_put, rates.write)
+            process.put(run.disks.serve(now, number, to_put, rates.write))
             heapq.heappush(ready, (process.free_at, number, 0.0))
             continue
         if not process.ahead:
             run.ask(number, now)
         if not process.ahead:
-            end = max(end, process.free_at)
+            end = max(end, process.free_at, *process.puts)
             continue
         begun = max(process.ahead[0][2], process.free_at)
         if begun > now:  # others ask for their panels before
