@@ -172,7 +172,9 @@ def main() -> int:
     sanitize: str = parser.parse_args().sanitize
 
     os.environ["PATH"] = f"{TOOLS}{os.pathsep}{os.environ['PATH']}"
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # tests share the cores: none spins on one of them
+    # Tests share the cores: threads that wait for work, of OpenMP and of OpenBLAS, do not spin on one of them.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     stages: dict[str, Callable[[], Result]] = {"C++": lambda: cpp(sanitize)}
     if not sanitize:
         # Tests that wait for processes to die or for a disk leave a core to one more.

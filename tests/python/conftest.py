@@ -21,6 +21,8 @@ def open_mpi() -> dict[str, str]:
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
         "OMPI_MCA_osc": "^ucx",
+        # It waits in a loop, unless it knows of other work on the cores, as that of other tests.
+        "OMPI_MCA_mpi_yield_when_idle": "1",
         "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
         "PATH": f"{OPEN_MPI / 'bin'}:{os.environ['PATH']}",
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -339,21 +340,21 @@ def energies(path: Path) -> tuple[float, float]:
     return data["energy_hartree"], data["correlation_hartree"]
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    """What a finished run has left."""
+    place = tmp_path_factory.mktemp("finished")
+    (place / "water.xyz").write_text(WATER)
+    arguments = ("--checkpoint", str(place / "kept"), "--json", str(place / "first"))
+    run("rimp2", place / "water.xyz", "--basis", "cc-pvdz", *arguments)
+    return place
+
+
 @pytest.fixture
-def kept(water, tmp_path) -> Path:
-    """A finished run."""
-    directory = tmp_path / "kept"
-    run(
-        "rimp2",
-        water,
-        "--basis",
-        "cc-pvdz",
-        "--checkpoint",
-        str(directory),
-        "--json",
-        str(tmp_path / "first"),
-    )
-    return directory
+def kept(finished, tmp_path) -> Path:
+    """A copy of it, which may be changed; its results are beside it."""
+    shutil.copy(finished / "first", tmp_path)
+    return Path(shutil.copytree(finished / "kept", tmp_path / "kept"))
 
 
 def again(water: Path, kept: Path, *arguments: str) -> tuple[float, float]:
@@ -371,8 +372,6 @@ def test_a_finished_run_is_not_done_again(water, kept, tmp_path, capsys):
 
 @pytest.mark.parametrize("lost", ["orbitals", "pairs.all", "mp2.0", "three_index"])
 def test_a_stage_that_is_gone_is_done_again(water, kept, tmp_path, lost):
-    import shutil
-
     shutil.rmtree(kept / lost)
     if lost == "orbitals":  # then all that depends on them is of other orbitals
         assert "of another orbitals" in refused(
@@ -444,8 +443,6 @@ def test_any_method_begins_with_the_orbitals_of_any_other(water, tmp_path, capsy
 @pytest.mark.parametrize(("name", "before"), [("mp2.0", "pairs.all"), ("three_index", "orbitals")])
 def test_damaged_integrals_are_refused_with_a_way_out(water, kept, tmp_path, name, before):
     """`before`: what has to be gone for the integrals to be read at all."""
-    import shutil
-
     component = kept / name / "component.0"
     data = bytearray(component.read_bytes())
     where = max(i for i, byte in enumerate(data) if byte)
@@ -459,30 +456,39 @@ def test_damaged_integrals_are_refused_with_a_way_out(water, kept, tmp_path, nam
     assert again(water, kept) == pytest.approx(energies(tmp_path / "first"), abs=1e-8)
 
 
+def rimp2_of_ethane(place: Path, *arguments: str) -> list[str]:
+    path = place / "ethane.xyz"
+    path.write_text(ETHANE)
+    command = [sys.executable, "-m", "outcore", "rimp2", str(path), "--basis", "cc-pvtz"]
+    command += ["--scratch", str(place), "--json", str(place / "results"), "--conv-tol", "1e-11"]
+    return [*command, *arguments]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory) -> tuple[float, float]:
+    """Energies of ethane by a run that nothing ends."""
+    place = tmp_path_factory.mktemp("undisturbed")
+    subprocess.run(rimp2_of_ethane(place), check=True, stdout=subprocess.DEVNULL)
+    return energies(place / "results")
+
+
 @pytest.mark.launcher
 @pytest.mark.parametrize(
     "stage", ["three_index/manifest", "orbitals/manifest", "mp2.0/manifest", "pairs.all/manifest"]
 )
-def test_a_run_killed_in_any_stage_is_finished_by_another_number_of_processes(tmp_path, stage):
+def test_a_run_killed_in_any_stage_is_finished_by_another_number_of_processes(tmp_path, undisturbed, stage):
     """Killed as soon as the stage before has been committed, or has begun."""
     pytest.importorskip("mpi4py")
-    path = tmp_path / "ethane.xyz"
-    path.write_text(ETHANE)
-    kept, results = tmp_path / "kept", tmp_path / "results"
-    command = [sys.executable, "-m", "outcore", "rimp2", str(path), "--basis", "cc-pvtz"]
-    command += ["--scratch", str(tmp_path), "--json", str(results), "--conv-tol", "1e-11"]
-    process = subprocess.Popen([*command, "--checkpoint", str(kept)], stdout=subprocess.DEVNULL)
+    kept = tmp_path / "kept"
+    command = rimp2_of_ethane(tmp_path, "--checkpoint", str(kept))
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 200
     while not (kept / stage / "manifest").exists() and process.poll() is None:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     process.kill()
     process.wait()
-    answer = subprocess.run(
-        [*command, "--checkpoint", str(kept), "--ranks", "2"], check=False, capture_output=True, text=True
-    )
+    answer = subprocess.run([*command, "--ranks", "2"], check=False, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
     assert "found" in answer.stdout
-    resumed = energies(results)
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    assert resumed == pytest.approx(energies(results), abs=1e-9)
+    assert energies(tmp_path / "results") == pytest.approx(undisturbed, abs=1e-9)

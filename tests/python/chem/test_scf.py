@@ -23,7 +23,7 @@ from pyscf import scf as reference  # noqa: E402
 
 WATER = "O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587"
 MOLECULES = {
-    "H2O cc-pVQZ, s to g, spherical": {"atom": WATER, "basis": "cc-pvqz"},
+    "HF cc-pVQZ, s to g, spherical": {"atom": "H 0 0 0; F 0 0 0.917", "basis": "cc-pvqz"},
     "H2O cc-pVTZ, cartesian": {"atom": WATER, "basis": "cc-pvtz", "cart": True},
     "HF STO-3G": {"atom": "H 0 0 0; F 0 0 0.917", "basis": "sto-3g"},
     "Ne general contraction": {"atom": "Ne 0 0 0", "basis": "ano@4s3p2d"},

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -125,20 +126,16 @@ def test_a_run_that_is_ended_says_by_what_and_what_there_is(capsys, error, name)
     assert said.startswith(f"ended by {name} after ") and said.endswith("what was complete is in /kept\n")
 
 
-@pytest.fixture
-def chain(tmp_path):
-    path = tmp_path / "chain.xyz"
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory):
+    path = tmp_path_factory.mktemp("chain") / "chain.xyz"
     path.write_text("14\nhydrogen\n" + "".join(f"H 0 0 {0.9 * i}\n" for i in range(14)))
     return path
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize(
-    ("method", "ranks"), [("ri-scf", 1), ("rimp2", 1), pytest.param("rimp2", 2, marks=pytest.mark.launcher)]
-)
-def test_density_fitting_ends_with_the_status_of_a_signal_and_goes_on(chain, tmp_path, number, method, ranks):
-    pytest.importorskip("pyscf")
-    scratch, kept, results = tmp_path / "scratch", tmp_path / "kept", tmp_path / "results.json"
+def density_fitting(method, chain, place, *arguments):
+    """A command whose scratch and results lie in `place`."""
+    scratch = place / "scratch"
     scratch.mkdir()
     command = [
         sys.executable,
@@ -151,10 +148,40 @@ def test_density_fitting_ends_with_the_status_of_a_signal_and_goes_on(chain, tmp
         "--conv-tol",
         "1e-11",
     ]
-    command += ["--storage", "disk", "--scratch", str(scratch), "--json", str(results)]
+    command += ["--storage", "disk", "--scratch", str(scratch), "--json", str(place / "results.json")]
+    return [*command, *arguments]
+
+
+def energy_in(place):
+    return json.loads((place / "results.json").read_text())["energy_hartree"]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(chain, tmp_path_factory):
+    """By method: the energy that a run of one process finds which no signal ends."""
+
+    @cache
+    def energy(method):
+        place = tmp_path_factory.mktemp("undisturbed")
+        command = density_fitting(method, chain, place)
+        assert subprocess.run(command, check=False, capture_output=True, timeout=DEADLINE_S).returncode == 0
+        return energy_in(place)
+
+    return energy
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("method", "ranks"), [("ri-scf", 1), ("rimp2", 1), pytest.param("rimp2", 2, marks=pytest.mark.launcher)]
+)
+def test_density_fitting_ends_with_the_status_of_a_signal_and_goes_on(
+    chain, undisturbed, tmp_path, number, method, ranks
+):
+    pytest.importorskip("pyscf")
+    kept = tmp_path / "kept"
+    command = density_fitting(method, chain, tmp_path, "--checkpoint", str(kept))
     command += ["--ranks", str(ranks)] if ranks > 1 else []
-    kept_there = [*command, "--checkpoint", str(kept)]
-    process = subprocess.Popen(kept_there, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         while not (line := process.stdout.readline()).startswith("    2 "):  # the second cycle
             assert line
@@ -167,10 +194,8 @@ def test_density_fitting_ends_with_the_status_of_a_signal_and_goes_on(chain, tmp
         assert f"what was complete is in {kept}" in said
     for word in ("terminate called", "Input/output error", "Traceback"):
         assert word not in errors
-    assert list(scratch.iterdir()) == []
-    again = subprocess.run(kept_there, check=False, capture_output=True, text=True, timeout=DEADLINE_S)
+    assert list((tmp_path / "scratch").iterdir()) == []
+    again = subprocess.run(command, check=False, capture_output=True, text=True, timeout=DEADLINE_S)
     assert again.returncode == 0, again.stderr
     assert "found in" in again.stdout
-    energy = json.loads(results.read_text())["energy_hartree"]
-    assert subprocess.run(command, check=False, capture_output=True, timeout=DEADLINE_S).returncode == 0
-    assert energy == pytest.approx(json.loads(results.read_text())["energy_hartree"], abs=1e-9)
+    assert energy_in(tmp_path) == pytest.approx(undisturbed(method), abs=1e-9)

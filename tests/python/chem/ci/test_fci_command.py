@@ -140,11 +140,11 @@ def test_another_run_goes_on_from_a_checkpoint(water, tmp_path, capsys):
 
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory):
-    """The command of a run that takes some seconds, and the energy that one without a signal finds."""
+    """The command of a run of thirty iterations, and the energy that one without a signal finds."""
     path = tmp_path_factory.mktemp("chain") / "chain.xyz"
-    path.write_text("12\nhydrogen\n" + "".join(f"H 0 0 {1.2 * i}\n" for i in range(12)))
-    command = [sys.executable, "-m", "outcore", "fci", str(path), "--basis", "sto-3g", "--energy-only"]
-    command += ["--residual", "1e-8", "--ordered", "--threads", "1"]
+    path.write_text("11\nhydrogen\n" + "".join(f"H 0 0 {1.2 * i}\n" for i in range(11)))
+    command = [sys.executable, "-m", "outcore", "fci", str(path), "--basis", "sto-3g", "--charge", "1"]
+    command += ["--energy-only", "--residual", "1e-8", "--ordered", "--threads", "1"]
     return command, number(finished(command).stdout, "FCI energy of root 1:")
 
 
