@@ -11,6 +11,7 @@ import numpy as np
 from outcore.base.errors import NotConverged
 from outcore.chem.mrci.estimate import forecast
 from outcore.chem.mrci.options import Options
+from outcore.chem.mrci.settings import Settings
 from outcore.chem.run import MoleculeRun
 from outcore.cli.run import with_options
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from outcore.chem.mean_field import Kind
     from outcore.chem.mrci.mrci import MRCI
+    from outcore.chem.mrci.orbitals import Choice
     from outcore.chem.mrci.packed import Traffic
     from outcore.chem.mrci.solver import Iteration
 
@@ -59,6 +61,7 @@ class _Run(MoleculeRun):
         from outcore.chem.ci import orbitals
         from outcore.chem.frozen import count_frozen
         from outcore.chem.mrci.mrci import MRCI
+        from outcore.chem.mrci.orbitals import Choice
 
         options = self.options
         plain = options.build(self.say)
@@ -70,6 +73,7 @@ class _Run(MoleculeRun):
             options.title(f"{NAMES[options.functional]}({kind})", mol), f"scratch {self.world.scratch}"
         )
         self.say(f"point group {mol.groupname if mol.symmetry else 'C1'}")
+        self._check(mol, Choice(frozen, inactive, active))
         mf = self._mean_field(mol, kind)
         return MRCI.from_mean_field(
             mf,
@@ -81,11 +85,28 @@ class _Run(MoleculeRun):
             **self._given(),
         )
 
+    def _check(self, mol: Mole, choice: Choice) -> None:
+        """What is known to be wrong before an SCF."""
+        from outcore.chem.mrci import before
+        from outcore.chem.ri import auxiliary
+        from outcore.job.launch import threads_per_rank
+        from outcore.job.processes import free_memory_of_each
+
+        options = self.options
+        if options.integrals == "ri":
+            with self.world.together("auxiliary basis", str(options.auxbasis), str(options.jkbasis)):
+                auxiliary.build(mol, options.jkbasis, "jk")
+                auxiliary.build(mol, options.auxbasis, "mp2")
+        if not options.estimate:
+            threads = options.threads or threads_per_rank()
+            free = free_memory_of_each(self.world, options.memory_bytes, threads)
+            before.check(self.world, mol, choice, options.irrep, Settings(**options.settings()), free)
+
     def _mean_field(self, mol: Mole, kind: Kind) -> Any:
         if self.options.estimate:
             return self.first_orbitals(mol, kind)
         if self.options.integrals == "ri":
-            mf = self.fitted_scf(mol, kind, self.options.auxbasis)
+            mf = self.fitted_scf(mol, kind, self.options.jkbasis)
         else:
             mf = self.stored_scf(mol, kind)
             mf.close()
@@ -132,9 +153,11 @@ class _Run(MoleculeRun):
             f"{ci.electrons[0]}+{ci.electrons[1]} electrons in {ci.orbitals.count} orbitals: {choice.inactive} "
             f"inactive, {choice.active} active, {len(records.orbitals.external)} external; {choice.frozen} frozen"
         )
+        by_weight = options.estimate and isinstance(ci.settings.references, float)
+        references = f"{'at most ' if by_weight else ''}{len(records.references)} references"
         self.say(
             f"{ci.roots} {'root' if ci.roots == 1 else 'roots'} of {name}, 2S = {ci.spin}: "
-            f"{len(records.references)} references, {records.determinants} determinants, {functions.total} spin "
+            f"{references}, {records.determinants} determinants, {functions.total} spin "
             f"functions (z {functions.z}, y {functions.y}, x {functions.x}, w {functions.w})"
         )
         self.results |= {
@@ -145,6 +168,8 @@ class _Run(MoleculeRun):
             "elements": records.elements,
             "records": len(records),
         }
+        if by_weight:
+            self.say("references are chosen after the SCF, by their weight")
         if options.estimate:
             found = forecast(ci)
             for line in found.lines():

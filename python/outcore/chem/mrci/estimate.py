@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from outcore.chem.mrci.orbitals import row_bytes
 from outcore.chem.mrci.storage import PACKED_VECTORS
 from outcore.chem.mrci.tables import table_bytes
+from outcore.chem.mrci.transform import row_bytes
 
 if TYPE_CHECKING:
     from outcore.chem.mrci.mrci import MRCI
@@ -50,6 +50,6 @@ def forecast(ci: MRCI) -> Forecast:
         search_memory=8 * (2 * ci.settings.vectors + 1) * roots * elements,
         search_packed=packed * BITS // 8,
         search_as_they_are=8 * packed,
-        integrals=row_bytes(ci.orbitals),
+        integrals=row_bytes(ci.orbitals.count, ci.orbitals.choice.internal),
         tables=table_bytes(ci.orbitals.orbitals),
     )

@@ -195,6 +195,22 @@ def spread(world: World, found: Matrix | None, shape: tuple[int, int]) -> Matrix
     return result
 
 
+def fields(factors: Matrix, occupied: list[Matrix]) -> tuple[Matrix, list[Matrix]]:
+    """Coulomb matrix of a determinant of these orbitals, [orbital][occupied] of each spin, and the exchange matrix
+    of each spin (Hartree)."""
+    n = len(occupied[0])
+    both = _pair(np.arange(n)[:, None], np.arange(n))
+    coulomb, exchange = np.zeros((n, n)), [np.zeros((n, n)) for _ in occupied]
+    total = sum((each @ each.T for each in occupied), np.zeros((n, n)))
+    for factor in factors:
+        matrix = factor[both]
+        coulomb += float(np.sum(matrix * total)) * matrix
+        for spin, c in enumerate(occupied):
+            half = matrix @ c
+            exchange[spin] += half @ half.T
+    return coulomb, exchange
+
+
 def in_the_field(
     core_energy: float, hamiltonian: Matrix, factors: Matrix, frozen: int
 ) -> tuple[float, Matrix, Matrix]:

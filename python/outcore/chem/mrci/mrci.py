@@ -19,6 +19,7 @@ import numpy as np
 from outcore import _core
 from outcore.base.errors import OutcoreError
 from outcore.chem.mrci import (
+    configurations,
     density,
     integrals,
     orbitals,
@@ -28,13 +29,15 @@ from outcore.chem.mrci import (
     solver,
     storage,
     tables,
+    transform,
 )
 from outcore.chem.mrci import kept as kept_states
+from outcore.chem.mrci.configurations import Configurations
 from outcore.chem.mrci.density import Matrix, NaturalOrbitals
 from outcore.chem.mrci.kept import KeptStates
 from outcore.chem.mrci.packed import PackedOperator, Report
 from outcore.chem.mrci.records import Functions, Records
-from outcore.chem.mrci.settings import Given, Settings
+from outcore.chem.mrci.settings import WORDS, Given, Settings
 from outcore.chem.mrci.size_consistency import Corrections
 from outcore.chem.mrci.vectors import Layout
 from outcore.job import launch
@@ -78,8 +81,8 @@ class MRCI:
         self, mc: Any, *, frozen: int | str | None = None, group: str | None = None, **given: Unpack[Given]
     ) -> None:
         target = self._set_up(given)
-        found = orbitals.of_active_space(mc, self.world, frozen=frozen, group=group, wanted=self._wanted())
-        self._choose(found, target, getattr(mc, "ci", None))
+        self._aim(orbitals.of_active_space(mc, self.world, frozen=frozen, group=group), target)
+        self._choose(mc._scf, vector=getattr(mc, "ci", None))
 
     @classmethod
     def from_mean_field(
@@ -94,19 +97,15 @@ class MRCI:
         **given: Unpack[Given],
     ) -> Self:
         """Of a converged RHF or ROHF object: so many orbitals in the order of occupation and energy.
-        with_integrals: False: none are made, to know the space alone."""
+        with_integrals: False: none are made, to know the space alone; of references by weight the largest that it
+        may be."""
         self = cls.__new__(cls)
         target = self._set_up(given)
         found = orbitals.of_mean_field(
-            mf,
-            self.world,
-            frozen=frozen,
-            inactive=inactive,
-            active=active,
-            group=group,
-            wanted=self._wanted() if with_integrals else None,
+            mf, self.world, frozen=frozen, inactive=inactive, active=active, group=group
         )
-        self._choose(found, target)
+        self._aim(found, target)
+        self._choose(mf, with_integrals=with_integrals)
         return self
 
     @classmethod
@@ -124,7 +123,8 @@ class MRCI:
         self = cls.__new__(cls)
         target = self._set_up(given)
         found = orbitals.of_file(Path(path), self.world, inactive=inactive, active=active, frozen=frozen)
-        self._choose(found, target)
+        self._aim(found, target)
+        self.records = self._reached(self._references())
         return self
 
     def _set_up(self, given: Given) -> _Target:
@@ -153,10 +153,10 @@ class MRCI:
         """Memory that each process can still take. Collective."""
         return free_memory_of_each(self.world, self.memory_bytes, self.threads)
 
-    def _wanted(self) -> orbitals.Wanted:
+    def _wanted(self) -> transform.Wanted:
         """Collective."""
         settings = self.settings
-        return orbitals.Wanted(
+        return transform.Wanted(
             kind=settings.integrals,
             tolerance=settings.tolerance,
             auxbasis=settings.auxbasis,
@@ -165,7 +165,7 @@ class MRCI:
             tables_bytes=settings.integral_memory,
         )
 
-    def _choose(self, found: Correlated, target: _Target, vector: Any = None) -> None:
+    def _aim(self, found: Correlated, target: _Target) -> None:
         self.orbitals = found
         irrep, spin, self.roots = target.irrep, target.spin, target.roots
         total = sum(found.electrons)
@@ -175,31 +175,56 @@ class MRCI:
         if self.roots < 1:
             raise _refused(f"{self.roots} roots")
         self.irrep = found.irrep if irrep is None else found.number_of(irrep)
-        folded = self.spin in _FOLDED and total % 2 == 0
+        self._folded = self.spin in _FOLDED and total % 2 == 0
         self.electrons = (
-            (total // 2, total // 2) if folded else ((total + self.spin) // 2, (total - self.spin) // 2)
+            (total // 2, total // 2) if self._folded else ((total + self.spin) // 2, (total - self.spin) // 2)
         )
-        self.records = Records(
-            found.orbitals,
-            self._references(vector),
+
+    def _choose(self, mf: Any, vector: Any = None, *, with_integrals: bool = True) -> None:
+        """References, all that they reach, and integrals, which are made first where references depend on them."""
+        later = isinstance(self.settings.references, float) and not _vectors(vector)
+        if not later or not with_integrals:
+            self.records = self._reached(self._references(vector))
+        if with_integrals:
+            self.orbitals = transform.with_integrals(self.orbitals, mf, self.world, self._wanted())
+        if later and with_integrals:
+            self.records = self._reached(self._references())
+
+    def _reached(self, chosen: Configurations) -> Records:
+        choice, folded = self.orbitals.choice, self._folded
+        return Records(
+            self.orbitals.orbitals,
+            chosen,
             self.electrons,
             self.irrep,
             0 if not folded else 1 if self.spin == 0 else -1,
-            found.choice.inactive if self.settings.couplings == "interacting" else None,
+            choice.inactive if self.settings.couplings == "interacting" else None,
         )
 
-    def _references(self, vector: Any) -> Any:
+    def _references(self, vector: Any = None) -> Configurations:
         wanted, found = self.settings.references, self.orbitals
-        if wanted in ("symmetry", "all"):
-            return references.of_space(found, self.irrep, symmetry=wanted == "symmetry")
         if isinstance(wanted, float):
-            if not isinstance(vector, np.ndarray):
-                raise _refused("references by weight need the vector of one state: mc.ci is none")
-            return references.by_weight(found, vector, wanted)
+            if vectors := _vectors(vector):
+                return references.by_weight(found, vectors, wanted)
+            every = references.of_space(found, self.irrep, symmetry=True)
+            if not found.two.rows.size:
+                return every
+            states = self._states_of(every)
+            return references.heaviest(
+                configurations.of_strings(states.alpha, states.beta), states.vectors, wanted
+            )
+        if wanted in WORDS:
+            return references.of_space(found, self.irrep, symmetry=wanted == "symmetry")
         listed: Any = None
         with self.world.together("read references", str(wanted)):
-            listed = references.of_file(found, Path(wanted))
-        return listed
+            listed = references.of_file(Path(wanted), found.choice, sum(found.electrons))
+        return listed  # type: ignore[no-any-return]
+
+    def _states_of(self, chosen: Configurations) -> reference_states.ReferenceStates:
+        """Of references alone. Collective."""
+        return reference_states.of(
+            self.orbitals, chosen, self.electrons, self.irrep, self.spin, self.roots, self._free()
+        )
 
     @property
     def functions(self) -> Functions:
@@ -211,17 +236,8 @@ class MRCI:
     def kernel(self) -> Any:
         """The energy (Hartree), of several roots an array. Roots that are not converged: see `converged`."""
         self._drop()
-        found, settings = self.orbitals, self.settings
-        starts = reference_states.of(
-            found,
-            self.records.references,
-            self.electrons,
-            self.irrep,
-            self.spin,
-            self.roots,
-            self._free(),
-        )
-        self._references_found = starts
+        settings = self.settings
+        self._references_found = starts = self._states_of(self.records.references)
         self._origin = float(starts.energies[0])
         kernel = self._kernel or self._make_kernel()
         operator, options = storage.choose(
@@ -255,7 +271,18 @@ class MRCI:
             if kept is not None:
                 kept.close()
         self.report = operator.report() if isinstance(operator, PackedOperator) else None
+        self._check_packing()
         return self.e_tot
+
+    def _check_packing(self) -> None:
+        bound = self.settings.error_bound
+        if bound and not self.packing_error <= bound:
+            raise OutcoreError(
+                errno.ERANGE,
+                "multireference CI",
+                detail=f"packing has raised the energy by {self.packing_error:.1e} Eh, more than its bound of "
+                f"{bound:.1e} Eh; take a smaller bound, or 0",
+            )
 
     def _make_kernel(self) -> _core.MRCIKernel:
         """Of integrals, of which those between external pairs are moved into it. Collective."""
@@ -278,7 +305,7 @@ class MRCI:
         if 8 * kernel.external_size <= room:
             tables.in_memory(kernel, external, len(found.orbitals.external), self.threads)
         else:
-            tables.check_disk(self.world, found.orbitals)
+            tables.check_disk(self.world, 8 * kernel.external_size)
             self._tables = tables.on_disk(
                 self.world, kernel, external, len(found.orbitals.external), self.threads
             )
@@ -338,7 +365,9 @@ class MRCI:
 
     @property
     def e_reference(self) -> Any:
-        """The energy of the references alone (Hartree), of several roots an array."""
+        """The energy of the references alone (Hartree), of several roots an array. Raises OutcoreError before
+        `kernel`."""
+        _ = self.found
         energies = self._references_found.energies
         return float(energies[0]) if len(energies) == 1 else energies
 
@@ -429,6 +458,12 @@ class MRCI:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if not isinstance(error, KeyboardInterrupt):
             self.close()
+
+
+def _vectors(given: Any) -> list[Matrix]:
+    """Of a CASCI object: of one state, or of each; none of those that are no arrays."""
+    several = list(given) if isinstance(given, list | tuple) else [given]
+    return several if all(isinstance(each, np.ndarray) for each in several) else []
 
 
 def _refused(detail: str) -> OutcoreError:

@@ -12,14 +12,24 @@ import typer
 from outcore.base.errors import OutcoreError
 from outcore.chem import storage as storage_words
 from outcore.chem.hf.settings import METHOD, STORAGES
-from outcore.chem.mrci.settings import Settings
+from outcore.chem.mrci.settings import WORDS, Settings
 from outcore.chem.options import BASIS, FCIDUMP, FROZEN, GEOMETRY, INTEGRALS, ROHF, TOLERANCE, MoleculeOptions
 from outcore.job import preflight
 
 # What an FCIDUMP file takes the place of.
 _OF_MOLECULES = (
     *("geometry", "basis", "ecp", "cart", "charge", "frame", "unit", "uhf", "rohf", "guess", "conv_tol"),
-    *("max_cycle", "storage", "screening", "restart", "group", "integrals", "tolerance", "auxbasis"),
+    *(
+        "max_cycle",
+        "storage",
+        "screening",
+        "restart",
+        "group",
+        "integrals",
+        "tolerance",
+        "auxbasis",
+        "jkbasis",
+    ),
 )
 
 
@@ -41,8 +51,15 @@ class Options(MoleculeOptions):
     auxbasis: Annotated[
         str | None,
         typer.Option(
-            help="Auxiliary basis of --integrals ri: a name or a file, or 'auto' for even-tempered functions where "
-            "none is on record. Default: that of the basis for Coulomb and exchange."
+            help="Auxiliary basis of the CI with --integrals ri: a name or a file, or 'auto' for even-tempered "
+            "functions where none is on record. Default: that of the basis for MP2."
+        ),
+    ] = None
+    jkbasis: Annotated[
+        str | None,
+        typer.Option(
+            help="Auxiliary basis of the SCF: a name or a file, or 'auto' for even-tempered functions where none "
+            "is on record. Default: that of the basis."
         ),
     ] = None
     rohf: Annotated[bool, ROHF] = False
@@ -61,7 +78,8 @@ class Options(MoleculeOptions):
         str,
         typer.Option(
             help="'symmetry': all configurations of the active orbitals of the irrep of the state; 'all': of any "
-            "irrep; else a file that lists them, one line of 0, 1 and 2 each."
+            "irrep; a number, such as 0.001: those that have this weight in a state of the active orbitals alone; "
+            "else a file that lists them, one line of 0, 1 and 2 each."
         ),
     ] = "symmetry"
     couplings: Annotated[
@@ -114,7 +132,7 @@ class Options(MoleculeOptions):
             raise _refused(f"{missing} is missing: give an XYZ file and --basis, or --fcidump FILE")
         if self.integrals != "ri":
             why = f"with --integrals {self.integrals}, which needs no auxiliary basis"
-            preflight.refuse({"--auxbasis": self.auxbasis}, why)
+            preflight.refuse({"--auxbasis": self.auxbasis, "--jkbasis": self.jkbasis}, why)
         if self.integrals != "cholesky":
             preflight.refuse({"--tolerance": self.tolerance}, "without --integrals cholesky")
         if self.uhf:
@@ -137,7 +155,7 @@ class Options(MoleculeOptions):
         preflight.check_count("--roots", self.roots)
         preflight.check_count("--iterations", self.iterations)
         storage_words.check(self.storage, STORAGES, METHOD)
-        self.settings()
+        Settings(**self.settings())
         super().check()
 
     def _check_file(self) -> None:
@@ -172,9 +190,8 @@ class Options(MoleculeOptions):
 
     def settings(self) -> dict[str, Any]:
         """For MRCI."""
-        words = self.references in ("symmetry", "all")
         found: dict[str, Any] = {
-            "references": self.references if words else Path(self.references),
+            "references": self._references(),
             "couplings": self.couplings,
             "functional": self.functional,
             "residual": self.residual,
@@ -186,14 +203,21 @@ class Options(MoleculeOptions):
         }
         if self.tolerance is not None:
             found["tolerance"] = self.tolerance
-        Settings(**found)
         return found
 
+    def _references(self) -> str | float | Path:
+        if self.references in WORDS:
+            return self.references
+        try:
+            return float(self.references)
+        except ValueError:
+            return Path(self.references)
+
     def reads(self) -> dict[str, Any]:
-        words = self.references in ("symmetry", "all")
+        listed = self._references()
         return super().reads() | {
             "the integrals": self.fcidump,
-            "the references": None if words else Path(self.references),
+            "the references": listed if isinstance(listed, Path) else None,
         }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,37 +15,48 @@ from outcore.chem.mrci import configurations
 from outcore.chem.mrci.configurations import Configurations
 
 if TYPE_CHECKING:
-    from outcore.chem.mrci.orbitals import Correlated
+    from outcore.chem.mrci.orbitals import Choice, Correlated
+
+Matrix = NDArray[np.float64]
 
 MAX_REFERENCES = 1_000_000
 
+_BY_WEIGHT = "choose references by weight"
 
-def of_space(found: Correlated, irrep: int, *, symmetry: bool) -> Configurations:
-    """All of the active space; with `symmetry` those whose orbitals multiply to the irrep of the state.
 
-    Raises OutcoreError: EFBIG (more than MAX_REFERENCES)."""
-    choice, total = found.choice, sum(found.electrons)
-    left = total - 2 * choice.inactive
+def check_space(choice: Choice, electrons: int) -> None:
+    """Whether all of the active space can be listed. Raises OutcoreError: EFBIG (more than MAX_REFERENCES)."""
+    left = electrons - 2 * choice.inactive
     count = configurations.count_every(choice.active, left)
     if count > MAX_REFERENCES:
         raise OutcoreError(
             errno.EFBIG,
             "list references",
             detail=f"{left} electrons in {choice.active} active orbitals have {count} configurations; at most "
-            f"{MAX_REFERENCES} can be listed: take fewer orbitals, or references from a file or by a threshold",
+            f"{MAX_REFERENCES} can be listed: take fewer orbitals, or references from a file"
+            " or by their weight in a vector of a CASCI object",
         )
+
+
+def of_space(found: Correlated, irrep: int, *, symmetry: bool) -> Configurations:
+    """All of the active space; with `symmetry` those whose orbitals multiply to the irrep of the state.
+
+    Raises OutcoreError: EFBIG, see `check_space`."""
+    choice, total = found.choice, sum(found.electrons)
+    check_space(choice, total)
+    left = total - 2 * choice.inactive
     every = configurations.every(range(choice.inactive, choice.internal), left, (1 << choice.inactive) - 1)
     if symmetry:
         every = every[configurations.irreps(every, found.orbitals.internal) == irrep]
     return every
 
 
-def of_file(found: Correlated, path: Path) -> Configurations:
+def of_file(path: Path, choice: Choice, electrons: int) -> Configurations:
     """One line each: 0, 1 or 2 electrons of every active orbital, such as 222000; what follows # is a comment.
 
     Raises OutcoreError (EINVAL), with the line."""
-    choice, listed = found.choice, []
-    wanted = sum(found.electrons) - 2 * choice.inactive
+    listed = []
+    wanted = electrons - 2 * choice.inactive
     for number, line in enumerate(path.read_text().splitlines(), 1):
         text = "".join(line.partition("#")[0].split())
         if not text:
@@ -63,34 +75,40 @@ def of_file(found: Correlated, path: Path) -> Configurations:
     return np.unique(np.array(listed, np.uint64))
 
 
-def by_weight(found: Correlated, vector: NDArray[np.float64], threshold: float) -> Configurations:
-    """Those whose determinants have at least this weight together in a vector [alpha string][beta string] of
-    the active space, strings in the order of their values.
-
-    Raises OutcoreError (EINVAL)."""
+def by_weight(found: Correlated, vectors: Sequence[Matrix], threshold: float) -> Configurations:
+    """Those that have this weight in one of some vectors [alpha string][beta string] of the active space, strings
+    in the order of their values. Raises OutcoreError (EINVAL)."""
     choice = found.choice
     counts = [each - choice.inactive for each in found.electrons]
     strings = [_strings(choice.active, each) for each in counts]
-    if vector.shape != (len(strings[0]), len(strings[1])):
-        raise OutcoreError(
-            errno.EINVAL,
-            "choose references by weight",
-            detail=f"a vector of shape {vector.shape} is none of {counts[0]} alpha and {counts[1]} beta "
-            f"electrons in "
-            f"{choice.active} orbitals",
-        )
+    for each in vectors:
+        if each.shape != (len(strings[0]), len(strings[1])):
+            raise OutcoreError(
+                errno.EINVAL,
+                _BY_WEIGHT,
+                detail=f"a vector of shape {each.shape} is none of {counts[0]} alpha and {counts[1]} beta "
+                f"electrons in {choice.active} orbitals",
+            )
     core, shift = np.uint64((1 << choice.inactive) - 1), np.uint64(choice.inactive)
     alpha, beta = (core | each << shift for each in strings)
     every = configurations.of_strings(alpha[:, None], beta).ravel()
+    return heaviest(every, np.array([each.ravel() for each in vectors]), threshold)
+
+
+def heaviest(every: Configurations, vectors: Matrix, threshold: float) -> Configurations:
+    """Configurations whose determinants together have at least this weight in one of the vectors; every: of each
+    determinant; vectors: [vector][determinant]. Raises OutcoreError (EINVAL)."""
     kept, where = np.unique(every, return_inverse=True)
-    weights = np.bincount(where.ravel(), (vector**2).ravel()) / float((vector**2).sum())
+    squares = vectors**2 / np.sum(vectors**2, axis=1, keepdims=True)
+    weights = np.max([np.bincount(where.ravel(), each) for each in squares], axis=0)
     if not (weights >= threshold).any():
         raise OutcoreError(
             errno.EINVAL,
-            "choose references by weight",
+            _BY_WEIGHT,
             detail=f"no configuration has a weight of {threshold:g}; the largest is {weights.max():.4f}",
         )
-    return kept[weights >= threshold]
+    found: Configurations = kept[weights >= threshold]
+    return found
 
 
 def _strings(orbitals: int, electrons: int) -> NDArray[np.uint64]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 COUPLINGS = ("all", "interacting")
 INTEGRALS = ("conventional", "ri", "cholesky")
+WORDS = ("symmetry", "all")  # of references
 
 
 class Given(TypedDict, total=False):
@@ -54,7 +55,8 @@ class Settings:
     """Raises OutcoreError (EINVAL) for what is out of range.
 
     references: "symmetry": all configurations of the active space that multiply to the irrep of the state; "all":
-        of any irrep; a path: those that a file lists; a number: those of this weight in the reference vector.
+        of any irrep; a path: those that a file lists; a number: those of this weight in a reference vector, or,
+        without one, in a state of those of "symmetry".
     couplings: "all": of the spins of each configuration; "interacting": where two electrons of inactive orbitals
         are in external ones, only those in which these four electrons are a singlet, as H couples no others to
         references.
@@ -65,8 +67,8 @@ class Settings:
     vector_memory: bytes of each process for vectors; None: what the budget leaves. The rest is in a file.
     checkpoint: directory in which states are kept, and looked for first.
     integrals: of two electrons: "conventional": all of them, decomposed to rounding where they do not fit into
-        memory; "ri": density fitting with `auxbasis` (None: that of the basis for Coulomb and exchange);
-        "cholesky": decomposed to `tolerance` (Hartree).
+        memory; "ri": density fitting with `auxbasis` (None: that of the basis for MP2) of what differs from the
+        field of the SCF; "cholesky": decomposed to `tolerance` (Hartree).
     integral_memory: bytes of each process for integrals between pairs of external orbitals; None: half of what
         the budget leaves. Larger ones are read from a disk array in each product.
     """

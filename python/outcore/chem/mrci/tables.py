@@ -22,21 +22,37 @@ _CHUNK_ELEMENTS = 1 << 17
 
 def table_bytes(orbitals: Orbitals) -> int:
     """Of all tables."""
-    n, groups = orbitals.counts, orbitals.groups
+    return _bytes_of(orbitals.counts)
+
+
+def _bytes_of(counts: list[int]) -> int:
+    """Of so many external orbitals of each irrep."""
     total = 0
-    for irrep in range(groups):
-        pairs = sum(n[g] * n[g ^ irrep] for g in range(groups))
-        equal = sum(n) if irrep == 0 else 0
+    for irrep in range(len(counts)):
+        pairs = sum(n * counts[g ^ irrep] for g, n in enumerate(counts))
+        equal = sum(counts) if irrep == 0 else 0
         total += ((pairs + equal) // 2) ** 2 + ((pairs - equal) // 2) ** 2
     return 8 * total
 
 
-def check_disk(world: World, orbitals: Orbitals) -> None:
-    """Raises OutcoreError (ENOSPC) if tables are too large for the disk. Collective."""
+def least_table_bytes(counts: list[int], others: int) -> int:
+    """At least, of so many orbitals of each irrep, of which some are not external, whatever their irreps: of each
+    orbital that is left out tables become smaller by at most what the first one takes."""
+    whole = _bytes_of(counts)
+    taken = (
+        whole - _bytes_of([n - (g == irrep) for g, n in enumerate(counts)])
+        for irrep, count in enumerate(counts)
+        if count
+    )
+    return max(0, whole - others * max(taken, default=0))
+
+
+def check_disk(world: World, size_bytes: int) -> None:
+    """Raises OutcoreError (ENOSPC) if tables of this size are too large for the disk. Collective."""
     check_room(
         world,
         "integrals of a multireference CI",
-        [(Path(world.scratch), table_bytes(orbitals) if world.rank == 0 else 0)],
+        [(Path(world.scratch), size_bytes if world.rank == 0 else 0)],
     )
 
 

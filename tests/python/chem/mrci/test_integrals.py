@@ -11,6 +11,7 @@ from mrci_molecules import WATER, mean_field
 
 from outcore.base.errors import OutcoreError
 from outcore.chem.mrci import MRCI, integrals, tables
+from outcore.chem.mrci.records import Orbitals
 from outcore.job.world import World
 
 pytest.importorskip("pyscf")
@@ -84,7 +85,8 @@ def whole_of(ci, path):
 def test_factors_and_the_integrals_that_they_make(kind, tmp_path):
     """Frozen orbitals too are in the field of the factors."""
     given = {"inactive": 0, "active": 6, "frozen": 1}
-    with water(integrals=kind, tolerance=1e-4, integral_memory=0, **given) as ci:
+    kinds = {"ri": {"auxbasis": "cc-pvdz-ri"}, "cholesky": {"tolerance": 1e-4}}
+    with water(integrals=kind, **kinds[kind], integral_memory=0, **given) as ci:
         whole_of(ci, tmp_path / "FCIDUMP")
         energy = ci.kernel()
         assert ci.kernel() == pytest.approx(energy, abs=1e-10)
@@ -109,9 +111,59 @@ def test_cisd_of_pyscf_with_the_same_fitting():
         assert ci.e_reference == pytest.approx(mf.e_tot, abs=1e-9)
 
 
+def test_fitting_is_of_what_differs_from_the_scf():
+    """As in coupled cluster: CISD of PySCF with the Fock matrix of its SCF and fitted integrals."""
+    from pyscf import ci as pyscf_ci
+    from pyscf import df, scf
+
+    mf = mean_field(WATER)
+    factors = df.DF(mf.mol, "cc-pvdz-ri").build()._cderi
+    fitted = scf.RHF(mf.mol)
+    fitted._eri, fitted.mo_coeff, fitted.mo_occ = factors.T @ factors, mf.mo_coeff, mf.mo_occ
+    fitted.mo_energy, fitted.e_tot, fitted.converged = mf.mo_energy, mf.e_tot, True
+    theirs = pyscf_ci.CISD(fitted)
+    theirs.conv_tol = 1e-12
+    integrals_of = theirs.ao2mo(mf.mo_coeff)
+    integrals_of.fock, integrals_of.mo_energy = np.diag(mf.mo_energy), mf.mo_energy
+    correlation = theirs.kernel(eris=integrals_of)[0]
+    with water(integrals="ri", auxbasis="cc-pvdz-ri", inactive=5, active=0) as ci:
+        assert ci.kernel() - mf.e_tot == pytest.approx(correlation, abs=1e-9)
+        assert ci.e_reference == pytest.approx(mf.e_tot, abs=1e-9)
+
+
+def test_fitting_of_open_shells():
+    """The determinant of ROHF keeps its energy, frozen orbitals or not."""
+    mf = mean_field("N 0 0 0; H 0 0.8 0.64; H 0 -0.8 0.64", spin=1)
+    given = {"active": 1, "comm": None}
+    with MRCI.from_mean_field(mf, inactive=4, **given) as ci:
+        wanted = ci.kernel()
+    fitting = {"integrals": "ri", "auxbasis": "cc-pvdz-ri"}
+    with MRCI.from_mean_field(mf, inactive=4, **given, **fitting) as ci:
+        assert 1e-8 < abs(ci.kernel() - wanted) < 3e-4
+        assert ci.e_reference == pytest.approx(mf.e_tot, abs=1e-9)
+    with MRCI.from_mean_field(mf, frozen=1, inactive=3, **given, **fitting) as ci:
+        ci.kernel()
+        assert ci.e_reference == pytest.approx(mf.e_tot, abs=1e-9)
+
+
+@pytest.mark.parametrize("counts", [[7], [5, 3], [7, 0, 2, 4], [9, 1, 4, 4, 1, 9, 4, 4]])
+def test_tables_take_at_least_what_is_known_before_their_irreps(counts):
+    random = np.random.default_rng(len(counts))
+    for others in range(1, sum(counts) // 2):
+        least = tables.least_table_bytes(counts, others)
+        orbitals = np.repeat(np.arange(len(counts)), counts)
+        for _ in range(20):
+            left = np.sort(random.permutation(orbitals)[others:])
+            whole = tables.table_bytes(Orbitals((), tuple(left.tolist()), len(counts)))
+            assert least <= whole
+    assert tables.least_table_bytes(counts, 0) == tables.table_bytes(
+        Orbitals((), tuple(orbitals.tolist()), len(counts))
+    )
+
+
 def test_integrals_too_large_for_the_disk_are_refused_before_the_start(monkeypatch):
     monkeypatch.setattr(tables, "table_bytes", lambda _: 1 << 60)
-    monkeypatch.setattr("outcore.chem.mrci.orbitals.table_bytes", lambda _: 1 << 60)
+    monkeypatch.setattr("outcore.chem.mrci.transform.table_bytes", lambda _: 1 << 60)
     with pytest.raises(OutcoreError, match="arrays take 1152921504607 MB") as caught:
         water(integral_memory=0)
     assert caught.value.errno == errno.ENOSPC

@@ -9,8 +9,8 @@ import pytest
 from mrci_molecules import N2, WATER, mean_field
 
 from outcore.base.errors import OutcoreError
-from outcore.chem.mrci import MRCI, reference_states, references
-from outcore.chem.mrci.records import Functions
+from outcore.chem.mrci import MRCI, configurations, reference_states, references, size_consistency
+from outcore.chem.mrci.records import Functions, Orbitals, Records
 
 pytest.importorskip("pyscf")
 
@@ -52,16 +52,48 @@ def test_definitions_of_water(references, determinants, energy):
     with water(references=references) as ci:
         assert ci.records.determinants == determinants
         assert ci.kernel() == pytest.approx(energy, abs=2e-9)
+        assert ci.e_reference == pytest.approx(-75.9951250682, abs=2e-9)
+
+
+@pytest.mark.parametrize(
+    ("inactive", "active", "functions", "energy"),
+    [
+        (2, 6, Functions(152, 10372, 94600, 85894), -109.35075787),
+        (0, 8, Functions(176, 14896, 354060, 280068), -109.35377098),
+    ],
+)
+def test_larger_energies_of_openmolcas(inactive, active, functions, energy):
+    """cc-pVTZ; it has another bohr."""
+    given = {"frozen": 2, "inactive": inactive, "active": active, "residual": 1e-4, "comm": None}
+    with MRCI.from_mean_field(mean_field(N2, "cc-pvtz"), **given) as ci:
+        assert ci.functions == functions
+        assert ci.kernel() == pytest.approx(energy, abs=1e-7)
+
+
+def test_functions_of_a_larger_basis():
+    """cc-pVQZ, whose energy `outcore bench mrci` has beside that of OpenMolcas."""
+    mf = mean_field(N2)
+    mol = mf.mol.copy()
+    mol.basis = "cc-pvqz"
+    mol.build(dump_input=False, parse_arg=False)
+    occupied = MRCI.from_mean_field(mf, frozen=2, inactive=0, active=8, comm=None).records.orbitals.internal
+    counts = np.bincount(np.array(mol.irrep_id) % 10, [each.shape[1] for each in mol.symm_orb], 8)
+    counts = counts.astype(int) - np.bincount([0, 5, *occupied], minlength=8)
+    orbitals = Orbitals(occupied, tuple(np.repeat(np.arange(8), counts).tolist()), 8)
+    every = configurations.every(range(8), 10)
+    chosen = every[configurations.irreps(every, occupied) == 0]
+    found = Records(orbitals, chosen, (5, 5), 0, 1).functions(0)
+    assert found == Functions(176, 29736, 1429192, 1104056) and found.total == 2563160
 
 
 def test_cisd():
     from pyscf import ci as pyscf_ci
 
+    theirs = pyscf_ci.CISD(mean_field(WATER)).run(conv_tol=1e-12).e_tot
     with water(inactive=5, active=0) as ci:
         assert ci.records.determinants == 679
-        assert ci.kernel() == pytest.approx(
-            pyscf_ci.CISD(mean_field(WATER)).run(conv_tol=1e-12).e_tot, abs=1e-9
-        )
+        assert ci.kernel() == pytest.approx(theirs, abs=1e-9)
+    assert theirs == pytest.approx(-76.1140770214, abs=1e-9)
 
 
 def test_everything_active_is_full_ci():
@@ -126,6 +158,41 @@ def test_references_by_weight():
         assert 1 < len(many.records.references) <= 12
     with pytest.raises(OutcoreError, match="no configuration has a weight of 0"):
         MRCI(mc, references=0.9995, comm=None)
+
+
+def test_references_by_weight_without_a_vector():
+    """Of the states of all of them, as many as are wanted: as by a vector of PySCF's."""
+    from pyscf import mcscf
+
+    mf = mean_field(WATER)
+    mc = mcscf.CASCI(mf, 6, 8).run(verbose=0)
+    with (
+        MRCI(mc, references=1e-3, comm=None) as theirs,
+        water(references=1e-3) as ours,
+        water(references=1e-3, roots=2) as more,
+    ):
+        assert 1 < len(ours.records.references) < 34
+        np.testing.assert_array_equal(ours.records.references, theirs.records.references)
+        assert set(more.records.references) > set(ours.records.references)
+        assert ours.kernel() == pytest.approx(theirs.kernel(), abs=1e-9)
+        assert -76.1160029238 < ours.e_tot < -76.1140770214
+    with pytest.raises(OutcoreError, match="no configuration has a weight of 0"):
+        water(references=0.9995)
+
+
+def test_references_of_several_vectors():
+    from pyscf import mcscf
+
+    mc = mcscf.CASCI(mean_field(WATER), 4, 4)
+    mc.fcisolver.nroots = 3
+    mc.run(verbose=0)
+    with MRCI(mc, references=0.3, comm=None) as several:
+        found = set(several.records.references)
+    for vector in mc.ci:
+        mc.ci = vector
+        with MRCI(mc, references=0.3, comm=None) as one:
+            assert set(one.records.references) <= found
+    assert len(found) > 1
 
 
 def test_references_of_a_file(tmp_path):
@@ -215,6 +282,14 @@ def test_corrections():
     assert found.davidson < found.pople < found.meissner < 0
 
 
+def test_two_electrons_need_no_correction_of_pople_or_meissner():
+    found = size_consistency.corrections(-0.04, 0.97, 2)
+    assert found.pople == pytest.approx(0, abs=1e-14) and found.meissner == 0
+    assert found.davidson == pytest.approx(-0.04 * 0.03)
+    many = size_consistency.corrections(-0.04, 0.97, 10**8)
+    assert many.meissner == pytest.approx(many.renormalised, rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -228,6 +303,7 @@ def test_corrections():
         ({"couplings": "some"}, "couplings 'some' are none of all, interacting"),
         ({"couplings": "interacting", "error_bound": 1e-8}, "an error bound with interacting couplings"),
         ({"residual": 0.0}, "a residual of 0"),
+        ({"references": 1.5}, "references of a weight of 1.5"),
     ],
 )
 def test_what_cannot_be(settings, message):

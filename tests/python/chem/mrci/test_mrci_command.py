@@ -19,6 +19,14 @@ SPACE = ("--basis", "6-31g", "--inactive", "1", "--active", "6")
 
 
 @pytest.fixture
+def no_scf(monkeypatch):
+    def begun(*_):
+        raise AssertionError("an SCF has begun")
+
+    monkeypatch.setattr("outcore.chem.run.MoleculeRun.converge", begun)
+
+
+@pytest.fixture
 def water(tmp_path) -> Path:
     path = tmp_path / "water.xyz"
     path.write_text(WATER)
@@ -80,7 +88,7 @@ def test_integrals_of_a_file(tmp_path, capsys, space):
 @pytest.mark.parametrize(
     ("arguments", "title"),
     [
-        (("ri",), "functions"),
+        (("ri", "--auxbasis", "cc-pvdz-ri", "--jkbasis", "cc-pvdz-jkfit"), "cc-pvdz-ri"),
         (("cholesky", "--tolerance", "1e-10"), "Cholesky vectors, tolerance 1e-10 Eh"),
     ],
 )
@@ -107,6 +115,15 @@ def test_references_of_a_file(water, tmp_path, capsys):
     path.write_text("222200\n")
     assert run(water, *SPACE, "--references", str(path)) == 0
     assert "1 references, 679 determinants" in capsys.readouterr().out
+
+
+def test_references_by_weight(water, capsys):
+    assert run(water, *SPACE, "--references", "0.001") == 0
+    output = capsys.readouterr().out
+    assert "34 references" not in output and "MRCI energy of root 1: -76.115" in output
+    assert run(water, *SPACE, "--references", "0.001", "--estimate") == 0
+    output = capsys.readouterr().out
+    assert "at most 34 references, 16093 determinants" in output and "chosen after the SCF" in output
 
 
 def test_it_goes_on(water, tmp_path, capsys):
@@ -144,8 +161,35 @@ def test_too_few_iterations(water):
         ((*SPACE, "--auxbasis", "weigend"), "--auxbasis"),
         ((*SPACE, "--tolerance", "1e-5"), "--tolerance"),
         ((*SPACE, "--integrals", "ri", "--auxbasis", "nothing"), "nothing"),
+        ((*SPACE, "--jkbasis", "weigend"), "--jkbasis"),
+        ((*SPACE, "--references", "1.5"), "references of a weight of 1.5"),
+        ((*SPACE, "--references", "symetry"), "symetry"),
+        (("--basis", "6-31g", "--active", "20"), "20 active orbitals, but there are 13"),
+        (("--basis", "6-31g", "--inactive", "6", "--active", "6"), "6 inactive orbitals for 5 alpha"),
+        (("--basis", "6-31g", "--active", "4"), "4 active orbitals cannot hold 5 alpha"),
+        (("--basis", "6-31g", "--frozen", "6", "--active", "4"), "6 frozen, but only 5 are occupied"),
+        ((*SPACE, "--memory", "20KB"), "integrals over 13 orbitals take 0 MB, there are 0 MB"),
         (("--cas", "8,6", "--fcidump", "x"), "GEOMETRY has no effect with --fcidump"),
     ],
 )
-def test_what_is_refused(water, arguments, message):
+def test_what_is_refused_before_the_scf(water, no_scf, arguments, message):
     assert message in refused(water, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("2222000\n", "has 7 orbitals; 6 are active"),
+        ("222000", "6 electrons; 8 are active"),
+        ("", "no reference"),
+    ],
+)
+def test_references_that_are_refused_before_the_scf(water, no_scf, tmp_path, text, message):
+    path = tmp_path / "references"
+    path.write_text(text)
+    assert message in refused(water, *SPACE, "--references", str(path))
+
+
+def test_a_disk_that_is_too_small_is_refused_before_the_scf(water, no_scf, monkeypatch):
+    monkeypatch.setattr("outcore.chem.mrci.before.least_table_bytes", lambda *_: 1 << 60)
+    assert "arrays take 1152921504607 MB" in refused(water, *SPACE)

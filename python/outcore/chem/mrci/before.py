@@ -1,0 +1,49 @@
+"""What is wrong with a multireference CI of a molecule, as far as electrons and functions tell before its SCF."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from outcore.chem.mrci import references
+from outcore.chem.mrci.orbitals import check_choice, group_of, number_of
+from outcore.chem.mrci.tables import check_disk, least_table_bytes
+from outcore.chem.mrci.transform import check_memory
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+    from outcore.chem.mrci.orbitals import Choice
+    from outcore.chem.mrci.settings import Settings
+    from outcore.job.resources import Allowance
+    from outcore.job.world import World
+
+
+def check(
+    world: World, mol: Mole, choice: Choice, irrep: str | int | None, settings: Settings, free: Allowance
+) -> None:
+    """Collective. Raises OutcoreError: EINVAL; EFBIG (references); ENOMEM, ENOSPC (integrals)."""
+    electrons = mol.nelec[0] - choice.frozen, mol.nelec[1] - choice.frozen
+    with world.together("check a multireference CI"):
+        check_choice(choice, mol.nao - choice.frozen, electrons)
+        if irrep is not None:
+            number_of(irrep, *group_of(mol))
+        if isinstance(settings.references, Path):
+            references.of_file(settings.references, choice, sum(electrons))
+        else:
+            references.check_space(choice, sum(electrons))
+        check_memory(mol.nao - choice.frozen, choice.internal, free.bytes)
+    tables = least_table_bytes(_counts(mol), choice.frozen + choice.internal)
+    if tables > free.bytes // 2:
+        check_disk(world, tables)
+
+
+def _counts(mol: Mole) -> list[int]:
+    """Functions of each irrep."""
+    groups = len(group_of(mol)[1])
+    if groups == 1:
+        return [int(mol.nao)]
+    sizes = [each.shape[1] for each in mol.symm_orb]
+    return [int(each) for each in np.bincount(np.array(mol.irrep_id) % 10, sizes, groups)]

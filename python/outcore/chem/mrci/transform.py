@@ -1,0 +1,198 @@
+"""Integrals over the orbitals of a multireference CI: all of them, or three-index factors."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outcore.base.errors import OutcoreError
+from outcore.chem import mean_field, reference
+from outcore.chem.ci.orbitals import integrals_of, temporary, transformed
+from outcore.chem.driver import RootDriven
+from outcore.chem.mrci import integrals
+from outcore.chem.mrci.tables import check_disk, table_bytes
+from outcore.chem.ri.cholesky import EXACT, Cholesky
+from outcore.chem.ri.fitting import SCREENING
+from outcore.chem.ri.source import Fitted
+from outcore.job.resources import resident_bytes
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+    from outcore.chem.mrci.orbitals import Correlated
+    from outcore.chem.ri.source import Source
+    from outcore.job.resources import Allowance
+    from outcore.job.world import World
+
+Matrix = NDArray[np.float64]
+
+_TRANSFORM = "transform integrals of a multireference CI"
+_WHOLE = 1.5  # times all integrals: with what they are made of, or with tables of them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which integrals: see `Settings.integrals`. free: memory that each process can still take. tables_bytes: of
+    those between external pairs that may lie there; None: half of it."""
+
+    kind: str
+    tolerance: float
+    auxbasis: Any
+    free: Allowance
+    threads: int
+    tables_bytes: int | None = None
+
+    @property
+    def tables_room(self) -> int:
+        return self.free.bytes // 2 if self.tables_bytes is None else self.tables_bytes
+
+
+def with_integrals(found: Correlated, mf: Any, world: World, wanted: Wanted) -> Correlated:
+    """Collective. Raises OutcoreError: ENOMEM, ENOSPC."""
+    check_memory(found.count, found.choice.internal, wanted.free.bytes)
+    mine = table_bytes(found.orbitals)
+    fitted = wanted.kind == "conventional" and getattr(mf, "with_df", None) is not None
+    whole = wanted.kind == "conventional" and not fitted and wanted.tables_bytes is None
+    whole = whole and _WHOLE * integral_bytes(found.count) <= wanted.free.bytes
+    if not whole and mine > wanted.tables_room:
+        check_disk(world, mine)
+    if whole:
+        made: Correlated | None = None
+        with world.together("transform integrals"):
+            if world.rank == 0:
+                made = _whole(found, mf, wanted.free.bytes, world.scratch)
+        return world.broadcast(made)  # type: ignore[return-value]
+    limit = wanted.free.bytes // 2
+    coefficients = np.hstack([found.frozen, found.coefficients])  # type: ignore[list-item]
+    make = _of_pyscf if fitted else _of_source
+    factors, title = make(world, mf, wanted, coefficients, limit)
+    made_of = None
+    if wanted.kind == "ri":
+        energy, h = world.broadcast(_around_the_scf(mf, coefficients, factors))
+    else:
+        h = coefficients.T @ np.asarray(_plain(mf, wanted.free.bytes).get_hcore()) @ coefficients
+        energy = float(mf.energy_nuc())
+        if not fitted and wanted.kind == "cholesky":
+            made_of = {"one-electron integrals": integrals.weighed(h), "tolerance": wanted.tolerance}
+    energy, one, factors = integrals.in_the_field(energy, h, factors, found.choice.frozen)
+    two = integrals.of_factors(factors, found.choice.internal, title, made_of)
+    return replace(found, one=one, two=two, core_energy=energy)
+
+
+# ---- factors ----
+
+
+def _of_source(world: World, mf: Any, wanted: Wanted, coefficients: Matrix, limit: int) -> tuple[Matrix, str]:
+    """Factors, and where they are from."""
+    source: Source
+    if wanted.kind == "ri":
+        source = Fitted(world, mf.mol, wanted.auxbasis, wanted.threads, SCREENING)
+    else:
+        tolerance = EXACT if wanted.kind == "conventional" else wanted.tolerance
+        source = Cholesky(world, mf.mol, tolerance, limit)
+    return integrals.of_source(world, source, coefficients, limit), source.title
+
+
+def _of_pyscf(world: World, mf: Any, wanted: Wanted, coefficients: Matrix, limit: int) -> tuple[Matrix, str]:
+    """Factors that an object of PySCF has."""
+    from pyscf import lib
+
+    made: Matrix | None = None
+    with world.together("transform three-index integrals"):
+        if world.rank == 0:
+            if isinstance(mf, RootDriven):
+                raise OutcoreError(
+                    errno.ENOTSUP,
+                    _TRANSFORM,
+                    detail="density-fitted integrals of several processes; take those of PySCF",
+                )
+            count = mf.with_df.get_naoaux()
+            integrals.check_factors(count, coefficients.shape[1], limit)
+            blocks = (lib.unpack_tril(np.asarray(each)) for each in mf.with_df.loop())
+            made = integrals.transformed(blocks, count, coefficients)
+    shape = world.broadcast((0, 0) if made is None else (len(made), made.shape[1]))
+    return integrals.spread(world, made, shape), "density fitting of the SCF"
+
+
+def _around_the_scf(mf: Any, coefficients: Matrix, factors: Matrix) -> tuple[float, Matrix]:
+    """Energy and one-electron integrals of orbitals, with which the determinant of the SCF has its energy and the
+    mean of its Fock matrices, as in coupled cluster: factors that are made for correlation describe the field of
+    all electrons badly, and give only what differs from it. Collective."""
+    overlap = np.asarray(mf.get_ovlp())
+    inside = coefficients.T @ overlap
+    spins = reference.as_given(mf).spins
+    fock, densities = np.zeros((len(inside),) * 2), []
+    for each in (spins[0], spins[-1]):
+        c = inside @ each.coefficients
+        fock += c @ each.fock @ c.T / 2
+        densities.append(c[:, : each.occupied])
+    coulomb, exchange = integrals.fields(factors, densities)
+    total = sum(each @ each.T for each in densities)
+    one = fock - coulomb + sum(exchange) / 2
+    energy = float(np.sum(total * (one + coulomb / 2)))
+    energy -= sum(float(np.sum(c * (k @ c))) for c, k in zip(densities, exchange, strict=True)) / 2
+    return float(mf.e_tot) - energy, one
+
+
+# ---- all integrals ----
+
+
+def _whole(found: Correlated, mf: Any, free_bytes: int, scratch: str) -> Correlated:
+    mol = mf.mol
+    mf = _plain(mf, free_bytes)
+    rest, frozen = found.coefficients, found.frozen
+    assert rest is not None and frozen is not None
+    pairs = rest.shape[1] * (rest.shape[1] + 1) // 2
+    with temporary(scratch):
+        two = transformed(integrals_of(mf, free_bytes // 2), rest, rest, free_bytes // 2).reshape(
+            pairs, pairs
+        )
+    hcore = np.asarray(mf.get_hcore(), np.float64)
+    field, energy = np.zeros_like(hcore), float(mf.energy_nuc())
+    if found.choice.frozen:
+        density = 2 * frozen @ frozen.T
+        coulomb, exchange = mf.get_jk(mol, density, hermi=1)
+        field = np.asarray(coulomb) - np.asarray(exchange) / 2
+        energy += float(np.sum(density * (hcore + field / 2)))
+    one = rest.T @ (hcore + field) @ rest
+    return replace(found, one=one, two=integrals.of_whole(two, found.choice.internal), core_energy=energy)
+
+
+def _plain(mf: Any, free_bytes: int) -> Any:
+    """An object whose integrals need no other process, nor more memory."""
+    if not isinstance(mf, RootDriven):
+        return mf
+    mol: Mole = mf.mol  # type: ignore[attr-defined]
+    plain = mean_field.make(mol, "ROHF" if mol.spin else "RHF")
+    plain.max_memory = (resident_bytes() + free_bytes) / 1e6  # as PySCF counts
+    return plain
+
+
+# ---- sizes ----
+
+
+def integral_bytes(orbitals: int) -> int:
+    """Of all two-electron integrals."""
+    return 8 * (orbitals * (orbitals + 1) // 2) ** 2
+
+
+def row_bytes(orbitals: int, internal: int) -> int:
+    """Of integrals with an internal orbital, at each process."""
+    rows = internal * (internal + 1) // 2 + (orbitals - internal) * internal
+    return 8 * rows * (orbitals * (orbitals + 1) // 2)
+
+
+def check_memory(orbitals: int, internal: int, free_bytes: int) -> None:
+    """Raises OutcoreError (ENOMEM) if integrals with an internal orbital do not fit."""
+    needed = row_bytes(orbitals, internal)
+    if needed > free_bytes:
+        raise OutcoreError(
+            errno.ENOMEM,
+            _TRANSFORM,
+            detail=f"integrals over {orbitals} orbitals take {needed / 1e6:.0f} MB, there are "
+            f"{max(0, free_bytes) / 1e6:.0f} MB: take a smaller basis, or more memory",
+        )
