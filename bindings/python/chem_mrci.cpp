@@ -376,6 +376,16 @@ void bind_kernel(nb::module_& module) {
           "Adds to sums [n][n]: of all tasks the density of each spin times the number of electrons of the "
           "other;\nfolded, alpha gets that of either spin.")
       .def(
+          "exchange",
+          [](const MrciKernel& self, const MrciTask& task, const Line<const double>& x,
+             const Line<const std::int64_t>& offsets) {
+            if (offsets.size() != self.space().records().size())
+              throw nb::value_error("one offset for each record");
+            nb::gil_scoped_release release;
+            return self.exchange(task, {x.data(), x.size()}, {offsets.data(), offsets.size()});
+          },
+          "task"_a, "x"_a, "offsets"_a, "sum_pq <a+_p b+_q b_p a_q>, as far as the task has it.")
+      .def(
           "diagonal",
           [](const MrciKernel& self, std::int64_t first, std::int64_t last, const Line<double>& elements) {
             check_records(self.space(), first, last, elements.size());

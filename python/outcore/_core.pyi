@@ -1340,6 +1340,16 @@ class MRCIKernel:
         folded, alpha gets that of either spin.
         """
 
+    def exchange(
+        self,
+        task: MRCITask,
+        x: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        offsets: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> float:
+        """sum_pq <a+_p b+_q b_p a_q>, as far as the task has it."""
+
     def diagonal(
         self,
         first: int,

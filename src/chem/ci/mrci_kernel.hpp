@@ -48,6 +48,9 @@ class OUTCORE_SIBLING MrciKernel {
   /// gets both, which is that of either spin.
   void density(const MrciTask& task, std::span<const double> x, std::span<const std::int64_t> offsets,
                double* alpha, double* beta) const;
+  /// sum_pq <a+_p b+_q b_p a_q>, as far as the task has it.
+  [[nodiscard]] double exchange(const MrciTask& task, std::span<const double> x,
+                                std::span<const std::int64_t> offsets) const;
   /// Diagonal elements of the Hamiltonian of records [first, last), one after another.
   void diagonal(std::int64_t first, std::int64_t last, double* elements) const;
   /// In memory.
@@ -63,6 +66,11 @@ class OUTCORE_SIBLING MrciKernel {
  private:
   class Worker;
   class Levels;
+  /// Calls visit(holes, reach, panel, weight) with <hole| b_q a_p |x> of all holes of opposite spins, row by
+  /// row; of a line, by the number of the pair.
+  template <class Visit>
+  void each_panel(const MrciTask& task, std::span<const double> x, std::span<const std::int64_t> offsets,
+                  const Visit& visit) const;
   [[nodiscard]] double cost_of(const Holes& of, const Hole& hole) const;
   [[nodiscard]] std::int64_t batch_elements() const noexcept;
   [[nodiscard]] std::int64_t length_of(const Holes& of) const noexcept;

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 import numpy as np
 
 from outcore import _core
-from outcore.base.errors import OutcoreError
+from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem.mrci import (
     configurations,
     density,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from outcore.chem.mrci.orbitals import Correlated
     from outcore.chem.mrci.solver import Iteration
 
-SPIN_SHIFT = 0.05  # Hartree
+_PURE = 0.1  # <S^2> of states differs by less from that of their spin
 _FOLDED = (0, 2)  # 2S of states whose vectors have as many alpha as beta electrons
 
 
@@ -272,6 +272,7 @@ class MRCI:
                 kept.close()
         self.report = operator.report() if isinstance(operator, PackedOperator) else None
         self._check_packing()
+        self._check_spins()
         return self.e_tot
 
     def _check_packing(self) -> None:
@@ -284,12 +285,25 @@ class MRCI:
                 f"{bound:.1e} Eh; take a smaller bound, or 0",
             )
 
+    def _check_spins(self) -> None:
+        """Energies of a search that has found states of another spin would be those of no state."""
+        wanted = self.spin / 2 * (self.spin / 2 + 1)
+        for root in range(self.roots):
+            found = self.spin_square(root)
+            if not abs(found - wanted) < _PURE:
+                raise NotConverged(
+                    None,
+                    "converge the CI",
+                    detail=f"root {root + 1} has <S^2> = {found:.4f}, and not {wanted:.4f}: there is a state of "
+                    f"higher spin below; raise the spin shift, which is {self.settings.spin_shift:g} Eh",
+                )
+
     def _make_kernel(self) -> _core.MRCIKernel:
         """Of integrals, of which those between external pairs are moved into it. Collective."""
         found, functional = self.orbitals, self.settings.functional
         self.layout = Layout(self.records, size_consistency.penalty(functional, sum(self.electrons)))
         m = (self.electrons[0] - self.electrons[1]) / 2
-        shift = 0.0 if functional != "ci" else SPIN_SHIFT
+        shift = 0.0 if functional != "ci" else self.settings.spin_shift
         self._raised = shift * (self.spin / 2 * (self.spin / 2 + 1) - m * (m + 1))
         kernel = _core.MRCIKernel(
             self.layout.space,
@@ -394,6 +408,13 @@ class MRCI:
         return inside / all_of_them
 
     # ---- states ----
+
+    def spin_square(self, root: int = 0) -> float:
+        """<S^2> of a state. Collective."""
+        assert self._operator is not None
+        m = (self.electrons[0] - self.electrons[1]) / 2
+        exchange = self._operator.exchange(self.found.states[root]) if min(self.electrons) else 0.0
+        return m * (m + 1) + self.electrons[1] - exchange / self._norms(root)[1]
 
     def _density(self, root: int) -> Matrix:
         """Of the correlated orbitals in their order here."""

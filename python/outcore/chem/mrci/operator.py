@@ -68,6 +68,18 @@ class MemoryOperator:
         for task in self._tasks:
             self.kernel.density(task, x.data, offsets, alpha, beta)
 
+    def exchange(self, x: Vector) -> float:
+        """sum_pq <a+_p b+_q b_p a_q>."""
+        assert isinstance(x, MemoryVector)
+        data, sums = x.data, np.zeros(self.threads)
+        offsets = np.ascontiguousarray(self.layout.offsets[:-1])
+
+        def work(thread: int, task: _core.MRCITask) -> None:
+            sums[thread] += self.kernel.exchange(task, data, offsets)
+
+        team.each(self._tasks, self.threads, work)
+        return float(sums.sum())
+
     def diagonal(self, block: int) -> Array:
         found = np.empty(self.layout.size(block))
         records = self.layout.records_of(block)

@@ -119,6 +119,12 @@ class Options(MoleculeOptions):
         float, typer.Option(help="Norm of the residual below which a root is converged (Hartree).")
     ] = Settings.residual
     iterations: Annotated[int, typer.Option(help="Most iterations after the SCF.")] = Settings.max_cycle
+    spin_shift: Annotated[
+        float,
+        typer.Option(
+            help="Raises states of higher spin by it, times S(S+1), during the search of a CI (Hartree)."
+        ),
+    ] = Settings.spin_shift
 
     @property
     def functional(self) -> str:
@@ -141,6 +147,10 @@ class Options(MoleculeOptions):
             )
         if self.acpf and self.aqcc:
             preflight.refuse({"--acpf": True}, "with --aqcc")
+        if self.functional != "ci":
+            preflight.refuse(
+                {"--spin-shift": self.spin_shift != Settings.spin_shift}, f"with --{self.functional}"
+            )
         if self.plus_q and self.functional != "ci":
             preflight.refuse({"--plus-q": True}, f"with --{self.functional}, which needs no correction")
         if self.roots > 1:
@@ -196,6 +206,7 @@ class Options(MoleculeOptions):
             "functional": self.functional,
             "residual": self.residual,
             "max_cycle": self.iterations,
+            "spin_shift": self.spin_shift,
             "error_bound": self.error_bound,
             "checkpoint": self.checkpoint,
             "integrals": self.integrals,

@@ -199,6 +199,21 @@ class PackedOperator:
         alpha += self.world.all_reduce(mine[0])
         beta += self.world.all_reduce(mine[1])
 
+    def exchange(self, x: Vector) -> float:
+        """sum_pq <a+_p b+_q b_p a_q>. Collective."""
+        assert isinstance(x, PackedVector)
+        sums = np.zeros(self.threads)
+
+        def work(thread: int, task: _core.MRCITask) -> None:
+            piece = self.read(self.units_of(task), x)
+            offsets = np.full(len(self.layout.records), -1, np.int64)
+            offsets[piece.records] = piece.offsets
+            sums[thread] += self.kernel.exchange(task, piece.x, offsets)
+
+        with self.world.together("spin of a multireference CI"):
+            team.each(self._tasks[self.world.rank :: self.world.size], self.threads, work)
+        return float(self.world.all_reduce(sums.sum()))
+
     # ---- products ----
 
     def read(self, units: Integers, x: PackedVector) -> Piece:

@@ -41,6 +41,7 @@ class Given(TypedDict, total=False):
     residual: float
     max_cycle: int
     vectors: int
+    spin_shift: float
     error_bound: float
     vector_memory: int | None
     checkpoint: Path | None
@@ -62,6 +63,8 @@ class Settings:
         references.
     functional: "ci", "acpf" or "aqcc".
     residual: norm below which a root is converged (Hartree).
+    spin_shift: Hartree; times S^2 - M(M+1) it is added to the Hamiltonian of a CI during the search, so that states
+        of higher spin stay away. Energies are without it.
     error_bound: Hartree; vectors are packed so that it bounds the error of the energy, as far as the diagonal of H
         tells. 0: they are stored as they are.
     vector_memory: bytes of each process for vectors; None: what the budget leaves. The rest is in a file.
@@ -79,6 +82,7 @@ class Settings:
     residual: float = 1e-6
     max_cycle: int = 50
     vectors: int = 6
+    spin_shift: float = 0.05
     error_bound: float = 0.0
     vector_memory: int | None = None
     checkpoint: Path | None = None
@@ -103,6 +107,7 @@ class Settings:
             ),
             (not 0 < self.residual < 1, f"a residual of {self.residual:g}; it is between 0 and 1"),
             (self.max_cycle < 1, f"{self.max_cycle} iterations"),
+            (not 0 <= self.spin_shift < 100, f"a spin shift of {self.spin_shift:g} Hartree; it is 0 to 100"),
             (
                 not 0 <= self.error_bound < 1,
                 f"an error bound of {self.error_bound:g} Hartree; it is 0 or more, and small",

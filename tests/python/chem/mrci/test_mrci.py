@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from mrci_molecules import N2, WATER, mean_field
 
-from outcore.base.errors import OutcoreError
+from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem.mrci import MRCI, configurations, reference_states, references, size_consistency
 from outcore.chem.mrci.records import Functions, Orbitals, Records
 
@@ -195,6 +195,24 @@ def test_references_of_several_vectors():
     assert len(found) > 1
 
 
+def test_a_state_of_higher_spin_below_is_no_root():
+    """Raised, the quartet of nitrogen would be the third doublet; that one lies above."""
+    atom = mean_field("N 0 0 0", "cc-pvdz", "D2h", spin=3)
+    given = {"frozen": 1, "inactive": 0, "active": 5, "spin": 1, "irrep": "Au", "comm": None}
+    with (
+        MRCI.from_mean_field(atom, roots=3, **given) as ci,
+        pytest.raises(
+            NotConverged, match=r"root 3 has <S\^2> = 3\.7.*raise the spin shift, which is 0\.05 Eh"
+        ),
+    ):
+        ci.kernel()
+    with MRCI.from_mean_field(atom, roots=3, spin_shift=0.3, **given) as ci:
+        ci.kernel()
+        assert ci.converged
+        assert [ci.spin_square(root) for root in range(3)] == pytest.approx([0.75] * 3, abs=1e-6)
+        assert ci.e_tot[2] > ci.e_tot[1] + 0.5
+
+
 def test_references_of_a_file(tmp_path):
     path = tmp_path / "references"
     path.write_text("# the determinant of the SCF\n2 2 2 0 0 0\n")
@@ -303,6 +321,7 @@ def test_two_electrons_need_no_correction_of_pople_or_meissner():
         ({"couplings": "some"}, "couplings 'some' are none of all, interacting"),
         ({"couplings": "interacting", "error_bound": 1e-8}, "an error bound with interacting couplings"),
         ({"residual": 0.0}, "a residual of 0"),
+        ({"spin_shift": -0.1}, "a spin shift of -0.1"),
         ({"references": 1.5}, "references of a weight of 1.5"),
     ],
 )

@@ -54,6 +54,19 @@ def random_vector(case, seed=0):
     return x
 
 
+def numbers(whole, alpha, beta):
+    where = {pair: i for i, pair in enumerate(zip(*(each.tolist() for each in whole.strings()), strict=True))}
+    return [where[pair] for pair in zip(alpha.tolist(), beta.tolist(), strict=True)]
+
+
+def unfolded(folded, whole, parity, x):
+    alpha, beta = folded.strings()
+    full = np.zeros(whole.space.size)
+    full[numbers(whole, beta, alpha)] = parity * x
+    full[numbers(whole, alpha, beta)] = x
+    return full
+
+
 def test_product(arguments):
     case = Case(**arguments)
     x = random_vector(case)
@@ -91,14 +104,25 @@ def test_spin_shift(arguments):
 def test_folded_product(name, parity):
     folded, whole = Case(**CASES[name], parity=parity), Case(**CASES[name])
     x = random_vector(folded)
-    where = {pair: i for i, pair in enumerate(zip(*(each.tolist() for each in whole.strings()), strict=True))}
-    here = [where[pair] for pair in zip(*(each.tolist() for each in folded.strings()), strict=True)]
-    there = [where[b, a] for a, b in zip(*(each.tolist() for each in folded.strings()), strict=True)]
-    full = np.zeros(whole.space.size)
-    full[there] = parity * x
-    full[here] = x
+    full = unfolded(folded, whole, parity, x)
+    here = numbers(whole, *folded.strings())
 
     np.testing.assert_allclose(folded.apply(x), (whole.matrix() @ full)[here], atol=1e-11)
+
+
+@pytest.mark.parametrize("parity", [0, 1, -1])
+def test_exchange_gives_the_spin(arguments, parity):
+    electrons = arguments["electrons"]
+    if parity and len(set(electrons)) == 2:
+        pytest.skip("only as many alpha as beta electrons are folded")
+    case, whole = Case(**arguments, parity=parity), Case(**arguments)
+    x = random_vector(case)
+    full = x if not parity else unfolded(case, whole, parity, x)
+    m = (electrons[0] - electrons[1]) / 2
+    found = sum(case.kernel.exchange(task, x, case.space.offsets[:-1]) for task in case.kernel.tasks(1e4))
+
+    wanted = full @ determinants.spin_square(*whole.strings()) @ full
+    assert (m * (m + 1) + electrons[1]) * (full @ full) - found == pytest.approx(wanted, abs=1e-9)
 
 
 @pytest.mark.parametrize("parity", [0, 1, -1])

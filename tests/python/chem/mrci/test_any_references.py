@@ -1,0 +1,77 @@
+"""Energies of random references against a matrix over all determinants that the definition takes."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from ci_cases import integrals
+
+from outcore.chem.ci import determinants
+from outcore.chem.ci import hamiltonian as hamiltonians
+from outcore.chem.mrci import MRCI
+
+pytest.importorskip("pyscf")
+
+ORBITALS, INACTIVE, ACTIVE = 7, 1, 3
+INTERNAL = INACTIVE + ACTIVE
+IRREPS = [0, 1, 0, 1, 0, 1, 1]
+
+
+def strings(electrons):
+    every = itertools.combinations(range(ORBITALS), electrons)
+    return np.array([sum(1 << orbital for orbital in chosen) for chosen in every], np.uint64)
+
+
+def occupations(alpha, beta):
+    bits = np.arange(ORBITALS, dtype=np.uint64)
+    return ((alpha[:, None] >> bits & np.uint64(1)) + (beta[:, None] >> bits & np.uint64(1))).astype(int)
+
+
+def random_references(random, electrons, spin):
+    """Occupations of active orbitals, of one irrep, one with a state of that spin."""
+    every = [o for o in itertools.product(range(3), repeat=ACTIVE) if sum(o) == electrons - 2 * INACTIVE]
+    label = {o: sum(IRREPS[INACTIVE + k] * (n == 1) for k, n in enumerate(o)) % 2 for o in every}
+    chosen = [every[k] for k in random.permutation(len(every))]
+    first = next(o for o in chosen if o.count(1) >= spin)
+    return [first, *(o for o in chosen[:3] if o != first and label[o] == label[first])], label[first]
+
+
+def expected(one, two, references, electrons, irrep, spin):
+    """Energies of that spin, ascending, and how many determinants there are."""
+    alpha, beta = (each.ravel() for each in np.meshgrid(*(strings(n) for n in electrons), indexing="ij"))
+    found = occupations(alpha, beta)
+    inside, outside = found[:, :INTERNAL], found[:, INTERNAL:].sum(1)
+    whole = [np.array([2] * INACTIVE + list(each)) for each in references]
+    near = np.min([abs(inside - each).sum(1) for each in whole], axis=0) + outside <= 4
+    near &= (np.array(IRREPS) * (found == 1)).sum(1) % 2 == irrep
+    alpha, beta = alpha[near], beta[near]
+    wrong = determinants.spin_square(alpha, beta) - spin / 2 * (spin / 2 + 1) * np.eye(len(alpha))
+    matrix = determinants.matrix(hamiltonians.make(one, two), alpha, beta) + 1e3 * wrong @ wrong
+    return np.linalg.eigvalsh(matrix), len(alpha)
+
+
+@pytest.mark.parametrize(("electrons", "spin"), [(4, 0), (4, 2), (5, 1), (6, 0), (5, 3)])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_energies(tmp_path, electrons, spin, seed):
+    from pyscf import ao2mo
+    from pyscf.tools import fcidump
+
+    random = np.random.default_rng(seed)
+    one, two = integrals(ORBITALS, seed, IRREPS)
+    references, irrep = random_references(random, electrons, spin)
+    dump, listed = tmp_path / "FCIDUMP", tmp_path / "references"
+    packed = ao2mo.restore(8, two, ORBITALS)
+    symmetry = [each + 1 for each in IRREPS]
+    fcidump.from_integrals(str(dump), one, packed, ORBITALS, electrons, ms=spin, orbsym=symmetry, tol=1e-16)
+    listed.write_text("\n".join("".join(map(str, each)) for each in references))
+    given = {"references": listed, "irrep": str(irrep + 1), "spin": spin, "max_cycle": 300, "comm": None}
+    with MRCI.from_fcidump(dump, inactive=INACTIVE, active=ACTIVE, **given) as ci:
+        electrons_of = (electrons + spin) // 2, (electrons - spin) // 2
+        wanted, count = expected(one, two, references, electrons_of, irrep, spin)
+        assert ci.kernel() == pytest.approx(wanted[0], abs=1e-9)
+        assert ci.converged
+        assert ci.spin_square() == pytest.approx(spin / 2 * (spin / 2 + 1), abs=1e-6)
+        if spin != 2:  # of which vectors have another count of each spin
+            assert ci.records.determinants == count
