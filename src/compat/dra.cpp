@@ -2,7 +2,6 @@
 
 #include "compat/dra.hpp"
 
-#include <dlfcn.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 
 #include "compat/dra_arrays.hpp"
 #include "compat/global_arrays.hpp"
+#include "compat/processes.hpp"
 #include "outcore/compat/dra.h"
 
 namespace outcore::compat {
@@ -60,33 +60,6 @@ int ma_type(int oc) {
 bool started = false;
 auto& arrays = *new Numbered<Array>;
 
-/// The processes that make and open arrays now: those of the default group of Global Arrays.
-int world_of_default_group(int* world) {
-  const int group = pnga_pgroup_get_default ? static_cast<int>(pnga_pgroup_get_default()) : -1;
-  if (group <= 0 || !GA_MPI_Comm_pgroup_default || !pnga_pgroup_nnodes || !pnga_pgroup_absolute_id)
-    return world_of_job("", world);
-  std::vector<int> members;
-  for (Integer each = 0; each < pnga_pgroup_nnodes(group); ++each)
-    members.push_back(static_cast<int>(pnga_pgroup_absolute_id(group, each)));
-  void* const communicator = GA_MPI_Comm_pgroup_default();
-  // Open MPI has a function for it; in MPICH the handle is the same.
-  const auto number_of = reinterpret_cast<int (*)(void*)>(dlsym(RTLD_DEFAULT, "MPI_Comm_c2f"));
-  const auto same = static_cast<int>(reinterpret_cast<std::intptr_t>(communicator));
-  return world_of_group(std::move(members), number_of ? number_of(communicator) : same, world);
-}
-
-/// The text of process 0, as in the original: programs may give another one at each process.
-std::string of_first(const std::string& text) {
-  if (!pnga_brdcst) return text;
-  constexpr Integer message = 30000;  // a number of DRA
-  auto bytes = static_cast<Integer>(text.size());
-  pnga_brdcst(message, &bytes, sizeof bytes, 0);
-  std::string first = text;
-  first.resize(static_cast<std::size_t>(bytes));
-  pnga_brdcst(message, first.data(), bytes, 0);
-  return first;
-}
-
 /// A file in the place of a new array goes, as that of an old array does in the original; programs make one
 /// to see whether they may. Anything else is refused by who makes the array.
 void remove_file(const std::string& filename) {
@@ -98,6 +71,33 @@ void remove_file(const std::string& filename) {
 std::string hint(const std::string& filename) {
   if (access((filename + ".info").c_str(), F_OK) != 0) return "";
   return "; an array of the original is imported by outcore import-dra";
+}
+
+int check(int mode, const std::string& attempted) {
+  if (mode == DRA_RW || mode == DRA_W || mode == DRA_R) return OC_OK;
+  return failed(EINVAL, attempted + ": the mode is none of DRA_RW, DRA_W, DRA_R");
+}
+
+int check(const DiskArrayFacts& facts, int mode, const std::string& attempted) {
+  if (facts.filename.empty()) return failed(EINVAL, attempted + ": the name of the file is empty");
+  if (facts.axes < 1 || facts.axes > max_axes)
+    return failed(EINVAL, attempted + ": an array has 1 to 7 axes, not " + std::to_string(facts.axes));
+  if (element_type(facts.type) == 0)
+    return failed(EINVAL, attempted + ": type " + std::to_string(facts.type) + " is none that is known");
+  return check(mode, attempted);
+}
+
+/// Closes or deletes an array that is open. Collective.
+int end_array(int d_a, bool deletes) {
+  const auto array = arrays.take(d_a);
+  int code = OC_OK;
+  if (deletes && array->mode == DRA_R) {  // may be deleted, as the original allows
+    code = oc_dra_close(d_a);
+    if (code == OC_OK) code = oc_dra_open(array->world, array->facts.filename.c_str(), 1, &d_a);
+    if (code != OC_OK) return failed(code);
+  }
+  code = deletes ? oc_dra_delete(d_a) : oc_dra_close(d_a);  // after its transfers
+  return code ? failed(code) : OC_OK;
 }
 
 }  // namespace
@@ -163,7 +163,9 @@ int c_type(int type) {
 
 int dra_start() {
   int world = 0;
-  if (const int code = world_of_job("", &world)) return code;
+  if (pnga_initialized && !pnga_initialized())
+    return failed(EINVAL, "DRA: dra_init: ga_initialize was not called");
+  if (const int code = world_of_processes("", &world)) return code;
   started = true;
   return OC_OK;
 }
@@ -175,11 +177,9 @@ int dra_stop() {
   int first = OC_OK;
   std::string text;
   for (const int d_a : open)
-    if (const int code = dra_end(d_a, false); code && !first) first = code, text = error_text(code);
+    if (const int code = end_array(d_a, false); code && !first) first = code, text = error_text(code);
   started = false;
-  int code = close_worlds_of_groups();
-  const int last = close_world_of_job("");
-  code = code ? code : last;
+  const int code = close_worlds("");
   return first ? failed(first, text) : code;
 }
 
@@ -189,17 +189,12 @@ int dra_make(const DiskArrayFacts& given, int mode, const Axes& typical, int* d_
   DiskArrayFacts facts = given;
   facts.filename = of_first(given.filename);
   facts.name = of_first(given.name);
-  if (facts.axes < 1 || facts.axes > max_axes)
-    return failed(EINVAL, "DRA: create " + facts.filename + ": an array has 1 to 7 axes, not " +
-                              std::to_string(facts.axes));
-  if (mode != DRA_RW && mode != DRA_W && mode != DRA_R)
-    return failed(EINVAL, "DRA: create " + facts.filename + ": the mode is none of DRA_RW, DRA_W, DRA_R");
-  if (const int code = world_of_default_group(&world)) return code;
+  const std::string attempted = "DRA: create " + facts.filename;
+  if (const int code = agreed(check(facts, mode, attempted), attempted + ": another process has refused it"))
+    return code;
+  if (const int code = world_of_processes("", &world)) return code;
   Array array{facts, mode, element_type(facts.type), world};
   array.facts.type = c_type(facts.type);
-  if (array.element == 0)
-    return failed(EINVAL, "DRA: create " + facts.filename + ": type " + std::to_string(facts.type) +
-                              " is none that is known");
   std::int64_t shape[max_axes], its_typical[max_axes];
   Axes filled = facts.shape;
   bool any = false;
@@ -215,7 +210,6 @@ int dra_make(const DiskArrayFacts& given, int mode, const Axes& typical, int* d_
   options.typical = any ? its_typical : nullptr;
   options.metadata = metadata.c_str();
   int made = 0;
-  if (facts.filename.empty()) return failed(EINVAL, "DRA: create: the name of the file is empty");
   remove_file(facts.filename);
   if (const int code = oc_dra_create(world, array.element, facts.axes, shape, &options, &made))
     return failed(code);
@@ -227,10 +221,10 @@ int dra_make(const DiskArrayFacts& given, int mode, const Axes& typical, int* d_
 int dra_open(const std::string& given, int mode, int* d_a) {
   int world = 0, opened = 0;
   if (!started) return failed(EINVAL, "DRA: dra_init was not called");
-  const std::string filename = of_first(given);
-  if (mode != DRA_RW && mode != DRA_W && mode != DRA_R)
-    return failed(EINVAL, "DRA: open " + filename + ": the mode is none of DRA_RW, DRA_W, DRA_R");
-  if (const int code = world_of_default_group(&world)) return code;
+  const std::string filename = of_first(given), attempted = "DRA: open " + filename;
+  if (const int code = agreed(check(mode, attempted), attempted + ": another process has refused it"))
+    return code;
+  if (const int code = world_of_processes("", &world)) return code;
   if (const int code = oc_dra_open(world, filename.c_str(), mode != DRA_R, &opened))
     return failed(code, oc_last_error() + hint(filename));
   Array array;
@@ -243,8 +237,7 @@ int dra_open(const std::string& given, int mode, int* d_a) {
   array.facts.type = ma_type(array.element);
   if (array.facts.axes > max_axes || array.facts.type == 0) {
     oc_dra_close(opened);
-    return failed(
-        EINVAL, "DRA: open " + filename + ": it has more than 7 axes, or a type that Global Arrays has not");
+    return failed(EINVAL, attempted + ": it has more than 7 axes, or a type that Global Arrays has not");
   }
   if (metadata.starts_with(mark)) {  // else another program made it
     const int type = std::atoi(metadata.c_str() + std::strlen(mark));
@@ -269,16 +262,11 @@ int dra_facts(int d_a, DiskArrayFacts* facts) {
 }
 
 int dra_end(int d_a, bool deletes) {
-  const auto array = arrays.take(d_a);
-  if (!array) return closed(d_a);
-  int code = OC_OK;
-  if (deletes && array->mode == DRA_R) {  // may be deleted, as the original allows
-    code = oc_dra_close(d_a);
-    if (code == OC_OK) code = oc_dra_open(array->world, array->facts.filename.c_str(), 1, &d_a);
-    if (code != OC_OK) return failed(code);
-  }
-  code = deletes ? oc_dra_delete(d_a) : oc_dra_close(d_a);  // after its transfers
-  return code ? failed(code) : OC_OK;
+  const int own = arrays.get(d_a) ? OC_OK : closed(d_a);
+  const std::string attempted = deletes ? "DRA: delete " : "DRA: close ";
+  if (const int code = agreed(own, attempted + std::to_string(d_a) + ": another process has no such array"))
+    return code;
+  return end_array(d_a, deletes);
 }
 
 }  // namespace outcore::compat

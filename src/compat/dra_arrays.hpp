@@ -9,8 +9,6 @@
 
 namespace outcore::compat {
 
-inline constexpr int c_integer = sizeof(Integer) == 8 ? 1002 : 1001;  ///< number of Integer among types of MA
-
 struct Array {
   DiskArrayFacts facts;
   int mode = DRA_RW, element = 0, world = 0;

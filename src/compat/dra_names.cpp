@@ -54,6 +54,11 @@ Integer started(Integer* place, Start start) {
   return code;
 }
 
+/// A LOGICAL by value: programs with INTEGER of 4 bytes may leave anything in the other 4.
+bool is_true(long logical) {
+  return static_cast<Integer>(logical) != 0;
+}
+
 int section(bool writes, bool transposes, int g_a, const int* glo, const int* ghi, int d_a,
             const dra_size_t* dlo, const dra_size_t* dhi, int* request) {
   const int axes = axes_of_array(d_a);  // a global array of another number is refused
@@ -95,7 +100,8 @@ OUTCORE_CLASSIC int DRA_Terminate() {
 
 OUTCORE_CLASSIC int NDRA_Create(int type, int ndim, dra_size_t dims[], char* name, char* filename, int mode,
                                 dra_size_t reqdims[], int* d_a) {
-  return dra_make({type, ndim, turned(dims, ndim), name, filename}, mode, turned(reqdims, ndim), d_a);
+  return dra_make({type, ndim, turned(dims, ndim), text_of(name), text_of(filename)}, mode,
+                  turned(reqdims, ndim), d_a);
 }
 
 /// Numbers of files and of processes that do I/O have no meaning here.
@@ -106,7 +112,7 @@ OUTCORE_CLASSIC int NDRA_Create_config(int type, int ndim, dra_size_t dims[], ch
 }
 
 OUTCORE_CLASSIC int DRA_Open(char* filename, int mode, int* d_a) {
-  return dra_open(filename, mode, d_a);
+  return dra_open(text_of(filename), mode, d_a);
 }
 OUTCORE_CLASSIC int DRA_Close(int d_a) {
   return dra_end(d_a, false);
@@ -135,11 +141,11 @@ OUTCORE_CLASSIC int NDRA_Read(int g_a, int d_a, int* request) {
 }
 OUTCORE_CLASSIC int NDRA_Write_section(long transp, int g_a, int glo[], int ghi[], int d_a, dra_size_t dlo[],
                                        dra_size_t dhi[], int* request) {
-  return section(true, transp != 0, g_a, glo, ghi, d_a, dlo, dhi, request);
+  return section(true, is_true(transp), g_a, glo, ghi, d_a, dlo, dhi, request);
 }
 OUTCORE_CLASSIC int NDRA_Read_section(long transp, int g_a, int glo[], int ghi[], int d_a, dra_size_t dlo[],
                                       dra_size_t dhi[], int* request) {
-  return section(false, transp != 0, g_a, glo, ghi, d_a, dlo, dhi, request);
+  return section(false, is_true(transp), g_a, glo, ghi, d_a, dlo, dhi, request);
 }
 
 OUTCORE_CLASSIC int DRA_Wait(int request) {
@@ -153,7 +159,7 @@ OUTCORE_CLASSIC int DRA_Probe(int request, int* compl_status) {
 }
 
 OUTCORE_CLASSIC void DRA_Set_debug(long flag) {
-  print_errors(flag != 0);
+  print_errors(is_true(flag));
 }
 OUTCORE_CLASSIC void DRA_Set_default_config(int /*numfiles*/, int /*numioprocs*/) {}
 

@@ -7,6 +7,7 @@
 #include "compat/dra.hpp"
 #include "compat/dra_arrays.hpp"
 #include "compat/global_arrays.hpp"
+#include "compat/processes.hpp"
 #include "outcore/compat/dra.h"
 
 namespace outcore::compat {
@@ -20,8 +21,9 @@ struct Pending {
   int d_a = 0, g_a = 0;
   std::int64_t request = 0;
   bool reads = false, direct = false, any = false;
-  bool alone = false;  ///< each process reads for itself; then an error is of this process
-  Patch patch;         ///< of the global array
+  bool alone = false;      ///< each process reads for itself; then an error is of this process
+  bool destroyed = false;  ///< the global array; its number may be that of another one
+  Patch patch;             ///< of the global array
   std::shared_ptr<std::vector<std::byte>> buffer;
   int code = OC_OK;  ///< of a read that could not begin
   std::string text, filename;
@@ -112,13 +114,20 @@ struct Part {
   bool any = false, direct = true;
 };
 
-Part own_part(int g_a, const Transfer& transfer) {
+Part own_part(int g_a, const Transfer& transfer, bool writes) {
   Part part;
   const auto axes = static_cast<std::size_t>(transfer.axes);
+  const bool mirrored = pnga_is_mirrored && pnga_is_mirrored(g_a);
   auto me = pnga_nodeid();
-  const auto processes = pnga_nnodes();
-  part.direct =
-      !(pnga_total_blocks && pnga_total_blocks(g_a) >= 0) && !(pnga_is_mirrored && pnga_is_mirrored(g_a));
+  auto processes = pnga_nnodes();
+  part.direct = !(pnga_total_blocks && pnga_total_blocks(g_a) >= 0) && !mirrored;
+  if (mirrored && !writes) {  // each node has all elements, and reads them
+    const Integer node = pnga_cluster_nodeid();
+    processes = pnga_cluster_nprocs(node);
+    Integer number = 0;
+    while (number + 1 < processes && pnga_cluster_procid(node, number) != me) ++number;
+    me = number;
+  }
   part.patch = transfer.section;
   part.any = true;
   if (part.direct) {
@@ -159,8 +168,7 @@ std::int64_t size_bytes(const Transfer& transfer) {
   return bytes;
 }
 
-/// Whether a write of this array is under way: all processes have the same, since they begin and end them
-/// together.
+/// Whether a write of this array was begun, and not waited for here.
 bool is_written(int d_a) {
   bool writes = false;
   requests.for_each(
@@ -176,15 +184,6 @@ void complete_reads_of(int d_a) {
   });
 }
 
-/// The same code at all processes; `otherwise` is the text where only others have failed.
-int agreed(int code, const std::string& otherwise) {
-  if (!pnga_gop) return code;
-  Integer all = code;
-  char most[] = "max";
-  pnga_gop(c_integer, &all, 1, most);
-  return code == OC_OK && all != OC_OK ? failed(static_cast<int>(all), otherwise) : code;
-}
-
 /// Ends what a transfer has of a global array. Returns a code.
 int finish(Pending& pending) {
   int code = pending.code;
@@ -194,12 +193,9 @@ int finish(Pending& pending) {
     code = oc_wait(pending.request, nullptr);
     if (code) failed(code);
   }
-  if (pending.alone)
-    code = agreed(code, "DRA: another process could not read its part of " + pending.filename);
-  if (!pending.any) return code;
+  if (!pending.any || pending.destroyed) return code;
   Integer lo[max_axes], hi[max_axes], ld[max_axes] = {};
   copy(pending.patch, lo, hi);
-  if (!pnga_valid_handle(pending.g_a)) return code;  // it was destroyed: MPI_Win_free waited for this
   if (pending.direct) {
     (pending.reads ? pnga_release_update : pnga_release)(pending.g_a, lo, hi);
   } else if (pending.reads && code == OC_OK) {
@@ -211,9 +207,11 @@ int finish(Pending& pending) {
 
 }  // namespace
 
-void finish_transfers() noexcept {
+void finish_transfers_of_destroyed_arrays() noexcept {
   requests.for_each([](int, Pending& pending) {
     int which = 0;
+    if (!pending.any || pending.destroyed || pnga_valid_handle(pending.g_a)) return;
+    pending.destroyed = true;
     if (pending.direct && pending.request > 0)
       oc_wait_any(1, &pending.request, &which);  // its error is for dra_wait
   });
@@ -224,10 +222,11 @@ int dra_move(bool writes, bool transposes, int g_a, const Patch* section, int d_
   Transfer transfer;
   *request = DRA_REQ_INVALID;
   const int own = check(writes, transposes, g_a, section, d_a, box, &transfer);
-  if (const int code = agreed(own, "DRA: another process has refused the transfer")) return code;
+  bool written = is_written(d_a);
+  if (const int code = agreed(own, "DRA: another process has refused the transfer", &written)) return code;
   if (writes) complete_reads_of(d_a);
   pnga_sync();  // what others have put is there, or is not needed any more
-  const Part part = own_part(g_a, transfer);
+  const Part part = own_part(g_a, transfer, writes);
   const int axes = transfer.axes;
   Pending pending;
   pending.d_a = d_a;
@@ -235,7 +234,7 @@ int dra_move(bool writes, bool transposes, int g_a, const Patch* section, int d_
   pending.reads = !writes;
   pending.direct = part.direct;
   pending.any = part.any;
-  pending.alone = !writes && size_bytes(transfer) <= small_bytes && !is_written(d_a);
+  pending.alone = !writes && size_bytes(transfer) <= small_bytes && !written;
   pending.patch = part.patch;
   pending.filename = transfer.array.facts.filename;
   std::int64_t begin[max_axes] = {}, end[max_axes] = {}, strides[max_axes] = {};
@@ -280,9 +279,14 @@ int dra_move(bool writes, bool transposes, int g_a, const Patch* section, int d_
 int dra_wait_for(int request) {
   if (request == DRA_REQ_INVALID) return OC_OK;
   auto pending = requests.take(request);
-  if (!pending && requests.was_given(request)) return OC_OK;  // it was waited for before, as programs do
-  if (!pending) return failed(EINVAL, "DRA: there is no request " + std::to_string(request));
-  const int code = finish(*pending);
+  int code = OC_OK;
+  if (pending)
+    code = finish(*pending);
+  else if (!requests.was_given(request))  // else it was waited for before, as programs do
+    code = failed(EINVAL, "DRA: there is no request " + std::to_string(request));
+  if (!pnga_sync || !dra_started()) return code;  // there is nobody to agree with
+  code = agreed(code, "DRA: " + (pending ? "the transfer of " + pending->filename : "a transfer") +
+                          " has failed at another process, or that has no such request");
   pnga_sync();
   return code;
 }

@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "compat/shared.hpp"
+#include "outcore/compat/chemio.h"
 
 namespace outcore::compat {
 namespace {
@@ -37,6 +38,9 @@ enum Code {
   truncate_failed = -10019,
   length_failed = -10020
 };
+
+/// The number of no request: there is nothing to wait for.
+constexpr int done = CHEMIO_DONE;
 
 struct Statistic {
   std::int64_t calls = 0, bytes = 0;
@@ -134,11 +138,13 @@ std::string directory_of(const std::string& path) {
 using namespace outcore::compat;
 
 OUTCORE_CLASSIC int EAF_Open(const char* fname, int type, int* fd) {
-  const auto [directory, name] = split_path(fname ? fname : "");
+  const std::string path = text_of(fname);
+  const auto [directory, name] = split_path(path);
+  if (type > 0) type = EAF_RW;  // a file in memory of so many megabytes, in the original
   if (type != EAF_RW && type != EAF_R && type != EAF_W)
-    return failed(open_failed, "EAF: the type of opening is none of EAF_RW, EAF_R, EAF_W");
-  if (type == EAF_R && access(fname, F_OK) != 0)
-    return failed(open_failed, std::string("EAF: open ") + fname + " to read: " + std::strerror(errno));
+    return failed(open_failed, "EAF: open " + path + ": the type is none of EAF_RW, EAF_R, EAF_W");
+  if (type == EAF_R && access(path.c_str(), F_OK) != 0)
+    return failed(open_failed, "EAF: open " + path + " to read: " + std::strerror(errno));
   oc_eaf_options options{};
   options.size = sizeof options;
   options.scratch = directory.c_str();
@@ -151,7 +157,7 @@ OUTCORE_CLASSIC int EAF_Open(const char* fname, int type, int* fd) {
     return open_failed;
   }
   auto file = std::make_shared<File>();
-  file->path = fname;
+  file->path = path;
   file->type = type;
   files.put(opened, std::move(file));
   *fd = opened;
@@ -164,8 +170,9 @@ OUTCORE_CLASSIC int EAF_Close(int fd) {
 }
 
 OUTCORE_CLASSIC int EAF_Delete(const char* fname) {
-  if (unlink(fname) == 0 || errno == ENOENT) return EAF_OK;
-  return failed(unlink_failed, std::string("EAF: delete ") + fname + ": " + std::strerror(errno));
+  const std::string path = text_of(fname);
+  if (unlink(path.c_str()) == 0 || errno == ENOENT) return EAF_OK;
+  return failed(unlink_failed, "EAF: delete " + path + ": " + std::strerror(errno));
 }
 
 OUTCORE_CLASSIC int EAF_Write(int fd, eaf_off_t offset, const void* buf, size_t bytes) {
@@ -196,6 +203,7 @@ OUTCORE_CLASSIC int EAF_Aread(int fd, eaf_off_t offset, void* buf, size_t bytes,
 }
 
 OUTCORE_CLASSIC int EAF_Wait(int fd, int id) {
+  if (id == done) return EAF_OK;
   const auto found = requests.take(id);
   if (!found) return failed(wait_failed, "EAF: there is no request " + std::to_string(id));
   const auto file = files.get(found->fd).value_or(nullptr);
@@ -218,10 +226,10 @@ OUTCORE_CLASSIC int EAF_Wait(int fd, int id) {
 
 OUTCORE_CLASSIC int EAF_Probe(int id, int* status) {
   const auto found = requests.get(id);
-  int done = 0;
-  if (!found) return failed(probe_failed, "EAF: there is no request " + std::to_string(id));
-  if (oc_test(found->request, &done)) return failed(probe_failed);
-  *status = !done;
+  int is_done = 1;
+  if (!found && id != done) return failed(probe_failed, "EAF: there is no request " + std::to_string(id));
+  if (found && oc_test(found->request, &is_done)) return failed(probe_failed);
+  *status = !is_done;
   return EAF_OK;
 }
 
@@ -243,7 +251,7 @@ OUTCORE_CLASSIC int EAF_Truncate(int fd, eaf_off_t length) {
 /// system is UFS, PFS or PIOFS to it, of which the others are those of machines that are gone.
 OUTCORE_CLASSIC int EAF_Stat(const char* path, long* avail_mb, char* fstype, int fslen) {
   std::int64_t bytes = 0;
-  if (oc_eaf_stat(directory_of(path).c_str(), &bytes, nullptr, 0)) return failed(stat_failed);
+  if (oc_eaf_stat(directory_of(text_of(path)).c_str(), &bytes, nullptr, 0)) return failed(stat_failed);
   *avail_mb = static_cast<long>(bytes >> 20);
   hand_out_c("UFS", fstype, static_cast<std::size_t>(std::max(fslen, 0)));
   return EAF_OK;

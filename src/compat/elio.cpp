@@ -131,6 +131,7 @@ int begin(Fd_t fd, double offset, std::int64_t bytes, io_request_t* id, bool rea
 using namespace outcore::compat;
 
 OUTCORE_CLASSIC Fd_t elio_open(const char* fname, int type, int mode) {
+  const std::string path = text_of(fname);
   int flags = 0;
   switch (type) {
     case ELIO_R:
@@ -143,15 +144,15 @@ OUTCORE_CLASSIC Fd_t elio_open(const char* fname, int type, int mode) {
       flags = O_RDWR | O_CREAT;
       break;
     default:
-      refused(wrong_mode, std::string("open ") + fname, EINVAL);
+      refused(wrong_mode, "open " + path, EINVAL);
       return nullptr;
   }
-  const int descriptor = open(fname, flags | O_CLOEXEC, 0666);
+  const int descriptor = open(path.c_str(), flags | O_CLOEXEC, 0666);
   if (descriptor < 0) {
-    refused(open_failed, std::string("open ") + fname, errno);
+    refused(open_failed, "open " + path, errno);
     return nullptr;
   }
-  char* const name = strdup(fname);
+  char* const name = strdup(path.c_str());
   if (!name) {
     close(descriptor);
     return nullptr;
@@ -168,7 +169,7 @@ OUTCORE_CLASSIC int elio_close(Fd_t fd) {
 }
 
 OUTCORE_CLASSIC int elio_delete(const char* filename) {
-  return unlink(filename) == 0 ? ELIO_OK : refused(delete_failed, std::string("delete ") + filename, errno);
+  return unlink(filename) == 0 ? ELIO_OK : refused(delete_failed, "delete " + text_of(filename), errno);
 }
 
 OUTCORE_CLASSIC Size_t elio_read(Fd_t fd, Off_t offset, void* buf, Size_t bytes) {
@@ -241,16 +242,16 @@ OUTCORE_CLASSIC int elio_fsync(Fd_t fd) {
 OUTCORE_CLASSIC int elio_stat(char* fname, stat_t* statinfo) {
   struct statvfs found{};
   if (statvfs(fname, &found) != 0)
-    return refused(stat_failed, std::string("ask for the file system of ") + fname, errno);
+    return refused(stat_failed, "ask for the file system of " + text_of(fname), errno);
   statinfo->fs = ELIO_UFS;
   statinfo->avail = static_cast<avail_t>(found.f_bavail) * found.f_frsize / 1024;
   return ELIO_OK;
 }
 
 OUTCORE_CLASSIC int elio_dirname(const char* fname, char* statinfo, int len) {
-  const std::string directory = split_path(fname).directory;
+  const std::string directory = split_path(text_of(fname)).directory;
   if (len <= 0 || directory.size() >= static_cast<std::size_t>(len))
-    return refused(name_too_long, "find the directory of " + std::string(fname), ENAMETOOLONG);
+    return refused(name_too_long, "find the directory of " + text_of(fname), ENAMETOOLONG);
   hand_out_c(directory, statinfo, static_cast<std::size_t>(len));
   return ELIO_OK;
 }

@@ -4,8 +4,16 @@
 
 #include "compat/shared.hpp"
 
+namespace outcore::compat {
+
+/// The number of Integer among the types of MA, which are those of Global Arrays.
+inline constexpr int c_integer = sizeof(Integer) == 8 ? 1002 : 1001;
+
+}  // namespace outcore::compat
+
 extern "C" {
 using OutcoreGaInteger = outcore::compat::Integer;
+[[gnu::weak]] int pnga_initialized();
 [[gnu::weak]] OutcoreGaInteger pnga_valid_handle(OutcoreGaInteger g_a);
 [[gnu::weak]] OutcoreGaInteger pnga_nodeid();
 [[gnu::weak]] OutcoreGaInteger pnga_get_pgroup(OutcoreGaInteger g_a);
@@ -19,6 +27,9 @@ using OutcoreGaInteger = outcore::compat::Integer;
 [[gnu::weak]] OutcoreGaInteger pnga_ndim(OutcoreGaInteger g_a);
 [[gnu::weak]] OutcoreGaInteger pnga_total_blocks(OutcoreGaInteger g_a);
 [[gnu::weak]] OutcoreGaInteger pnga_is_mirrored(OutcoreGaInteger g_a);
+[[gnu::weak]] OutcoreGaInteger pnga_cluster_nodeid();
+[[gnu::weak]] OutcoreGaInteger pnga_cluster_nprocs(OutcoreGaInteger node);
+[[gnu::weak]] OutcoreGaInteger pnga_cluster_procid(OutcoreGaInteger node, OutcoreGaInteger number);
 [[gnu::weak]] void pnga_sync();
 [[gnu::weak]] void pnga_brdcst(OutcoreGaInteger type, void* data, OutcoreGaInteger bytes,
                                OutcoreGaInteger origin);

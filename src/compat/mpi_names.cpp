@@ -38,6 +38,6 @@ OUTCORE_CLASSIC void mpi_init_(int* error) {
 
 /// By which Global Arrays gives back the memory of an array.
 OUTCORE_CLASSIC int MPI_Win_free(void* window) {
-  outcore::compat::finish_transfers();
+  outcore::compat::finish_transfers_of_destroyed_arrays();
   return next<int(void*)>("MPI_Win_free")(window);
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 
+#include "compat/processes.hpp"
 #include "compat/shared.hpp"
 
 namespace outcore::compat {
@@ -34,10 +35,11 @@ bool whole(double number) {
   return number >= 0 && number <= 9e15 && std::floor(number) == number;
 }
 
-int create(const std::string& path, double hard_limit, double soft_limit, double request, int* handle) {
+int create(const std::string& given, double hard_limit, double soft_limit, double request, int* handle) {
+  const std::string path = of_first(given);
   const auto [directory, name] = split_path(path);
   int world = 0;
-  if (const int code = world_of_job(directory, &world)) return code;
+  if (const int code = world_of_processes(directory, &world)) return code;
   oc_sf_options options{};
   options.size = sizeof options;
   options.hard_limit_bytes = hint_of(hard_limit);
@@ -83,17 +85,19 @@ using namespace outcore::compat;
 
 OUTCORE_CLASSIC int SF_Create(char* fname, SFsize_t hard_limit, SFsize_t soft_limit, SFsize_t req_size,
                               int* handle) {
-  return create(fname, hard_limit, soft_limit, req_size, handle);
+  return create(text_of(fname), hard_limit, soft_limit, req_size, handle);
 }
 
 OUTCORE_CLASSIC int SF_Create_suffix(char* fname, SFsize_t hard_limit, SFsize_t soft_limit, SFsize_t req_size,
                                      int* handle, int suffix) {
-  return create(std::string(fname) + "." + std::to_string(suffix), hard_limit, soft_limit, req_size, handle);
+  return create(text_of(fname) + "." + std::to_string(suffix), hard_limit, soft_limit, req_size, handle);
 }
 
 OUTCORE_CLASSIC int SF_Destroy(int handle) {
-  const auto file = files.take(handle).value_or(nullptr);
-  if (!file) return no_file(handle);
+  const int own = files.get(handle) ? OC_OK : no_file(handle);
+  if (agreed(own, "SF: destroy " + std::to_string(handle) + ": another process has no such file"))
+    return EBADF;
+  const auto file = *files.take(handle);
   const int code = oc_sf_destroy(file->handle);
   return code ? failed(code) : OC_OK;
 }

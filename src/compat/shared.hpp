@@ -10,7 +10,6 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "outcore/outcore.h"
 
@@ -27,6 +26,8 @@ using Integer = std::int64_t;  ///< Fortran's INTEGER and LOGICAL, as Global Arr
 
 /// A text of Fortran, without the blanks at its end.
 [[nodiscard]] std::string text_of(const char* characters, std::size_t length);
+/// A text of C; empty if there is none.
+[[nodiscard]] std::string text_of(const char* characters);
 /// A text for Fortran: cut, or with blanks at its end.
 void hand_out(const std::string& text, char* place, std::size_t length);
 /// A text for C in memory of `size` bytes, with its final 0.
@@ -96,19 +97,7 @@ struct SplitPath {
 };
 [[nodiscard]] SplitPath split_path(const std::string& path);
 
-/// The world of the job with a scratch directory (empty: the default one), made when it is asked for first.
-/// Collective then. Returns a code.
-int world_of_job(const std::string& scratch, int* world);
-/// The world of some processes of the job, given by their ranks and the Fortran handle of an MPI communicator
-/// of them. Collective over them when it is asked for first. It outlasts groups of Global Arrays, whose
-/// numbers are used again for other processes.
-int world_of_group(std::vector<int> members, int communicator, int* world);
-/// Closes it. Collective.
-int close_world_of_job(const std::string& scratch);
-/// Closes those of all groups that this process belongs to. Collective over each.
-int close_worlds_of_groups();
-
-/// Waits for all transfers that use memory of Global Arrays, which is about to be freed.
-void finish_transfers() noexcept;
+/// Waits for the transfers of global arrays that are being destroyed, whose memory is about to be freed.
+void finish_transfers_of_destroyed_arrays() noexcept;
 
 }  // namespace outcore::compat

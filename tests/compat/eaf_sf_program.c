@@ -99,14 +99,43 @@ static void shared_files(void) {
   EXPECT(SF_Write(file, 0, 1000, (char*)out, &requests[0]) == 0 && SF_Wait(&requests[0]) == 0);
   EXPECT(SF_Write(file, 1000, 1000, (char*)out, &requests[0]) != 0 || SF_Wait(&requests[0]) != 0);
   GA_Sync();
+  EXPECT(SF_Destroy(me == 0 ? 4711 : file) != 0); /* at all, though one has given a wrong number */
   EXPECT(SF_Destroy(file) == 0 && SF_Destroy(file) != 0);
   EXPECT(SF_Create((char*)"/no/such/directory/shared", 1000, 1000, 100, &file) != 0);
 #endif
+}
+
+/* A shared file of some processes: those of the default group of Global Arrays. The others know nothing of
+ * it. */
+static void shared_file_of_a_group(void) {
+  int list[64], members = 0, i, group, file = -1, request;
+  char name[1200];
+  for (i = 0; i < processes; i += 2) list[members++] = i;
+  group = GA_Pgroup_create(list, members);
+  if (me % 2 == 0) {
+    int its_me, next;
+    GA_Pgroup_set_default(group);
+    its_me = GA_Nodeid();
+    next = (its_me + 1) % members;
+    snprintf(name, sizeof name, "%s/group", directory);
+    EXPECT(SF_Create(name, 1e9, 1e8, bytes, &file) == 0);
+    set(100 * its_me);
+    EXPECT(SF_Write(file, 1.0 * its_me * bytes, bytes, (char*)out, &request) == 0 && SF_Wait(&request) == 0);
+    GA_Sync();
+    EXPECT(SF_Read(file, 1.0 * next * bytes, bytes, (char*)in, &request) == 0 && SF_Wait(&request) == 0);
+    EXPECT(is(100 * next));
+    GA_Sync();
+    EXPECT(SF_Destroy(file) == 0);
+    GA_Pgroup_set_default(GA_Pgroup_get_world());
+  }
+  GA_Sync();
+  EXPECT(GA_Pgroup_destroy(group));
 }
 
 int main(int argument_count, char** arguments) {
   begin(argument_count, arguments);
   exclusive_files();
   shared_files();
+  shared_file_of_a_group();
   return end();
 }

@@ -15,19 +15,27 @@ if(NOT OUTCORE_GA_MPICH_LIBRARY OR NOT OUTCORE_GA_MPICH_ARMCI OR NOT OUTCORE_GA_
                  "libarmci-mpi-dev)")
   return()
 endif()
-set(program compat_dra_mpich)
-set(sources ${CMAKE_CURRENT_LIST_DIR}/dra_program.c ${CMAKE_CURRENT_LIST_DIR}/no_scalapack.c)
-add_custom_command(OUTPUT ${program} DEPENDS ${sources} ${CMAKE_CURRENT_LIST_DIR}/ga_program.h outcore_pario
-                   COMMAND ${OUTCORE_GA_MPICH_CC} -O1 -I${OUTCORE_GA_INCLUDE} ${sources} -o ${program} $<TARGET_FILE:outcore_pario>
-                           $<TARGET_FILE:outcore> -Wl,-rpath,$<TARGET_FILE_DIR:outcore_pario> ${OUTCORE_GA_MPICH_LIBRARY}
-                           ${OUTCORE_GA_MPICH_ARMCI} ${OUTCORE_GA_LAPACK} ${OUTCORE_GA_BLAS} -lgfortran -lm)
-add_custom_target(outcore_ga_mpich_programs DEPENDS ${program} outcore_mpi_mpich)
+set(header ${CMAKE_CURRENT_LIST_DIR}/ga_program.h)
+set(no_scalapack ${CMAKE_CURRENT_LIST_DIR}/no_scalapack.c)
+set(programs)
+foreach(stem dra eaf_sf dra_layouts)
+  set(program compat_${stem}_mpich)
+  set(source ${CMAKE_CURRENT_LIST_DIR}/${stem}_program.c)
+  add_custom_command(OUTPUT ${program} DEPENDS ${source} ${no_scalapack} ${header} outcore_pario
+                     COMMAND ${OUTCORE_GA_MPICH_CC} -O1 -I${OUTCORE_GA_INCLUDE} ${source} ${no_scalapack} -o ${program}
+                             $<TARGET_FILE:outcore_pario> $<TARGET_FILE:outcore> -Wl,-rpath,$<TARGET_FILE_DIR:outcore_pario>
+                             ${OUTCORE_GA_MPICH_LIBRARY} ${OUTCORE_GA_MPICH_ARMCI} ${OUTCORE_GA_LAPACK} ${OUTCORE_GA_BLAS} -lgfortran -lm)
+  list(APPEND programs ${program})
+endforeach()
+add_custom_target(outcore_ga_mpich_programs DEPENDS ${programs} outcore_mpi_mpich)
 add_dependencies(outcore_tests outcore_ga_mpich_programs)
-foreach(count 1 2 4)
-  set(place ${CMAKE_CURRENT_BINARY_DIR}/dra_mpich_${count})
+foreach(run dra:1 dra:2 dra:4 eaf_sf:3 dra_layouts:2)
+  string(REPLACE ":" ";" run ${run})
+  list(GET run 0 stem)
+  list(GET run 1 count)
+  set(test compat/${stem}_mpich_${count})
+  set(place ${CMAKE_CURRENT_BINARY_DIR}/${stem}_mpich_${count})
   file(MAKE_DIRECTORY ${place})
-  add_test(NAME compat/dra_mpich_${count}
-           COMMAND ${OUTCORE_GA_MPICH_EXEC} -n ${count} ${CMAKE_CURRENT_BINARY_DIR}/${program} ${place})
-  set_tests_properties(compat/dra_mpich_${count} PROPERTIES PROCESSORS 2 PASS_REGULAR_EXPRESSION "(^|\n)0 failed"
-                                                            FAIL_REGULAR_EXPRESSION "FAIL")
+  add_test(NAME ${test} COMMAND ${OUTCORE_GA_MPICH_EXEC} -n ${count} ${CMAKE_CURRENT_BINARY_DIR}/compat_${stem}_mpich ${place})
+  set_tests_properties(${test} PROPERTIES PROCESSORS 2 PASS_REGULAR_EXPRESSION "(^|\n)0 failed" FAIL_REGULAR_EXPRESSION "FAIL")
 endforeach()

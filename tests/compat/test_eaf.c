@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "outcore/compat/chemio.h"
 #include "outcore/compat/eaf.h"
 #include "outcore/outcore.h"
 #include "support/c_check.h"
@@ -82,7 +83,8 @@ static void errors(void) {
   int fd = -1, code, id;
   EXPECT(EAF_Open(path_of("no/such/file"), EAF_RW, &fd) != EAF_OK);
   EXPECT(EAF_Open(path_of("nothing"), EAF_R, &fd) != EAF_OK);
-  EXPECT(EAF_Open(path_of("errors"), 7, &fd) != EAF_OK);
+  EXPECT(EAF_Open(path_of("errors"), -7, &fd) != EAF_OK);
+  EXPECT(EAF_Open(NULL, EAF_RW, &fd) != EAF_OK && EAF_Delete("") == EAF_OK);
   EXPECT(EAF_Open(path_of("errors"), EAF_RW, &fd) == EAF_OK);
   EXPECT(EAF_Write(fd, 0, "0123456789", 10) == EAF_OK);
   code = EAF_Read(fd, 4, buffer, 10);
@@ -104,6 +106,20 @@ static void errors(void) {
   EAF_Print_stats(fd);
   EAF_Print_stats(fd + 99);
   EXPECT(EAF_Close(fd) == EAF_OK && EAF_Delete(path_of("errors")) == EAF_OK);
+}
+
+/* What the source of the original allows, though its documentation does not have it: a size in megabytes in
+ * place of the type, the number of no request, and a file that is opened twice. */
+static void habits(void) {
+  double value = 3.5, found = 0;
+  int fd = -1, again = -1, status = 7;
+  EXPECT(EAF_Open(path_of("memory"), 10, &fd) == EAF_OK && EAF_Write(fd, 8, &value, 8) == EAF_OK);
+  EXPECT(EAF_Wait(fd, CHEMIO_DONE) == EAF_OK && EAF_Probe(CHEMIO_DONE, &status) == EAF_OK && status == 0);
+  EXPECT(EAF_Open(path_of("memory"), EAF_RW, &again) == EAF_OK);
+  EXPECT(EAF_Read(again, 8, &found, 8) == EAF_OK && found == value);
+  value = 4.5;
+  EXPECT(EAF_Write(fd, 8, &value, 8) == EAF_OK && EAF_Read(again, 8, &found, 8) == EAF_OK && found == value);
+  EXPECT(EAF_Close(fd) == EAF_OK && EAF_Close(again) == EAF_OK && EAF_Delete(path_of("memory")) == EAF_OK);
 }
 
 /* What EAF_Print_stats prints, of a file of which each call is known. */
@@ -191,6 +207,7 @@ int main(void) {
   writes_reads_and_opens_again();
   requests();
   errors();
+  habits();
   statistics();
   no_space();
   long_names();

@@ -1,0 +1,99 @@
+#include "compat/processes.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "compat/global_arrays.hpp"
+
+namespace outcore::compat {
+namespace {
+
+/// Numbers in MPI_COMM_WORLD of the processes of a group; none: all of the job.
+using Members = std::vector<int>;
+
+std::mutex mutex;
+// Leaked: at exit nothing collective happens any more.
+auto& worlds = *new std::map<std::pair<Members, std::string>, int>;
+
+bool has_global_arrays() {
+  return pnga_initialized && pnga_initialized();
+}
+
+Members members_of_default_group() {
+  Members members;
+  const int group =
+      has_global_arrays() && pnga_pgroup_get_default ? static_cast<int>(pnga_pgroup_get_default()) : -1;
+  if (group <= 0 || !GA_MPI_Comm_pgroup_default || !pnga_pgroup_nnodes || !pnga_pgroup_absolute_id)
+    return members;
+  for (Integer each = 0; each < pnga_pgroup_nnodes(group); ++each)
+    members.push_back(static_cast<int>(pnga_pgroup_absolute_id(group, each)));
+  return members;
+}
+
+/// The handle that Fortran has of the communicator of the default group.
+int communicator_of_default_group() {
+  void* const communicator = GA_MPI_Comm_pgroup_default();
+  // Open MPI has a function for it; in MPICH the handle is the same.
+  const auto number_of = reinterpret_cast<int (*)(void*)>(dlsym(RTLD_DEFAULT, "MPI_Comm_c2f"));
+  const auto same = static_cast<int>(reinterpret_cast<std::intptr_t>(communicator));
+  return number_of ? number_of(communicator) : same;
+}
+
+}  // namespace
+
+int world_of_processes(const std::string& scratch, int* world) {
+  const std::lock_guard guard(mutex);
+  std::pair key{members_of_default_group(), scratch};
+  const auto found = worlds.find(key);
+  if (found != worlds.end()) {
+    *world = found->second;
+    return OC_OK;
+  }
+  oc_world_options options{};
+  options.size = sizeof options;
+  options.scratch = scratch.c_str();
+  const int code = key.first.empty() ? oc_world_job(&options, world)
+                                     : oc_world_mpi(communicator_of_default_group(), &options, world);
+  if (code) return failed(code);
+  worlds.emplace(std::move(key), *world);
+  return OC_OK;
+}
+
+int close_worlds(const std::string& scratch) {
+  const std::lock_guard guard(mutex);
+  int first = OC_OK;
+  // Groups in the order of their members, which is the same at all processes; the job comes last.
+  for (auto each = worlds.rbegin(); each != worlds.rend(); ++each) {
+    if (each->first.second != scratch) continue;
+    if (const int code = oc_world_close(each->second); code && !first) first = failed(code);
+  }
+  std::erase_if(worlds, [&](const auto& each) { return each.first.second == scratch; });
+  return first;
+}
+
+int agreed(int code, const std::string& otherwise, bool* flag) {
+  if (!pnga_gop || !has_global_arrays()) return code;
+  Integer most[] = {code, flag && *flag};
+  char operation[] = "max";
+  pnga_gop(c_integer, most, 2, operation);
+  if (flag) *flag = most[1] != 0;
+  return code == OC_OK && most[0] != OC_OK ? failed(static_cast<int>(most[0]), otherwise) : code;
+}
+
+std::string of_first(const std::string& text) {
+  if (!pnga_brdcst || !has_global_arrays()) return text;
+  constexpr Integer message = 30000;  // a number of DRA
+  auto bytes = static_cast<Integer>(text.size());
+  pnga_brdcst(message, &bytes, sizeof bytes, 0);
+  std::string first = text;
+  first.resize(static_cast<std::size_t>(bytes));
+  pnga_brdcst(message, first.data(), bytes, 0);
+  return first;
+}
+
+}  // namespace outcore::compat

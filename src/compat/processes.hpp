@@ -1,0 +1,25 @@
+// The processes that make files and arrays together: those of the default group of Global Arrays where the
+// program has that, else those of the job.
+#pragma once
+
+#include <string>
+
+#include "compat/shared.hpp"
+
+namespace outcore::compat {
+
+// All return a code, and are collective over these processes.
+
+/// Their world with a scratch directory (empty: the default one), made when it is asked for first. It
+/// outlasts groups of Global Arrays, whose numbers are used again for other processes.
+int world_of_processes(const std::string& scratch, int* world);
+/// Closes all worlds with a scratch directory that this process belongs to.
+int close_worlds(const std::string& scratch);
+
+/// The same code at all of them; `otherwise` is the text where only others have failed. `flag`, if there is
+/// one, becomes true where it is true at any.
+int agreed(int code, const std::string& otherwise, bool* flag = nullptr);
+/// The text of the first of them: programs may give another one at each.
+[[nodiscard]] std::string of_first(const std::string& text);
+
+}  // namespace outcore::compat

@@ -1,0 +1,284 @@
+/* Disk resident arrays by their classic names, with real global arrays of all types, dimensions and
+ * distributions, of any number of transfers at once, and of arrays and disks that go meanwhile. The argument
+ * is a directory. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "dra.h"
+#include "ga_program.h"
+
+extern const char* oc_pario_last_error(void);
+
+enum { rows = 40, columns = 30 };
+static int dims[2] = {rows, columns};
+static dra_size_t dra_dims[2] = {rows, columns}, unknown[7] = {-1, -1, -1, -1, -1, -1, -1};
+
+static char* path_of(const char* name) {
+  static char path[1200];
+  snprintf(path, sizeof path, "%s/%s", directory, name);
+  return path;
+}
+
+static int request; /* the one under way */
+
+static int done(int code) {
+  return code == 0 && DRA_Wait(request) == 0;
+}
+
+/* Each type with each number of axes: all, and its axes in reverse order. */
+static void types_and_axes(void) {
+  static const int types[] = {C_INT, C_LONG, C_LONGLONG, C_FLOAT, C_DBL, C_SCPL, C_DCPL};
+  static const int bytes[] = {4, 8, 8, 4, 8, 8, 16};
+  int t, axes, k, i, b, d_a = 0;
+  for (t = 0; t < 7; ++t)
+    for (axes = 1; axes <= 7; ++axes) {
+      int extents[7], turned[7], lo[7] = {0}, hi[7], turned_hi[7], ld[7], turned_ld[7], count = 1, wrong = 0;
+      dra_size_t its_dims[7], its_lo[7] = {0}, its_hi[7];
+      int g_a, g_b;
+      char *out, *in;
+      for (k = 0; k < axes; ++k) {
+        extents[k] = axes == 1 ? 50 : 2 + (k + t) % 3;
+        turned[axes - 1 - k] = extents[k];
+        its_dims[k] = extents[k];
+        its_hi[k] = hi[k] = extents[k] - 1;
+        count *= extents[k];
+      }
+      for (k = 0; k < axes; ++k) turned_hi[k] = turned[k] - 1;
+      for (k = 1; k < axes; ++k) ld[k - 1] = extents[k], turned_ld[k - 1] = turned[k];
+      out = malloc((size_t)(count * bytes[t]));
+      in = calloc((size_t)count, (size_t)bytes[t]);
+      for (b = 0; b < count * bytes[t]; ++b) out[b] = (char)(b * 11 % 63);
+      g_a = NGA_Create(types[t], axes, extents, "a", NULL);
+      g_b = NGA_Create(types[t], axes, turned, "b", NULL);
+      if (me == 0) NGA_Put(g_a, lo, hi, out, ld);
+      GA_Sync();
+      EXPECT(NDRA_Create(types[t], axes, its_dims, "axes", path_of("axes"), DRA_RW, unknown, &d_a) == 0);
+      EXPECT(done(NDRA_Write(g_a, d_a, &request)));
+      EXPECT(done(NDRA_Read_section(1, g_b, lo, turned_hi, d_a, its_lo, its_hi, &request)));
+      NGA_Get(g_b, lo, turned_hi, in, turned_ld);
+      for (i = 0; i < count; ++i) { /* element i of the array is element `there` of what is turned */
+        int rest = i, there = 0, index[7];
+        for (k = axes; k-- > 0; rest /= extents[k]) index[k] = rest % extents[k];
+        for (k = axes; k-- > 0;) there = there * extents[k] + index[k];
+        wrong += memcmp(out + i * bytes[t], in + there * bytes[t], (size_t)bytes[t]) != 0;
+      }
+      EXPECT(wrong == 0);
+      GA_Sync();
+      GA_Zero(g_a);
+      /* Back, and turned once more on the way. */
+      EXPECT(done(NDRA_Write_section(1, g_b, lo, turned_hi, d_a, its_lo, its_hi, &request)));
+      EXPECT(done(NDRA_Read(g_a, d_a, &request)));
+      memset(in, 0, (size_t)(count * bytes[t]));
+      NGA_Get(g_a, lo, hi, in, ld);
+      EXPECT(memcmp(in, out, (size_t)(count * bytes[t])) == 0);
+      GA_Sync();
+      EXPECT(DRA_Delete(d_a) == 0);
+      GA_Destroy(g_a);
+      GA_Destroy(g_b);
+      free(out);
+      free(in);
+    }
+}
+
+static int regular(void) {
+  return NGA_Create(C_DBL, 2, dims, "regular", NULL);
+}
+
+static int irregular(void) {
+  int blocks[2] = {1, 1}, begins[4] = {0, 0, 0, 0};
+  if (processes > 1) blocks[0] = 2, begins[1] = 33; /* for the first two processes */
+  begins[blocks[0]] = 0;
+  return NGA_Create_irreg(C_DBL, 2, dims, "irregular", blocks, begins);
+}
+
+static int with_ghosts(void) {
+  int width[2] = {2, 1};
+  return NGA_Create_ghosts(C_DBL, 2, dims, width, "ghosts", NULL);
+}
+
+static int of_some_processes(void) {
+  int g_a = GA_Create_handle(), list[64], count = 0, i;
+  for (i = processes - 1; i >= processes / 2; --i) list[count++] = i; /* the last come first */
+  GA_Set_data(g_a, 2, dims, C_DBL);
+  GA_Set_restricted(g_a, list, count);
+  EXPECT(GA_Allocate(g_a));
+  return g_a;
+}
+
+static int block_cyclic(void) {
+  int g_a = GA_Create_handle(), block[2] = {7, 5};
+  GA_Set_data(g_a, 2, dims, C_DBL);
+  GA_Set_block_cyclic(g_a, block);
+  EXPECT(GA_Allocate(g_a));
+  return g_a;
+}
+
+static int on_a_grid(void) {
+  int g_a = GA_Create_handle(), block[2] = {7, 5}, grid[2] = {1, 1};
+  grid[1] = processes;
+  GA_Set_data(g_a, 2, dims, C_DBL);
+  GA_Set_block_cyclic_proc_grid(g_a, block, grid);
+  EXPECT(GA_Allocate(g_a));
+  return g_a;
+}
+
+static int mirrored(void) {
+  return NGA_Create_config(C_DBL, 2, dims, "mirrored", NULL, GA_Pgroup_get_mirror());
+}
+
+static void set(int g_a, double first) {
+  double values[rows * columns];
+  int lo[2] = {0, 0}, hi[2] = {rows - 1, columns - 1}, ld = columns, i;
+  for (i = 0; i < rows * columns; ++i) values[i] = first + i;
+  if (me == 0 || GA_Is_mirrored(g_a)) NGA_Put(g_a, lo, hi, values, &ld);
+  GA_Sync();
+}
+
+static int has(int g_a, double first) {
+  double values[rows * columns];
+  int lo[2] = {0, 0}, hi[2] = {rows - 1, columns - 1}, ld = columns, i, right = 0;
+  NGA_Get(g_a, lo, hi, values, &ld);
+  for (i = 0; i < rows * columns; ++i) right += values[i] == first + i;
+  GA_Sync();
+  return right == rows * columns;
+}
+
+/* Whatever holds the elements: what one has written another one reads. */
+static void distributions(void) {
+  static int (*const make[])(void) = {regular,      irregular, with_ghosts, of_some_processes,
+                                      block_cyclic, on_a_grid, mirrored};
+  int i, d_a = 0, other = regular();
+  for (i = 0; i < (int)(sizeof make / sizeof make[0]); ++i) {
+    int g_a = make[i]();
+    EXPECT(g_a != 0);
+    set(g_a, 1000 * i);
+    EXPECT(NDRA_Create(C_DBL, 2, dra_dims, "d", path_of("distributions"), DRA_RW, unknown, &d_a) == 0);
+    EXPECT(done(NDRA_Write(g_a, d_a, &request)));
+    EXPECT(done(NDRA_Read(other, d_a, &request)) && has(other, 1000 * i));
+    set(other, -7);
+    EXPECT(done(NDRA_Write(other, d_a, &request)));
+    EXPECT(done(NDRA_Read(g_a, d_a, &request)) && has(g_a, -7));
+    EXPECT(DRA_Delete(d_a) == 0);
+    GA_Destroy(g_a);
+  }
+  GA_Destroy(other);
+}
+
+/* Many transfers at once, waited for from the last to the first. */
+static void many_at_once(void) {
+  int g_a = regular(), g_b = regular(), requests[2 * rows], i, d_a = 0, count = 0;
+  set(g_a, 5);
+  GA_Zero(g_b);
+  EXPECT(NDRA_Create(C_DBL, 2, dra_dims, "many", path_of("many"), DRA_RW, unknown, &d_a) == 0);
+  for (i = 0; i < rows; ++i) {
+    int lo[2] = {i, 0}, hi[2] = {i, columns - 1};
+    dra_size_t dlo[2] = {i, 0}, dhi[2] = {i, columns - 1};
+    EXPECT(NDRA_Write_section(0, g_a, lo, hi, d_a, dlo, dhi, &requests[count++]) == 0);
+    EXPECT(NDRA_Read_section(0, g_b, lo, hi, d_a, dlo, dhi, &requests[count++]) == 0);
+  }
+  while (count-- > 0) EXPECT(DRA_Wait(requests[count]) == 0);
+  EXPECT(has(g_b, 5));
+  EXPECT(DRA_Delete(d_a) == 0);
+  GA_Destroy(g_a);
+  GA_Destroy(g_b);
+}
+
+/* A large array goes while it is written and read; the one that has its number next is left alone. */
+static void destroyed(void) {
+  int size[2] = {1024, 2048}, cyclic_size[2] = {1024, 2048}, block[2] = {100, 100}, lo[2] = {7, 9}, ld = 1;
+  int g_a = NGA_Create(C_DBL, 2, size, "large", NULL), g_b, d_a = 0, again = 0, i;
+  dra_size_t its_size[2] = {1024, 2048};
+  double three = 3, four = 4, value = 0;
+  GA_Fill(g_a, &three);
+  EXPECT(NDRA_Create(C_DBL, 2, its_size, "large", path_of("large"), DRA_RW, unknown, &d_a) == 0);
+  EXPECT(NDRA_Write(g_a, d_a, &request) == 0);
+  GA_Destroy(g_a);
+  g_b = NGA_Create(C_DBL, 2, size, "another", NULL);
+  GA_Fill(g_b, &four);
+  EXPECT(DRA_Wait(request) == 0);
+  EXPECT(done(NDRA_Read(g_b, d_a, &request)));
+  NGA_Get(g_b, lo, lo, &value, &ld);
+  EXPECT(value == 3);
+  GA_Sync();
+  GA_Fill(g_b, &four);
+  for (i = 0; i < 2; ++i) { /* one whose memory is read into, one that has a buffer */
+    g_a = GA_Create_handle();
+    GA_Set_data(g_a, 2, cyclic_size, C_DBL);
+    if (i == 1) GA_Set_block_cyclic(g_a, block);
+    EXPECT(GA_Allocate(g_a));
+    EXPECT(NDRA_Read(g_a, d_a, &request) == 0);
+    GA_Destroy(g_a);
+    again = NGA_Create(C_DBL, 2, size, "again", NULL);
+    EXPECT(again == g_a);
+    GA_Fill(again, &four);
+    EXPECT(DRA_Wait(request) == 0);
+    NGA_Get(again, lo, lo, &value, &ld);
+    EXPECT(value == 4);
+    GA_Sync();
+    GA_Destroy(again);
+  }
+  EXPECT(DRA_Delete(d_a) == 0);
+  GA_Destroy(g_b);
+}
+
+/* A disk that takes no more: a code and a text at all processes, from the write or from its wait. */
+static void full_disk(void) {
+  int size[2] = {1024, 2048}, g_a = NGA_Create(C_DBL, 2, size, "large", NULL), d_a = 0, code;
+  dra_size_t its_size[2] = {1024, 2048};
+  struct rlimit before, small = {1 << 20, RLIM_INFINITY};
+  double one = 1;
+  GA_Fill(g_a, &one);
+  signal(SIGXFSZ, SIG_IGN);
+  getrlimit(RLIMIT_FSIZE, &before);
+  small.rlim_max = before.rlim_max;
+  EXPECT(NDRA_Create(C_DBL, 2, its_size, "full", path_of("full"), DRA_RW, unknown, &d_a) == 0);
+  if (me == processes - 1) setrlimit(RLIMIT_FSIZE, &small);
+  code = NDRA_Write(g_a, d_a, &request);
+  if (code == 0) code = DRA_Wait(request);
+  EXPECT(code != 0 && strlen(oc_pario_last_error()) > 20);
+  GA_Sync();
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT(done(NDRA_Write(g_a, d_a, &request)));
+  EXPECT(DRA_Delete(d_a) == 0);
+  GA_Destroy(g_a);
+}
+
+/* What DRA_Print_internals prints. */
+static void internals(void) {
+  char text[2000] = "";
+  int d_a = 0, copy, printed;
+  EXPECT(NDRA_Create(C_DBL, 2, dra_dims, "inside", path_of("inside"), DRA_RW, unknown, &d_a) == 0);
+  if (me == 0) {
+    fflush(stdout);
+    copy = dup(1);
+    printed = open(path_of("printed"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    dup2(printed, 1);
+    DRA_Print_internals(d_a);
+    dup2(copy, 1);
+    lseek(printed, 0, SEEK_SET);
+    EXPECT(read(printed, text, sizeof text - 1) > 0);
+    close(copy);
+    close(printed);
+    EXPECT(strstr(text, "\"inside\"") && strstr(text, directory) && strstr(text, "dimensions: 30 40"));
+    unlink(path_of("printed"));
+  }
+  GA_Sync();
+  EXPECT(DRA_Delete(d_a) == 0);
+}
+
+int main(int count, char** arguments) {
+  begin(count, arguments);
+  EXPECT(DRA_Init(10, 1e9, 1e10, -1) == 0);
+  types_and_axes();
+  distributions();
+  many_at_once();
+  destroyed();
+  full_disk();
+  internals();
+  EXPECT(DRA_Terminate() == 0);
+  return end();
+}
