@@ -112,6 +112,37 @@ def test_an_error_of_one_process_is_raised_by_all(world):
         array.close()
 
 
+def test_a_write_that_fails_behind_the_next_product_is_raised_by_all(world, monkeypatch):
+    made, values = arrays(world, "disk")
+    out = outcore.DiskArray(world, (50, 40))
+    plan = einsum.plan("iak,kja->ji", *made, out=out, memory="50kB", rates=slow_disk(world, world.node_size))
+    (statement,) = plan.statements
+    choice = replace(statement.plan.choice, most=(1, 10, 10, 30), parts=1, results=2)
+    several = replace(statement.plan, choice=choice, unit=2)
+    plan = replace(plan, statements=(replace(statement, plan=several),))
+    put = BoxOperand.put
+
+    class Failing:
+        def __init__(self, requests):
+            self.requests = requests
+
+        def wait(self):
+            for request in self.requests:
+                request.wait()
+            raise OutcoreError(errno.EIO, "write a result")
+
+    monkeypatch.setattr(BoxOperand, "put", lambda *given, **add: [Failing(put(*given, **add))])
+    with pytest.raises(OutcoreError, match="write a result") as caught:
+        einsum("iak,kja->ji", *made, out=out, plan=plan)
+    assert caught.value.errno == errno.EIO
+    monkeypatch.undo()
+    einsum("iak,kja->ji", *made, out=out, plan=plan)
+    np.testing.assert_allclose(out[...], np.einsum("iak,kja->ji", *values), rtol=1e-11, atol=1e-11)
+    world.barrier()
+    for array in (*made, out):
+        array.close()
+
+
 def test_plans_are_the_same_at_all(world):
     made, _ = arrays(world, "disk")
     plan = einsum.plan("iak,kja->ji", *made, memory="50kB")
