@@ -86,8 +86,8 @@ class Room:
 
     def release(self, *arrays: Array) -> None:
         """Closes arrays that are not needed any more."""
+        self._arrays = [each for each in self._arrays if not any(each is one for one in arrays)]
         for array in arrays:
-            self._arrays.remove(array)
             array.close()
 
     def close(self) -> None:
