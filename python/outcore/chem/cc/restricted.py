@@ -112,7 +112,6 @@ class RestrictedEquations:
         self.steps.step("R", rest, lambda: self._exchange_rings(t1))
         self.steps.step("R", rest, lambda: self._direct_rings(t1))
         c("aicj,bc->aibj", self.t2, fvv, out=rest, add=True)
-        c("aibk,kj->aibj", self.t2, foo, out=rest, add=True, scale=-1.0)
         self._ladders(t1)
         self._dvo += y  # Z, of which the square has the first term and the Coulomb rings
         c("Qai,Qbj->aibj", self._dvo, self._dvo, out=self.w2, add=True)
@@ -120,6 +119,9 @@ class RestrictedEquations:
         def add(tile: Tile) -> None:
             a, _, d, _ = tile
             both = rest.get_tile(tile) + rest.get_tile((d, 0, a, 0)).transpose(2, 3, 0, 1)
+            t2 = self.t2.get_tile(tile)
+            both -= np.matmul(t2, foo)  # of j, then of i
+            both -= np.matmul(foo.T, t2.reshape(len(t2), o, -1)).reshape(both.shape)
             self.w2.acc_tile(tile, both)
 
         room.each_tile(self.w2, add, "residual")
