@@ -117,10 +117,10 @@ def test_ctrl_c_in_a_collective_step_stays_what_it_is():
         raise KeyboardInterrupt
 
 
-@pytest.fixture
-def chain(tmp_path):
-    path = tmp_path / "chain.xyz"
-    path.write_text("14\nhydrogen\n" + "".join(f"H 0 0 {0.9 * i}\n" for i in range(14)))
+def chain(place, atoms):
+    """Of hydrogen."""
+    path = place / "chain.xyz"
+    path.write_text(f"{atoms}\nhydrogen\n" + "".join(f"H 0 0 {0.9 * i}\n" for i in range(atoms)))
     return path
 
 
@@ -153,14 +153,14 @@ def ended_by(number, command, cycles=0, **environment):
         pytest.param("disk", 4, marks=pytest.mark.launcher),
     ],
 )
-def test_a_command_ends_with_the_status_of_its_signal(chain, tmp_path, number, storage, ranks):
+def test_a_command_ends_with_the_status_of_its_signal(tmp_path, number, storage, ranks):
     pytest.importorskip("pyscf")
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     if ranks > 1:
         launch.mpi_library()
-    command = [sys.executable, "-m", "outcore", "scf", str(chain), "--basis", "aug-cc-pvdz"]
-    command += ["--storage", storage, "--scratch", str(scratch)]
+    command = [sys.executable, "-m", "outcore", "scf", str(chain(tmp_path, 10)), "--basis"]
+    command += ["aug-cc-pvdz", "--storage", storage, "--scratch", str(scratch)]
     command += ["--ranks", str(ranks)] if ranks > 1 else []
     status, errors = ended_by(number, command)
     assert status == 128 + number, errors
@@ -171,19 +171,10 @@ def test_a_command_ends_with_the_status_of_its_signal(chain, tmp_path, number, s
 
 @pytest.mark.launcher
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_status_is_that_of_the_signal_with_open_mpi(chain, tmp_path, number, open_mpi):
+def test_the_status_is_that_of_the_signal_with_open_mpi(tmp_path, number, open_mpi):
     pytest.importorskip("pyscf")
-    command = [
-        sys.executable,
-        "-m",
-        "outcore",
-        "scf",
-        str(chain),
-        "--basis",
-        "aug-cc-pvdz",
-        "--storage",
-        "disk",
-    ]
+    command = [sys.executable, "-m", "outcore", "scf", str(chain(tmp_path, 10)), "--basis", "aug-cc-pvdz"]
+    command += ["--storage", "disk"]
     status, errors = ended_by(number, [*command, "--scratch", str(tmp_path), "--ranks", "2"], **open_mpi)
     assert status == 128 + number, errors
     for word in ("terminate called", "Input/output error", "Traceback"):
@@ -192,9 +183,10 @@ def test_the_status_is_that_of_the_signal_with_open_mpi(chain, tmp_path, number,
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_goes_on_from_what_one_kept_that_a_signal_ended(chain, tmp_path, number):
+def test_a_run_goes_on_from_what_one_kept_that_a_signal_ended(tmp_path, number):
     pytest.importorskip("pyscf")
-    command = [sys.executable, "-m", "outcore", "scf", str(chain), "--basis", "6-31g", "--conv-tol", "1e-10"]
+    command = [sys.executable, "-m", "outcore", "scf", str(chain(tmp_path, 14)), "--basis", "6-31g"]
+    command += ["--conv-tol", "1e-10"]
     energies = []
     for name in ("whole", "ended"):
         kept = [*command, "--checkpoint", str(tmp_path / name), "--json", str(tmp_path / f"{name}.json")]
