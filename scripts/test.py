@@ -15,11 +15,15 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,6 +33,7 @@ STAGE_LIMIT_S = 1200.0  # of tests; with a sanitizer they take longer
 SANITIZED_LIMIT_S = 2700.0
 PRESETS = {"": "dev", "address,undefined": "asan", "thread": "tsan"}  # of CMakePresets.json, by sanitizers
 CORES = len(os.sched_getaffinity(0))
+RUNNING: set[subprocess.Popen[bytes]] = set()  # what this script has started, each the leader of a group
 
 
 @dataclass(frozen=True)
@@ -55,16 +60,21 @@ def run(
     command: Sequence[str | Path],
     environment: Mapping[str, str] | None = None,
     limit_s: float | None = STAGE_LIMIT_S,
+    output: IO[bytes] | None = None,
 ) -> str:
     """Runs a command; empty if it succeeded, else what went wrong. One that hangs, which is to take longer than
-    `limit_s`, is killed with its children. None: it does not hang, as compilers do not."""
+    `limit_s`, is killed with its children. None: it does not hang, as compilers do not. `output`: where it goes
+    in place of the terminal."""
     process = subprocess.Popen(
         command,
         cwd=ROOT,
         env=os.environ | (environment or {}),
         stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=None if output is None else subprocess.STDOUT,
         start_new_session=True,
     )
+    RUNNING.add(process)
     try:
         status = process.wait(limit_s)
     except BaseException as error:
@@ -73,6 +83,8 @@ def run(
         if isinstance(error, subprocess.TimeoutExpired):
             return f"hung, killed after {limit_s:g} s"
         raise
+    finally:
+        RUNNING.discard(process)
     return f"exit status {status}" if status else ""
 
 
@@ -85,7 +97,7 @@ def cpp(sanitize: str) -> Result:
     build = ["cmake", "--build", "--preset", preset, "--target", "outcore_tests"]
     if run(configure) or run(build, limit_s=None):
         return Result(broken="does not build")
-    ctest = ["ctest", "--preset", preset, "-j", str(CORES)]
+    ctest = ["ctest", "--preset", preset, "-j", str(CORES + 1)]  # some wait for a disk
     problem = run(ctest, limit_s=SANITIZED_LIMIT_S if sanitize else STAGE_LIMIT_S)
     counts = re.findall(r"^(\d+) passed, (\d+) failed$", log.read_text(errors="replace"), re.MULTILINE)
     passed, failed = (sum(int(count[i]) for count in counts) for i in (0, 1))
@@ -101,16 +113,18 @@ def pytest(
     environment: Mapping[str, str] | None = None,
     leave_out: str = "",
     limit_s: float = STAGE_LIMIT_S,
+    output: IO[bytes] | None = None,
 ) -> Result:
     """Runs pytest on a directory, with `ranks` > 1 in each of so many processes; counts are those of rank 0.
-    With `workers` > 1 so many tests run at a time. Tests with the markers `leave_out` are not run."""
+    With `workers` > 1 so many tests run at a time. Tests with the markers `leave_out` are not run. `output`: as of
+    `run`."""
     report = BUILD / "reports" / f"{Path(tests).name}-{ranks}.xml"
     report.unlink(missing_ok=True)
     launcher = [TOOLS / "mpiexec", "-n", str(ranks)] if ranks > 1 else []
     options = ["-q", "--color=yes" if sys.stdout.isatty() else "--color=no", f"--junitxml={report}"]
     options += ["-m", f"not ({leave_out})"] if leave_out else []
     options += ["-n", str(workers), "--dist", "worksteal"] if workers > 1 else []
-    problem = run([*launcher, python, "-u", "-m", "pytest", tests, *options], environment, limit_s)
+    problem = run([*launcher, python, "-u", "-m", "pytest", tests, *options], environment, limit_s, output)
     if not report.exists():
         return Result(broken=problem or "no report")
     suite = next(ElementTree.parse(report).iter("testsuite"))
@@ -120,6 +134,46 @@ def pytest(
     return Result(
         total - failed - skipped, failed, skipped, problem if problem and not failed else "", reasons
     )
+
+
+Stage = Callable[[IO[bytes] | None], Result]
+
+
+def timed(name: str, stage: Stage, output: IO[bytes] | None = None) -> tuple[Result, str]:
+    """What a stage did, and the line that tells it."""
+    start = time.monotonic()
+    result = stage(output)
+    return result, f"{name:<12} {time.monotonic() - start:6.1f} s  {result}"
+
+
+def at_once(lanes: Sequence[Mapping[str, Stage]]) -> dict[str, tuple[Result, str]]:
+    """Runs lanes beside each other, the stages of a lane one after another; what a stage says is shown when it has
+    ended."""
+    done: dict[str, tuple[Result, str]] = {}
+    showing, ended = threading.Lock(), threading.Event()
+
+    def run_lane(lane: Mapping[str, Stage]) -> None:
+        for name, stage in lane.items():
+            if ended.is_set():
+                return
+            with tempfile.TemporaryFile() as output:
+                found = timed(name, stage, output)
+                output.seek(0)
+                with showing:
+                    done[name] = found
+                    print(f"== {name}", output.read().decode(errors="replace"), sep="\n", end="", flush=True)
+
+    with ThreadPoolExecutor(len(lanes)) as threads:
+        lanes_run = [threads.submit(run_lane, lane) for lane in lanes]
+        try:
+            for each in lanes_run:
+                each.result()
+        except BaseException:  # such as Ctrl-C, which what was started does not hear
+            ended.set()
+            for process in list(RUNNING):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return {name: done[name] for lane in lanes for name in lane}
 
 
 def sanitizer_options() -> dict[str, str]:
@@ -175,23 +229,30 @@ def main() -> int:
     # Tests share the cores: threads that wait for work, of OpenMP and of OpenBLAS, do not spin on one of them.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
-    stages: dict[str, Callable[[], Result]] = {"C++": lambda: cpp(sanitize)}
+    stages: dict[str, Stage] = {"C++": lambda _: cpp(sanitize)}
+    # Processes that wait for each other leave the cores to more of them.
+    lanes: list[dict[str, Stage]] = []
     if not sanitize:
-        # Tests that wait for processes to die or for a disk leave a core to one more.
-        stages["Python"] = lambda: pytest("tests/python", workers=CORES + 1)
-        stages["2 processes"] = lambda: pytest("tests/mpi", ranks=2)
-        stages["4 processes"] = lambda: pytest("tests/mpi", ranks=4)
-        stages["2 hosts"] = lambda: pytest("tests/hosts")
+        # Tests that wait for processes to die or for a disk leave a core to two more.
+        stages["Python"] = lambda _: pytest("tests/python", workers=CORES + 2)
+        lanes.append({"4 processes": lambda output: pytest("tests/mpi", ranks=4, output=output)})
+        lanes.append(
+            {
+                "2 processes": lambda output: pytest("tests/mpi", ranks=2, output=output),
+                "2 hosts": lambda output: pytest("tests/hosts", output=output),
+            }
+        )
     elif "address" in sanitize:
-        stages["Python"] = lambda: sanitized_python(sanitize)
+        stages["Python"] = lambda _: sanitized_python(sanitize)
 
-    results: dict[str, Result] = {}
-    lines = []
+    done: dict[str, tuple[Result, str]] = {}
     for name, stage in stages.items():
         print(f"== {name}", flush=True)
-        start = time.monotonic()
-        results[name] = stage()
-        lines.append(f"{name:<12} {time.monotonic() - start:6.1f} s  {results[name]}")
+        done[name] = timed(name, stage)
+    if lanes:
+        done |= at_once(lanes)
+    results = {name: result for name, (result, _) in done.items()}
+    lines = [line for _, line in done.values()]
     for reason, count in sum((result.reasons for result in results.values()), Counter[str]()).items():
         lines.append(f"{count} skipped: {reason}")
     print("", *lines, sep="\n")
