@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("pyscf")
 sys.path.append(str(Path(__file__).parents[1] / "python" / "chem" / "cc"))
-from cc_support import AMINO, WATER, files_of_arrays, flip_a_bit, mean_field, open_mean_field
+from cc_support import IMIDOGEN, WATER, files_of_arrays, flip_a_bit, mean_field, open_mean_field
 
 from outcore import OutcoreError
 from outcore.chem.cc import CCSD, kept, room
@@ -40,7 +40,7 @@ def test_energies_do_not_depend_on_processes(comm: Any, computed_once: Any, stor
 
 
 def make_open() -> tuple[Any, float, float]:
-    mf = open_mean_field("UHF", AMINO, "6-31g")
+    mf = open_mean_field("UHF", IMIDOGEN, "6-31g")
     with CCSD(mf, 1, comm=None, **SETTINGS) as cc:
         return mf, cc.kernel(), cc.ccsd_t()
 
