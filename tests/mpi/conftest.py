@@ -1,7 +1,8 @@
 """Tests that run in every process of a job at once: `mpiexec -n N python -m pytest tests/mpi`.
 
 Rank 0 reports; another rank says something only if one of its tests failed. A test that leaves a process waiting
-is ended, with the whole job, by its time limit.
+is ended, with the whole job, by its time limit. What has the marker `processes(N)` runs on at most N processes:
+more would do nothing else there, and what they do elsewhere is tested there.
 """
 
 from __future__ import annotations
@@ -90,7 +91,15 @@ def world(comm, shared_tmp_path):
         yield made
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    job = launch.launched()
+    size = job.size if job is not None else 1
+    others = [
+        each for each in items if (mark := each.get_closest_marker("processes")) and size > mark.args[0]
+    ]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [each for each in items if each not in others]
     for item in items:
         # A process stuck inside MPI does not come back to Python's signal handlers: only a thread can end it.
         if not item.get_closest_marker("timeout"):

@@ -55,6 +55,7 @@ def test_energies_of_open_shells_do_not_depend_on_processes(comm: Any, computed_
     assert abs(cc.e_t - triples) < 1e-9
 
 
+@pytest.mark.processes(2)
 def test_amplitudes_of_a_file_begin_a_run_of_any_processes(
     comm: Any, computed_once: Any, shared_tmp_path: Path
 ) -> None:
@@ -82,6 +83,7 @@ def test_amplitudes_of_a_file_begin_a_run_of_any_processes(
             assert abs(one - other).max() < 1e-12
 
 
+@pytest.mark.processes(2)
 def test_damaged_integrals_are_an_error_of_all(
     comm: Any, computed_once: Any, shared_tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

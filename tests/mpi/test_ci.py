@@ -106,6 +106,7 @@ def test_too_little_memory_is_refused_at_all(comm, given, shared_tmp_path):
             solver.solve(world, space, hamiltonian, memory_bytes=1 << 20)
 
 
+@pytest.mark.processes(2)
 def test_states_are_found_by_all(comm, given, shared_tmp_path):
     with World(comm, scratch=shared_tmp_path, memory="300MB") as world:
         kept = shared_tmp_path / "kept"
@@ -116,6 +117,7 @@ def test_states_are_found_by_all(comm, given, shared_tmp_path):
         assert second.energies[0] == pytest.approx(first.energies[0], abs=1e-12)
 
 
+@pytest.mark.processes(2)
 def test_casscf_is_that_of_one_process(comm, computed_once, shared_tmp_path):
     import pyscf
     from pyscf import lib, mcscf

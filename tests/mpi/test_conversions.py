@@ -11,6 +11,9 @@ from pyscf import scf as reference
 from outcore.chem import ri
 from outcore.chem.hf import scf
 
+# Process 0 drives; all others are told the same by it.
+pytestmark = pytest.mark.processes(2)
+
 AUXILIARY = "def2-universal-jkfit"
 WATER = {"atom": "O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587", "basis": "6-31g"}
 OXYGEN = {"atom": "O 0 0 0; O 0 0 1.2", "basis": "6-31g", "spin": 2}

@@ -9,6 +9,9 @@ from gates import STRANGE, Calls, unpicklable
 from outcore import GlobalArray
 from outcore import linalg as am
 
+# All calls go through one gate; test_gates_world.py and others have it on more processes.
+pytestmark = pytest.mark.processes(2)
+
 CALLS = Calls()
 each = CALLS.each
 

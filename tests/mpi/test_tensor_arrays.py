@@ -136,6 +136,7 @@ def test_persistent_arrays_are_opened_by_any_number_of_processes(world, shared_t
     comm.Barrier()
 
 
+@pytest.mark.processes(2)
 @pytest.mark.parametrize("where", PLACES)
 def test_hdf5_there_and_back(world, paths, where):
     layout = LAYOUTS["antisymmetric"]

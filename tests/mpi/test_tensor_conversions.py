@@ -8,6 +8,9 @@ from conformance.random_arrays import elements, holding
 import outcore
 from outcore import Array, Program, Tiling
 
+# Kinds of arrays and elements; boxes dealt to more processes are in test_einsum.py and test_program.py.
+pytestmark = pytest.mark.processes(2)
+
 AXIS = Tiling(12, tile=5)
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 
