@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import resource
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("pyscf")
 sys.path.append(str(Path(__file__).parents[1] / "python" / "chem" / "mrci"))
+from mrci_files import damage, find_open
 from mrci_molecules import WATER, mean_field
 
-from outcore.base.errors import OutcoreError
+from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem.mrci import MRCI
+from outcore.chem.mrci.record_store import RecordStore
 from outcore.job.world import World
 
 ENERGY = -76.1160029238
@@ -41,6 +46,66 @@ def test_packed_energies(comm):
     with World(comm, memory="300MB") as world, water(world, error_bound=1e-8) as ci:
         assert ci.kernel() == pytest.approx(ENERGY, abs=1.2e-8)
         assert ci.packing_error <= 1e-8
+
+
+def test_additions_of_all_processes_are_there(comm):
+    """Of whole numbers, whose sums are exact."""
+    records, numbers, found = np.arange(20), np.ones(20 * 100), np.empty(20 * 100)
+    with World(comm, memory="100MB") as world:
+        store = RecordStore(world, np.full(20, 100), 4096)
+        for _ in range(50):
+            store.native.add(records, 0.0, numbers)
+        world.barrier()
+        store.native.get(records, found)
+        places = store.native.place(records)
+        world.barrier()
+        store.close()
+        assert (found == 50 * world.size).all()
+        assert (places < 0).any() and (places > 0).any()
+
+
+@pytest.mark.parametrize("fault", ["full", "damaged"])
+def test_all_get_the_error_of_one_disk(comm, shared_tmp_path, fault):
+    """And go on from the iteration before it."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def told(iteration):
+        if iteration.number == 3 and comm.rank == comm.size - 1:
+            if fault == "full":
+                resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
+            else:
+                for each in find_open(scratch):
+                    damage(each)
+
+    scratch = shared_tmp_path / "scratch"
+    if comm.rank == 0:
+        scratch.mkdir()
+    comm.Barrier()
+    given = {"vector_memory": 0, "checkpoint": shared_tmp_path}
+    with World(comm, memory="300MB", scratch=str(scratch)) as world, water(world, **given) as ci:
+        ci.on_iteration = told
+        try:
+            with pytest.raises(OutcoreError) as caught:
+                ci.kernel()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert (
+            comm.allgather(caught.value.errno) == [errno.EFBIG if fault == "full" else errno.EIO] * comm.size
+        )
+    with World(comm, memory="300MB") as world, water(world, checkpoint=shared_tmp_path) as ci:
+        assert ci.kernel() == pytest.approx(ENERGY, abs=2e-9)
+        assert ci.went_on and ci.kept_iteration == 3
+
+
+def test_a_root_of_another_spin_is_an_error_of_all(comm):
+    atom = mean_field("N 0 0 0", "6-31g", "D2h", spin=3)
+    given = {"frozen": 1, "inactive": 0, "active": 5, "spin": 1, "irrep": "Au", "roots": 3}
+    with (
+        World(comm, memory="300MB") as world,
+        MRCI.from_mean_field(atom, comm=world, **given) as ci,
+        pytest.raises(NotConverged, match="root 3 has"),
+    ):
+        ci.kernel()
 
 
 def test_all_refuse_what_cannot_be(comm):

@@ -65,15 +65,23 @@ class ActiveSpace:
     def irrep(self, text: str | int) -> int:
         """The number of an irrep, by its name, for linear molecules also by that of PySCF, such as A1g and E1ux.
         Raises OutcoreError (EINVAL)."""
-        if self.group in ABELIAN and self.hamiltonian.group == ABELIAN[self.group]:
-            from pyscf.symm import irrep_name2id
+        found = None
+        if self.hamiltonian.group == ABELIAN.get(self.group):
+            found = irrep_of_linear(self.group, text)
+        return self.hamiltonian.irrep(text) if found is None else found
 
-            try:
-                number: int = irrep_name2id(self.group, str(text))
-                return int(number) % 10
-            except (KeyError, ValueError, RuntimeError, IndexError):
-                pass
-        return self.hamiltonian.irrep(text)
+
+def irrep_of_linear(group: str, text: str | int) -> int | None:
+    """The number that an irrep of a linear molecule or an atom has in the abelian subgroup, by the name that PySCF
+    has for it; None: it has none of that name, or is of another group."""
+    if group not in ABELIAN:
+        return None
+    from pyscf.symm import irrep_name2id
+
+    try:
+        return int(irrep_name2id(group, str(text))) % 10
+    except (KeyError, ValueError, RuntimeError, IndexError):
+        return None
 
 
 def of(

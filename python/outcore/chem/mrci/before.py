@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from outcore.chem.mrci import references
-from outcore.chem.mrci.orbitals import check_choice, group_of, number_of
+from outcore.chem.mrci.orbitals import Group, check_choice
 from outcore.chem.mrci.tables import check_disk, least_table_bytes
 from outcore.chem.mrci.transform import check_memory
 
@@ -29,7 +29,7 @@ def check(
     with world.together("check a multireference CI"):
         check_choice(choice, mol.nao - choice.frozen, electrons)
         if irrep is not None:
-            number_of(irrep, *group_of(mol))
+            Group.of(mol).number_of(irrep)
         if isinstance(settings.references, Path):
             references.of_file(settings.references, choice, sum(electrons))
         else:
@@ -42,7 +42,7 @@ def check(
 
 def _counts(mol: Mole) -> list[int]:
     """Functions of each irrep."""
-    groups = len(group_of(mol)[1])
+    groups = len(Group.of(mol).irreps)
     if groups == 1:
         return [int(mol.nao)]
     sizes = [each.shape[1] for each in mol.symm_orb]

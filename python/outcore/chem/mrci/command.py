@@ -148,7 +148,7 @@ class _Run(MoleculeRun):
 
     def solve(self, ci: MRCI) -> None:
         options, records, functions = self.options, ci.records, ci.functions
-        choice, name = ci.orbitals.choice, ci.orbitals.names[ci.irrep]
+        choice, name = ci.orbitals.choice, ci.orbitals.group.irreps[ci.irrep]
         self.say(
             f"{ci.electrons[0]}+{ci.electrons[1]} electrons in {ci.orbitals.count} orbitals: {choice.inactive} "
             f"inactive, {choice.active} active, {len(records.orbitals.external)} external; {choice.frozen} frozen"

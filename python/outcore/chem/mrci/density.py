@@ -51,4 +51,4 @@ def natural(found: Correlated, density: Matrix) -> NaturalOrbitals:
             values[inside], vectors[np.ix_(inside, inside)] = np.linalg.eigh(density[np.ix_(inside, inside)])
     order = np.argsort(-values, kind="stable")
     coefficients = None if found.coefficients is None else found.coefficients @ vectors[:, order]
-    return NaturalOrbitals(values[order], coefficients, [found.names[each] for each in labels[order]])
+    return NaturalOrbitals(values[order], coefficients, [found.group.irreps[each] for each in labels[order]])

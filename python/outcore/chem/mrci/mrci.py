@@ -174,7 +174,7 @@ class MRCI:
             raise _refused(f"{total} electrons cannot have 2S = {self.spin}")
         if self.roots < 1:
             raise _refused(f"{self.roots} roots")
-        self.irrep = found.irrep if irrep is None else found.number_of(irrep)
+        self.irrep = found.irrep if irrep is None else found.group.number_of(irrep)
         self._folded = self.spin in _FOLDED and total % 2 == 0
         self.electrons = (
             (total // 2, total // 2) if self._folded else ((total + self.spin) // 2, (total - self.spin) // 2)

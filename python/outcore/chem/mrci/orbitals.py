@@ -14,7 +14,7 @@ from outcore.base.errors import OutcoreError
 from outcore.chem import reference
 from outcore.chem.ci import fcidump
 from outcore.chem.ci.hamiltonian import ABELIAN, IRREPS
-from outcore.chem.ci.orbitals import label_orbitals, with_symmetry
+from outcore.chem.ci.orbitals import irrep_of_linear, label_orbitals, with_symmetry
 from outcore.chem.frozen import count_frozen
 from outcore.chem.mrci import integrals
 from outcore.chem.mrci.configurations import MAX_INTERNAL
@@ -31,6 +31,37 @@ Integers = NDArray[np.int64]
 
 _TAKE = "take the orbitals of a multireference CI"
 _ORTHONORMAL = 1e-6
+
+
+@dataclass(frozen=True)
+class Group:
+    """An abelian point group, or one of orbitals that has no name, and its irreps. molecular: the group of the
+    molecule, which is larger if that is linear or an atom."""
+
+    name: str
+    irreps: tuple[str, ...]
+    molecular: str = ""
+
+    @classmethod
+    def of(cls, mol: Mole | None) -> Group:
+        """Of a molecule that was built with symmetry, else C1."""
+        name = str(mol.groupname) if mol is not None and mol.symmetry else "C1"
+        abelian = ABELIAN.get(name, name)
+        return cls(abelian, IRREPS[abelian], name)
+
+    def number_of(self, irrep: str | int) -> int:
+        """Of an irrep, by its name, of linear molecules also by that of PySCF, such as A1g and E1ux.
+        Raises OutcoreError (EINVAL)."""
+        found = irrep_of_linear(self.molecular, irrep)
+        if found is not None:
+            return found
+        wanted = str(irrep).strip().casefold().replace("''", '"')
+        for number, name in enumerate(self.irreps):
+            if name.casefold() == wanted:
+                return number
+        raise OutcoreError(
+            errno.EINVAL, f"irrep {irrep}", detail=f"point group {self.name} has {', '.join(self.irreps)}"
+        )
 
 
 @dataclass(frozen=True)
@@ -66,8 +97,7 @@ class Correlated:
     orbitals: Orbitals
     choice: Choice
     electrons: tuple[int, int]
-    group: str
-    names: tuple[str, ...]
+    group: Group
     permutation: Integers
     irrep: int
     mol: Mole | None = None
@@ -78,26 +108,6 @@ class Correlated:
     @property
     def count(self) -> int:
         return len(self.one)
-
-    def number_of(self, irrep: str | int) -> int:
-        """Of an irrep, by its name or number. Raises OutcoreError (EINVAL)."""
-        return number_of(irrep, self.group, self.names)
-
-
-def number_of(irrep: str | int, group: str, names: tuple[str, ...]) -> int:
-    """Of an irrep among those of a group. Raises OutcoreError (EINVAL)."""
-    wanted = str(irrep).strip().casefold().replace("''", '"')
-    for number, name in enumerate(names):
-        if name.casefold() == wanted:
-            return number
-    raise OutcoreError(errno.EINVAL, f"irrep {irrep}", detail=f"point group {group} has {', '.join(names)}")
-
-
-def group_of(mol: Mole | None) -> tuple[str, tuple[str, ...]]:
-    """Its abelian point group, of a molecule that was built with symmetry, and the irreps."""
-    name = str(mol.groupname) if mol is not None and mol.symmetry else "C1"
-    abelian = ABELIAN.get(name, name)
-    return abelian, IRREPS[abelian]
 
 
 def of_mean_field(
@@ -189,8 +199,7 @@ def of_file(path: Path, world: World, *, inactive: int, active: int, frozen: int
                 _labels(choice, irreps[order], h.groups),
                 choice,
                 electrons,
-                h.group or "of the orbitals",
-                h.names,
+                Group(h.group or "of the orbitals", h.names),
                 order,
                 dump.irrep,
                 notes=dump.notes,
@@ -261,7 +270,7 @@ def _of_coefficients(
     irreps = np.zeros(c.shape[1], np.int64)
     if labelled is not None:
         c, irreps = label_orbitals(labelled, c, overlap)
-    abelian, names = group_of(labelled)
+    point_group = Group.of(labelled)
     electrons = mol.nelec[0] - choice.frozen, mol.nelec[1] - choice.frozen
     if active_electrons is not None:
         electrons = active_electrons[0] + choice.inactive, active_electrons[1] + choice.inactive
@@ -277,11 +286,10 @@ def _of_coefficients(
         np.zeros((rest.shape[1],) * 2),
         integrals.none(),
         0.0,
-        _labels(choice, irreps[order], len(names)),
+        _labels(choice, irreps[order], len(point_group.irreps)),
         choice,
         electrons,
-        abelian,
-        names,
+        point_group,
         order,
         found_irrep,
         mol,

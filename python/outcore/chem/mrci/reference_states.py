@@ -89,7 +89,7 @@ def of(
         raise OutcoreError(
             errno.EINVAL,
             "multireference CI",
-            detail=f"the references have {int(pure.sum())} states of irrep {found.names[irrep]} and 2S = "
+            detail=f"the references have {int(pure.sum())} states of irrep {found.group.irreps[irrep]} and 2S = "
             f"{spin}, not "
             f"{roots}",
         )

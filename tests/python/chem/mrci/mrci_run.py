@@ -1,4 +1,4 @@
-"""mrci_run.py DIRECTORY DIE [BYTES]: solves water, and kills itself after iteration DIE."""
+"""mrci_run.py DIRECTORY DIE [BYTES]: solves water; the last process kills itself after iteration DIE."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ memory = int(sys.argv[3]) if len(sys.argv) > 3 else None
 
 
 def told(iteration):
-    if iteration.number == die:
+    if iteration.number == die and world.rank == world.size - 1:
         os.kill(os.getpid(), signal.SIGKILL)
 
 

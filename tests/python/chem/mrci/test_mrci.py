@@ -119,6 +119,12 @@ def test_a_triplet():
         assert ci.kernel() == pytest.approx(wanted, abs=1e-9)
 
 
+@pytest.mark.parametrize(("name", "irrep"), [("A1g", "Ag"), ("A1u", "B1u"), ("E1ux", "B3u"), ("b2U", "B2u")])
+def test_irreps_of_linear_molecules(name, irrep):
+    with n2(irrep=name, with_integrals=False) as ci:
+        assert ci.orbitals.group.irreps[ci.irrep] == irrep
+
+
 def test_a_doublet():
     from outcore.chem.ci import FCI
 

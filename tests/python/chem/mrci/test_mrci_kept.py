@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mrci_files import damage, find_open
 from mrci_molecules import WATER, mean_field
 
 from outcore.base.errors import OutcoreError
@@ -128,7 +129,7 @@ def run(directory, die, *memory, processes=1):
 
 
 def test_a_killed_run_loses_at_most_an_iteration(tmp_path):
-    """The second is of two processes, with records in a file."""
+    """The second is of two processes, with records in a file, of which one is killed."""
     assert run(tmp_path, 5).returncode == -9
     second = run(tmp_path, 3, "50000", processes=2)
     assert second.returncode != 0
@@ -165,13 +166,6 @@ def test_a_disk_that_is_full(tmp_path):
     goes_on(tmp_path, 4)
 
 
-def damage(path):
-    """A bit of each 64 bytes, as some are of no use any more."""
-    data = np.fromfile(path, np.uint8)
-    data[40::64] ^= 4
-    path.write_bytes(data.tobytes())
-
-
 def test_a_flipped_bit_of_a_state_is_found(tmp_path):
     run_until(tmp_path, 3)
     largest = max((each for each in (tmp_path / "states").rglob("*") if each.is_file()), key=os.path.getsize)
@@ -187,7 +181,7 @@ def test_a_flipped_bit_of_a_record_is_found(tmp_path):
 
     def told(iteration):
         if iteration.number == 3:
-            damage(next(find_open(scratch)))
+            damage(next(iter(find_open(scratch))))
 
     with water(tmp_path, vector_memory=0, scratch=str(scratch)) as ci:
         ci.on_iteration = told
@@ -195,15 +189,6 @@ def test_a_flipped_bit_of_a_record_is_found(tmp_path):
             ci.kernel()
     assert caught.value.errno == errno.EIO
     goes_on(tmp_path, 3)
-
-
-def find_open(directory):
-    """Files of a directory that this process has open, also those without a name."""
-    for each in Path("/proc/self/fd").iterdir():
-        if each.exists() or each.is_symlink():
-            target = os.readlink(each) if each.is_symlink() else ""
-            if target.startswith(str(directory)) and os.stat(each).st_size:
-                yield each
 
 
 def test_a_disk_without_room_is_refused_before_the_start(tmp_path, monkeypatch):

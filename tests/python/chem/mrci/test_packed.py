@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+from functools import partial
+
 import numpy as np
 import pytest
 from mrci_molecules import N2, mean_field
 
 from outcore import _core
 from outcore.base.errors import OutcoreError
-from outcore.chem.mrci import MRCI
+from outcore.chem.mrci import MRCI, packed, storage
 from outcore.chem.mrci.record_store import RecordStore
 from outcore.job.world import World
+from outcore.parallel import team
 
 NUMBERS = {
     "random": np.random.default_rng(0).standard_normal(1000),
@@ -119,6 +123,48 @@ def test_a_store_does_as_a_model(memory_bytes, error):
         store.close()
 
 
+def test_additions_of_several_threads_are_all_there():
+    """Of whole numbers, whose sums are exact."""
+    records, numbers = np.arange(40), np.ones(40 * 100)
+    with World("self") as world:
+        store = Store(world, 8192, [100] * 40)
+
+        def work(_thread, _task):
+            store.store.add(records, 0.0, numbers)
+
+        team.each(range(200), 4, work)
+        found, places = np.empty_like(numbers), store.store.place(records)
+        store.store.get(records, found)
+        store.close()
+
+    assert (found == 200).all()
+    assert (places > 0).any() and (places < 0).any()
+
+
+@pytest.mark.parametrize("idle", [False, True])
+def test_requests_are_counted_with_their_sizes(idle):
+    """Idle records find no memory here."""
+    random = np.random.default_rng(5)
+    numbers = [random.standard_normal(each) for each in (10, 200, 70)]
+    sizes = [len(_core.ci_pack(each, 1e-6)) + 8 for each in numbers]
+    with World("self") as world:
+        records = RecordStore(world, np.array([10, 200, 70]), 4096, reserve=1 << 20 if idle else 0)
+        store = records.native
+        for record, each in enumerate(numbers):
+            store.put(np.array([record]), 1e-6, each, idle)
+        store.get(np.array([2]), np.empty(70))
+        counts = store.counts
+        records.close()
+    written, read = (3, sum(sizes), min(sizes), max(sizes)), (1, sizes[2], sizes[2], sizes[2])
+
+    def told(traffic):
+        return traffic.count, traffic.bytes, traffic.least, traffic.most
+
+    assert told(counts.writes) == written and told(counts.reads) == read
+    assert told(counts.file_writes) == (written if idle else (0, 0, 0, 0))
+    assert told(counts.file_reads) == (read if idle else (0, 0, 0, 0))
+
+
 def test_idle_records_leave_memory_to_others():
     with World("self") as world:
         records = RecordStore(world, np.full(40, 100), 20_000, reserve=15_000)
@@ -162,6 +208,11 @@ def test_energies_of_any_budget(share, wanted):
         assert ci.kernel() == pytest.approx(energy, abs=1e-9)
         assert ci.converged
         assert (ci.report.spilled == 0) == (share == 1.0)
+        assert ci.report.blocked_seconds == pytest.approx(
+            sum(each.waited_seconds for each in ci.found.iterations)
+        )
+        assert ci.report.memory_bytes + ci.report.file_bytes == ci.report.packed_bytes
+        assert ci.report.file_reads.count == 0 if share == 1.0 else ci.report.file_reads.most > 0
 
 
 @pytest.mark.parametrize("bound", [1e-6, 1e-8])
@@ -173,6 +224,74 @@ def test_packing_keeps_its_bound(bound, wanted):
         assert 0 <= ci.packing_error <= bound
         assert abs(found - energy) <= bound
         assert ci.report.bits < 40
+
+
+class Watched:
+    """Stands for a native object, of which one method is called by way of `around`."""
+
+    def __init__(self, native, name, around):
+        self._native, self._name, self._around = native, name, around
+
+    def __getattr__(self, name):
+        method = getattr(self._native, name)
+        return partial(self._around, method) if name == self._name else method
+
+
+def test_records_are_read_and_written_while_a_task_computes(wanted):
+    """The second begins when the records of the third are there, and when what the first has given is added."""
+    _, whole = wanted
+    read, added, computed = threading.Semaphore(0), threading.Semaphore(0), []
+    waited = []
+
+    def reads(method, *given):
+        result = method(*given)
+        read.release()
+        return result
+
+    def adds(method, *given):
+        method(*given)
+        added.release()
+
+    def computes(method, *given):
+        computed.append(len(computed))
+        if len(computed) == 2:
+            waited.extend([all(read.acquire(timeout=60) for _ in range(3)), added.acquire(timeout=60)])
+        return method(*given)
+
+    with n2(vector_memory=whole // 3) as ci:
+        ci.kernel()
+        operator, vector = ci._operator, ci.found.states[0]
+        store, kernel = operator.store, operator.kernel
+        product = packed._Product(operator, vector, ci.found.multiplied[0])
+        operator.store = Watched(Watched(store, "get", reads), "add", adds)
+        operator.kernel = Watched(kernel, "apply", computes)
+        operator._counter.reset()
+        team.run(operator.threads + 2, product.work, stop=lambda: operator._counter.next(1 << 48))
+        operator.store, operator.kernel = store, kernel
+        assert len(computed) == len(operator._tasks) > 3
+
+    assert waited == [True, True]
+
+
+def test_tasks_begin_with_the_most_costly(wanted):
+    """They are known before the first product, and dealt out in this order."""
+    _, whole = wanted
+    with n2(vector_memory=whole) as ci:
+        ci.kernel()
+        costs = [task.cost for task in ci._operator._tasks]
+    assert len(costs) > 16 and costs == sorted(costs, reverse=True)
+    assert max(costs) <= sum(costs) / 8
+
+
+def test_packing_beyond_its_bound_is_an_error(monkeypatch):
+    monkeypatch.setattr(storage, "_SHARE", 300.0)
+    with (
+        n2(error_bound=1e-6) as ci,
+        pytest.raises(
+            OutcoreError, match=r"packing has raised the energy by .*more than its bound of 1\.0e-06 Eh"
+        ),
+    ):
+        ci.kernel()
 
 
 def test_threads_give_the_same(wanted):
@@ -188,7 +307,7 @@ def test_what_is_no_bound():
 
 def test_the_density_of_packed_vectors(wanted):
     _, whole = wanted
-    with n2() as ci, n2(vector_memory=whole // 3) as packed:
+    with n2() as ci, n2(vector_memory=whole // 3) as stored:
         ci.kernel()
-        packed.kernel()
-        np.testing.assert_allclose(packed.make_rdm1(), ci.make_rdm1(), atol=1e-5)
+        stored.kernel()
+        np.testing.assert_allclose(stored.make_rdm1(), ci.make_rdm1(), atol=1e-5)
