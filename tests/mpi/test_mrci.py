@@ -17,6 +17,7 @@ from mrci_molecules import WATER, mean_field
 
 from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem.mrci import MRCI
+from outcore.chem.mrci.packed import PackedVector
 from outcore.chem.mrci.record_store import RecordStore
 from outcore.job.world import World
 
@@ -95,6 +96,35 @@ def test_all_get_the_error_of_one_disk(comm, shared_tmp_path, fault):
     with World(comm, memory="300MB") as world, water(world, checkpoint=shared_tmp_path) as ci:
         assert ci.kernel() == pytest.approx(ENERGY, abs=2e-9)
         assert ci.went_on and ci.kept_iteration == 3
+
+
+@pytest.mark.parametrize("method", ["read", "write", "erase"])
+def test_all_get_the_error_of_one_record(comm, monkeypatch, method):
+    """The first of them, at the process that has the first block."""
+
+    def fails(*_):
+        raise OutcoreError(errno.EIO, method)
+
+    if comm.rank == 0:
+        monkeypatch.setattr(PackedVector, method, fails)
+    with (
+        World(comm, memory="300MB") as world,
+        water(world, vector_memory=0) as ci,
+        pytest.raises(OutcoreError, match=method),
+    ):
+        ci.kernel()
+
+
+def test_all_get_the_error_of_a_state_that_is_read(comm, monkeypatch):
+    def fails(*_):
+        raise OutcoreError(errno.EIO, "read")
+
+    with World(comm, memory="300MB") as world, water(world, vector_memory=0, residual=1e-2) as ci:
+        ci.kernel()
+        if comm.rank == 0:
+            monkeypatch.setattr(PackedVector, "read", fails)
+        with pytest.raises(OutcoreError, match="read"):
+            ci.reference_weight()
 
 
 def test_a_root_of_another_spin_is_an_error_of_all(comm):

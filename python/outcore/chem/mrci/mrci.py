@@ -348,14 +348,15 @@ class MRCI:
         vectors = []
         for row in values:
             vector = operator.make()
-            for block in range(self.world.rank, len(self.layout.blocks), self.world.size):
-                records = self.layout.records_of(block)
-                inside = (mine >= records.start) & (mine < records.stop)
-                if inside.any():
-                    data = np.zeros(self.layout.size(block))
-                    at = self.layout.offsets[mine[inside]] - self.layout.offsets[records.start]
-                    data[at] = row[inside]
-                    vector.write(block, data)
+            with self.world.together("write states of references"):
+                for block in range(self.world.rank, len(self.layout.blocks), self.world.size):
+                    records = self.layout.records_of(block)
+                    inside = (mine >= records.start) & (mine < records.stop)
+                    if inside.any():
+                        data = np.zeros(self.layout.size(block))
+                        at = self.layout.offsets[mine[inside]] - self.layout.offsets[records.start]
+                        data[at] = row[inside]
+                        vector.write(block, data)
             vectors.append(vector)
         return vectors
 
@@ -393,12 +394,13 @@ class MRCI:
     def _norms(self, root: int) -> tuple[float, float]:
         """Sums of squares of the coefficients of references, and of all."""
         layout, inside = self.layout, self.records.is_reference
-        sums = np.zeros(2)
-        for block in range(self.world.rank, len(layout.blocks), self.world.size):
-            records = layout.records_of(block)
-            squares = layout.weights(block) * self.found.states[root].read(block) ** 2
-            of_references = np.repeat(inside[records], self.records.sizes[records])
-            sums += squares[of_references].sum(), squares.sum()
+        state, sums = self.found.states[root], np.zeros(2)
+        with self.world.together("read a state of a multireference CI"):
+            for block in range(self.world.rank, len(layout.blocks), self.world.size):
+                records = layout.records_of(block)
+                squares = layout.weights(block) * state.read(block) ** 2
+                of_references = np.repeat(inside[records], self.records.sizes[records])
+                sums += squares[of_references].sum(), squares.sum()
         total = self.world.all_reduce(sums)
         return float(total[0]), float(total[1])
 

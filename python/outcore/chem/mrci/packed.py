@@ -174,9 +174,9 @@ class PackedOperator:
     def free(self, vector: PackedVector) -> None:
         if vector.number in self._free:
             return
-        for block in range(self.world.rank, len(self.layout.blocks), self.world.size):
-            vector.erase(block)
-        self.world.barrier()
+        with self.world.together("free a vector of a multireference CI"):
+            for block in range(self.world.rank, len(self.layout.blocks), self.world.size):
+                vector.erase(block)
         self._free.append(vector.number)
 
     def diagonal(self, block: int) -> Array:

@@ -129,8 +129,8 @@ class Search:
                 if self._converged() or len(self._iterations) >= self.options.max_iterations:
                     break
                 self._expand()
-        except Exception:
-            self.close()
+        except Exception:  # of records, too, which nobody may be able to erase: they end with the operator
+            self._vectors, self._multiplied, self._new = [], [], []
             raise
         self._drop_new()
         errors = self._packing_errors
@@ -140,11 +140,6 @@ class Search:
         return Found(
             self._vectors[:k], self._multiplied[:k], self._iterations, self._converged(), self._packing_errors
         )
-
-    def close(self) -> None:
-        for each in (*self._vectors, *self._multiplied, *self._new):
-            each.close()
-        self._vectors, self._multiplied, self._new = [], [], []
 
     def _drop_new(self) -> None:
         for each in self._new:
