@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from outcore.chem.mrci.packed import Traffic
     from outcore.chem.mrci.solver import Iteration
 
+_SHOWN = 0.01  # electrons in an orbital
 NAMES = {"ci": "MRCI", "acpf": "MR-ACPF", "aqcc": "MR-AQCC"}  # of functionals
 
 
@@ -206,6 +207,8 @@ class _Run(MoleculeRun):
                 found["corrections_hartree"] = asdict(ci.corrections(root))
                 for kind, value in found["corrections_hartree"].items():
                     self.say(f"  {kind:<12} {value:.8f}, energy {energy + value:.8f} Eh")
+            if self.options.natural:
+                found |= self._natural(ci, root)
             roots.append(found)
         self.say(f"{len(ci.found.iterations)} iterations, {seconds:.1f} s")
         if ci.streamed_bytes:
@@ -223,6 +226,16 @@ class _Run(MoleculeRun):
         }
         if ci.report is not None:
             self._packed(ci)
+
+    def _natural(self, ci: MRCI, root: int) -> dict[str, Any]:
+        natural = ci.natural_orbitals(root)
+        shown = [
+            f"{occupation:.4f} {irrep}"
+            for occupation, irrep in zip(natural.occupations, natural.irreps, strict=True)
+            if occupation >= _SHOWN
+        ]
+        self.say(f"  natural occupations of {_SHOWN} or more: {', '.join(shown)}")
+        return {"natural_occupations": natural.occupations.tolist(), "natural_irreps": natural.irreps}
 
     def _packed(self, ci: MRCI) -> None:
         report = ci.report

@@ -109,6 +109,9 @@ class Options(MoleculeOptions):
     plus_q: Annotated[bool, typer.Option("--plus-q", help="Corrections of Davidson, Pople and Meissner.")] = (
         False
     )
+    natural: Annotated[
+        bool, typer.Option("--natural", help="Print occupations of the natural orbitals of each root.")
+    ] = False
     error_bound: Annotated[
         float,
         typer.Option(
@@ -157,6 +160,8 @@ class Options(MoleculeOptions):
             preflight.refuse(
                 {"--acpf": self.acpf, "--aqcc": self.aqcc}, "with --roots, as it is of one state"
             )
+        if self.estimate:
+            preflight.refuse({"--plus-q": self.plus_q, "--natural": self.natural}, "with --estimate")
         if self.cas is not None:
             preflight.refuse({"--inactive": self.inactive, "--active": self.active}, "with --cas")
             self._cas()

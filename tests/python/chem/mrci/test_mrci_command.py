@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from mrci_molecules import WATER as MOLECULE
+from mrci_molecules import mean_field
 
 from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem.mrci import MRCI
@@ -71,8 +73,6 @@ def test_a_cas_and_packed_vectors(water, capsys):
 
 @pytest.mark.parametrize("space", [("--inactive", "0", "--active", "6"), ("--cas", "8,6")])
 def test_integrals_of_a_file(tmp_path, capsys, space):
-    from mrci_molecules import WATER as MOLECULE
-    from mrci_molecules import mean_field
     from pyscf.tools import fcidump
 
     path, results = tmp_path / "FCIDUMP", tmp_path / "results.json"
@@ -103,6 +103,19 @@ def test_an_estimate_has_no_energies(water, capsys):
     output = capsys.readouterr().out
     assert "16093 determinants" in output and "a vector has" in output and "energy" not in output
     assert "a search in memory takes" in output and "integrals take 0.1 MB" in output
+
+
+def test_natural_occupations(water, tmp_path, capsys):
+    results = tmp_path / "results.json"
+    assert run(water, *SPACE, "--natural", "--json", str(results)) == 0
+    output = " ".join(capsys.readouterr().out.split())
+    assert "1.9742 A1, 1.9708 B2, 0.0256 B2, 0.0242 A1, 0.0159 B1, 0.0108 A1" in output
+    root = json.loads(results.read_text())["roots"][0]
+    assert sum(root["natural_occupations"]) == pytest.approx(10) and len(root["natural_irreps"]) == 13
+    with MRCI.from_mean_field(mean_field(MOLECULE), inactive=1, active=6, comm=None) as ci:
+        ci.kernel()
+        wanted = ci.natural_orbitals().occupations
+    assert root["natural_occupations"] == pytest.approx(wanted.tolist(), abs=1e-5)
 
 
 def test_functionals(water, capsys):
@@ -162,6 +175,7 @@ def test_too_few_iterations(water):
         ((*SPACE, "--tolerance", "1e-5"), "--tolerance"),
         ((*SPACE, "--integrals", "ri", "--auxbasis", "nothing"), "nothing"),
         ((*SPACE, "--jkbasis", "weigend"), "--jkbasis"),
+        ((*SPACE, "--natural", "--estimate"), "--natural has no effect with --estimate"),
         ((*SPACE, "--references", "1.5"), "references of a weight of 1.5"),
         ((*SPACE, "--references", "symetry"), "symetry"),
         (("--basis", "6-31g", "--active", "20"), "20 active orbitals, but there are 13"),
