@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from outcore.chem.mrci import references
+from outcore.chem.mrci.integrals import check_factors
 from outcore.chem.mrci.orbitals import Group, check_choice
 from outcore.chem.mrci.tables import check_disk, least_table_bytes
 from outcore.chem.mrci.transform import check_memory
@@ -22,9 +23,17 @@ if TYPE_CHECKING:
 
 
 def check(
-    world: World, mol: Mole, choice: Choice, irrep: str | int | None, settings: Settings, free: Allowance
+    world: World,
+    mol: Mole,
+    choice: Choice,
+    irrep: str | int | None,
+    settings: Settings,
+    free: Allowance,
+    auxiliary: int = 0,
 ) -> None:
-    """Collective. Raises OutcoreError: EINVAL; EFBIG (references); ENOMEM, ENOSPC (integrals)."""
+    """auxiliary: functions of density fitting. Collective.
+
+    Raises OutcoreError: EINVAL; EFBIG (references); ENOMEM, ENOSPC (integrals)."""
     electrons = mol.nelec[0] - choice.frozen, mol.nelec[1] - choice.frozen
     with world.together("check a multireference CI"):
         check_choice(choice, mol.nao - choice.frozen, electrons)
@@ -35,6 +44,7 @@ def check(
         else:
             references.check_space(choice, sum(electrons))
         check_memory(mol.nao - choice.frozen, choice.internal, free.bytes)
+        check_factors(auxiliary, mol.nao, free.bytes // 2)
     tables = least_table_bytes(_counts(mol), choice.frozen + choice.internal)
     if tables > free.bytes // 2:
         check_disk(world, tables)

@@ -93,15 +93,17 @@ class _Run(MoleculeRun):
         from outcore.job.launch import threads_per_rank
         from outcore.job.processes import free_memory_of_each
 
-        options = self.options
+        options, functions = self.options, 0
         if options.integrals == "ri":
             with self.world.together("auxiliary basis", str(options.auxbasis), str(options.jkbasis)):
                 auxiliary.build(mol, options.jkbasis, "jk")
-                auxiliary.build(mol, options.auxbasis, "mp2")
+                functions = int(auxiliary.build(mol, options.auxbasis, "mp2").nao)
         if not options.estimate:
             threads = options.threads or threads_per_rank()
             free = free_memory_of_each(self.world, options.memory_bytes, threads)
-            before.check(self.world, mol, choice, options.irrep, Settings(**options.settings()), free)
+            before.check(
+                self.world, mol, choice, options.irrep, Settings(**options.settings()), free, functions
+            )
 
     def _mean_field(self, mol: Mole, kind: Kind) -> Any:
         if self.options.estimate:

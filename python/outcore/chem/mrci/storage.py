@@ -27,6 +27,7 @@ _LARGEST_TASK = 1 << 23  # elements
 _LEAST = 4 << 20  # bytes for records and tasks
 _TEMPORARY = 8  # arrays of a block that a pass makes for each state, besides the vectors
 _PACKED_BYTES = 3  # of an element, at most what searches of packed vectors have had
+_WHOLE_BYTES = 12  # of an element, with what is left free between records: more memory is of no use
 PACKED_VECTORS = 3  # of the small space: a state, its last direction and its correction
 _SHARE = 1 / 16  # of the error bound that packing of a vector may take; searches add some vectors
 _GAP = 0.3  # Hartree: about a correlation energy
@@ -78,7 +79,7 @@ def choose(
     memory = max(left - 16 * pieces * task_elements, 0) * 3 // 4
     if wishes.vector_memory is not None:
         memory = min(memory, wishes.vector_memory)
-    most = 9 * elements * vectors // world.size + (1 << 16)
+    most = _WHOLE_BYTES * elements * vectors // world.size + (1 << 16)
     memory = min(memory, most)
     packed_bytes = elements * vectors * (_PACKED_BYTES if wishes.error_bound else 9)
     spilled = max(0, packed_bytes - int(world.all_reduce(memory)))

@@ -204,6 +204,14 @@ def test_references_that_are_refused_before_the_scf(water, no_scf, tmp_path, tex
     assert message in refused(water, *SPACE, "--references", str(path))
 
 
+def test_factors_that_do_not_fit_are_refused_before_the_scf(water, no_scf, monkeypatch):
+    monkeypatch.setattr("outcore.chem.mrci.before.check_memory", lambda *_: None)
+    given = ("--memory", "50KB", "--integrals", "ri", "--auxbasis", "cc-pvdz-ri")
+    assert "three-index integrals of 84 functions over 13 orbitals take 0 MB" in refused(
+        water, *SPACE, *given
+    )
+
+
 def test_a_disk_that_is_too_small_is_refused_before_the_scf(water, no_scf, monkeypatch):
     monkeypatch.setattr("outcore.chem.mrci.before.least_table_bytes", lambda *_: 1 << 60)
     assert "arrays take 1152921504607 MB" in refused(water, *SPACE)
