@@ -8,7 +8,9 @@
 #define EAF_W -2
 #define EAF_R -3
 #ifndef EAF_FORTRAN
-#include <stddef.h>
+/* As the original: programs rely on it. */
+#include <stdio.h>
+#include <sys/types.h>
 #define EAF_OK 0
 typedef double eaf_off_t;
 #ifdef __cplusplus

@@ -5,6 +5,9 @@
 #ifndef OUTCORE_COMPAT_ELIO_H
 #define OUTCORE_COMPAT_ELIO_H
 #include "outcore/compat/chemio.h"
+/* As the original: programs rely on it. */
+#include <stdio.h>
+#include <sys/types.h>
 #define ELIO_UFS 0
 #define ELIO_PFS 1
 #define ELIO_PIOFS 2
