@@ -15,13 +15,23 @@ from outcore.tensor.amounts import Amounts
 from outcore.tensor.bound import Moved, least_bytes
 from outcore.tensor.geometry import Geometry, Problem, Task
 from outcore.tensor.rates import Rates
-from outcore.tensor.schedule import FULL, SLOWER, STEP_S, Choice, may_share, search, shortest_side
+from outcore.tensor.schedule import (
+    FULL,
+    SLOWER,
+    STEP_S,
+    Choice,
+    may_share,
+    search,
+    shortest_side,
+    weight,
+)
 from outcore.tensor.shares import Shares, divide
 
 _UNIT_S = 0.05  # of work that is dealt out at a time
 _UNITS = 8  # for each process, at least, if there are so many tasks
 _DEPTH, _MOST_DEPTH = 2, 4
 _TRIES = 4  # of smaller panels
+_WORTH = 1.01  # so many times as much must a plan weigh that shares nothing, before panels are shared
 _KNOWN = 2000  # plans that are kept
 
 
@@ -198,7 +208,12 @@ def _best(problem: Problem, memory_bytes: int, rates: Rates, choice: Choice | No
         return alone
     fastest = min(each.predicted.seconds for each in (alone, together))
     good = [each for each in (alone, together) if each.predicted.seconds <= SLOWER * fastest]
-    return min(good, key=lambda plan: plan.predicted.disk + plan.predicted.network)
+    weights = [
+        weight(each.predicted.disk + each.predicted.network, each.predicted.seconds) * worth
+        for each, worth in ((alone, 1.0), (together, _WORTH))
+        if each in good
+    ]
+    return good[int(np.argmin(weights))]
 
 
 def _alone(problem: Problem, memory_bytes: int, rates: Rates, choice: Choice | None) -> ProductPlan:

@@ -30,7 +30,7 @@ _COARSE = 3  # one size of panels of so many, where arrays are placed
 _SPLIT = 4  # parts of the inner indices for each process, at most
 STEP_S = 1e-4  # of the interpreter and of requests, for each step
 FULL = 0.97  # of the memory of a process is for panels: what is left is for pieces that are put
-SLOWER = 1.12  # of plans that take at most so much longer than the fastest the one is taken that moves least
+SLOWER = 1.12  # plans that take at most so much longer than the fastest are weighed against it
 
 
 @dataclass(frozen=True)
@@ -120,8 +120,8 @@ def _parts() -> Iterator[int]:
 
 
 def search(problem: Problem, memory_bytes: int, rates: Rates) -> Choice:
-    """The choice of least time; where arrays lie on disk, of those that take little more the one that moves
-    least, as others use the disk, too.
+    """The choice of least time; where arrays lie on disk, of those that take little more the one that weighs least,
+    as others use the disk, too.
 
     Raises: OutcoreError (ENOMEM) if not even the smallest panels fit: says how much memory does.
     """
@@ -223,14 +223,19 @@ def _chosen(found: Sequence[_Options], problem: Problem, memory_bytes: float) ->
     limit = fastest * (SLOWER if on_disk else 1.0)
     best: tuple[tuple[float, float], Point] | None = None
     for options, times in zip(found, seconds, strict=True):
-        moved = np.where(times <= limit, options.moved, np.inf)
-        index = np.unravel_index(int(moved.argmin()), moved.shape)
-        key = float(moved[index]), float(times[index])
+        weighed = weight(options.moved, np.where(times <= limit, times, np.inf)) if on_disk else times
+        index = np.unravel_index(int(weighed.argmin()), weighed.shape)
+        key = float(weighed[index]), float(times[index])
         if math.isfinite(key[0]) and (best is None or key < best[0]):
             choice = options.choice(tuple(int(x) for x in index))
-            best = key, Point(float(options.memory[index]), key[1], key[0], choice)
+            best = key, Point(float(options.memory[index]), key[1], float(options.moved[index]), choice)
     assert best is not None
     return best[1]
+
+
+def weight(moved: Any, seconds: Any) -> Any:
+    """Of a plan: one percent of the bytes is worth two of the time."""
+    return moved * moved * seconds
 
 
 def _batches(problem: Problem, memory_bytes: float) -> list[Size]:
