@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "python/outcore"
 DEBIAN = {"liburing-dev", "gfortran"}  # looked up by hand
 NO_COMMANDS = {"metadata", "checkpoint", "import", "is", "package"}  # names in files, words of prose
-OTHERS = {"bench.py", "study"}  # they start other programs, with options of their own
+OTHERS = {"bench.py", "bench_cases.py", "study"}  # they start other programs, with options of their own
 
 
 def strings(path: Path) -> Iterator[str]:
