@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from outcore.base import interrupts
 from outcore.cli.bench import BenchOptions, Claim, at_most
 from outcore.cli.bench_cases import commit, now
 from outcore.job.resources import parse_bytes
@@ -22,7 +23,7 @@ from ._cc_programs import CORES, Job
 from ._workers import Failed, resident_peak
 
 FAILURE = 1  # exit status of a run that has not converged, too
-_WATCH_S = 5.0
+_WATCH_S = 1.0
 _ITERATION = re.compile(r" *\d+ +-\d+\.\d{10} +\S+ +\S+ +[\d.]+$")
 
 
@@ -90,23 +91,26 @@ def _run(
     def watch() -> None:
         while not ended.wait(_WATCH_S):
             see()
+            if interrupted():
+                process.kill()
 
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
     said = []
-    try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            said.append(line)
-            part.iterations += bool(_ITERATION.match(line))
-            options.say(f"{job.name}, {memory}: {line.rstrip()}")
-        status = process.wait()
-    finally:
-        ended.set()
-        watcher.join()
-        process.kill()
-        process.wait()
-        see()
+    with interrupts.held() as interrupted:  # `timeout` signals twice, and the part has to be kept
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                said.append(line)
+                part.iterations += bool(_ITERATION.match(line))
+                options.say(f"{job.name}, {memory}: {line.rstrip()}")
+            status = process.wait()
+        finally:
+            ended.set()
+            watcher.join()
+            process.kill()
+            process.wait()
+            see()
     if status not in good or not results.exists():
         raise Failed(f"{' '.join(command)} ended with {status}:\n{''.join(said[-20:])}")
     found: dict[str, Any] = json.loads(results.read_text())
