@@ -194,6 +194,9 @@ int finish(Pending& pending) {
     if (code) failed(code);
   }
   if (!pending.any || pending.destroyed) return code;
+  if (!pnga_valid_handle(pending.g_a))  // its memory is not in windows of MPI: nobody could wait for this
+    return failed(EBADF, "DRA: the global array " + std::to_string(pending.g_a) + " of a transfer of " +
+                             pending.filename + " was destroyed before dra_wait");
   Integer lo[max_axes], hi[max_axes], ld[max_axes] = {};
   copy(pending.patch, lo, hi);
   if (pending.direct) {
