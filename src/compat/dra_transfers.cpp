@@ -184,8 +184,8 @@ void complete_reads_of(int d_a) {
   });
 }
 
-/// Ends what a transfer has of a global array. Returns a code.
-int finish(Pending& pending) {
+/// Waits for what this process moves. Returns a code.
+int wait_for(Pending& pending) {
   int code = pending.code;
   if (code) {
     failed(code, pending.text);
@@ -193,19 +193,24 @@ int finish(Pending& pending) {
     code = oc_wait(pending.request, nullptr);
     if (code) failed(code);
   }
-  if (!pending.any || pending.destroyed) return code;
-  if (!pnga_valid_handle(pending.g_a))  // its memory is not in windows of MPI: nobody could wait for this
+  if (pending.any && !pending.destroyed && !pnga_valid_handle(pending.g_a))
+    // Its memory is not in windows of MPI: nobody could wait for this.
     return failed(EBADF, "DRA: the global array " + std::to_string(pending.g_a) + " of a transfer of " +
                              pending.filename + " was destroyed before dra_wait");
+  return code;
+}
+
+/// Gives back what a transfer has of a global array, with what was read, if it was.
+void give_back(const Pending& pending, bool is_read) {
+  if (!pending.any || pending.destroyed || !pnga_valid_handle(pending.g_a)) return;
   Integer lo[max_axes], hi[max_axes], ld[max_axes] = {};
   copy(pending.patch, lo, hi);
   if (pending.direct) {
     (pending.reads ? pnga_release_update : pnga_release)(pending.g_a, lo, hi);
-  } else if (pending.reads && code == OC_OK) {
+  } else if (is_read) {
     leading(pending.patch, static_cast<int>(pnga_ndim(pending.g_a)), ld);
     pnga_put(pending.g_a, lo, hi, pending.buffer->data(), ld);
   }
-  return code;
 }
 
 }  // namespace
@@ -266,6 +271,7 @@ int dra_move(bool writes, bool transposes, int g_a, const Patch* section, int d_
       if (k + 1 < static_cast<std::size_t>(axes)) stride *= ld[k];
     }
   }
+  if (writes && !part.direct) pnga_sync();  // helps others that get, who may need this process for it
   if (pending.alone) {
     if (part.any) pending.code = oc_dra_get_async(d_a, begin, end, memory, strides, &pending.request);
     if (pending.code) pending.text = oc_last_error();  // for dra_wait, where the others learn of it
@@ -284,13 +290,15 @@ int dra_wait_for(int request) {
   auto pending = requests.take(request);
   int code = OC_OK;
   if (pending)
-    code = finish(*pending);
+    code = wait_for(*pending);
   else if (!requests.was_given(request))  // else it was waited for before, as programs do
     code = failed(EINVAL, "DRA: there is no request " + std::to_string(request));
-  if (!pnga_sync || !dra_started()) return code;  // there is nobody to agree with
-  code = agreed(code, "DRA: " + (pending ? "the transfer of " + pending->filename : "a transfer") +
-                          " has failed at another process, or that has no such request");
-  pnga_sync();
+  const bool together = pnga_sync && dra_started();  // else there is nobody to agree with
+  if (together)
+    code = agreed(code, "DRA: " + (pending ? "the transfer of " + pending->filename : "a transfer") +
+                            " has failed at another process, or that has no such request");
+  if (pending) give_back(*pending, pending->reads && code == OC_OK);
+  if (together) pnga_sync();  // also helps others that put
   return code;
 }
 
