@@ -197,9 +197,7 @@ def claims_of(case: Case, ours: dict[str, Any], times: int) -> list[Claim]:
             f"{case.name}: bytes over the bound",
             ours["moved"] / ours["bound"],
             "x",
-            at_most(max(1.25, attainable))
-            if share <= 0.1 and (attainable <= 1.25 or bound_by_disk)
-            else None,
+            at_most(1.25) if share <= 0.1 else None,
             "",
             f"{size}; memory is {share:.3f} of the arrays; {ours['moved'] / 1e6:.0f} MB moved, the bound is "
             f"{ours['bound'] / 1e6:.0f} MB; {arithmetic}, {attainable:.2f} times the bound",
