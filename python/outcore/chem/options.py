@@ -34,6 +34,9 @@ INTEGRALS = typer.Option(
     "rounding."
 )
 ROHF = typer.Option("--rohf", help="Restricted open-shell.")
+SPIN_SHIFT = typer.Option(
+    help="Raises states of higher spin by it, times S(S+1), during the search of a CI (Hartree)."
+)
 TOLERANCE = typer.Option(help="Of --integrals cholesky (Hartree). Default: 1e-8.")
 
 

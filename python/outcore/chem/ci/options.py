@@ -13,7 +13,7 @@ from outcore.base.errors import OutcoreError
 from outcore.chem import storage as storage_words
 from outcore.chem.ci.settings import Settings
 from outcore.chem.hf.settings import METHOD, STORAGES
-from outcore.chem.options import BASIS, FCIDUMP, FROZEN, GEOMETRY, ROHF, MoleculeOptions
+from outcore.chem.options import BASIS, FCIDUMP, FROZEN, GEOMETRY, ROHF, SPIN_SHIFT, MoleculeOptions
 from outcore.chem.scf_options import check_one_method
 from outcore.job import preflight
 
@@ -65,10 +65,7 @@ class Options(MoleculeOptions):
     start: Annotated[
         int, typer.Option(help="Determinants of the small space whose states the search begins with.")
     ] = Settings.guess_size
-    spin_shift: Annotated[
-        float,
-        typer.Option(help="Raises states of higher spin by it, times S(S+1), during the search (Hartree)."),
-    ] = Settings.spin_shift
+    spin_shift: Annotated[float, SPIN_SHIFT] = Settings.spin_shift
     unfolded: Annotated[
         bool, typer.Option("--unfolded", help="Singlets and triplets as whole vectors, not as folded halves.")
     ] = False

@@ -13,23 +13,24 @@ from outcore.base.errors import OutcoreError
 from outcore.chem import storage as storage_words
 from outcore.chem.hf.settings import METHOD, STORAGES
 from outcore.chem.mrci.settings import WORDS, Settings
-from outcore.chem.options import BASIS, FCIDUMP, FROZEN, GEOMETRY, INTEGRALS, ROHF, TOLERANCE, MoleculeOptions
+from outcore.chem.options import (
+    BASIS,
+    FCIDUMP,
+    FROZEN,
+    GEOMETRY,
+    INTEGRALS,
+    ROHF,
+    SPIN_SHIFT,
+    TOLERANCE,
+    MoleculeOptions,
+)
 from outcore.job import preflight
 
 # What an FCIDUMP file takes the place of.
 _OF_MOLECULES = (
     *("geometry", "basis", "ecp", "cart", "charge", "frame", "unit", "uhf", "rohf", "guess", "conv_tol"),
-    *(
-        "max_cycle",
-        "storage",
-        "screening",
-        "restart",
-        "group",
-        "integrals",
-        "tolerance",
-        "auxbasis",
-        "jkbasis",
-    ),
+    *("max_cycle", "storage", "screening", "restart", "group"),
+    *("integrals", "tolerance", "auxbasis", "jkbasis"),
 )
 
 
@@ -122,12 +123,7 @@ class Options(MoleculeOptions):
         float, typer.Option(help="Norm of the residual below which a root is converged (Hartree).")
     ] = Settings.residual
     iterations: Annotated[int, typer.Option(help="Most iterations after the SCF.")] = Settings.max_cycle
-    spin_shift: Annotated[
-        float,
-        typer.Option(
-            help="Raises states of higher spin by it, times S(S+1), during the search of a CI (Hartree)."
-        ),
-    ] = Settings.spin_shift
+    spin_shift: Annotated[float, SPIN_SHIFT] = Settings.spin_shift
 
     @property
     def functional(self) -> str:

@@ -13,7 +13,7 @@ TIGHT = {"conv_tol": 1e-10, "conv_tol_normt": 1e-8, "threads": 1}
 
 def test_localized_orbitals_have_the_energies_of_canonical_ones_and_amplitudes_of_their_own() -> None:
     mf = mean_field(WATER, "sto-3g")
-    with CCSD(mf, 1, integrals="conventional", comm=None, memory="500MB", **TIGHT) as cc:
+    with CCSD(mf, 1, integrals="conventional", comm=None, memory="1GB", **TIGHT) as cc:
         energies = cc.kernel(), cc.ccsd_t()
         canonical = cc.amplitudes()
     generator = np.random.default_rng(5)
@@ -23,7 +23,7 @@ def test_localized_orbitals_have_the_energies_of_canonical_ones_and_amplitudes_o
         rotation[box, box] = np.linalg.qr(matrix + matrix.T)[0]
     mf.mo_coeff = mf.mo_coeff @ rotation
     mf.mo_energy = mf.mo_energy + np.arange(7) * 1e-12  # they stay in order
-    with CCSD(mf, 1, integrals="conventional", comm=None, memory="500MB", **TIGHT) as cc:
+    with CCSD(mf, 1, integrals="conventional", comm=None, memory="1GB", **TIGHT) as cc:
         cc.kernel()
         cc.ccsd_t()
         assert "made semicanonical" in cc.summary()
@@ -43,7 +43,7 @@ def test_amplitudes_of_rohf_are_of_its_orbitals() -> None:
     peer = peers.UCCSD(mf)
     peer.conv_tol, peer.conv_tol_normt = 1e-11, 1e-9
     peer.kernel()
-    with CCSD(mf, integrals="conventional", comm=None, memory="500MB", **TIGHT) as cc:
+    with CCSD(mf, integrals="conventional", comm=None, memory="1GB", **TIGHT) as cc:
         cc.kernel()
         assert "made semicanonical before orbitals are frozen" in cc.summary()
         singles, doubles = cc.amplitudes()
@@ -66,7 +66,7 @@ def test_one_spin_alone_is_correlated(kind: str, molecule: tuple[str, int, int],
 
     mf = open_mean_field(kind, molecule, basis)
     exact = fci.FCI(mf if kind == "ROHF" else mf.to_rhf()).kernel()[0]
-    with CCSD(mf, integrals="conventional", comm=None, memory="500MB", **TIGHT) as cc:
+    with CCSD(mf, integrals="conventional", comm=None, memory="1GB", **TIGHT) as cc:
         cc.kernel()
         assert cc.ccsd_t() == 0.0
         assert "electrons of spin alpha alone are correlated" in cc.summary()
