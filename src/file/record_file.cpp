@@ -122,8 +122,12 @@ struct RecordFile::State : std::enable_shared_from_this<RecordFile::State> {
                            std::to_string(limit_granules * RecordSpace::granule_bytes) + " are taken"});
   }
 
-  std::shared_ptr<Transfer> begin_put(std::int64_t record, std::span<const std::byte> data);
-  std::shared_ptr<Transfer> begin_get(std::int64_t record, std::span<std::byte> buffer, RecordEntry entry);
+  // In the calling thread, which waits anyway, or by others: to hand over a small request costs more than to
+  // move it.
+  enum class By : std::uint8_t { caller, others };
+  std::shared_ptr<Transfer> begin_put(std::int64_t record, std::span<const std::byte> data, By by);
+  std::shared_ptr<Transfer> begin_get(std::int64_t record, std::span<std::byte> buffer, RecordEntry entry,
+                                      By by);
   std::int64_t get(std::int64_t record, std::span<std::byte> buffer);
 };
 
@@ -190,7 +194,7 @@ class RecordFile::Transfer final : public FinishedByWaiter {
 };
 
 std::shared_ptr<RecordFile::Transfer> RecordFile::State::begin_put(std::int64_t record,
-                                                                   std::span<const std::byte> data) {
+                                                                   std::span<const std::byte> data, By by) {
   check_record("put", record);
   auto put = std::make_shared<Transfer>();
   put->file = shared_from_this();
@@ -205,7 +209,10 @@ std::shared_ptr<RecordFile::Transfer> RecordFile::State::begin_put(std::int64_t 
   const std::array ranges{WriteRange{allocation.offset(), std::as_bytes(std::span(&put->header, 1))},
                           WriteRange{allocation.offset() + header_bytes, data}};
   try {
-    put->moving = stored.write_async(ranges);
+    if (by == By::caller)
+      stored.write(ranges);
+    else
+      put->moving = stored.write_async(ranges);
   } catch (...) {
     space.give(allocation);
     throw;
@@ -215,7 +222,7 @@ std::shared_ptr<RecordFile::Transfer> RecordFile::State::begin_put(std::int64_t 
 
 std::shared_ptr<RecordFile::Transfer> RecordFile::State::begin_get(std::int64_t record,
                                                                    std::span<std::byte> buffer,
-                                                                   RecordEntry entry) {
+                                                                   RecordEntry entry, By by) {
   auto get = std::make_shared<Transfer>();
   get->file = shared_from_this();
   get->record = record;
@@ -226,15 +233,17 @@ std::shared_ptr<RecordFile::Transfer> RecordFile::State::begin_get(std::int64_t 
       std::min(buffer.size(), static_cast<std::size_t>(allocation.capacity_bytes() - header_bytes)));
   const std::array ranges{ReadRange{allocation.offset(), std::as_writable_bytes(std::span(&get->header, 1))},
                           ReadRange{allocation.offset() + header_bytes, get->buffer}};
-  get->moving = stored.read_async(ranges);
+  if (by == By::caller)
+    stored.read(ranges);
+  else
+    get->moving = stored.read_async(ranges);
   return get;
 }
 
 std::int64_t RecordFile::State::get(std::int64_t record, std::span<std::byte> buffer) {
   for (RecordEntry entry = directory.entry(record);;) {
     if (entry.empty()) throw error(ENOENT, "get", record, "there is none of this number");
-    const auto read = begin_get(record, buffer, entry);
-    read->moving.wait();
+    const auto read = begin_get(record, buffer, entry, By::caller);
     const RecordEntry now = directory.entry(record);
     if (read->holds()) {
       if (read->header.size_bytes <= static_cast<std::int64_t>(buffer.size())) return read->header.size_bytes;
@@ -276,11 +285,11 @@ RecordFile& RecordFile::operator=(RecordFile&& other) noexcept {
 }
 
 void RecordFile::put(std::int64_t record, std::span<const std::byte> data) {
-  state_->begin_put(record, data)->deliver();
+  state_->begin_put(record, data, State::By::caller)->deliver();
 }
 
 Request RecordFile::put_async(std::int64_t record, std::span<const std::byte> data) {
-  auto put = state_->begin_put(record, data);
+  auto put = state_->begin_put(record, data, State::By::others);
   state_->undelivered.watch(put);
   return Request(std::move(put));
 }
@@ -306,7 +315,7 @@ Request RecordFile::get_async(std::int64_t record, std::span<std::byte> buffer) 
   state_->check_record("get", record);
   const RecordEntry entry = state_->directory.entry(record);
   if (entry.empty()) throw state_->error(ENOENT, "get", record, "there is none of this number");
-  return Request(state_->begin_get(record, buffer, entry));
+  return Request(state_->begin_get(record, buffer, entry, State::By::others));
 }
 
 std::optional<std::int64_t> RecordFile::capacity(std::int64_t record) {
@@ -319,8 +328,7 @@ std::optional<std::int64_t> RecordFile::capacity(std::int64_t record) {
 std::optional<std::int64_t> RecordFile::size(std::int64_t record) {
   state_->check_record("ask for the size of", record);
   for (RecordEntry entry = state_->directory.entry(record); !entry.empty();) {
-    const auto head = state_->begin_get(record, {}, entry);
-    head->moving.wait();
+    const auto head = state_->begin_get(record, {}, entry, State::By::caller);
     const RecordEntry now = state_->directory.entry(record);
     if (now == entry && head->holds()) return head->header.size_bytes;
     if (now == entry) throw state_->error(EIO, "ask for the size of", record, "damaged");
