@@ -57,6 +57,11 @@ IoPath CachePolicy::nonblocking(Kind kind, std::int64_t offset, std::int64_t siz
   return io_path == IoPath::scattered && looks_for_misses() == 0 ? IoPath::buffered : io_path;
 }
 
+bool CachePolicy::copies_at_once(std::int64_t offset, std::int64_t size) {
+  const IoPath io_path = io_path_of(Kind::read, offset, size);
+  return io_path == IoPath::either ? resident(offset, size) : io_path != IoPath::direct;
+}
+
 IoPath CachePolicy::io_path_of(Kind kind, std::int64_t offset, std::int64_t size) {
   switch (options_.page_cache) {
     case PageCache::buffered:

@@ -65,7 +65,7 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   std::optional<SpaceAhead> ahead;      ///< the same
   std::optional<RefusedSpace> refused;  ///< the same
 
-  bool may_copy = true;  ///< reads may use the page cache, of a disk of this machine and without an engine
+  bool plain = true;  ///< neither an engine of the caller nor an emulated disk is to see what is read
   std::atomic<std::int64_t> read_end{-1}, write_end{-1};  ///< where the last request of the kind ended
   std::atomic<std::uint32_t> under_way{0};                ///< nonblocking requests not complete yet
   Undelivered undelivered;                                ///< errors of nonblocking writes
@@ -125,7 +125,7 @@ File::State::State(std::string name, const OpenOptions& wanted) : path(std::move
   const int access = options.read_only ? O_RDONLY : O_RDWR;
   const bool create = options.create && !options.read_only;
   const bool emulated = !options.engine && !emulation().empty();
-  may_copy = !options.engine && !emulated && options.page_cache != PageCache::direct;
+  plain = !options.engine && !emulated;
   if (emulated) static_cast<void>(default_engine());  // it may be refused
   buffered = open_descriptor(path, options,
                              access | (create ? O_CREAT : 0) | (options.truncate ? O_TRUNC : 0) |
@@ -252,7 +252,7 @@ bool File::State::moved_at_once(Kind kind, const iovec& entry, std::int64_t offs
 bool File::State::copied(const iovec& entry, std::int64_t offset, const trace::Asker& asker) {
   check_request(Kind::read, {&entry, 1}, offset);
   const auto size = static_cast<std::int64_t>(entry.iov_len);
-  if (!may_copy || size > at_once_bytes) return false;
+  if (!plain || size > at_once_bytes || !policy->copies_at_once(offset, size)) return false;
   const std::uint8_t stands_for = trace::timed_for();
   const std::uint64_t start_ns = stands_for > 0 ? trace::transfer_begins(false) : 0;
   if (!moved_at_once(Kind::read, entry, offset, true)) {

@@ -143,6 +143,16 @@ TEST("a small nonblocking read of what the page cache holds is complete at once,
   }
 }
 
+TEST("nonblocking reads past the page cache bring nothing there") {
+  const ColdFile cold;
+  File opened(cold.path());
+  if (!opened.direct_available()) return;
+  const Buffer got(96 << 10);  // aligned, as direct reads need it
+  for (std::int64_t offset = 0; offset < file_bytes; offset += 1 << 20)
+    check::equal(opened.read_async(got.span(), offset).wait(), std::int64_t{96 << 10});
+  check::equal(cold.resident(), std::int64_t{0});
+}
+
 TEST("a range is copied from the page cache as a whole or not at all") {
   const ColdFile cold;
   File opened(cold.path());
