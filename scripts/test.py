@@ -21,6 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -170,8 +171,9 @@ def at_once(lanes: Sequence[Mapping[str, Stage]]) -> dict[str, tuple[Result, str
                 each.result()
         except BaseException:  # such as Ctrl-C, which what was started does not hear
             ended.set()
-            for process in list(RUNNING):
-                os.killpg(process.pid, signal.SIGKILL)
+            for process in RUNNING.copy():
+                with suppress(ProcessLookupError):  # it has ended meanwhile
+                    os.killpg(process.pid, signal.SIGKILL)
             raise
     return {name: done[name] for lane in lanes for name in lane}
 
