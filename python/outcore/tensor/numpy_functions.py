@@ -28,14 +28,17 @@ def apply(
     function: Callable[..., Any], kind: type[NumpyLike], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     """A function with extended arrays, which are of `kind`, among its arguments. Where a method does what is asked
-    for, that is called; else each array becomes one of NumPy, which may be too large (ENOMEM)."""
+    for, that is called; else each array becomes a copy of NumPy, which may be too large (ENOMEM), and is read-only:
+    what writes into it (`out=`, numpy.copyto) is a ValueError of NumPy, not lost."""
     method = _METHODS.get(function)
     if method is not None and args and isinstance(args[0], kind) and _takes(method, args, kwargs):
         return method(*args, **kwargs)
 
     def copied(value: Any) -> Any:
         if isinstance(value, kind):
-            return value.to_numpy()
+            copy = value.to_numpy().view()
+            copy.flags.writeable = False
+            return copy
         return type(value)(map(copied, value)) if type(value) in (list, tuple) else value
 
     return function(*map(copied, args), **{name: copied(value) for name, value in kwargs.items()})

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 _AHEAD = 4  # tiles that are fetched before they are used
 
 
+_COMPARED = (complex, float, int, np.generic, list, tuple)  # what NumPy compares element by element
+
+
 class NumpyLike:
     """Indexing and `to_numpy` are for each process alone. All else is collective, and begins with what all
     processes have put and added before.
@@ -122,7 +125,7 @@ class NumpyLike:
         """TypeError for arrays and numbers, as elements are not compared one by one."""
         if self is other:
             return True
-        if isinstance(other, NumpyLike | complex | float | int | np.generic) or hasattr(other, "__array__"):
+        if isinstance(other, (NumpyLike, *_COMPARED)) or hasattr(other, "__array__"):
             raise TypeError(
                 f"{self!r} is not compared element by element: use (a - b).norm() for how far two arrays are "
                 "apart, numpy.equal(a.to_numpy(), b) for elements, a is b for the same array"

@@ -253,3 +253,34 @@ def test_arrays_are_neither_true_nor_equal_in_silence(world):
     assert a != "a"
     assert a in [a, b]
     assert len({a, b}) == 2
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        np.copyto,
+        lambda a, x: np.fill_diagonal(a, 0.0),
+        lambda a, x: np.put(a, [0], 1.0),
+        lambda a, x: np.place(a, x > 0, [1.0]),
+        lambda a, x: np.putmask(a, x > 0, 1.0),
+        lambda a, x: np.einsum("ij->ji", x, out=a),
+        lambda a, x: np.dot(x, x, out=a),
+        lambda a, x: np.clip(x, 0.0, 0.5, out=a),
+    ],
+    ids=["copyto", "fill_diagonal", "put", "place", "putmask", "einsum", "dot", "clip"],
+)
+def test_what_numpy_would_write_into_a_copy_is_an_error(world, write):
+    x = np.random.default_rng(5).random((4, 4))
+    with Array.from_numpy(world, x) as a:
+        with pytest.raises((ValueError, TypeError)):
+            write(a, x)
+        assert np.array_equal(a.to_numpy(), x)
+
+
+def test_lists_are_not_compared_in_silence(world):
+    with Array.from_numpy(world, np.ones((1, 2))) as a:
+        for other in ([[1.0, 1.0]], ((1.0, 1.0),)):
+            with pytest.raises(TypeError, match="element by element"):
+                _ = a == other
+            with pytest.raises(TypeError, match="element by element"):
+                _ = other != a
