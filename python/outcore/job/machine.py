@@ -8,6 +8,7 @@ while `threads` do the same.
 from __future__ import annotations
 
 import errno
+import json
 import math
 import mmap
 import os
@@ -56,12 +57,7 @@ def disk(
         return None if rates is None else {"read": rates.read_bytes_per_s, "write": rates.write_bytes_per_s}
 
     try:
-        system = _core.file_system(directory)
-        settings = {
-            "file system": [system.type, system.total_bytes, os.stat(directory).st_dev],
-            "engine": _core.engine_name(),
-            "emulated": _core.emulation(),
-        }
+        settings = _disk_settings(directory)
     except OSError:
         return None
     found = rate_cache.known("disk", settings, measure, fresh=fresh)
@@ -77,6 +73,23 @@ def _same_file_system(directory: str | os.PathLike[str], other: str | os.PathLik
         return os.stat(directory).st_dev == os.stat(there).st_dev
     except OSError:
         return False
+
+
+def _disk_settings(directory: str | os.PathLike[str]) -> dict[str, Any]:
+    system = _core.file_system(directory)
+    return {
+        "file system": [system.type, system.total_bytes, os.stat(directory).st_dev],
+        "engine": _core.engine_name(),
+        "emulated": _core.emulation(),
+    }
+
+
+def disk_name(directory: str | os.PathLike[str]) -> str:
+    """What rates of this disk depend on, as a text; empty if it cannot be told."""
+    try:
+        return json.dumps(_disk_settings(directory), sort_keys=True)
+    except OSError:
+        return ""
 
 
 def planning_disk(directory: str | os.PathLike[str]) -> tuple[RawRates, bool]:

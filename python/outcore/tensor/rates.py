@@ -35,6 +35,7 @@ class Rates:
         network: of one process.
         threads: of a process.
         sharing: processes of each node that can share panels, if all nodes have as many; 1: they cannot.
+        storage: names the disk that was measured.
         compute, disk: how many times as fast as measured alone products and disks are here.
     """
 
@@ -47,6 +48,7 @@ class Rates:
     nodes: int = 1
     threads: int = 1
     sharing: int = 1
+    storage: str = ""
     compute: float = 1.0
     disk: float = 1.0
 
@@ -103,7 +105,7 @@ ASSUMED = Rates(
 
 
 def measured(world: World, threads: int, dtype: Any = "float64") -> Rates:
-    """Of the machine of this job; each rate is measured once. Collective, the same at all: of process 0, the
+    """Of the machine of this job, as `rate_cache` knows it. Collective, the same at all: of process 0, the
     network of the slowest."""
     name = np.dtype(dtype).name
     real = _COMPLEX.get(name, name)
@@ -126,6 +128,7 @@ def measured(world: World, threads: int, dtype: Any = "float64") -> Rates:
             nodes=world.node_count,
             threads=threads,
             sharing=sharing,
+            storage=machine.disk_name(world.scratch),
         )
         factors = corrections(rates, name)
         return rates.scaled(factors["compute"], factors["disk"])
@@ -147,10 +150,11 @@ def sharing_of(world: World) -> int:
 def corrections(rates: Rates, dtype: str) -> rate_cache.Values:
     """How many times as fast as measured alone products and disks were in contractions: 1 before the first. What
     runs have shown holds for rates that have been measured anew since."""
-    found = rate_cache.current(_CORRECTION, _settings(rates, dtype), due=True)
-    return {
-        name: 1.0 if found is None else _limited(found[name] / rate) for name, rate in _alone(rates).items()
-    }
+    result = {}
+    for name, rate in _alone(rates).items():
+        found = rate_cache.current(_CORRECTION, _settings(rates, dtype, name), due=True)
+        result[name] = 1.0 if found is None else _limited(found["rate"] / rate)
+    return result
 
 
 def learn(rates: Rates, dtype: str, predicted: Amounts, actual: Amounts) -> None:
@@ -161,10 +165,9 @@ def learn(rates: Rates, dtype: str, predicted: Amounts, actual: Amounts) -> None
     ratio = min(max(predicted.seconds / actual.seconds, 0.25), 4.0) ** 0.5
     disk = predicted.disk_read / rates.read + predicted.disk_written / rates.write
     which = "disk" if disk / rates.nodes >= 0.9 * predicted.seconds else "compute"
-    factors = corrections(rates, dtype)
-    factors[which] = _limited(factors[which] * ratio)
-    shown = {name: factors[name] * rate for name, rate in _alone(rates).items()}
-    rate_cache.add(_CORRECTION, _settings(rates, dtype), shown, alone=True)
+    factor = _limited(corrections(rates, dtype)[which] * ratio)
+    shown = {"rate": factor * _alone(rates)[which]}
+    rate_cache.add(_CORRECTION, _settings(rates, dtype, which), shown, alone=True)
 
 
 def _alone(rates: Rates) -> rate_cache.Values:
@@ -177,8 +180,16 @@ def _limited(factor: float) -> float:
     return min(max(factor, 0.05), 4.0)
 
 
-def _settings(rates: Rates, dtype: str) -> dict[str, Any]:
-    return {"threads": rates.threads, "processes": rates.processes, "type": dtype}
+def _settings(rates: Rates, dtype: str, which: str) -> dict[str, Any]:
+    """What a correction depends on: that of a disk on which one it is, too."""
+    storage = {"storage": rates.storage} if which == "disk" else {}
+    return {
+        "of": which,
+        "threads": rates.threads,
+        "processes": rates.processes,
+        "type": dtype,
+        **storage,
+    }
 
 
 def memory_of(world: World) -> int:

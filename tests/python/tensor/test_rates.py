@@ -57,3 +57,19 @@ def test_what_runs_have_shown_holds_for_rates_that_are_measured_anew():
     assert corrections(loaded, "float64")["disk"] == pytest.approx(2 * 2**0.5)
     assert corrections(ASSUMED, "float64")["disk"] == pytest.approx(2**0.5 / 2)
     assert corrections(ASSUMED, "float64")["compute"] == 1.0
+
+
+def test_the_correction_of_a_disk_is_of_that_disk():
+    slow = replace(ASSUMED, storage="slow")
+    by_disk = Amounts(disk_read=1e9, seconds=1.0)
+    learn(slow, "float64", by_disk, replace(by_disk, seconds=16.0))
+    assert corrections(slow, "float64")["disk"] < 1.0
+    assert corrections(replace(ASSUMED, storage="fast"), "float64") == {"compute": 1.0, "disk": 1.0}
+
+
+def test_processes_that_measure_at_once_count_as_one_measurement():
+    for rate in (8.0, 3.0, 2.0, 1.0):
+        rate_cache.forget()
+        rate_cache.add("x", {}, {"rate": rate})
+    rate_cache.forget()
+    assert rate_cache.current("x", {}) == {"rate": 8.0}
