@@ -90,6 +90,8 @@ class _Results:
 
     def put(self, made: _Made) -> None:
         """Starts to put the result that was begun first of those that were not put."""
+        if self._side.copies_what_it_puts:  # one result of such copies at a time
+            self.finish()
         requests, moved = self._side.put(made.panel, made.matrices, made.share, add=self._add)
         self._under_way.append(requests)
         self._put += 1
@@ -225,7 +227,7 @@ class Product:
             mine = panels.units(counter, len(units))
         else:
             mine = iter(range(len(units))) if counter is None else dealt.tasks_of(counter, len(units))
-        hinted = self._hinted
+        hinted = self._hinted if self._hinted >= panels.ahead else 0
         for number in mine:
             steps = [
                 (step, which, (place + 1) / len(task))
@@ -233,8 +235,8 @@ class Product:
                 for place, step in enumerate(task)
             ]
             for place, item in enumerate(steps):
-                later = steps[place + hinted if place else 1 : place + hinted + 1]
-                yield _Ahead(*item, [step for step, _, _ in later])
+                later = steps[place + hinted if place else panels.ahead : place + hinted + 1]
+                yield _Ahead(*item, [step for step, _, _ in later] if hinted else [])
 
     @property
     def _hinted(self) -> int:
@@ -243,7 +245,7 @@ class Product:
         each = sum(
             size * side.operand.facts.item_bytes for side, size in pair if side.operand.facts.where == "disk"
         )
-        return min(_HINTED, max(1, _HINTED_BYTES // each)) if each else 0
+        return min(_HINTED, _HINTED_BYTES // each) if each else 0
 
     def _work(
         self,

@@ -163,6 +163,12 @@ class Side:
             return None
         return merged(view.transpose([self.labels.index(x) for x in "".join(self.letters)]), self.letters)
 
+    @property
+    def copies_what_it_puts(self) -> bool:
+        """Beside the buffer: of another type, or in tiles."""
+        facts = self.operand.facts
+        return facts.dtype != self.dtype or any(cuts is not None for cuts in facts.tiles)
+
     def put(
         self, panel: tuple[int, ...], matrices: Array, share: Share | None = None, *, add: bool
     ) -> tuple[list[Waitable], int]:
