@@ -26,7 +26,7 @@ from outcore.tensor.rates import Rates
 from outcore.tensor.schedule import Choice
 from outcore.tensor.tiling import Tiling
 
-FORMAT = 1
+FORMAT = 2
 _ENDLESS = 1 << 60  # bytes
 _KEPT = 0.5  # of the memory: more intermediates than that go to disk, and all if panels have too little beside them
 
@@ -177,8 +177,9 @@ def _names(inputs: int) -> list[str]:
 def described(facts: Facts) -> str:
     """Of an array, as plans keep it."""
     tiles = "" if all(cuts is None for cuts in facts.tiles) else f", {_grid(facts)} tiles"
+    chunk = "" if facts.chunk is None else f", chunks of {'x'.join(map(str, facts.chunk))}"
     share = "" if facts.readable is None else f", {facts.readable.mean():.3g} of them not zero"
-    return f"{'x'.join(map(str, facts.shape)) or 'number'} {facts.dtype} {facts.where}{tiles}{share}"
+    return f"{'x'.join(map(str, facts.shape)) or 'number'} {facts.dtype} {facts.where}{tiles}{chunk}{share}"
 
 
 def _grid(facts: Facts) -> str:

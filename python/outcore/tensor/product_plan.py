@@ -179,8 +179,9 @@ class Held:
 
 
 def make_plan(problem: Problem, memory_bytes: int, rates: Rates, choice: Choice | None = None) -> ProductPlan:
-    """The best plan, or that of a given choice. Processes of a node share panels if that is faster, or moves less
-    and takes little longer. Raises OutcoreError (ENOMEM) if the memory does not do: says how much does."""
+    """The best plan, or that of a given choice. Processes of a node share panels where that plan
+    weighs less, in seconds and bytes. Raises OutcoreError (ENOMEM) if the memory does not do, and says how much
+    does."""
     key = problem.key, memory_bytes, rates, choice
     found = _known.get(key)
     if found is None:

@@ -16,6 +16,8 @@ from outcore.tensor.rates import Rates
 if TYPE_CHECKING:
     from outcore.tensor.program import Program, Variable
 
+FORMAT = 2
+
 
 @dataclass(frozen=True)
 class Placed:
@@ -73,14 +75,14 @@ class ProgramPlan:
         return sum(each.moved_bytes * each.repeats for each in self.statements)
 
     def as_json(self) -> str:
-        return json.dumps({"format": 1, **asdict(self)})
+        return json.dumps({"format": FORMAT, **asdict(self)})
 
     @staticmethod
     def from_json(text: str) -> ProgramPlan:
         """Raises OutcoreError (EINVAL) for what is no plan of a program."""
         try:
             values = json.loads(text)
-            if values.pop("format") != 1:
+            if values.pop("format") != FORMAT:
                 raise ValueError("another format")
             return ProgramPlan(
                 **{
