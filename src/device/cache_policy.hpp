@@ -28,9 +28,9 @@ class CachePolicy {
   [[nodiscard]] Choice blocking(Operation::Kind kind, std::int64_t offset, std::int64_t size);
   [[nodiscard]] IoPath nonblocking(Operation::Kind kind, std::int64_t offset, std::int64_t size);
 
-  /// Whether a nonblocking read is to try the page cache at once: one that would go through it anyway, or one of
-  /// what it holds. Elsewhere the attempt alone would bring pages there: the kernel reads ahead also for a read
-  /// that may not wait.
+  /// Whether a nonblocking read is to try the page cache at once: one that would go through it anyway, or one
+  /// of what it holds. Elsewhere the attempt alone would bring pages there: the kernel reads ahead also for a
+  /// read that may not wait.
   [[nodiscard]] bool copies_at_once(std::int64_t offset, std::int64_t size);
 
   /// Whether the page cache holds the range, or some of it that is not on the disk yet.
