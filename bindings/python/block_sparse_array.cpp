@@ -158,6 +158,8 @@ void bind_block_sparse_array(nb::module_& module) {
       .def(
           "close", [](BlockSparseArray& self) { self.storage().close(); }, unlocked)
       .def(
+          "drop", [](BlockSparseArray& self) { self.storage().drop(); }, unlocked)
+      .def(
           "remove", [](BlockSparseArray& self) { self.storage().remove(); }, unlocked)
       .def(
           "stored_bytes", [](BlockSparseArray& self) { return self.storage().stored_bytes(); }, unlocked)

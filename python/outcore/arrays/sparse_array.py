@@ -257,6 +257,11 @@ class BlockSparseArray(Closing):
         """Flushes a persistent array, lets a scratch array vanish. Collective; may be repeated."""
         self._native.close()
 
+    def drop(self) -> None:
+        """As `close`, but commits nothing: a persistent array stays what was committed last, and is none if nothing
+        was. Not collective, but waits for transfers of this process; may be repeated."""
+        self._native.drop()
+
     def remove(self) -> None:
         """Deletes the array. Collective."""
         self._native.remove()

@@ -479,6 +479,11 @@ class Array(NumpyLike, Closing):
         """Gives its room back; commits a persistent array. Collective; may be repeated."""
         self._backend.close()
 
+    def drop(self) -> None:
+        """As `close`, but commits nothing: a persistent array stays what was committed last, and is none if nothing
+        was. Collective; may be repeated."""
+        self._backend.drop()
+
     def check_symmetry(self, tolerance: float | None = None) -> None:
         """Raises OutcoreError EINVAL, at all processes, if a tile that the symmetry maps to itself differs from its
         image by more than `tolerance`; None: by more than rounding makes of the largest element. Collective."""

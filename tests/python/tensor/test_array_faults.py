@@ -29,6 +29,27 @@ def started(program, *arguments):
     )
 
 
+def test_a_dropped_array_is_what_was_committed_last(world, tmp_path):
+    path = tmp_path / "kept"
+    array = Array(world, [AXIS], path=path)
+    array.put_tile((0,), np.ones(200))
+    array.drop()
+    with pytest.raises(OutcoreError) as caught:  # never committed
+        Array.open(world, path)
+    assert caught.value.errno == errno.ENOENT
+    array = Array(world, [AXIS], path=path, overwrite=True)
+    for value in (1.0, 2.0):
+        for tile in range(3):
+            array.put_tile((tile,), np.full(200, value))
+        if value == 1.0:
+            array.flush("one")
+    array.drop()
+    array.drop()
+    with Array.open(world, path) as found:
+        assert found.metadata == "one"
+        assert (found.to_numpy() == 1.0).all()
+
+
 # ---- memory ----
 
 PASSES = """

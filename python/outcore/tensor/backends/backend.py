@@ -83,6 +83,10 @@ class Backend(ABC):
     def close(self) -> None:
         """Collective; may be repeated."""
 
+    def drop(self) -> None:
+        """As `close`, but commits nothing of what is persistent. Collective; may be repeated."""
+        self.close()
+
     def refuse(self, what: str, why: str) -> OutcoreError:
         return OutcoreError(errno.EINVAL, f"{what} a tile in {self.where} memory", detail=why)
 

@@ -69,3 +69,7 @@ class DiskTiles(Backend):
     def close(self) -> None:
         if self._closes:
             self.array.close()
+
+    def drop(self) -> None:
+        if self._closes:
+            self.array.drop()
