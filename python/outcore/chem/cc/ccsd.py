@@ -445,7 +445,8 @@ class CCSD:
         diis = Diis(self._room, self.settings.diis_space, [(f"e{each}", f"t{each}") for each in names])
         if self._kept is None or self._kept.found is None:
             self.e_corr = equations.energy(self.singles)
-        for number in range(self.found + 1, self.found + self.settings.max_cycle + 1):
+        last = self.found + self.settings.max_cycle
+        for number in range(self.found + 1, last + 1):
             begin = time.monotonic()
             if self._kept_steps is not None:
                 self._kept_steps.begin(self._state(number - 1))
@@ -460,7 +461,8 @@ class CCSD:
             self.converged = abs(found.change) < settings.conv_tol and norm < settings.conv_tol_normt
             if self._kept is not None:
                 doubles = [each.amplitudes for each in equations.doubles]
-                self._kept.save(self._room, doubles, self._state(number))
+                is_last = self.converged or number == last
+                self._kept.save(self._room, doubles, self._state(number), is_last=is_last)
             if self.converged:
                 break
         return self.e_corr

@@ -85,7 +85,7 @@ class Clock:
 
 
 class KeptAmplitudes:
-    """Those of the last iteration that was committed. Collective.
+    """Those of the last iteration that was committed; nothing else is left on disk, however a run ends. Collective.
 
     Raises OutcoreError: EINVAL (of another problem), ENOTSUP (of another format), EIO (damaged).
     """
@@ -177,9 +177,9 @@ class KeptAmplitudes:
         found: Values = self._arrays[number][box]
         return found
 
-    def save(self, room: Room, doubles: list[Array], state: State) -> None:
-        """Commits amplitudes, if the last commit is long ago or they have converged."""
-        if self.clock.is_late() or state.converged:
+    def save(self, room: Room, doubles: list[Array], state: State, *, is_last: bool) -> None:
+        """Commits amplitudes, if the last commit is long ago or they are the last of a run."""
+        if self.clock.is_late() or is_last:
             with self.clock.committing():
                 self.commit(room, doubles, state)
 
@@ -187,6 +187,7 @@ class KeptAmplitudes:
         """Commits amplitudes that are not committed yet."""
         if state.stamp == self._committed:
             return
+        self._committed = ""  # after an error some tiles may be of these amplitudes, others not
         facts = {
             "singles": [each.tolist() for each in state.singles],
             "orbitals": self._orbitals,
@@ -204,8 +205,9 @@ class KeptAmplitudes:
         self._committed = state.stamp
 
     def close(self) -> None:
+        """Commits nothing: that would be tiles of two iterations after a commit that has failed."""
         for array in self._arrays:
-            array.close()
+            array.drop()
 
 
 def copying(array: Array, values: Array) -> Callable[[Tile], None]:

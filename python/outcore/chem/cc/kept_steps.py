@@ -143,7 +143,7 @@ class KeptSteps(Steps):
         """A kept array to write to, with the layout of another."""
         found = self._arrays.get(name)
         if found is not None and found.layout.as_json() != like.layout.as_json():
-            found.close()
+            found.drop()
             found = None
         if found is None:
             found = self._arrays[name] = Array(
@@ -162,15 +162,20 @@ class KeptSteps(Steps):
     def commit(self) -> None:
         """What has changed since the last time, and the amplitudes that it is of."""
         assert self._state is not None
-        with self._amplitudes.clock.committing():
-            self._amplitudes.commit(self.room, self._doubles, self._state)
-            for keep in self._changed.values():
-                keep()
+        try:
+            with self._amplitudes.clock.committing():
+                self._amplitudes.commit(self.room, self._doubles, self._state)
+                for keep in self._changed.values():
+                    keep()
+        except BaseException:
+            self.close()  # an array may have tiles of two steps: what was committed is to be opened again
+            raise
         self._changed.clear()
 
     def close(self) -> None:
+        """Commits nothing: only `commit` does."""
         for array in self._arrays.values():
-            array.close()
+            array.drop()
         self._arrays.clear()
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +16,8 @@ import pytest
 from cc_support import IMIDOGEN, WATER, mean_field, open_mean_field
 
 from outcore import OutcoreError
-from outcore.chem.cc import CCSD, fno, kept, orbitals
-from outcore.chem.cc.kept_steps import KeptRows
+from outcore.chem.cc import CCSD, fno, kept, kept_steps, orbitals
+from outcore.chem.cc.kept_steps import KeptRows, KeptSteps
 from outcore.chem.cc.restricted import RestrictedEquations
 from outcore.chem.cc.unrestricted import UnrestrictedEquations
 
@@ -54,6 +57,32 @@ def test_a_run_goes_on_from_the_amplitudes_of_another(
         assert second.converged
         assert second.iterations[0].number == 4
     assert abs(second.e_corr - wanted[0]) < 1e-8
+
+
+def test_the_last_iteration_of_a_short_run_is_kept(water: Any, tmp_path: Path) -> None:
+    found = []
+    for _ in range(2):
+        with start(water, tmp_path / "kept", max_cycle=2) as cc:
+            cc.kernel()
+            assert not cc.converged
+            found.append((cc.found, [each.number for each in cc.iterations]))
+    assert found == [(0, [1, 2]), (2, [3, 4])]
+
+
+def test_a_run_that_ended_before_it_kept_something_is_none(
+    water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RestrictedEquations, "_direct_rings", stop)
+        with start(water, tmp_path / "kept") as first, pytest.raises(KeyboardInterrupt):
+            first.kernel()
+    with start(water, tmp_path / "kept", max_cycle=1) as second:
+        second.kernel()
+        assert second.found == 0
+        assert second.iterations
 
 
 @pytest.mark.parametrize("name", ["water", "imidogen"])
@@ -302,6 +331,84 @@ def test_an_iteration_of_open_shells_goes_on(
         assert rows
         assert len(same) == 2
     assert abs(energies[0] - energies[1]) < 1e-12
+
+
+@contextmanager
+def full_disk(module: Any, before: int) -> Iterator[None]:
+    """Meanwhile the disk is full after so many tiles that this module keeps."""
+    right, kept_tiles = module.copying, []
+
+    def copying(array: Any, values: Any) -> Any:
+        copy = right(array, values)
+
+        def keep(tile: Any) -> None:
+            if len(kept_tiles) == before:
+                raise OutcoreError(errno.ENOSPC, "keep a tile")
+            copy(tile)
+            kept_tiles.append(tile)
+
+        return keep
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module, "copying", copying)
+        yield
+
+
+@pytest.mark.parametrize("at", ["the next run", "once more"])
+def test_a_step_that_was_kept_in_part_is_done_again(
+    at: str, water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    right, again = KeptSteps._keep, counted(monkeypatch, RestrictedEquations, "_exchange_rings")
+    with start(water, tmp_path / "other", block=3, max_cycle=1) as whole:
+        wanted = whole.kernel()
+
+    def keep(self: Any, name: str, array: Any, number: int) -> None:
+        if number == 1:
+            return right(self, name, array, number)
+        with full_disk(kept_steps, 3):
+            return right(self, name, array, number)
+
+    with start(water, tmp_path / "kept", block=3, max_cycle=1) as first:
+        with monkeypatch.context() as patched:
+            patched.setattr(KeptSteps, "_keep", keep)
+            with pytest.raises(OutcoreError, match="keep a tile"):
+                first.kernel()
+        again.clear()
+        if at == "once more":
+            first.kernel()
+            found = first.e_corr
+    if at == "the next run":
+        with start(water, tmp_path / "kept", block=3, max_cycle=1) as second:
+            found = second.kernel()
+    assert not again, "the step before it was kept"
+    assert abs(found - wanted) < 1e-12
+
+
+def test_amplitudes_that_were_kept_in_part_are_not_taken(
+    water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    with start(water, tmp_path / "other", block=3, max_cycle=1) as whole:
+        whole.kernel()
+        wanted = whole.amplitudes()
+    right = kept.KeptAmplitudes.commit
+
+    def commit(self: Any, room: Any, doubles: Any, state: kept.State) -> None:
+        if state.iteration < 2:
+            return right(self, room, doubles, state)
+        with full_disk(kept, 3):
+            return right(self, room, doubles, state)
+
+    with start(water, tmp_path / "kept", block=3) as first, monkeypatch.context() as patched:
+        patched.setattr(kept.KeptAmplitudes, "commit", commit)
+        with pytest.raises(OutcoreError, match="keep a tile"):
+            first.kernel()
+    with start(water, tmp_path / "kept", block=3) as second:
+        second.set_up()
+        assert second.found == 1
+        for one, other in zip(second.amplitudes(), wanted, strict=True):
+            assert abs(one - other).max() < 1e-12
 
 
 def test_damaged_rows_are_named(water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
