@@ -78,10 +78,12 @@ class Clock:
 
     @contextmanager
     def committing(self) -> Iterator[None]:
+        """Collective."""
         begin = time.monotonic()
         yield
-        self._last = time.monotonic()
-        self._interval_s = INTERVAL_S * max(1.0, (self._last - begin) / _QUICK_S)
+        # Of rank 0, as the interval is the same at all.
+        took = float(self._world.broadcast(time.monotonic() - begin))
+        self._last, self._interval_s = time.monotonic(), INTERVAL_S * max(1.0, took / _QUICK_S)
 
 
 class KeptAmplitudes:

@@ -6,6 +6,7 @@ import errno
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -254,6 +255,19 @@ def test_a_run_that_was_killed_is_gone_on_with(
         cc.ccsd_t()
     assert abs(cc.e_corr - wanted[0]) < 1e-8
     assert abs(cc.e_t - wanted[1]) < 1e-8
+
+
+def test_processes_agree_when_to_commit() -> None:
+    class Other:
+        """Another process, where rank 0 has committed for a minute."""
+
+        def broadcast(self, value: Any) -> Any:
+            return 60.0 if isinstance(value, float) else value
+
+    clock = kept.Clock(Other())  # type: ignore[arg-type]
+    with clock.committing():
+        pass
+    assert clock.deadline() - time.monotonic() > 30 * kept.INTERVAL_S
 
 
 # ---- within an iteration ----
