@@ -577,10 +577,12 @@ class CCSD:
 
     def close(self) -> None:
         """Gives back what the processes have in common. Collective."""
-        if self._kept is not None and self._kept_steps is not None:
+        if self._kept_steps is not None:
             self._kept_steps.close()
+            self._kept_steps = None
+        if self._kept is not None:
             self._kept.close()
-            self._kept = self._kept_steps = None
+            self._kept = None
         if self._room is not None:
             self._room.close()
             self._room = None
