@@ -106,8 +106,12 @@ class KeptSteps(Steps):
         return KeptRows(self, products, count, parts, tile)
 
     def deadline(self) -> float:
-        """Until when to work before the next commit, on the clock of time.monotonic."""
-        return self._amplitudes.clock.deadline()
+        """Until when to work before the next commit, on the clock of time.monotonic. If it is time to, that is made
+        now: a round that begins late would be of one row for each process, which has one thread at work."""
+        clock = self._amplitudes.clock
+        if clock.is_late():
+            self.commit()
+        return clock.deadline()
 
     def change(self, name: str, keep: Callable[[], None]) -> None:
         """Something is newer than what is kept; `keep` keeps it. Commits if it is time to."""

@@ -430,3 +430,19 @@ def test_damaged_rows_are_named(water: Any, tmp_path: Path, monkeypatch: pytest.
     damage(tmp_path / "kept" / "iteration.A+")
     with pytest.raises(OutcoreError, match=r"iteration\.A\+"):
         start(water, tmp_path / "kept", block=3).kernel()
+
+
+def test_rows_do_not_begin_when_it_is_time_to_commit(
+    water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds = counted(monkeypatch, KeptSteps, "change")
+    ended = []
+    for late_s in (0.0, 1e6):
+        with start(water, tmp_path / f"late {late_s}", block=3, max_cycle=1) as cc:
+            cc.set_up()
+            assert cc._kept is not None
+            cc._kept.clock._last -= late_s
+            cc.kernel()
+        ended.append(len(rounds))
+        rounds.clear()
+    assert ended[0] == ended[1] > 0
