@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,12 @@ def find_scratch(directory: str | os.PathLike[str] | None = None) -> str:
     if problem is not None:
         raise OutcoreError(problem[0], "use scratch directory", path=directory, detail=problem[1])
     return os.path.abspath(directory)
+
+
+def allocated_bytes(directories: Iterable[Path]) -> int:
+    """Bytes that files in these directories take on the disk; of what is no directory: 0. Raises OSError."""
+    files = (file for each in directories if each.is_dir() for file in each.rglob("*") if file.is_file())
+    return sum(512 * file.stat().st_blocks for file in files)
 
 
 def check_room(world: World, attempted: str, needs: Sequence[tuple[Path, int]]) -> None:

@@ -46,7 +46,7 @@ from outcore.chem.ri.source import Fitted, Source
 from outcore.job import launch
 from outcore.job.processes import JOB, free_memory_of_each, make_world
 from outcore.job.resources import Allowance, parse_bytes
-from outcore.job.scratch import check_room
+from outcore.job.scratch import allocated_bytes, check_room
 from outcore.job.world import World
 from outcore.keep.problem import Problem
 from outcore.keep.stages import Stage, Stages
@@ -361,7 +361,10 @@ class CCSD:
             names = ["T", "R"] if self.restricted else ["Taa", "Tab", "Tbb", "Waa", "Wbb"]
             names += [name for name in plan.arrays if name[0] == "A"]
             # What was committed stays beside what replaces it.
-            needs.append((self._checkpoint, 2 * sum(plan.arrays[name].bytes for name in names)))
+            whole = 2 * sum(plan.arrays[name].bytes for name in names)
+            with self.world.together("look at what is kept"):
+                kept = [each for name in (AMPLITUDES, STEPS) for each in self._checkpoint.glob(f"{name}*")]
+                needs.append((self._checkpoint, max(0, whole - allocated_bytes(kept))))
         check_room(self.world, "coupled cluster", needs)
 
     def _equations(

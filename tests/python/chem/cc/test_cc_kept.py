@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,11 @@ import pytest
 from cc_support import IMIDOGEN, WATER, mean_field, open_mean_field
 
 from outcore import OutcoreError
-from outcore.chem.cc import CCSD, fno, kept, kept_steps, orbitals
+from outcore.chem.cc import CCSD, ccsd, fno, kept, kept_steps, orbitals
 from outcore.chem.cc.kept_steps import KeptRows, KeptSteps
 from outcore.chem.cc.restricted import RestrictedEquations
 from outcore.chem.cc.unrestricted import UnrestrictedEquations
+from outcore.job import scratch
 
 LIMITS = {"conv_tol": 1e-8, "conv_tol_normt": 1e-6, "threads": 1}
 
@@ -268,6 +270,29 @@ def test_processes_agree_when_to_commit() -> None:
     with clock.committing():
         pass
     assert clock.deadline() - time.monotonic() > 30 * kept.INTERVAL_S
+
+
+def test_what_is_kept_needs_no_room_again(
+    water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    needs: list[int] = []
+
+    def see(world: Any, attempted: str, wanted: list[tuple[Path, int]]) -> None:
+        needs.append(sum(size for _, size in wanted))
+        scratch.check_room(world, attempted, wanted)
+
+    monkeypatch.setattr(ccsd, "check_room", see)
+    with start(water, tmp_path / "kept", max_cycle=1) as first:
+        first.kernel()
+    disk = SimpleNamespace(file_system=lambda _: SimpleNamespace(free_bytes=needs[0] - 1))
+    monkeypatch.setattr(scratch, "_core", disk)
+    with pytest.raises(OutcoreError, match="arrays take") as caught:
+        start(water, tmp_path / "new").set_up()
+    assert caught.value.errno == errno.ENOSPC
+    with start(water, tmp_path / "kept", max_cycle=1) as second:
+        second.kernel()
+        assert second.found == 1
 
 
 # ---- within an iteration ----
