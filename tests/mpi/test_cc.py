@@ -133,3 +133,5 @@ def test_an_iteration_of_one_process_goes_on_on_all(
     assert sum(comm.allgather(before[1])) > 0
     assert cc.converged
     assert abs(cc.e_corr - energy) < 1e-9
+    comm.Barrier()
+    assert not list((shared_tmp_path / "kept").glob("iteration.*"))

@@ -441,9 +441,15 @@ class CCSD:
             self.converged = True
             return self.e_corr
         equations = self.equations or self.set_up()
+        if not self.converged:
+            self._converge(equations)
+        if self.converged and self._kept_steps is not None:
+            self._kept_steps.remove()
+        return self.e_corr
+
+    def _converge(self, equations: Equations) -> None:
+        """Iterations until amplitudes have converged, `max_cycle` at most."""
         assert self._room is not None
-        if self.converged:
-            return self.e_corr
         names = [""] if self.restricted else ["aa", "ab", "bb"]
         diis = Diis(self._room, self.settings.diis_space, [(f"e{each}", f"t{each}") for each in names])
         if self._kept is None or self._kept.found is None:
@@ -468,7 +474,6 @@ class CCSD:
                 self._kept.save(self._room, doubles, self._state(number), is_last=is_last)
             if self.converged:
                 break
-        return self.e_corr
 
     def _state(self, iteration: int) -> State:
         settings = self.settings

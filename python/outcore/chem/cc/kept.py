@@ -87,7 +87,7 @@ class Clock:
 
 
 class KeptAmplitudes:
-    """Those of the last iteration that was committed; nothing else is left on disk, however a run ends. Collective.
+    """Those of the last iteration that was committed: another run finds no others, however this ends. Collective.
 
     Raises OutcoreError: EINVAL (of another problem), ENOTSUP (of another format), EIO (damaged).
     """

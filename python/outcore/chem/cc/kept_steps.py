@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outcore.arrays.sparse_array import BlockSparseArray
 from outcore.base.errors import OutcoreError
 from outcore.chem.cc.kept import CACHE_BYTES, State, copying
 from outcore.chem.cc.steps import Rows, Steps
@@ -175,6 +176,18 @@ class KeptSteps(Steps):
             self.close()  # an array may have tiles of two steps: what was committed is to be opened again
             raise
         self._changed.clear()
+
+    def remove(self) -> None:
+        """Deletes all that is kept of iterations, once amplitudes have converged."""
+        self.close()
+        world, found = self.room.world, list[Path]()
+        with world.together("remove kept steps"):
+            found = sorted(each for each in self._directory.glob(f"{STEPS}.*") if each.is_dir())
+        for path in world.broadcast(found):
+            # Opening would refuse what is damaged or was never committed.
+            BlockSparseArray(
+                world, [[0, 1]], [[0]], path=path, overwrite=True, cache_bytes=CACHE_BYTES
+            ).remove()
 
     def close(self) -> None:
         """Commits nothing: only `commit` does."""

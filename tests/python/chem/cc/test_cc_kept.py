@@ -450,6 +450,26 @@ def test_amplitudes_that_were_kept_in_part_are_not_taken(
             assert abs(one - other).max() < 1e-12
 
 
+def test_steps_go_once_amplitudes_have_converged(
+    water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loose = {"conv_tol": 1e-3, "conv_tol_normt": 1e-2}
+    interrupted(water, tmp_path / "kept", RestrictedEquations, "_direct_rings", monkeypatch)
+    steps = sorted(path.name for path in (tmp_path / "kept").glob("iteration.*"))
+    assert steps == ["iteration.A+", "iteration.A-", "iteration.R"]
+    with monkeypatch.context() as patched:
+        patched.setattr(KeptSteps, "remove", lambda self: None)  # a kill just before it
+        with start(water, tmp_path / "kept", **loose) as second:
+            second.kernel()
+            assert second.converged
+    damage(tmp_path / "kept" / "iteration.R")
+    (tmp_path / "kept" / "iteration.A+" / "manifest").unlink()  # as if it had never been committed
+    with start(water, tmp_path / "kept", **loose) as third:
+        third.kernel()
+        assert not third.iterations
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["amplitudes"]
+
+
 def test_damaged_rows_are_named(water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted(water, tmp_path / "kept", RestrictedEquations, "_exchange_rings", monkeypatch)
     damage(tmp_path / "kept" / "iteration.A+")
