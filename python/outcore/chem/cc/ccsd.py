@@ -22,7 +22,7 @@ from outcore import _core
 from outcore.base.errors import OutcoreError
 from outcore.chem import problem
 from outcore.chem import reference as references
-from outcore.chem.cc import amplitude_file, fno, forecast, orbitals
+from outcore.chem.cc import amplitude_file, divergence, fno, forecast, orbitals
 from outcore.chem.cc import plan as plans
 from outcore.chem.cc.diis import Diis
 from outcore.chem.cc.doubles import Doubles, Equations
@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from outcore.tensor.layout import Tile
 
 Values = np.ndarray[Any, np.dtype[Any]]
-
-_DIVERGED = 1e6  # norm of a change of the amplitudes
 
 
 class CCSD:
@@ -138,7 +136,6 @@ class CCSD:
         self._kept: KeptAmplitudes | None = None
         self._kept_steps: KeptSteps | None = None
         self.found = 0  # the iteration whose amplitudes another run has kept; 0: none
-        self._changes: list[Values] = []  # of singles, in the last iteration
         self._room: Room | None = None
         self._source: Source | None = None
 
@@ -433,6 +430,10 @@ class CCSD:
         )
         return first[:, :, None, None] + second
 
+    def _change(self, doubles: Doubles, tile: Tile) -> Values:
+        """Of a tile [a,i,b,j] of amplitudes by its residual."""
+        return (1.0 - self.settings.damping) * doubles.residual.get_tile(tile) / self._gaps(doubles, tile)
+
     # ---- iterations ----
 
     def kernel(self) -> float:
@@ -459,13 +460,13 @@ class CCSD:
             begin = time.monotonic()
             if self._kept_steps is not None:
                 self._kept_steps.begin(self._state(number - 1))
-            norm = self._iterate(equations, diis)
+            norm, changes = self._iterate(equations, diis)
             before, self.e_corr = self.e_corr, equations.energy(self.singles)
             found = Iteration(number, self.e_corr, self.e_corr - before, norm, time.monotonic() - begin)
             self.iterations.append(found)
             if self.on_iteration is not None:
                 self.on_iteration(found)
-            self._refuse_divergence(found, equations)
+            divergence.refuse(self.world, found, self._names(), changes, equations.doubles, self._change)
             settings = self.settings
             self.converged = abs(found.change) < settings.conv_tol and norm < settings.conv_tol_normt
             if self._kept is not None:
@@ -480,16 +481,18 @@ class CCSD:
         limits = settings.conv_tol, settings.conv_tol_normt
         return State(self.singles, iteration, self.e_corr, self.converged, *limits)
 
-    def _iterate(self, equations: Equations, diis: Diis) -> float:
-        """New amplitudes; the norm of their change before extrapolation."""
+    def _names(self) -> divergence.Names:
+        frozen = [min(self.frozen, each.occupied) for each in self.reference.spins]
+        return divergence.Names(frozen, [each.occupied for each in self.spins])
+
+    def _iterate(self, equations: Equations, diis: Diis) -> tuple[float, list[Values]]:
+        """New amplitudes; the norm of their change before extrapolation, and that change of singles."""
         residuals = equations.residual(self.singles)
         kept, shift = 1.0 - self.settings.damping, self.settings.level_shift
-        changes = self._changes = [
-            kept * each / spin.gaps(shift) for each, spin in zip(residuals, self.spins, strict=True)
-        ]
+        changes = [kept * each / spin.gaps(shift) for each, spin in zip(residuals, self.spins, strict=True)]
 
         def changed(tile: Tile, each: Doubles) -> tuple[Values, Values]:
-            error = kept * each.residual.get_tile(tile) / self._gaps(each, tile)
+            error = self._change(each, tile)
             return each.amplitudes.get_tile(tile) + error, error
 
         old, change = _flat(self.singles), _flat(changes)
@@ -500,42 +503,7 @@ class CCSD:
         self.singles = [
             part.reshape(each.shape) for part, each in zip(np.split(new, ends), self.singles, strict=True)
         ]
-        return norm
-
-    def _refuse_divergence(self, found: Iteration, equations: Equations) -> None:
-        if np.isfinite(found.norm) and np.isfinite(found.energy) and found.norm < _DIVERGED:
-            return
-        size, which = max(self.world.gather(self._largest_change(equations)))
-        raise OutcoreError(
-            errno.ERANGE,
-            "converge coupled cluster",
-            detail=f"iteration {found.number} diverged: the amplitudes changed by {found.norm:.1e}, "
-            f"that of orbitals {which} by {size:.1e} alone, the energy is {found.energy:.6g} Eh; "
-            "a level shift (--level-shift 0.3) or damping (--damping 0.5) may help",
-        )
-
-    def _largest_change(self, equations: Equations) -> tuple[float, str]:
-        """Of the last residuals, at this process: its size, infinite for no number, and occupied -> virtual
-        orbitals, counted from 1 with those that are frozen."""
-        worst = [(0.0, "")]
-        for s, (spin, change) in enumerate(zip(self.spins, self._changes, strict=True)):
-            (i, a), size = _largest(change)
-            worst.append((size, f"{self._orbital(s, i)} -> {self._orbital(s, spin.occupied + a)}"))
-        for each in equations.doubles:
-            s, r = each.spins
-            for tile in each.residual.own_tiles():
-                box = each.residual.layout.box(tile)
-                place, size = _largest(each.residual.get_tile(tile) / self._gaps(each, tile))
-                a, i, b, j = (n + part.start for n, part in zip(place, box, strict=True))
-                occupied = f"{self._orbital(s, i)}, {self._orbital(r, j)}"
-                first = self._orbital(s, self.spins[s].occupied + a)
-                second = self._orbital(r, self.spins[r].occupied + b)
-                worst.append((size, f"{occupied} -> {first}, {second}"))
-        return max(worst)
-
-    def _orbital(self, spin: int, number: int) -> str:
-        frozen = min(self.frozen, self.reference.spins[spin].occupied)
-        return f"{number + frozen + 1}{'' if self.restricted else 'ab'[spin]}"
+        return norm, changes
 
     def ccsd_t(self) -> float:
         """The energy of connected triples by perturbation theory, (T) (Hartree); `e_t` from then on. The orbitals
@@ -603,13 +571,6 @@ class CCSD:
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         if kind is None:
             self.close()
-
-
-def _largest(change: Values) -> tuple[tuple[int, ...], float]:
-    """Where the largest element is, and its size; infinite where there is no number."""
-    sizes = np.where(np.isfinite(change), abs(change), np.inf)
-    place = np.unravel_index(sizes.argmax(), sizes.shape)
-    return tuple(int(n) for n in place), float(sizes[place])
 
 
 def _flat(values: list[Values]) -> Values:

@@ -1,0 +1,94 @@
+"""Iterations that diverge end with the amplitude that has changed most."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.base.errors import OutcoreError
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.doubles import Doubles
+    from outcore.chem.cc.iteration import Iteration
+    from outcore.job.world import World
+    from outcore.tensor.layout import Tile
+
+Values = np.ndarray[Any, np.dtype[Any]]
+
+_DIVERGED = 1e6  # norm of a change of the amplitudes
+
+
+@dataclass(frozen=True)
+class Names:
+    """Of orbitals of each spin, or of both of closed shells: numbers from 1, frozen ones counted.
+
+    frozen, occupied: how many orbitals of each spin are frozen, and occupied without these.
+    """
+
+    frozen: Sequence[int]
+    occupied: Sequence[int]
+
+    def of_occupied(self, spin: int, i: int) -> str:
+        return f"{self.frozen[spin] + i + 1}{'' if len(self.frozen) == 1 else 'ab'[spin]}"
+
+    def of_virtual(self, spin: int, a: int) -> str:
+        return self.of_occupied(spin, self.occupied[spin] + a)
+
+
+def refuse(
+    world: World,
+    found: Iteration,
+    names: Names,
+    singles: Sequence[Values],
+    doubles: Sequence[Doubles],
+    change: Callable[[Doubles, Tile], Values],
+) -> None:
+    """Raises OutcoreError (ERANGE) if the iteration has diverged. Collective.
+
+    singles: their changes [i,a] of each spin. change: of a tile [a,i,b,j] of amplitudes; not collective.
+    """
+    if np.isfinite(found.norm) and np.isfinite(found.energy) and found.norm < _DIVERGED:
+        return
+    worst = (0.0, "")
+    with world.together("name what diverged"):
+        worst = max((worst, *_of_singles(names, singles), *_of_doubles(names, doubles, change)))
+    size, which = max(world.gather(worst))
+    raise OutcoreError(
+        errno.ERANGE,
+        "converge coupled cluster",
+        detail=f"iteration {found.number} diverged: the amplitudes changed by {found.norm:.1e}, "
+        f"that of orbitals {which} by {size:.1e} alone, the energy is {found.energy:.6g} Eh; "
+        "a level shift (--level-shift 0.3) or damping (--damping 0.5) may help",
+    )
+
+
+def _of_singles(names: Names, singles: Sequence[Values]) -> Iterator[tuple[float, str]]:
+    """The largest change of each spin, and of which orbitals it is."""
+    for s, each in enumerate(singles):
+        (i, a), size = _largest(each)
+        yield size, f"{names.of_occupied(s, i)} -> {names.of_virtual(s, a)}"
+
+
+def _of_doubles(
+    names: Names, doubles: Sequence[Doubles], change: Callable[[Doubles, Tile], Values]
+) -> Iterator[tuple[float, str]]:
+    """The same of each tile of this process."""
+    for each in doubles:
+        s, r = each.spins
+        for tile in each.residual.own_tiles():
+            box = each.residual.layout.box(tile)
+            place, size = _largest(change(each, tile))
+            a, i, b, j = (n + part.start for n, part in zip(place, box, strict=True))
+            occupied = f"{names.of_occupied(s, i)}, {names.of_occupied(r, j)}"
+            yield size, f"{occupied} -> {names.of_virtual(s, a)}, {names.of_virtual(r, b)}"
+
+
+def _largest(change: Values) -> tuple[tuple[int, ...], float]:
+    """Where the largest element is, and its size; infinite where there is no number."""
+    sizes = np.where(np.isfinite(change), abs(change), np.inf)
+    place = np.unravel_index(sizes.argmax(), sizes.shape)
+    return tuple(int(n) for n in place), float(sizes[place])
