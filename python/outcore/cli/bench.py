@@ -476,7 +476,7 @@ def run_benchmark(name: str, *, quick: bool, scratch: Path, keep: Path | None = 
         raise OutcoreError(errno.EINVAL, f"--keep {keep}", detail=f"{name} has no cases that could be kept")
     facts = machine(scratch)
     date = bench_cases.now()
-    cases = Cases(None if keep is None else keep / name, quick)
+    cases = Cases(None if keep is None else keep / name, quick, scratch)
     with tempfile.TemporaryDirectory(prefix=f"bench-{name}-", dir=scratch) as place:
         start = time.perf_counter()
         with free_memory_kept():

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from outcore.job import resources
+from outcore.job import machine, resources
 
 
 @dataclass
@@ -23,15 +23,18 @@ class Cases:
 
     directory: where they are kept; None: they are not.
     quick: whether it is the short form, whose cases are others.
+    scratch: where they are measured; None: it does not matter.
     done: name, date, commit and seconds of each, in their order.
     """
 
     directory: Path | None = None
     quick: bool = False
+    scratch: Path | None = None
     done: list[dict[str, Any]] = field(default_factory=list)
 
     def run(self, name: str, measure: Callable[[], Any], say: Callable[[str], None]) -> Any:
-        """What `measure` brings, which JSON can hold; not measured again if it is kept, of this machine."""
+        """What `measure` brings, which JSON can hold; not measured again if it is kept, of this machine and this
+        scratch disk."""
         found = self._kept(name)
         if found is None:
             found = {"name": name, "date": now(), "commit": commit(), **self._what()}
@@ -55,7 +58,13 @@ class Cases:
         return path.with_name(f"{path.name}.json")
 
     def _what(self) -> dict[str, Any]:
-        return {"quick": self.quick, "processor": processor(), "cores": resources.cores()}
+        return {
+            "quick": self.quick,
+            "processor": processor(),
+            "cores": resources.cores(),
+            "memory_bytes": resources.total_memory_bytes(),
+            "disk": "" if self.scratch is None else machine.disk_name(self.scratch),
+        }
 
     def _kept(self, name: str) -> dict[str, Any] | None:
         if self.directory is None or not (file := self._file(name)).is_file():
