@@ -24,7 +24,9 @@ def run(options: BenchOptions) -> list[Claim]:
         job = Job("(H2O)2/6-31G", waters(2), "6-31g", "250MB")
     else:
         job = Job("(H2O)10/cc-pVDZ", waters(10), "cc-pvdz", "2GB")
-    return options.claims(job.name, lambda: _whole(options, job))
+    claims = options.claims(job.name, lambda: _whole(options, job))
+    shutil.rmtree(options.place(job.name))
+    return claims
 
 
 def _whole(options: BenchOptions, job: Job) -> list[Claim]:
@@ -41,5 +43,4 @@ def _whole(options: BenchOptions, job: Job) -> list[Claim]:
     for number, part in enumerate(parts, 1):
         how = f"begun {part.date}, commit {part.commit}; {part.iterations} iterations ended in it"
         claims.append(Claim(f"{job.name}, part {number}", part.seconds / 60, "min", None, "", how))
-    shutil.rmtree(options.place(job.name))
     return claims

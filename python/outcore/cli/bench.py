@@ -136,8 +136,8 @@ class BenchOptions:
         return [Claim.of_json(each) for each in found]
 
     def place(self, name: str) -> Path:
-        """Where a case may leave what it goes on from: a directory beside what is kept, else in scratch. The case
-        removes it in the end."""
+        """Where a case may leave what it goes on from: a directory beside what is kept, else in scratch. The
+        benchmark removes it once what the case has brought is kept."""
         place = self.scratch / "case" if self.cases.directory is None else self.cases.path(name)
         place.mkdir(parents=True, exist_ok=True)
         return place
