@@ -138,6 +138,20 @@ def test_a_root_of_another_spin_is_an_error_of_all(comm):
         ci.kernel()
 
 
+def test_a_reference_that_one_process_refuses_is_an_error_of_all(comm):
+    """Before integrals are fitted."""
+    from pyscf import gto, scf
+
+    mf = scf.RHF(gto.M(atom=WATER, basis="cc-pvdz", verbose=0)).run()
+    if comm.rank == 0:
+        mf.mo_occ[4] = 1.9
+    with (
+        World(comm, memory="300MB") as world,
+        pytest.raises(OutcoreError, match=r"orbital 5 has an occupation of 1\.9"),
+    ):
+        MRCI.from_mean_field(mf, inactive=1, active=6, integrals="ri", comm=world)
+
+
 def test_all_refuse_what_cannot_be(comm):
     with (
         World(comm, memory="300MB") as world,

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import errno
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from outcore.base.errors import OutcoreError
+
+if TYPE_CHECKING:
+    from outcore.job.world import World
 
 Matrix = NDArray[np.float64]
 
@@ -56,6 +60,10 @@ def mark_canonical(mf: Any) -> None:
     """Says that the orbitals of `mf` are those that its SCF has left, converged: nobody need make a Fock matrix to
     find that out. Changed orbitals or energies undo it."""
     mf._canonical = _fingerprint(mf)
+
+
+def _is_canonical(mf: Any, given: str) -> bool:
+    return not is_restricted_open(mf) and getattr(mf, "_canonical", "") == given
 
 
 def _fingerprint(mf: Any) -> str:
@@ -110,7 +118,7 @@ def of(mf: Any, *, noncanonical: str = "refuse", force: bool = False) -> Referen
     restricted, spins, note, given = _checked(mf, force)
     if force and not mf.converged:
         return Reference(restricted, [_sorted(*each) for each in spins], note=note, given=given)
-    if not is_restricted_open(mf) and getattr(mf, "_canonical", "") == given:
+    if _is_canonical(mf, given):
         reference = Reference(restricted, [_sorted(*each) for each in spins])
     else:
         reference = _canonical(mf, restricted, spins, noncanonical)
@@ -123,7 +131,7 @@ def as_given(mf: Any, *, force: bool = False) -> Reference:
     spin, whose off-diagonal elements count. `force`: as for `of`. All processes that share the object call it."""
     restricted, spins, note, given = _checked(mf, force)
     found = [_sorted(*each) for each in spins]
-    if not is_restricted_open(mf) and getattr(mf, "_canonical", "") == given:
+    if _is_canonical(mf, given):
         found = [replace(each, fock=np.diag(each.energies)) for each in found]
     else:
         focks = [
@@ -135,6 +143,21 @@ def as_given(mf: Any, *, force: bool = False) -> Reference:
             for each, fock in zip(found, focks, strict=True)
         ]
     return Reference(restricted, found, note=note, given=given)
+
+
+def of_rank_0(
+    world: World, mf: Any, attempted: str, take: Callable[[Any], Reference], *alike: Any
+) -> Reference:
+    """`take(mf)` of rank 0, whose orbitals count. Others take part where its Fock matrix is collective. `alike`:
+    what is the same at all processes. Collective. Raises OutcoreError, the same at all."""
+    from outcore.chem.driver import RootDriven
+
+    found: Any = None
+    with world.together(attempted, *alike):
+        if world.rank == 0 or isinstance(mf, RootDriven):
+            found = take(mf)
+    reference: Reference = world.broadcast(found)
+    return reference
 
 
 def _checked(mf: Any, force: bool) -> tuple[bool, list[Occupied], str, str]:

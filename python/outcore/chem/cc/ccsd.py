@@ -38,7 +38,6 @@ from outcore.chem.cc.room import Room
 from outcore.chem.cc.settings import Settings
 from outcore.chem.cc.triples import Triples
 from outcore.chem.cc.unrestricted import UnrestrictedEquations
-from outcore.chem.driver import RootDriven
 from outcore.chem.frozen import count_frozen
 from outcore.chem.ri.cholesky import EXACT, Cholesky
 from outcore.chem.ri.fitting import SCREENING
@@ -107,7 +106,9 @@ class CCSD:
         if not isinstance(comm, World):
             comm = make_world(comm, self._memory_bytes, scratch)
         self.world = comm
-        self.reference = self._take_reference(force)
+        self.reference = references.of_rank_0(
+            comm, mf, "coupled cluster", lambda given: references.as_given(given, force=force), force
+        )
         self.restricted = self.reference.restricted
         with self.world.together("coupled cluster", frozen):
             self.frozen = count_frozen(self.mol, frozen, max(each.occupied for each in self.reference.spins))
@@ -138,16 +139,6 @@ class CCSD:
         self.found = 0  # the iteration whose amplitudes another run has kept; 0: none
         self._room: Room | None = None
         self._source: Source | None = None
-
-    def _take_reference(self, force: bool) -> references.Reference:
-        """Of rank 0, whose orbitals count. Others take part where its Fock matrix is collective."""
-        collective = isinstance(self._mf, RootDriven)
-        found: Any = None
-        with self.world.together("coupled cluster", force):
-            if collective or self.world.rank == 0:
-                found = references.as_given(self._mf, force=force)
-        reference: references.Reference = self.world.broadcast(found)
-        return reference
 
     # ---- results ----
 

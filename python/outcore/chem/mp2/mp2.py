@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from outcore import _core
 from outcore.chem import reference as references
-from outcore.chem.driver import RootDriven
 from outcore.chem.frozen import count_frozen
 from outcore.chem.mp2.finished_pairs import FinishedPairs
 from outcore.chem.mp2.tiles import Tile, TileReader
@@ -127,7 +126,14 @@ class MP2:
         self._stages = None if checkpoint is None else Stages(comm, Path(checkpoint))
         self._settings: Settings = {}  # that the integrals of orbitals depend on
         self._noncanonical = noncanonical
-        self.reference = self._take_reference(noncanonical, force)
+        self.reference = references.of_rank_0(
+            comm,
+            mf,
+            "RI-MP2",
+            lambda given: references.of(given, noncanonical=noncanonical, force=force),
+            noncanonical,
+            force,
+        )
         self.restricted = self.reference.restricted
         with self.world.together("RI-MP2", frozen):
             most = max(each.occupied for each in self.reference.spins)
@@ -143,16 +149,6 @@ class MP2:
         )
         self.e_corr = self.e_os = self.e_ss = self.e_singles = 0.0
         self.pair_energies: dict[str, Matrix] = {}
-
-    def _take_reference(self, noncanonical: str, force: bool) -> references.Reference:
-        """Of rank 0, whose orbitals count. Others take part where its Fock matrix is collective."""
-        collective = isinstance(self._mf, RootDriven)
-        found: Any = None
-        with self.world.together("RI-MP2", noncanonical, force):
-            if collective or self.world.rank == 0:
-                found = references.of(self._mf, noncanonical=noncanonical, force=force)
-        reference: references.Reference = self.world.broadcast(found)
-        return reference
 
     def _active(self, spin: references.Spin) -> Orbitals:
         """Of one spin, which may have no occupied or no virtual orbitals."""

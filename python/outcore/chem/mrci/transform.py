@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyscf.gto import Mole
 
     from outcore.chem.mrci.orbitals import Correlated
+    from outcore.chem.reference import Reference
     from outcore.chem.ri.source import Source
     from outcore.job.resources import Allowance
     from outcore.job.world import World
@@ -66,13 +67,18 @@ def with_integrals(found: Correlated, mf: Any, world: World, wanted: Wanted) -> 
             if world.rank == 0:
                 made = _whole(found, mf, wanted.free.bytes, world.scratch)
         return world.broadcast(made)  # type: ignore[return-value]
+    given = reference.of_rank_0(world, mf, _TRANSFORM, reference.as_given) if wanted.kind == "ri" else None
     limit = wanted.free.bytes // 2
     coefficients = np.hstack([found.frozen, found.coefficients])  # type: ignore[list-item]
     make = _of_pyscf if fitted else _of_source
     factors, title = make(world, mf, wanted, coefficients, limit)
     made_of = None
-    if wanted.kind == "ri":
-        energy, h = world.broadcast(_around_the_scf(mf, coefficients, factors))
+    if given is not None:
+        around: tuple[float, Matrix] | None = None
+        with world.together(_TRANSFORM):
+            if world.rank == 0:
+                around = _around_the_scf(mf, given, coefficients, factors)
+        energy, h = world.broadcast(around)  # type: ignore[misc]
     else:
         h = coefficients.T @ np.asarray(_plain(mf, wanted.free.bytes).get_hcore()) @ coefficients
         energy = float(mf.energy_nuc())
@@ -118,13 +124,13 @@ def _of_pyscf(world: World, mf: Any, wanted: Wanted, coefficients: Matrix, limit
     return integrals.spread(world, made, shape), "density fitting of the SCF"
 
 
-def _around_the_scf(mf: Any, coefficients: Matrix, factors: Matrix) -> tuple[float, Matrix]:
+def _around_the_scf(mf: Any, given: Reference, coefficients: Matrix, factors: Matrix) -> tuple[float, Matrix]:
     """Energy and one-electron integrals of orbitals, with which the determinant of the SCF has its energy and the
     mean of its Fock matrices, as in coupled cluster: factors that are made for correlation describe the field of
-    all electrons badly, and give only what differs from it. Collective."""
+    all electrons badly, and give only what differs from it."""
     overlap = np.asarray(mf.get_ovlp())
     inside = coefficients.T @ overlap
-    spins = reference.as_given(mf).spins
+    spins = given.spins
     fock, densities = np.zeros((len(inside),) * 2), []
     for each in (spins[0], spins[-1]):
         c = inside @ each.coefficients
