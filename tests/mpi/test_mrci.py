@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import resource
 import sys
 from pathlib import Path
@@ -19,9 +20,13 @@ from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem.mrci import MRCI
 from outcore.chem.mrci.packed import PackedVector
 from outcore.chem.mrci.record_store import RecordStore
+from outcore.chem.ri.fitting import DensityFitting
+from outcore.chem.run import MoleculeRun
+from outcore.cli import main as cli
 from outcore.job.world import World
 
 ENERGY = -76.1160029238
+NH2 = "N 0 0 0; H 0.8 0.6 0; H -0.8 0.6 0"
 
 
 def water(world, **settings):
@@ -136,6 +141,51 @@ def test_a_root_of_another_spin_is_an_error_of_all(comm):
         pytest.raises(NotConverged, match="root 3 has"),
     ):
         ci.kernel()
+
+
+def test_integrals_of_a_fitted_scf_are_made_once(comm, computed_once, shared_tmp_path, monkeypatch):
+    """Of an open shell, too, whose Fock matrices count: nobody asks for them after they are closed."""
+
+    def closed(*_, **__):
+        raise AssertionError("integrals of the SCF are asked for again")
+
+    def renew(run):
+        renewed(run)
+        monkeypatch.setattr(DensityFitting, "integrals", closed)
+        monkeypatch.setattr(DensityFitting, "get_jk", closed)
+
+    def alone():
+        from pyscf import gto, scf
+
+        mol = gto.M(atom=NH2, basis="6-31g", spin=1, symmetry="C2v", verbose=0)
+        mf = scf.ROHF(mol).density_fit(auxbasis="cc-pvdz-jkfit").run(conv_tol=1e-11)
+        given = {"frozen": 1, "inactive": 0, "active": 6, "integrals": "ri", "auxbasis": "cc-pvdz-ri"}
+        with MRCI.from_mean_field(mf, comm=None, **given) as ci:
+            return ci.kernel()
+
+    wanted, renewed = computed_once("NH2", alone), MoleculeRun.renew_world
+    monkeypatch.setattr(MoleculeRun, "renew_world", renew)
+    geometry, results = shared_tmp_path / "nh2.xyz", shared_tmp_path / "results.json"
+    if comm.rank == 0:
+        geometry.write_text("3\nNH2\n" + NH2.replace("; ", "\n") + "\n")
+    comm.Barrier()
+    given = ("--spin", "1", "--cas", "7,6", "--frozen", "1", "--integrals", "ri", "--basis", "6-31g")
+    sets = ("--auxbasis", "cc-pvdz-ri", "--jkbasis", "cc-pvdz-jkfit")
+    run = (
+        "mrci",
+        str(geometry),
+        *given,
+        *sets,
+        "--conv-tol",
+        "1e-11",
+        "--threads",
+        "1",
+        "--json",
+        str(results),
+    )
+    assert cli.run(list(run)) == 0
+    comm.Barrier()
+    assert json.loads(results.read_text())["energies_hartree"][0] == pytest.approx(wanted, abs=2e-8)
 
 
 def test_a_reference_that_one_process_refuses_is_an_error_of_all(comm):

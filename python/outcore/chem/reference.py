@@ -62,6 +62,14 @@ def mark_canonical(mf: Any) -> None:
     mf._canonical = _fingerprint(mf)
 
 
+def keep_focks(mf: Any) -> None:
+    """Before the integrals of `mf` are closed: makes the Fock matrices that `of` and `as_given` need of its present
+    orbitals. Changed orbitals or energies undo it. All processes that share the object call it."""
+    given = _fingerprint(mf)
+    if not _is_canonical(mf, given):
+        mf._kept_focks = (given, _focks(mf))
+
+
 def _is_canonical(mf: Any, given: str) -> bool:
     return not is_restricted_open(mf) and getattr(mf, "_canonical", "") == given
 
@@ -240,6 +248,9 @@ def _sorted(coefficients: Matrix, energies: Matrix, occupied: NDArray[np.bool_])
 
 def _focks(mf: Any) -> list[Matrix]:
     """Of each spin, over basis functions."""
+    of_orbitals, kept = getattr(mf, "_kept_focks", ("", []))
+    if of_orbitals == _fingerprint(mf):
+        return list(kept)
     fock = mf.get_fock(dm=mf.make_rdm1())
     each = [fock.focka, fock.fockb] if is_restricted_open(mf) else _each_spin(np.asarray(fock), 3)
     return [np.asarray(one, np.float64) for one in each]

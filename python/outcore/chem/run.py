@@ -75,8 +75,10 @@ class MoleculeRun(Run):
         return mf
 
     def fitted_scf(self, mol: Mole, kind: Kind, auxbasis: str | None) -> Any:
-        """A density-fitted SCF, which has converged; its integrals are closed. Collective."""
+        """A density-fitted SCF, which has converged; Fock matrices are kept, and integrals closed.
+        Collective."""
         from outcore.chem import ri
+        from outcore.chem.reference import keep_focks
         from outcore.chem.ri.problem import settings
 
         mf = getattr(ri, kind)(mol, auxbasis, **self.common_settings())
@@ -87,6 +89,7 @@ class MoleculeRun(Run):
             self.world,
             lambda: settings(mol, fitting.auxiliary_molecule(), fitting.screening),
         )
+        keep_focks(mf)
         fitting.close_integrals()
         return mf
 
