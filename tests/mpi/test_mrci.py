@@ -17,7 +17,7 @@ from mrci_files import damage, find_open
 from mrci_molecules import WATER, mean_field
 
 from outcore.base.errors import NotConverged, OutcoreError
-from outcore.chem.mrci import MRCI
+from outcore.chem.mrci import MRCI, reference_states
 from outcore.chem.mrci.packed import PackedVector
 from outcore.chem.mrci.record_store import RecordStore
 from outcore.chem.ri.fitting import DensityFitting
@@ -26,6 +26,7 @@ from outcore.cli import main as cli
 from outcore.job.world import World
 
 ENERGY = -76.1160029238
+CISD = -76.1140770214
 NH2 = "N 0 0 0; H 0.8 0.6 0; H -0.8 0.6 0"
 
 
@@ -186,6 +187,30 @@ def test_integrals_of_a_fitted_scf_are_made_once(comm, computed_once, shared_tmp
     assert cli.run(list(run)) == 0
     comm.Barrier()
     assert json.loads(results.read_text())["energies_hartree"][0] == pytest.approx(wanted, abs=2e-8)
+
+
+def test_references_by_weight_are_those_of_the_first_process(comm):
+    from pyscf import mcscf
+
+    mc = mcscf.CASCI(mean_field(WATER), 4, 4).run(verbose=0)
+    if comm.rank:
+        mc.ci = mc.ci[::-1].copy()
+    with World(comm, memory="300MB") as world, MRCI(mc, references=0.9, comm=world) as ci:
+        assert comm.allgather(ci.records.references.tolist()) == [[31]] * comm.size
+        assert ci.kernel() == pytest.approx(CISD, abs=1e-9)
+
+
+def test_states_of_references_are_those_of_the_first_process(comm, monkeypatch):
+    """Which processes find with other signs, and of near thresholds with other references."""
+
+    def of(*_):
+        raise AssertionError("a process finds states of its own")
+
+    if comm.rank:
+        monkeypatch.setattr(reference_states, "of", of)
+    with World(comm, memory="300MB") as world, water(world, references=0.9) as ci:
+        assert len(ci.records.references) == 1
+        assert ci.kernel() == pytest.approx(CISD, abs=1e-9)
 
 
 def test_a_reference_that_one_process_refuses_is_an_error_of_all(comm):

@@ -146,6 +146,19 @@ def determinants(configurations: Configurations, alpha: int, beta: int) -> tuple
     return np.concatenate([none, *strings]), np.concatenate([none, *partners])
 
 
+def count_determinants(configurations: Configurations, alpha: int, beta: int) -> int:
+    """How many those are, without making them."""
+    pairs, open_shells = (
+        np.bitwise_count(each).astype(int) for each in (doubles(configurations), singles(configurations))
+    )
+    kinds, counts = np.unique(np.array([pairs, open_shells]), axis=1, return_counts=True)
+    return sum(
+        int(count) * comb(int(single), alpha - int(closed))
+        for (closed, single), count in zip(kinds.T, counts, strict=True)
+        if closed <= min(alpha, beta) and 2 * closed + single == alpha + beta
+    )
+
+
 def _bits(masks: Masks, count: int) -> NDArray[np.uint64]:
     """[number][mask]: the occupied orbitals of each as masks of one bit."""
     found = np.zeros((count, len(masks)), np.uint64)

@@ -82,7 +82,7 @@ class MRCI:
     ) -> None:
         target = self._set_up(given)
         self._aim(orbitals.of_active_space(mc, self.world, frozen=frozen, group=group), target)
-        self._choose(mc._scf, vector=getattr(mc, "ci", None))
+        self._choose(mc._scf, _vectors(getattr(mc, "ci", None)))
 
     @classmethod
     def from_mean_field(
@@ -124,7 +124,8 @@ class MRCI:
         target = self._set_up(given)
         found = orbitals.of_file(Path(path), self.world, inactive=inactive, active=active, frozen=frozen)
         self._aim(found, target)
-        self.records = self._reached(self._references())
+        chosen = self._references()
+        self.records = self._reached(self._heaviest(chosen) if self._by_weight else chosen)
         return self
 
     def _set_up(self, given: Given) -> _Target:
@@ -180,15 +181,21 @@ class MRCI:
             (total // 2, total // 2) if self._folded else ((total + self.spin) // 2, (total - self.spin) // 2)
         )
 
-    def _choose(self, mf: Any, vector: Any = None, *, with_integrals: bool = True) -> None:
-        """References, all that they reach, and integrals, which are made first where references depend on them."""
-        later = isinstance(self.settings.references, float) and not _vectors(vector)
+    @property
+    def _by_weight(self) -> bool:
+        return isinstance(self.settings.references, float)
+
+    def _choose(self, mf: Any, vectors: list[Matrix] | None = None, *, with_integrals: bool = True) -> None:
+        """References, all that they reach, and integrals, which are made first where references depend on them.
+        vectors: of a CASCI object, None without one."""
+        chosen = self._references(vectors)
+        later = self._by_weight and vectors is None
         if not later or not with_integrals:
-            self.records = self._reached(self._references(vector))
+            self.records = self._reached(chosen)
         if with_integrals:
             self.orbitals = transform.with_integrals(self.orbitals, mf, self.world, self._wanted())
         if later and with_integrals:
-            self.records = self._reached(self._references())
+            self.records = self._reached(self._heaviest(chosen))
 
     def _reached(self, chosen: Configurations) -> Records:
         choice, folded = self.orbitals.choice, self._folded
@@ -201,30 +208,50 @@ class MRCI:
             choice.inactive if self.settings.couplings == "interacting" else None,
         )
 
-    def _references(self, vector: Any = None) -> Configurations:
+    def _references(self, vectors: list[Matrix] | None = None) -> Configurations:
+        """As rank 0 chooses them; by weight without vectors all of which `_heaviest` chooses. Collective."""
+        chosen: Any = None
+        with self.world.together("choose references", str(self.settings.references)):
+            if self.world.rank == 0:
+                chosen = self._listed(vectors)
+                reference_states.check(self.orbitals, chosen, self.electrons, self.irrep)
+        return self.world.broadcast(chosen)
+
+    def _listed(self, vectors: list[Matrix] | None) -> Configurations:
         wanted, found = self.settings.references, self.orbitals
-        if isinstance(wanted, float):
-            if vectors := _vectors(vector):
-                return references.by_weight(found, vectors, wanted)
-            every = references.of_space(found, self.irrep, symmetry=True)
-            if not found.two.rows.size:
-                return every
-            states = self._states_of(every)
-            return references.heaviest(
-                configurations.of_strings(states.alpha, states.beta), states.vectors, wanted
-            )
-        if wanted in WORDS:
-            return references.of_space(found, self.irrep, symmetry=wanted == "symmetry")
-        listed: Any = None
-        with self.world.together("read references", str(wanted)):
-            listed = references.of_file(Path(wanted), found.choice, sum(found.electrons))
-        return listed  # type: ignore[no-any-return]
+        if isinstance(wanted, float) and vectors is not None:
+            if not vectors:
+                raise _refused(
+                    "references are chosen by weight, but the CASCI object has no vectors that are arrays (ci); "
+                    "run its kernel() first, or give references otherwise"
+                )
+            return references.by_weight(found, vectors, wanted)
+        if isinstance(wanted, float) or wanted in WORDS:
+            return references.of_space(found, self.irrep, symmetry=wanted != "all")
+        return references.of_file(Path(wanted), found.choice, sum(found.electrons))
+
+    def _heaviest(self, every: Configurations) -> Configurations:
+        """By weight in states of their own, as rank 0 finds them. Collective."""
+        states = self._states_of(every)
+        chosen: Any = None
+        with self.world.together("choose references by weight"):
+            if self.world.rank == 0:
+                chosen = references.heaviest(
+                    configurations.of_strings(states.alpha, states.beta),
+                    states.vectors,
+                    float(self.settings.references),  # type: ignore[arg-type]
+                )
+        return self.world.broadcast(chosen)
 
     def _states_of(self, chosen: Configurations) -> reference_states.ReferenceStates:
-        """Of references alone. Collective."""
-        return reference_states.of(
-            self.orbitals, chosen, self.electrons, self.irrep, self.spin, self.roots, self._free()
-        )
+        """Of references alone, as rank 0 finds them. Collective."""
+        found, free = None, self._free()
+        with self.world.together("find states of references"):
+            if self.world.rank == 0:
+                found = reference_states.of(
+                    self.orbitals, chosen, self.electrons, self.irrep, self.spin, self.roots, free
+                )
+        return self.world.broadcast(found)  # type: ignore[return-value]
 
     @property
     def functions(self) -> Functions:
@@ -484,7 +511,7 @@ class MRCI:
 
 
 def _vectors(given: Any) -> list[Matrix]:
-    """Of a CASCI object: of one state, or of each; none of those that are no arrays."""
+    """Of a CASCI object: of one state, or of each; none if any is no array."""
     several = list(given) if isinstance(given, list | tuple) else [given]
     return several if all(isinstance(each, np.ndarray) for each in several) else []
 

@@ -45,6 +45,27 @@ class ReferenceStates:
         return np.ascontiguousarray(self.vectors[:, found])
 
 
+def check(found: Correlated, references: Configurations, electrons: tuple[int, int], irrep: int) -> None:
+    """References, or those that are chosen by weight in states of them all. Needs no integrals.
+
+    Raises OutcoreError: EFBIG (too many)."""
+    count = configurations.count_determinants(_of_irrep(found, references, irrep), *electrons)
+    if count > MAX_DETERMINANTS:
+        raise OutcoreError(
+            errno.EFBIG,
+            "multireference CI",
+            detail=f"{count} determinants of the references; there may be {MAX_DETERMINANTS}: take references "
+            "from a file, or by their weight in a vector of a CASCI object (a weight without a vector needs states "
+            "of all of them), or fewer active orbitals",
+        )
+
+
+def _of_irrep(found: Correlated, references: Configurations, irrep: int) -> Configurations:
+    labels = configurations.irreps(references, found.orbitals.internal)
+    chosen: Configurations = references[labels == irrep]
+    return chosen
+
+
 def of(
     found: Correlated,
     references: Configurations,
@@ -57,15 +78,8 @@ def of(
     """The lowest states of 2S = spin.
 
     Raises OutcoreError: EFBIG (too many references), ENOMEM (their Hamiltonian), EINVAL (fewer states)."""
-    labels = configurations.irreps(references, found.orbitals.internal)
-    alpha, beta = configurations.determinants(references[labels == irrep], *electrons)
-    if len(alpha) > MAX_DETERMINANTS:
-        raise OutcoreError(
-            errno.EFBIG,
-            "multireference CI",
-            detail=f"{len(alpha)} determinants of the references; there may be {MAX_DETERMINANTS}: take fewer "
-            "references (a file, or a threshold), or fewer active orbitals",
-        )
+    check(found, references, electrons, irrep)
+    alpha, beta = configurations.determinants(_of_irrep(found, references, irrep), *electrons)
     needed = 8 * _MATRICES * len(alpha) ** 2
     if needed > free.bytes:
         raise OutcoreError(

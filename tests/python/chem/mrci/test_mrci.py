@@ -9,7 +9,7 @@ import pytest
 from mrci_molecules import N2, WATER, mean_field
 
 from outcore.base.errors import NotConverged, OutcoreError
-from outcore.chem.mrci import MRCI, configurations, reference_states, references, size_consistency
+from outcore.chem.mrci import MRCI, configurations, reference_states, references, size_consistency, transform
 from outcore.chem.mrci.records import Functions, Orbitals, Records
 
 pytest.importorskip("pyscf")
@@ -262,11 +262,48 @@ def test_too_many_references(monkeypatch):
     assert caught.value.errno == errno.EFBIG
 
 
-def test_references_of_too_many_determinants(monkeypatch):
+@pytest.mark.parametrize("settings", [{}, {"references": 1e-3}, {"with_integrals": False}])
+def test_references_of_too_many_determinants(monkeypatch, settings):
+    """Before integrals are made; by weight without a vector those count from which it chooses."""
     monkeypatch.setattr(reference_states, "MAX_DETERMINANTS", 50)
-    with n2() as ci, pytest.raises(OutcoreError, match="of the references; there may be 50") as caught:
-        ci.kernel()
+    monkeypatch.setattr(transform, "with_integrals", None)
+    with pytest.raises(
+        OutcoreError, match=r"\d determinants of the references; there may be 50.*in a vector of a CASCI"
+    ) as caught:
+        n2(**settings)
     assert caught.value.errno == errno.EFBIG
+
+
+def test_determinants_of_a_vector_are_counted_when_they_are_chosen(monkeypatch):
+    from pyscf import mcscf
+
+    monkeypatch.setattr(reference_states, "MAX_DETERMINANTS", 3)
+    mc = mcscf.CASCI(mean_field(WATER), 4, 4).run(verbose=0)
+    with MRCI(mc, references=0.9, comm=None) as ci:
+        assert len(ci.records.references) == 1
+    with pytest.raises(OutcoreError, match="there may be 3"):
+        MRCI(mc, references=1e-12, comm=None)
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(3, 3), (4, 2), (6, 0), (5, 2)])
+def test_determinants_are_counted_without_making_them(alpha, beta):
+    every = configurations.every(range(6), alpha + beta)
+    made = configurations.determinants(every, alpha, beta)
+    assert configurations.count_determinants(every, alpha, beta) == len(made[0]) > 0
+    assert configurations.count_determinants(every, alpha + 1, beta) == 0
+
+
+@pytest.mark.parametrize("vector", [None, 7, [np.ones((6, 6)), None]])
+def test_a_weight_needs_a_vector_of_the_casci_object(vector):
+    from pyscf import mcscf
+
+    mc = mcscf.CASCI(mean_field(WATER), 4, 4).run(verbose=0)
+    mc.ci = vector
+    with pytest.raises(OutcoreError, match="has no vectors that are arrays") as caught:
+        MRCI(mc, references=0.9, comm=None)
+    assert caught.value.errno == errno.EINVAL
+    with MRCI(mc, comm=None) as ci:
+        assert len(ci.records.references) > 1
 
 
 def test_integrals_of_a_file(tmp_path):
