@@ -314,7 +314,10 @@ class MRCI:
 
     def _check_spins(self) -> None:
         """Energies of a search that has found states of another spin would be those of no state."""
-        wanted = self.spin / 2 * (self.spin / 2 + 1)
+        wanted, functional = self.spin / 2 * (self.spin / 2 + 1), self.settings.functional
+        advice = f"raise the spin shift, which is {self.settings.shift:g} Eh"
+        if functional != "ci":
+            advice = f"{functional.upper()} has no spin shift to keep it away; take a CI, which has one"
         for root in range(self.roots):
             found = self.spin_square(root)
             if not abs(found - wanted) < _PURE:
@@ -322,7 +325,7 @@ class MRCI:
                     None,
                     "converge the CI",
                     detail=f"root {root + 1} has <S^2> = {found:.4f}, and not {wanted:.4f}: there is a state of "
-                    f"higher spin below; raise the spin shift, which is {self.settings.spin_shift:g} Eh",
+                    f"higher spin below; {advice}",
                 )
 
     def _make_kernel(self) -> _core.MRCIKernel:
@@ -330,7 +333,7 @@ class MRCI:
         found, functional = self.orbitals, self.settings.functional
         self.layout = Layout(self.records, size_consistency.penalty(functional, sum(self.electrons)))
         m = (self.electrons[0] - self.electrons[1]) / 2
-        shift = 0.0 if functional != "ci" else self.settings.spin_shift
+        shift = self.settings.shift
         self._raised = shift * (self.spin / 2 * (self.spin / 2 + 1) - m * (m + 1))
         kernel = _core.MRCIKernel(
             self.layout.space,

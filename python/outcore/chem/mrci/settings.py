@@ -64,7 +64,8 @@ class Settings:
     functional: "ci", "acpf" or "aqcc".
     residual: norm below which a root is converged (Hartree).
     spin_shift: Hartree; times S^2 - M(M+1) it is added to the Hamiltonian of a CI during the search, so that states
-        of higher spin stay away. Energies are without it.
+        of higher spin stay away. Energies are without it. ACPF and AQCC have none: they take the default alone, and
+        leave it out.
     error_bound: Hartree; vectors are packed so that it bounds the error of the energy, as far as the diagonal of H
         tells. 0: they are stored as they are.
     vector_memory: bytes of each process for vectors; None: what the budget leaves. The rest is in a file.
@@ -91,6 +92,11 @@ class Settings:
     auxbasis: Any = None
     integral_memory: int | None = None
 
+    @property
+    def shift(self) -> float:
+        """The spin shift that is applied."""
+        return self.spin_shift if self.functional == "ci" else 0.0
+
     def __post_init__(self) -> None:
         wrong = (
             (
@@ -108,6 +114,10 @@ class Settings:
             (not 0 < self.residual < 1, f"a residual of {self.residual:g}; it is between 0 and 1"),
             (self.max_cycle < 1, f"{self.max_cycle} iterations"),
             (not 0 <= self.spin_shift < 100, f"a spin shift of {self.spin_shift:g} Hartree; it is 0 to 100"),
+            (
+                self.functional != "ci" and self.spin_shift != Settings.spin_shift,
+                f"a spin shift with {self.functional.upper()}, which has none",
+            ),
             (
                 not 0 <= self.error_bound < 1,
                 f"an error bound of {self.error_bound:g} Hartree; it is 0 or more, and small",

@@ -219,6 +219,13 @@ def test_a_state_of_higher_spin_below_is_no_root():
         assert ci.e_tot[2] > ci.e_tot[1] + 0.5
 
 
+def test_a_functional_has_no_spin_shift_to_raise(monkeypatch):
+    monkeypatch.setattr(MRCI, "spin_square", lambda *_: 2.0)
+    wanted = r"root 1 has <S\^2> = 2\.0000, and not 0\.0000: .* below; AQCC has no spin shift"
+    with water(functional="aqcc", residual=1e-2) as ci, pytest.raises(NotConverged, match=wanted):
+        ci.kernel()
+
+
 def test_references_of_a_file(tmp_path):
     path = tmp_path / "references"
     path.write_text("# the determinant of the SCF\n2 2 2 0 0 0\n")
@@ -365,6 +372,7 @@ def test_two_electrons_need_no_correction_of_pople_or_meissner():
         ({"couplings": "interacting", "error_bound": 1e-8}, "an error bound with interacting couplings"),
         ({"residual": 0.0}, "a residual of 0"),
         ({"spin_shift": -0.1}, "a spin shift of -0.1"),
+        ({"spin_shift": 0.3, "functional": "acpf"}, "a spin shift with ACPF"),
         ({"references": 1.5}, "references of a weight of 1.5"),
     ],
 )
