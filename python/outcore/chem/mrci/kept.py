@@ -25,14 +25,16 @@ if TYPE_CHECKING:
     from outcore.chem.mrci.vectors import Array, Layout, Vector
     from outcore.job.world import World
 
-FORMAT = 2
+FORMAT = 3
 _NAME = "states"
 _GO_ON = "go on from kept states"
 
 States = Callable[[int], "Array"]  # [state][element] of a block
 
 
-def problem(found: Correlated, records: Records, roots: int, spin: int, functional: str) -> Problem:
+def problem(
+    found: Correlated, records: Records, roots: int, spin: int, functional: str, spin_shift: float
+) -> Problem:
     """All that states depend on. Integrals differ by rounding from run to run."""
     settings = {
         "integrals": found.two.made_of or [weighed(found.one), weighed(found.two.rows)],
@@ -43,6 +45,7 @@ def problem(found: Correlated, records: Records, roots: int, spin: int, function
         "electrons": list(records.electrons),
         "irrep": records.irrep,
         "spin": spin,
+        "spin shift": float(spin_shift),
         "roots": roots,
         "functional": functional,
     }

@@ -359,13 +359,13 @@ class MRCI:
         return kernel
 
     def _kept(self) -> KeptStates | None:
-        directory = self.settings.checkpoint
-        if directory is None:
+        settings = self.settings
+        if settings.checkpoint is None:
             return None
         wanted = kept_states.problem(
-            self.orbitals, self.records, self.roots, self.spin, self.settings.functional
+            self.orbitals, self.records, self.roots, self.spin, settings.functional, settings.shift
         )
-        return KeptStates(self.world, directory, self.layout, wanted, self.roots)
+        return KeptStates(self.world, settings.checkpoint, self.layout, wanted, self.roots)
 
     def _told(self, iteration: Iteration) -> None:
         if self.on_iteration is not None:

@@ -76,6 +76,7 @@ def test_a_run_that_ended_needs_one_iteration(tmp_path):
         ({"references": "all"}, "references"),
         ({"spin": 2}, "spin"),
         ({"functional": "acpf"}, "functional"),
+        ({"spin_shift": 0.3}, "kept with spin shift = 0.05, now it is 0.3; name another directory"),
     ],
 )
 def test_states_of_others_are_refused(tmp_path, settings, message):
