@@ -313,12 +313,15 @@ class MRCI:
             )
 
     def _check_spins(self) -> None:
-        """Energies of a search that has found states of another spin would be those of no state."""
+        """Energies of roots that have converged to states of another spin would be those of no state. Roots that
+        have not converged are left to `converged`."""
         wanted, functional = self.spin / 2 * (self.spin / 2 + 1), self.settings.functional
         advice = f"raise the spin shift, which is {self.settings.shift:g} Eh"
         if functional != "ci":
             advice = f"{functional.upper()} has no spin shift to keep it away; take a CI, which has one"
         for root in range(self.roots):
+            if root in self.found.unconverged:
+                continue
             found = self.spin_square(root)
             if not abs(found - wanted) < _PURE:
                 raise NotConverged(
@@ -419,7 +422,7 @@ class MRCI:
     @property
     def converged(self) -> bool:
         """All roots are."""
-        return self.found.converged
+        return not self.found.unconverged
 
     def _norms(self, root: int) -> tuple[float, float]:
         """Sums of squares of the coefficients of references, and of all."""

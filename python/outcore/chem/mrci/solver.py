@@ -84,7 +84,7 @@ class Found:
     states: list[Vector]
     multiplied: list[Vector]
     iterations: list[Iteration]
-    converged: bool
+    unconverged: list[int]  # roots
     packing_errors: Matrix  # Hartree: sum (d - E) delta^2 over errors delta of the states' elements
 
 
@@ -138,7 +138,11 @@ class Search:
         self._packing_errors += errors
         k = self._count
         return Found(
-            self._vectors[:k], self._multiplied[:k], self._iterations, self._converged(), self._packing_errors
+            self._vectors[:k],
+            self._multiplied[:k],
+            self._iterations,
+            self._unconverged(),
+            self._packing_errors,
         )
 
     def _drop_new(self) -> None:

@@ -212,6 +212,12 @@ def test_a_state_of_higher_spin_below_is_no_root():
         ),
     ):
         ci.kernel()
+    with MRCI.from_mean_field(
+        atom, roots=3, max_cycle=5, **given
+    ) as ci:  # not judged before it has converged
+        ci.kernel()
+        assert not ci.converged
+        assert ci.spin_square(2) > 3
     with MRCI.from_mean_field(atom, roots=3, spin_shift=0.3, **given) as ci:
         ci.kernel()
         assert ci.converged
