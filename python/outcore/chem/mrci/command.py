@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.base.errors import NotConverged
+from outcore.chem.mrci import density
 from outcore.chem.mrci.estimate import forecast
 from outcore.chem.mrci.options import Options
 from outcore.chem.mrci.settings import Settings
@@ -179,6 +180,8 @@ class _Run(MoleculeRun):
                 self.say(line)
             self.results |= {"estimate": asdict(found)}
             return
+        if options.natural:
+            density.check_pairs(ci.electrons)
         if ci.orbitals.two.title:
             self.say(f"integrals: {ci.orbitals.two.title}")
         ci.on_iteration = self._told

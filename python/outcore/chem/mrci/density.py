@@ -28,14 +28,19 @@ class NaturalOrbitals:
     irreps: list[str]
 
 
-def of_sums(alpha: Matrix, beta: Matrix, electrons: tuple[int, int], norm: float, *, folded: bool) -> Matrix:
-    """[p][q] = <p+ q> of both spins together, from sums over pairs of an alpha and a beta electron.
-
-    Raises OutcoreError (ENOTSUP) without such pairs."""
+def check_pairs(electrons: tuple[int, int]) -> None:
+    """Whether there are pairs of an alpha and a beta electron. Raises OutcoreError (ENOTSUP)."""
     if min(electrons) == 0:
         raise OutcoreError(
             errno.ENOTSUP, "density of a multireference CI", detail="all electrons have one spin"
         )
+
+
+def of_sums(alpha: Matrix, beta: Matrix, electrons: tuple[int, int], norm: float, *, folded: bool) -> Matrix:
+    """[p][q] = <p+ q> of both spins together, from sums over pairs of an alpha and a beta electron.
+
+    Raises OutcoreError (ENOTSUP) without such pairs."""
+    check_pairs(electrons)
     if folded:
         return 2 * alpha / (electrons[1] * norm)
     return (alpha / electrons[1] + beta / electrons[0]) / norm

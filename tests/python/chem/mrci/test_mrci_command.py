@@ -118,6 +118,14 @@ def test_natural_occupations(water, tmp_path, capsys):
     assert root["natural_occupations"] == pytest.approx(wanted.tolist(), abs=1e-5)
 
 
+def test_natural_occupations_of_one_spin_are_refused_before_the_search(tmp_path, monkeypatch):
+    monkeypatch.setattr(MRCI, "kernel", None)
+    path = tmp_path / "n.xyz"
+    path.write_text("1\nnitrogen\nN 0 0 0\n")
+    given = ("--spin", "3", "--basis", "6-31g", "--frozen", "2", "--cas", "3,3", "--natural")
+    assert "all electrons have one spin" in refused(path, *given)
+
+
 def test_functionals(water, capsys):
     assert run(water, *SPACE, "--acpf") == 0
     assert "MR-ACPF energy of root 1: -76.1" in capsys.readouterr().out
