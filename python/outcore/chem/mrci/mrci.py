@@ -445,10 +445,11 @@ class MRCI:
     # ---- states ----
 
     def spin_square(self, root: int = 0) -> float:
-        """<S^2> of a state. Collective."""
+        """<S^2> of a state. Collective. Raises OutcoreError before `kernel`."""
+        state = self.found.states[root]
         assert self._operator is not None
         m = (self.electrons[0] - self.electrons[1]) / 2
-        exchange = self._operator.exchange(self.found.states[root]) if min(self.electrons) else 0.0
+        exchange = self._operator.exchange(state) if min(self.electrons) else 0.0
         return m * (m + 1) + self.electrons[1] - exchange / self._norms(root)[1]
 
     def _density(self, root: int) -> Matrix:

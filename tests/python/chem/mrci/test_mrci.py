@@ -392,9 +392,10 @@ def test_more_roots_than_references():
         ci.kernel()
 
 
-def test_states_before_the_search():
+@pytest.mark.parametrize("read", [lambda ci: ci.e_tot, MRCI.spin_square, MRCI.make_rdm1, MRCI.corrections])
+def test_states_before_the_search(read):
     with water() as ci, pytest.raises(OutcoreError, match=r"run kernel\(\) first"):
-        _ = ci.e_tot
+        read(ci)
 
 
 @pytest.mark.parametrize(("atom", "spin", "irrep"), [("Be", 0, "Ag"), ("Be", 2, "B1u"), ("Li", 1, "Ag")])
