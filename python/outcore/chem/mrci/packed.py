@@ -203,12 +203,13 @@ class PackedOperator:
         """sum_pq <a+_p b+_q b_p a_q>. Collective."""
         assert isinstance(x, PackedVector)
         sums = np.zeros(self.threads)
+        offsets_of = np.full((self.threads, len(self.layout.records)), -1, np.int64)  # each thread's own
 
         def work(thread: int, task: _core.MRCITask) -> None:
-            piece = self.read(self.units_of(task), x)
-            offsets = np.full(len(self.layout.records), -1, np.int64)
+            piece, offsets = self.read(self.units_of(task), x), offsets_of[thread]
             offsets[piece.records] = piece.offsets
             sums[thread] += self.kernel.exchange(task, piece.x, offsets)
+            offsets[piece.records] = -1
 
         with self.world.together("spin of a multireference CI"):
             team.each(self._tasks[self.world.rank :: self.world.size], self.threads, work)

@@ -298,6 +298,7 @@ def test_threads_give_the_same(wanted):
     energy, whole = wanted
     with n2(vector_memory=whole // 3, threads=3) as ci:
         assert ci.kernel() == pytest.approx(energy, abs=1e-9)
+        assert ci.spin_square() == pytest.approx(0, abs=1e-9)
 
 
 def test_what_is_no_bound():
