@@ -1,4 +1,5 @@
-"""Additions to packed records, in all processes of a job: prints their rate as JSON, and that of packing alone.
+"""Additions to packed records, in all processes of a job: prints their rate as JSON, and that of packing alone,
+which takes turns with them, so that what else the machine does slows both.
 
 Arguments: share of the records that is in memory, records of each process, additions of each process.
 """
@@ -17,10 +18,12 @@ from outcore.chem.mrci.record_store import RecordStore
 from outcore.job.processes import JOB, make_world
 
 Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 ELEMENTS = 1250  # of the records of N2 in cc-pVQZ
 ERROR = 1e-8
 BYTES = 2300  # that such a record takes, about
+_TURNS = 20
 _ROOM = 4  # times that, for records that grow and are put elsewhere
 
 
@@ -35,6 +38,14 @@ def _packing(numbers: Array, additions: int) -> float:
     return time.perf_counter() - begin
 
 
+def _adding(store: RecordStore, records: Integers, numbers: Array) -> float:
+    """Seconds."""
+    begin = time.perf_counter()
+    for record in records:
+        store.native.add(np.array([record]), ERROR, numbers)
+    return time.perf_counter() - begin
+
+
 def main() -> None:
     share, records, additions = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     with make_world(JOB, None, None) as world:
@@ -45,15 +56,16 @@ def main() -> None:
         for record in range(world.rank, len(sizes), world.size):
             store.native.add(np.array([record]), ERROR, numbers)
         chosen = random.integers(0, len(sizes), additions)
-        world.barrier()
-        begin = time.perf_counter()
-        for record in chosen:
-            store.native.add(np.array([record]), ERROR, numbers)
-        seconds = time.perf_counter() - begin
+        seconds = alone = 0.0
+        for turn in np.array_split(chosen, _TURNS):
+            world.barrier()
+            seconds += _adding(store, turn, numbers)
+            world.barrier()
+            alone += _packing(numbers, len(turn))
         world.barrier()
         places = store.native.place(np.arange(len(sizes)))
         slowest = float(world.all_reduce(seconds, "max"))
-        alone = float(world.all_reduce(_packing(numbers, additions), "max"))
+        alone = float(world.all_reduce(alone, "max"))
         store.close()
         if world.rank == 0:
             print(

@@ -4,9 +4,9 @@ N2 on RHF orbitals, cores frozen, no inactive orbitals, 10 electrons in 8 active
 in cc-pVQZ. A product is an iteration of the search, with all it does to vectors. Vectors as they are, in the memory
 of one process, stand beside OpenMolcas, which has one thread, in seconds of the processor; then they are packed for
 an error of 1e-8 Hartree, in memory and half of them in a file. Additions read, unpack, add, pack and write records
-of 1250 elements, on 1 to 4 processes; the literature has 3 MB/s a process in memory, and 2 in files. Beside the
-rate of several processes over that of one stands that of packing alone, which is what the cores give. --quick
-takes 6-31G.
+of 1250 elements, on 1 to 4 processes; the literature has 3 MB/s a process in memory, and 2 in files. Where each
+process has a core, the rate of several over that of one is nearly that of packing alone, which is what the cores
+give; where they are fewer, both stand side by side. --quick takes 6-31G.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ BOUND = 1e-8
 ITERATIONS = 8
 LIMIT_S = 900
 PAPER = {"memory": 3.0, "file": 2.0}  # MB/s a process
+FLAT = 0.9  # of the same of packing alone: the rate of several processes over that of one
 
 INPUT = """&SEWARD
 Symmetry
@@ -90,7 +91,9 @@ def run(options: BenchOptions) -> list[Claim]:
         ),
         Claim(
             f"{name}: share of the vectors in that file", spilled["spilled"], "of the packed bytes",
-            at_least(0.5) if bars else None, "", "memory is left free for vectors that are multiplied next",
+            at_least(0.5) if bars else None, "",
+            "memory holds half of the bytes; more lies in the file, as memory is left free for vectors that are "
+            "multiplied next",
         ),
         *_additions(options),
     ]  # fmt: skip
@@ -236,14 +239,17 @@ def _additions(options: BenchOptions) -> list[Claim]:
                 )
             )
             if processes > 1:
+                alone = found["packing"] / one["packing"]
+                flat = not options.quick and processes <= cores()
                 claims.append(
                     Claim(
                         f"additions in {where}, {processes} processes over one",
                         found["rate"] / one["rate"],
                         "times the rate of a process",
-                        None,
+                        at_least(FLAT * alone) if flat else None,
                         "",
-                        f"packing alone: {found['packing'] / one['packing']:.2f} times; {cores()} cores",
+                        f"packing alone: {alone:.2f} times; the bar is {FLAT} of it where each process has a core; "
+                        f"{cores()} cores",
                     )
                 )
     return claims
