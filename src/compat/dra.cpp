@@ -120,6 +120,14 @@ void turn(const Axes& from, int axes, std::int64_t* to) {
   for (int k = 0; k < axes; ++k) to[k] = from[static_cast<std::size_t>(axes - 1 - k)];
 }
 
+int check_callers(const Array& array, const std::string& attempted) {
+  const Members callers = calling_processes();
+  if (callers == array.members) return OC_OK;
+  return failed(EINVAL, attempted + ": it belongs to " + std::to_string(array.members.size()) +
+                            " processes, and is used by the " + std::to_string(callers.size()) +
+                            " of the default group");
+}
+
 int closed(int d_a) {
   return failed(EBADF, "DRA: there is no disk array " + std::to_string(d_a));
 }
@@ -193,7 +201,7 @@ int dra_make(const DiskArrayFacts& given, int mode, const Axes& typical, int* d_
   if (const int code = agreed(check(facts, mode, attempted), attempted + ": another process has refused it"))
     return code;
   if (const int code = world_of_processes("", &world)) return code;
-  Array array{facts, mode, element_type(facts.type), world};
+  Array array{facts, mode, element_type(facts.type), world, calling_processes()};
   array.facts.type = c_type(facts.type);
   std::int64_t shape[max_axes], its_typical[max_axes];
   Axes filled = facts.shape;
@@ -249,6 +257,7 @@ int dra_open(const std::string& given, int mode, int* d_a) {
   array.facts.filename = filename;
   array.mode = mode;
   array.world = world;
+  array.members = calling_processes();
   arrays.put(opened, std::move(array));
   *d_a = opened;
   return OC_OK;
@@ -262,8 +271,9 @@ int dra_facts(int d_a, DiskArrayFacts* facts) {
 }
 
 int dra_end(int d_a, bool deletes) {
-  const int own = arrays.get(d_a) ? OC_OK : closed(d_a);
+  const auto array = arrays.get(d_a);
   const std::string attempted = deletes ? "DRA: delete " : "DRA: close ";
+  const int own = array ? check_callers(*array, attempted + array->facts.filename) : closed(d_a);
   if (const int code = agreed(own, attempted + std::to_string(d_a) + ": another process has no such array"))
     return code;
   return end_array(d_a, deletes);

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "compat/dra.hpp"
+#include "compat/processes.hpp"
 #include "compat/shared.hpp"
 #include "outcore/compat/dra.h"
 
@@ -12,6 +13,7 @@ namespace outcore::compat {
 struct Array {
   DiskArrayFacts facts;
   int mode = DRA_RW, element = 0, world = 0;
+  Members members;  ///< that have made or opened it
 };
 
 [[nodiscard]] Numbered<Array>& open_arrays();
@@ -20,6 +22,9 @@ struct Array {
 [[nodiscard]] int element_type(int ma);
 /// A list for C: axes turned round.
 void turn(const Axes& from, int axes, std::int64_t* to);
+/// An error unless the processes that call are those of the array: others would be waited for. Returns its
+/// code.
+int check_callers(const Array& array, const std::string& attempted);
 /// The error of a number that is none. Returns its code.
 int closed(int d_a);
 

@@ -63,6 +63,19 @@ struct Transfer {
   }
 };
 
+/// The numbers of arrays of different groups may be the same, and a process that does not belong to the group
+/// of the array cannot move its part. Nodes hold mirrored arrays, so all processes of a node must be there.
+int check_group(int g_a, const std::string& attempted) {
+  if (!pnga_get_pgroup) return OC_OK;
+  const bool mirrored = pnga_is_mirrored && pnga_is_mirrored(g_a);
+  const Members holders = members_of(mirrored ? -1 : pnga_get_pgroup(g_a)), callers = calling_processes();
+  if (holders == callers) return OC_OK;
+  return failed(EINVAL, attempted + ": the global array " + std::to_string(g_a) + " belongs to " +
+                            (mirrored ? "all " : "a group of ") + std::to_string(holders.size()) +
+                            " processes, and is used by the " + std::to_string(callers.size()) +
+                            " of the default group");
+}
+
 int check(bool writes, bool transposes, int g_a, const Patch* section, int d_a, const Patch* box,
           Transfer* transfer) {
   if (!dra_started()) return failed(EINVAL, "DRA: dra_init was not called");
@@ -76,6 +89,8 @@ int check(bool writes, bool transposes, int g_a, const Patch* section, int d_a, 
     return failed(EACCES, attempted + ": it was opened to " + (writes ? "read" : "write") + " only");
   if (!pnga_valid_handle(g_a))
     return failed(EBADF, attempted + ": there is no global array " + std::to_string(g_a));
+  if (const int code = check_callers(*array, attempted)) return code;
+  if (const int code = check_group(g_a, attempted)) return code;
   Integer type = 0, axes = 0, dims[max_axes] = {};
   pnga_inquire(g_a, &type, &axes, dims);
   if (element_type(static_cast<int>(type)) != array->element)
@@ -124,6 +139,7 @@ Part own_part(int g_a, const Transfer& transfer, bool writes) {
   if (mirrored && !writes) {  // each node has all elements, and reads them
     const Integer node = pnga_cluster_nodeid();
     processes = pnga_cluster_nprocs(node);
+    if (pnga_pgroup_nodeid) me = pnga_pgroup_nodeid(-1);
     Integer number = 0;
     while (number + 1 < processes && pnga_cluster_procid(node, number) != me) ++number;
     me = number;

@@ -13,19 +13,17 @@
 namespace outcore::compat {
 namespace {
 
-/// Numbers in MPI_COMM_WORLD of the processes of a group; none: all of the job.
-using Members = std::vector<int>;
-
 std::mutex mutex;
 // Leaked: at exit nothing collective happens any more.
-auto& worlds = *new std::map<std::pair<Members, std::string>, int>;
+// By the processes in the order of their group (none: all of the job), and the scratch directory.
+auto& worlds = *new std::map<std::pair<std::vector<int>, std::string>, int>;
 
 bool has_global_arrays() {
   return pnga_initialized && pnga_initialized();
 }
 
-Members members_of_default_group() {
-  Members members;
+std::vector<int> members_of_default_group() {
+  std::vector<int> members;
   const int group =
       has_global_arrays() && pnga_pgroup_get_default ? static_cast<int>(pnga_pgroup_get_default()) : -1;
   if (group <= 0 || !GA_MPI_Comm_pgroup_default || !pnga_pgroup_nnodes || !pnga_pgroup_absolute_id)
@@ -45,6 +43,21 @@ int communicator_of_default_group() {
 }
 
 }  // namespace
+
+Members members_of(Integer group) {
+  Members members;
+  if (!has_global_arrays() || !pnga_pgroup_nnodes) return members;
+  const Integer count = pnga_pgroup_nnodes(group);
+  for (Integer each = 0; each < count; ++each)
+    members.push_back(static_cast<int>(
+        group < 0 || !pnga_pgroup_absolute_id ? each : pnga_pgroup_absolute_id(group, each)));
+  std::ranges::sort(members);
+  return members;
+}
+
+Members calling_processes() {
+  return members_of(pnga_pgroup_get_default ? pnga_pgroup_get_default() : -1);
+}
 
 int world_of_processes(const std::string& scratch, int* world) {
   const std::lock_guard guard(mutex);

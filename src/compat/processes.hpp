@@ -3,12 +3,20 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "compat/shared.hpp"
 
 namespace outcore::compat {
 
-// All return a code, and are collective over these processes.
+/// Numbers of processes in the job, ascending.
+using Members = std::vector<int>;
+/// The processes of a group of Global Arrays that this process belongs to; below 0: the job.
+[[nodiscard]] Members members_of(Integer group);
+/// The processes that make files and arrays together now; empty without Global Arrays.
+[[nodiscard]] Members calling_processes();
+
+// All others return a code, and are collective over these processes.
 
 /// Their world with a scratch directory (empty: the default one), made when it is asked for first. It
 /// outlasts groups of Global Arrays, whose numbers are used again for other processes.

@@ -168,6 +168,45 @@ static void distributions(void) {
   GA_Destroy(other);
 }
 
+static int refused(int code, const char* first, const char* second) {
+  return code != 0 && request == DRA_REQ_INVALID && strstr(oc_pario_last_error(), first) &&
+         strstr(oc_pario_last_error(), second);
+}
+
+/* Arrays in memory and on disk of other processes than those that call: an error at each that calls. */
+static void of_other_processes(void) {
+  int list[64], count = (processes + 1) / 2, i, g_all = regular(), g_mirror = mirrored(), d_all = 0, group;
+  char all[40], half[40];
+  if (processes < 2) return;
+  for (i = 0; i < count; ++i) list[i] = i;
+  snprintf(all, sizeof all, " %d ", processes);
+  snprintf(half, sizeof half, " %d ", count);
+  set(g_all, 1);
+  EXPECT(NDRA_Create(C_DBL, 2, dra_dims, "all", path_of("all"), DRA_RW, unknown, &d_all) == 0);
+  group = GA_Pgroup_create(list, count);
+  if (me < count) {
+    int g_a, d_a = 0;
+    GA_Pgroup_set_default(group);
+    g_a = regular();
+    EXPECT(NDRA_Create(C_DBL, 2, dra_dims, "half", path_of("half"), DRA_RW, unknown, &d_a) == 0);
+    EXPECT(refused(NDRA_Write(g_all, d_a, &request), all, half));
+    EXPECT(refused(NDRA_Read(g_mirror, d_a, &request), all, half));
+    EXPECT(refused(NDRA_Write(g_a, d_all, &request), all, half));
+    EXPECT(DRA_Close(d_all) != 0);
+    set(g_a, 2);
+    EXPECT(done(NDRA_Write(g_a, d_a, &request)) && done(NDRA_Read(g_a, d_a, &request)) && has(g_a, 2));
+    GA_Destroy(g_a);
+    EXPECT(DRA_Delete(d_a) == 0);
+    GA_Pgroup_set_default(GA_Pgroup_get_world());
+  }
+  GA_Sync();
+  EXPECT(GA_Pgroup_destroy(group));
+  EXPECT(done(NDRA_Write(g_all, d_all, &request)) && done(NDRA_Read(g_mirror, d_all, &request)));
+  EXPECT(has(g_mirror, 1) && DRA_Delete(d_all) == 0);
+  GA_Destroy(g_all);
+  GA_Destroy(g_mirror);
+}
+
 /* Many transfers at once, waited for from the last to the first. */
 static void many_at_once(void) {
   int g_a = regular(), g_b = regular(), requests[2 * rows], i, d_a = 0, count = 0;
@@ -275,6 +314,7 @@ int main(int count, char** arguments) {
   EXPECT(DRA_Init(10, 1e9, 1e10, -1) == 0);
   types_and_axes();
   distributions();
+  of_other_processes();
   many_at_once();
   destroyed();
   full_disk();
