@@ -246,7 +246,7 @@ int dra_move(bool writes, bool transposes, int g_a, const Patch* section, int d_
   Transfer transfer;
   *request = DRA_REQ_INVALID;
   const int own = check(writes, transposes, g_a, section, d_a, box, &transfer);
-  bool written = is_written(d_a);
+  Vote written{is_written(d_a)};
   if (const int code = agreed(own, "DRA: another process has refused the transfer", &written)) return code;
   if (writes) complete_reads_of(d_a);
   pnga_sync();  // what others have put is there, or is not needed any more
@@ -258,7 +258,7 @@ int dra_move(bool writes, bool transposes, int g_a, const Patch* section, int d_
   pending.reads = !writes;
   pending.direct = part.direct;
   pending.any = part.any;
-  pending.alone = !writes && size_bytes(transfer) <= small_bytes && !written;
+  pending.alone = !writes && size_bytes(transfer) <= small_bytes && !written.any;
   pending.patch = part.patch;
   pending.filename = transfer.array.facts.filename;
   std::int64_t begin[max_axes] = {}, end[max_axes] = {}, strides[max_axes] = {};
@@ -302,17 +302,21 @@ int dra_move(bool writes, bool transposes, int g_a, const Patch* section, int d_
 }
 
 int dra_wait_for(int request) {
-  if (request == DRA_REQ_INVALID) return OC_OK;
+  Vote none{request == DRA_REQ_INVALID};
   auto pending = requests.take(request);
   int code = OC_OK;
   if (pending)
     code = wait_for(*pending);
-  else if (!requests.was_given(request))  // else it was waited for before, as programs do
+  else if (!none.any && !requests.was_given(request))  // else it was waited for before, as programs do
     code = failed(EINVAL, "DRA: there is no request " + std::to_string(request));
   const bool together = pnga_sync && dra_started();  // else there is nobody to agree with
   if (together)
-    code = agreed(code, "DRA: " + (pending ? "the transfer of " + pending->filename : "a transfer") +
-                            " has failed at another process, or that has no such request");
+    code = agreed(code,
+                  "DRA: " + (pending ? "the transfer of " + pending->filename : "a transfer") +
+                      " has failed at another process, or that has no such request",
+                  &none);
+  if (code == OC_OK && none.any && !none.all)
+    code = failed(EINVAL, "DRA: dra_wait has DRA_REQ_INVALID at some processes, and a request at others");
   if (pending) give_back(*pending, pending->reads && code == OC_OK);
   if (together) pnga_sync();  // also helps others that put
   return code;

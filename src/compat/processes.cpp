@@ -89,12 +89,12 @@ int close_worlds(const std::string& scratch) {
   return first;
 }
 
-int agreed(int code, const std::string& otherwise, bool* flag) {
+int agreed(int code, const std::string& otherwise, Vote* vote) {
   if (!pnga_gop || !has_global_arrays()) return code;
-  Integer most[] = {code, flag && *flag};
+  Integer most[] = {code, vote && vote->any, vote && !vote->all};
   char operation[] = "max";
-  pnga_gop(c_integer, most, 2, operation);
-  if (flag) *flag = most[1] != 0;
+  pnga_gop(c_integer, most, 3, operation);
+  if (vote) *vote = {most[1] != 0, most[2] == 0};
   return code == OC_OK && most[0] != OC_OK ? failed(static_cast<int>(most[0]), otherwise) : code;
 }
 

@@ -24,9 +24,12 @@ int world_of_processes(const std::string& scratch, int* world);
 /// Closes all worlds with a scratch directory that this process belongs to.
 int close_worlds(const std::string& scratch);
 
-/// The same code at all of them; `otherwise` is the text where only others have failed. `flag`, if there is
-/// one, becomes true where it is true at any.
-int agreed(int code, const std::string& otherwise, bool* flag = nullptr);
+/// What processes ask of one another beside a code: `any` whether it is true at any, `all` at all of them.
+struct Vote {
+  bool any = false, all = any;
+};
+/// The same code at all of them; `otherwise` is the text where only others have failed.
+int agreed(int code, const std::string& otherwise, Vote* vote = nullptr);
 /// The text of the first of them: programs may give another one at each.
 [[nodiscard]] std::string of_first(const std::string& text);
 

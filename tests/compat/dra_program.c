@@ -335,6 +335,14 @@ static void errors(void) {
   EXPECT(NDRA_Write(integers, d_a, &request) != 0);
   GA_Destroy(integers);
   EXPECT(DRA_Wait(12345) != 0 && DRA_Probe(12345, &status) != 0);
+  if (processes > 1) { /* one has a number that is none, and none at all */
+    EXPECT(NDRA_Write(g_a, d_a, &request) == 0 && DRA_Wait(me == 0 ? 12345 : request) != 0);
+    EXPECT(strlen(oc_pario_last_error()) > 20);
+    EXPECT(NDRA_Write(g_a, d_a, &request) == 0 && DRA_Wait(me == 1 ? DRA_REQ_INVALID : request) != 0);
+    EXPECT(strstr(oc_pario_last_error(), "DRA_REQ_INVALID") != NULL);
+    EXPECT(DRA_Wait(me == 1 ? request : DRA_REQ_INVALID) != 0); /* it is still under way there */
+    EXPECT(DRA_Wait(DRA_REQ_INVALID) == 0);
+  }
   /* The memory goes while it is written. */
   fill(g_a);
   EXPECT(NDRA_Write(g_a, d_a, &request) == 0);
