@@ -15,18 +15,19 @@
 namespace outcore::compat {
 namespace {
 
-/// Lists of C run backwards, and indices count from 0.
+/// Lists of C run backwards, and indices count from 0. None of a list that is none, or of a number of axes
+/// that no array has: then that is refused.
 template <class Number>
 Axes turned(const Number* list, int axes, int first = 0) {
   Axes result{};
-  for (int k = 0; k < std::min(axes, max_axes); ++k)
-    result[static_cast<std::size_t>(k)] = list[axes - 1 - k] + first;
+  if (!list || axes > max_axes) return result;
+  for (int k = 0; k < axes; ++k) result[static_cast<std::size_t>(k)] = list[axes - 1 - k] + first;
   return result;
 }
 
 Axes axes_of(const Integer* list, Integer axes) {
   Axes result{};
-  std::copy_n(list, std::clamp<Integer>(axes, 0, max_axes), result.begin());
+  if (list) std::copy_n(list, std::clamp<Integer>(axes, 0, max_axes), result.begin());
   return result;
 }
 

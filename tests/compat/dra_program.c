@@ -323,12 +323,17 @@ static void errors(void) {
   EXPECT(DRA_Open(path_of("nothing"), DRA_RW, &d_a) != 0);
   EXPECT(NDRA_Create(4711, 2, dra_dims, "e", path_of("errors"), DRA_RW, unknown, &d_a) != 0);
   EXPECT(NDRA_Create(C_DBL, 8, dra_dims, "e", path_of("errors"), DRA_RW, unknown, &d_a) != 0);
+  EXPECT(NDRA_Create(C_DBL, 1000000000, dra_dims, "e", path_of("errors"), DRA_RW, unknown, &d_a) != 0);
+  EXPECT(strstr(oc_pario_last_error(), "not 1000000000") != NULL);
+  EXPECT(NDRA_Create(C_DBL, -1, dra_dims, "e", path_of("errors"), DRA_RW, unknown, &d_a) != 0);
+  EXPECT(NDRA_Create(C_DBL, 2, NULL, "e", path_of("errors"), DRA_RW, unknown, &d_a) != 0);
   EXPECT(NDRA_Create(C_DBL, 2, dra_dims, "e", path_of("errors"), DRA_RW, unknown, &d_a) == 0);
   EXPECT(NDRA_Write(-4000, d_a, &request) != 0 && strstr(oc_pario_last_error(), "no global array") != NULL);
   EXPECT(NDRA_Write(g_a, d_a + 77, &request) != 0 && request == DRA_REQ_INVALID);
   EXPECT(DRA_Wait(request) == 0);
   EXPECT(NDRA_Write_section(0, g_a, lo, hi, d_a, dlo, dhi, &request) != 0);
   EXPECT(strstr(oc_pario_last_error(), "[1:4,1:61]") != NULL);
+  EXPECT(NDRA_Write_section(0, g_a, NULL, NULL, d_a, dlo, dhi, &request) != 0);
   EXPECT(NDRA_Write_section(0, g_a, lo, right_hi, d_a, dlo, narrow, &request) != 0);
   EXPECT(NDRA_Write_section(1, g_a, lo, right_hi, d_a, dlo, dhi, &request) != 0);
   integers = NGA_Create(C_INT, 2, ga_dims, "integers", NULL);
