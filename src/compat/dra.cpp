@@ -61,9 +61,11 @@ bool started = false;
 auto& arrays = *new Numbered<Array>;
 
 /// A file in the place of a new array goes, as that of an old array does in the original; programs make one
-/// to see whether they may. Anything else is refused by who makes the array.
+/// to see whether they may. Anything else is refused by those who make the array. The first process removes
+/// it, when nothing is known that is wrong with the array.
 void remove_file(const std::string& filename) {
   struct stat found{};
+  if (pnga_nodeid && pnga_initialized && pnga_initialized() && pnga_nodeid() != 0) return;
   if (lstat(filename.c_str(), &found) == 0 && S_ISREG(found.st_mode)) unlink(filename.c_str());
 }
 
@@ -84,6 +86,14 @@ int check(const DiskArrayFacts& facts, int mode, const std::string& attempted) {
     return failed(EINVAL, attempted + ": an array has 1 to 7 axes, not " + std::to_string(facts.axes));
   if (element_type(facts.type) == 0)
     return failed(EINVAL, attempted + ": type " + std::to_string(facts.type) + " is none that is known");
+  auto bytes = static_cast<std::int64_t>(oc_element_bytes(element_type(facts.type)));
+  for (int k = 0; k < facts.axes; ++k) {
+    const std::int64_t extent = facts.shape[static_cast<std::size_t>(k)];
+    if (extent < 1)
+      return failed(EINVAL, attempted + ": dimension " + std::to_string(extent) + " is less than 1");
+    if (__builtin_mul_overflow(bytes, extent, &bytes))
+      return failed(EFBIG, attempted + ": more than 2^63 bytes");
+  }
   return check(mode, attempted);
 }
 

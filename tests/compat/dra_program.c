@@ -314,6 +314,23 @@ static void slices(void) {
   GA_Destroy(g_b);
 }
 
+/* A file is there still where no array was made in its place. */
+static void a_file_stays(void) {
+  int d_a = 0;
+  dra_size_t wrong[2] = {rows, -1}, large[2] = {(dra_size_t)1 << 40, (dra_size_t)1 << 40};
+  FILE* file = me == 0 ? fopen(path_of("file"), "w") : NULL;
+  if (file) fclose(file);
+  GA_Sync();
+  EXPECT(NDRA_Create(C_DBL, 2, wrong, "f", path_of("file"), DRA_RW, unknown, &d_a) != 0);
+  EXPECT(strstr(oc_pario_last_error(), "dimension -1") != NULL);
+  EXPECT(NDRA_Create(C_DBL, 2, large, "f", path_of("file"), DRA_RW, unknown, &d_a) != 0);
+  EXPECT(NDRA_Create(C_DBL, 2, dra_dims, "f", path_of("file"), 77, unknown, &d_a) != 0);
+  EXPECT(access(path_of("file"), F_OK) == 0);
+  GA_Sync();
+  EXPECT(NDRA_Create(C_DBL, 2, dra_dims, "f", path_of("file"), DRA_RW, unknown, &d_a) == 0);
+  EXPECT(DRA_Delete(d_a) == 0);
+}
+
 static void errors(void) {
   int g_a = created("a"), d_a = 0, request = 0, other = 0, status = 0, lo[2] = {0, 0}, hi[2] = {rows, 3};
   int right_hi[2] = {rows - 1, 3}, integers;
@@ -380,6 +397,7 @@ int main(int count, char** arguments) {
   groups();
   names();
   slices();
+  a_file_stays();
   errors();
 #endif
   EXPECT(DRA_Terminate() == 0);
