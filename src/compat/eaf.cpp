@@ -56,6 +56,7 @@ struct File {
 
 struct Pending {
   int fd = 0;
+  std::shared_ptr<File> file;  ///< may be closed meanwhile
   std::int64_t request = 0, bytes = 0;
   bool reads = false;
 };
@@ -63,16 +64,21 @@ struct Pending {
 auto& files = *new Numbered<std::shared_ptr<File>>;
 auto& requests = *new Numbered<Pending>;
 
-/// Counts a call while it lives.
+/// Counts a call while it lives, and the bytes that it has moved.
 class Counted {
  public:
-  Counted(File& file, Statistic& statistic, std::int64_t bytes)
-      : file_(file), statistic_(statistic), bytes_(bytes), begin_(Clock::now()) {}
+  Counted(File& file, Statistic& statistic) : file_(file), statistic_(statistic), begin_(Clock::now()) {}
   ~Counted() {
     const std::lock_guard guard(file_.mutex);
     ++statistic_.calls;
-    statistic_.bytes += bytes_;
+    moved_in_->bytes += moved_;
     statistic_.seconds += std::chrono::duration<double>(Clock::now() - begin_).count();
+  }
+  /// Bytes that moved, in this call or in that which began the request, whose statistic is `in`.
+  void moved(std::int64_t bytes) { moved_ = bytes; }
+  void moved(std::int64_t bytes, Statistic& in) {
+    moved_ = bytes;
+    moved_in_ = &in;
   }
   Counted(const Counted&) = delete;
   Counted& operator=(const Counted&) = delete;
@@ -80,7 +86,8 @@ class Counted {
  private:
   File& file_;
   Statistic& statistic_;
-  std::int64_t bytes_;
+  Statistic* moved_in_ = &statistic_;
+  std::int64_t moved_ = 0;
   Clock::time_point begin_;
 };
 
@@ -115,13 +122,13 @@ int end_of_file(const File& file, std::int64_t moved, std::int64_t wanted) {
 int begin(int fd, double offset, void* buffer, std::size_t bytes, int* id, bool reads) {
   const auto file = files.get(fd).value_or(nullptr);
   if (const int code = check(file, fd, offset, reads ? EAF_W : EAF_R)) return code;
-  const Counted counted(*file, reads ? file->aread : file->awrite, static_cast<std::int64_t>(bytes));
+  const Counted counted(*file, reads ? file->aread : file->awrite);  // its bytes when they are waited for
   const auto at = static_cast<std::int64_t>(offset), size = static_cast<std::int64_t>(bytes);
   std::int64_t request = 0;
   const int code = reads ? oc_eaf_read_async(fd, at, buffer, size, &request)
                          : oc_eaf_write_async(fd, at, buffer, size, &request);
   if (code) return failed(reads ? aread_failed : awrite_failed);
-  *id = requests.add({fd, request, size, reads});
+  *id = requests.add({fd, file, request, size, reads});
   return EAF_OK;
 }
 
@@ -178,19 +185,21 @@ OUTCORE_CLASSIC int EAF_Delete(const char* fname) {
 OUTCORE_CLASSIC int EAF_Write(int fd, eaf_off_t offset, const void* buf, size_t bytes) {
   const auto file = files.get(fd).value_or(nullptr);
   if (const int code = check(file, fd, offset, EAF_R)) return code;
-  const Counted counted(*file, file->write, static_cast<std::int64_t>(bytes));
-  const int code = oc_eaf_write(fd, static_cast<std::int64_t>(offset), buf, static_cast<std::int64_t>(bytes));
-  return code ? failed(write_failed) : EAF_OK;
+  Counted counted(*file, file->write);
+  const auto size = static_cast<std::int64_t>(bytes);
+  if (oc_eaf_write(fd, static_cast<std::int64_t>(offset), buf, size)) return failed(write_failed);
+  counted.moved(size);
+  return EAF_OK;
 }
 
 OUTCORE_CLASSIC int EAF_Read(int fd, eaf_off_t offset, void* buf, size_t bytes) {
   const auto file = files.get(fd).value_or(nullptr);
   if (const int code = check(file, fd, offset, EAF_W)) return code;
-  const Counted counted(*file, file->read, static_cast<std::int64_t>(bytes));
-  std::int64_t moved = 0;
-  if (oc_eaf_read(fd, static_cast<std::int64_t>(offset), buf, static_cast<std::int64_t>(bytes), &moved))
-    return failed(read_failed);
+  Counted counted(*file, file->read);
   const auto wanted = static_cast<std::int64_t>(bytes);
+  std::int64_t moved = 0;
+  if (oc_eaf_read(fd, static_cast<std::int64_t>(offset), buf, wanted, &moved)) return failed(read_failed);
+  counted.moved(moved);
   return moved < wanted ? end_of_file(*file, moved, wanted) : EAF_OK;
 }
 
@@ -204,24 +213,19 @@ OUTCORE_CLASSIC int EAF_Aread(int fd, eaf_off_t offset, void* buf, size_t bytes,
 
 OUTCORE_CLASSIC int EAF_Wait(int fd, int id) {
   if (id == done) return EAF_OK;
+  const auto asked = requests.get(id);
+  if (asked && asked->fd != fd)
+    return failed(wait_failed, "EAF: request " + std::to_string(id) + " is of file " +
+                                   std::to_string(asked->fd) + " (" + asked->file->path + "), not of " +
+                                   std::to_string(fd));
   const auto found = requests.take(id);
   if (!found) return failed(wait_failed, "EAF: there is no request " + std::to_string(id));
-  const auto file = files.get(found->fd).value_or(nullptr);
+  File& file = *found->file;
+  Counted counted(file, file.wait);
   std::int64_t moved = 0;
-  int code = 0;
-  if (file) {
-    const Counted counted(*file, file->wait, 0);
-    code = oc_wait(found->request, &moved);
-  } else {
-    code = oc_wait(found->request, &moved);
-  }
-  static_cast<void>(fd);
-  if (code) return failed(found->reads ? aread_failed : awrite_failed);
-  if (found->reads && moved < found->bytes) {
-    File closed;
-    return end_of_file(file ? *file : closed, moved, found->bytes);
-  }
-  return EAF_OK;
+  if (oc_wait(found->request, &moved)) return failed(found->reads ? aread_failed : awrite_failed);
+  counted.moved(moved, found->reads ? file.aread : file.awrite);
+  return found->reads && moved < found->bytes ? end_of_file(file, moved, found->bytes) : EAF_OK;
 }
 
 OUTCORE_CLASSIC int EAF_Probe(int id, int* status) {

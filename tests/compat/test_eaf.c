@@ -14,6 +14,8 @@
 #include "outcore/outcore.h"
 #include "support/c_check.h"
 
+extern const char* oc_pario_last_error(void);
+
 static char directory[] = "/var/tmp/outcore-test-XXXXXX";
 
 static const char* path_of(const char* name) {
@@ -68,6 +70,12 @@ static void requests(void) {
   EXPECT(EAF_Aread(fd, (double)count * record - 1, in, 2, &ids[0]) == EAF_OK);
   i = EAF_Wait(fd, ids[0]);
   EXPECT(i != EAF_OK && EAF_Eof(i) == 0);
+  /* By its own file, which may be closed. */
+  EXPECT(EAF_Aread(fd, (double)count * record - 1, in, 2, &ids[0]) == EAF_OK);
+  EXPECT(EAF_Wait(fd + 1, ids[0]) != EAF_OK && strstr(oc_pario_last_error(), path_of("many")) != NULL);
+  EXPECT(EAF_Close(fd) == EAF_OK && EAF_Eof(EAF_Wait(fd, ids[0])) == 0);
+  EXPECT(strstr(oc_pario_last_error(), path_of("many")) != NULL);
+  EXPECT(EAF_Open(path_of("many"), EAF_RW, &fd) == EAF_OK);
   EXPECT(EAF_Aread(fd, 0, &byte, 1, &ids[0]) == EAF_OK && EAF_Close(fd) == EAF_OK);
   EXPECT(EAF_Wait(fd, ids[0]) == EAF_OK && byte == out[0]);
   EXPECT(EAF_Delete(path_of("many")) == EAF_OK);
@@ -125,7 +133,7 @@ static void habits(void) {
 /* What EAF_Print_stats prints, of a file of which each call is known. */
 static void statistics(void) {
   char text[2000] = "", *calls, *data;
-  double value = 1;
+  double value = 1, values[20];
   int fd = -1, id = -1, numbers[5], stdout_copy, printed;
   size_t length;
   EXPECT(EAF_Open(path_of("stats"), EAF_RW, &fd) == EAF_OK);
@@ -133,6 +141,10 @@ static void statistics(void) {
   EXPECT(EAF_Write(fd, 16, &value, 8) == EAF_OK && EAF_Read(fd, 8, &value, 8) == EAF_OK);
   EXPECT(EAF_Awrite(fd, 24, &value, 8, &id) == EAF_OK && EAF_Wait(fd, id) == EAF_OK);
   EXPECT(EAF_Aread(fd, 0, &value, 4, &id) == EAF_OK && EAF_Wait(fd, id) == EAF_OK);
+  /* What is not there does not move. */
+  EXPECT(EAF_Read(fd, 28, values, 100) != EAF_OK && EAF_Read(fd, -1, values, 100) != EAF_OK);
+  EXPECT(EAF_Aread(fd, 30, values, 100, &id) == EAF_OK && EAF_Wait(fd, id) != EAF_OK);
+  EXPECT(EAF_Write(fd, 32, NULL, 100) != EAF_OK);
   fflush(stdout);
   stdout_copy = dup(1);
   printed = open(path_of("printed"), O_RDWR | O_CREAT | O_TRUNC, 0600);
@@ -150,11 +162,11 @@ static void statistics(void) {
   if (calls != NULL)
     EXPECT(sscanf(calls, "calls: %d %d %d %d %d", &numbers[0], &numbers[1], &numbers[2], &numbers[3],
                   &numbers[4]) == 5 &&
-           numbers[0] == 3 && numbers[1] == 1 && numbers[2] == 1 && numbers[3] == 1 && numbers[4] == 2);
+           numbers[0] == 4 && numbers[1] == 2 && numbers[2] == 1 && numbers[3] == 2 && numbers[4] == 3);
   if (data != NULL) {
     double moved[4];
     EXPECT(sscanf(data, "data(b): %lf %lf %lf %lf", &moved[0], &moved[1], &moved[2], &moved[3]) == 4 &&
-           moved[0] == 24 && moved[1] == 8 && moved[2] == 8 && moved[3] == 4);
+           moved[0] == 24 && moved[1] == 12 && moved[2] == 8 && moved[3] == 6);
     data = strstr(data, "rate(mb/s):");
     EXPECT(data != NULL &&
            sscanf(data, "rate(mb/s): %lf %lf %lf* %lf*", &moved[0], &moved[1], &moved[2], &moved[3]) == 4 &&
