@@ -9,10 +9,12 @@ program test_names
   integer :: fd, code, id, status, megabytes, handle, ids(2), i
   character(20) :: type
   character(80) :: message
-  character(100) :: name
+  character(100) :: name, shared
   call expect(eaf_util_szint() == storage_size(fd) / 8, 'size of INTEGER')
   values = [(dble(i), i = 1, 500)]
-  name = '/var/tmp/outcore-test-names'
+  ! Both sizes are tested at the same time.
+  write (name, '(a, i0)') '/var/tmp/outcore-test-names', storage_size(fd)
+  write (shared, '(a, i0)') '/var/tmp/outcore-test-shared', storage_size(fd)
   call expect(eaf_open(name, -1, fd) == 0, 'open')
   call expect(eaf_write(fd, 8d0, values, 4000) == 0, 'write')
   code = eaf_read(fd, 8d0, found, 4000)
@@ -36,7 +38,7 @@ program test_names
   call eaf_print_stats(fd)
   call expect(eaf_close(fd) == 0, 'close')
   call expect(eaf_delete(name) == 0, 'delete')
-  call expect(sf_create('/var/tmp/outcore-test-shared', 1d6, -1d0, 4000d0, handle) == 0, 'create')
+  call expect(sf_create(shared, 1d6, -1d0, 4000d0, handle) == 0, 'create')
   code = sf_write(handle, 0d0, 4000d0, values, ids(1))
   call expect(code == 0 .and. sf_wait(ids(1)) == 0, 'write to a shared file')
   do i = 1, 2
