@@ -93,16 +93,18 @@ using namespace outcore::compat;
 
 OUTCORE_CLASSIC int DRA_Init(int /*max_arrays*/, double /*max_array_size*/, double /*total_disk_space*/,
                              double /*max_memory*/) {
-  return dra_start();
+  return guarded([&] { return dra_start(); });
 }
 OUTCORE_CLASSIC int DRA_Terminate() {
-  return dra_stop();
+  return guarded([&] { return dra_stop(); });
 }
 
 OUTCORE_CLASSIC int NDRA_Create(int type, int ndim, dra_size_t dims[], char* name, char* filename, int mode,
                                 dra_size_t reqdims[], int* d_a) {
-  return dra_make({type, ndim, turned(dims, ndim), text_of(name), text_of(filename)}, mode,
-                  turned(reqdims, ndim), d_a);
+  return guarded([&] {
+    return dra_make({type, ndim, turned(dims, ndim), text_of(name), text_of(filename)}, mode,
+                    turned(reqdims, ndim), d_a);
+  });
 }
 
 /// Numbers of files and of processes that do I/O have no meaning here.
@@ -113,50 +115,54 @@ OUTCORE_CLASSIC int NDRA_Create_config(int type, int ndim, dra_size_t dims[], ch
 }
 
 OUTCORE_CLASSIC int DRA_Open(char* filename, int mode, int* d_a) {
-  return dra_open(text_of(filename), mode, d_a);
+  return guarded([&] { return dra_open(text_of(filename), mode, d_a); });
 }
 OUTCORE_CLASSIC int DRA_Close(int d_a) {
-  return dra_end(d_a, false);
+  return guarded([&] { return dra_end(d_a, false); });
 }
 OUTCORE_CLASSIC int DRA_Delete(int d_a) {
-  return dra_end(d_a, true);
+  return guarded([&] { return dra_end(d_a, true); });
 }
 
 OUTCORE_CLASSIC int NDRA_Inquire(int d_a, int* type, int* ndim, dra_size_t dims[], char* name,
                                  char* filename) {
-  DiskArrayFacts facts;
-  if (const int code = dra_facts(d_a, &facts)) return code;
-  *type = facts.type;
-  *ndim = facts.axes;
-  for (int k = 0; k < facts.axes; ++k) dims[k] = facts.shape[static_cast<std::size_t>(facts.axes - 1 - k)];
-  hand_out_c(facts.name, name, 72);
-  hand_out_c(facts.filename, filename, 248);
-  return OC_OK;
+  return guarded([&]() -> int {
+    DiskArrayFacts facts;
+    if (const int code = dra_facts(d_a, &facts)) return code;
+    *type = facts.type;
+    *ndim = facts.axes;
+    for (int k = 0; k < facts.axes; ++k) dims[k] = facts.shape[static_cast<std::size_t>(facts.axes - 1 - k)];
+    hand_out_c(facts.name, name, 72);
+    hand_out_c(facts.filename, filename, 248);
+    return OC_OK;
+  });
 }
 
 OUTCORE_CLASSIC int NDRA_Write(int g_a, int d_a, int* request) {
-  return dra_move(true, false, g_a, nullptr, d_a, nullptr, request);
+  return guarded([&] { return dra_move(true, false, g_a, nullptr, d_a, nullptr, request); });
 }
 OUTCORE_CLASSIC int NDRA_Read(int g_a, int d_a, int* request) {
-  return dra_move(false, false, g_a, nullptr, d_a, nullptr, request);
+  return guarded([&] { return dra_move(false, false, g_a, nullptr, d_a, nullptr, request); });
 }
 OUTCORE_CLASSIC int NDRA_Write_section(long transp, int g_a, int glo[], int ghi[], int d_a, dra_size_t dlo[],
                                        dra_size_t dhi[], int* request) {
-  return section(true, is_true(transp), g_a, glo, ghi, d_a, dlo, dhi, request);
+  return guarded([&] { return section(true, is_true(transp), g_a, glo, ghi, d_a, dlo, dhi, request); });
 }
 OUTCORE_CLASSIC int NDRA_Read_section(long transp, int g_a, int glo[], int ghi[], int d_a, dra_size_t dlo[],
                                       dra_size_t dhi[], int* request) {
-  return section(false, is_true(transp), g_a, glo, ghi, d_a, dlo, dhi, request);
+  return guarded([&] { return section(false, is_true(transp), g_a, glo, ghi, d_a, dlo, dhi, request); });
 }
 
 OUTCORE_CLASSIC int DRA_Wait(int request) {
-  return dra_wait_for(request);
+  return guarded([&] { return dra_wait_for(request); });
 }
 OUTCORE_CLASSIC int DRA_Probe(int request, int* compl_status) {
-  bool done = false;
-  const int code = dra_look(request, &done);
-  *compl_status = !done;
-  return code;
+  return guarded([&] {
+    bool done = false;
+    const int code = dra_look(request, &done);
+    *compl_status = !done;
+    return code;
+  });
 }
 
 OUTCORE_CLASSIC void DRA_Set_debug(long flag) {
@@ -171,21 +177,24 @@ OUTCORE_CLASSIC void DRA_Flick() {
 
 /// By process 0, which may be the only one that calls.
 OUTCORE_CLASSIC void DRA_Print_internals(int d_a) {
-  DiskArrayFacts facts;
-  std::int64_t chunk[OC_MAX_RANK] = {};
-  if (dra_facts(d_a, &facts) || oc_dra_inquire(d_a, nullptr, nullptr, nullptr, chunk) ||
-      (pnga_nodeid && pnga_nodeid() != 0))
-    return;
-  std::printf("Disk array %d: \"%s\" in %s, type %d\n", d_a, facts.name.c_str(), facts.filename.c_str(),
-              facts.type);
-  std::printf("  dimensions:");
-  for (int k = 0; k < facts.axes; ++k)
-    std::printf(" %lld", static_cast<long long>(facts.shape[static_cast<std::size_t>(k)]));
-  std::printf("\n  chunk:");
-  for (int k = 0; k < facts.axes; ++k)
-    std::printf(" %lld", static_cast<long long>(chunk[facts.axes - 1 - k]));
-  std::printf("\n  bytes on disk: %lld\n", static_cast<long long>(bytes_in(facts.filename)));
-  std::fflush(stdout);
+  guarded([&] {
+    DiskArrayFacts facts;
+    std::int64_t chunk[OC_MAX_RANK] = {};
+    if (dra_facts(d_a, &facts) || oc_dra_inquire(d_a, nullptr, nullptr, nullptr, chunk) ||
+        (pnga_nodeid && pnga_nodeid() != 0))
+      return OC_OK;
+    std::printf("Disk array %d: \"%s\" in %s, type %d\n", d_a, facts.name.c_str(), facts.filename.c_str(),
+                facts.type);
+    std::printf("  dimensions:");
+    for (int k = 0; k < facts.axes; ++k)
+      std::printf(" %lld", static_cast<long long>(facts.shape[static_cast<std::size_t>(k)]));
+    std::printf("\n  chunk:");
+    for (int k = 0; k < facts.axes; ++k)
+      std::printf(" %lld", static_cast<long long>(chunk[facts.axes - 1 - k]));
+    std::printf("\n  bytes on disk: %lld\n", static_cast<long long>(bytes_in(facts.filename)));
+    std::fflush(stdout);
+    return OC_OK;
+  });
 }
 
 /// Whether the program uses the Fortran interface; the original asks this of itself.
@@ -196,20 +205,22 @@ OUTCORE_CLASSIC int DRA_uses_fapi() {
 // ---- Fortran ----
 
 OUTCORE_CLASSIC Integer dra_init_(const Integer*, const double*, const double*, const double*) {
-  return dra_start();
+  return guarded([&] { return dra_start(); });
 }
 OUTCORE_CLASSIC Integer dra_terminate_() {
-  return dra_stop();
+  return guarded([&] { return dra_stop(); });
 }
 
 OUTCORE_CLASSIC Integer ndra_create_(const Integer* type, const Integer* ndim, const Integer* dims,
                                      const char* name, const char* filename, const Integer* mode,
                                      const Integer* reqdims, Integer* d_a, std::size_t name_length,
                                      std::size_t filename_length) {
-  return started(d_a, [&](int* number) {
-    return dra_make({static_cast<int>(*type), static_cast<int>(*ndim), axes_of(dims, *ndim),
-                     text_of(name, name_length), text_of(filename, filename_length)},
-                    static_cast<int>(*mode), axes_of(reqdims, *ndim), number);
+  return guarded([&]() -> Integer {
+    return started(d_a, [&](int* number) {
+      return dra_make({static_cast<int>(*type), static_cast<int>(*ndim), axes_of(dims, *ndim),
+                       text_of(name, name_length), text_of(filename, filename_length)},
+                      static_cast<int>(*mode), axes_of(reqdims, *ndim), number);
+    });
   });
 }
 
@@ -231,40 +242,47 @@ OUTCORE_CLASSIC Integer dra_create_(const Integer* type, const Integer* dim1, co
 
 OUTCORE_CLASSIC Integer dra_open_(const char* filename, const Integer* mode, Integer* d_a,
                                   std::size_t length) {
-  return started(
-      d_a, [&](int* number) { return dra_open(text_of(filename, length), static_cast<int>(*mode), number); });
+  return guarded([&]() -> Integer {
+    return started(d_a, [&](int* number) {
+      return dra_open(text_of(filename, length), static_cast<int>(*mode), number);
+    });
+  });
 }
 OUTCORE_CLASSIC Integer dra_close_(const Integer* d_a) {
-  return dra_end(static_cast<int>(*d_a), false);
+  return guarded([&] { return dra_end(static_cast<int>(*d_a), false); });
 }
 OUTCORE_CLASSIC Integer dra_delete_(const Integer* d_a) {
-  return dra_end(static_cast<int>(*d_a), true);
+  return guarded([&] { return dra_end(static_cast<int>(*d_a), true); });
 }
 
 OUTCORE_CLASSIC Integer ndra_inquire_(const Integer* d_a, Integer* type, Integer* ndim, Integer* dims,
                                       char* name, char* filename, std::size_t name_length,
                                       std::size_t filename_length) {
-  DiskArrayFacts facts;
-  if (const int code = dra_facts(static_cast<int>(*d_a), &facts)) return code;
-  *type = fortran_type(facts.type);
-  *ndim = facts.axes;
-  std::copy_n(facts.shape.begin(), facts.axes, dims);
-  hand_out(facts.name, name, name_length);
-  hand_out(facts.filename, filename, filename_length);
-  return OC_OK;
+  return guarded([&]() -> Integer {
+    DiskArrayFacts facts;
+    if (const int code = dra_facts(static_cast<int>(*d_a), &facts)) return code;
+    *type = fortran_type(facts.type);
+    *ndim = facts.axes;
+    std::copy_n(facts.shape.begin(), facts.axes, dims);
+    hand_out(facts.name, name, name_length);
+    hand_out(facts.filename, filename, filename_length);
+    return OC_OK;
+  });
 }
 
 OUTCORE_CLASSIC Integer dra_inquire_(const Integer* d_a, Integer* type, Integer* dim1, Integer* dim2,
                                      char* name, char* filename, std::size_t name_length,
                                      std::size_t filename_length) {
-  Integer axes = 0, dims[max_axes] = {1, 1};
-  const Integer code = ndra_inquire_(d_a, type, &axes, dims, name, filename, name_length, filename_length);
-  if (code == OC_OK && axes > 2)
-    return failed(EINVAL, "DRA: dra_inquire of an array with more than two axes");
-  if (code != OC_OK) return code;
-  *dim1 = dims[0];
-  *dim2 = axes == 2 ? dims[1] : 1;
-  return OC_OK;
+  return guarded([&]() -> Integer {
+    Integer axes = 0, dims[max_axes] = {1, 1};
+    const Integer code = ndra_inquire_(d_a, type, &axes, dims, name, filename, name_length, filename_length);
+    if (code == OC_OK && axes > 2)
+      return failed(EINVAL, "DRA: dra_inquire of an array with more than two axes");
+    if (code != OC_OK) return code;
+    *dim1 = dims[0];
+    *dim2 = axes == 2 ? dims[1] : 1;
+    return OC_OK;
+  });
 }
 
 OUTCORE_CLASSIC Integer ndra_write_(const Integer* g_a, const Integer* d_a, Integer* request) {
@@ -287,30 +305,34 @@ OUTCORE_CLASSIC Integer dra_read_(const Integer* g_a, const Integer* d_a, Intege
 OUTCORE_CLASSIC Integer ndra_write_section_(const Integer* transp, const Integer* g_a, const Integer* glo,
                                             const Integer* ghi, const Integer* d_a, const Integer* dlo,
                                             const Integer* dhi, Integer* request) {
-  return section(true, transp, g_a, glo, ghi, d_a, dlo, dhi, request);
+  return guarded([&] { return section(true, transp, g_a, glo, ghi, d_a, dlo, dhi, request); });
 }
 OUTCORE_CLASSIC Integer ndra_read_section_(const Integer* transp, const Integer* g_a, const Integer* glo,
                                            const Integer* ghi, const Integer* d_a, const Integer* dlo,
                                            const Integer* dhi, Integer* request) {
-  return section(false, transp, g_a, glo, ghi, d_a, dlo, dhi, request);
+  return guarded([&] { return section(false, transp, g_a, glo, ghi, d_a, dlo, dhi, request); });
 }
 OUTCORE_CLASSIC Integer dra_write_section_(const Integer* transp, const Integer* g_a, const Integer* gilo,
                                            const Integer* gihi, const Integer* gjlo, const Integer* gjhi,
                                            const Integer* d_a, const Integer* dilo, const Integer* dihi,
                                            const Integer* djlo, const Integer* djhi, Integer* request) {
-  return section_2(true, transp, g_a, {{*gilo, *gjlo}, {*gihi, *gjhi}}, d_a, {{*dilo, *djlo}, {*dihi, *djhi}},
-                   request);
+  return guarded([&]() -> Integer {
+    return section_2(true, transp, g_a, {{*gilo, *gjlo}, {*gihi, *gjhi}}, d_a,
+                     {{*dilo, *djlo}, {*dihi, *djhi}}, request);
+  });
 }
 OUTCORE_CLASSIC Integer dra_read_section_(const Integer* transp, const Integer* g_a, const Integer* gilo,
                                           const Integer* gihi, const Integer* gjlo, const Integer* gjhi,
                                           const Integer* d_a, const Integer* dilo, const Integer* dihi,
                                           const Integer* djlo, const Integer* djhi, Integer* request) {
-  return section_2(false, transp, g_a, {{*gilo, *gjlo}, {*gihi, *gjhi}}, d_a,
-                   {{*dilo, *djlo}, {*dihi, *djhi}}, request);
+  return guarded([&]() -> Integer {
+    return section_2(false, transp, g_a, {{*gilo, *gjlo}, {*gihi, *gjhi}}, d_a,
+                     {{*dilo, *djlo}, {*dihi, *djhi}}, request);
+  });
 }
 
 OUTCORE_CLASSIC Integer dra_wait_(const Integer* request) {
-  return dra_wait_for(static_cast<int>(*request));
+  return guarded([&] { return dra_wait_for(static_cast<int>(*request)); });
 }
 OUTCORE_CLASSIC Integer dra_probe_(const Integer* request, Integer* status) {
   int pending = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "compat/dra.hpp"
@@ -127,6 +128,7 @@ int check(bool writes, bool transposes, int g_a, const Patch* section, int d_a, 
 struct Part {
   Patch patch;
   bool any = false, direct = true;
+  std::shared_ptr<std::vector<std::byte>> buffer;  ///< unless `direct`
 };
 
 Part own_part(int g_a, const Transfer& transfer, bool writes) {
@@ -164,6 +166,28 @@ Part own_part(int g_a, const Transfer& transfer, bool writes) {
   return part;
 }
 
+/// What the elements of a patch take.
+std::int64_t size_bytes(const Patch& patch, const Transfer& transfer) {
+  auto bytes = static_cast<std::int64_t>(oc_element_bytes(transfer.array.element));
+  for (std::size_t k = 0; k < static_cast<std::size_t>(transfer.axes); ++k)
+    bytes *= patch.hi[k] - patch.lo[k] + 1;
+  return bytes;
+}
+
+/// Before the processes agree: one may have no memory. Returns a code.
+int make_buffer(const Transfer& transfer, Part* part) {
+  if (!part->any || part->direct) return OC_OK;
+  const std::int64_t bytes = size_bytes(part->patch, transfer);
+  try {
+    part->buffer = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(bytes));
+    return OC_OK;
+  } catch (const std::bad_alloc&) {
+    return failed(ENOMEM, "DRA: no memory for " + std::to_string(bytes) +
+                              " bytes of a global array on their way to or from " +
+                              transfer.array.facts.filename);
+  }
+}
+
 void copy(const Patch& patch, Integer* lo, Integer* hi) {
   std::copy(patch.lo.begin(), patch.lo.end(), lo);
   std::copy(patch.hi.begin(), patch.hi.end(), hi);
@@ -174,14 +198,6 @@ void leading(const Patch& patch, int axes, Integer* ld) {
   for (int k = 0; k + 1 < axes; ++k)
     ld[k] = static_cast<Integer>(patch.hi[static_cast<std::size_t>(k)] -
                                  patch.lo[static_cast<std::size_t>(k)] + 1);
-}
-
-/// What the elements of a section take, of all processes.
-std::int64_t size_bytes(const Transfer& transfer) {
-  auto bytes = static_cast<std::int64_t>(oc_element_bytes(transfer.array.element));
-  for (std::size_t k = 0; k < static_cast<std::size_t>(transfer.axes); ++k)
-    bytes *= transfer.section.hi[k] - transfer.section.lo[k] + 1;
-  return bytes;
 }
 
 /// Whether a write of this array was begun, and not waited for here.
@@ -245,12 +261,16 @@ int dra_move(bool writes, bool transposes, int g_a, const Patch* section, int d_
              int* request) {
   Transfer transfer;
   *request = DRA_REQ_INVALID;
-  const int own = check(writes, transposes, g_a, section, d_a, box, &transfer);
+  Part part;
+  int own = check(writes, transposes, g_a, section, d_a, box, &transfer);
+  if (own == OC_OK) {
+    part = own_part(g_a, transfer, writes);
+    own = make_buffer(transfer, &part);
+  }
   Vote written{is_written(d_a)};
   if (const int code = agreed(own, "DRA: another process has refused the transfer", &written)) return code;
   if (writes) complete_reads_of(d_a);
   pnga_sync();  // what others have put is there, or is not needed any more
-  const Part part = own_part(g_a, transfer, writes);
   const int axes = transfer.axes;
   Pending pending;
   pending.d_a = d_a;
@@ -258,8 +278,9 @@ int dra_move(bool writes, bool transposes, int g_a, const Patch* section, int d_
   pending.reads = !writes;
   pending.direct = part.direct;
   pending.any = part.any;
-  pending.alone = !writes && size_bytes(transfer) <= small_bytes && !written.any;
+  pending.alone = !writes && size_bytes(transfer.section, transfer) <= small_bytes && !written.any;
   pending.patch = part.patch;
+  pending.buffer = part.buffer;
   pending.filename = transfer.array.facts.filename;
   std::int64_t begin[max_axes] = {}, end[max_axes] = {}, strides[max_axes] = {};
   std::byte* memory = nullptr;
@@ -270,11 +291,7 @@ int dra_move(bool writes, bool transposes, int g_a, const Patch* section, int d_
     if (part.direct) {
       pnga_access_ptr(g_a, lo, hi, static_cast<void*>(&memory), ld);
     } else {
-      std::int64_t bytes = element_bytes;
-      for (std::size_t k = 0; k < static_cast<std::size_t>(axes); ++k)
-        bytes *= part.patch.hi[k] - part.patch.lo[k] + 1;
-      pending.buffer = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(bytes));
-      memory = pending.buffer->data();
+      memory = part.buffer->data();
       leading(part.patch, axes, ld);
       if (writes) pnga_get(g_a, lo, hi, memory, ld);
     }

@@ -145,120 +145,141 @@ std::string directory_of(const std::string& path) {
 using namespace outcore::compat;
 
 OUTCORE_CLASSIC int EAF_Open(const char* fname, int type, int* fd) {
-  const std::string path = text_of(fname);
-  const auto [directory, name] = split_path(path);
-  if (type > 0) type = EAF_RW;  // a file in memory of so many megabytes, in the original
-  if (type != EAF_RW && type != EAF_R && type != EAF_W)
-    return failed(open_failed, "EAF: open " + path + ": the type is none of EAF_RW, EAF_R, EAF_W");
-  if (type == EAF_R && access(path.c_str(), F_OK) != 0)
-    return failed(open_failed, "EAF: open " + path + " to read: " + std::strerror(errno));
-  oc_eaf_options options{};
-  options.size = sizeof options;
-  options.scratch = directory.c_str();
-  options.keep = 1;
-  int opened = 0;
-  if (oc_eaf_open(name.c_str(), &options, &opened)) return failed(open_failed);
-  if (type == EAF_W && oc_eaf_truncate(opened, 0)) {
-    failed(open_failed);
-    oc_eaf_close(opened);
-    return open_failed;
-  }
-  auto file = std::make_shared<File>();
-  file->path = path;
-  file->type = type;
-  files.put(opened, std::move(file));
-  *fd = opened;
-  return EAF_OK;
+  return guarded(open_failed, [&]() -> int {
+    const std::string path = text_of(fname);
+    const auto [directory, name] = split_path(path);
+    if (type > 0) type = EAF_RW;  // a file in memory of so many megabytes, in the original
+    if (type != EAF_RW && type != EAF_R && type != EAF_W)
+      return failed(open_failed, "EAF: open " + path + ": the type is none of EAF_RW, EAF_R, EAF_W");
+    if (type == EAF_R && access(path.c_str(), F_OK) != 0)
+      return failed(open_failed, "EAF: open " + path + " to read: " + std::strerror(errno));
+    oc_eaf_options options{};
+    options.size = sizeof options;
+    options.scratch = directory.c_str();
+    options.keep = 1;
+    int opened = 0;
+    if (oc_eaf_open(name.c_str(), &options, &opened)) return failed(open_failed);
+    if (type == EAF_W && oc_eaf_truncate(opened, 0)) {
+      failed(open_failed);
+      oc_eaf_close(opened);
+      return open_failed;
+    }
+    auto file = std::make_shared<File>();
+    file->path = path;
+    file->type = type;
+    files.put(opened, std::move(file));
+    *fd = opened;
+    return EAF_OK;
+  });
 }
 
 OUTCORE_CLASSIC int EAF_Close(int fd) {
-  if (!files.take(fd)) return not_open(fd);
-  return oc_eaf_close(fd) ? failed(close_failed) : EAF_OK;
+  return guarded(close_failed, [&]() -> int {
+    if (!files.take(fd)) return not_open(fd);
+    return oc_eaf_close(fd) ? failed(close_failed) : EAF_OK;
+  });
 }
 
 OUTCORE_CLASSIC int EAF_Delete(const char* fname) {
-  const std::string path = text_of(fname);
-  if (unlink(path.c_str()) == 0 || errno == ENOENT) return EAF_OK;
-  return failed(unlink_failed, "EAF: delete " + path + ": " + std::strerror(errno));
+  return guarded(unlink_failed, [&]() -> int {
+    const std::string path = text_of(fname);
+    if (unlink(path.c_str()) == 0 || errno == ENOENT) return EAF_OK;
+    return failed(unlink_failed, "EAF: delete " + path + ": " + std::strerror(errno));
+  });
 }
 
 OUTCORE_CLASSIC int EAF_Write(int fd, eaf_off_t offset, const void* buf, size_t bytes) {
-  const auto file = files.get(fd).value_or(nullptr);
-  if (const int code = check(file, fd, offset, EAF_R)) return code;
-  Counted counted(*file, file->write);
-  const auto size = static_cast<std::int64_t>(bytes);
-  if (oc_eaf_write(fd, static_cast<std::int64_t>(offset), buf, size)) return failed(write_failed);
-  counted.moved(size);
-  return EAF_OK;
+  return guarded(write_failed, [&]() -> int {
+    const auto file = files.get(fd).value_or(nullptr);
+    if (const int code = check(file, fd, offset, EAF_R)) return code;
+    Counted counted(*file, file->write);
+    const auto size = static_cast<std::int64_t>(bytes);
+    if (oc_eaf_write(fd, static_cast<std::int64_t>(offset), buf, size)) return failed(write_failed);
+    counted.moved(size);
+    return EAF_OK;
+  });
 }
 
 OUTCORE_CLASSIC int EAF_Read(int fd, eaf_off_t offset, void* buf, size_t bytes) {
-  const auto file = files.get(fd).value_or(nullptr);
-  if (const int code = check(file, fd, offset, EAF_W)) return code;
-  Counted counted(*file, file->read);
-  const auto wanted = static_cast<std::int64_t>(bytes);
-  std::int64_t moved = 0;
-  if (oc_eaf_read(fd, static_cast<std::int64_t>(offset), buf, wanted, &moved)) return failed(read_failed);
-  counted.moved(moved);
-  return moved < wanted ? end_of_file(*file, moved, wanted) : EAF_OK;
+  return guarded(read_failed, [&]() -> int {
+    const auto file = files.get(fd).value_or(nullptr);
+    if (const int code = check(file, fd, offset, EAF_W)) return code;
+    Counted counted(*file, file->read);
+    const auto wanted = static_cast<std::int64_t>(bytes);
+    std::int64_t moved = 0;
+    if (oc_eaf_read(fd, static_cast<std::int64_t>(offset), buf, wanted, &moved)) return failed(read_failed);
+    counted.moved(moved);
+    return moved < wanted ? end_of_file(*file, moved, wanted) : EAF_OK;
+  });
 }
 
 OUTCORE_CLASSIC int EAF_Awrite(int fd, eaf_off_t offset, const void* buf, size_t bytes, int* req_id) {
-  return begin(fd, offset, const_cast<void*>(buf), bytes, req_id, false);
+  return guarded(awrite_failed,
+                 [&] { return begin(fd, offset, const_cast<void*>(buf), bytes, req_id, false); });
 }
 
 OUTCORE_CLASSIC int EAF_Aread(int fd, eaf_off_t offset, void* buf, size_t bytes, int* req_id) {
-  return begin(fd, offset, buf, bytes, req_id, true);
+  return guarded(aread_failed, [&] { return begin(fd, offset, buf, bytes, req_id, true); });
 }
 
 OUTCORE_CLASSIC int EAF_Wait(int fd, int id) {
-  if (id == done) return EAF_OK;
-  const auto asked = requests.get(id);
-  if (asked && asked->fd != fd)
-    return failed(wait_failed, "EAF: request " + std::to_string(id) + " is of file " +
-                                   std::to_string(asked->fd) + " (" + asked->file->path + "), not of " +
-                                   std::to_string(fd));
-  const auto found = requests.take(id);
-  if (!found) return failed(wait_failed, "EAF: there is no request " + std::to_string(id));
-  File& file = *found->file;
-  Counted counted(file, file.wait);
-  std::int64_t moved = 0;
-  if (oc_wait(found->request, &moved)) return failed(found->reads ? aread_failed : awrite_failed);
-  counted.moved(moved, found->reads ? file.aread : file.awrite);
-  return found->reads && moved < found->bytes ? end_of_file(file, moved, found->bytes) : EAF_OK;
+  return guarded(wait_failed, [&]() -> int {
+    if (id == done) return EAF_OK;
+    const auto asked = requests.get(id);
+    if (asked && asked->fd != fd)
+      return failed(wait_failed, "EAF: request " + std::to_string(id) + " is of file " +
+                                     std::to_string(asked->fd) + " (" + asked->file->path + "), not of " +
+                                     std::to_string(fd));
+    const auto found = requests.take(id);
+    if (!found) return failed(wait_failed, "EAF: there is no request " + std::to_string(id));
+    File& file = *found->file;
+    Counted counted(file, file.wait);
+    std::int64_t moved = 0;
+    if (oc_wait(found->request, &moved)) return failed(found->reads ? aread_failed : awrite_failed);
+    counted.moved(moved, found->reads ? file.aread : file.awrite);
+    return found->reads && moved < found->bytes ? end_of_file(file, moved, found->bytes) : EAF_OK;
+  });
 }
 
 OUTCORE_CLASSIC int EAF_Probe(int id, int* status) {
-  const auto found = requests.get(id);
-  int is_done = 1;
-  if (!found && id != done) return failed(probe_failed, "EAF: there is no request " + std::to_string(id));
-  if (found && oc_test(found->request, &is_done)) return failed(probe_failed);
-  *status = !is_done;
-  return EAF_OK;
+  return guarded(probe_failed, [&]() -> int {
+    const auto found = requests.get(id);
+    int is_done = 1;
+    if (!found && id != done) return failed(probe_failed, "EAF: there is no request " + std::to_string(id));
+    if (found && oc_test(found->request, &is_done)) return failed(probe_failed);
+    *status = !is_done;
+    return EAF_OK;
+  });
 }
 
 OUTCORE_CLASSIC int EAF_Length(int fd, eaf_off_t* length) {
-  std::int64_t bytes = 0;
-  if (!files.get(fd)) return not_open(fd);
-  if (oc_eaf_length(fd, &bytes)) return failed(length_failed);
-  *length = static_cast<double>(bytes);
-  return EAF_OK;
+  return guarded(length_failed, [&]() -> int {
+    std::int64_t bytes = 0;
+    if (!files.get(fd)) return not_open(fd);
+    if (oc_eaf_length(fd, &bytes)) return failed(length_failed);
+    *length = static_cast<double>(bytes);
+    return EAF_OK;
+  });
 }
 
 OUTCORE_CLASSIC int EAF_Truncate(int fd, eaf_off_t length) {
-  const auto file = files.get(fd).value_or(nullptr);
-  if (const int code = check(file, fd, length, EAF_R)) return code;
-  return oc_eaf_truncate(fd, static_cast<std::int64_t>(length)) ? failed(truncate_failed) : EAF_OK;
+  return guarded(truncate_failed, [&]() -> int {
+    const auto file = files.get(fd).value_or(nullptr);
+    if (const int code = check(file, fd, length, EAF_R)) return code;
+    return oc_eaf_truncate(fd, static_cast<std::int64_t>(length)) ? failed(truncate_failed) : EAF_OK;
+  });
 }
 
 /// In MiB, as the original and the programs that use it have it; its documentation says kilobytes. A file
 /// system is UFS, PFS or PIOFS to it, of which the others are those of machines that are gone.
 OUTCORE_CLASSIC int EAF_Stat(const char* path, long* avail_mb, char* fstype, int fslen) {
-  std::int64_t bytes = 0;
-  if (oc_eaf_stat(directory_of(text_of(path)).c_str(), &bytes, nullptr, 0)) return failed(stat_failed);
-  *avail_mb = static_cast<long>(bytes >> 20);
-  hand_out_c("UFS", fstype, static_cast<std::size_t>(std::max(fslen, 0)));
-  return EAF_OK;
+  return guarded(stat_failed, [&]() -> int {
+    std::int64_t bytes = 0;
+    if (oc_eaf_stat(directory_of(text_of(path)).c_str(), &bytes, nullptr, 0)) return failed(stat_failed);
+    *avail_mb = static_cast<long>(bytes >> 20);
+    hand_out_c("UFS", fstype, static_cast<std::size_t>(std::max(fslen, 0)));
+    return EAF_OK;
+  });
 }
 
 OUTCORE_CLASSIC int EAF_Eof(int code) {
@@ -266,45 +287,53 @@ OUTCORE_CLASSIC int EAF_Eof(int code) {
 }
 
 OUTCORE_CLASSIC void EAF_Errmsg(int code, char* msg) {
-  hand_out_c(error_text(code), msg, 80);
+  guarded([&] {
+    hand_out_c(error_text(code), msg, 80);
+    return OC_OK;
+  });
 }
 
 OUTCORE_CLASSIC void EAF_Print_stats(int fd) {
-  const auto file = files.get(fd).value_or(nullptr);
-  std::int64_t length = 0;
-  if (!file || oc_eaf_length(fd, &length)) return;
-  const std::lock_guard guard(file->mutex);
-  const Statistic* const all[] = {&file->write, &file->read, &file->awrite, &file->aread, &file->wait};
-  constexpr const char* rule = "------------------------------------------------------------\n";
-  std::printf("\n%sEAF file %d: \"%s\" size=%lld bytes\n%s", rule, fd, file->path.c_str(),
-              static_cast<long long>(length), rule);
-  std::printf("               write      read    awrite     aread      wait\n");
-  std::printf("               -----      ----    ------     -----      ----\n     calls:");
-  for (const Statistic* each : all) std::printf(" %8lld ", static_cast<long long>(each->calls));
-  std::printf("\n   data(b):");
-  for (const Statistic* each : all)
-    if (each != &file->wait) std::printf(" %8.2e ", static_cast<double>(each->bytes));
-  std::printf("\n   time(s):");
-  for (const Statistic* each : all) std::printf(" %8.2e ", each->seconds);
-  std::printf("\nrate(mb/s):");
-  for (const Statistic* each : {&file->write, &file->read}) std::printf(" %8.2e ", rate(*each, 0));
-  if (file->wait.calls > 0) {  // the time of waiting is not known apart for reads and writes
-    for (const Statistic* each : {&file->awrite, &file->aread})
-      std::printf(" %8.2e*", rate(*each, file->wait.seconds));
-    std::printf("\n%s* = Effective rate.  Full wait time used for read and write.\n\n", rule);
-  } else {
-    std::printf("\n%s\n", rule);
-  }
-  std::fflush(stdout);
+  guarded([&] {
+    const auto file = files.get(fd).value_or(nullptr);
+    std::int64_t length = 0;
+    if (!file || oc_eaf_length(fd, &length)) return OC_OK;
+    const std::lock_guard guard(file->mutex);
+    const Statistic* const all[] = {&file->write, &file->read, &file->awrite, &file->aread, &file->wait};
+    constexpr const char* rule = "------------------------------------------------------------\n";
+    std::printf("\n%sEAF file %d: \"%s\" size=%lld bytes\n%s", rule, fd, file->path.c_str(),
+                static_cast<long long>(length), rule);
+    std::printf("               write      read    awrite     aread      wait\n");
+    std::printf("               -----      ----    ------     -----      ----\n     calls:");
+    for (const Statistic* each : all) std::printf(" %8lld ", static_cast<long long>(each->calls));
+    std::printf("\n   data(b):");
+    for (const Statistic* each : all)
+      if (each != &file->wait) std::printf(" %8.2e ", static_cast<double>(each->bytes));
+    std::printf("\n   time(s):");
+    for (const Statistic* each : all) std::printf(" %8.2e ", each->seconds);
+    std::printf("\nrate(mb/s):");
+    for (const Statistic* each : {&file->write, &file->read}) std::printf(" %8.2e ", rate(*each, 0));
+    if (file->wait.calls > 0) {  // the time of waiting is not known apart for reads and writes
+      for (const Statistic* each : {&file->awrite, &file->aread})
+        std::printf(" %8.2e*", rate(*each, file->wait.seconds));
+      std::printf("\n%s* = Effective rate.  Full wait time used for read and write.\n\n", rule);
+    } else {
+      std::printf("\n%s\n", rule);
+    }
+    std::fflush(stdout);
+    return OC_OK;
+  });
 }
 
 // ---- Fortran ----
 
 OUTCORE_CLASSIC Integer eaf_open_(const char* fname, const Integer* type, Integer* fd, std::size_t length) {
-  int opened = -1;
-  const int code = EAF_Open(text_of(fname, length).c_str(), static_cast<int>(*type), &opened);
-  *fd = opened;
-  return code;
+  return guarded(open_failed, [&]() -> Integer {
+    int opened = -1;
+    const int code = EAF_Open(text_of(fname, length).c_str(), static_cast<int>(*type), &opened);
+    *fd = opened;
+    return code;
+  });
 }
 
 OUTCORE_CLASSIC Integer eaf_close_(const Integer* fd) {
@@ -312,7 +341,7 @@ OUTCORE_CLASSIC Integer eaf_close_(const Integer* fd) {
 }
 
 OUTCORE_CLASSIC Integer eaf_delete_(const char* fname, std::size_t length) {
-  return EAF_Delete(text_of(fname, length).c_str());
+  return guarded(unlink_failed, [&] { return EAF_Delete(text_of(fname, length).c_str()); });
 }
 
 OUTCORE_CLASSIC Integer eaf_write_(const Integer* fd, const double* offset, const void* buf,
@@ -361,13 +390,15 @@ OUTCORE_CLASSIC Integer eaf_truncate_(const Integer* fd, const double* length) {
 
 OUTCORE_CLASSIC Integer eaf_stat_(const char* path, Integer* avail_mb, char* fstype, std::size_t path_length,
                                   std::size_t type_length) {
-  long megabytes = 0;
-  char type[64] = "";
-  const int code = EAF_Stat(text_of(path, path_length).c_str(), &megabytes, type, sizeof type);
-  if (code) return code;
-  hand_out(type, fstype, type_length);
-  *avail_mb = static_cast<Integer>(megabytes);
-  return EAF_OK;
+  return guarded(stat_failed, [&]() -> Integer {
+    long megabytes = 0;
+    char type[64] = "";
+    const int code = EAF_Stat(text_of(path, path_length).c_str(), &megabytes, type, sizeof type);
+    if (code) return code;
+    hand_out(type, fstype, type_length);
+    *avail_mb = static_cast<Integer>(megabytes);
+    return EAF_OK;
+  });
 }
 
 /// True at the end of the file, as the documentation has it for Fortran.
@@ -376,7 +407,10 @@ OUTCORE_CLASSIC Integer eaf_eof_(const Integer* code) {
 }
 
 OUTCORE_CLASSIC void eaf_errmsg_(const Integer* code, char* msg, std::size_t length) {
-  hand_out(error_text(static_cast<int>(*code)), msg, length);
+  guarded([&] {
+    hand_out(error_text(static_cast<int>(*code)), msg, length);
+    return OC_OK;
+  });
 }
 
 OUTCORE_CLASSIC void eaf_print_stats_(const Integer* fd) {

@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <future>
 #include <memory>
@@ -125,13 +126,7 @@ int begin(Fd_t fd, double offset, std::int64_t bytes, io_request_t* id, bool rea
   }
 }
 
-}  // namespace
-}  // namespace outcore::compat
-
-using namespace outcore::compat;
-
-OUTCORE_CLASSIC Fd_t elio_open(const char* fname, int type, int mode) {
-  const std::string path = text_of(fname);
+int open_file(const std::string& path, int type, int mode, Fd_t* opened) {
   int flags = 0;
   switch (type) {
     case ELIO_R:
@@ -144,120 +139,157 @@ OUTCORE_CLASSIC Fd_t elio_open(const char* fname, int type, int mode) {
       flags = O_RDWR | O_CREAT;
       break;
     default:
-      refused(wrong_mode, "open " + path, EINVAL);
-      return nullptr;
+      return refused(wrong_mode, "open " + path, EINVAL);
   }
-  const int descriptor = open(path.c_str(), flags | O_CLOEXEC, 0666);
-  if (descriptor < 0) {
-    refused(open_failed, "open " + path, errno);
-    return nullptr;
-  }
-  char* const name = strdup(path.c_str());
-  if (!name) {
-    close(descriptor);
-    return nullptr;
-  }
-  return new fd_struct{descriptor, ELIO_UFS, mode, type, name, 0, nullptr};
+  auto file = std::make_unique<fd_struct>(fd_struct{-1, ELIO_UFS, mode, type, nullptr, 0, nullptr});
+  std::unique_ptr<char, void (*)(void*)> name(strdup(path.c_str()), std::free);
+  if (!name) return refused(open_failed, "open " + path, ENOMEM);
+  file->fd = open(path.c_str(), flags | O_CLOEXEC, 0666);
+  if (file->fd < 0) return refused(open_failed, "open " + path, errno);
+  file->name = name.release();
+  *opened = file.release();
+  return ELIO_OK;
+}
+
+}  // namespace
+}  // namespace outcore::compat
+
+using namespace outcore::compat;
+
+OUTCORE_CLASSIC Fd_t elio_open(const char* fname, int type, int mode) {
+  Fd_t opened = nullptr;
+  guarded(open_failed, [&] { return open_file(text_of(fname), type, mode, &opened); });
+  return opened;
 }
 
 OUTCORE_CLASSIC int elio_close(Fd_t fd) {
-  if (!fd) return refused(close_failed, "close a file", EBADF);
-  const std::unique_ptr<fd_struct> file(fd);
-  const std::string name = file->name;
-  std::free(file->name);
-  return close(file->fd) == 0 ? ELIO_OK : refused(close_failed, "close " + name, errno);
+  return guarded(close_failed, [&]() -> int {
+    if (!fd) return refused(close_failed, "close a file", EBADF);
+    const std::unique_ptr<fd_struct> file(fd);
+    const std::string name = file->name;
+    std::free(file->name);
+    return close(file->fd) == 0 ? ELIO_OK : refused(close_failed, "close " + name, errno);
+  });
 }
 
 OUTCORE_CLASSIC int elio_delete(const char* filename) {
-  return unlink(filename) == 0 ? ELIO_OK : refused(delete_failed, "delete " + text_of(filename), errno);
+  return guarded(delete_failed, [&] {
+    return unlink(filename) == 0 ? ELIO_OK : refused(delete_failed, "delete " + text_of(filename), errno);
+  });
 }
 
 OUTCORE_CLASSIC Size_t elio_read(Fd_t fd, Off_t offset, void* buf, Size_t bytes) {
-  if (const int code = check(fd, offset, bytes, true)) return code;
-  const Answer answer = read(fd->fd, static_cast<std::int64_t>(offset), buf, bytes);
-  return answer.error ? refused(read_failed, attempt("read", *fd, offset, bytes), answer.error)
-                      : answer.moved;
+  return guarded(read_failed, [&]() -> Size_t {
+    if (const int code = check(fd, offset, bytes, true)) return code;
+    const Answer answer = read(fd->fd, static_cast<std::int64_t>(offset), buf, bytes);
+    return answer.error ? refused(read_failed, attempt("read", *fd, offset, bytes), answer.error)
+                        : answer.moved;
+  });
 }
 
 OUTCORE_CLASSIC Size_t elio_write(Fd_t fd, Off_t offset, const void* buf, Size_t bytes) {
-  if (const int code = check(fd, offset, bytes, false)) return code;
-  const Answer answer = write(fd->fd, static_cast<std::int64_t>(offset), buf, bytes);
-  return answer.error ? refused(write_failed, attempt("write", *fd, offset, bytes), answer.error)
-                      : answer.moved;
+  return guarded(write_failed, [&]() -> Size_t {
+    if (const int code = check(fd, offset, bytes, false)) return code;
+    const Answer answer = write(fd->fd, static_cast<std::int64_t>(offset), buf, bytes);
+    return answer.error ? refused(write_failed, attempt("write", *fd, offset, bytes), answer.error)
+                        : answer.moved;
+  });
 }
 
 OUTCORE_CLASSIC int elio_aread(Fd_t fd, Off_t offset, void* buf, Size_t bytes, io_request_t* req_id) {
-  return begin(fd, offset, bytes, req_id, true, [=](int descriptor) {
-    return read(descriptor, static_cast<std::int64_t>(offset), buf, bytes);
+  return guarded(aread_failed, [&]() -> int {
+    return begin(fd, offset, bytes, req_id, true, [=](int descriptor) {
+      return read(descriptor, static_cast<std::int64_t>(offset), buf, bytes);
+    });
   });
 }
 
 OUTCORE_CLASSIC int elio_awrite(Fd_t fd, Off_t offset, const void* buf, Size_t bytes, io_request_t* req_id) {
-  return begin(fd, offset, bytes, req_id, false, [=](int descriptor) {
-    return write(descriptor, static_cast<std::int64_t>(offset), buf, bytes);
+  return guarded(awrite_failed, [&]() -> int {
+    return begin(fd, offset, bytes, req_id, false, [=](int descriptor) {
+      return write(descriptor, static_cast<std::int64_t>(offset), buf, bytes);
+    });
   });
 }
 
 OUTCORE_CLASSIC int elio_wait(io_request_t* id) {
-  if (*id == ELIO_DONE) return ELIO_OK;
-  const auto found = requests.take(static_cast<int>(*id));
-  if (!found) return refused(no_request, "wait for request " + std::to_string(*id), EINVAL);
-  *id = ELIO_DONE;
-  const Answer answer = found->answer->get();
-  if (answer.error)
-    return refused(found->reads ? aread_failed : awrite_failed, found->attempted, answer.error);
-  if (answer.moved < found->wanted)
-    return failed(end_of_file, "ELIO: " + found->attempted + ": end of file after " +
-                                   std::to_string(answer.moved) + " bytes");
-  return ELIO_OK;
+  return guarded(no_request, [&]() -> int {
+    if (*id == ELIO_DONE) return ELIO_OK;
+    const auto found = requests.take(static_cast<int>(*id));
+    if (!found) return refused(no_request, "wait for request " + std::to_string(*id), EINVAL);
+    *id = ELIO_DONE;
+    const Answer answer = found->answer->get();
+    if (answer.error)
+      return refused(found->reads ? aread_failed : awrite_failed, found->attempted, answer.error);
+    if (answer.moved < found->wanted)
+      return failed(end_of_file, "ELIO: " + found->attempted + ": end of file after " +
+                                     std::to_string(answer.moved) + " bytes");
+    return ELIO_OK;
+  });
 }
 
 OUTCORE_CLASSIC int elio_probe(io_request_t* id, int* status) {
-  *status = ELIO_DONE;
-  if (*id == ELIO_DONE) return ELIO_OK;
-  const auto found = requests.get(static_cast<int>(*id));
-  if (!found) return refused(no_request, "probe request " + std::to_string(*id), EINVAL);
-  if (found->answer->wait_for(std::chrono::seconds(0)) != std::future_status::ready) *status = ELIO_PENDING;
-  return ELIO_OK;
+  return guarded(no_request, [&]() -> int {
+    *status = ELIO_DONE;
+    if (*id == ELIO_DONE) return ELIO_OK;
+    const auto found = requests.get(static_cast<int>(*id));
+    if (!found) return refused(no_request, "probe request " + std::to_string(*id), EINVAL);
+    if (found->answer->wait_for(std::chrono::seconds(0)) != std::future_status::ready) *status = ELIO_PENDING;
+    return ELIO_OK;
+  });
 }
 
 OUTCORE_CLASSIC int elio_length(Fd_t fd, Off_t* length) {
-  struct stat found{};
-  if (!fd || fstat(fd->fd, &found) != 0) return refused(stat_failed, "ask for a length", fd ? errno : EBADF);
-  *length = static_cast<double>(found.st_size);
-  return ELIO_OK;
+  return guarded(stat_failed, [&]() -> int {
+    struct stat found{};
+    if (!fd || fstat(fd->fd, &found) != 0)
+      return refused(stat_failed, "ask for a length", fd ? errno : EBADF);
+    *length = static_cast<double>(found.st_size);
+    return ELIO_OK;
+  });
 }
 
 OUTCORE_CLASSIC int elio_truncate(Fd_t fd, Off_t length) {
-  if (const int code = check(fd, length, 0, false)) return code;
-  if (ftruncate(fd->fd, static_cast<std::int64_t>(length)) == 0) return ELIO_OK;
-  return refused(truncate_failed, std::string("truncate ") + fd->name, errno);
+  return guarded(truncate_failed, [&]() -> int {
+    if (const int code = check(fd, length, 0, false)) return code;
+    if (ftruncate(fd->fd, static_cast<std::int64_t>(length)) == 0) return ELIO_OK;
+    return refused(truncate_failed, std::string("truncate ") + fd->name, errno);
+  });
 }
 
 OUTCORE_CLASSIC int elio_fsync(Fd_t fd) {
-  if (fd && fsync(fd->fd) == 0) return ELIO_OK;
-  return refused(sync_failed, "put a file on stable storage", fd ? errno : EBADF);
+  return guarded(sync_failed, [&]() -> int {
+    if (fd && fsync(fd->fd) == 0) return ELIO_OK;
+    return refused(sync_failed, "put a file on stable storage", fd ? errno : EBADF);
+  });
 }
 
 OUTCORE_CLASSIC int elio_stat(char* fname, stat_t* statinfo) {
-  struct statvfs found{};
-  if (statvfs(fname, &found) != 0)
-    return refused(stat_failed, "ask for the file system of " + text_of(fname), errno);
-  statinfo->fs = ELIO_UFS;
-  statinfo->avail = static_cast<avail_t>(found.f_bavail) * found.f_frsize / 1024;
-  return ELIO_OK;
+  return guarded(stat_failed, [&]() -> int {
+    struct statvfs found{};
+    if (statvfs(fname, &found) != 0)
+      return refused(stat_failed, "ask for the file system of " + text_of(fname), errno);
+    statinfo->fs = ELIO_UFS;
+    statinfo->avail = static_cast<avail_t>(found.f_bavail) * found.f_frsize / 1024;
+    return ELIO_OK;
+  });
 }
 
 OUTCORE_CLASSIC int elio_dirname(const char* fname, char* statinfo, int len) {
-  const std::string directory = split_path(text_of(fname)).directory;
-  if (len <= 0 || directory.size() >= static_cast<std::size_t>(len))
-    return refused(name_too_long, "find the directory of " + text_of(fname), ENAMETOOLONG);
-  hand_out_c(directory, statinfo, static_cast<std::size_t>(len));
-  return ELIO_OK;
+  return guarded(name_too_long, [&]() -> int {
+    const std::string directory = split_path(text_of(fname)).directory;
+    if (len <= 0 || directory.size() >= static_cast<std::size_t>(len))
+      return refused(name_too_long, "find the directory of " + text_of(fname), ENAMETOOLONG);
+    hand_out_c(directory, statinfo, static_cast<std::size_t>(len));
+    return ELIO_OK;
+  });
 }
 
 OUTCORE_CLASSIC void elio_errmsg(int code, char* msg) {
-  hand_out_c(error_text(code), msg, 80);
+  guarded([&] {
+    hand_out_c(error_text(code), msg, 80);
+    return OC_OK;
+  });
 }
 
 // Of the original's own use, and of its test programs.

@@ -85,101 +85,122 @@ using namespace outcore::compat;
 
 OUTCORE_CLASSIC int SF_Create(char* fname, SFsize_t hard_limit, SFsize_t soft_limit, SFsize_t req_size,
                               int* handle) {
-  return create(text_of(fname), hard_limit, soft_limit, req_size, handle);
+  return guarded([&] { return create(text_of(fname), hard_limit, soft_limit, req_size, handle); });
 }
 
 OUTCORE_CLASSIC int SF_Create_suffix(char* fname, SFsize_t hard_limit, SFsize_t soft_limit, SFsize_t req_size,
                                      int* handle, int suffix) {
-  return create(text_of(fname) + "." + std::to_string(suffix), hard_limit, soft_limit, req_size, handle);
+  return guarded([&] {
+    return create(text_of(fname) + "." + std::to_string(suffix), hard_limit, soft_limit, req_size, handle);
+  });
 }
 
 OUTCORE_CLASSIC int SF_Destroy(int handle) {
-  const int own = files.get(handle) ? OC_OK : no_file(handle);
-  if (agreed(own, "SF: destroy " + std::to_string(handle) + ": another process has no such file"))
-    return EBADF;
-  const auto file = *files.take(handle);
-  const int code = oc_sf_destroy(file->handle);
-  return code ? failed(code) : OC_OK;
+  return guarded([&]() -> int {
+    const int own = files.get(handle) ? OC_OK : no_file(handle);
+    if (agreed(own, "SF: destroy " + std::to_string(handle) + ": another process has no such file"))
+      return EBADF;
+    const auto file = *files.take(handle);
+    const int code = oc_sf_destroy(file->handle);
+    return code ? failed(code) : OC_OK;
+  });
 }
 
 OUTCORE_CLASSIC int SF_Rwtor(int handle) {
-  return on(handle, [](File& file) {
-    file.writable = false;
-    return oc_sf_sync(file.handle);
+  return guarded([&]() -> int {
+    return on(handle, [](File& file) {
+      file.writable = false;
+      return oc_sf_sync(file.handle);
+    });
   });
 }
 
 OUTCORE_CLASSIC int SF_Open(int handle) {
-  return on(handle, [](File& file) {
-    file.open = true;
-    return OC_OK;
+  return guarded([&]() -> int {
+    return on(handle, [](File& file) {
+      file.open = true;
+      return OC_OK;
+    });
   });
 }
 
 /// What was written stays, for SF_Open.
 OUTCORE_CLASSIC int SF_Close(int handle) {
-  return on(handle, [](File& file) {
-    file.open = false;
-    return oc_sf_sync(file.handle);
+  return guarded([&]() -> int {
+    return on(handle, [](File& file) {
+      file.open = false;
+      return oc_sf_sync(file.handle);
+    });
   });
 }
 
 OUTCORE_CLASSIC int SF_Fsync(int handle) {
-  return on(handle, [](File& file) { return oc_sf_sync(file.handle); });
+  return guarded([&]() -> int { return on(handle, [](File& file) { return oc_sf_sync(file.handle); }); });
 }
 
 OUTCORE_CLASSIC int SF_Write(int handle, SFsize_t offset, SFsize_t bytes, char* buffer, int* req_id) {
-  return begin(handle, offset, bytes, buffer, req_id, false);
+  return guarded([&] { return begin(handle, offset, bytes, buffer, req_id, false); });
 }
 
 OUTCORE_CLASSIC int SF_Read(int handle, SFsize_t offset, SFsize_t bytes, char* buffer, int* req_id) {
-  return begin(handle, offset, bytes, buffer, req_id, true);
+  return guarded([&] { return begin(handle, offset, bytes, buffer, req_id, true); });
 }
 
 OUTCORE_CLASSIC int SF_Wait(int* req_id) {
-  if (*req_id == done) return OC_OK;
-  const auto request = requests.take(*req_id);
-  if (!request) return failed(EINVAL, "SF: there is no request " + std::to_string(*req_id));
-  *req_id = done;
-  const int code = oc_wait(*request, nullptr);
-  return code ? failed(code) : OC_OK;
+  return guarded([&]() -> int {
+    if (*req_id == done) return OC_OK;
+    const auto request = requests.take(*req_id);
+    if (!request) return failed(EINVAL, "SF: there is no request " + std::to_string(*req_id));
+    *req_id = done;
+    const int code = oc_wait(*request, nullptr);
+    return code ? failed(code) : OC_OK;
+  });
 }
 
 OUTCORE_CLASSIC int SF_Waitall(int* list, int num) {
-  int first = OC_OK;
-  std::string text;
-  for (int i = 0; i < num; ++i) {
-    const int code = SF_Wait(&list[i]);
-    if (code == OC_OK || first != OC_OK) continue;
-    first = code;
-    text = error_text(code);
-  }
-  return first ? failed(first, text) : OC_OK;
+  return guarded([&] {
+    int first = OC_OK;
+    std::string text;
+    for (int i = 0; i < num; ++i) {
+      const int code = SF_Wait(&list[i]);
+      if (code == OC_OK || first != OC_OK) continue;
+      first = code;
+      text = error_text(code);
+    }
+    return first ? failed(first, text) : OC_OK;
+  });
 }
 
 OUTCORE_CLASSIC void SF_Errmsg(int code, char* msg) {
-  hand_out_c(error_text(code), msg, 80);
+  guarded([&] {
+    hand_out_c(error_text(code), msg, 80);
+    return OC_OK;
+  });
 }
 
 // ---- Fortran ----
 
 OUTCORE_CLASSIC Integer sf_create_(const char* fname, const double* hard_limit, const double* soft_limit,
                                    const double* req_size, Integer* handle, std::size_t length) {
-  int made = -1;
-  const int code = create(text_of(fname, length), *hard_limit, *soft_limit, *req_size, &made);
-  *handle = made;
-  return code;
+  return guarded([&]() -> Integer {
+    int made = -1;
+    const int code = create(text_of(fname, length), *hard_limit, *soft_limit, *req_size, &made);
+    *handle = made;
+    return code;
+  });
 }
 
 OUTCORE_CLASSIC Integer sf_create_suffix_(const char* fname, const double* hard_limit,
                                           const double* soft_limit, const double* req_size, Integer* handle,
                                           const Integer* suffix, std::size_t length) {
-  int made = -1;
-  std::string name = text_of(fname, length);
-  const int code =
-      SF_Create_suffix(name.data(), *hard_limit, *soft_limit, *req_size, &made, static_cast<int>(*suffix));
-  *handle = made;
-  return code;
+  return guarded([&]() -> Integer {
+    int made = -1;
+    std::string name = text_of(fname, length);
+    const int code =
+        SF_Create_suffix(name.data(), *hard_limit, *soft_limit, *req_size, &made, static_cast<int>(*suffix));
+    *handle = made;
+    return code;
+  });
 }
 
 OUTCORE_CLASSIC Integer sf_destroy_(const Integer* handle) {
@@ -200,18 +221,22 @@ OUTCORE_CLASSIC Integer sf_fsync_(const Integer* handle) {
 
 OUTCORE_CLASSIC Integer sf_write_(const Integer* handle, const double* offset, const double* bytes,
                                   char* buffer, Integer* req_id) {
-  int id = done;
-  const int code = begin(static_cast<int>(*handle), *offset, *bytes, buffer, &id, false);
-  *req_id = id;
-  return code;
+  return guarded([&]() -> Integer {
+    int id = done;
+    const int code = begin(static_cast<int>(*handle), *offset, *bytes, buffer, &id, false);
+    *req_id = id;
+    return code;
+  });
 }
 
 OUTCORE_CLASSIC Integer sf_read_(const Integer* handle, const double* offset, const double* bytes,
                                  char* buffer, Integer* req_id) {
-  int id = done;
-  const int code = begin(static_cast<int>(*handle), *offset, *bytes, buffer, &id, true);
-  *req_id = id;
-  return code;
+  return guarded([&]() -> Integer {
+    int id = done;
+    const int code = begin(static_cast<int>(*handle), *offset, *bytes, buffer, &id, true);
+    *req_id = id;
+    return code;
+  });
 }
 
 OUTCORE_CLASSIC Integer sf_wait_(Integer* req_id) {
@@ -222,17 +247,22 @@ OUTCORE_CLASSIC Integer sf_wait_(Integer* req_id) {
 }
 
 OUTCORE_CLASSIC Integer sf_waitall_(Integer* list, const Integer* num) {
-  int first = OC_OK;
-  std::string text;
-  for (Integer i = 0; i < *num; ++i) {
-    const auto code = static_cast<int>(sf_wait_(&list[i]));
-    if (code == OC_OK || first != OC_OK) continue;
-    first = code;
-    text = error_text(code);
-  }
-  return first ? failed(first, text) : OC_OK;
+  return guarded([&]() -> Integer {
+    int first = OC_OK;
+    std::string text;
+    for (Integer i = 0; i < *num; ++i) {
+      const auto code = static_cast<int>(sf_wait_(&list[i]));
+      if (code == OC_OK || first != OC_OK) continue;
+      first = code;
+      text = error_text(code);
+    }
+    return first ? failed(first, text) : OC_OK;
+  });
 }
 
 OUTCORE_CLASSIC void sf_errmsg_(const Integer* code, char* msg, std::size_t length) {
-  hand_out(error_text(static_cast<int>(*code)), msg, length);
+  guarded([&] {
+    hand_out(error_text(static_cast<int>(*code)), msg, length);
+    return OC_OK;
+  });
 }

@@ -3,6 +3,9 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <exception>
+#include <new>
+#include <stdexcept>
 
 namespace outcore::compat {
 namespace {
@@ -42,6 +45,18 @@ int failed(int code, const std::string& text) {
 
 int failed(int code) {
   return failed(code, oc_last_error());
+}
+
+int caught(int code) noexcept {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return failed(code ? code : ENOMEM, "out of memory");  // short: takes none
+  } catch (const std::length_error&) {                     // more than any memory
+    return failed(code ? code : ENOMEM, "out of memory");
+  } catch (const std::exception& error) {
+    return failed(code ? code : EIO, error.what());
+  }
 }
 
 std::string error_text(int code) {

@@ -42,6 +42,24 @@ int failed(int code);
 [[nodiscard]] std::string error_text(int code);
 void print_errors(bool on);  ///< to the standard error output
 
+/// The failure of what was thrown, to be called where that is caught: under a code of the caller, or (0) an
+/// errno value.
+int caught(int code) noexcept;
+/// Runs the body of a function that has a classic name, which no exception leaves: what is thrown is a
+/// failure.
+template <class Body>
+auto guarded(int code, Body body) noexcept -> decltype(body()) {
+  try {
+    return body();
+  } catch (...) {
+    return caught(code);
+  }
+}
+template <class Body>
+auto guarded(Body body) noexcept {
+  return guarded(0, std::move(body));
+}
+
 /// Things known by positive numbers. Thread-safe.
 template <class Thing>
 class Numbered {

@@ -3,6 +3,7 @@
  * is a directory. */
 #include <fcntl.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -264,6 +265,29 @@ static void destroyed(void) {
   GA_Destroy(g_b);
 }
 
+extern void* __libc_malloc(size_t bytes);
+static size_t largest = SIZE_MAX; /* that is given out */
+
+void* malloc(size_t bytes) {
+  return bytes <= largest ? __libc_malloc(bytes) : NULL;
+}
+
+/* One process has no memory: a code and a text at all. */
+static void no_memory(void) {
+  int size[2] = {1024, 2048}, block[2] = {100, 100}, g_a = GA_Create_handle(), d_a = 0;
+  dra_size_t its_size[2] = {1024, 2048};
+  GA_Set_data(g_a, 2, size, C_DBL);
+  GA_Set_block_cyclic(g_a, block);
+  EXPECT(GA_Allocate(g_a));
+  EXPECT(NDRA_Create(C_DBL, 2, its_size, "memory", path_of("memory"), DRA_RW, unknown, &d_a) == 0);
+  if (me == processes - 1) largest = 1 << 20;
+  EXPECT(refused(NDRA_Write(g_a, d_a, &request), "DRA: ", me == processes - 1 ? "no memory" : "another"));
+  EXPECT(refused(NDRA_Read(g_a, d_a, &request), "DRA: ", me == processes - 1 ? "no memory" : "another"));
+  largest = SIZE_MAX;
+  EXPECT(done(NDRA_Write(g_a, d_a, &request)) && DRA_Delete(d_a) == 0);
+  GA_Destroy(g_a);
+}
+
 /* A disk that takes no more: a code and a text at all processes, from the write or from its wait. */
 static void full_disk(void) {
   int size[2] = {1024, 2048}, g_a = NGA_Create(C_DBL, 2, size, "large", NULL), d_a = 0, code;
@@ -317,6 +341,7 @@ int main(int count, char** arguments) {
   of_other_processes();
   many_at_once();
   destroyed();
+  no_memory();
   full_disk();
   internals();
   EXPECT(DRA_Terminate() == 0);

@@ -15,6 +15,7 @@
 #include "support/c_check.h"
 
 extern const char* oc_pario_last_error(void);
+extern int64_t eaf_open_(const char* name, const int64_t* type, int64_t* fd, size_t length);
 
 static char directory[] = "/var/tmp/outcore-test-XXXXXX";
 
@@ -197,6 +198,14 @@ static void no_space(void) {
   free(data);
 }
 
+/* What cannot be had leaves no function as an exception: a text of Fortran longer than any memory. */
+static void no_memory(void) {
+  const int64_t type = EAF_RW;
+  int64_t fd = -1;
+  EXPECT(eaf_open_("name", &type, &fd, PTRDIFF_MAX) == -10004); /* as others that cannot be opened */
+  EXPECT(strcmp(oc_pario_last_error(), "out of memory") == 0);
+}
+
 /* Names of any length, up to what the file system has. */
 static void long_names(void) {
   char name[2048], part[201];
@@ -222,6 +231,7 @@ int main(void) {
   habits();
   statistics();
   no_space();
+  no_memory();
   long_names();
   snprintf(command, sizeof command, "rm -rf %s", directory);
   if (system(command) != 0) return 1;

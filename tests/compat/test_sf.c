@@ -1,6 +1,7 @@
 /* Shared files by their classic names, on one process without MPI: what every function returns. */
 #define _DEFAULT_SOURCE /* mkdtemp */
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,9 @@
 
 #include "outcore/compat/sf.h"
 #include "support/c_check.h"
+
+extern int64_t sf_create_(const char* name, const double* hard_limit, const double* soft_limit,
+                          const double* typical, int64_t* handle, size_t length);
 
 static char directory[] = "/var/tmp/outcore-test-XXXXXX";
 
@@ -56,6 +60,11 @@ int main(void) {
   EXPECT(SF_Create(path_of("no/such/directory/file"), -1, -1, -1, &file) != 0);
   SF_Errmsg(ENOENT, message);
   EXPECT(strlen(message) > 0);
+  { /* A name of Fortran that is longer than any memory. */
+    const double unknown = -1;
+    int64_t handle = -1;
+    EXPECT(sf_create_("name", &unknown, &unknown, &unknown, &handle, PTRDIFF_MAX) == ENOMEM);
+  }
   free(out);
   free(in);
   printf("%d failed\n", failures);
