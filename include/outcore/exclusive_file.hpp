@@ -25,6 +25,10 @@ struct ExclusiveFileOptions {
   std::int64_t expected_bytes =
       0;  ///< hint: larger than free space is Error(ENOSPC) before anything is written
   device::Engine* engine = nullptr;  ///< null: the default engine
+  /// With `keep`: the file is there (else Error(ENOENT)), and writes are Error(EACCES). It may be one that
+  /// the process has no right to write, or on a file system that is read only; while it is open, it is not
+  /// opened to be written (EACCES).
+  bool read_only = false;
 };
 
 /// A scratch file of this process. Its name is private to the process: two processes that open "ints" have

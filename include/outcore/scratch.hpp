@@ -22,8 +22,8 @@ struct ScratchCandidate {
 [[nodiscard]] OUTCORE_API std::string choose_scratch(const std::vector<ScratchCandidate>& candidates);
 
 /// Resolves a directory for scratch and checks it. Throws Error: ENOENT (none given, or missing), ENOTDIR,
-/// EACCES, EROFS.
-[[nodiscard]] OUTCORE_API std::string checked_scratch(const std::string& scratch);
+/// EACCES, EROFS; of one whose files are only read, what it takes to write there is not asked for.
+[[nodiscard]] OUTCORE_API std::string checked_scratch(const std::string& scratch, bool writes = true);
 
 /// Directory of this process inside `scratch`, `outcore-<uid>-<host>-<pid>-<random>`. Made at first use and
 /// locked (flock on the file `lock` in it) while the process lives, so that anyone can tell a dead one.

@@ -30,6 +30,7 @@ outcore::file::ExclusiveFileOptions translate(const oc_eaf_options& options) {
   if (options.scratch) result.scratch = options.scratch;
   result.keep = options.keep != 0;
   result.expected_bytes = options.expected_bytes;
+  result.read_only = options.read_only != 0;
   result.page_cache = page_cache_of(options.page_cache);
   return result;
 }

@@ -157,6 +157,7 @@ OUTCORE_CLASSIC int EAF_Open(const char* fname, int type, int* fd) {
     options.size = sizeof options;
     options.scratch = directory.c_str();
     options.keep = 1;
+    options.read_only = type == EAF_R;
     int opened = 0;
     if (oc_eaf_open(name.c_str(), &options, &opened)) return failed(open_failed);
     if (type == EAF_W && oc_eaf_truncate(opened, 0)) {

@@ -74,7 +74,7 @@ std::vector<ScratchCandidate> default_candidates() {
 
 }  // namespace
 
-std::string checked_scratch(const std::string& scratch) {
+std::string checked_scratch(const std::string& scratch, bool writes) {
   const auto fail = [&](int errno_value, std::string detail) {
     throw Error(errno_value,
                 {.attempted = "use scratch directory", .path = scratch, .detail = std::move(detail)});
@@ -84,8 +84,8 @@ std::string checked_scratch(const std::string& scratch) {
   const auto resolved = std::filesystem::canonical(scratch, code);
   if (code) fail(code.value(), "");
   if (!std::filesystem::is_directory(resolved, code)) fail(ENOTDIR, "");
-  if (faccessat(AT_FDCWD, resolved.c_str(), R_OK | W_OK | X_OK, AT_EACCESS) != 0)
-    fail(errno, "it must be readable and writable");
+  if (faccessat(AT_FDCWD, resolved.c_str(), R_OK | X_OK | (writes ? W_OK : 0), AT_EACCESS) != 0)
+    fail(errno, writes ? "it must be readable and writable" : "it must be readable");
   return resolved;
 }
 

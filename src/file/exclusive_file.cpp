@@ -77,6 +77,7 @@ struct Passed {
 struct ExclusiveFile::State {
   std::string name;
   std::shared_ptr<OpenFile> open;
+  bool read_only = false;
   std::atomic<bool> closed{false};
 
   /// The open file; throws if this handle cannot be used. `attempted` is what for.
@@ -86,10 +87,19 @@ struct ExclusiveFile::State {
     return *open;
   }
 
+  /// The same, to change it.
+  OpenFile& change(const char* attempted, std::int64_t offset = 0) const {
+    auto& file = use(attempted, offset);
+    if (read_only) refuse(attempted, EACCES);
+    return file;
+  }
+
   [[noreturn]] void refuse(const char* attempted, int errno_value, std::int64_t value = 0) const {
     const char* why = "the file is closed";
     if (errno_value == EINVAL)
       why = "negative offset or size";
+    else if (errno_value == EACCES)
+      why = "it was opened to be read only";
     else if (open->foreign())
       why = "it belongs to the parent of this forked process; open it in this one";
     throw Error(errno_value, {.attempted = attempted,
@@ -120,6 +130,7 @@ ExclusiveFile::ExclusiveFile(const std::string& name, const ExclusiveFileOptions
   const auto start_ns = trace::now_ns();
   state_->closed = true;  // nothing to end if this fails
   state_->name = name;
+  state_->read_only = options.read_only;
   state_->open = acquire(name, options);
   state_->closed = false;
   const auto end_ns = trace::now_ns();
@@ -150,7 +161,7 @@ std::int64_t ExclusiveFile::read(std::span<std::byte> buffer, std::int64_t offse
 }
 
 std::int64_t ExclusiveFile::write(std::span<const std::byte> buffer, std::int64_t offset) {
-  auto& open = state_->use("write", offset);
+  auto& open = state_->change("write", offset);
   const auto size = static_cast<std::int64_t>(buffer.size());
   const bool sequential = follows(open.write_end, offset, size);
   const Stopwatch watch;
@@ -177,7 +188,7 @@ Request ExclusiveFile::read_async(std::span<std::byte> buffer, std::int64_t offs
 }
 
 Request ExclusiveFile::write_async(std::span<const std::byte> buffer, std::int64_t offset) {
-  auto& open = state_->use("write", offset);
+  auto& open = state_->change("write", offset);
   const auto size = static_cast<std::int64_t>(buffer.size());
   const std::lock_guard use(open.mutex);
   open.combined.before_write(offset, size);
@@ -205,7 +216,7 @@ bool ExclusiveFile::eof(std::int64_t offset) {
 }
 
 void ExclusiveFile::truncate(std::int64_t length_bytes) {
-  auto& open = state_->use("truncate", length_bytes);
+  auto& open = state_->change("truncate", length_bytes);
   traced(Op::truncate, open.trace_id, length_bytes, false, [&] {
     const std::lock_guard use(open.mutex);
     open.combined.drain();
@@ -215,7 +226,7 @@ void ExclusiveFile::truncate(std::int64_t length_bytes) {
 }
 
 void ExclusiveFile::preallocate(std::int64_t size_bytes) {
-  auto& open = state_->use("preallocate", size_bytes);
+  auto& open = state_->change("preallocate", size_bytes);
   traced(Op::preallocate, open.trace_id, 0, false, [&] {
     const std::lock_guard use(open.mutex);
     open.combined.drain();

@@ -78,6 +78,20 @@ void check_space(const std::string& path, const device::FileSystem& system, std:
                                    std::to_string(system.free_bytes) + " bytes on " + system.type});
 }
 
+/// To be read and written if that can be, also for those who only read: handles of one file share it.
+std::shared_ptr<OpenFile> opened(const std::string& path, device::OpenOptions device_options,
+                                 const ExclusiveFileOptions& options, bool named) {
+  try {
+    return std::make_shared<OpenFile>(path, device_options, options.keep, named);
+  } catch (const Error& error) {
+    const int code = error.errno_value();
+    const bool readable = code == EACCES || code == EPERM || code == EROFS || code == EINVAL;  // perhaps
+    if (!options.read_only || !readable) throw;
+  }
+  device_options.read_only = true;
+  return std::make_shared<OpenFile>(path, device_options, options.keep, named);
+}
+
 /// Removes the file from the registry if it is the one of its path there. The lock must be held.
 void forget(Registry& registry, const std::shared_ptr<OpenFile>& open) {
   const auto found = registry.files.find(open->path);
@@ -96,6 +110,7 @@ void settle(OpenFile& open) {
 OpenFile::OpenFile(std::string file_path, const device::OpenOptions& options, bool keeps, bool is_named)
     : path(std::move(file_path)),
       keep(keeps),
+      read_only(options.read_only),
       named(is_named),
       trace_id(trace::file_id(path)),
       file(path, options),
@@ -103,8 +118,11 @@ OpenFile::OpenFile(std::string file_path, const device::OpenOptions& options, bo
 
 std::shared_ptr<OpenFile> acquire(const std::string& name, const ExclusiveFileOptions& options) {
   check_name(name);
-  const auto scratch =
-      device::checked_scratch(options.scratch.empty() ? device::default_scratch() : options.scratch);
+  if (options.read_only && !options.keep)
+    throw Error(EINVAL,
+                {.attempted = "open", .path = name, .detail = "read_only is for a file that is kept"});
+  const auto scratch = device::checked_scratch(
+      options.scratch.empty() ? device::default_scratch() : options.scratch, !options.read_only);
   // A suffix, so that no name is that of the lock in the process directory.
   const auto path =
       options.keep ? scratch + "/" + name : device::process_directory(scratch) + "/" + name + ".eaf";
@@ -126,8 +144,12 @@ std::shared_ptr<OpenFile> acquire(const std::string& name, const ExclusiveFileOp
     // Others may write to the directory: no links of theirs are followed.
     const device::Directory directory(path.substr(0, path.rfind('/')));
     device_options.directory = directory.fd();
-    auto open = std::make_shared<OpenFile>(path, device_options, options.keep, named);
-    found = registry.files.emplace(path, std::move(open)).first;
+    device_options.create = !options.read_only;
+    found = registry.files.emplace(path, opened(path, device_options, options, named)).first;
+  } else if (found->second->read_only && !options.read_only) {
+    throw Error(EACCES, {.attempted = "open",
+                         .path = path,
+                         .detail = "this process has it open, and can only read it: close it first"});
   }
   ++found->second->handles;
   return found->second;

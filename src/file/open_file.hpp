@@ -20,7 +20,8 @@ struct OpenFile {
 
   const std::string path;
   const bool keep;
-  const bool named;  ///< has a directory entry: kept, or on a network file system
+  const bool read_only;  ///< it cannot be opened to be written
+  const bool named;      ///< has a directory entry: kept, or on a network file system
   const std::uint32_t trace_id;
   const Origin origin;  ///< see `foreign`
   device::File file;

@@ -198,6 +198,32 @@ static void no_space(void) {
   free(data);
 }
 
+/* A file that this process has no right to write, in a directory where it may make none. */
+static void only_to_read(void) {
+  const uid_t user = geteuid(), nobody = 65534;
+  double value = 2.5, found = 0, length = 0;
+  char name[200];
+  int fd = -1, again = -1, other = -1;
+  snprintf(name, sizeof name, "%s", path_of("kept"));
+  EXPECT(mkdir(name, 0755) == 0);
+  strcat(name, "/file");
+  EXPECT(EAF_Open(name, EAF_RW, &fd) == EAF_OK && EAF_Write(fd, 8, &value, 8) == EAF_OK);
+  EXPECT(EAF_Close(fd) == EAF_OK && chmod(name, 0444) == 0 && chmod(path_of("kept"), 0555) == 0);
+  EXPECT(chmod(directory, 0755) == 0);
+  if (user == 0) EXPECT(seteuid(nobody) == 0); /* rights are nothing to the superuser */
+  EXPECT(EAF_Open(name, EAF_RW, &fd) != EAF_OK && EAF_Open(name, EAF_W, &fd) != EAF_OK);
+  EXPECT(EAF_Open(name, EAF_R, &fd) == EAF_OK && EAF_Open(name, EAF_R, &again) == EAF_OK);
+  EXPECT(EAF_Read(fd, 8, &found, 8) == EAF_OK && found == value);
+  EXPECT(EAF_Length(again, &length) == EAF_OK && length == 16 && EAF_Write(again, 0, &value, 8) != EAF_OK);
+  if (user == 0) EXPECT(seteuid(user) == 0);
+  EXPECT(EAF_Open(name, EAF_RW, &other) != EAF_OK); /* while it is open to be read only */
+  EXPECT(strstr(oc_pario_last_error(), "close it first") != NULL);
+  EXPECT(EAF_Close(fd) == EAF_OK && EAF_Close(again) == EAF_OK);
+  EXPECT(chmod(path_of("kept"), 0755) == 0 && chmod(name, 0644) == 0);
+  EXPECT(EAF_Open(name, EAF_RW, &fd) == EAF_OK && EAF_Write(fd, 0, &value, 8) == EAF_OK &&
+         EAF_Close(fd) == EAF_OK);
+}
+
 /* What cannot be had leaves no function as an exception: a text of Fortran longer than any memory. */
 static void no_memory(void) {
   const int64_t type = EAF_RW;
@@ -231,6 +257,7 @@ int main(void) {
   habits();
   statistics();
   no_space();
+  only_to_read();
   no_memory();
   long_names();
   snprintf(command, sizeof command, "rm -rf %s", directory);

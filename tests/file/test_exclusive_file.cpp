@@ -230,6 +230,26 @@ TEST("closing the last handle of a kept file gives its descriptors back") {
   check::equal(descriptors(), before);
 }
 
+TEST("a kept file to be read only is there, and is not written") {
+  TemporaryDirectory scratch;
+  const ExclusiveFileOptions reads{.scratch = scratch, .keep = true, .read_only = true};
+  check::equal(check::throws<Error>([&] { ExclusiveFile("ints", reads); }).errno_value(), ENOENT);
+  check::equal(check::throws<Error>([&] {
+                 ExclusiveFile("ints", {.scratch = scratch, .read_only = true});
+               }).errno_value(),
+               EINVAL);
+  ExclusiveFile file("ints", {.scratch = scratch, .keep = true}), reader("ints", reads);
+  file.write(pattern(100), 0);
+  check::is_true(read_back(reader, 100, 0) == pattern(100));  // what the other one wrote, at once
+  Bytes bytes(10);
+  const std::function<void()> changes[] = {[&] { reader.write(bytes, 0); },
+                                           [&] { reader.write_async(bytes, 0).wait(); },
+                                           [&] { reader.truncate(1); }, [&] { reader.preallocate(1000); }};
+  for (const auto& change : changes) check::equal(check::throws<Error>(change).errno_value(), EACCES);
+  reader.flush();
+  check::equal(file.length(), 100);
+}
+
 TEST("erase removes a kept file") {
   TemporaryDirectory scratch;
   ExclusiveFile file("vectors", {.scratch = scratch, .keep = true});

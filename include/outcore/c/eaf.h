@@ -20,6 +20,8 @@ typedef struct oc_eaf_options {
   int keep;               /**< Not 0: the file is `scratch`/`name`, and outlives the process. */
   int page_cache;         /**< One of OC_PAGE_CACHE_*. */
   int64_t expected_bytes; /**< Hint, 0: unknown. More than is free: ENOSPC, before anything is written. */
+  int read_only; /**< Not 0, with `keep`: the file is there, and is not written. It may be one that the
+                      process has no right to write, or on a file system that is read only. */
 } oc_eaf_options;
 
 /** @brief Opens a file, and creates it if this process has none of that name.
@@ -28,7 +30,8 @@ typedef struct oc_eaf_options {
  *  @param[in] name Not empty, without '/'.
  *  @param[in] options NULL: the defaults.
  *  @param[out] file The handle, larger than 0.
- *  @return EINVAL (name, options), ENOENT, ENOTDIR, EACCES, EROFS (scratch directory), ENOSPC, EMFILE.
+ *  @return EINVAL (name, options), ENOENT, ENOTDIR, EACCES, EROFS (scratch directory), ENOSPC, EMFILE; EACCES
+ * also of a file that this process has open, and can only read.
  */
 OUTCORE_API int oc_eaf_open(const char* name, const oc_eaf_options* options, int* file);
 
