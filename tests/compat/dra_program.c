@@ -102,7 +102,6 @@ static void sections(void) {
       EXPECT(element(g_b, i, j) == wanted);
     }
   GA_Sync();
-#ifndef ORIGINAL
   { /* Transposed: row i of the section on disk is column i of that in memory. */
     int rlo[2] = {10, 2}, rhi[2] = {43, 31};
     GA_Zero(g_b);
@@ -124,7 +123,6 @@ static void sections(void) {
     EXPECT(element(g_b, 3, 5) == value_at(13, 5) && element(g_b, 13, 5) == value_at(3, 5));
     GA_Sync();
   }
-#endif
   EXPECT(DRA_Delete(d_a) == 0);
   GA_Destroy(g_a);
   GA_Destroy(g_b);

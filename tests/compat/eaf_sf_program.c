@@ -1,7 +1,8 @@
-/* Exclusive and shared files by their classic names, with the real Global Arrays. Built against the library
- * of the original and against ours; what only ours does right is left out with -DORIGINAL. The argument is a
- * directory. */
+/* Exclusive and shared files, and elementary I/O, by their classic names, with the real Global Arrays. Built
+ * against the library of the original and against ours; what only ours does right is left out with
+ * -DORIGINAL. The argument is a directory. */
 #include <eaf.h>
+#include <elio.h>
 #include <sf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,37 @@ static void exclusive_files(void) {
   free(other);
 }
 
+static void elementary_files(void) {
+  Fd_t file = elio_open(path_of("elio"), ELIO_RW, ELIO_PRIVATE);
+  io_request_t requests[2];
+  double length = -1;
+  char name[1200];
+  int status = 7;
+  EXPECT(file != NULL && strcmp(file->name, path_of("elio")) == 0);
+  set(3);
+  EXPECT(elio_write(file, 8, out, bytes) == bytes && elio_read(file, 8, in, bytes) == bytes && is(3));
+#ifndef ORIGINAL
+  EXPECT(elio_read(file, bytes, in, 100) == 8 && in[0] == 3 + count - 1); /* fewer at the end */
+#endif
+  set(40);
+  EXPECT(elio_awrite(file, 0, out, bytes, &requests[0]) == ELIO_OK && elio_wait(&requests[0]) == ELIO_OK);
+  EXPECT(elio_aread(file, bytes / 2, (char*)in + bytes / 2, bytes / 2, &requests[0]) == ELIO_OK);
+  EXPECT(elio_aread(file, 0, in, bytes / 2, &requests[1]) == ELIO_OK);
+  do EXPECT(elio_probe(&requests[0], &status) == ELIO_OK);
+  while (status == ELIO_PENDING);
+  EXPECT(elio_wait(&requests[1]) == ELIO_OK && elio_wait(&requests[0]) == ELIO_OK && is(40));
+  EXPECT(requests[0] == ELIO_DONE && requests[1] == ELIO_DONE);
+  EXPECT(elio_length(file, &length) == ELIO_OK && length == bytes + 8);
+  EXPECT(elio_truncate(file, 16) == ELIO_OK && elio_length(file, &length) == ELIO_OK && length == 16);
+  EXPECT(elio_fsync(file) == ELIO_OK && elio_close(file) == ELIO_OK);
+  EXPECT(elio_dirname(path_of("elio"), name, sizeof name) == ELIO_OK && strcmp(name, directory) == 0);
+  EXPECT(elio_delete(path_of("elio")) == ELIO_OK);
+#ifndef ORIGINAL
+  EXPECT(elio_delete(path_of("elio")) != ELIO_OK);
+#endif
+  EXPECT(elio_open("/no/such/directory/elio", ELIO_RW, ELIO_PRIVATE) == NULL);
+}
+
 static void shared_files(void) {
   int file = -1, requests[2], next = (me + 1) % processes;
   char name[1200];
@@ -135,6 +167,7 @@ static void shared_file_of_a_group(void) {
 int main(int argument_count, char** arguments) {
   begin(argument_count, arguments);
   exclusive_files();
+  elementary_files();
   shared_files();
   shared_file_of_a_group();
   return end();
