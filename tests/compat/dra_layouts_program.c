@@ -310,6 +310,27 @@ static void full_disk(void) {
   GA_Destroy(g_a);
 }
 
+/* Errors are printed while that is asked for. */
+static void debugged(void) {
+  char text[2000] = "", name[40], *first;
+  int code, copy = dup(2), printed;
+  snprintf(name, sizeof name, "errors%d", me);
+  printed = open(path_of(name), O_RDWR | O_CREAT | O_TRUNC, 0600);
+  dup2(printed, 2);
+  DRA_Set_debug(1);
+  code = DRA_Close(4711);
+  DRA_Set_debug(0);
+  DRA_Close(4712);
+  dup2(copy, 2);
+  lseek(printed, 0, SEEK_SET);
+  EXPECT(code != 0 && read(printed, text, sizeof text - 1) > 0);
+  close(copy);
+  close(printed);
+  unlink(path_of(name));
+  first = strstr(text, "outcore: DRA: there is no disk array 4711");
+  EXPECT(first && strstr(first + 1, "outcore: ") == NULL && strstr(text, "4712") == NULL);
+}
+
 /* What DRA_Print_internals prints. */
 static void internals(void) {
   char text[2000] = "";
@@ -343,6 +364,7 @@ int main(int count, char** arguments) {
   destroyed();
   no_memory();
   full_disk();
+  debugged();
   internals();
   EXPECT(DRA_Terminate() == 0);
   return end();

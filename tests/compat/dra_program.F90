@@ -46,6 +46,7 @@ program dra_program
   call expect(dra_init(10, 1d9, 1d10, -1d0) == 0, 'init')
   call matrices()
   call cubes()
+  call types()
 #ifndef ORIGINAL
   call errors()
 #endif
@@ -217,6 +218,46 @@ subroutine cubes()
   call expect(dra_delete(d) == 0, 'delete a cube')
   call expect(ga_destroy(a), 'destroy a')
   call expect(ga_destroy(b), 'destroy b')
+end subroutine
+
+! Each type; its elements are patterns of bytes to this program.
+subroutine types()
+  use checks
+  implicit none
+#include "mafdecls.fh"
+#include "global.fh"
+#include "dra.fh"
+  integer, parameter :: all(5) = [MT_INT, MT_REAL, MT_DBL, MT_SCPL, MT_DCPL], sizes(5) = [8, 4, 8, 8, 16]
+  integer a, b, d, request, type, axes, k, i, dims(2), found_dims(7), none(2), lo(2)
+  integer, allocatable :: values(:), found(:)
+  character(80) name
+  character(250) filename
+  dims = [6, 10]
+  none = -1
+  lo = 1
+  do k = 1, 5
+    values = [(i*1001, i=1, 60*sizes(k)/8)]
+    allocate (found(size(values)), source=0)
+    call expect(nga_create(all(k), 2, dims, 'a', none, a), 'create of a type')
+    call expect(nga_create(all(k), 2, dims, 'b', none, b), 'create of a type')
+    call ga_zero(b)
+    if (me == 0) call nga_put(a, lo, dims, values, dims)
+    call ga_sync()
+    call expect(ndra_create(all(k), 2, dims, 'type', path_of('type'), DRA_RW, none, d) == 0, 'create of a type')
+    call expect(ndra_inquire(d, type, axes, found_dims, name, filename) == 0, 'inquire')
+    call expect(type == all(k) .and. axes == 2, 'type of an array')
+    call expect(ndra_write(a, d, request) == 0, 'write a type')
+    call expect(dra_wait(request) == 0, 'wait for a type')
+    call expect(ndra_read(b, d, request) == 0, 'read a type')
+    call expect(dra_wait(request) == 0, 'wait for its read')
+    call nga_get(b, lo, dims, found, dims)
+    call expect(count(found /= values) == 0, 'elements of a type')
+    call ga_sync()
+    deallocate (found)
+    call expect(dra_delete(d) == 0, 'delete')
+    call expect(ga_destroy(a), 'destroy a')
+    call expect(ga_destroy(b), 'destroy b')
+  end do
 end subroutine
 
 #ifndef ORIGINAL

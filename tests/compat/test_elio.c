@@ -3,10 +3,33 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "outcore/compat/elio.h"
 #include "support/c_check.h"
+
+/* Names of any length, up to what the file system has. */
+static void long_names(const char* directory) {
+  char name[2048], found[2048], part[201];
+  int depth;
+  Fd_t file;
+  memset(part, 'd', 200);
+  part[200] = 0;
+  strcpy(name, directory);
+  for (depth = 0; depth < 7; ++depth) {
+    strcat(strcat(name, "/"), part);
+    EXPECT(mkdir(name, 0700) == 0);
+  }
+  EXPECT(strlen(strcat(name, "/file")) > 1400);
+  file = elio_open(name, ELIO_RW, ELIO_PRIVATE);
+  EXPECT(file != NULL && strcmp(file->name, name) == 0 && elio_write(file, 0, part, 1) == 1);
+  EXPECT(elio_close(file) == ELIO_OK && elio_dirname(name, found, sizeof found) == ELIO_OK);
+  EXPECT(elio_delete(name) == ELIO_OK);
+  *strrchr(name, '/') = 0;
+  EXPECT(strcmp(found, name) == 0);
+  for (; depth-- > 0; *strrchr(name, '/') = 0) EXPECT(rmdir(name) == 0);
+}
 
 int main(void) {
   enum { count = 20, record = 3000 };
@@ -51,6 +74,7 @@ int main(void) {
   EXPECT(elio_close(other) == ELIO_OK && elio_wait(&ids[0]) == ELIO_OK && memcmp(in, out, 7) == 0 &&
          elio_close(file) == ELIO_OK && elio_delete(path) == ELIO_OK);
   EXPECT(elio_delete(path) < 0 && elio_open(path, ELIO_R, ELIO_PRIVATE) == NULL);
+  long_names(directory);
   rmdir(directory);
   free(out);
   free(in);

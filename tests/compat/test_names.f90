@@ -48,7 +48,30 @@ program test_names
   call expect(code == 0 .and. all(found == values), 'what was read from it')
   call expect(sf_write(handle, 999999d0, 2d0, values, ids(1)) /= 0, 'hard limit')
   call expect(sf_destroy(handle) == 0, 'destroy')
+  call long_names(trim(name))
 contains
+
+  ! Names of any length, up to what the file system has; without the blanks behind them.
+  subroutine long_names(place)
+    character(*), intent(in) :: place
+    character(2000) :: long
+    integer :: depth
+    long = place//'.long'
+    do depth = 1, 7
+      long = trim(long)//'/'//repeat('d', 200)
+    end do
+    call execute_command_line('mkdir -p '//trim(long))
+    long = trim(long)//'/file'
+    call expect(len_trim(long) > 1400, 'a long name')
+    code = eaf_open(long, -1, fd)
+    call expect(code == 0, 'open by a long name')
+    call expect(eaf_close(fd) == 0, 'close')
+    call expect(eaf_delete(long) == 0, 'delete by a long name')
+    call expect(sf_create(long, 1d6, -1d0, 4000d0, handle) == 0, 'create by a long name')
+    call expect(sf_destroy(handle) == 0, 'destroy')
+    call execute_command_line('rm -r '//place//'.long')
+  end subroutine
+
   subroutine expect(condition, what)
     logical, intent(in) :: condition
     character(*), intent(in) :: what

@@ -93,6 +93,32 @@ def test_declarations_of_fortran(header):
     assert theirs - declarations(OURS / header) == set()
 
 
+@pytest.mark.skipif(shutil.which("gfortran") is None, reason="gfortran is not installed")
+@pytest.mark.parametrize(
+    ("header", "names"),
+    [
+        ("eaf.fh", ("eaf_rw", "eaf_w", "eaf_r", "EAF_RW", "EAF_W", "EAF_R")),
+        ("dra.fh", ("dra_req_invalid", "DRA_RW", "DRA_W", "DRA_R")),
+        ("sf.fh", ("kind(sf_create(0))",)),
+    ],
+)
+def test_values_of_fortran(header, names, tmp_path):
+    """As a compiler finds them; the functions are declared, which `implicit none` asks for."""
+    printed = [value for name in names for value in ("'" + name + "'", name)]
+    source = tmp_path / "values.F"
+    source.write_text(
+        "      program values\n      implicit none\n"
+        f'#include "{header}"\n' + "".join(f"      print *, {value}\n" for value in printed) + "      end\n"
+    )
+    found = []
+    for folder in (THEIRS, OURS):
+        flags = ["-cpp", "-fdefault-integer-8", f"-I{folder}"]
+        subprocess.run(["gfortran", *flags, source, "-o", tmp_path / "values"], check=True)
+        found.append(subprocess.check_output([tmp_path / "values"], text=True))
+    assert found[0] == found[1]
+    assert len(found[0].split()) == 2 * len(names)
+
+
 def test_names_of_the_library_are_exported():
     """Those that programs may call: of the interfaces of C and Fortran."""
     archives = sorted(Path("/usr/lib").glob("*/libga-openmpi.a"))
