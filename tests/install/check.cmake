@@ -26,6 +26,7 @@ macro(check program error)
 endmacro()
 
 find_program(PKG_CONFIG pkg-config)
+find_program(FORTRAN gfortran)
 
 # `build` is installed into a directory of its own, where the library is below `prefix`.
 macro(install_and_use name build prefix)
@@ -45,6 +46,14 @@ macro(install_and_use name build prefix)
     run(${PKG_CONFIG} --cflags --libs outcore)
     string(STRIP "${said}" flags)
     separate_arguments(flags UNIX_COMMAND "${flags}")
+    if(FORTRAN)
+      run(${PKG_CONFIG} --variable=fortran outcore)
+      string(STRIP "${said}" modules)
+      run(${FORTRAN} -c ${modules} -J ${tree} -o ${tree}/modules.o)
+      # A program of Fortran 2008, though the modules are none.
+      run(${FORTRAN} -std=f2008 -I ${tree} ${CMAKE_CURRENT_LIST_DIR}/program.f90 ${tree}/modules.o -o ${tree}/by_flags_fortran ${flags})
+      check(${tree}/by_flags_fortran "the memory has 4 elements, the box 5")
+    endif()
     run(${CXX} -std=c++20 ${CMAKE_CURRENT_LIST_DIR}/program.cpp -o ${tree}/by_flags_cxx ${flags})
     check(${tree}/by_flags_cxx "[0:4, 0:4]")
     run(${C} -std=c11 ${CMAKE_CURRENT_LIST_DIR}/program.c -o ${tree}/by_flags_c ${flags})
