@@ -1,0 +1,89 @@
+/* A disk that is full, here one of 2 MiB in memory, by the classic names: the code and the text at the
+ * write or at its wait, and what is there stays. */
+#define _GNU_SOURCE /* unshare */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "outcore/compat/eaf.h"
+#include "outcore/compat/elio.h"
+#include "outcore/compat/sf.h"
+#include "support/c_check.h"
+
+extern const char* oc_pario_last_error(void);
+
+enum { small = 4096, large = 4 << 20 };
+static char directory[] = "/var/tmp/outcore-test-XXXXXX", first[small], found[small];
+
+static char* path_of(const char* name) {
+  static char path[100];
+  snprintf(path, sizeof path, "%s/%s", directory, name);
+  return path;
+}
+
+/* Of this process alone. */
+static int mounts(void) {
+  return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+         mount("outcore-test", directory, "tmpfs", 0, "size=2m") == 0;
+}
+
+static int says_full(const char* where) {
+  return strstr(oc_pario_last_error(), "No space left") && strstr(oc_pario_last_error(), where);
+}
+
+static void exclusive_file(const char* data) {
+  int fd = -1, id = -1, code;
+  EXPECT(EAF_Open(path_of("eaf"), EAF_RW, &fd) == EAF_OK && EAF_Write(fd, 0, first, small) == EAF_OK);
+  code = EAF_Write(fd, small, data, large);
+  EXPECT(code < 0 && EAF_Eof(code) != 0 && says_full("eaf"));
+  EXPECT(EAF_Truncate(fd, small) == EAF_OK);
+  code = EAF_Awrite(fd, small, data, large, &id);
+  EXPECT(code == EAF_OK && EAF_Wait(fd, id) < 0 && says_full("eaf"));
+  EXPECT(EAF_Read(fd, 0, found, small) == EAF_OK && memcmp(found, first, small) == 0);
+  EXPECT(EAF_Truncate(fd, small) == EAF_OK && EAF_Write(fd, small, data, small) == EAF_OK);
+  EXPECT(EAF_Close(fd) == EAF_OK && EAF_Delete(path_of("eaf")) == EAF_OK);
+}
+
+static void elementary_file(const char* data) {
+  Fd_t file = elio_open(path_of("elio"), ELIO_RW, ELIO_PRIVATE);
+  io_request_t id;
+  EXPECT(file != NULL && elio_write(file, 0, first, small) == small);
+  EXPECT(elio_write(file, small, data, large) < 0 && says_full("elio"));
+  EXPECT(elio_truncate(file, small) == ELIO_OK && elio_awrite(file, small, data, large, &id) == ELIO_OK);
+  EXPECT(elio_wait(&id) < 0 && says_full("elio"));
+  EXPECT(elio_read(file, 0, found, small) == small && memcmp(found, first, small) == 0);
+  EXPECT(elio_close(file) == ELIO_OK && elio_delete(path_of("elio")) == ELIO_OK);
+}
+
+static void shared_file(char* data) {
+  int file = -1, id = -1, code;
+  EXPECT(SF_Create(path_of("sf"), -1, -1, -1, &file) == 0);
+  EXPECT(SF_Write(file, 0, small, first, &id) == 0 && SF_Wait(&id) == 0);
+  code = SF_Write(file, small, large, data, &id);
+  if (code == 0) code = SF_Wait(&id);
+  EXPECT(code == ENOSPC && says_full(directory));
+  EXPECT(SF_Read(file, 0, small, found, &id) == 0 && SF_Wait(&id) == 0 && memcmp(found, first, small) == 0);
+  EXPECT(SF_Destroy(file) == 0);
+}
+
+int main(void) {
+  char* data = calloc(1, large);
+  if (!mkdtemp(directory)) return 1;
+  if (mounts()) {
+    memset(first, 7, small);
+    exclusive_file(data);
+    elementary_file(data);
+    shared_file(data);
+    umount2(directory, MNT_DETACH);
+  } else {
+    puts("NOT TESTED without the right to mount a small file system");
+  }
+  rmdir(directory);
+  free(data);
+  printf("%d failed\n", failures);
+  return failures != 0;
+}
