@@ -1,6 +1,9 @@
 /* Disk resident arrays by their classic names, with real global arrays of all types, dimensions and
  * distributions, of any number of transfers at once, and of arrays and disks that go meanwhile. The argument
  * is a directory. */
+#define _GNU_SOURCE /* RTLD_NEXT */
+#include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -265,6 +268,34 @@ static void destroyed(void) {
   GA_Destroy(g_b);
 }
 
+static int unseen; /* whether memory of global arrays goes without a word to the library */
+
+int MPI_Win_free(MPI_Win* window) {
+  int (*next)(MPI_Win*);
+  if (unseen) return PMPI_Win_free(window);
+  *(void**)&next = dlsym(RTLD_NEXT, "MPI_Win_free");
+  return next(window);
+}
+
+/* An array goes that no one could wait for: an error of dra_wait, at all processes. */
+static void destroyed_unseen(void) {
+  int g_a = block_cyclic(), d_a = 0, writes;
+  set(g_a, 3);
+  EXPECT(NDRA_Create(C_DBL, 2, dra_dims, "unseen", path_of("unseen"), DRA_RW, unknown, &d_a) == 0);
+  for (writes = 1; writes >= 0; --writes) {
+    EXPECT((writes ? NDRA_Write : NDRA_Read)(g_a, d_a, &request) == 0);
+    unseen = 1;
+    GA_Destroy(g_a);
+    unseen = 0;
+    EXPECT(DRA_Wait(request) == EBADF && strstr(oc_pario_last_error(), "was destroyed before dra_wait"));
+    EXPECT(DRA_Wait(request) == 0); /* it has ended */
+    g_a = block_cyclic();
+  }
+  EXPECT(done(NDRA_Read(g_a, d_a, &request)) && has(g_a, 3));
+  EXPECT(DRA_Delete(d_a) == 0);
+  GA_Destroy(g_a);
+}
+
 extern void* __libc_malloc(size_t bytes);
 static size_t largest = SIZE_MAX; /* that is given out */
 
@@ -362,6 +393,7 @@ int main(int count, char** arguments) {
   of_other_processes();
   many_at_once();
   destroyed();
+  destroyed_unseen();
   no_memory();
   full_disk();
   debugged();
