@@ -1,5 +1,5 @@
-/* A disk that is full, here one of 2 MiB in memory, by the classic names: the code and the text at the
- * write or at its wait, and what is there stays. */
+/* Disks by the classic names, here one of 2 MiB in memory. Full: the code and the text at the write or at its
+ * wait, and what is there stays. Read only: what is there can be read. */
 #define _GNU_SOURCE /* unshare */
 #include <errno.h>
 #include <sched.h>
@@ -70,6 +70,19 @@ static void shared_file(char* data) {
   EXPECT(SF_Destroy(file) == 0);
 }
 
+static void read_only_disk(void) {
+  int fd = -1;
+  EXPECT(EAF_Open(path_of("kept"), EAF_RW, &fd) == EAF_OK && EAF_Write(fd, 0, first, small) == EAF_OK);
+  EXPECT(EAF_Close(fd) == EAF_OK);
+  EXPECT(mount("none", directory, NULL, MS_REMOUNT | MS_RDONLY, NULL) == 0);
+  EXPECT(EAF_Open(path_of("kept"), EAF_RW, &fd) != EAF_OK && strstr(oc_pario_last_error(), "Read-only"));
+  memset(found, 0, small);
+  EXPECT(EAF_Open(path_of("kept"), EAF_R, &fd) == EAF_OK && EAF_Read(fd, 0, found, small) == EAF_OK);
+  EXPECT(memcmp(found, first, small) == 0 && EAF_Close(fd) == EAF_OK);
+  EXPECT(mount("none", directory, NULL, MS_REMOUNT, NULL) == 0);
+  EXPECT(EAF_Delete(path_of("kept")) == EAF_OK);
+}
+
 int main(void) {
   char* data = calloc(1, large);
   if (!mkdtemp(directory)) return 1;
@@ -77,6 +90,7 @@ int main(void) {
     memset(first, 7, small);
     exclusive_file(data);
     elementary_file(data);
+    read_only_disk();
     shared_file(data);
     umount2(directory, MNT_DETACH);
   } else {
