@@ -202,7 +202,7 @@ static void no_space(void) {
 static void only_to_read(void) {
   const uid_t user = geteuid(), nobody = 65534;
   double value = 2.5, found = 0, length = 0;
-  char name[200];
+  char name[1100];
   int fd = -1, again = -1, other = -1;
   snprintf(name, sizeof name, "%s", path_of("kept"));
   EXPECT(mkdir(name, 0755) == 0);
