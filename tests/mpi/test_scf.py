@@ -33,7 +33,7 @@ def molecule(**given) -> gto.Mole:
 @pytest.mark.parametrize(
     ("method", "given"),
     [
-        ("RHF", {"atom": "H 0 0 0; F 0 0 0.917", "basis": "cc-pvqz"}),
+        ("RHF", {"atom": "H 0 0 0; F 0 0 0.917", "basis": {"H": "cc-pvdz", "F": "cc-pvqz"}}),
         ("RHF", {"atom": WATER, "basis": "6-31g*", "cart": True}),
         ("UHF", {"atom": "O 0 0 0; O 0 0 1.2", "basis": "6-31g*", "spin": 2}),
     ],
