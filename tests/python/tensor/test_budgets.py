@@ -90,14 +90,16 @@ with outcore.World(launch.world() or "self", memory=LIMIT, scratch=sys.argv[1]) 
         outcore.einsum("ik,kj->ij", ones, ones, memory=MEMORY, world=alone, plan=plan)
     for run in (contract, program):
         run(world, 300)
-        resident, accounted, predicted = run(world, 1250)
+        # Two threads of one process take turns with small caches: a smaller program moves half as many chunks.
+        alone = world.size == 1
+        resident, accounted, predicted = run(world, 1024 if alone and run is program else 1250)
         if world.rank == 0:
             print(run.__name__)
         assert resident <= LIMIT, resident
         assert world.budget.peak_bytes <= LIMIT, world.budget.peak_bytes
         assert accounted <= predicted, (accounted, predicted)
-        if world.size == 1 and run is contract:  # else memory that is shared counts at all that have it
-            assert resident <= MEMORY + 4_000_000, resident
+        if alone:  # else memory that is shared counts at all that have it
+            assert resident <= MEMORY + (4_000_000 if run is contract else 11_000_000), resident
 """
 
 
@@ -105,7 +107,8 @@ with outcore.World(launch.world() or "self", memory=LIMIT, scratch=sys.argv[1]) 
 @pytest.mark.launcher
 @pytest.mark.parametrize(("processes", "shared"), [(1, 0), (2, 0), (2, 1), (4, 1)])
 def test_what_is_resident_stays_within_the_budget(tmp_path, processes, shared):
-    """Three and four arrays of 12.5 MB each, with 6 MB for panels, 34 MB for all."""
+    """Three and four arrays of 12.5 MB each, with 6 MB for panels, 34 MB for all. One process
+    has four of 8.4 MB, and 17 MB for them."""
     start = [str(Path(sys.executable).with_name("mpiexec")), "-n", str(processes)] if processes > 1 else []
     done = subprocess.run(
         [*start, sys.executable, "-c", RUN, tmp_path, str(shared)],
