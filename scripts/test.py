@@ -98,7 +98,7 @@ def cpp(sanitize: str) -> Result:
     build = ["cmake", "--build", "--preset", preset, "--target", "outcore_tests"]
     if run(configure) or run(build, limit_s=None):
         return Result(broken="does not build")
-    ctest = ["ctest", "--preset", preset, "-j", str(CORES + 1)]  # some wait for a disk
+    ctest = ["ctest", "--preset", preset, "-j", str(CORES + 4)]  # many wait for a disk
     problem = run(ctest, limit_s=SANITIZED_LIMIT_S if sanitize else STAGE_LIMIT_S)
     counts = re.findall(r"^(\d+) passed, (\d+) failed$", log.read_text(errors="replace"), re.MULTILINE)
     passed, failed = (sum(int(count[i]) for count in counts) for i in (0, 1))
