@@ -23,7 +23,7 @@ nb::object decoded(const std::string& text) {
   return nb::steal(PyUnicode_DecodeFSDefaultAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
 }
 
-void translate(const std::exception_ptr& pointer, void*) {
+void set_error(const std::exception_ptr& pointer) {
   try {
     std::rethrow_exception(pointer);
   } catch (const Error& error) {
@@ -39,6 +39,15 @@ void translate(const std::exception_ptr& pointer, void*) {
     const nb::object type = nb::module_::import_("outcore.base.errors").attr("OutcoreError");
     const nb::object raised = type(error.code().value(), "use the system", "detail"_a = error.what());
     PyErr_SetObject(type.ptr(), raised.ptr());
+  }
+}
+
+void translate(const std::exception_ptr& pointer, void*) {
+  try {
+    set_error(pointer);
+  } catch (nb::python_error& error) {
+    // Making the exception runs Python, where a signal may raise KeyboardInterrupt in its place.
+    error.restore();
   }
 }
 

@@ -35,6 +35,15 @@ def test_native_error_says_what_was_attempted_and_why() -> None:
     assert str(error) == f"allocation of a trace buffer: Invalid argument ({error.detail})"
 
 
+def test_a_signal_while_a_native_error_is_made_is_what_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> OutcoreError:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("outcore.base.errors.OutcoreError", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        _core.trace_enable_events(0)
+
+
 def test_native_error_without_a_place_has_none() -> None:
     error = native_error()
     assert error.path == ""
