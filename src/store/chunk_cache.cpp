@@ -156,13 +156,24 @@ bool ChunkCache::grow() {
   return true;
 }
 
+/// What has been looked at goes first, the chunk used longest ago; then what was read ahead, the last of it
+/// first, because readers go forward.
 bool ChunkCache::evict(bool also_unused) {
-  for (EntryRef entry = entries_.begin(); entry != entries_.end(); ++entry) {
-    if (entry->busy || entry->awaited > 0 || entry->dirty || (entry->unused && !also_unused)) continue;
-    if (!std::ranges::all_of(entry->reads, [](const auto& read) { return read.done(); })) continue;
-    erase(entry);
-    return true;
-  }
+  const auto may_go = [](const Entry& entry, bool unused) {
+    return !entry.busy && entry.awaited == 0 && !entry.dirty && entry.unused == unused &&
+           std::ranges::all_of(entry.reads, [](const auto& read) { return read.done(); });
+  };
+  for (EntryRef entry = entries_.begin(); entry != entries_.end(); ++entry)
+    if (may_go(*entry, false)) {
+      erase(entry);
+      return true;
+    }
+  if (!also_unused) return false;
+  for (EntryRef entry = entries_.end(); entry != entries_.begin();)
+    if (may_go(*--entry, true)) {
+      erase(entry);
+      return true;
+    }
   return false;
 }
 

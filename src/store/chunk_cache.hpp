@@ -51,6 +51,8 @@ class ChunkCache {
   /// Which blocks hold the bytes from `begin` up to `end`, that many; for the lists of the others below.
   void add_blocks(Blocks& blocks, std::int64_t begin, std::int64_t end) const noexcept;
 
+  [[nodiscard]] std::int64_t max_chunks() const noexcept { return max_chunks_; }
+
   /// Begins to read blocks of a chunk, if there is memory for it that nobody needs. Does not wait for I/O.
   void prefetch(std::int64_t slot, const Blocks& needed);
   /// `visit` may look at the blocks in `needed`. Where little lies between blocks that are needed it is read

@@ -203,6 +203,17 @@ TEST("a chunk that is prefetched is there when it is looked at") {
   cache.look(9, cache.all_blocks(), [](auto) {});
 }
 
+TEST("what was looked at goes before what was read ahead") {
+  Disk disk;
+  const Geometry geometry = odd();
+  Component component = disk.create(geometry);
+  write(component, 0, content(geometry, 5, 1));
+  ChunkCache cache(component, {.max_bytes = chunks_of(geometry, 4)});
+  for (const int slot : {0, 1}) cache.prefetch(slot, cache.all_blocks());
+  for (const int slot : {2, 3, 4, 0, 1}) cache.look(slot, cache.all_blocks(), [](auto) {});
+  check::equal(disk.reads.load(), 5);
+}
+
 TEST("memory is accounted for, and given back") {
   Disk disk;
   const Geometry geometry = odd();

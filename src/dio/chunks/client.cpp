@@ -173,7 +173,7 @@ ChunkClient::Task ChunkClient::portion_of(const Task& task, Box chunks) const {
   return portion;
 }
 
-/// While it is done the disk reads what is needed here of the next.
+/// While it is done the disk reads what is needed here of the next, if the cache has room for both.
 void ChunkClient::run_portion(const Task& portion, const Task* next) {
   const bool reads = portion.operation == Operation::get;
   const auto components = components_of(layout_.grid, portion.slices.box);
@@ -181,7 +181,9 @@ void ChunkClient::run_portion(const Task& portion, const Task* next) {
     if (!is_here(component)) reads&& copies_ ? ask_for_chunks(portion, component) : ask(portion, component);
   if (next && reads && store_)
     for (const int component : components_of(layout_.grid, next->slices.box))
-      if (is_here(component)) store_->prefetch(component, next->slices);
+      if (is_here(component) &&
+          store_->has_room(component, 2 * layout_.grid.chunks_of(portion.slices.box).shape().product()))
+        store_->prefetch(component, next->slices);
   for (const int component : components)
     if (is_here(component)) do_here(portion, component);
 }

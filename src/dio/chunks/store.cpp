@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -26,11 +27,29 @@ std::vector<ChunkOverlap> overlaps_in(const ChunkGrid& grid, int component, cons
 
 }  // namespace
 
+ChunksAhead::Share::Share(ChunksAhead& all, std::int64_t wanted)
+    : all_(all),
+      chunks_(std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(all.max_chunks_ / 2, 1))) {
+  std::unique_lock lock(all_.mutex_);
+  all_.given_back_.wait(lock, [&] { return all_.taken_ == 0 || all_.taken_ + chunks_ <= all_.max_chunks_; });
+  all_.taken_ += chunks_;
+}
+
+ChunksAhead::Share::~Share() {
+  {
+    const std::lock_guard lock(all_.mutex_);
+    all_.taken_ -= chunks_;
+  }
+  all_.given_back_.notify_all();
+}
+
 void ChunkStore::add(int component, store::Component file, const store::ChunkCacheOptions& cache,
                      store::StateLease lease) {
   auto owned_file = std::make_unique<store::Component>(std::move(file));
   auto its_cache = std::make_unique<store::ChunkCache>(*owned_file, cache);
-  components_.push_back({component, std::move(lease), std::move(owned_file), std::move(its_cache)});
+  auto ahead = std::make_unique<ChunksAhead>(its_cache->max_chunks());
+  components_.push_back(
+      {component, std::move(lease), std::move(owned_file), std::move(its_cache), std::move(ahead)});
 }
 
 const OwnedComponent& ChunkStore::owned(int component) const {
@@ -51,19 +70,30 @@ store::Blocks ChunkStore::blocks_of(const OwnedComponent& owner, const ChunkOver
   return blocks;
 }
 
+bool ChunkStore::has_room(int component, std::int64_t chunks) const {
+  return owned(component).cache->max_chunks() >= chunks;
+}
+
 /// Calls `use` for each overlap, while blocks of those behind it are read that `needed` names.
 void ChunkStore::go_through(int component, const Slices& slices,
                             const std::function<store::Blocks(const ChunkOverlap& overlap)>& needed,
                             const std::function<void(const ChunkOverlap& overlap)>& use) {
   const OwnedComponent& owner = owned(component);
   const std::vector<ChunkOverlap> overlaps = overlaps_in(grid_, component, slices);
-  const auto overlaps_ahead = static_cast<std::size_t>(std::clamp(
-      ahead_bytes / owner.file->geometry().stride_bytes(), min_overlaps_ahead, max_overlaps_ahead));
+  std::optional<ChunksAhead::Share> share;
+  if (std::any_of(overlaps.begin() + !overlaps.empty(), overlaps.end(),
+                  [&](const ChunkOverlap& overlap) { return needed(overlap).any(); })) {
+    const std::int64_t overlaps_ahead = std::clamp(ahead_bytes / owner.file->geometry().stride_bytes(),
+                                                   min_overlaps_ahead, max_overlaps_ahead);
+    share.emplace(*owner.ahead, std::min(overlaps_ahead + 1, std::ssize(overlaps)));
+  }
+  const std::size_t most_ahead = share ? static_cast<std::size_t>(share->chunks() - 1) : 0;
   std::size_t ahead = 1;
   for (std::size_t i = 0; i < overlaps.size(); ++i) {
-    if (ahead < overlaps.size()) {
+    ahead = std::max(ahead, i + 1);
+    if (most_ahead > 0 && ahead < overlaps.size()) {
       const device::Burst burst(device::Burst::Then::rests);  // ends before anybody is waited for
-      for (; ahead < overlaps.size() && ahead <= i + overlaps_ahead; ++ahead)
+      for (; ahead < overlaps.size() && ahead <= i + most_ahead; ++ahead)
         if (const store::Blocks blocks = needed(overlaps[ahead]); blocks.any())
           owner.cache->prefetch(overlaps[ahead].slot, blocks);
     }

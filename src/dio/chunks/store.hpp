@@ -1,10 +1,13 @@
 // What one process holds of a disk array: the components it owns, and operations on them one by one.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -19,12 +22,40 @@
 
 namespace outcore::dio {
 
+/// Chunks of a cache, of which each operation that reads ahead has some to itself while it lasts. Else one
+/// throws out what another has read ahead, and both read twice. Whoever finds too few waits.
+class ChunksAhead {
+ public:
+  explicit ChunksAhead(std::int64_t max_chunks) : max_chunks_(max_chunks) {}
+
+  class Share {
+   public:
+    /// At most so many, the one in use among them; at least one.
+    Share(ChunksAhead& all, std::int64_t wanted);
+    ~Share();
+    Share(const Share&) = delete;
+    Share& operator=(const Share&) = delete;
+    [[nodiscard]] std::int64_t chunks() const noexcept { return chunks_; }
+
+   private:
+    ChunksAhead& all_;
+    const std::int64_t chunks_;
+  };
+
+ private:
+  const std::int64_t max_chunks_;
+  std::mutex mutex_;
+  std::condition_variable given_back_;
+  std::int64_t taken_ = 0;
+};
+
 /// A component that this process owns. What is done for one process alone goes through the cache.
 struct OwnedComponent {
   int index = 0;
   store::StateLease lease;  ///< of the state that is read; ends after the file is closed
   std::unique_ptr<store::Component> file;
   std::unique_ptr<store::ChunkCache> cache;
+  std::unique_ptr<ChunksAhead> ahead;
 };
 
 /// Any thread, at any time; components are added before. Operations on one chunk happen one at a time. Errors
@@ -47,6 +78,8 @@ class ChunkStore {
   void put(int component, const Slices& slices, const MemoryOf& from);
   void accumulate(int component, const Slices& slices, const MemoryOf& from, const void* alpha);
   void prefetch(int component, const Slices& slices);
+  /// Whether the cache of a component takes so many chunks.
+  [[nodiscard]] bool has_room(int component, std::int64_t chunks) const;
 
   /// Something was put since this was last asked and said to have been dealt with.
   [[nodiscard]] bool changed() const noexcept { return changed_; }
