@@ -114,7 +114,7 @@ def ladder(sizes: Sizes, rates: Rates, passes: dict[str, int] | None = None) -> 
         "memory": Way("memory", made, product + converted("memory"), stored, 0),
         "disk": Way(
             "disk",
-            max(made, stored / rates.written),
+            made + stored / rates.written,  # a small cache holds little of what waits to be written
             max(product + converted("disk"), read / rates.read),
             stored,
             read,
