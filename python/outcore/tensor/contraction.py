@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -418,9 +419,10 @@ def _part(progress: Told | None, plan: Plan, number: int) -> Told | None:
     if progress is None:
         return None
     seconds = [each.plan.predicted.seconds for each in plan.statements]
-    total = max(sum(seconds), 1e-30)
-    before, own = sum(seconds[:number]) / total, seconds[number] / total
-    return lambda fraction, task, tasks: progress(before + own * fraction, task, tasks)
+    begins = list(itertools.accumulate(seconds, initial=0.0))
+    before, own, total = begins[number], seconds[number], max(begins[-1], 1e-30)
+    # Divided last: at the end of the last product it is 1, without rounding.
+    return lambda fraction, task, tasks: progress((before + own * fraction) / total, task, tasks)
 
 
 def fill_zero(world: World, out: Operand) -> None:

@@ -89,7 +89,7 @@ class Parts:
         places = [begin, *(cut for cut in cuts if cut > begin)]
         total = Amounts()
         for first, last in itertools.pairwise(places):
-            part = _share(watch, (first - begin) / (end - begin), (last - first) / (end - begin))
+            part = _share(watch, first - begin, last - first, end - begin)
             total = total + self._part(statement, placed, within, region, letter, (first, last), part)
             if last < end and not region:
                 self._done(number, letter, last)
@@ -231,8 +231,9 @@ class Parts:
         return job, plan
 
 
-def _share(watch: Told | None, before: float, share: float) -> Told | None:
-    """Of one part of several."""
+def _share(watch: Told | None, before: int, own: int, total: int) -> Told | None:
+    """Of one part of several, which have so many elements."""
     if watch is None:
         return None
-    return lambda fraction, task, tasks: watch(before + share * fraction, task, tasks)
+    # Divided last: at the end of the last part it is 1, without rounding.
+    return lambda fraction, task, tasks: watch((before + own * fraction) / total, task, tasks)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from conformance.random_arrays import holding
 
 import outcore
 from outcore.base.errors import OutcoreError
+from outcore.tensor import contraction
 from outcore.tensor.einsum import einsum
 
 EXPRESSIONS = [
@@ -206,6 +208,18 @@ def test_progress_rises_to_one():
     assert told[-1].seconds_left == pytest.approx(0, abs=1e-9)
     assert told[-1].task == told[-1].tasks > 1
     assert {each.statement for each in told} == {"ik,kj,jl->il"}
+
+
+def test_the_last_of_several_products_ends_at_one():
+    seconds = 0.1, 0.3  # whose shares do not add up to one
+    plan = SimpleNamespace(
+        statements=[
+            SimpleNamespace(plan=SimpleNamespace(predicted=SimpleNamespace(seconds=s))) for s in seconds
+        ]
+    )
+    told = []
+    contraction._part(lambda *each: told.append(each), plan, 1)(1.0, 4, 4)
+    assert told == [(1.0, 4, 4)]
 
 
 def test_progress_in_the_terminal(capsys):
