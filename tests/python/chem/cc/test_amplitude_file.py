@@ -28,7 +28,7 @@ def imidogen() -> Any:
 
 
 def start(mf: Any, frozen: int = 1, **settings: Any) -> CCSD:
-    given = {"integrals": "conventional", "comm": None, "memory": "500MB", "threads": 1}
+    given = {"integrals": "conventional", "comm": None, "memory": "1GB", "threads": 1}
     return CCSD(mf, frozen, **given, **TIGHT | settings)
 
 

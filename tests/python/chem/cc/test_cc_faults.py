@@ -22,7 +22,7 @@ def stretched() -> Any:
 
 
 def start(mf: Any, **settings: Any) -> CCSD:
-    return CCSD(mf, 2, integrals="conventional", comm=None, memory="500MB", threads=1, **settings)
+    return CCSD(mf, 2, integrals="conventional", comm=None, memory="1GB", threads=1, **settings)
 
 
 def test_divergence_names_the_amplitude_and_what_may_help(stretched: Any) -> None:
@@ -54,7 +54,7 @@ def test_a_flipped_bit_of_stored_integrals_is_an_error(
     files = files_of_arrays(monkeypatch)
     mf = mean_field(WATER, "aug-cc-pvdz")
     settings = {"storage": "disk", "ladder": "disk", "scratch": str(tmp_path), "threads": 1}
-    cc = CCSD(mf, 1, comm=None, memory="500MB", **settings)
+    cc = CCSD(mf, 1, comm=None, memory="1GB", **settings)
     cc.set_up()
     flip_a_bit(files[name])
     with pytest.raises(OutcoreError, match="checksum") as caught:

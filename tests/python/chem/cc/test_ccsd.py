@@ -45,7 +45,7 @@ def test_residual_of_any_amplitudes_is_that_of_pyscf(water: Any, settings: dict[
     gaps = eris.mo_energy[:o, None] - eris.mo_energy[o:]
     wanted1 = (new1 - t1) * gaps
     wanted2 = (new2 - t2) * (gaps[:, None, :, None] + gaps[None, :, None, :])
-    with CCSD(water, frozen=1, comm=None, memory="500MB", **settings) as cc:
+    with CCSD(water, frozen=1, comm=None, memory="1GB", **settings) as cc:
         singles, doubles = residuals(cc, t1, t2)
         precision = 1e-12 if cc.plan is not None and cc.plan.ladder == "rebuild" else 1e-6
     assert abs(singles - wanted1).max() < 1e-12
@@ -57,7 +57,7 @@ def test_energy_does_not_depend_on_tiles_and_places(water: Any) -> None:
     peer.kernel()
     triples = peer.ccsd_t()
     for settings in ({}, {"block": 3, "storage": "disk"}):
-        with CCSD(water, comm=None, memory="500MB", **TIGHT, **settings) as cc:
+        with CCSD(water, comm=None, memory="1GB", **TIGHT, **settings) as cc:
             cc.kernel()
             assert cc.converged
             assert abs(cc.e_corr - peer.e_corr) < 1e-9
@@ -92,7 +92,7 @@ def test_frozen_natural_orbitals_and_what_they_lose(water: Any) -> None:
     threshold = 3e-3
     natural = peers.FNOCCSD(water, thresh=threshold)
     natural.kernel()
-    with CCSD(water, integrals="conventional", fno=threshold, comm=None, memory="500MB", **TIGHT) as cc:
+    with CCSD(water, integrals="conventional", fno=threshold, comm=None, memory="1GB", **TIGHT) as cc:
         cc.kernel()
     assert cc.natural is not None
     assert abs(cc.natural.energy - peer.e_corr) < 1e-9
@@ -119,7 +119,7 @@ def test_the_error_of_natural_orbitals_is_within_its_estimate(atoms: str, thresh
     peer.conv_tol, peer.conv_tol_normt = 1e-9, 1e-7
     peer.kernel()
     everything = peer.e_corr, peer.e_corr + peer.ccsd_t()
-    with CCSD(mf, "auto", integrals="cholesky", fno=threshold, comm=None, memory="500MB") as cc:
+    with CCSD(mf, "auto", integrals="cholesky", fno=threshold, comm=None, memory="1GB") as cc:
         ccsd = cc.kernel() + cc.delta_mp2
         found = ccsd, ccsd + cc.ccsd_t()
     for with_triples in (False, True):
@@ -129,7 +129,7 @@ def test_the_error_of_natural_orbitals_is_within_its_estimate(atoms: str, thresh
 
 def test_no_natural_orbital_that_stays_is_refused(water: Any) -> None:
     with pytest.raises(OutcoreError, match=r"no virtual orbital has an occupation above 0\.9"):
-        CCSD(water, fno=0.9, comm=None, memory="500MB").kernel()
+        CCSD(water, fno=0.9, comm=None, memory="1GB").kernel()
 
 
 def test_one_occupied_orbital_and_the_ways_of_pyscf() -> None:
@@ -139,7 +139,7 @@ def test_one_occupied_orbital_and_the_ways_of_pyscf() -> None:
     peer = peers.CCSD(mf)
     peer.conv_tol, peer.conv_tol_normt = 1e-11, 1e-9
     peer.kernel()
-    cc = CCSD(mf, comm=None, memory="500MB")
+    cc = CCSD(mf, comm=None, memory="1GB")
     with cc.run(integrals="conventional", **TIGHT):
         assert abs(cc.e_corr - peer.e_corr) < 1e-9
         assert abs(cc.t1_diagnostic() - peer.get_t1_diagnostic()) < 1e-7
@@ -150,17 +150,17 @@ def test_one_occupied_orbital_and_the_ways_of_pyscf() -> None:
 
 def test_an_unknown_setting_is_refused(water: Any) -> None:
     with pytest.raises(OutcoreError, match="there is no setting colour"):
-        CCSD(water, comm=None, memory="500MB").set(colour=1)
+        CCSD(water, comm=None, memory="1GB").set(colour=1)
 
 
 def test_nothing_to_correlate() -> None:
-    with CCSD(mean_field("He 0 0 0", "sto-3g"), comm=None, memory="500MB", integrals="cholesky") as cc:
+    with CCSD(mean_field("He 0 0 0", "sto-3g"), comm=None, memory="1GB", integrals="cholesky") as cc:
         assert cc.kernel() == 0.0
         assert cc.converged
 
 
 def test_all_orbitals_frozen_leave_nothing_to_correlate(water: Any) -> None:
-    with CCSD(water, 5, comm=None, memory="500MB") as cc:
+    with CCSD(water, 5, comm=None, memory="1GB") as cc:
         assert cc.kernel() == cc.ccsd_t() == 0.0
 
 
@@ -168,8 +168,8 @@ def test_a_reference_that_has_not_converged_is_refused_but_by_force(water: Any) 
     mf = water.copy()
     mf.converged = False
     with pytest.raises(OutcoreError, match=r"the SCF has not converged .* or give force=True"):
-        CCSD(mf, comm=None, memory="500MB")
-    with CCSD(mf, force=True, comm=None, memory="500MB") as cc:
+        CCSD(mf, comm=None, memory="1GB")
+    with CCSD(mf, force=True, comm=None, memory="1GB") as cc:
         assert "of an SCF that has not converged" in cc.summary()
 
 
