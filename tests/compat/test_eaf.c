@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "compat/long_name.h"
 #include "outcore/compat/chemio.h"
 #include "outcore/compat/eaf.h"
 #include "outcore/outcore.h"
@@ -234,17 +235,10 @@ static void no_memory(void) {
 
 /* Names of any length, up to what the file system has. */
 static void long_names(void) {
-  char name[2048], part[201];
-  int fd = -1, depth;
-  memset(part, 'd', 200);
-  part[200] = 0;
-  strcpy(name, directory);
-  for (depth = 0; depth < 7; ++depth) {
-    strcat(strcat(name, "/"), part);
-    EXPECT(mkdir(name, 0700) == 0);
-  }
-  strcat(name, "/file");
-  EXPECT(strlen(name) > 1400 && EAF_Open(name, EAF_RW, &fd) == EAF_OK);
+  char name[long_name_bytes];
+  int fd = -1;
+  make_long_name(directory, name);
+  EXPECT(EAF_Open(name, EAF_RW, &fd) == EAF_OK);
   EXPECT(EAF_Write(fd, 0, "x", 1) == EAF_OK && EAF_Close(fd) == EAF_OK && EAF_Delete(name) == EAF_OK);
 }
 

@@ -3,27 +3,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "compat/long_name.h"
 #include "outcore/compat/elio.h"
 #include "support/c_check.h"
 
 /* Names of any length, up to what the file system has. */
 static void long_names(const char* directory) {
-  char name[2048], found[2048], part[201];
-  int depth;
+  char name[long_name_bytes], found[long_name_bytes];
+  int depth = long_name_depth;
   Fd_t file;
-  memset(part, 'd', 200);
-  part[200] = 0;
-  strcpy(name, directory);
-  for (depth = 0; depth < 7; ++depth) {
-    strcat(strcat(name, "/"), part);
-    EXPECT(mkdir(name, 0700) == 0);
-  }
-  EXPECT(strlen(strcat(name, "/file")) > 1400);
+  make_long_name(directory, name);
   file = elio_open(name, ELIO_RW, ELIO_PRIVATE);
-  EXPECT(file != NULL && strcmp(file->name, name) == 0 && elio_write(file, 0, part, 1) == 1);
+  EXPECT(file != NULL && strcmp(file->name, name) == 0 && elio_write(file, 0, "d", 1) == 1);
   EXPECT(elio_close(file) == ELIO_OK && elio_dirname(name, found, sizeof found) == ELIO_OK);
   EXPECT(elio_delete(name) == ELIO_OK);
   *strrchr(name, '/') = 0;

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "compat/long_name.h"
 #include "outcore/compat/sf.h"
 #include "support/c_check.h"
 
@@ -31,18 +31,11 @@ static void remove_directory(void) {
 
 /* Names of any length, up to what the file system has. */
 static void long_names(void) {
-  char name[2048], part[201], read[2] = "";
-  int depth, file = -1, id = -1;
-  memset(part, 'd', 200);
-  part[200] = 0;
-  strcpy(name, directory);
-  for (depth = 0; depth < 7; ++depth) {
-    strcat(strcat(name, "/"), part);
-    EXPECT(mkdir(name, 0700) == 0);
-  }
-  strcat(name, "/file");
-  EXPECT(strlen(name) > 1400 && SF_Create_suffix(name, 100, -1, -1, &file, 12) == 0);
-  EXPECT(SF_Write(file, 0, 1, part, &id) == 0 && SF_Wait(&id) == 0);
+  char name[long_name_bytes], written[] = "d", read[2] = "";
+  int file = -1, id = -1;
+  make_long_name(directory, name);
+  EXPECT(SF_Create_suffix(name, 100, -1, -1, &file, 12) == 0);
+  EXPECT(SF_Write(file, 0, 1, written, &id) == 0 && SF_Wait(&id) == 0);
   EXPECT(SF_Read(file, 0, 1, read, &id) == 0 && SF_Wait(&id) == 0 && read[0] == 'd' && SF_Destroy(file) == 0);
 }
 
