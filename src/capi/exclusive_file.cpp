@@ -97,7 +97,15 @@ int oc_eaf_close(int file) {
 
 int oc_eaf_delete(int file) {
   return guarded([&] {
-    files.take(file, EBADF, "file")->erase();
+    const auto its = file_of(file);
+    const auto end = [&] { (void)files.take(file, EBADF, "file"); };
+    try {
+      its->erase();
+    } catch (...) {
+      if (its->closed()) end();  // one that is only read is refused, and stays open
+      throw;
+    }
+    end();
     return OC_OK;
   });
 }

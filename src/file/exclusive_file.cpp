@@ -249,7 +249,7 @@ void ExclusiveFile::close() {
 }
 
 void ExclusiveFile::erase() {
-  (void)state_->use("erase");
+  (void)state_->change("erase");
   state_->end(&discard);
 }
 

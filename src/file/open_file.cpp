@@ -131,8 +131,9 @@ std::shared_ptr<OpenFile> acquire(const std::string& name, const ExclusiveFileOp
   const std::lock_guard guard(registry.mutex);
   auto found = registry.files.find(path);
   const auto system = device::file_system(scratch);
-  check_space(path, system, options.expected_bytes,
-              found == registry.files.end() ? 0 : found->second->file.length());
+  if (!options.read_only)
+    check_space(path, system, options.expected_bytes,
+                found == registry.files.end() ? 0 : found->second->file.length());
   if (found == registry.files.end()) {
     const bool named = options.keep || system.network;
     device::OpenOptions device_options;

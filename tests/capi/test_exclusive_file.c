@@ -133,6 +133,28 @@ static void bad_arguments(void) {
   EXPECT(oc_eaf_delete(file) == OC_OK);
 }
 
+static void only_to_read(void) {
+  char directory[] = "/var/tmp/outcore-test-XXXXXX", byte = 'x';
+  int file = 0, reader = 0;
+  int64_t request = 0, moved = 0;
+  oc_eaf_options options = {0};
+  options.size = sizeof options;
+  options.scratch = mkdtemp(directory);
+  options.read_only = 1;
+  EXPECT(oc_eaf_open("kept", &options, &reader) == EINVAL);
+  options.keep = 1;
+  EXPECT(oc_eaf_open("kept", &options, &reader) == ENOENT);
+  options.read_only = 0;
+  EXPECT(oc_eaf_open("kept", &options, &file) == OC_OK && oc_eaf_write(file, 0, &byte, 1) == OC_OK);
+  options.read_only = 1;
+  EXPECT(oc_eaf_open("kept", &options, &reader) == OC_OK);
+  EXPECT(oc_eaf_read(reader, 0, &byte, 1, &moved) == OC_OK && moved == 1 && byte == 'x');
+  EXPECT(oc_eaf_write(reader, 0, &byte, 1) == EACCES && oc_eaf_truncate(reader, 0) == EACCES);
+  EXPECT(oc_eaf_write_async(reader, 0, &byte, 1, &request) == EACCES);
+  EXPECT(oc_eaf_preallocate(reader, 10) == EACCES && oc_eaf_delete(reader) == EACCES);
+  EXPECT(oc_eaf_close(reader) == OC_OK && oc_eaf_delete(file) == OC_OK && rmdir(directory) == 0);
+}
+
 static void status_of_scratch(void) {
   int64_t free_bytes = -1;
   char type[32] = "", cut[3] = "";
@@ -186,6 +208,7 @@ int main(void) {
   many_requests();
   handles();
   bad_arguments();
+  only_to_read();
   status_of_scratch();
   sizes_of_options();
   version();

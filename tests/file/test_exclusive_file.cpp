@@ -242,12 +242,16 @@ TEST("a kept file to be read only is there, and is not written") {
   file.write(pattern(100), 0);
   check::is_true(read_back(reader, 100, 0) == pattern(100));  // what the other one wrote, at once
   Bytes bytes(10);
-  const std::function<void()> changes[] = {[&] { reader.write(bytes, 0); },
-                                           [&] { reader.write_async(bytes, 0).wait(); },
-                                           [&] { reader.truncate(1); }, [&] { reader.preallocate(1000); }};
+  const std::function<void()> changes[] = {
+      [&] { reader.write(bytes, 0); }, [&] { reader.write_async(bytes, 0).wait(); },
+      [&] { reader.truncate(1); }, [&] { reader.preallocate(1000); }, [&] { reader.erase(); }};
   for (const auto& change : changes) check::equal(check::throws<Error>(change).errno_value(), EACCES);
   reader.flush();
   check::equal(file.length(), 100);
+  // It needs no room on the disk, however long it is said to be.
+  auto long_one = reads;
+  long_one.expected_bytes = std::int64_t{1} << 60;
+  check::equal(ExclusiveFile("ints", long_one).length(), 100);
 }
 
 TEST("erase removes a kept file") {

@@ -36,7 +36,7 @@ typedef struct oc_eaf_options {
 OUTCORE_API int oc_eaf_open(const char* name, const oc_eaf_options* options, int* file);
 
 /** @brief Writes all of the buffer. Beyond the end the file grows, and what was left out reads as zeros.
- *  @return EINVAL (negative offset or size), EBADF, ENOSPC, EIO. */
+ *  @return EINVAL (negative offset or size), EBADF, EACCES (`read_only`), ENOSPC, EIO. */
 OUTCORE_API int oc_eaf_write(int file, int64_t offset, const void* buffer, int64_t bytes);
 
 /** @brief Reads into the buffer.
@@ -47,7 +47,7 @@ OUTCORE_API int oc_eaf_read(int file, int64_t offset, void* buffer, int64_t byte
 
 /** @brief Begins a write, and returns within microseconds. The I/O goes on without further calls.
  *  @param[out] request The request, for oc_wait().
- *  @return EINVAL, EBADF, ENOMEM; those of the write come from oc_wait(). */
+ *  @return EINVAL, EBADF, EACCES (`read_only`), ENOMEM; those of the write come from oc_wait(). */
 OUTCORE_API int oc_eaf_write_async(int file, int64_t offset, const void* buffer, int64_t bytes,
                                    int64_t* request);
 
@@ -67,7 +67,7 @@ OUTCORE_API int oc_eaf_flush(int file);
 OUTCORE_API int oc_eaf_close(int file);
 
 /** @brief Closes a handle and removes the file.
- *  @return EBADF, EACCES. */
+ *  @return EBADF, EACCES (also of a handle that is `read_only`, which stays open). */
 OUTCORE_API int oc_eaf_delete(int file);
 
 /** @brief Length of the file, with everything written so far.
@@ -75,11 +75,12 @@ OUTCORE_API int oc_eaf_delete(int file);
 OUTCORE_API int oc_eaf_length(int file, int64_t* bytes);
 
 /** @brief Sets the length of the file. Where it grows it reads as zeros.
- *  @return EINVAL (negative), EBADF, EFBIG, EIO. */
+ *  @return EINVAL (negative), EBADF, EACCES (`read_only`), EFBIG, EIO. */
 OUTCORE_API int oc_eaf_truncate(int file, int64_t bytes);
 
 /** @brief Reserves space on the disk; the length becomes at least `bytes`.
- *  @return ENOSPC (there is not enough), EFBIG (no file is so long), EINVAL (negative), EBADF. */
+ *  @return ENOSPC (there is not enough), EFBIG (no file is so long), EINVAL (negative), EBADF,
+ *          EACCES (`read_only`). */
 OUTCORE_API int oc_eaf_preallocate(int file, int64_t bytes);
 
 /** @brief Tells whether an offset is at or beyond the end of the file.
