@@ -130,14 +130,6 @@ void turn(const Axes& from, int axes, std::int64_t* to) {
   for (int k = 0; k < axes; ++k) to[k] = from[static_cast<std::size_t>(axes - 1 - k)];
 }
 
-int check_callers(const Array& array, const std::string& attempted) {
-  const Members callers = calling_processes();
-  if (callers == array.members) return OC_OK;
-  return failed(EINVAL, attempted + ": it belongs to " + std::to_string(array.members.size()) +
-                            " processes, and is used by the " + std::to_string(callers.size()) +
-                            " of the default group");
-}
-
 int closed(int d_a) {
   return failed(EBADF, "DRA: there is no disk array " + std::to_string(d_a));
 }
@@ -283,7 +275,9 @@ int dra_facts(int d_a, DiskArrayFacts* facts) {
 int dra_end(int d_a, bool deletes) {
   const auto array = arrays.get(d_a);
   const std::string attempted = deletes ? "DRA: delete " : "DRA: close ";
-  const int own = array ? check_callers(*array, attempted + array->facts.filename) : closed(d_a);
+  const int own = array
+                      ? check_callers(calling_processes(), array->members, attempted + array->facts.filename)
+                      : closed(d_a);
   if (const int code = agreed(own, attempted + std::to_string(d_a) + ": another process has no such array"))
     return code;
   return end_array(d_a, deletes);

@@ -22,9 +22,6 @@ struct Array {
 [[nodiscard]] int element_type(int ma);
 /// A list for C: axes turned round.
 void turn(const Axes& from, int axes, std::int64_t* to);
-/// An error unless the processes that call are those of the array: others would be waited for. Returns its
-/// code.
-int check_callers(const Array& array, const std::string& attempted);
 /// The error of a number that is none. Returns its code.
 int closed(int d_a);
 

@@ -66,15 +66,11 @@ struct Transfer {
 
 /// The numbers of arrays of different groups may be the same, and a process that does not belong to the group
 /// of the array cannot move its part. Nodes hold mirrored arrays, so all processes of a node must be there.
-int check_group(int g_a, const std::string& attempted) {
+int check_group(int g_a, const Members& callers, const std::string& attempted) {
   if (!pnga_get_pgroup) return OC_OK;
   const bool mirrored = pnga_is_mirrored && pnga_is_mirrored(g_a);
-  const Members holders = members_of(mirrored ? -1 : pnga_get_pgroup(g_a)), callers = calling_processes();
-  if (holders == callers) return OC_OK;
-  return failed(EINVAL, attempted + ": the global array " + std::to_string(g_a) + " belongs to " +
-                            (mirrored ? "all " : "a group of ") + std::to_string(holders.size()) +
-                            " processes, and is used by the " + std::to_string(callers.size()) +
-                            " of the default group");
+  return check_callers(callers, members_of(mirrored ? -1 : pnga_get_pgroup(g_a)),
+                       attempted + ": the global array " + std::to_string(g_a));
 }
 
 int check(bool writes, bool transposes, int g_a, const Patch* section, int d_a, const Patch* box,
@@ -90,8 +86,9 @@ int check(bool writes, bool transposes, int g_a, const Patch* section, int d_a, 
     return failed(EACCES, attempted + ": it was opened to " + (writes ? "read" : "write") + " only");
   if (!pnga_valid_handle(g_a))
     return failed(EBADF, attempted + ": there is no global array " + std::to_string(g_a));
-  if (const int code = check_callers(*array, attempted)) return code;
-  if (const int code = check_group(g_a, attempted)) return code;
+  const Members callers = calling_processes();
+  if (const int code = check_callers(callers, array->members, attempted)) return code;
+  if (const int code = check_group(g_a, callers, attempted)) return code;
   Integer type = 0, axes = 0, dims[max_axes] = {};
   pnga_inquire(g_a, &type, &axes, dims);
   if (element_type(static_cast<int>(type)) != array->element)
@@ -262,13 +259,21 @@ int dra_move(bool writes, bool transposes, int g_a, const Patch* section, int d_
   Transfer transfer;
   *request = DRA_REQ_INVALID;
   Part part;
-  int own = check(writes, transposes, g_a, section, d_a, box, &transfer);
-  if (own == OC_OK) {
-    part = own_part(g_a, transfer, writes);
-    own = make_buffer(transfer, &part);
-  }
+  int number = 0;
   Vote written{is_written(d_a)};
-  if (const int code = agreed(own, "DRA: another process has refused the transfer", &written)) return code;
+  // All that one process may have no memory for, so that the others learn of it.
+  const int own = guarded([&]() -> int {
+    if (const int code = check(writes, transposes, g_a, section, d_a, box, &transfer)) return code;
+    part = own_part(g_a, transfer, writes);
+    if (const int code = make_buffer(transfer, &part)) return code;
+    number = requests.add({});
+    return OC_OK;
+  });
+  const int refused = agreed(own, "DRA: another process has refused the transfer", &written);
+  if (refused) {
+    requests.take(number);
+    return refused;
+  }
   if (writes) complete_reads_of(d_a);
   pnga_sync();  // what others have put is there, or is not needed any more
   const int axes = transfer.axes;
@@ -308,13 +313,16 @@ int dra_move(bool writes, bool transposes, int g_a, const Patch* section, int d_
   if (pending.alone) {
     if (part.any) pending.code = oc_dra_get_async(d_a, begin, end, memory, strides, &pending.request);
     if (pending.code) pending.text = oc_last_error();  // for dra_wait, where the others learn of it
-    *request = requests.add(std::move(pending));
+    requests.put(*request = number, std::move(pending));
     return OC_OK;
   }
   const int code = writes ? oc_dra_write_blocks_all_async(d_a, begin, end, memory, strides, &pending.request)
                           : oc_dra_read_blocks_all_async(d_a, begin, end, memory, strides, &pending.request);
-  if (code) return failed(code);
-  *request = requests.add(std::move(pending));
+  if (code) {
+    requests.take(number);
+    return failed(code);
+  }
+  requests.put(*request = number, std::move(pending));
   return OC_OK;
 }
 

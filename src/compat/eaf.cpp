@@ -124,11 +124,15 @@ int begin(int fd, double offset, void* buffer, std::size_t bytes, int* id, bool 
   if (const int code = check(file, fd, offset, reads ? EAF_W : EAF_R)) return code;
   const Counted counted(*file, reads ? file->aread : file->awrite);  // its bytes when they are waited for
   const auto at = static_cast<std::int64_t>(offset), size = static_cast<std::int64_t>(bytes);
-  std::int64_t request = 0;
-  const int code = reads ? oc_eaf_read_async(fd, at, buffer, size, &request)
-                         : oc_eaf_write_async(fd, at, buffer, size, &request);
-  if (code) return failed(reads ? aread_failed : awrite_failed);
-  *id = requests.add({fd, file, request, size, reads});
+  Pending pending{fd, file, 0, size, reads};
+  const int number = requests.add(pending);  // before it begins: what is under way can be waited for
+  const int code = reads ? oc_eaf_read_async(fd, at, buffer, size, &pending.request)
+                         : oc_eaf_write_async(fd, at, buffer, size, &pending.request);
+  if (code) {
+    requests.take(number);
+    return failed(reads ? aread_failed : awrite_failed);
+  }
+  requests.put(*id = number, std::move(pending));
   return EAF_OK;
 }
 
@@ -151,8 +155,6 @@ OUTCORE_CLASSIC int EAF_Open(const char* fname, int type, int* fd) {
     if (type > 0) type = EAF_RW;  // a file in memory of so many megabytes, in the original
     if (type != EAF_RW && type != EAF_R && type != EAF_W)
       return failed(open_failed, "EAF: open " + path + ": the type is none of EAF_RW, EAF_R, EAF_W");
-    if (type == EAF_R && access(path.c_str(), F_OK) != 0)
-      return failed(open_failed, "EAF: open " + path + " to read: " + std::strerror(errno));
     oc_eaf_options options{};
     options.size = sizeof options;
     options.scratch = directory.c_str();

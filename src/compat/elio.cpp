@@ -110,18 +110,18 @@ int begin(Fd_t fd, double offset, std::int64_t bytes, io_request_t* id, bool rea
   if (const int code = check(fd, offset, bytes, reads)) return code;
   const std::string attempted = attempt(reads ? "read" : "write", *fd, offset, bytes);
   // Its own, so that the file may be closed meanwhile.
-  const int descriptor = fcntl(fd->fd, F_DUPFD_CLOEXEC, 0);
-  if (descriptor < 0) return refused(reads ? aread_failed : awrite_failed, attempted, errno);
+  const std::shared_ptr<int> descriptor(new int(-1), [](const int* its) {
+    if (*its >= 0) close(*its);
+    delete its;
+  });
+  *descriptor = fcntl(fd->fd, F_DUPFD_CLOEXEC, 0);
+  if (*descriptor < 0) return refused(reads ? aread_failed : awrite_failed, attempted, errno);
   try {
-    auto answer = std::make_shared<std::future<Answer>>(std::async(std::launch::async, [descriptor, work] {
-      const Answer its = work(descriptor);
-      close(descriptor);
-      return its;
-    }));
+    auto answer = std::make_shared<std::future<Answer>>(
+        std::async(std::launch::async, [descriptor, work] { return work(*descriptor); }));
     *id = requests.add({std::move(answer), bytes, attempted, reads});
     return ELIO_OK;
   } catch (const std::system_error& error) {  // no thread
-    close(descriptor);
     return refused(reads ? aread_failed : awrite_failed, attempted, error.code().value());
   }
 }

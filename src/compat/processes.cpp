@@ -59,6 +59,20 @@ Members calling_processes() {
   return members_of(pnga_pgroup_get_default ? pnga_pgroup_get_default() : -1);
 }
 
+std::string text_of(const Members& members) {
+  constexpr std::size_t named = 8;
+  std::string text = "the processes ";
+  for (std::size_t i = 0; i < std::min(members.size(), named); ++i)
+    text += (i ? ", " : "") + std::to_string(members[i]);
+  return text + (members.size() > named ? " ... (" + std::to_string(members.size()) + ")" : "");
+}
+
+int check_callers(const Members& callers, const Members& makers, const std::string& attempted) {
+  if (callers == makers) return OC_OK;
+  return failed(EINVAL, attempted + ": it belongs to " + text_of(makers) + ", and is used by " +
+                            text_of(callers) + " of the default group");
+}
+
 int world_of_processes(const std::string& scratch, int* world) {
   const std::lock_guard guard(mutex);
   std::pair key{members_of_default_group(), scratch};

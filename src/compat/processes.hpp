@@ -15,6 +15,10 @@ using Members = std::vector<int>;
 [[nodiscard]] Members members_of(Integer group);
 /// The processes that make files and arrays together now; empty without Global Arrays.
 [[nodiscard]] Members calling_processes();
+/// An error unless `callers` are those that have made something: others would be waited for. Returns a code.
+int check_callers(const Members& callers, const Members& makers, const std::string& attempted);
+/// "the processes 0, 1, 4"
+[[nodiscard]] std::string text_of(const Members& members);
 
 // All others return a code, and are collective over these processes.
 

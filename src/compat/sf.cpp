@@ -16,6 +16,7 @@ constexpr int done = -1;  // what a request becomes when it has been waited for
 struct File {
   int handle = 0;  // of the C interface
   std::string name;
+  Members members;  ///< that have made it
   bool open = true, writable = true;
 };
 
@@ -47,7 +48,7 @@ int create(const std::string& given, double hard_limit, double soft_limit, doubl
   options.typical_request_bytes = hint_of(request);
   int made = 0;
   if (const int code = oc_sf_create(world, name.c_str(), &options, &made)) return failed(code);
-  *handle = files.add(std::make_shared<File>(File{made, path}));
+  *handle = files.add(std::make_shared<File>(File{made, path, calling_processes()}));
   return OC_OK;
 }
 
@@ -62,10 +63,14 @@ int begin(int handle, double offset, double bytes, char* buffer, int* id, bool r
                               " of " + file->name + " is no whole number from 0 on");
   const auto at = static_cast<std::int64_t>(offset), size = static_cast<std::int64_t>(bytes);
   std::int64_t request = 0;
+  const int number = requests.add(0);  // before it begins: what is under way can be waited for
   const int code = reads ? oc_sf_read_async(file->handle, at, buffer, size, &request)
                          : oc_sf_write_async(file->handle, at, buffer, size, &request);
-  if (code) return failed(code);
-  *id = requests.add(request);
+  if (code) {
+    requests.take(number);
+    return failed(code);
+  }
+  requests.put(*id = number, request);
   return OC_OK;
 }
 
@@ -97,10 +102,13 @@ OUTCORE_CLASSIC int SF_Create_suffix(char* fname, SFsize_t hard_limit, SFsize_t 
 
 OUTCORE_CLASSIC int SF_Destroy(int handle) {
   return guarded([&]() -> int {
-    const int own = files.get(handle) ? OC_OK : no_file(handle);
-    if (agreed(own, "SF: destroy " + std::to_string(handle) + ": another process has no such file"))
-      return EBADF;
-    const auto file = *files.take(handle);
+    const auto file = files.get(handle).value_or(nullptr);
+    const int own = file ? check_callers(calling_processes(), file->members, "SF: destroy " + file->name)
+                         : no_file(handle);
+    if (const int code =
+            agreed(own, "SF: destroy " + std::to_string(handle) + ": another process has no such file"))
+      return code;
+    files.take(handle);
     const int code = oc_sf_destroy(file->handle);
     return code ? failed(code) : OC_OK;
   });

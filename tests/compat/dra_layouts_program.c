@@ -180,11 +180,12 @@ static int refused(int code, const char* first, const char* second) {
 /* Arrays in memory and on disk of other processes than those that call: an error at each that calls. */
 static void of_other_processes(void) {
   int list[64], count = (processes + 1) / 2, i, g_all = regular(), g_mirror = mirrored(), d_all = 0, group;
-  char all[40], half[40];
+  char all[400] = "belongs to the processes 0", half[400] = "used by the processes 0";
   if (processes < 2) return;
   for (i = 0; i < count; ++i) list[i] = i;
-  snprintf(all, sizeof all, " %d ", processes);
-  snprintf(half, sizeof half, " %d ", count);
+  for (i = 1; i < processes; ++i) sprintf(all + strlen(all), ", %d", i);
+  for (i = 1; i < count; ++i) sprintf(half + strlen(half), ", %d", i);
+  strcat(half, " of the default group");
   set(g_all, 1);
   EXPECT(NDRA_Create(C_DBL, 2, dra_dims, "all", path_of("all"), DRA_RW, unknown, &d_all) == 0);
   group = GA_Pgroup_create(list, count);

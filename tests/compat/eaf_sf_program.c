@@ -140,8 +140,12 @@ static void shared_files(void) {
 /* A shared file of some processes: those of the default group of Global Arrays. The others know nothing of
  * it. */
 static void shared_file_of_a_group(void) {
-  int list[64], members = 0, i, group, file = -1, request;
+  int list[64], members = 0, i, group, file = -1, of_all = -1, request;
   char name[1200];
+#ifndef ORIGINAL
+  snprintf(name, sizeof name, "%s/all", directory);
+  EXPECT(SF_Create(name, 1e9, 1e8, bytes, &of_all) == 0);
+#endif
   for (i = 0; i < processes; i += 2) list[members++] = i;
   group = GA_Pgroup_create(list, members);
   if (me % 2 == 0) {
@@ -158,10 +162,18 @@ static void shared_file_of_a_group(void) {
     EXPECT(is(100 * next));
     GA_Sync();
     EXPECT(SF_Destroy(file) == 0);
+#ifndef ORIGINAL
+    EXPECT(processes == 1 || SF_Destroy(of_all) != 0); /* the others would be waited for */
+#endif
     GA_Pgroup_set_default(GA_Pgroup_get_world());
   }
   GA_Sync();
   EXPECT(GA_Pgroup_destroy(group));
+#ifndef ORIGINAL
+  EXPECT(SF_Destroy(of_all) == 0);
+#else
+  (void)of_all;
+#endif
 }
 
 int main(int argument_count, char** arguments) {

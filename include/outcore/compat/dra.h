@@ -35,6 +35,7 @@ int DRA_Probe(int request, int* compl_status);
 void DRA_Set_debug(long flag);
 void DRA_Print_internals(int d_a);
 void DRA_Set_default_config(int numfiles, int numioprocs);
+/** By all processes, also with DRA_REQ_INVALID. */
 int DRA_Wait(int request);
 int DRA_Delete(int d_a);
 int DRA_Close(int d_a);
