@@ -312,6 +312,12 @@ class CCSD:
         """Integrals, and the amplitudes of second order. Collective."""
         plan = self.prepare()
         assert self._source is not None
+        self.singles = [
+            spin.fock[: spin.occupied, spin.occupied :] / spin.gaps(self.settings.level_shift)
+            for spin in self.spins
+        ]
+        if self._checkpoint is not None:
+            self._find_kept(plan, self._checkpoint)
         self._check_disks(plan)
         room = self._room = Room(self.world, self.threads, plan)
         names = [""] if self.restricted else ["a", "b"]
@@ -328,10 +334,6 @@ class CCSD:
                 "amplitudes of second order",
             )
         equations.sync()
-        self.singles = [
-            spin.fock[: spin.occupied, spin.occupied :] / spin.gaps(self.settings.level_shift)
-            for spin in self.spins
-        ]
         if self.natural is not None:
             self.delta_mp2 = self.natural.energy - equations.energy(
                 [np.zeros_like(each) for each in self.singles]
@@ -339,13 +341,14 @@ class CCSD:
         if self._start is not None:
             amplitude_file.load(self._start, self.mol, room, self.spins, self.singles, equations.doubles)
             equations.sync()
-        if self._checkpoint is not None:
-            self._take_kept(room, equations, self._checkpoint)
+        if self._kept is not None:
+            self._take_kept(room, equations, self._kept)
         return equations
 
     def _check_disks(self, plan: plans.Plan) -> None:
         needs = [(Path(self.world.scratch), plan.disk_bytes)]
-        if self._checkpoint is not None:
+        # Of amplitudes that have converged, only energies of (T) are kept from now on.
+        if self._checkpoint is not None and not self._is_converged(self._kept):
             names = ["T", "R"] if self.restricted else ["Taa", "Tab", "Tbb", "Waa", "Wbb"]
             names += [name for name in plan.arrays if name[0] == "A"]
             # What was committed stays beside what replaces it.
@@ -373,14 +376,27 @@ class CCSD:
         opposite.build(tell)
         return UnrestrictedEquations(room, plan.spaces, integrals, ladders, opposite, focks)
 
-    def _take_kept(self, room: Room, equations: Equations, directory: Path) -> None:
-        amplitudes = [each.amplitudes for each in equations.doubles]
-        layouts, sketch = [each.layout for each in amplitudes], orbitals.sketch(self.spins)
-        kept = self._kept = KeptAmplitudes(
+    def _find_kept(self, plan: plans.Plan, directory: Path) -> None:
+        names = ["T"] if self.restricted else ["Taa", "Tab", "Tbb"]
+        layouts, sketch = [plan.arrays[each].layout for each in names], orbitals.sketch(self.spins)
+        self._kept = KeptAmplitudes(
             self.world, directory, self._problem(AMPLITUDES), layouts, self.singles, sketch
         )
+
+    def _is_converged(self, kept: KeptAmplitudes | None) -> bool:
+        """Whether amplitudes that another run has kept have converged, for the settings of this one."""
+        if kept is None or kept.found is None:
+            return False
+        found, settings = kept.found, self.settings
+        tight = settings.conv_tol >= found.conv_tol and settings.conv_tol_normt >= found.conv_tol_normt
+        return found.converged and tight
+
+    def _take_kept(self, room: Room, equations: Equations, kept: KeptAmplitudes) -> None:
+        assert self._checkpoint is not None
+        amplitudes = [each.amplitudes for each in equations.doubles]
+        layouts, sketch = [each.layout for each in amplitudes], orbitals.sketch(self.spins)
         equations.steps = self._kept_steps = KeptSteps(
-            room, directory, self._problem(STEPS), kept, amplitudes, sketch
+            room, self._checkpoint, self._problem(STEPS), kept, amplitudes, sketch
         )
         found = kept.found
         if found is None:
@@ -392,10 +408,8 @@ class CCSD:
 
             room.each_tile(each.amplitudes, take, "kept amplitudes")
         equations.sync()
-        settings = self.settings
         self.singles, self.found = found.singles, found.iteration
-        tight = settings.conv_tol >= found.conv_tol and settings.conv_tol_normt >= found.conv_tol_normt
-        self.converged, self.e_corr = found.converged and tight, found.energy
+        self.converged, self.e_corr = self._is_converged(kept), found.energy
 
     def _problem(self, what: str) -> Problem:
         """All that amplitudes depend on."""

@@ -88,6 +88,7 @@ class Clock:
 
 class KeptAmplitudes:
     """Those of the last iteration that was committed: another run finds no others, however this ends. Collective.
+    Nothing is written before the first commit.
 
     Raises OutcoreError: EINVAL (of another problem), ENOTSUP (of another format), EIO (damaged).
     """
@@ -104,11 +105,11 @@ class KeptAmplitudes:
         """layouts: of the doubles, in the order that others are given in; singles: of the shape that is wanted;
         orbitals: numbers that tell orbitals from others, as those that were made again may differ."""
         self._world, self._problem, self._orbitals = world, problem, orbitals
-        self._directory = Stages(world, directory).directory
+        self._directory, self._layouts = Stages(world, directory).directory, layouts
         self.clock = Clock(world)
         self._committed = ""  # its stamp
         opened = [self._open(number, layout, singles) for number, layout in enumerate(layouts)]
-        self._arrays = [array for array, _ in opened]
+        self._arrays: list[Array | None] = [array for array, _ in opened]
         found = [each for _, each in opened]
         stamps = {"" if each is None else each.stamp for each in found}
         self.found = found[0] if len(stamps) == 1 else None  # else a run was ended between two commits
@@ -118,7 +119,9 @@ class KeptAmplitudes:
     def _path(self, number: int) -> Path:
         return self._directory / (f"{AMPLITUDES}.{number}" if number else AMPLITUDES)
 
-    def _open(self, number: int, layout: Layout, singles: list[Values]) -> tuple[Array, State | None]:
+    def _open(
+        self, number: int, layout: Layout, singles: list[Values]
+    ) -> tuple[Array, State] | tuple[None, None]:
         path = self._path(number)
         try:
             with offering(path):
@@ -126,7 +129,7 @@ class KeptAmplitudes:
         except OutcoreError as error:
             if error.errno != errno.ENOENT:
                 raise
-            return Array(self._world, layout, path=path, overwrite=True), None
+            return None, None
         try:
             with self._world.together(_GO_ON):
                 self._problem.check(array.metadata, _GO_ON, path)
@@ -176,7 +179,9 @@ class KeptAmplitudes:
 
     def values(self, number: int, box: tuple[slice, ...]) -> Values:
         """Doubles of a box [a,i,b,j] of one of the arrays. Not collective."""
-        found: Values = self._arrays[number][box]
+        array = self._arrays[number]
+        assert array is not None, "nothing is kept"
+        found: Values = array[box]
         return found
 
     def save(self, room: Room, doubles: list[Array], state: State, *, is_last: bool) -> None:
@@ -200,16 +205,27 @@ class KeptAmplitudes:
             "conv_tol_normt": state.conv_tol_normt,
             "stamp": state.stamp,
         }
-        for array, values in zip(self._arrays, doubles, strict=True):
+        arrays = [self._made(number) for number in range(len(self._layouts))]
+        for array, values in zip(arrays, doubles, strict=True):
             room.each_tile(array, copying(array, values), "keep amplitudes")
-        for array in self._arrays:
+        for array in arrays:
             array.flush(self._problem.as_json() | facts)
         self._committed = state.stamp
+
+    def _made(self, number: int) -> Array:
+        array = self._arrays[number]
+        if array is None:
+            path = self._path(number)
+            array = self._arrays[number] = Array(
+                self._world, self._layouts[number], path=path, overwrite=True
+            )
+        return array
 
     def close(self) -> None:
         """Commits nothing: that would be tiles of two iterations after a commit that has failed."""
         for array in self._arrays:
-            array.drop()
+            if array is not None:
+                array.drop()
 
 
 def copying(array: Array, values: Array) -> Callable[[Tile], None]:

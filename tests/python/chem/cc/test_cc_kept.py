@@ -295,6 +295,19 @@ def test_what_is_kept_needs_no_room_again(
         assert second.found == 1
 
 
+def test_triples_of_kept_amplitudes_need_no_room_for_iterations(
+    water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with start(water, tmp_path) as first:
+        first.kernel()
+    needs: list[tuple[Path, int]] = []
+    monkeypatch.setattr(ccsd, "check_room", lambda world, attempted, wanted: needs.extend(wanted))
+    with start(water, tmp_path) as second:
+        second.kernel()
+        assert second.converged and not second.iterations
+    assert [path for path, _ in needs] == [Path(second.world.scratch)]
+
+
 # ---- within an iteration ----
 
 
