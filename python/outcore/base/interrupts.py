@@ -25,6 +25,17 @@ def _terminate(_number: int, _frame: object) -> None:
     raise Terminated
 
 
+def behind(error: BaseException | None) -> KeyboardInterrupt | None:
+    """The signal during whose handling an error arose: libraries turn Ctrl-C into errors of their own."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, KeyboardInterrupt):
+            return error
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return None
+
+
 def status_of(error: BaseException) -> int:
     return TERMINATED if isinstance(error, Terminated) else INTERRUPTED
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from outcore.base import interrupts
 from outcore.chem.hf.view import Cycles, refuse_unconverged
 from outcore.cli.run import Run
 
@@ -42,7 +43,7 @@ class MoleculeRun(Run):
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         super().__exit__(kind, error, traceback)
-        if not isinstance(error, KeyboardInterrupt):  # which this process alone may have got
+        if interrupts.behind(error) is None:  # which this process alone may have got
             self.world.close()
 
     def common_settings(self) -> dict[str, Any]:

@@ -205,7 +205,7 @@ def _end_all(status: int) -> int:
     return max(int(each.removeprefix(_SIGNALLED)) for each in messages if each.startswith(_SIGNALLED))
 
 
-def _explained(error: Exception) -> Exception:
+def _explained(error: BaseException) -> BaseException:
     """An error that says how to install what an optional part needs, or that memory has run out, if that is what is
     wrong."""
     from outcore.base import extras
@@ -224,10 +224,11 @@ def _explained(error: Exception) -> Exception:
     return error if found is None else found.with_traceback(error.__traceback__)
 
 
-def report(error: Exception | KeyboardInterrupt) -> int:
+def report(error: BaseException) -> int:
     """Prints an error once for the whole job and returns the exit status. Ends the job if others go on."""
-    if isinstance(error, KeyboardInterrupt):
-        return _end_all(interrupts.status_of(error))
+    signalled = interrupts.behind(error)
+    if signalled is not None:
+        return _end_all(interrupts.status_of(signalled))
     from outcore.base.errors import OutcoreError
     from outcore.job import launch
 

@@ -172,8 +172,9 @@ class Run:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, KeyboardInterrupt):
-            signal = "SIGTERM" if isinstance(error, interrupts.Terminated) else "Ctrl-C"
+        signalled = interrupts.behind(error)
+        if signalled is not None:
+            signal = "SIGTERM" if isinstance(signalled, interrupts.Terminated) else "Ctrl-C"
             kept = "" if self.kept_at is None else f"; what was complete is in {self.kept_at}"
             self.say(f"ended by {signal} after {self.seconds:.1f} s{kept}")
 

@@ -112,6 +112,28 @@ def test_a_handler_of_the_program_stays():
         signal.signal(signal.SIGTERM, before)
 
 
+@pytest.mark.parametrize(
+    ("signalled", "status"), [("KeyboardInterrupt", 130), ("interrupts.Terminated", 143)]
+)
+def test_an_error_while_a_signal_is_handled_is_reported_as_the_signal(signalled, status):
+    """As in a library that calls what it has not while it handles Ctrl-C."""
+    code = f"""
+from outcore.base import interrupts
+from outcore.cli import main
+
+def run(_):
+    try:
+        raise {signalled}
+    except KeyboardInterrupt:
+        raise AttributeError("no attribute")
+
+main.run = run
+main.main([])
+"""
+    ended = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (status, "")
+
+
 def test_ctrl_c_in_a_collective_step_stays_what_it_is():
     with outcore.World("self") as world, pytest.raises(KeyboardInterrupt), world.together("step"):
         raise KeyboardInterrupt
