@@ -36,6 +36,7 @@ _ASSUMED_NETWORK = 100e6
 _BLOCK_BYTES = 2 << 20
 _COPIED_BYTES = 4 << 20
 _SAMPLE_S = 0.02
+_GEMM_CALLS = 4  # at least: of a large product one alone differs by a third from the next
 _NETWORK_BYTES = 4 << 20
 _NETWORK_S = 0.1
 _LARGEST_GEMM, _SMALLEST_GEMM = 1024, 16  # rows that are measured; larger products are no faster
@@ -170,19 +171,19 @@ def gemm(rows: int, columns: int, inner: int, threads: int, dtype: str = "float6
         "gemm",
         threads,
         {"shape": [m, n, k], "type": dtype, "blas": _blas()},
-        lambda: 2.0 * m * n * k * frequency(multiply, threads),
+        lambda: 2.0 * m * n * k * frequency(multiply, threads, calls=_GEMM_CALLS),
     )
 
 
-def frequency(make: Callable[[], Call], threads: int, seconds: float = _SAMPLE_S) -> float:
+def frequency(make: Callable[[], Call], threads: int, seconds: float = _SAMPLE_S, calls: int = 1) -> float:
     """Calls a second of one thread, while others call what `make` has made for them: what a method measures itself
-    that only it knows."""
+    that only it knows. Takes so many seconds and calls at least."""
     counts = [0.0] * threads
 
     def sample(thread: int, call: Call) -> None:
         call()
         count, begin = 0, time.perf_counter()
-        while (passed := time.perf_counter() - begin) < seconds or count == 0:
+        while (passed := time.perf_counter() - begin) < seconds or count < calls:
             call()
             count += 1
         counts[thread] += count / passed
