@@ -33,6 +33,7 @@ Values = dict[str, float]
 Measured = list[tuple[float, Values]]  # when, and what
 
 _of_this_process: dict[str, Values] = {}
+_unknown: set[str] = set()  # keys of which the file had nothing
 
 
 def known(
@@ -55,9 +56,11 @@ def current(name: str, settings: dict[str, Any], *, due: bool = False) -> Values
     (`due`)."""
     key = fingerprint(_record(name, settings))
     found = _of_this_process.get(key)
-    if found is not None:
+    if found is not None or key in _unknown:
         return found
     past = _read().get(key, [])
+    if not past and due:  # so that plans do not read the file again and again
+        _unknown.add(key)
     if not past or (_is_due(past) and not due):
         return None
     _of_this_process[key] = _best(past)
@@ -75,6 +78,7 @@ def add(name: str, settings: dict[str, Any], values: Values, *, alone: bool = Fa
         now, values = when, {name: max(rate, others.get(name, 0.0)) for name, rate in values.items()}
     measured = [*past, (now, values)][-_MEASUREMENTS:]
     _of_this_process[key] = _best(measured)
+    _unknown.discard(key)
     _write(key, record, measured)
     return _of_this_process[key]
 
@@ -82,6 +86,7 @@ def add(name: str, settings: dict[str, Any], values: Values, *, alone: bool = Fa
 def forget() -> None:
     """What this process knows; the file stays."""
     _of_this_process.clear()
+    _unknown.clear()
 
 
 def path() -> Path | None:
