@@ -1,5 +1,5 @@
-"""Multireference CI of 168 million determinants with less memory than its vectors, killed in the middle and gone
-on with.
+"""Multireference CI of 168 million determinants with less memory than its vectors take as they are, killed in the
+middle and gone on with.
 
 H2CO in cc-pVQZ, cores frozen, 12 electrons in 9 active orbitals, as one command, `outcore mrci --checkpoint`. It
 gets SIGKILL in its fourth iteration, and is given again. Vectors are packed for an error of 1e-7 Hartree; integrals
