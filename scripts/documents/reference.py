@@ -55,6 +55,8 @@ def _default(parameter: object) -> str:
     flag = getattr(parameter, "is_flag", False)
     if parameter.required:  # type: ignore[attr-defined]
         return " Required."
+    if getattr(parameter, "show_default", None) is False:  # its help says it
+        return ""
     return (
         f" Default: `{value}`." if isinstance(value, int | float | str) and not flag and value != "" else ""
     )

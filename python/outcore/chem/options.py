@@ -35,7 +35,8 @@ INTEGRALS = typer.Option(
 )
 ROHF = typer.Option("--rohf", help="Restricted open-shell.")
 SPIN_SHIFT = typer.Option(
-    help="Raises states of higher spin by it, times S(S+1), during the search of a CI (Hartree)."
+    help="Raises states of higher spin by it, times S(S+1), during the search of a CI (Hartree). Default: 0.05.",
+    show_default=False,
 )
 TOLERANCE = typer.Option(help="Of --integrals cholesky (Hartree). Default: 1e-8.")
 

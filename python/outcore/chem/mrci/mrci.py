@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 import numpy as np
 
 from outcore import _core
+from outcore.base import interrupts
 from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem.mrci import (
     configurations,
@@ -513,7 +514,7 @@ class MRCI:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if not isinstance(error, KeyboardInterrupt):
+        if interrupts.behind(error) is None:
             self.close()
 
 

@@ -123,7 +123,7 @@ class Options(MoleculeOptions):
         float, typer.Option(help="Norm of the residual below which a root is converged (Hartree).")
     ] = Settings.residual
     iterations: Annotated[int, typer.Option(help="Most iterations after the SCF.")] = Settings.max_cycle
-    spin_shift: Annotated[float, SPIN_SHIFT] = Settings.spin_shift
+    spin_shift: Annotated[float | None, SPIN_SHIFT] = None
 
     @property
     def functional(self) -> str:
@@ -147,9 +147,7 @@ class Options(MoleculeOptions):
         if self.acpf and self.aqcc:
             preflight.refuse({"--acpf": True}, "with --aqcc")
         if self.functional != "ci":
-            preflight.refuse(
-                {"--spin-shift": self.spin_shift != Settings.spin_shift}, f"with --{self.functional}"
-            )
+            preflight.refuse({"--spin-shift": self.spin_shift}, f"with --{self.functional}")
         if self.plus_q and self.functional != "ci":
             preflight.refuse({"--plus-q": True}, f"with --{self.functional}, which needs no correction")
         if self.roots > 1:

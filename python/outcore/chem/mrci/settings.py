@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from outcore.base.errors import OutcoreError
+from outcore.chem.ci.settings import SPIN_SHIFT
 from outcore.chem.mrci.size_consistency import FUNCTIONALS
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Given(TypedDict, total=False):
     residual: float
     max_cycle: int
     vectors: int
-    spin_shift: float
+    spin_shift: float | None
     error_bound: float
     vector_memory: int | None
     checkpoint: Path | None
@@ -64,8 +65,7 @@ class Settings:
     functional: "ci", "acpf" or "aqcc".
     residual: norm below which a root is converged (Hartree).
     spin_shift: Hartree; times S^2 - M(M+1) it is added to the Hamiltonian of a CI during the search, so that states
-        of higher spin stay away. Energies are without it. ACPF and AQCC have none: they take the default alone, and
-        leave it out.
+        of higher spin stay away; None: 0.05. Energies are without it. ACPF and AQCC have none.
     error_bound: Hartree; vectors are packed so that it bounds the error of the energy, as far as the diagonal of H
         tells. 0: they are stored as they are.
     vector_memory: bytes of each process for vectors; None: what the budget leaves. The rest is in a file.
@@ -83,7 +83,7 @@ class Settings:
     residual: float = 1e-6
     max_cycle: int = 50
     vectors: int = 6
-    spin_shift: float = 0.05
+    spin_shift: float | None = None
     error_bound: float = 0.0
     vector_memory: int | None = None
     checkpoint: Path | None = None
@@ -95,7 +95,9 @@ class Settings:
     @property
     def shift(self) -> float:
         """The spin shift that is applied."""
-        return self.spin_shift if self.functional == "ci" else 0.0
+        if self.functional != "ci":
+            return 0.0
+        return SPIN_SHIFT if self.spin_shift is None else self.spin_shift
 
     def __post_init__(self) -> None:
         wrong = (
@@ -113,9 +115,12 @@ class Settings:
             ),
             (not 0 < self.residual < 1, f"a residual of {self.residual:g}; it is between 0 and 1"),
             (self.max_cycle < 1, f"{self.max_cycle} iterations"),
-            (not 0 <= self.spin_shift < 100, f"a spin shift of {self.spin_shift:g} Hartree; it is 0 to 100"),
             (
-                self.functional != "ci" and self.spin_shift != Settings.spin_shift,
+                self.spin_shift is not None and not 0 <= self.spin_shift < 100,
+                f"a spin shift of {self.spin_shift} Hartree; it is 0 to 100",
+            ),
+            (
+                self.functional != "ci" and self.spin_shift is not None,
                 f"a spin shift with {self.functional.upper()}, which has none",
             ),
             (
