@@ -40,14 +40,14 @@ def allocated_bytes(directories: Iterable[Path]) -> int:
 
 def check_room(world: World, attempted: str, needs: Sequence[tuple[Path, int]]) -> None:
     """Whether the disks of these directories have room for so many bytes of all processes, those of one
-    file system together. Collective. Raises OutcoreError (ENOSPC)."""
+    file system together. Collective. Raises OutcoreError (ENOSPC), which names the directory that needs most."""
     with world.together("room on disks"):
-        total: dict[int, tuple[Path, int]] = {}
+        of_disks: dict[int, list[tuple[int, Path]]] = {}
         for directory, size in needs:
             place = directory if directory.exists() else directory.absolute().parent
-            device = place.stat().st_dev
-            total[device] = place, size + total.get(device, (place, 0))[1]
-        for place, size in total.values():
+            of_disks.setdefault(place.stat().st_dev, []).append((size, place))
+        for parts in of_disks.values():
+            size, (_, place) = sum(each for each, _ in parts), max(parts)
             free = int(_core.file_system(str(place)).free_bytes)
             if size > free:
                 raise OutcoreError(

@@ -131,5 +131,7 @@ class KeptStates:
         return self._before
 
     def close(self) -> None:
+        """Commits nothing: only `keep` does. After an error tiles may be of two iterations. May be repeated."""
         if self._array is not None:
-            self._array.close()
+            self._array.drop()
+            self._array = None
