@@ -2,6 +2,7 @@
 
 Residuals of ours, with arrays on disk where the memory does not hold them, are timed in turn with PySCF's update of
 amplitudes of density-fitted CCSD, from the same orbitals and auxiliary functions, on the same number of threads.
+Each case is a process of its own, as the memory of ours counts what the process holds.
 The rate of (T) is operations of its products of matrices over the time of all that is done, against DGEMM of the
 same BLAS with 1000 x 1000 matrices. What is hidden of reading is told by how long threads waited for the integrals
 of the ladder, against the time that the disk takes for them. --quick takes benzene in a small basis, of which times
@@ -10,167 +11,37 @@ are told without a bar.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
+import json
+import subprocess
 from typing import Any
 
-import numpy as np
+from outcore.cli.bench import BenchOptions, Claim
 
-from outcore.chem.cc import CCSD
-from outcore.cli.bench import BenchOptions, Claim, at_least, at_most, interleave, median_claim
-from outcore.job import machine
-from outcore.job.resources import cores
-from outcore.parallel import team
-
-from ._molecules import acene
+from ._ccsd_worker import CASES, Case
+from ._workers import Failed, python_worker
 
 HAS_CASES = True
 
 
-@dataclass(frozen=True)
-class Case:
-    name: str
-    rings: int
-    basis: str
-    memory: str
-    ladder: str = "auto"
-    has_bars: bool = True
-
-    @cached_property
-    def mean_field(self) -> Any:
-        from pyscf import gto, scf
-
-        mol = gto.M(atom="; ".join(acene(self.rings)), basis=self.basis, verbose=0)
-        return scf.RHF(mol).density_fit().run(conv_tol=1e-9)
-
-
-QUICK = Case("benzene/6-31G", 1, "6-31g", "300MB", has_bars=False)
-SMALL = Case("benzene/cc-pVDZ", 1, "cc-pvdz", "500MB")
-MAIN = Case("naphthalene/cc-pVDZ", 2, "cc-pvdz", "500MB")
-DISK = Case("benzene/cc-pVTZ", 1, "cc-pvtz", "500MB", "disk")
-ITERATION = 0.4  # of PySCF's time, at most
-
-
 def run(options: BenchOptions) -> list[Claim]:
-    threads = min(2, cores())
-    cases = [(QUICK, 1)] if options.quick else [(SMALL, 3), (MAIN, 2), (DISK, 2)]
     claims = []
-    for case, repeats in cases:
-
-        def measure(case: Case = case, repeats: int = repeats) -> list[Claim]:
-            return _iterations(options, case, threads, repeats, triples=case is not DISK)
-
-        claims += options.claims(case.name, measure)
+    for case in CASES:
+        if options.quick == case.has_bars:
+            continue
+        found = options.case(case.name, lambda case=case: _measured(options, case))  # type: ignore[misc]
+        claims += [Claim.of_json(each) for each in found]
     return claims
 
 
-def _iterations(
-    options: BenchOptions, case: Case, threads: int, repeats: int, *, triples: bool
-) -> list[Claim]:
-    from pyscf import __version__, lib
-
-    lib.num_threads(threads)
-    mf = case.mean_field
-    ratios = []
-    with CCSD(
-        mf,
-        "auto",
-        memory=case.memory,
-        ladder=case.ladder,
-        threads=threads,
-        comm=None,
-        scratch=str(options.scratch),
-        max_cycle=30,
-    ) as cc:
-        equations = cc.set_up()
-        theirs = _theirs(mf, cc.frozen)
-        equations.residual(cc.singles)  # products are planned, memory is touched
-        for _ in range(repeats):
-            seconds = interleave(
-                {"ours": _timed(lambda: equations.residual(cc.singles)), "theirs": theirs}, 1
-            )
-            ratios.append(seconds["ours"] / seconds["theirs"])
-            options.say(
-                f"{case.name}: {cc.plan}; an iteration takes {seconds['ours']:.3g} s, PySCF's "
-                f"{seconds['theirs']:.3g} s"
-            )
-        peer = f"PySCF {__version__}, density-fitted CCSD, 8 GB, {threads} threads"
-        how = f"residual and update of amplitudes, {repeats} times in turn; ours with {case.memory}"
-        bar = at_most(ITERATION) if case.has_bars else None
-        claims = [median_claim(f"{case.name}: an iteration over PySCF's", ratios, "", bar, peer, how)]
-        if cc.plan is not None and cc.plan.ladder == "disk":
-            claims.append(_hidden(case, cc, equations, options.scratch))
-        if triples:
-            claims.append(_triples(options, case, cc, threads))
-    return claims
-
-
-def _hidden(case: Case, cc: CCSD, equations: Any, scratch: Path) -> Claim:
-    """Of the time that the disk takes for the integrals of the ladder, the part in which no thread waited."""
-    assert cc.plan is not None
-    rates = machine.measure_disk(scratch)
-    if rates is None:
-        raise RuntimeError(f"the disk of {scratch} cannot be measured")
-    moved = cc.plan.passes * sum(
-        e.bytes for name, e in cc.plan.arrays.items() if name[0] == "V" and not e.in_memory
-    )
-    reading, waited = moved / rates.read_bytes_per_s, equations.ladder.waited_s
-    how = f"{moved / 1e9:.2f} GB in an iteration, {reading:.2f} s of the disk; threads waited {waited:.2f} s"
-    name = f"{case.name}: reading of the ladder's integrals that is hidden"
-    return Claim(name, max(0.0, 1 - waited / reading), "", at_least(0.8), "", how)
-
-
-def _timed(work: Callable[[], Any]) -> Callable[[], float]:
-    def timed() -> float:
-        begin = time.perf_counter()
-        work()
-        return time.perf_counter() - begin
-
-    return timed
-
-
-def _theirs(mf: Any, frozen: int) -> Callable[[], float]:
-    from pyscf import df
-    from pyscf.cc import dfccsd
-
-    peer = dfccsd.RCCSD(mf, frozen=frozen)
-    peer.with_df = df.DF(mf.mol, auxbasis=df.make_auxbasis(mf.mol, mp2fit=True))
-    peer.max_memory = 8000
-    eris = peer.ao2mo()
-    _, t1, t2 = peer.init_amps(eris)
-    return _timed(lambda: peer.update_amps(t1, t2, eris))
-
-
-def _triples(options: BenchOptions, case: Case, cc: CCSD, threads: int) -> Claim:
-    cc.kernel()
-    if not cc.converged:
-        raise RuntimeError(f"{case.name} has not converged in {len(cc.iterations)} iterations")
-    o, v = cc.spins[0].occupied, cc.spins[0].virtual
-    begin = time.perf_counter()
-    cc.ccsd_t()
-    seconds = time.perf_counter() - begin
-    rate, peak = 2.0 * o**3 * v**3 * (v + o) / seconds, _peak(threads)
-    options.say(f"{case.name}: (T) takes {seconds:.3g} s, {rate / 1e9:.3g} of {peak / 1e9:.3g} GFLOP/s")
-    how = f"once, {case.memory}, {threads} threads"
-    bar = at_least(0.75) if case.has_bars else None
-    return Claim(f"{case.name}: (T), rate over that of DGEMM", rate / peak, "", bar, "", how)
-
-
-def _peak(threads: int) -> float:
-    """Operations a second of DGEMM, a product of matrices in each thread."""
-    size, repeats = 1000, 4
-    a = np.ones((size, size))
-    outs = [np.empty((size, size)) for _ in range(threads)]
-
-    def work(thread: int, _: Callable[[], bool]) -> None:
-        for _turn in range(repeats):
-            np.matmul(a, a, out=outs[thread])
-
-    with team.blas_of_one_thread():
-        begin = time.perf_counter()
-        team.run(threads, work)
-        seconds = time.perf_counter() - begin
-    return 2.0 * size**3 * repeats * threads / seconds
+def _measured(options: BenchOptions, case: Case) -> Any:
+    command = python_worker("_ccsd_worker", case.name, str(options.scratch))
+    said: list[str] = []
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if said:
+                options.say(said[-1])
+            said.append(line.rstrip())
+    if process.returncode:
+        raise Failed(f"{' '.join(command)} ended with {process.returncode}")
+    return json.loads(said[-1])

@@ -1,0 +1,170 @@
+"""Iterations of CCSD, and (T), of one case in one process, as `ccsd` asks for them: claims as JSON in the last
+line, before it what happened meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outcore.chem.cc import CCSD
+from outcore.cli.bench import Claim, at_least, at_most, interleave, median_claim
+from outcore.job import machine
+from outcore.job.resources import cores
+from outcore.parallel import team
+
+from ._molecules import acene
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    rings: int
+    basis: str
+    memory: str
+    repeats: int
+    ladder: str = "auto"
+    has_bars: bool = True
+    triples: bool = True
+
+    @cached_property
+    def mean_field(self) -> Any:
+        from pyscf import gto, scf
+
+        mol = gto.M(atom="; ".join(acene(self.rings)), basis=self.basis, verbose=0)
+        return scf.RHF(mol).density_fit().run(conv_tol=1e-9)
+
+
+CASES = (
+    Case("benzene/6-31G", 1, "6-31g", "300MB", 1, has_bars=False),
+    Case("benzene/cc-pVDZ", 1, "cc-pvdz", "500MB", 3),
+    Case("naphthalene/cc-pVDZ", 2, "cc-pvdz", "500MB", 2),
+    Case("benzene/cc-pVTZ", 1, "cc-pvtz", "500MB", 2, "disk", triples=False),
+)
+ITERATION = 0.4  # of PySCF's time, at most
+
+
+def main() -> None:
+    name, scratch = sys.argv[1:]
+    (case,) = (each for each in CASES if each.name == name)
+    claims = _iterations(Path(scratch), case, min(2, cores()))
+    print(json.dumps([each.as_json() for each in claims]))
+
+
+def _iterations(scratch: Path, case: Case, threads: int) -> list[Claim]:
+    from pyscf import __version__, lib
+
+    lib.num_threads(threads)
+    mf = case.mean_field
+    ratios = []
+    with CCSD(
+        mf,
+        "auto",
+        memory=case.memory,
+        ladder=case.ladder,
+        threads=threads,
+        comm=None,
+        scratch=str(scratch),
+        max_cycle=30,
+    ) as cc:
+        equations = cc.set_up()
+        theirs = _theirs(mf, cc.frozen)
+        equations.residual(cc.singles)  # products are planned, memory is touched
+        for _ in range(case.repeats):
+            seconds = interleave(
+                {"ours": _timed(lambda: equations.residual(cc.singles)), "theirs": theirs}, 1
+            )
+            ratios.append(seconds["ours"] / seconds["theirs"])
+            _say(
+                f"{case.name}: {cc.plan}; an iteration takes {seconds['ours']:.3g} s, PySCF's "
+                f"{seconds['theirs']:.3g} s"
+            )
+        peer = f"PySCF {__version__}, density-fitted CCSD, 8 GB, {threads} threads"
+        how = f"residual and update of amplitudes, {case.repeats} times in turn; ours with {case.memory}"
+        bar = at_most(ITERATION) if case.has_bars else None
+        claims = [median_claim(f"{case.name}: an iteration over PySCF's", ratios, "", bar, peer, how)]
+        if cc.plan is not None and cc.plan.ladder == "disk":
+            claims.append(_hidden(case, cc, equations, scratch))
+        if case.triples:
+            claims.append(_triples(case, cc, threads))
+    return claims
+
+
+def _hidden(case: Case, cc: CCSD, equations: Any, scratch: Path) -> Claim:
+    """Of the time that the disk takes for the integrals of the ladder, the part in which no thread waited."""
+    assert cc.plan is not None
+    rates = machine.measure_disk(scratch)
+    if rates is None:
+        raise RuntimeError(f"the disk of {scratch} cannot be measured")
+    moved = cc.plan.passes * sum(
+        e.bytes for name, e in cc.plan.arrays.items() if name[0] == "V" and not e.in_memory
+    )
+    reading, waited = moved / rates.read_bytes_per_s, equations.ladder.waited_s
+    how = f"{moved / 1e9:.2f} GB in an iteration, {reading:.2f} s of the disk; threads waited {waited:.2f} s"
+    name = f"{case.name}: reading of the ladder's integrals that is hidden"
+    return Claim(name, max(0.0, 1 - waited / reading), "", at_least(0.8), "", how)
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _timed(work: Callable[[], Any]) -> Callable[[], float]:
+    def timed() -> float:
+        begin = time.perf_counter()
+        work()
+        return time.perf_counter() - begin
+
+    return timed
+
+
+def _theirs(mf: Any, frozen: int) -> Callable[[], float]:
+    from pyscf import df
+    from pyscf.cc import dfccsd
+
+    peer = dfccsd.RCCSD(mf, frozen=frozen)
+    peer.with_df = df.DF(mf.mol, auxbasis=df.make_auxbasis(mf.mol, mp2fit=True))
+    peer.max_memory = 8000
+    eris = peer.ao2mo()
+    _, t1, t2 = peer.init_amps(eris)
+    return _timed(lambda: peer.update_amps(t1, t2, eris))
+
+
+def _triples(case: Case, cc: CCSD, threads: int) -> Claim:
+    cc.kernel()
+    if not cc.converged:
+        raise RuntimeError(f"{case.name} has not converged in {len(cc.iterations)} iterations")
+    o, v = cc.spins[0].occupied, cc.spins[0].virtual
+    begin = time.perf_counter()
+    cc.ccsd_t()
+    seconds = time.perf_counter() - begin
+    rate, peak = 2.0 * o**3 * v**3 * (v + o) / seconds, _peak(threads)
+    _say(f"{case.name}: (T) takes {seconds:.3g} s, {rate / 1e9:.3g} of {peak / 1e9:.3g} GFLOP/s")
+    how = f"once, {case.memory}, {threads} threads"
+    bar = at_least(0.75) if case.has_bars else None
+    return Claim(f"{case.name}: (T), rate over that of DGEMM", rate / peak, "", bar, "", how)
+
+
+def _peak(threads: int) -> float:
+    """Operations a second of DGEMM, a product of matrices in each thread."""
+    size, repeats = 1000, 4
+    a = np.ones((size, size))
+    outs = [np.empty((size, size)) for _ in range(threads)]
+
+    def work(thread: int, _: Callable[[], bool]) -> None:
+        for _turn in range(repeats):
+            np.matmul(a, a, out=outs[thread])
+
+    with team.blas_of_one_thread():
+        begin = time.perf_counter()
+        team.run(threads, work)
+        seconds = time.perf_counter() - begin
+    return 2.0 * size**3 * repeats * threads / seconds
