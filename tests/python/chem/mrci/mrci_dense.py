@@ -14,6 +14,13 @@ from outcore.chem.mrci.records import Orbitals, Records
 from outcore.chem.mrci.tables import in_memory
 
 
+def energies(one, two, alpha, beta, spin):
+    """Of states of that spin over these determinants, ascending."""
+    wrong = determinants.spin_square(alpha, beta) - spin / 2 * (spin / 2 + 1) * np.eye(len(alpha))
+    matrix = determinants.matrix(hamiltonians.make(one, two), alpha, beta)
+    return np.linalg.eigvalsh(matrix + 1e3 * wrong @ wrong)
+
+
 class Case:
     """Random integrals of internal and external orbitals with these irreps."""
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 
+import mrci_dense
 import numpy as np
 import pytest
 from ci_cases import integrals
 
-from outcore.chem.ci import determinants
-from outcore.chem.ci import hamiltonian as hamiltonians
 from outcore.chem.mrci import MRCI
 
 pytest.importorskip("pyscf")
@@ -46,10 +45,7 @@ def expected(one, two, references, electrons, irrep, spin):
     whole = [np.array([2] * INACTIVE + list(each)) for each in references]
     near = np.min([abs(inside - each).sum(1) for each in whole], axis=0) + outside <= 4
     near &= (np.array(IRREPS) * (found == 1)).sum(1) % 2 == irrep
-    alpha, beta = alpha[near], beta[near]
-    wrong = determinants.spin_square(alpha, beta) - spin / 2 * (spin / 2 + 1) * np.eye(len(alpha))
-    matrix = determinants.matrix(hamiltonians.make(one, two), alpha, beta) + 1e3 * wrong @ wrong
-    return np.linalg.eigvalsh(matrix), len(alpha)
+    return mrci_dense.energies(one, two, alpha[near], beta[near], spin), int(near.sum())
 
 
 @pytest.mark.parametrize(("electrons", "spin"), [(4, 0), (4, 2), (5, 1), (6, 0), (5, 3)])

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import errno
 
+import mrci_dense
 import numpy as np
 import pytest
 from mrci_molecules import N2, WATER, mean_field
 
 from outcore.base.errors import NotConverged, OutcoreError
-from outcore.chem.mrci import MRCI, configurations, reference_states, references, size_consistency, transform
+from outcore.chem.mrci import (
+    MRCI,
+    configurations,
+    record_store,
+    reference_states,
+    references,
+    size_consistency,
+    transform,
+    vectors,
+)
 from outcore.chem.mrci.records import Functions, Orbitals, Records
 
 pytest.importorskip("pyscf")
+
+RAW = 8 * 8302 * 6  # bytes of six vectors of water
+PACKED = 88_100  # of them, with an error bound of 1e-8 Hartree
 
 
 def n2(**settings):
@@ -42,6 +55,20 @@ def test_interacting_couplings_are_those_of_openmolcas(vector_memory):
         assert ci.records.determinants == 23326
         # OpenMolcas has -109.09594311; its bohr differs, which makes 2.4e-8 Hartree as with all couplings.
         assert ci.kernel() == pytest.approx(-109.0959431339, abs=2e-9)
+
+
+@pytest.mark.parametrize(("bound", "whole", "least"), [(0.0, RAW, 0.8), (1e-8, PACKED, 0.5)])
+@pytest.mark.parametrize("share", [1.5, 1.0, 0.5, 0.01])
+def test_so_much_of_the_vectors_is_in_memory(share, bound, whole, least, monkeypatch):
+    """Some memory stays free between records, more of it between those that are packed and grow."""
+    monkeypatch.setattr(vectors, "UNIT_ELEMENTS", 64)
+    monkeypatch.setattr(record_store, "SMALLEST_MEMORY", 256)
+    with water(vector_memory=int(share * whole), error_bound=bound) as ci:
+        assert ci.kernel() == pytest.approx(-76.1160029238, abs=bound or 1e-9)
+        assert ci.report.raw_bytes == RAW
+        assert ci.report.packed_bytes == pytest.approx(whole, rel=0.05)
+        in_memory = 1 - ci.report.spilled
+    assert in_memory == 1 if share > 1 else least * share < in_memory <= share
 
 
 @pytest.mark.parametrize(
@@ -143,6 +170,30 @@ def test_several_roots():
         wanted = full.kernel()
     with MRCI.from_mean_field(h2, inactive=0, active=2, roots=2, comm=None) as ci:
         np.testing.assert_allclose(ci.kernel(), wanted, atol=1e-9)
+
+
+def test_several_roots_of_a_molecule():
+    """As a matrix has them over all determinants with at most two electrons in external orbitals."""
+    from pyscf import ao2mo
+
+    mf = mean_field("Li 0 0 0; H 0 0 1.6")
+    given = {"inactive": 1, "active": 3, "references": "all", "roots": 3, "residual": 1e-7}
+    with MRCI.from_mean_field(mf, comm=None, **given) as ci:
+        found = ci.kernel()
+        labels = np.array([*ci.orbitals.orbitals.internal, *ci.orbitals.orbitals.external])
+        orbitals, count = mf.mo_coeff[:, ci.orbitals.permutation], ci.records.determinants
+    n = len(labels)
+    pairs = [(1 << p) + (1 << q) for p in range(n) for q in range(p)]
+    alpha, beta = (each.ravel() for each in np.meshgrid(*[np.array(pairs, np.uint64)] * 2))
+    inside = [[(each >> np.uint64(p)) & np.uint64(1) for p in range(n)] for each in (alpha, beta)]
+    occupied = np.sum(inside, axis=0).T
+    irreps = np.bitwise_xor.reduce(np.where(occupied == 1, labels, 0), axis=1)
+    chosen = (occupied[:, 4:].sum(1) <= 2) & (irreps == 0)
+    assert chosen.sum() == count
+    one = orbitals.T @ mf.get_hcore() @ orbitals
+    two = ao2mo.restore(1, ao2mo.kernel(mf.mol, orbitals), n)
+    wanted = mrci_dense.energies(one, two, alpha[chosen], beta[chosen], 0)[:3] + mf.energy_nuc()
+    np.testing.assert_allclose(found, wanted, atol=1e-9)
 
 
 def test_a_casscf_object():
@@ -356,6 +407,24 @@ def test_corrections():
     assert found.davidson < found.pople < found.meissner < 0
 
 
+def test_corrections_of_cisd():
+    """By hand, of the vector that PySCF finds."""
+    from pyscf import ci as pyscf_ci
+
+    theirs = pyscf_ci.CISD(mean_field(WATER)).run(conv_tol=1e-13)
+    weight, energy, n = theirs.ci[0] ** 2, theirs.e_corr, 10
+    with water(inactive=5, active=0, residual=1e-8) as ci:
+        ci.kernel()
+        found = ci.corrections()
+    assert found.davidson == pytest.approx((1 - weight) * energy, abs=1e-8)
+    assert found.renormalised == pytest.approx((1 / weight - 1) * energy, abs=1e-8)
+    assert found.meissner == pytest.approx((1 / weight - 1) * energy * 8 * 7 / (10 * 9), abs=1e-8)
+    cosine = 2 * weight - 1  # of twice the angle whose cosine is that of the reference
+    square = 1 / cosine**2 - 1  # of its tangent
+    pople = (np.sqrt(n**2 + 2 * n * square) - n) / (2 * (1 / cosine - 1)) - 1
+    assert found.pople == pytest.approx(pople * energy, abs=1e-8)
+
+
 def test_two_electrons_need_no_correction_of_pople_or_meissner():
     found = size_consistency.corrections(-0.04, 0.97, 2)
     assert found.pople == pytest.approx(0, abs=1e-14) and found.meissner == 0
@@ -379,6 +448,7 @@ def test_two_electrons_need_no_correction_of_pople_or_meissner():
         ({"residual": 0.0}, "a residual of 0"),
         ({"spin_shift": -0.1}, "a spin shift of -0.1"),
         ({"spin_shift": 0.3, "functional": "acpf"}, "a spin shift with ACPF"),
+        ({"spin_shift": 0.05, "functional": "aqcc"}, "a spin shift with AQCC"),
         ({"references": 1.5}, "references of a weight of 1.5"),
     ],
 )

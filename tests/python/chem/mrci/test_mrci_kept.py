@@ -5,8 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import shutil
 import subprocess
 import sys
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +17,11 @@ import pytest
 from mrci_files import damage, find_open
 from mrci_molecules import WATER, mean_field
 
+from outcore.arrays.disk_array import DiskArray
+from outcore.arrays.sparse_array import BlockSparseArray
 from outcore.base.errors import OutcoreError
-from outcore.chem.mrci import MRCI, integrals
+from outcore.chem.mrci import MRCI, integrals, tables
+from outcore.job.world import World
 
 ENERGY = -76.1160029238
 
@@ -167,6 +173,106 @@ def test_a_disk_that_is_full(tmp_path):
     goes_on(tmp_path, 4)
 
 
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 16 MB."""
+    place = tmp_path / "small"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=16m", "outcore-test", str(place)]
+    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        pytest.skip("needs the right to mount a small file system")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@pytest.mark.parametrize("full", ["scratch", "kept"])
+def test_the_same_object_goes_on_when_there_is_room_again(tmp_path, small_disk, full):
+    scratch, kept = (small_disk if full == each else tmp_path for each in ("scratch", "kept"))
+    filler, done = small_disk / "filler", []
+
+    def fill(iteration):
+        done.append(iteration.number)
+        if iteration.number == 2:
+            with filler.open("wb", buffering=0) as file:
+                for size in (1 << 16, 1):
+                    with suppress(OSError):
+                        while file.write(b"x" * size):
+                            pass
+
+    with water(kept, vector_memory=0, scratch=str(scratch)) as ci:
+        ci.on_iteration = fill
+        with pytest.raises(OutcoreError, match=rf"\d+ bytes .*{small_disk}.*No space left") as caught:
+            ci.kernel()
+        assert caught.value.errno == errno.ENOSPC
+        ci.on_iteration = None
+        filler.unlink()
+        assert ci.kernel() == pytest.approx(ENERGY, abs=2e-9)
+        assert ci.went_on and ci.kept_iteration == done[-1] >= 2
+
+
+def tiles(directory):
+    with World("self") as world:
+        array = BlockSparseArray.open(world, directory, read_only=True)
+        found = [array.get_tile((root, 0)).copy() for root in range(2)]
+        array.close()
+    return found
+
+
+def test_states_of_two_iterations_are_never_kept_together(tmp_path, monkeypatch):
+    """A fault between the roots of an iteration leaves both as the iteration before has kept them."""
+    put, copy = BlockSparseArray.put_tile_async, tmp_path / "copy"
+
+    def told(iteration):
+        if iteration.number == 3:
+            shutil.copytree(tmp_path / "kept", copy)
+            monkeypatch.setattr(BlockSparseArray, "put_tile_async", fails)
+
+    def fails(array, tile, data):
+        if tile[0] == 1:
+            raise OutcoreError(errno.EIO, "put a tile")
+        return put(array, tile, data)
+
+    with water(tmp_path / "kept", roots=2) as ci:
+        ci.on_iteration = told
+        with pytest.raises(OutcoreError, match="put a tile"):
+            ci.kernel()
+    for now, before in zip(tiles(tmp_path / "kept" / "states"), tiles(copy / "states"), strict=True):
+        np.testing.assert_array_equal(now, before)
+
+
+def flip(path, at):
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+def test_one_flipped_bit_of_what_is_kept_makes_no_wrong_number(tmp_path):
+    """An error, or a start from what can be trusted."""
+    mf, given = mean_field("Li 0 0 0; H 0 0 1.6", "sto-3g"), {"inactive": 1, "active": 3, "comm": None}
+
+    def start(**more):
+        return MRCI.from_mean_field(mf, **given, **more)
+
+    with start() as ci:
+        wanted = ci.kernel()
+    with start(checkpoint=tmp_path / "whole", max_cycle=3) as ci:
+        ci.kernel()
+    refused = 0
+    for file in sorted(each for each in (tmp_path / "whole").rglob("*") if each.is_file()):
+        for at in np.linspace(0, file.stat().st_size - 1, 25).astype(int):
+            kept = tmp_path / "kept"
+            shutil.copytree(tmp_path / "whole", kept)
+            flip(kept / file.relative_to(tmp_path / "whole"), at)
+            with start(checkpoint=kept) as ci:
+                try:
+                    assert ci.kernel() == pytest.approx(wanted, abs=1e-9), (file.name, at)
+                except OutcoreError as error:
+                    refused += 1
+                    assert str(kept) in str(error)
+            shutil.rmtree(kept)
+    assert refused > 25
+
+
 def test_a_flipped_bit_of_a_state_is_found(tmp_path):
     run_until(tmp_path, 3)
     largest = max((each for each in (tmp_path / "states").rglob("*") if each.is_file()), key=os.path.getsize)
@@ -185,6 +291,26 @@ def test_a_flipped_bit_of_a_record_is_found(tmp_path):
             damage(next(iter(find_open(scratch))))
 
     with water(tmp_path, vector_memory=0, scratch=str(scratch)) as ci:
+        ci.on_iteration = told
+        with pytest.raises(OutcoreError) as caught:
+            ci.kernel()
+    assert caught.value.errno == errno.EIO
+    goes_on(tmp_path, 3)
+
+
+def test_a_flipped_bit_of_integrals_on_disk_is_found(tmp_path, monkeypatch):
+    """Where they are larger than what is cached of them."""
+    monkeypatch.setattr(tables, "_CHUNK_ELEMENTS", 16)
+    monkeypatch.setattr(tables, "DiskArray", partial(DiskArray, cache_bytes=1))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+
+    def told(iteration):
+        if iteration.number == 3:
+            (file,) = find_open(scratch)
+            damage(file)
+
+    with water(tmp_path, integral_memory=0, scratch=str(scratch)) as ci:
         ci.on_iteration = told
         with pytest.raises(OutcoreError) as caught:
             ci.kernel()
