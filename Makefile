@@ -60,7 +60,7 @@ lint: $(BUILT)  ## formatters, compiler warnings as errors, ruff, mypy, arrows b
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
-	$(VENV)/bin/shellcheck scripts/*.sh .ci/run
+	$(VENV)/bin/shellcheck scripts/*.sh tests/*/*.sh .ci/run
 	$(PYTHON) scripts/floors.py
 	@! grep -n 'nanobind/stl/string' bindings/python/*.cpp bindings/python/[a-r]*.hpp || \
 		{ echo "string_arg.hpp is in place of nanobind's, which refuses names that are not UTF-8" >&2; exit 1; }

@@ -142,8 +142,8 @@ int oc_eaf_eof(int file, int64_t offset, int* at_end) {
 
 int oc_eaf_stat(const char* scratch, int64_t* free_bytes, char* type, size_t type_size) {
   return guarded([&] {
-    const auto& directory =
-        scratch && *scratch ? outcore::device::checked_scratch(scratch) : outcore::device::default_scratch();
+    const auto& directory = scratch && *scratch ? outcore::device::checked_scratch(scratch, false)
+                                                : outcore::device::default_scratch();
     const auto system = outcore::device::file_system(directory);
     report(system, free_bytes, type, type_size);
     return OC_OK;

@@ -343,8 +343,10 @@ OUTCORE_CLASSIC Integer dra_probe_(const Integer* request, Integer* status) {
 OUTCORE_CLASSIC void dra_flick_() {
   DRA_Flick();
 }
-OUTCORE_CLASSIC void dra_set_debug_(const Integer* flag) {
+/// A function, as dra.fh declares it.
+OUTCORE_CLASSIC Integer dra_set_debug_(const Integer* flag) {
   DRA_Set_debug(*flag);
+  return OC_OK;
 }
 OUTCORE_CLASSIC void dra_set_mode_(const Integer* /*mode*/) {}
 OUTCORE_CLASSIC void dra_set_default_config_(const Integer* /*numfiles*/, const Integer* /*numioprocs*/) {}

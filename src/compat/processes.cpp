@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -22,15 +23,18 @@ bool has_global_arrays() {
   return pnga_initialized && pnga_initialized();
 }
 
-std::vector<int> members_of_default_group() {
+/// The processes of a group in its order; none of the job.
+std::vector<int> in_order(Integer group) {
   std::vector<int> members;
-  const int group =
-      has_global_arrays() && pnga_pgroup_get_default ? static_cast<int>(pnga_pgroup_get_default()) : -1;
-  if (group <= 0 || !GA_MPI_Comm_pgroup_default || !pnga_pgroup_nnodes || !pnga_pgroup_absolute_id)
-    return members;
-  for (Integer each = 0; each < pnga_pgroup_nnodes(group); ++each)
+  if (!has_global_arrays() || group < 0 || !pnga_pgroup_nnodes || !pnga_pgroup_absolute_id) return members;
+  const Integer count = pnga_pgroup_nnodes(group);
+  for (Integer each = 0; each < count; ++each)
     members.push_back(static_cast<int>(pnga_pgroup_absolute_id(group, each)));
   return members;
+}
+
+Integer default_group() {
+  return has_global_arrays() && pnga_pgroup_get_default ? pnga_pgroup_get_default() : -1;
 }
 
 /// The handle that Fortran has of the communicator of the default group.
@@ -45,18 +49,17 @@ int communicator_of_default_group() {
 }  // namespace
 
 Members members_of(Integer group) {
-  Members members;
-  if (!has_global_arrays() || !pnga_pgroup_nnodes) return members;
-  const Integer count = pnga_pgroup_nnodes(group);
-  for (Integer each = 0; each < count; ++each)
-    members.push_back(static_cast<int>(
-        group < 0 || !pnga_pgroup_absolute_id ? each : pnga_pgroup_absolute_id(group, each)));
+  Members members = in_order(group);
+  if (members.empty() && has_global_arrays() && pnga_pgroup_nnodes) {
+    members.resize(static_cast<std::size_t>(pnga_pgroup_nnodes(-1)));
+    std::iota(members.begin(), members.end(), 0);
+  }
   std::ranges::sort(members);
   return members;
 }
 
 Members calling_processes() {
-  return members_of(pnga_pgroup_get_default ? pnga_pgroup_get_default() : -1);
+  return members_of(default_group());
 }
 
 std::string text_of(const Members& members) {
@@ -75,7 +78,9 @@ int check_callers(const Members& callers, const Members& makers, const std::stri
 
 int world_of_processes(const std::string& scratch, int* world) {
   const std::lock_guard guard(mutex);
-  std::pair key{members_of_default_group(), scratch};
+  // Group 0 is that of mirrored arrays, whose transfers take the job.
+  const Integer group = GA_MPI_Comm_pgroup_default ? default_group() : -1;
+  std::pair key{group > 0 ? in_order(group) : std::vector<int>(), scratch};
   const auto found = worlds.find(key);
   if (found != worlds.end()) {
     *world = found->second;

@@ -3,7 +3,9 @@
 #include "outcore/compat/sf.h"
 
 #include <cmath>
+#include <cstring>
 #include <memory>
+#include <utility>
 
 #include "compat/processes.hpp"
 #include "compat/shared.hpp"
@@ -20,11 +22,34 @@ struct File {
   bool open = true, writable = true;
 };
 
+struct Pending {
+  std::shared_ptr<File> file;  ///< may be destroyed meanwhile
+  std::int64_t at = 0, bytes = 0, request = 0;
+  bool reads = false;
+};
+
 auto& files = *new Numbered<std::shared_ptr<File>>;
-auto& requests = *new Numbered<std::int64_t>;
+auto& requests = *new Numbered<Pending>;
 
 int no_file(int handle) {
   return failed(EBADF, "SF: there is no file " + std::to_string(handle));
+}
+
+/// A failure of the C interface by what was attempted here and the reason: the files that a shared file
+/// consists of mean nothing to a program. The reason comes early, since SF_Errmsg has room for 79 characters.
+int refused(int code, const std::string& attempted, const std::string& path) {
+  const auto [directory, name] = split_path(path);
+  const std::string text = oc_last_error();
+  const auto reason = text.find(std::strerror(code));
+  return failed(code, "SF: " + attempted + " " + name + ": " +
+                          (reason == std::string::npos ? text : text.substr(reason)) + " in " + directory);
+}
+
+int refused(int code, const Pending& pending) {
+  return refused(code,
+                 std::string(pending.reads ? "read" : "write") + " of " + std::to_string(pending.bytes) +
+                     " bytes at offset " + std::to_string(pending.at) + " of",
+                 pending.file->name);
 }
 
 /// A size or hint that may say "don't know" by being negative.
@@ -40,14 +65,15 @@ int create(const std::string& given, double hard_limit, double soft_limit, doubl
   const std::string path = of_first(given);
   const auto [directory, name] = split_path(path);
   int world = 0;
-  if (const int code = world_of_processes(directory, &world)) return code;
+  if (const int code = world_of_processes(directory, &world)) return refused(code, "create", path);
   oc_sf_options options{};
   options.size = sizeof options;
   options.hard_limit_bytes = hint_of(hard_limit);
   options.soft_limit_bytes = hint_of(soft_limit);
   options.typical_request_bytes = hint_of(request);
   int made = 0;
-  if (const int code = oc_sf_create(world, name.c_str(), &options, &made)) return failed(code);
+  if (const int code = oc_sf_create(world, name.c_str(), &options, &made))
+    return refused(code, "create", path);
   *handle = files.add(std::make_shared<File>(File{made, path, calling_processes()}));
   return OC_OK;
 }
@@ -62,25 +88,25 @@ int begin(int handle, double offset, double bytes, char* buffer, int* id, bool r
     return failed(EINVAL, "SF: offset " + std::to_string(offset) + " or size " + std::to_string(bytes) +
                               " of " + file->name + " is no whole number from 0 on");
   const auto at = static_cast<std::int64_t>(offset), size = static_cast<std::int64_t>(bytes);
-  std::int64_t request = 0;
-  const int number = requests.add(0);  // before it begins: what is under way can be waited for
-  const int code = reads ? oc_sf_read_async(file->handle, at, buffer, size, &request)
-                         : oc_sf_write_async(file->handle, at, buffer, size, &request);
+  Pending pending{file, at, size, 0, reads};
+  const int number = requests.add(pending);  // before it begins: what is under way can be waited for
+  const int code = reads ? oc_sf_read_async(file->handle, at, buffer, size, &pending.request)
+                         : oc_sf_write_async(file->handle, at, buffer, size, &pending.request);
   if (code) {
     requests.take(number);
-    return failed(code);
+    return refused(code, pending);
   }
-  requests.put(*id = number, request);
+  requests.put(*id = number, std::move(pending));
   return OC_OK;
 }
 
-/// Runs a call on a file.
+/// Runs a call on a file, which is to do what is attempted.
 template <class Body>
-int on(int handle, Body body) {
+int on(int handle, const char* attempted, Body body) {
   const auto file = files.get(handle).value_or(nullptr);
   if (!file) return no_file(handle);
   const int code = body(*file);
-  return code ? failed(code) : OC_OK;
+  return code ? refused(code, attempted, file->name) : OC_OK;
 }
 
 }  // namespace
@@ -110,13 +136,13 @@ OUTCORE_CLASSIC int SF_Destroy(int handle) {
       return code;
     files.take(handle);
     const int code = oc_sf_destroy(file->handle);
-    return code ? failed(code) : OC_OK;
+    return code ? refused(code, "destroy", file->name) : OC_OK;
   });
 }
 
 OUTCORE_CLASSIC int SF_Rwtor(int handle) {
   return guarded([&]() -> int {
-    return on(handle, [](File& file) {
+    return on(handle, "make read only", [](File& file) {
       file.writable = false;
       return oc_sf_sync(file.handle);
     });
@@ -125,7 +151,7 @@ OUTCORE_CLASSIC int SF_Rwtor(int handle) {
 
 OUTCORE_CLASSIC int SF_Open(int handle) {
   return guarded([&]() -> int {
-    return on(handle, [](File& file) {
+    return on(handle, "open", [](File& file) {
       file.open = true;
       return OC_OK;
     });
@@ -135,7 +161,7 @@ OUTCORE_CLASSIC int SF_Open(int handle) {
 /// What was written stays, for SF_Open.
 OUTCORE_CLASSIC int SF_Close(int handle) {
   return guarded([&]() -> int {
-    return on(handle, [](File& file) {
+    return on(handle, "close", [](File& file) {
       file.open = false;
       return oc_sf_sync(file.handle);
     });
@@ -143,7 +169,9 @@ OUTCORE_CLASSIC int SF_Close(int handle) {
 }
 
 OUTCORE_CLASSIC int SF_Fsync(int handle) {
-  return guarded([&]() -> int { return on(handle, [](File& file) { return oc_sf_sync(file.handle); }); });
+  return guarded([&]() -> int {
+    return on(handle, "write all of", [](File& file) { return oc_sf_sync(file.handle); });
+  });
 }
 
 OUTCORE_CLASSIC int SF_Write(int handle, SFsize_t offset, SFsize_t bytes, char* buffer, int* req_id) {
@@ -160,8 +188,8 @@ OUTCORE_CLASSIC int SF_Wait(int* req_id) {
     const auto request = requests.take(*req_id);
     if (!request) return failed(EINVAL, "SF: there is no request " + std::to_string(*req_id));
     *req_id = done;
-    const int code = oc_wait(*request, nullptr);
-    return code ? failed(code) : OC_OK;
+    const int code = oc_wait(request->request, nullptr);
+    return code ? refused(code, *request) : OC_OK;
   });
 }
 

@@ -7,6 +7,7 @@ program test_fortran
   type(oc_world) :: world
   call world%open()
   call exclusive_files()
+  call a_file_that_is_only_read()
   call shared_and_record_files()
   call global_arrays()
   call disk_arrays()
@@ -64,6 +65,35 @@ contains
     call expect(stat /= 0, 'a closed file is refused')
     call file%open('ints', scratch='/nonexistent', stat=stat, errmsg=errmsg)
     call expect(stat /= 0 .and. index(errmsg, '/nonexistent') > 0, 'a missing directory is refused')
+  end subroutine
+
+  subroutine a_file_that_is_only_read()
+    real(real64), asynchronous :: values(100), other(100)
+    type(oc_eaf) :: file
+    type(oc_request) :: request
+    integer :: stat
+    character(400) :: errmsg
+    values = 2.5
+    other = 0
+    call file%open('only_read', keep=.true.)
+    call file%write(values, 0_int64)
+    call file%close()
+    call file%open('only_read', keep=.true., read_only=.true.)
+    call file%read(other, 0_int64)
+    call expect(all(other == values), 'what is only read')
+    call file%write(other, 0_int64, stat=stat, errmsg=errmsg)
+    call expect(stat /= 0 .and. index(errmsg, 'only_read') > 0, 'it is not written')
+    call file%write_async(values, 0_int64, request, stat=stat)
+    call expect(stat /= 0, 'nor later')
+    call file%truncate(0_int64, stat=stat)
+    call expect(stat /= 0 .and. file%length() == 800, 'nor cut')
+    call file%close()
+    call file%open('only_read', keep=.true., read_only=.false.)
+    call file%write(values, 800_int64)
+    call expect(file%length() == 1600, 'a file that is written, too')
+    call file%delete()
+    call file%open('only_read', keep=.true., read_only=.true., stat=stat, errmsg=errmsg)
+    call expect(stat /= 0 .and. index(errmsg, 'only_read') > 0, 'a missing file that is only read')
   end subroutine
 
   subroutine shared_and_record_files()
@@ -144,6 +174,27 @@ contains
     do i = 1, 2
       call expect(all(found(i, :, :) == values(:, :, i)), 'another order of axes')
     end do
+    call turned%zero()
+    call array%read_all_async(turned, request, order=[2, 3, 1])
+    do while (.not. request%done())
+    end do
+    call expect(request%done(stat=i) .and. i == 0, 'done, until it is waited for')
+    call request%wait()
+    call turned%get(found)
+    do i = 1, 2
+      call expect(all(found(i, :, :) == values(:, :, i)), 'what was read later')
+    end do
+    call expect(.not. request%done(stat=i) .and. i /= 0, 'no request is not done')
+    call array%read_all_async(memory, request, box=section([1, 1, 2], [5, 3, 2]), &
+      from=section([1, 1, 1], [5, 3, 2]))
+    call request%wait(stat=i) ! as of all that all processes begin
+    call expect(i /= 0, 'boxes of other shapes')
+    call array%read_all_async(memory, request, box=section([1, 1, 2], [5, 3, 2]), &
+      from=section([1, 1, 1], [5, 3, 1]))
+    call request%wait()
+    call memory%get(part, box=section([1, 1, 1], [2, 2, 1]))
+    call expect(all(part == values(1:2, 1:2, 2)), 'a box that was read later')
+    call array%get(part, box=section([2, 1, 2], [3, 2, 2]))
     call array%put(part, box=section([1, 1, 1], [2, 2, 1]))
     call array%read_all(memory, box=section([1, 1, 1], [5, 3, 1]), from=section([1, 1, 2], [5, 3, 2]))
     call memory%get(part, box=section([1, 1, 2], [2, 2, 2]))

@@ -27,6 +27,81 @@ contains
   end function
 end module
 
+! What C prints, in a file.
+module captured
+  use, intrinsic :: iso_c_binding, only: c_char, c_int, c_null_char, c_null_ptr, c_ptr
+  use checks, only: me, path_of
+  implicit none
+  private
+  public :: capture, end_capture, is_captured
+  integer(c_int), parameter :: readable = int(o'644', c_int)
+  integer(c_int) :: printed, kept, status
+  interface
+    integer(c_int) function creat(path, mode) bind(c)
+      import :: c_char, c_int
+      character(kind=c_char), intent(in) :: path(*)
+      integer(c_int), value :: mode
+    end function
+    integer(c_int) function dup(file) bind(c)
+      import :: c_int
+      integer(c_int), value :: file
+    end function
+    integer(c_int) function dup2(file, other) bind(c)
+      import :: c_int
+      integer(c_int), value :: file, other
+    end function
+    integer(c_int) function close_file(file) bind(c, name='close')
+      import :: c_int
+      integer(c_int), value :: file
+    end function
+    integer(c_int) function fflush(stream) bind(c)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: stream
+    end function
+  end interface
+contains
+
+  ! Of this process.
+  character(250) function its_file()
+    character(8) :: number
+    write (number, '(i0)') me
+    its_file = path_of('captured'//trim(number))
+  end function
+
+  ! 1: the standard output; 2: that of errors.
+  subroutine capture(descriptor)
+    integer(c_int), intent(in) :: descriptor
+    integer(c_int) :: file
+    flush (6)
+    status = fflush(c_null_ptr)
+    printed = descriptor
+    kept = dup(descriptor)
+    file = creat(trim(its_file())//c_null_char, readable)
+    status = dup2(file, descriptor)
+    status = close_file(file)
+  end subroutine
+
+  subroutine end_capture()
+    status = fflush(c_null_ptr)
+    status = dup2(kept, printed)
+    status = close_file(kept)
+  end subroutine
+
+  logical function is_captured(words)
+    character(*), intent(in) :: words
+    character(1000) :: line
+    integer :: unit, code
+    is_captured = .false.
+    open (newunit=unit, file=trim(its_file()), status='old', action='read')
+    do
+      read (unit, '(a)', iostat=code) line
+      if (code /= 0) exit
+      is_captured = is_captured .or. index(line, words) > 0
+    end do
+    close (unit)
+  end function
+end module
+
 program dra_program
   use, intrinsic :: iso_fortran_env, only: int32
   use checks
@@ -47,7 +122,9 @@ program dra_program
   call matrices()
   call cubes()
   call types()
+  call configured()
 #ifndef ORIGINAL
+  call debugging()
   call errors()
 #endif
   call expect(dra_terminate() == 0, 'terminate')
@@ -260,7 +337,87 @@ subroutine types()
   end do
 end subroutine
 
+! With numbers of files and of processes that do I/O, of one array and of those that follow.
+subroutine configured()
+  use, intrinsic :: iso_c_binding, only: c_int
+  use captured
+  use checks
+  implicit none
+#include "mafdecls.fh"
+#include "global.fh"
+#include "dra.fh"
+  integer a, b, d, request, type, axes, i, dims(2), found_dims(7), none(2), lo(2), values(12, 9), found(12, 9)
+  character(80) name
+  character(250) filename
+  dims = [12, 9]
+  none = -1
+  lo = 1
+  values = reshape([(i, i = 1, 108)], [12, 9])
+  call expect(nga_create(MT_INT, 2, dims, 'a', none, a), 'create')
+  call expect(nga_create(MT_INT, 2, dims, 'b', none, b), 'create')
+  call ga_zero(b)
+  if (me == 0) call nga_put(a, lo, dims, values, dims)
+  call ga_sync()
+  call expect(ndra_create_config(MT_INT, 2, dims, 'one', path_of('configured'), DRA_RW, none, 1, 1, d) == 0, &
+              'create with numbers')
+  call expect(ndra_inquire(d, type, axes, found_dims, name, filename) == 0, 'inquire')
+  call expect(type == MT_INT .and. axes == 2 .and. all(found_dims(1:2) == dims), 'type and dimensions')
+  call expect(name == 'one' .and. filename == path_of('configured'), 'names')
+  call expect(ndra_write(a, d, request) == 0, 'write')
+  call expect(dra_wait(request) == 0, 'wait for its write')
+  call expect(ndra_read(b, d, request) == 0, 'read')
+  call expect(dra_wait(request) == 0, 'wait for its read')
+  call nga_get(b, lo, dims, found, dims)
+  call expect(all(found == values), 'elements of a configured array')
+  call ga_sync()
 #ifndef ORIGINAL
+  call capture(1_c_int)
+  call dra_print_internals(d)
+  call end_capture()
+  call expect(is_captured('"one" in '//trim(path_of('configured'))) .eqv. me == 0, 'names that are printed')
+  call expect(is_captured('dimensions: 12 9') .eqv. me == 0, 'dimensions that are printed')
+#endif
+  call expect(dra_delete(d) == 0, 'delete')
+#ifndef ORIGINAL
+  call dra_set_default_config(3, 2)
+  call expect(ndra_create(MT_INT, 2, dims, 'two', path_of('configured'), DRA_RW, none, d) == 0, &
+              'create as configured')
+  call expect(ndra_write(a, d, request) == 0, 'write')
+  call expect(dra_wait(request) == 0, 'wait for its write')
+  call ga_zero(b)
+  call expect(ndra_read(b, d, request) == 0, 'read')
+  call expect(dra_wait(request) == 0, 'wait for its read')
+  call nga_get(b, lo, dims, found, dims)
+  call expect(all(found == values), 'elements as configured')
+  call ga_sync()
+  call expect(dra_delete(d) == 0, 'delete')
+#endif
+  call expect(ga_destroy(a), 'destroy a')
+  call expect(ga_destroy(b), 'destroy b')
+end subroutine
+
+#ifndef ORIGINAL
+! Errors are printed where that is asked for, and not else.
+subroutine debugging()
+  use, intrinsic :: iso_c_binding, only: c_int
+  use captured
+  use checks
+  implicit none
+#include "mafdecls.fh"
+#include "dra.fh"
+  integer d
+  call expect(dra_set_debug(.true.) == 0, 'print errors')
+  call capture(2_c_int)
+  call expect(dra_open(path_of('nothing'), DRA_RW, d) /= 0, 'no array to open')
+  call end_capture()
+  call expect(is_captured(trim(path_of('nothing'))), 'an error that is printed')
+  call expect(dra_set_debug(.false.) == 0, 'print no errors')
+  call capture(2_c_int)
+  call expect(dra_open(path_of('nothing'), DRA_RW, d) /= 0, 'no array to open')
+  call end_capture()
+  call expect(.not. is_captured(''), 'an error that is not printed')
+end subroutine
+
 ! Codes at all processes, whichever of them gave what is wrong.
 subroutine errors()
   use checks

@@ -8,6 +8,7 @@
 
 #include "dra.h"
 #include "ga_program.h"
+#include "preloaded.h"
 
 #ifndef ORIGINAL
 extern const char* oc_pario_last_error(void);
@@ -128,7 +129,34 @@ static void sections(void) {
   GA_Destroy(g_b);
 }
 
+#ifdef PRELOADED
+/* Linked to another library, all names are ours. */
+static void names_are_ours(void) {
+#define NAME(name) EXPECT(is_ours((void*)name));
+  DRA_NAMES(NAME)
+  EXPECT(is_ours((void*)oc_pario_last_error));
+#undef NAME
+}
+#endif
+
 #ifndef ORIGINAL
+/* Numbers of files and of processes that do I/O, which arrays do not have. */
+static void configured(void) {
+  int g_a = created("a"), g_b = created("b"), d_a = 0, request = 0, i;
+  struct stat found;
+  fill(g_a);
+  DRA_Set_default_config(3, 2);
+  EXPECT(NDRA_Create(C_DBL, 2, dra_dims, "c", path_of("configured"), DRA_RW, unknown, &d_a) == 0);
+  EXPECT(NDRA_Write(g_a, d_a, &request) == 0 && DRA_Wait(request) == 0);
+  EXPECT(NDRA_Read(g_b, d_a, &request) == 0 && DRA_Wait(request) == 0);
+  for (i = me; i < rows; i += processes) EXPECT(element(g_b, i, 19) == value_at(i, 19));
+  EXPECT(stat(path_of("configured"), &found) == 0 && S_ISDIR(found.st_mode)); /* as only ours is */
+  GA_Sync();
+  EXPECT(DRA_Delete(d_a) == 0);
+  GA_Destroy(g_a);
+  GA_Destroy(g_b);
+}
+
 static void a_created_array_is_zero(void) {
   int g_a = created("a"), d_a = 0, request = 0;
   fill(g_a);
@@ -388,7 +416,11 @@ int main(int count, char** arguments) {
   EXPECT(DRA_Init(10, 1e9, 1e10, -1) == 0);
   whole_arrays();
   sections();
+#ifdef PRELOADED
+  names_are_ours();
+#endif
 #ifndef ORIGINAL
+  configured();
   a_created_array_is_zero();
   a_block_cyclic_array();
   types_and_axes();

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ga_program.h"
+#include "preloaded.h"
 
 static char* path_of(const char* name) {
   static char path[1200];
@@ -176,8 +177,20 @@ static void shared_file_of_a_group(void) {
 #endif
 }
 
+#ifdef PRELOADED
+/* Linked to another library, all names are ours. */
+static void names_are_ours(void) {
+#define NAME(name) EXPECT(is_ours((void*)name));
+  EAF_SF_NAMES(NAME)
+#undef NAME
+}
+#endif
+
 int main(int argument_count, char** arguments) {
   begin(argument_count, arguments);
+#ifdef PRELOADED
+  names_are_ours();
+#endif
   exclusive_files();
   elementary_files();
   shared_files();

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "outcore/compat/eaf.h"
@@ -65,16 +66,21 @@ static void shared_file(char* data) {
   EXPECT(SF_Write(file, 0, small, first, &id) == 0 && SF_Wait(&id) == 0);
   code = SF_Write(file, small, large, data, &id);
   if (code == 0) code = SF_Wait(&id);
-  EXPECT(code == ENOSPC && says_full(directory));
+  EXPECT(code == ENOSPC && says_full("write of 4194304 bytes at offset 4096 of sf:") && says_full(directory));
+  EXPECT(strstr(oc_pario_last_error(), "outcore-0") == NULL); /* not the files that it consists of */
   EXPECT(SF_Read(file, 0, small, found, &id) == 0 && SF_Wait(&id) == 0 && memcmp(found, first, small) == 0);
   EXPECT(SF_Destroy(file) == 0);
 }
 
 static void read_only_disk(void) {
   int fd = -1;
+  long megabytes = 0;
+  char type[10];
   EXPECT(EAF_Open(path_of("kept"), EAF_RW, &fd) == EAF_OK && EAF_Write(fd, 0, first, small) == EAF_OK);
   EXPECT(EAF_Close(fd) == EAF_OK);
   EXPECT(mount("none", directory, NULL, MS_REMOUNT | MS_RDONLY, NULL) == 0);
+  EXPECT(EAF_Stat(directory, &megabytes, type, sizeof type) == EAF_OK &&
+         megabytes == 1); /* 2 but for a file */
   EXPECT(EAF_Open(path_of("kept"), EAF_RW, &fd) != EAF_OK && strstr(oc_pario_last_error(), "Read-only"));
   memset(found, 0, small);
   EXPECT(EAF_Open(path_of("kept"), EAF_R, &fd) == EAF_OK && EAF_Read(fd, 0, found, small) == EAF_OK);
@@ -83,11 +89,24 @@ static void read_only_disk(void) {
   EXPECT(EAF_Delete(path_of("kept")) == EAF_OK);
 }
 
+/* What a directory has room for can be asked by those who may not write there. */
+static void directory_of_another_user(void) {
+  long megabytes = 0;
+  char type[10];
+  int code;
+  EXPECT(chmod(directory, 0555) == 0 && seteuid(65534) == 0);
+  EXPECT(access(directory, R_OK | X_OK) == 0);
+  code = EAF_Stat(directory, &megabytes, type, sizeof type);
+  EXPECT(seteuid(0) == 0 && chmod(directory, 0755) == 0);
+  EXPECT(code == EAF_OK && megabytes == 2 && strcmp(type, "UFS") == 0);
+}
+
 int main(void) {
   char* data = calloc(1, large);
   if (!mkdtemp(directory)) return 1;
   if (mounts()) {
     memset(first, 7, small);
+    directory_of_another_user();
     exclusive_file(data);
     elementary_file(data);
     read_only_disk();

@@ -14,7 +14,7 @@ from outcore import _core
 
 THEIRS = Path("/usr/include")
 OURS = Path(__file__).parents[2] / "include" / "outcore" / "compat"
-LIBRARY = Path(_core.__file__).parent / "lib" / "liboutcore_pario.so"
+LIBRARIES = Path(_core.__file__).parent / "lib"
 HEADERS = ("eaf.h", "sf.h", "dra.h", "elio.h")
 # Of its own use, in the libraries of the original.
 INSIDE = {"drai_create_", "drai_inquire_", "drai_open_", "elio_set_cb"}
@@ -119,7 +119,8 @@ def test_values_of_fortran(header, names, tmp_path):
     assert len(found[0].split()) == 2 * len(names)
 
 
-def test_names_of_the_library_are_exported():
+@pytest.mark.parametrize("library", ["liboutcore_pario.so", "liboutcore_pario_integer4.so"])
+def test_names_of_the_library_are_exported(library):
     """Those that programs may call: of the interfaces of C and Fortran."""
     archives = sorted(Path("/usr/lib").glob("*/libga-openmpi.a"))
     if not archives:
@@ -130,6 +131,6 @@ def test_names_of_the_library_are_exported():
     names = re.findall(
         r" T ((?:n?dra|eaf|sf)_\w+_|N?DRA_\w+|EAF_\w+|SF_\w+|elio_\w+)$", listed.stdout, re.MULTILINE
     )
-    exported = subprocess.check_output(["nm", "-D", "--defined-only", LIBRARY], text=True)
+    exported = subprocess.check_output(["nm", "-D", "--defined-only", LIBRARIES / library], text=True)
     assert len(names) > 90
     assert set(names) - INSIDE - set(re.findall(r" T (\w+)$", exported, re.MULTILINE)) == set()

@@ -1,0 +1,13 @@
+/* With -DPRELOADED: which library has what the program calls. */
+#pragma once
+#ifdef PRELOADED
+#include <dlfcn.h>
+#include <string.h>
+
+#include "classic_names.h"
+
+static int is_ours(void* function) {
+  Dl_info found;
+  return dladdr(function, &found) && strstr(found.dli_fname, "liboutcore_pario") != NULL;
+}
+#endif
