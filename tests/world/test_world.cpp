@@ -37,6 +37,31 @@ std::int64_t* numbers(const World::Region& region) {
   return reinterpret_cast<std::int64_t*>(region.local());
 }
 
+/// One process, which at some time gets from others what makes no sense.
+struct Garbled final : transport::Transport {
+  bool now = false;
+  std::unique_ptr<transport::Transport> right = transport::self();
+
+  std::string description() const override { return "garbled"; }
+  std::string host() const override { return right->host(); }
+  void barrier() override {}
+  void broadcast(std::span<std::byte> /*data*/, int /*root*/) override {}
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    right->all_gather(mine, all);
+  }
+  void all_reduce(std::span<double> /*values*/, transport::Reduction /*reduction*/) override {}
+  void all_reduce(std::span<std::int64_t> /*values*/, transport::Reduction /*reduction*/) override {
+    if (now) throw std::bad_alloc();
+  }
+  std::unique_ptr<transport::Transport> split(int color, int key) override {
+    return right->split(color, key);
+  }
+  std::unique_ptr<transport::Messages> messages() override { return right->messages(); }
+  std::unique_ptr<transport::Segment> allocate(std::size_t size_bytes, bool shared) override {
+    return right->allocate(size_bytes, shared);
+  }
+};
+
 }  // namespace
 
 TEST("a world of one") {
@@ -362,6 +387,15 @@ TEST("a process that closes early makes errors of what the others call, until th
     }
     check::throws<Error>([&] { (void)world.allocate(100, "array"); });
   });
+}
+
+TEST("a world is closed even if others bring what makes no sense") {
+  auto garbled = std::make_unique<Garbled>();
+  bool& now = garbled->now;
+  World world(std::move(garbled));
+  now = true;
+  check::throws<std::bad_alloc>([&] { world.close(); });
+  check::is_true(world.closed());
 }
 
 TEST("the halves of a collective call work as the whole") {
