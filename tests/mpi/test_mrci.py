@@ -75,7 +75,7 @@ def test_packed_energies_are_within_their_bound(comm, computed_once, bound):
         with water(None, residual=1e-9) as ci:
             return ci.kernel()
 
-    exact = computed_once("water", alone)
+    exact = computed_once("multireference CI of water", alone)
     with World(comm, memory="300MB") as world, water(world, error_bound=bound) as ci:
         assert ci.kernel() == pytest.approx(exact, abs=bound)
         assert ci.converged

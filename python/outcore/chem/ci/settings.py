@@ -11,7 +11,6 @@ from outcore.chem.ci import guess
 
 PRECISIONS = ("double", "mixed")
 MAX_VECTORS = 32
-SPIN_SHIFT = 0.05  # Hartree
 MAX_GUESS = 4000  # determinants, whose Hamiltonian is a matrix in memory
 
 
@@ -35,7 +34,7 @@ class Settings:
     vectors: int = 3
     precision: str = "double"
     guess_size: int = guess.SIZE
-    spin_shift: float = SPIN_SHIFT
+    spin_shift: float = 0.05
     ordered: bool = False
     checkpoint: Path | None = None
 

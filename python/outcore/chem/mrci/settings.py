@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from outcore.base.errors import OutcoreError
-from outcore.chem.ci.settings import SPIN_SHIFT
 from outcore.chem.mrci.size_consistency import FUNCTIONALS
 
 if TYPE_CHECKING:
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
 COUPLINGS = ("all", "interacting")
 INTEGRALS = ("conventional", "ri", "cholesky")
 WORDS = ("symmetry", "all")  # of references
+
+_SPIN_SHIFT = 0.05  # Hartree; of a CI
 
 
 class Given(TypedDict, total=False):
@@ -97,7 +98,7 @@ class Settings:
         """The spin shift that is applied."""
         if self.functional != "ci":
             return 0.0
-        return SPIN_SHIFT if self.spin_shift is None else self.spin_shift
+        return _SPIN_SHIFT if self.spin_shift is None else self.spin_shift
 
     def __post_init__(self) -> None:
         wrong = (
