@@ -14,7 +14,7 @@ sys.path.append(str(Path(__file__).parents[1] / "python" / "chem" / "cc"))
 from cc_support import IMIDOGEN, WATER, files_of_arrays, flip_a_bit, mean_field, open_mean_field
 
 from outcore import OutcoreError
-from outcore.chem.cc import CCSD, kept, room
+from outcore.chem.cc import CCSD, kept, plan
 from outcore.chem.cc.kept_steps import KeptRows
 from outcore.chem.cc.restricted import RestrictedEquations
 
@@ -88,7 +88,8 @@ def test_damaged_integrals_are_an_error_of_all(
     comm: Any, computed_once: Any, shared_tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mf = computed_once("water in a larger basis", lambda: mean_field(WATER, "aug-cc-pvdz"))
-    monkeypatch.setattr(room, "CACHE_BYTES", 512)
+    for each in ("CACHE_BYTES", "_LARGEST_CACHE"):
+        monkeypatch.setattr(plan, each, 512)
     files = files_of_arrays(monkeypatch)
     options = {"storage": "disk", "ladder": "disk", "scratch": str(shared_tmp_path)}
     cc = CCSD(mf, 1, comm=comm, memory="4GB", threads=1, **options)

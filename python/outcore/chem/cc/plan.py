@@ -28,7 +28,9 @@ STORAGES = ("auto", "disk")  # what fits stays in memory; all on disk
 LADDERS = ("auto", "disk", "memory", "rebuild")
 
 CACHE_BYTES = 1 << 20
-"""Of each array on disk, at each process: tiles are read whole, and kept by products that use them again."""
+"""Of each array on disk, at each process, at least."""
+_LARGEST_CACHE = 8 << 20
+_CACHES = 4  # of the memory that nothing needs, the part that larger caches take at most
 
 _DOUBLE = 8
 _TILE_BYTES = 16 << 20  # of pairs of occupied and virtual orbitals, at most: larger ones make nothing faster
@@ -56,11 +58,12 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Entry:
-    """One array of the plan."""
+    """One array of the plan. cache_bytes: at each process, if it is on disk."""
 
     layout: Layout
     in_memory: bool
     store_dtype: str | None = None
+    cache_bytes: int = CACHE_BYTES
 
     @property
     def bytes(self) -> int:
@@ -183,7 +186,8 @@ def make_plan(
     chosen = _block(sizes, free_bytes, threads, block)
     work = max(_work(sizes, chosen, threads), free_bytes // _SHARE)
     spaces = tuple(Spaces(o, v, chosen) for o, v in zip(sizes.occupied, sizes.virtual, strict=True))
-    caches = CACHE_BYTES * sum(1 for name, _, _ in _layouts(sizes, spaces) if only is None or name in only)
+    layouts = [each for each in _layouts(sizes, spaces) if only is None or each[0] in only]
+    caches = CACHE_BYTES * len(layouts)
     least = _work(sizes, _least_block(sizes) if block is None else chosen, threads) + caches
     if free_bytes < least:
         enough = "" if budget_bytes is None else _enough(budget_bytes + (least - free_bytes) * processes)
@@ -194,12 +198,9 @@ def make_plan(
             f"{sizes.auxiliary} auxiliary functions need at least {least / 1e6:.0f} MB more in each of "
             f"{processes} processes, but {limit} leaves {max(0, free_bytes) / 1e6:.0f} MB to each{enough}",
         )
-    left = (free_bytes - work - caches) * processes if storage == "auto" else 0
-    entries = {
-        name: Entry(layout, False, store)
-        for name, layout, store in _layouts(sizes, spaces)
-        if only is None or name in only
-    }
+    cached = _caches([name for name, _, _ in layouts], free_bytes - work)
+    left = (free_bytes - work - sum(cached.values())) * processes if storage == "auto" else 0
+    entries = {name: Entry(layout, False, store, cached[name]) for name, layout, store in layouts}
     integrals = [name for name in entries if name[0] == "V"]
 
     def placed(way: str) -> tuple[dict[str, Entry], int]:
@@ -214,7 +215,9 @@ def make_plan(
         return arrays, memory
 
     def rest(arrays: dict[str, Entry], memory: int) -> int:
-        return free_bytes - memory // processes - sum(not x.in_memory for x in arrays.values()) * CACHE_BYTES
+        return (
+            free_bytes - memory // processes - sum(x.cache_bytes for x in arrays.values() if not x.in_memory)
+        )
 
     space = rest(*placed("rebuild"))
     passes = {name: _passes(sizes, chosen, threads, space, name) for name in forecast.WAYS}
@@ -245,6 +248,15 @@ def make_plan(
         if name[0] == "A":
             arrays[name] = replace(entry, layout=_in_parts(entry.layout, count))
     return Plan(spaces, arrays, work, memory // processes, disk, way, count, ways, why, *times)
+
+
+def _caches(names: Collection[str], free_bytes: int) -> dict[str, int]:
+    """Of arrays on disk. Tiles that are brought ahead share that of their array: with less than two of them the disk
+    rests between one and the next. Vectors of the extrapolation go by one after another."""
+    wide = [name for name in names if name[0] not in "et"]
+    spare = (free_bytes - CACHE_BYTES * len(names)) // (_CACHES * max(1, len(wide)))
+    larger = min(max(CACHE_BYTES, CACHE_BYTES + spare), _LARGEST_CACHE)
+    return {name: larger if name in wide else CACHE_BYTES for name in names}
 
 
 def _way(asked: str, ways: dict[str, Way], room: dict[str, bool]) -> tuple[str, str]:

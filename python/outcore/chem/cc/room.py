@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore.chem.cc.plan import CACHE_BYTES
 from outcore.parallel import team
 from outcore.tensor.array import Array
 from outcore.tensor.einsum import einsum
@@ -36,7 +35,7 @@ class Room:
         entry = self.plan.arrays[name]
         memory = "process" if self.world.size == 1 else "global"
         where = memory if entry.in_memory else "disk"
-        options: dict[str, Any] = {} if entry.in_memory else {"cache_bytes": CACHE_BYTES}
+        options: dict[str, Any] = {} if entry.in_memory else {"cache_bytes": entry.cache_bytes}
         found = Array(self.world, entry.layout, where=where, store_dtype=entry.store_dtype, **options)
         self._arrays.append(found)
         return found

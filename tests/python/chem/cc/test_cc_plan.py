@@ -23,10 +23,18 @@ def plan(sizes: Sizes, free: float, processes: int = 1, **options: object) -> Pl
 def test_arrays_work_and_caches_are_within_the_memory(sizes: Sizes, free: float, processes: int) -> None:
     found = plan(sizes, free, processes)
     inside = sum(each.bytes for each in found.arrays.values() if each.in_memory)
-    outside = sum(not each.in_memory for each in found.arrays.values())
-    assert inside // processes + found.work_bytes + outside * CACHE_BYTES <= free + 1
+    caches = sum(each.cache_bytes for each in found.arrays.values() if not each.in_memory)
+    assert inside // processes + found.work_bytes + caches <= free + 1
     assert found.work_bytes >= free // 4
     assert found.disk_bytes == sum(each.bytes for each in found.arrays.values() if not each.in_memory)
+
+
+def test_more_memory_takes_larger_caches_of_what_products_read() -> None:
+    found = [plan(LARGE, free, ladder="disk").arrays for free in (4e8, 1e9, 4e9)]
+    sizes = [each["V+"].cache_bytes for each in found]
+    assert sizes == sorted(sizes) and sizes[0] >= CACHE_BYTES
+    assert sizes[-1] > 4 * CACHE_BYTES
+    assert {each["e0"].cache_bytes for each in found} == {CACHE_BYTES}
 
 
 def test_more_memory_takes_more_arrays() -> None:
