@@ -47,7 +47,7 @@ CASES = (
     Case("benzene/6-31G", 1, "6-31g", "300MB", 1, has_bars=False),
     Case("benzene/cc-pVDZ", 1, "cc-pvdz", "500MB", 3),
     Case("naphthalene/cc-pVDZ", 2, "cc-pvdz", "500MB", 2),
-    Case("benzene/cc-pVTZ", 1, "cc-pvtz", "500MB", 2, "disk", triples=False),
+    Case("benzene/cc-pVTZ", 1, "cc-pvtz", "1GB", 2, "disk", triples=False),
 )
 ITERATION = 0.4  # of PySCF's time, at most
 

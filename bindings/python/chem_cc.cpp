@@ -18,29 +18,38 @@ using Blocks = nb::ndarray<const double, nb::ndim<4>, nb::c_contig, nb::device::
 
 /// Of a block of virtual orbitals x.
 struct Singles {
-  Blocks amplitudes, integrals;
+  Blocks amplitudes, turned_amplitudes, integrals, turned_integrals;
   Matrix t1, fock;
   Vector energies;
   std::size_t count;
 
   Singles(const nb::tuple& given, std::size_t o, std::size_t v)
       : amplitudes(nb::cast<Blocks>(given[0])),
-        integrals(nb::cast<Blocks>(given[1])),
-        t1(nb::cast<Matrix>(given[2])),
-        fock(nb::cast<Matrix>(given[3])),
-        energies(nb::cast<Vector>(given[4])),
+        turned_amplitudes(nb::cast<Blocks>(given[1])),
+        integrals(nb::cast<Blocks>(given[2])),
+        turned_integrals(nb::cast<Blocks>(given[3])),
+        t1(nb::cast<Matrix>(given[4])),
+        fock(nb::cast<Matrix>(given[5])),
+        energies(nb::cast<Vector>(given[6])),
         count(energies.size()) {
-    const bool fits = amplitudes.shape(0) == count && amplitudes.shape(1) == v && amplitudes.shape(2) == o &&
-                      amplitudes.shape(3) == o && integrals.shape(0) == count && integrals.shape(1) == o &&
-                      integrals.shape(2) == o && integrals.shape(3) == o && t1.shape(0) == count &&
-                      t1.shape(1) == o && fock.shape(0) == count && fock.shape(1) == o;
+    const auto has = [&](const Blocks& block, std::size_t rows) {
+      return block.shape(0) == count && block.shape(1) == rows && block.shape(2) == o && block.shape(3) == o;
+    };
+    const bool fits = has(amplitudes, v) && has(turned_amplitudes, v) && has(integrals, o) &&
+                      has(turned_integrals, o) && t1.shape(0) == count && t1.shape(1) == o &&
+                      fock.shape(0) == count && fock.shape(1) == o;
     if (!fits) throw nb::value_error("a block of orbitals does not have the shapes that it needs");
   }
 
   [[nodiscard]] chem::cc::Single of(std::size_t x) const {
     const auto o = t1.shape(1), v = amplitudes.shape(1);
-    return {amplitudes.data() + x * v * o * o, integrals.data() + x * o * o * o, t1.data() + x * o,
-            fock.data() + x * o, energies.data()[x]};
+    return {amplitudes.data() + x * v * o * o,
+            turned_amplitudes.data() + x * v * o * o,
+            integrals.data() + x * o * o * o,
+            turned_integrals.data() + x * o * o * o,
+            t1.data() + x * o,
+            fock.data() + x * o,
+            energies.data() + x};
   }
 };
 
@@ -79,14 +88,15 @@ double triples(const Vector& occupied, std::size_t virtuals, std::size_t a, std:
   const auto gemm = scipy_blas().dgemm;
   nb::gil_scoped_release release;
   chem::cc::TriplesWork work;
-  double sum = 0;
   const bool equal = same_ab && a == b;
-  const auto end = same_bc ? b + 1 : z.count;
-  for (std::size_t c = 0; c < end; ++c) {
+  std::vector<double> found(same_bc ? b + 1 : z.count);
+  if (found.empty()) return 0;
+  chem::cc::triples_energies(gemm, int(o), int(virtuals), occupied.data(), x.of(a), y.of(b), z.of(0),
+                             xy.of(a, b), xz.of(a, 0), yz.of(b, 0), found.size(), work, found.data());
+  double sum = 0;
+  for (std::size_t c = 0; c < found.size(); ++c) {
     const bool last = same_bc && c == b;
-    const double weight = equal ? (last ? 1.0 / 6 : 0.5) : (last ? 0.5 : 1.0);
-    sum += weight * chem::cc::triples_energy(gemm, int(o), int(virtuals), occupied.data(), x.of(a), y.of(b),
-                                             z.of(c), xy.of(a, b), xz.of(a, c), yz.of(b, c), work);
+    sum += (equal ? (last ? 1.0 / 6 : 0.5) : (last ? 0.5 : 1.0)) * found[c];
   }
   return sum;
 }
@@ -233,8 +243,10 @@ void bind_chem_cc(nb::module_& module) {
       "of_ab"_a, "of_ac"_a, "of_bc"_a, "same_ab"_a, "same_bc"_a,
       "Energy of connected triples of closed shells: of virtual orbitals a and b of two blocks and all c of "
       "a\n"
-      "third one; a >= b >= c where blocks are the same. Of a block x (amplitudes [x][d][j][k] of t_jk^dx,\n"
-      "integrals [x][i][j][l] of -(ix|jl), t1 [x][i], Fock elements [x][i], energies [x]); of two\n"
+      "third one; a >= b >= c where blocks are the same. Of a block x (amplitudes [x][d][j][k] of t_jk^dx, "
+      "the\n"
+      "same as [x][d][k][j], integrals [x][i][j][l] of -(ix|jl), the same as [x][j][i][l], t1 [x][i], Fock\n"
+      "elements [x][i], energies [x]); of two\n"
       "([x][y][i][d] of (ix|yd), the same of (iy|xd), [x][y][i][j] of t_ij^xy, of (ix|jy)). Any thread.");
   module.def(
       "same_spin_triples", &same_spin, "occupied"_a, "virtuals"_a, "a"_a, "b"_a, "of_a"_a, "of_b"_a, "of_c"_a,

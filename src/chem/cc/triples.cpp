@@ -1,30 +1,58 @@
 #include "chem/cc/triples.hpp"
 
+#include <algorithm>
+
 namespace outcore::chem::cc {
 namespace {
 
-/// out[o][o][o] = integrals[i][d] amplitudes[d][jk] + singles[ij][l] pairs[k][l]: orbitals x, y, z with i, j,
-/// k.
-void product(Gemm gemm, int o, int v, const double* integrals, const Single& z, const Single& x,
-             const double* pairs, double* out) {
-  const int square = o * o;
-  const double one = 1, zero = 0;
-  // By rows of ours is by columns of Fortran's, of the transposed matrices.
-  gemm("N", "N", &square, &o, &v, &one, z.amplitudes, &square, integrals, &v, &zero, out, &square);
-  gemm("T", "N", &o, &square, &o, &one, pairs, &o, x.integrals, &o, &one, out, &o);
-}
+// Of the three arrays of a thread together: they stay in the caches of a core.
+constexpr std::size_t work_bytes = 3 << 19;
 
-/// w[i0][i1][i2] += part[i_p0][i_p1][i_p2]
-template <int p0, int p1, int p2>
-void add_permuted(std::size_t o, const double* part, double* w) {
+/// C[rows][columns] (+)= A[rows][inner] B[inner][columns], all by rows. By rows of ours is by columns of
+/// Fortran's, of the transposed matrices.
+struct Products {
+  Gemm gemm;
+
+  void set(std::size_t rows, std::size_t columns, std::size_t inner, const double* a, const double* b,
+           double* c) const {
+    call("N", rows, columns, inner, a, b, columns, 0, c);
+  }
+  void add(std::size_t rows, std::size_t columns, std::size_t inner, const double* a, const double* b,
+           double* c) const {
+    call("N", rows, columns, inner, a, b, columns, 1, c);
+  }
+  /// The same of B given as [columns][inner].
+  void add_turned(std::size_t rows, std::size_t columns, std::size_t inner, const double* a, const double* b,
+                  double* c) const {
+    call("T", rows, columns, inner, a, b, inner, 1, c);
+  }
+
+ private:
+  void call(const char* turn, std::size_t rows, std::size_t columns, std::size_t inner, const double* a,
+            const double* b, std::size_t b_stride, double beta, double* c) const {
+    const int m = int(columns), n = int(rows), k = int(inner), ldb = int(b_stride);
+    const double one = 1;
+    gemm(turn, "N", &m, &n, &k, &one, b, &ldb, a, &k, &beta, c, &m);
+  }
+};
+
+/// w[i][j][k] += ik[j][i][k] + ij[k][i][j]
+void add_permuted(std::size_t o, const double* ik, const double* ij, double* w) {
+  constexpr std::size_t tile = 16;
+  const std::size_t square = o * o;
   for (std::size_t i = 0; i < o; ++i)
     for (std::size_t j = 0; j < o; ++j) {
       double* const row = w + (i * o + j) * o;
-      const std::size_t index[3] = {i, j, 0};
-      const std::size_t first = (index[p0] * o + index[p1]) * o + index[p2];
-      const std::size_t step = p0 == 2 ? o * o : p1 == 2 ? o : 1;
-      for (std::size_t k = 0; k < o; ++k) row[k] += part[first + k * step];
+      const double* const part = ik + (j * o + i) * o;
+      for (std::size_t k = 0; k < o; ++k) row[k] += part[k];
     }
+  for (std::size_t begin = 0; begin < square; begin += tile) {
+    const std::size_t end = begin + tile < square ? begin + tile : square;
+    for (std::size_t k = 0; k < o; ++k) {
+      const double* const part = ij + k * square;
+      for (std::size_t pair = begin; pair < end; ++pair) w[pair * o + k] += part[pair];
+    }
+  }
 }
 
 /// The disconnected part.
@@ -60,41 +88,8 @@ double six_orders(const Six& w, const Six& v) {
   return sum;
 }
 
-}  // namespace
-
-double triples_energy(Gemm gemm, int occupied, int virtuals, const double* energies, const Single& a,
-                      const Single& b, const Single& c, const Double& ab, const Double& ac, const Double& bc,
-                      TriplesWork& work) {
-  const auto o = std::size_t(occupied);
-  work.w.assign(o * o * o, 0.0);
-  work.part.resize(o * o * o);
-  work.v.resize(o * o * o);
-  work.turned.resize(3 * o * o);
-  // t_kl^yx of t_kl^xy
-  double* const turned[3] = {work.turned.data(), work.turned.data() + o * o, work.turned.data() + 2 * o * o};
-  const double* const straight[3] = {ab.amplitudes, ac.amplitudes, bc.amplitudes};
-  for (int pair = 0; pair < 3; ++pair)
-    for (std::size_t k = 0; k < o; ++k)
-      for (std::size_t l = 0; l < o; ++l) turned[pair][k * o + l] = straight[pair][l * o + k];
-  double* const part = work.part.data();
-  double* const w = work.w.data();
-  // Orbitals x, y, z with i, j, k: (ix|yd) t_jk^dz - (ix|jl) t_kl^zy; the pairs are those of [k][l] of
-  // t_kl^zy.
-  product(gemm, occupied, virtuals, ab.integrals, c, a, turned[2], part);  // a b c
-  add_permuted<0, 1, 2>(o, part, w);
-  product(gemm, occupied, virtuals, ac.integrals, b, a, bc.amplitudes, part);  // a c b
-  add_permuted<0, 2, 1>(o, part, w);
-  product(gemm, occupied, virtuals, ab.turned, c, b, turned[1], part);  // b a c
-  add_permuted<1, 0, 2>(o, part, w);
-  product(gemm, occupied, virtuals, bc.integrals, a, b, ac.amplitudes, part);  // b c a
-  add_permuted<1, 2, 0>(o, part, w);
-  product(gemm, occupied, virtuals, ac.turned, b, c, turned[0], part);  // c a b
-  add_permuted<2, 0, 1>(o, part, w);
-  product(gemm, occupied, virtuals, bc.turned, a, c, ab.amplitudes, part);  // c b a
-  add_permuted<2, 1, 0>(o, part, w);
-  double* const v = work.v.data();
-  disconnected(o, a, b, c, ab, ac, bc, v);
-  const double above = a.energy + b.energy + c.energy;
+/// The energy of orbitals a, b, c by connected amplitudes w and disconnected ones v, [i][j][k].
+double energy_of(std::size_t o, const double* energies, double above, const double* w, const double* v) {
   double sum = 0;
   for (std::size_t i = 0; i < o; ++i)
     for (std::size_t j = 0; j <= i; ++j) {
@@ -107,6 +102,66 @@ double triples_energy(Gemm gemm, int occupied, int virtuals, const double* energ
       sum += row;
     }
   return 2 * sum;
+}
+
+/// What lies `n` virtual orbitals after the first.
+Single after(const Single& x, std::size_t n, std::size_t o, std::size_t v) {
+  const std::size_t amplitudes = n * v * o * o, integrals = n * o * o * o;
+  return {x.amplitudes + amplitudes,
+          x.turned_amplitudes + amplitudes,
+          x.integrals + integrals,
+          x.turned_integrals + integrals,
+          x.t1 + n * o,
+          x.fock + n * o,
+          x.energy + n};
+}
+
+Double after(const Double& x, std::size_t n, std::size_t o, std::size_t v) {
+  return {x.integrals + n * o * v, x.turned + n * o * v, x.amplitudes + n * o * o, x.exchange + n * o * o};
+}
+
+}  // namespace
+
+void triples_energies(Gemm gemm, int occupied, int virtuals, const double* energies, const Single& a,
+                      const Single& b, const Single& first, const Double& ab, const Double& first_ac,
+                      const Double& first_bc, std::size_t count, TriplesWork& work, double* found) {
+  const auto o = std::size_t(occupied), v = std::size_t(virtuals);
+  const std::size_t square = o * o, cube = square * o;
+  const std::size_t most = std::max<std::size_t>(1, work_bytes / (3 * sizeof(double) * cube));
+  for (auto* each : {&work.w, &work.ik, &work.ij}) each->resize(std::min(most, count) * cube);
+  work.v.resize(cube);
+  double *const w = work.w.data(), *const ik = work.ik.data(), *const ij = work.ij.data();
+  const Products products{gemm};
+  for (std::size_t begin = 0; begin < count; begin += most) {
+    const std::size_t n = std::min(most, count - begin);
+    const Single c = after(first, begin, o, v);
+    const Double ac = after(first_ac, begin, o, v), bc = after(first_bc, begin, o, v);
+    // Orbitals x, y, z with i, j, k: (ix|yd) t_jk^dz - (ix|jl) t_kl^zy. Results that differ in the order of
+    // i, j, k go into three arrays: w[c][i][j][k], ik[c][j][i][k], ij[c][k][i][j].
+    for (std::size_t each = 0; each < n; ++each) {
+      const double* const amplitudes = c.amplitudes + each * v * square;
+      products.set(o, square, v, ab.integrals, amplitudes, w + each * cube);  // a b c
+      products.set(o, square, v, ab.turned, amplitudes, ik + each * cube);    // b a c
+      products.add(square, o, o, a.integrals, bc.amplitudes + each * square, w + each * cube);
+      products.add(square, o, o, b.integrals, ac.amplitudes + each * square, ik + each * cube);
+      products.add_turned(o, square, o, ab.amplitudes, c.turned_integrals + each * cube,
+                          w + each * cube);  // c b a
+    }
+    products.add(n * o, square, v, ac.integrals, b.turned_amplitudes, w);  // a c b
+    products.add_turned(n * o, square, o, bc.amplitudes, a.integrals, ik);
+    products.add(n * o, square, v, bc.integrals, a.turned_amplitudes, ik);  // b c a
+    products.add_turned(n * o, square, o, ac.amplitudes, b.integrals, w);
+    products.set(n * o, square, v, ac.turned, b.amplitudes, ij);  // c a b
+    products.add(n * square, o, o, c.integrals, ab.amplitudes, ij);
+    products.add(n * o, square, v, bc.turned, a.turned_amplitudes, ij);  // c b a
+    for (std::size_t each = 0; each < n; ++each) {
+      const Single third = after(c, each, o, v);
+      add_permuted(o, ik + each * cube, ij + each * cube, w + each * cube);
+      disconnected(o, a, b, third, ab, after(ac, each, o, v), after(bc, each, o, v), work.v.data());
+      const double above = *a.energy + *b.energy + *third.energy;
+      found[begin + each] = energy_of(o, energies, above, w + each * cube, work.v.data());
+    }
+  }
 }
 
 }  // namespace outcore::chem::cc

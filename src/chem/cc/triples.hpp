@@ -19,11 +19,13 @@ using Gemm = void (*)(const char* trans_a, const char* trans_b, const int* m, co
 
 /// What one virtual orbital x brings: occupied orbitals i, j, l and virtual ones d, slowest first.
 struct Single {
-  const double* amplitudes;  // [d][j][k] of t_jk^dx
-  const double* integrals;   // [i][j][l] of -(ix|jl)
-  const double* t1;          // [i]
-  const double* fock;        // [i] of f_ix
-  double energy;
+  const double* amplitudes;         // [d][j][k] of t_jk^dx
+  const double* turned_amplitudes;  // [d][k][j] of the same
+  const double* integrals;          // [i][j][l] of -(ix|jl)
+  const double* turned_integrals;   // [j][i][l] of the same
+  const double* t1;                 // [i]
+  const double* fock;               // [i] of f_ix
+  const double* energy;
 };
 
 /// What a pair x, y of virtual orbitals brings.
@@ -36,15 +38,15 @@ struct Double {
 
 /// Room of one thread.
 struct TriplesWork {
-  std::vector<double> w, part, v, turned;
+  std::vector<double> w, ik, ij, v;
 };
 
-/// The contribution of orbitals a, b and c, each product of three counted once; the caller multiplies it by 1
-/// if they are different, by 1/2 if two of them are the same, by 1/6 if all are. `energies`: of `o` occupied
+/// The contributions of orbitals a, b and each of `count` third ones c, each product of three counted once;
+/// the caller multiplies them by 1 if the three are different, by 1/2 if two of them are the same, by 1/6 if
+/// all are. `c`, `ac`, `bc`: of the first c; the arrays of the others follow. `energies`: of `o` occupied
 /// orbitals; `v`: number of virtual ones.
-[[nodiscard]] OUTCORE_SIBLING double triples_energy(Gemm gemm, int o, int v, const double* energies,
-                                                    const Single& a, const Single& b, const Single& c,
-                                                    const Double& ab, const Double& ac, const Double& bc,
-                                                    TriplesWork& work);
+OUTCORE_SIBLING void triples_energies(Gemm gemm, int o, int v, const double* energies, const Single& a,
+                                      const Single& b, const Single& c, const Double& ab, const Double& ac,
+                                      const Double& bc, std::size_t count, TriplesWork& work, double* found);
 
 }  // namespace outcore::chem::cc

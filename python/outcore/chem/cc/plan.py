@@ -251,8 +251,8 @@ def make_plan(
 
 
 def _caches(names: Collection[str], free_bytes: int) -> dict[str, int]:
-    """Of arrays on disk. Tiles that are brought ahead share that of their array: with less than two of them the disk
-    rests between one and the next. Vectors of the extrapolation go by one after another."""
+    """Of arrays on disk. Tiles that are brought ahead share that of their array: with less than two of them the
+    disk rests between one and the next. Vectors of the extrapolation go by one after another."""
     wide = [name for name in names if name[0] not in "et"]
     spare = (free_bytes - CACHE_BYTES * len(names)) // (_CACHES * max(1, len(wide)))
     larger = min(max(CACHE_BYTES, CACHE_BYTES + spare), _LARGEST_CACHE)

@@ -7,7 +7,9 @@ virtual block of the Fock matrix are needed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
     from outcore.keep.stages import Stage
 
 Values = np.ndarray[Any, np.dtype[Any]]
+Single = tuple[Values, ...]
+Pair = tuple[Values, ...]
+"""As `triples_energy` takes them: of a block, amplitudes and integrals in two orders each, t1, Fock elements,
+energies; of two, (ix|yd), (iy|xd), amplitudes, (ix|jy)."""
 
 
 class Triples(TripleTasks):
@@ -53,29 +59,38 @@ class Triples(TripleTasks):
 
     def _task(self, task: tuple[int, int]) -> float:
         a, b = task
-        of_a = self._single(a)
-        of_b = of_a if a == b else self._single(b)
-        of_ab = self._pair(a, b)
-        sums = np.zeros(self._room.threads)
+        of_a = self._read(a)
+        of_b = of_a if a == b else self._read(b)
+        chosen = [of_a] if a == b else [of_a, of_b]
+        singles, (of_ab,) = self._made(chosen, [(of_a, of_b)])
+        total = 0.0
         for c in range(b + 1):
-            of_c = of_a if c == a else of_b if c == b else self._single(c)
-            of_ac = of_ab if c == b else self._pair(a, c)
-            of_bc = of_ab if c == a else of_ac if a == b else self._pair(b, c)
-            rows = [(i, j) for i in range(of_a[4].size) for j in range(of_b[4].size) if a != b or j <= i]
+            given = [singles[0], singles[-1]]
+            if c == b:  # and perhaps a
+                of_ac, of_bc = of_ab, of_ab
+                if a != b:
+                    _, (of_bc,) = self._made([], [(of_b, of_b)])
+                given.append(singles[-1])
+            else:
+                of_c = self._read(c)
+                (single,), pairs = self._made([of_c], [(each, of_c) for each in chosen])
+                of_ac, of_bc = pairs[0], pairs[-1]
+                given.append(single)
+            total += self._sum(task, c, (*given, of_ab, of_ac, of_bc))
+        return total
 
-            def work(
-                thread: int,
-                row: tuple[int, int],
-                of_c: Any = of_c,
-                of_ac: Any = of_ac,
-                of_bc: Any = of_bc,
-                c: int = c,
-            ) -> None:
-                sums[thread] += _core.triples_energy(
-                    self._energies, self._v, *row, of_a, of_b, of_c, of_ab, of_ac, of_bc, a == b, b == c
-                )
+    def _sum(self, task: tuple[int, int], c: int, given: tuple[Any, ...]) -> float:
+        """The energy of three blocks, by all threads."""
+        (a, b), (x, y, z, xy, xz, yz) = task, given
+        rows = [(i, j) for i in range(x[-1].size) for j in range(y[-1].size) if a != b or j <= i]
+        sums = np.zeros(self._room.threads)
 
-            team.each(rows[::-1], self._room.threads, work)
+        def work(thread: int, row: tuple[int, int]) -> None:
+            sums[thread] += _core.triples_energy(
+                self._energies, self._v, *row, x, y, z, xy, xz, yz, a == b, b == c
+            )
+
+        team.each(rows[::-1], self._room.threads, work)
         return float(sums.sum())
 
     @property
@@ -84,40 +99,71 @@ class Triples(TripleTasks):
 
     # ---- blocks ----
 
-    def _single(self, block: int) -> tuple[Values, Values, Values, Values, Values]:
-        """Of a block x: [x][d][j][k] of t_jk^dx, [x][i][j][l] of -(ix|jl), t1, Fock elements, energies."""
-        begin, end = self.blocks[0][block]
-        o = self._o
-        t = self._equations.t2[:, :, begin:end, :]  # [d,j,x,k]
-        amplitudes = np.ascontiguousarray(t.transpose(2, 0, 1, 3))
-        bvo = self._rows(begin, end)
-        q = len(bvo)
-        integrals = bvo.reshape(q, -1).T @ self._boo.reshape(q, -1)
-        integrals *= -1.0
-        virtual = slice(o + begin, o + end)
+    def _read(self, number: int) -> _Block:
+        begin, end = self.blocks[0][number]
+        b = self._equations.integrals
+        return _Block(begin, end, b.bvo[:, begin:end, :], b.bvv[:, begin:end, :])
+
+    def _made(
+        self, blocks: Sequence[_Block], pairs: Sequence[tuple[_Block, _Block]]
+    ) -> tuple[list[Single], list[Pair]]:
+        """What the kernel is given of blocks, and of pairs of them; all threads make it."""
+        jobs: list[Callable[[], Pair]] = []
+        for x in blocks:
+            jobs += [partial(self._amplitudes, x), partial(self._integrals, x)]
+        for x, y in pairs:
+            jobs += [
+                partial(_ordered, x.bvo, y.bvv, (0, 2, 1, 3)),  # of [x,i,y,d]
+                partial(_ordered, y.bvo, x.bvv, (2, 0, 1, 3)),  # of [y,i,x,d]
+                partial(self._of_both, x, y),
+            ]
+        found: list[Pair] = [()] * len(jobs)
+
+        def work(_: int, number: int) -> None:
+            found[number] = jobs[number]()
+
+        team.each(range(len(jobs)), self._room.threads, work)
+        singles = [(*found[2 * n], *found[2 * n + 1], *self._orbitals(x)) for n, x in enumerate(blocks)]
+        rest = found[2 * len(blocks) :]
+        return singles, [
+            (*one, *other, *both) for one, other, both in zip(rest[::3], rest[1::3], rest[2::3], strict=True)
+        ]
+
+    def _amplitudes(self, x: _Block) -> Pair:
+        """[x][d][j][k] of t_jk^dx, and the same as [x][d][k][j]."""
+        t = self._equations.t2[:, :, x.begin : x.end, :]  # [d,j,x,k]
+        return np.ascontiguousarray(t.transpose(2, 0, 1, 3)), np.ascontiguousarray(t.transpose(2, 0, 3, 1))
+
+    def _integrals(self, x: _Block) -> Pair:
+        """[x][i][j][l] of -(ix|jl), and the same as [x][j][i][l]."""
+        found = product(x.bvo, self._boo)
+        found *= -1.0
+        return found, np.ascontiguousarray(found.transpose(0, 2, 1, 3))
+
+    def _orbitals(self, x: _Block) -> tuple[Values, Values, Values]:
+        """t1, Fock elements, energies."""
+        virtual = slice(self._o + x.begin, self._o + x.end)
         return (
-            amplitudes,
-            integrals.reshape(end - begin, o, o, o),
-            np.ascontiguousarray(self._t1[:, begin:end].T),
-            np.ascontiguousarray(self._fock[:o, virtual].T),
+            np.ascontiguousarray(self._t1[:, x.begin : x.end].T),
+            np.ascontiguousarray(self._fock[: self._o, virtual].T),
             np.ascontiguousarray(np.diag(self._fock)[virtual]),
         )
 
-    def _pair(self, first: int, second: int) -> tuple[Values, Values, Values, Values]:
-        """Of blocks x and y: [x][y][i][d] of (ix|yd) and of (iy|xd), [x][y][i][j] of t_ij^xy and of (ix|jy)."""
-        (a0, a1), (b0, b1) = self.blocks[0][first], self.blocks[0][second]
-        b = self._equations.integrals
-        x, y = self._rows(a0, a1), self._rows(b0, b1)
-        forward = product(x, b.bvv[:, b0:b1, :])  # [x,i,y,d]
-        turned = product(y, b.bvv[:, a0:a1, :])  # [y,i,x,d]
-        return (
-            np.ascontiguousarray(forward.transpose(0, 2, 1, 3)),
-            np.ascontiguousarray(turned.transpose(2, 0, 1, 3)),
-            np.ascontiguousarray(self._equations.t2[a0:a1, :, b0:b1, :].transpose(0, 2, 1, 3)),
-            np.ascontiguousarray(product(x, y).transpose(0, 2, 1, 3)),
-        )
+    def _of_both(self, x: _Block, y: _Block) -> Pair:
+        """[x][y][i][j] of t_ij^xy and of (ix|jy)."""
+        t = self._equations.t2[x.begin : x.end, :, y.begin : y.end, :]
+        return np.ascontiguousarray(t.transpose(0, 2, 1, 3)), *_ordered(x.bvo, y.bvo, (0, 2, 1, 3))
 
-    def _rows(self, begin: int, end: int) -> Values:
-        """B[Q,x,i] of some virtual orbitals."""
-        found: Values = self._equations.integrals.bvo[:, begin:end, :]
-        return found
+
+class _Block(NamedTuple):
+    """A range of virtual orbitals x, with B[Q,x,i] and B[Q,x,d] of it."""
+
+    begin: int
+    end: int
+    bvo: Values
+    bvv: Values
+
+
+def _ordered(left: Values, right: Values, axes: tuple[int, ...]) -> Pair:
+    """A product of three-index integrals with its axes in another order."""
+    return (np.ascontiguousarray(product(left, right).transpose(axes)),)
