@@ -1534,8 +1534,9 @@ def triples_energy(
 ) -> float:
     """
     Energy of connected triples of closed shells: of virtual orbitals a and b of two blocks and all c of a
-    third one; a >= b >= c where blocks are the same. Of a block x (amplitudes [x][d][j][k] of t_jk^dx,
-    integrals [x][i][j][l] of -(ix|jl), t1 [x][i], Fock elements [x][i], energies [x]); of two
+    third one; a >= b >= c where blocks are the same. Of a block x (amplitudes [x][d][j][k] of t_jk^dx, the
+    same as [x][d][k][j], integrals [x][i][j][l] of -(ix|jl), the same as [x][j][i][l], t1 [x][i], Fock
+    elements [x][i], energies [x]); of two
     ([x][y][i][d] of (ix|yd), the same of (iy|xd), [x][y][i][j] of t_ij^xy, of (ix|jy)). Any thread.
     """
 

@@ -128,9 +128,9 @@ void triples_energies(Gemm gemm, int occupied, int virtuals, const double* energ
   const auto o = std::size_t(occupied), v = std::size_t(virtuals);
   const std::size_t square = o * o, cube = square * o;
   const std::size_t most = std::max<std::size_t>(1, work_bytes / (3 * sizeof(double) * cube));
-  for (auto* each : {&work.w, &work.ik, &work.ij}) each->resize(std::min(most, count) * cube);
+  for (auto* each : {&work.w, &work.part, &work.turned}) each->resize(std::min(most, count) * cube);
   work.v.resize(cube);
-  double *const w = work.w.data(), *const ik = work.ik.data(), *const ij = work.ij.data();
+  double *const w = work.w.data(), *const ik = work.part.data(), *const ij = work.turned.data();
   const Products products{gemm};
   for (std::size_t begin = 0; begin < count; begin += most) {
     const std::size_t n = std::min(most, count - begin);

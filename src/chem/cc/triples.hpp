@@ -38,7 +38,7 @@ struct Double {
 
 /// Room of one thread.
 struct TriplesWork {
-  std::vector<double> w, ik, ij, v;
+  std::vector<double> w, part, turned, v;
 };
 
 /// The contributions of orbitals a, b and each of `count` third ones c, each product of three counted once;
