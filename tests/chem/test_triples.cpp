@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "chem/cc/triples.hpp"
+#include "chem/cc/triples_kernels.hpp"
 #include "support/check.hpp"
 
 using namespace outcore::chem::cc;
@@ -12,14 +13,14 @@ using namespace outcore::chem::cc;
 namespace {
 
 /// dgemm of Fortran.
-void gemm(const char* trans_a, const char*, const int* m, const int* n, const int* k, const double* alpha,
+void gemm(const char*, const char* trans_b, const int* m, const int* n, const int* k, const double* alpha,
           const double* a, const int* lda, const double* b, const int* ldb, const double* beta, double* c,
           const int* ldc) {
   for (int j = 0; j < *n; ++j)
     for (int i = 0; i < *m; ++i) {
       double sum = 0;
       for (int l = 0; l < *k; ++l)
-        sum += (*trans_a == 'T' ? a[i * *lda + l] : a[l * *lda + i]) * b[j * *ldb + l];
+        sum += a[l * *lda + i] * (*trans_b == 'T' ? b[l * *ldb + j] : b[j * *ldb + l]);
       double& to = c[j * *ldc + i];
       to = *alpha * sum + (*beta == 0 ? 0.0 : *beta * to);
     }
@@ -80,85 +81,146 @@ struct Model {
   }
 };
 
-/// What some virtual orbitals bring.
-struct Singles {
-  std::vector<double> amplitudes, turned_amplitudes, integrals, turned_integrals, t1, fock, energies;
+/// What a virtual orbital x brings.
+struct OfOne {
+  std::vector<double> amplitudes, turned, integrals, t1, fock;
+  double energy;
 
-  Singles(const Model& m, const std::vector<std::size_t>& orbitals) {
-    for (const std::size_t x : orbitals) {
-      for (std::size_t d = 0; d < m.v; ++d)
-        for (std::size_t j = 0; j < m.o; ++j)
-          for (std::size_t k = 0; k < m.o; ++k) {
-            amplitudes.push_back(m.t2(j, k, d, x));
-            turned_amplitudes.push_back(m.t2(k, j, d, x));
-          }
-      for (std::size_t i = 0; i < m.o; ++i)
-        for (std::size_t j = 0; j < m.o; ++j)
-          for (std::size_t l = 0; l < m.o; ++l) {
-            integrals.push_back(-m.integral(i, m.o + x, j, l));
-            turned_integrals.push_back(-m.integral(j, m.o + x, i, l));
-          }
-      for (std::size_t i = 0; i < m.o; ++i) {
-        t1.push_back(m.t1(i, x));
-        fock.push_back(m.fock(i, x));
-      }
-      energies.push_back(m.energy(m.o + x));
+  OfOne(const Model& m, std::size_t x) : energy(m.energy(m.o + x)) {
+    for (std::size_t d = 0; d < m.v; ++d)
+      for (std::size_t j = 0; j < m.o; ++j)
+        for (std::size_t k = 0; k < m.o; ++k) {
+          amplitudes.push_back(m.t2(j, k, d, x));
+          turned.push_back(m.t2(k, j, d, x));
+        }
+    for (std::size_t i = 0; i < m.o; ++i) {
+      for (std::size_t j = 0; j < m.o; ++j)
+        for (std::size_t l = 0; l < m.o; ++l) integrals.push_back(-m.integral(i, m.o + x, j, l));
+      t1.push_back(m.t1(i, x));
+      fock.push_back(m.fock(i, x));
     }
   }
-  [[nodiscard]] Single single() const {
-    return {amplitudes.data(), turned_amplitudes.data(), integrals.data(), turned_integrals.data(), t1.data(),
-            fock.data(),       energies.data()};
+  [[nodiscard]] Single all() const {
+    return {amplitudes.data(), turned.data(), integrals.data(), t1.data(), fock.data(), energy};
   }
 };
 
-/// What a virtual orbital x brings with some others.
-struct Doubles {
+/// What virtual orbitals x and y bring.
+struct OfTwo {
   std::vector<double> integrals, turned, amplitudes, exchange;
 
-  Doubles(const Model& m, std::size_t x, const std::vector<std::size_t>& others) {
-    for (const std::size_t y : others)
-      for (std::size_t i = 0; i < m.o; ++i) {
-        for (std::size_t d = 0; d < m.v; ++d) {
-          integrals.push_back(m.integral(i, m.o + x, m.o + y, m.o + d));
-          turned.push_back(m.integral(i, m.o + y, m.o + x, m.o + d));
-        }
-        for (std::size_t j = 0; j < m.o; ++j) {
-          amplitudes.push_back(m.t2(i, j, x, y));
-          exchange.push_back(m.integral(i, m.o + x, j, m.o + y));
-        }
+  OfTwo(const Model& m, std::size_t x, std::size_t y) {
+    for (std::size_t i = 0; i < m.o; ++i) {
+      for (std::size_t d = 0; d < m.v; ++d) {
+        integrals.push_back(m.integral(i, m.o + x, m.o + y, m.o + d));
+        turned.push_back(m.integral(i, m.o + y, m.o + x, m.o + d));
       }
+      for (std::size_t j = 0; j < m.o; ++j) {
+        amplitudes.push_back(m.t2(i, j, x, y));
+        exchange.push_back(m.integral(i, m.o + x, j, m.o + y));
+      }
+    }
   }
-  [[nodiscard]] Double both() const {
+  [[nodiscard]] Double all() const {
     return {integrals.data(), turned.data(), amplitudes.data(), exchange.data()};
   }
 };
 
-std::vector<double> found(const Model& m, std::size_t a, std::size_t b, const std::vector<std::size_t>& c) {
+using Orbitals = std::vector<std::size_t>;
+
+/// What third orbitals bring.
+struct OfThirds {
+  std::vector<double> amplitudes, integrals, t1, fock, energies;
+
+  OfThirds(const Model& m, const Orbitals& thirds) {
+    for (std::size_t d = 0; d < m.v; ++d)
+      for (std::size_t j = 0; j < m.o; ++j)
+        for (std::size_t k = 0; k < m.o; ++k)
+          for (const std::size_t c : thirds) amplitudes.push_back(m.t2(j, k, d, c));
+    for (std::size_t l = 0; l < m.o; ++l)
+      for (std::size_t k = 0; k < m.o; ++k)
+        for (std::size_t i = 0; i < m.o; ++i)
+          for (const std::size_t c : thirds) integrals.push_back(-m.integral(k, m.o + c, i, l));
+    for (std::size_t k = 0; k < m.o; ++k)
+      for (const std::size_t c : thirds) {
+        t1.push_back(m.t1(k, c));
+        fock.push_back(m.fock(k, c));
+      }
+    for (const std::size_t c : thirds) energies.push_back(m.energy(m.o + c));
+  }
+  [[nodiscard]] Thirds all() const {
+    return {energies.size(), amplitudes.data(), integrals.data(), t1.data(), fock.data(), energies.data()};
+  }
+};
+
+/// What third orbitals bring with an orbital x.
+struct OfThirdsAnd {
+  std::vector<double> integrals, turned, amplitudes, turned_amplitudes, exchange;
+
+  OfThirdsAnd(const Model& m, std::size_t x, const Orbitals& thirds) {
+    for (std::size_t d = 0; d < m.v; ++d)
+      for (std::size_t i = 0; i < m.o; ++i)
+        for (const std::size_t c : thirds) {
+          integrals.push_back(m.integral(i, m.o + x, m.o + c, m.o + d));
+          turned.push_back(m.integral(i, m.o + c, m.o + x, m.o + d));
+        }
+    for (std::size_t i = 0; i < m.o; ++i)
+      for (std::size_t l = 0; l < m.o; ++l)
+        for (const std::size_t c : thirds) {
+          amplitudes.push_back(m.t2(i, l, x, c));
+          turned_amplitudes.push_back(m.t2(l, i, x, c));
+          exchange.push_back(m.integral(i, m.o + x, l, m.o + c));
+        }
+  }
+  [[nodiscard]] ThirdDoubles all() const {
+    return {integrals.data(), turned.data(), amplitudes.data(), turned_amplitudes.data(), exchange.data()};
+  }
+};
+
+std::vector<double> found(const Model& m, std::size_t a, std::size_t b, const Orbitals& c) {
   std::vector<double> energies(m.o), result(c.size());
   for (std::size_t i = 0; i < m.o; ++i) energies[i] = m.energy(i);
   TriplesWork work;
-  triples_energies(gemm, int(m.o), int(m.v), energies.data(), Singles(m, {a}).single(),
-                   Singles(m, {b}).single(), Singles(m, c).single(), Doubles(m, a, {b}).both(),
-                   Doubles(m, a, c).both(), Doubles(m, b, c).both(), c.size(), work, result.data());
+  triples_energies(gemm, int(m.o), int(m.v), energies.data(), OfOne(m, a).all(), OfOne(m, b).all(),
+                   OfTwo(m, a, b).all(), OfThirds(m, c).all(), OfThirdsAnd(m, a, c).all(),
+                   OfThirdsAnd(m, b, c).all(), work, result.data());
   return result;
+}
+
+void is_plain(const Model& m, std::size_t a, std::size_t b, const Orbitals& c) {
+  const auto energies = found(m, a, b, c);
+  for (std::size_t n = 0; n < c.size(); ++n) {
+    const double expected = m.plain(a, b, c[n]);
+    check::is_true(std::abs(energies[n] - expected) < 1e-11 * std::max(1.0, std::abs(expected)));
+  }
 }
 
 }  // namespace
 
 TEST("energies are those of a plain loop") {
-  for (const std::size_t o : {1u, 3u}) {
-    const Model m{o, 4};
-    const auto energies = found(m, 3, 2, {0, 1, 2, 3});
-    for (std::size_t c = 0; c < 4; ++c) check::is_true(std::abs(energies[c] - m.plain(3, 2, c)) < 1e-11);
-  }
+  for (const std::size_t o : {1u, 2u, 4u}) is_plain({o, 4}, 3, 2, {0, 1, 2});
 }
 
-TEST("many third orbitals are done as one by one") {
-  const Model m{20, 3};  // of so many occupied orbitals eight third ones are done at a time
-  const std::vector<std::size_t> c = {0, 1, 2, 0, 1, 2, 0, 1, 2, 1};
-  const auto energies = found(m, 2, 1, c);
-  for (std::size_t n = 0; n < c.size(); ++n)
-    check::is_true(std::abs(energies[n] - found(m, 2, 1, {c[n]})[0]) < 1e-9);
+TEST("as many third orbitals as fill the registers") {
+  is_plain({3, 9}, 8, 7, {0, 1, 2, 3, 4, 5, 6, 7});
+}
+
+TEST("all instruction sets agree") {
+  const std::size_t o = 3, n = triples_lanes;
+  std::vector<double> values(40 * o * o * o * n);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(double(i));
+  const double* const x = values.data();
+  const std::vector<double> energies = {-3.0, -2.0, -1.0}, thirds(n, 1.0);
+  const Connected w{x, x + 100, x + 200, x + 300};
+  const Disconnected v{x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x + 7, x + 8, x + 9, x + 10, x + 11, x + 12};
+  std::vector<double> first(n);
+  triples_kernels_any.energies(o, n, energies.data(), 2.0, thirds.data(), w, v, first.data());
+  for (const auto& variant : triples_kernels_variants) {
+    if (!outcore::runs(variant.set)) continue;
+    std::vector<double> sums(n);
+    variant.table.energies(o, n, energies.data(), 2.0, thirds.data(), w, v, sums.data());
+    for (std::size_t c = 0; c < n; ++c) check::is_true(std::abs(sums[c] - first[c]) < 1e-11);
+  }
 }
 
 TEST_MAIN

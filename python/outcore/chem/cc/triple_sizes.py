@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 _DOUBLE = 8
-_OF_THREAD = 3 << 19  # bytes of products that a thread makes at a time, in chem/cc/triples.cpp
+_LANES = 8  # third orbitals that a thread works on at a time
 
 
 def block_bytes(
@@ -16,9 +16,10 @@ def block_bytes(
     o, v, q = max(occupied), max(virtual), auxiliary
     if len(occupied) == 1:
         singles = 7 * block * (o * o * v + o**3)
-        doubles = block * block * o * ((6 + threads) * v + 6 * o)
+        doubles = block * block * o * ((6 + threads) * v + 8 * o)
         three_index = 3 * q * block * (v + o) + q * o * o
-        return int(_DOUBLE * (singles + doubles + three_index + 4 * threads * o**3) + threads * _OF_THREAD)
+        lanes = min(block, _LANES)
+        return int(_DOUBLE * (singles + doubles + three_index + 4 * threads * lanes * o**3))
     singles = 7 * block * (v + o) * o * o
     doubles = 10 * block * block * o * (v + 2 * o)
     three_index = 5 * q * block * (v + o) + 2 * q * o * o
