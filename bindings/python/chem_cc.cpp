@@ -4,7 +4,6 @@
 #include "blas.hpp"
 #include "chem/cc/open_triples.hpp"
 #include "chem/cc/triples.hpp"
-#include "chem/cc/triples_kernels.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -19,41 +18,29 @@ using Blocks = nb::ndarray<const double, nb::ndim<4>, nb::c_contig, nb::device::
 
 /// Of a block of virtual orbitals x.
 struct Singles {
-  Blocks amplitudes, turned, integrals;
+  Blocks amplitudes, integrals;
   Matrix t1, fock;
   Vector energies;
   std::size_t count;
 
   Singles(const nb::tuple& given, std::size_t o, std::size_t v)
       : amplitudes(nb::cast<Blocks>(given[0])),
-        turned(nb::cast<Blocks>(given[1])),
-        integrals(nb::cast<Blocks>(given[2])),
-        t1(nb::cast<Matrix>(given[3])),
-        fock(nb::cast<Matrix>(given[4])),
-        energies(nb::cast<Vector>(given[5])),
+        integrals(nb::cast<Blocks>(given[1])),
+        t1(nb::cast<Matrix>(given[2])),
+        fock(nb::cast<Matrix>(given[3])),
+        energies(nb::cast<Vector>(given[4])),
         count(energies.size()) {
-    if (!has(amplitudes, count, v, o, o) || !has(turned, count, v, o, o) || !has(integrals, count, o, o, o) ||
-        !has(t1, count, o) || !has(fock, count, o))
-      refuse();
+    const bool fits = amplitudes.shape(0) == count && amplitudes.shape(1) == v && amplitudes.shape(2) == o &&
+                      amplitudes.shape(3) == o && integrals.shape(0) == count && integrals.shape(1) == o &&
+                      integrals.shape(2) == o && integrals.shape(3) == o && t1.shape(0) == count &&
+                      t1.shape(1) == o && fock.shape(0) == count && fock.shape(1) == o;
+    if (!fits) throw nb::value_error("a block of orbitals does not have the shapes that it needs");
   }
 
-  static bool has(const Blocks& block, std::size_t x, std::size_t y, std::size_t z, std::size_t last) {
-    return block.shape(0) == x && block.shape(1) == y && block.shape(2) == z && block.shape(3) == last;
-  }
-  static bool has(const Matrix& block, std::size_t rows, std::size_t columns) {
-    return block.shape(0) == rows && block.shape(1) == columns;
-  }
-  [[noreturn]] static void refuse() {
-    throw nb::value_error("blocks of orbitals do not have the shapes that they need");
-  }
   [[nodiscard]] chem::cc::Single of(std::size_t x) const {
     const auto o = t1.shape(1), v = amplitudes.shape(1);
-    return {amplitudes.data() + x * v * o * o,
-            turned.data() + x * v * o * o,
-            integrals.data() + x * o * o * o,
-            t1.data() + x * o,
-            fock.data() + x * o,
-            energies.data()[x]};
+    return {amplitudes.data() + x * v * o * o, integrals.data() + x * o * o * o, t1.data() + x * o,
+            fock.data() + x * o, energies.data()[x]};
   }
 };
 
@@ -66,9 +53,12 @@ struct Doubles {
         turned(nb::cast<Blocks>(given[1])),
         amplitudes(nb::cast<Blocks>(given[2])),
         exchange(nb::cast<Blocks>(given[3])) {
-    if (!Singles::has(integrals, x.count, y.count, o, v) || !Singles::has(turned, x.count, y.count, o, v) ||
-        !Singles::has(amplitudes, x.count, y.count, o, o) || !Singles::has(exchange, x.count, y.count, o, o))
-      Singles::refuse();
+    const auto has = [&](const Blocks& block, std::size_t columns) {
+      return block.shape(0) == x.count && block.shape(1) == y.count && block.shape(2) == o &&
+             block.shape(3) == columns;
+    };
+    if (!has(integrals, v) || !has(turned, v) || !has(amplitudes, o) || !has(exchange, o))
+      throw nb::value_error("two blocks of orbitals do not have the shapes that they need");
   }
 
   [[nodiscard]] chem::cc::Double of(std::size_t x, std::size_t y) const {
@@ -79,86 +69,24 @@ struct Doubles {
   }
 };
 
-/// Of third orbitals c, as the fastest index.
-struct Thirds {
-  Blocks amplitudes, integrals;
-  Matrix t1, fock;
-  Vector energies;
-  std::size_t count;
-
-  Thirds(const nb::tuple& given, std::size_t o, std::size_t v)
-      : amplitudes(nb::cast<Blocks>(given[0])),
-        integrals(nb::cast<Blocks>(given[1])),
-        t1(nb::cast<Matrix>(given[2])),
-        fock(nb::cast<Matrix>(given[3])),
-        energies(nb::cast<Vector>(given[4])),
-        count(energies.size()) {
-    if (count > chem::cc::triples_lanes || !Singles::has(amplitudes, v, o, o, count) ||
-        !Singles::has(integrals, o, o, o, count) || !Singles::has(t1, o, count) ||
-        !Singles::has(fock, o, count))
-      Singles::refuse();
-  }
-  [[nodiscard]] chem::cc::Thirds all() const {
-    return {count, amplitudes.data(), integrals.data(), t1.data(), fock.data(), energies.data()};
-  }
-};
-
-/// Of third orbitals and a block of orbitals x.
-struct ThirdDoubles {
-  Blocks integrals, turned, amplitudes, turned_amplitudes, exchange;
-
-  ThirdDoubles(const nb::tuple& given, const Singles& x, const Thirds& c, std::size_t o, std::size_t v)
-      : integrals(nb::cast<Blocks>(given[0])),
-        turned(nb::cast<Blocks>(given[1])),
-        amplitudes(nb::cast<Blocks>(given[2])),
-        turned_amplitudes(nb::cast<Blocks>(given[3])),
-        exchange(nb::cast<Blocks>(given[4])) {
-    for (const Blocks* each : {&integrals, &turned})
-      if (!Singles::has(*each, x.count, v, o, c.count)) Singles::refuse();
-    for (const Blocks* each : {&amplitudes, &turned_amplitudes, &exchange})
-      if (!Singles::has(*each, x.count, o, o, c.count)) Singles::refuse();
-  }
-  [[nodiscard]] chem::cc::ThirdDoubles of(std::size_t x) const {
-    const auto o = integrals.shape(2), v = integrals.shape(1), c = integrals.shape(3);
-    return {integrals.data() + x * v * o * c, turned.data() + x * v * o * c,
-            amplitudes.data() + x * o * o * c, turned_amplitudes.data() + x * o * o * c,
-            exchange.data() + x * o * o * c};
-  }
-};
-
 double triples(const Vector& occupied, std::size_t virtuals, std::size_t a, std::size_t b,
-               const nb::tuple& of_a, const nb::tuple& of_b, const nb::tuple& of_ab, const nb::list& thirds,
-               bool same_ab, bool same_bc) {
+               const nb::tuple& of_a, const nb::tuple& of_b, const nb::tuple& of_c, const nb::tuple& of_ab,
+               const nb::tuple& of_ac, const nb::tuple& of_bc, bool same_ab, bool same_bc) {
   const auto o = occupied.size();
-  const Singles x(of_a, o, virtuals), y(of_b, o, virtuals);
-  const Doubles xy(of_ab, x, y, o, virtuals);
+  const Singles x(of_a, o, virtuals), y(of_b, o, virtuals), z(of_c, o, virtuals);
+  const Doubles xy(of_ab, x, y, o, virtuals), xz(of_ac, x, z, o, virtuals), yz(of_bc, y, z, o, virtuals);
   if (a >= x.count || b >= y.count || (same_ab && b > a)) throw nb::value_error("no such orbitals a >= b");
-  struct Part {
-    Thirds c;
-    ThirdDoubles ac, bc;
-  };
-  std::vector<Part> parts;
-  for (const nb::handle each : thirds) {
-    const auto given = nb::cast<nb::tuple>(each);
-    const Thirds c(nb::cast<nb::tuple>(given[0]), o, virtuals);
-    parts.push_back({c,
-                     {nb::cast<nb::tuple>(given[1]), x, c, o, virtuals},
-                     {nb::cast<nb::tuple>(given[2]), y, c, o, virtuals}});
-  }
   const auto gemm = scipy_blas().dgemm;
-  const nb::gil_scoped_release release;
+  nb::gil_scoped_release release;
   chem::cc::TriplesWork work;
+  double sum = 0;
   const bool equal = same_ab && a == b;
-  double sum = 0, found[chem::cc::triples_lanes];
-  std::size_t number = 0;  // of c in its block
-  for (const Part& part : parts) {
-    if (same_bc && number > b) break;
-    chem::cc::triples_energies(gemm, int(o), int(virtuals), occupied.data(), x.of(a), y.of(b), xy.of(a, b),
-                               part.c.all(), part.ac.of(a), part.bc.of(b), work, found);
-    for (std::size_t c = 0; c < part.c.count && !(same_bc && number > b); ++c, ++number) {
-      const bool last = same_bc && number == b;
-      sum += (equal ? (last ? 1.0 / 6 : 0.5) : (last ? 0.5 : 1.0)) * found[c];
-    }
+  const auto end = same_bc ? b + 1 : z.count;
+  for (std::size_t c = 0; c < end; ++c) {
+    const bool last = same_bc && c == b;
+    const double weight = equal ? (last ? 1.0 / 6 : 0.5) : (last ? 0.5 : 1.0);
+    sum += weight * chem::cc::triples_energy(gemm, int(o), int(virtuals), occupied.data(), x.of(a), y.of(b),
+                                             z.of(c), xy.of(a, b), xz.of(a, c), yz.of(b, c), work);
   }
   return sum;
 }
@@ -301,20 +229,13 @@ double mixed_spin(const Vector& occupied, std::size_t virtuals, const Vector& ot
 
 void bind_chem_cc(nb::module_& module) {
   module.def(
-      "triples_energy", &triples, "occupied"_a, "virtuals"_a, "a"_a, "b"_a, "of_a"_a, "of_b"_a, "of_ab"_a,
-      "thirds"_a, "same_ab"_a, "same_bc"_a,
+      "triples_energy", &triples, "occupied"_a, "virtuals"_a, "a"_a, "b"_a, "of_a"_a, "of_b"_a, "of_c"_a,
+      "of_ab"_a, "of_ac"_a, "of_bc"_a, "same_ab"_a, "same_bc"_a,
       "Energy of connected triples of closed shells: of virtual orbitals a and b of two blocks and all c of "
       "a\n"
-      "third one; a >= b >= c where blocks are the same. Of a block x (amplitudes [x][d][j][k] of t_jk^dx, "
-      "the\n"
-      "same as [x][d][k][j], integrals [x][i][j][l] of -(ix|jl), t1 [x][i], Fock elements [x][i], energies\n"
-      "[x]); of two ([x][y][i][d] of (ix|yd), the same of (iy|xd), [x][y][i][j] of t_ij^xy, of (ix|jy)); of\n"
-      "some c at a time (of them, with a, with b): of them (amplitudes [d][j][k][c] of t_jk^dc, [l][k][i][c] "
-      "of\n"
-      "-(kc|il), t1 [k][c], Fock elements [k][c], energies [c]), with x ([x][d][i][c] of (ix|cd), "
-      "[x][d][k][c] of\n"
-      "(kc|xd), [x][i][l][c] of t_il^xc, the same as [x][l][i][c], [x][i][k][c] of (ix|kc)). Any thread.");
-  module.attr("TRIPLES_LANES") = chem::cc::triples_lanes;
+      "third one; a >= b >= c where blocks are the same. Of a block x (amplitudes [x][d][j][k] of t_jk^dx,\n"
+      "integrals [x][i][j][l] of -(ix|jl), t1 [x][i], Fock elements [x][i], energies [x]); of two\n"
+      "([x][y][i][d] of (ix|yd), the same of (iy|xd), [x][y][i][j] of t_ij^xy, of (ix|jy)). Any thread.");
   module.def(
       "same_spin_triples", &same_spin, "occupied"_a, "virtuals"_a, "a"_a, "b"_a, "of_a"_a, "of_b"_a, "of_c"_a,
       "of_ab"_a, "of_ac"_a, "of_bc"_a, "same_ab"_a, "same_bc"_a,

@@ -1525,22 +1525,19 @@ def triples_energy(
     b: int,
     of_a: tuple,
     of_b: tuple,
+    of_c: tuple,
     of_ab: tuple,
-    thirds: list,
+    of_ac: tuple,
+    of_bc: tuple,
     same_ab: bool,
     same_bc: bool,
 ) -> float:
     """
     Energy of connected triples of closed shells: of virtual orbitals a and b of two blocks and all c of a
-    third one; a >= b >= c where blocks are the same. Of a block x (amplitudes [x][d][j][k] of t_jk^dx, the
-    same as [x][d][k][j], integrals [x][i][j][l] of -(ix|jl), t1 [x][i], Fock elements [x][i], energies
-    [x]); of two ([x][y][i][d] of (ix|yd), the same of (iy|xd), [x][y][i][j] of t_ij^xy, of (ix|jy)); of
-    some c at a time (of them, with a, with b): of them (amplitudes [d][j][k][c] of t_jk^dc, [l][k][i][c] of
-    -(kc|il), t1 [k][c], Fock elements [k][c], energies [c]), with x ([x][d][i][c] of (ix|cd), [x][d][k][c] of
-    (kc|xd), [x][i][l][c] of t_il^xc, the same as [x][l][i][c], [x][i][k][c] of (ix|kc)). Any thread.
+    third one; a >= b >= c where blocks are the same. Of a block x (amplitudes [x][d][j][k] of t_jk^dx,
+    integrals [x][i][j][l] of -(ix|jl), t1 [x][i], Fock elements [x][i], energies [x]); of two
+    ([x][y][i][d] of (ix|yd), the same of (iy|xd), [x][y][i][j] of t_ij^xy, of (ix|jy)). Any thread.
     """
-
-TRIPLES_LANES: int = 8
 
 def same_spin_triples(
     occupied: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 _DOUBLE = 8
-_LANES = 8  # third orbitals that a thread works on at a time
 
 
 def block_bytes(
@@ -15,11 +14,10 @@ def block_bytes(
     occupied, virtual: orbitals of each spin, or of closed shells."""
     o, v, q = max(occupied), max(virtual), auxiliary
     if len(occupied) == 1:
-        singles = 7 * block * (o * o * v + o**3)
-        doubles = block * block * o * ((6 + threads) * v + 8 * o)
+        singles = 4 * block * (o * o * v + o**3)
+        doubles = block * block * o * ((6 + threads) * v + 6 * o)
         three_index = 3 * q * block * (v + o) + q * o * o
-        lanes = min(block, _LANES)
-        return int(_DOUBLE * (singles + doubles + three_index + 4 * threads * lanes * o**3))
+        return int(_DOUBLE * (singles + doubles + three_index + 3 * threads * o**3))
     singles = 7 * block * (v + o) * o * o
     doubles = 10 * block * block * o * (v + 2 * o)
     three_index = 5 * q * block * (v + o) + 2 * q * o * o

@@ -43,7 +43,6 @@ class TripleTasks(ABC):
     """
 
     tasks: list[Any]
-    multiple = 1  # of orbitals, that blocks are best made of
 
     def __init__(
         self,
@@ -64,7 +63,7 @@ class TripleTasks(ABC):
         with room.world.together(TRIPLES):
             most = _largest(need, max(virtual), free_bytes, room.world.size)
         size = most if block is None else min(most, block)
-        self.blocks: list[list[Range]] = [_blocks(v, size, self.multiple) for v in virtual]
+        self.blocks: list[list[Range]] = [_blocks(v, size) for v in virtual]
         """Of each spin."""
         if stage is not None:
             found = KeptTriples.blocks_of(stage, stamp)
@@ -118,14 +117,9 @@ def _largest(need: Any, virtual: int, free_bytes: int, processes: int) -> int:
     return most
 
 
-def _blocks(virtual: int, size: int, multiple: int) -> list[Range]:
-    """About equal ones; of the multiple, but for the last, if a block may be as large as that."""
-    if size < multiple:
-        multiple = 1
-    count = -(-virtual // (size // multiple * multiple))
-    step = -(-virtual // count // multiple) * multiple
-    cuts = [*range(0, virtual, step), virtual]
-    return list(pairwise(cuts))
+def _blocks(virtual: int, size: int) -> list[Range]:
+    count = -(-virtual // size)
+    return list(pairwise(virtual * n // count for n in range(count + 1)))
 
 
 def product(left: Values, right: Values) -> Values:

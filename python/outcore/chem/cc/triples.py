@@ -16,15 +16,16 @@ import numpy as np
 from outcore import _core
 from outcore.chem.cc.triple_tasks import TripleTasks, product
 from outcore.parallel import team
-from outcore.tensor import kernels
 
 if TYPE_CHECKING:
     from outcore.chem.cc.restricted import RestrictedEquations
     from outcore.keep.stages import Stage
 
 Values = np.ndarray[Any, np.dtype[Any]]
-Arrays = tuple[Values, ...]
-"""What `triples_energy` is given of a block of orbitals, of two, or of third ones: its text says what they are."""
+Single = tuple[Values, ...]
+Pair = tuple[Values, ...]
+"""As `triples_energy` takes them: of a block, amplitudes, integrals, t1, Fock elements, energies; of two, (ix|yd),
+(iy|xd), amplitudes, (ix|jy)."""
 
 
 class Triples(TripleTasks):
@@ -32,8 +33,6 @@ class Triples(TripleTasks):
 
     Raises OutcoreError (ENOMEM).
     """
-
-    multiple = _core.TRIPLES_LANES
 
     def __init__(
         self,
@@ -62,26 +61,33 @@ class Triples(TripleTasks):
         a, b = task
         of_a = self._read(a)
         of_b = of_a if a == b else self._read(b)
-        outer = [of_a] if a == b else [of_a, of_b]
-        *singles, of_ab = self._all(
-            [*(partial(self._single, x) for x in outer), partial(self._pair, of_a, of_b)]
-        )
+        chosen = [of_a] if a == b else [of_a, of_b]
+        singles, (of_ab,) = self._made(chosen, [(of_a, of_b)])
         total = 0.0
         for c in range(b + 1):
-            of_c = of_a if c == a else of_b if c == b else self._read(c)
-            thirds = self._thirds(of_c, outer)
-            total += self._sum(task, c, (singles[0], singles[-1], of_ab, thirds))
+            given = [singles[0], singles[-1]]
+            if c == b:  # and perhaps a
+                of_ac, of_bc = of_ab, of_ab
+                if a != b:
+                    _, (of_bc,) = self._made([], [(of_b, of_b)])
+                given.append(singles[-1])
+            else:
+                of_c = self._read(c)
+                (single,), pairs = self._made([of_c], [(each, of_c) for each in chosen])
+                of_ac, of_bc = pairs[0], pairs[-1]
+                given.append(single)
+            total += self._sum(task, c, (*given, of_ab, of_ac, of_bc))
         return total
 
-    def _sum(self, task: tuple[int, int], c: int, given: tuple[Any, Any, Any, Any]) -> float:
+    def _sum(self, task: tuple[int, int], c: int, given: tuple[Any, ...]) -> float:
         """The energy of three blocks, by all threads."""
-        (a, b), (of_a, of_b, of_ab, thirds) = task, given
-        rows = [(i, j) for i in range(of_a[-1].size) for j in range(of_b[-1].size) if a != b or j <= i]
+        (a, b), (x, y, z, xy, xz, yz) = task, given
+        rows = [(i, j) for i in range(x[-1].size) for j in range(y[-1].size) if a != b or j <= i]
         sums = np.zeros(self._room.threads)
 
         def work(thread: int, row: tuple[int, int]) -> None:
             sums[thread] += _core.triples_energy(
-                self._energies, self._v, *row, of_a, of_b, of_ab, thirds, a == b, b == c
+                self._energies, self._v, *row, x, y, z, xy, xz, yz, a == b, b == c
             )
 
         team.each(rows[::-1], self._room.threads, work)
@@ -98,74 +104,55 @@ class Triples(TripleTasks):
         b = self._equations.integrals
         return _Block(begin, end, b.bvo[:, begin:end, :], b.bvv[:, begin:end, :])
 
-    def _all(self, jobs: Sequence[Callable[[], Arrays]]) -> list[Arrays]:
-        """What they return; all threads work."""
-        found: list[Arrays] = [()] * len(jobs)
+    def _made(
+        self, blocks: Sequence[_Block], pairs: Sequence[tuple[_Block, _Block]]
+    ) -> tuple[list[Single], list[Pair]]:
+        """What the kernel is given of blocks, and of pairs of them; all threads make it."""
+        jobs: list[Callable[[], Pair]] = []
+        for x in blocks:
+            jobs += [partial(self._amplitudes, x), partial(self._integrals, x)]
+        for x, y in pairs:
+            jobs += [
+                partial(_ordered, x.bvo, y.bvv, (0, 2, 1, 3)),  # of [x,i,y,d]
+                partial(_ordered, y.bvo, x.bvv, (2, 0, 1, 3)),  # of [y,i,x,d]
+                partial(self._of_both, x, y),
+            ]
+        found: list[Pair] = [()] * len(jobs)
 
         def work(_: int, number: int) -> None:
             found[number] = jobs[number]()
 
         team.each(range(len(jobs)), self._room.threads, work)
-        return found
+        singles = [(*found[2 * n], *found[2 * n + 1], *self._orbitals(x)) for n, x in enumerate(blocks)]
+        rest = found[2 * len(blocks) :]
+        return singles, [
+            (*one, *other, *both) for one, other, both in zip(rest[::3], rest[1::3], rest[2::3], strict=True)
+        ]
 
-    def _single(self, x: _Block) -> Arrays:
+    def _amplitudes(self, x: _Block) -> Pair:
+        """[x][d][j][k] of t_jk^dx."""
         t = self._equations.t2[:, :, x.begin : x.end, :]  # [d,j,x,k]
+        return (np.ascontiguousarray(t.transpose(2, 0, 1, 3)),)
+
+    def _integrals(self, x: _Block) -> Pair:
+        """[x][i][j][l] of -(ix|jl)."""
+        found = product(x.bvo, self._boo)
+        found *= -1.0
+        return (found,)
+
+    def _orbitals(self, x: _Block) -> tuple[Values, Values, Values]:
+        """t1, Fock elements, energies."""
+        virtual = slice(self._o + x.begin, self._o + x.end)
         return (
-            _turned(t, (2, 0, 1, 3)),
-            _turned(t, (2, 0, 3, 1)),
-            _turned(product(x.bvo, self._boo), (0, 1, 2, 3), -1.0),  # [x,i,j,l]
-            *(np.ascontiguousarray(each.T) for each in self._orbitals(x)),
-            self._energies_of(x),
+            np.ascontiguousarray(self._t1[:, x.begin : x.end].T),
+            np.ascontiguousarray(self._fock[: self._o, virtual].T),
+            np.ascontiguousarray(np.diag(self._fock)[virtual]),
         )
 
-    def _pair(self, x: _Block, y: _Block) -> Arrays:
+    def _of_both(self, x: _Block, y: _Block) -> Pair:
+        """[x][y][i][j] of t_ij^xy and of (ix|jy)."""
         t = self._equations.t2[x.begin : x.end, :, y.begin : y.end, :]
-        return (
-            _turned(product(x.bvo, y.bvv), (0, 2, 1, 3)),  # of [x,i,y,d]
-            _turned(product(y.bvo, x.bvv), (2, 0, 1, 3)),  # of [y,i,x,d]
-            _turned(t, (0, 2, 1, 3)),
-            _turned(product(x.bvo, y.bvo), (0, 2, 1, 3)),
-        )
-
-    def _thirds(self, c: _Block, outer: Sequence[_Block]) -> list[tuple[Arrays, Arrays, Arrays]]:
-        """Of third orbitals, some at a time: of them, with a, and with b."""
-        t = self._equations.t2[:, :, c.begin : c.end, :]  # [d,j,c,k]
-        parts = [slice(n, n + _core.TRIPLES_LANES) for n in range(0, c.end - c.begin, _core.TRIPLES_LANES)]
-        jobs: list[Callable[[], Arrays]] = []
-        for part in parts:
-            some = _Block(
-                c.begin + part.start, min(c.begin + part.stop, c.end), c.bvo[:, part], c.bvv[:, part]
-            )
-            jobs.append(partial(self._third, some, t[:, :, part]))
-            jobs += [partial(self._with_thirds, x, some, t[x.begin : x.end, :, part]) for x in outer]
-        found = self._all(jobs)
-        step = 1 + len(outer)
-        return [(found[n], found[n + 1], found[n + step - 1]) for n in range(0, len(found), step)]
-
-    def _third(self, c: _Block, t: Values) -> Arrays:
-        return (
-            _turned(t, (0, 1, 3, 2)),
-            _turned(product(c.bvo, self._boo), (3, 1, 2, 0), -1.0),  # of [c,k,i,l]
-            *(np.ascontiguousarray(each) for each in self._orbitals(c)),
-            self._energies_of(c),
-        )
-
-    def _with_thirds(self, x: _Block, c: _Block, t: Values) -> Arrays:
-        """t: [x,i,c,l]."""
-        return (
-            _turned(product(x.bvo, c.bvv), (0, 3, 1, 2)),  # of [x,i,c,d]
-            _turned(product(c.bvo, x.bvv), (2, 3, 1, 0)),  # of [c,k,x,d]
-            _turned(t, (0, 1, 3, 2)),
-            _turned(t, (0, 3, 1, 2)),
-            _turned(product(x.bvo, c.bvo), (0, 1, 3, 2)),  # of [x,i,c,k]
-        )
-
-    def _orbitals(self, x: _Block) -> tuple[Values, Values]:
-        """t1 and Fock elements, [i,x]."""
-        return self._t1[:, x.begin : x.end], self._fock[: self._o, self._o + x.begin : self._o + x.end]
-
-    def _energies_of(self, x: _Block) -> Values:
-        return np.ascontiguousarray(np.diag(self._fock)[self._o + x.begin : self._o + x.end])
+        return np.ascontiguousarray(t.transpose(0, 2, 1, 3)), *_ordered(x.bvo, y.bvo, (0, 2, 1, 3))
 
 
 class _Block(NamedTuple):
@@ -177,7 +164,6 @@ class _Block(NamedTuple):
     bvv: Values
 
 
-def _turned(values: Values, axes: tuple[int, ...], factor: float = 1.0) -> Values:
-    """With axes in another order, times a factor."""
-    out = np.empty([values.shape[axis] for axis in axes])
-    return kernels.permute(out, values, axes, factor)
+def _ordered(left: Values, right: Values, axes: tuple[int, ...]) -> Pair:
+    """A product of three-index integrals with its axes in another order."""
+    return (np.ascontiguousarray(product(left, right).transpose(axes)),)
