@@ -230,7 +230,7 @@ def test_what_changes_no_fitted_integral_is_no_reason_to_refuse(fitted):
         {"nucmod": "gaussian"},
         {"verbose": 3, "output": "/dev/null"},
     ):
-        assert fitting(fitted[0], molecule(**change), memory="500MB", threads=1)
+        assert fitting(fitted[0], molecule(**change), memory="1GB", threads=1)
 
 
 def mp2(directory: Path, mf: Any, auxbasis: str = "def2-svp-ri", **settings: Any) -> MP2:
@@ -268,7 +268,7 @@ def test_pair_energies_of_other_orbitals_are_refused_by_name(fitted, orbitals):
 
 def test_finished_pairs_give_the_energy_of_a_run_from_scratch(fitted, orbitals):
     directory, energy = fitted
-    again = mp2(directory, orbitals, scs=(1.0, 0.5), memory="500MB", threads=1)
+    again = mp2(directory, orbitals, scs=(1.0, 0.5), memory="1GB", threads=1)
     assert again.found == {"fitted"}
     assert again.e_corr == pytest.approx(energy, abs=1e-12)
     assert MP2(orbitals, auxbasis="def2-svp-ri").kernel() == pytest.approx(energy, abs=1e-10)

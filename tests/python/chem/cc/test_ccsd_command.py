@@ -20,7 +20,7 @@ def water(tmp_path: Path) -> Path:
 
 
 def run(path: Path, *arguments: Any) -> int:
-    given = ["--basis", "sto-3g", "--integrals", "conventional", "--threads", "1", "--memory", "500MB"]
+    given = ["--basis", "sto-3g", "--integrals", "conventional", "--threads", "1", "--memory", "1GB"]
     return cli.run(["ccsd", str(path), *given, "--scratch", str(path.parent), *map(str, arguments)])
 
 
