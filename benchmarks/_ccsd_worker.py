@@ -13,14 +13,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from outcore.chem.cc import CCSD
 from outcore.cli.bench import Claim, at_least, at_most, interleave, median_claim
 from outcore.job import machine
 from outcore.job.resources import cores
-from outcore.parallel import team
 
+from ._dgemm import dgemm_rate
 from ._molecules import acene
 
 
@@ -146,25 +144,8 @@ def _triples(case: Case, cc: CCSD, threads: int) -> Claim:
     begin = time.perf_counter()
     cc.ccsd_t()
     seconds = time.perf_counter() - begin
-    rate, peak = 2.0 * o**3 * v**3 * (v + o) / seconds, _peak(threads)
+    rate, peak = 2.0 * o**3 * v**3 * (v + o) / seconds, dgemm_rate(threads)
     _say(f"{case.name}: (T) takes {seconds:.3g} s, {rate / 1e9:.3g} of {peak / 1e9:.3g} GFLOP/s")
     how = f"once, {case.memory}, {threads} threads"
     bar = at_least(0.75) if case.has_bars else None
     return Claim(f"{case.name}: (T), rate over that of DGEMM", rate / peak, "", bar, "", how)
-
-
-def _peak(threads: int) -> float:
-    """Operations a second of DGEMM, a product of matrices in each thread."""
-    size, repeats = 1000, 4
-    a = np.ones((size, size))
-    outs = [np.empty((size, size)) for _ in range(threads)]
-
-    def work(thread: int, _: Callable[[], bool]) -> None:
-        for _turn in range(repeats):
-            np.matmul(a, a, out=outs[thread])
-
-    with team.blas_of_one_thread():
-        begin = time.perf_counter()
-        team.run(threads, work)
-        seconds = time.perf_counter() - begin
-    return 2.0 * size**3 * repeats * threads / seconds

@@ -24,7 +24,8 @@ from outcore.chem.ci.passes import Place
 from outcore.chem.ci.sigma import Sigma
 from outcore.cli.bench import Bar, BenchOptions, Claim, at_least, at_most, interleave, median_claim
 from outcore.job.resources import cores
-from outcore.parallel import team
+
+from ._dgemm import dgemm_rate
 
 if TYPE_CHECKING:
     from outcore.chem.ci.fci import FCI
@@ -143,7 +144,7 @@ def _products(options: BenchOptions, case: Case, threads: int, repeats: int) -> 
         operations = estimate.product_flops(found.space, many.kernel)
         for _ in range(repeats):
             seconds = interleave({"ours": many, "one": one, "theirs": theirs}, 1)
-            peak = _peak(threads)
+            peak = dgemm_rate(threads)
             ratios.append(seconds["theirs"] / seconds["ours"])
             scaling.append(seconds["one"] / seconds["ours"])
             rates.append(operations / seconds["ours"] / peak)
@@ -162,23 +163,6 @@ def _products(options: BenchOptions, case: Case, threads: int, repeats: int) -> 
             f"{case.name}: product on {threads} threads", scaling, "times as fast as on one", at_least(1.8), "", how
         ),
     ]  # fmt: skip
-
-
-def _peak(threads: int) -> float:
-    """Operations a second of DGEMM, a product of matrices in each thread."""
-    size, repeats = 1000, 4
-    a = np.ones((size, size))
-    outs = [np.empty((size, size)) for _ in range(threads)]
-
-    def work(thread: int, _: Callable[[], bool]) -> None:
-        for _turn in range(repeats):
-            np.matmul(a, a, out=outs[thread])
-
-    with team.blas_of_one_thread():
-        begin = time.perf_counter()
-        team.run(threads, work)
-        seconds = time.perf_counter() - begin
-    return 2.0 * size**3 * repeats * threads / seconds
 
 
 # ---- whole runs ----

@@ -153,8 +153,8 @@ void World::close() {
   } catch (const Error& error) {
     // If the transport has ended there is nothing left to free, and nobody to wait for.
     if (error.errno_value() != ESHUTDOWN) failure = std::current_exception();
-  } catch (
-      ...) {  // what another process brings that a signal has ended in the middle of a call makes no sense
+  } catch (...) {
+    // What another process brings that a signal has ended in the middle of a call makes no sense.
     failure = std::current_exception();
   }
   state_->companion.reset();  // which may still use all the rest

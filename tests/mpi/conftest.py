@@ -11,9 +11,11 @@ import io
 import itertools
 import sys
 import time
+from contextlib import ExitStack
 
 import pytest
 from _pytest.terminal import TerminalReporter
+from conformance.full_disk import small_file_system
 
 from outcore import World
 from outcore.job import launch
@@ -30,6 +32,18 @@ def comm():
     if world is None:
         pytest.skip("runs under a launcher: mpiexec -n 2 python -m pytest tests/mpi")
     return world
+
+
+@pytest.fixture
+def small_disk(comm, shared_tmp_path):
+    """A file system of 16 MB at one path for all processes of this host."""
+    place = shared_tmp_path / "small"
+    with ExitStack() as mounts:
+        mounted = comm.rank == 0 and mounts.enter_context(small_file_system(place))
+        if not comm.bcast(mounted):
+            pytest.skip("NOT TESTED: a disk that is really full needs root to be mounted")
+        yield place
+        comm.Barrier()
 
 
 @pytest.fixture(scope="session")

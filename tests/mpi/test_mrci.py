@@ -7,7 +7,6 @@ import json
 import os
 import re
 import resource
-import subprocess
 import sys
 from contextlib import suppress
 from functools import partial
@@ -180,24 +179,6 @@ def test_all_get_the_error_of_one_disk(comm, shared_tmp_path, fault):
     with World(comm, memory="300MB") as world, water(world, checkpoint=shared_tmp_path) as ci:
         assert ci.kernel() == pytest.approx(ENERGY, abs=2e-9)
         assert ci.went_on and ci.kept_iteration == done[-1] >= 3
-
-
-@pytest.fixture
-def small_disk(comm, shared_tmp_path):
-    """A file system of 16 MB."""
-    place, mounted = shared_tmp_path / "small", False
-    if comm.rank == 0:
-        place.mkdir()
-        command = ["mount", "-t", "tmpfs", "-o", "size=16m", "outcore-test", place]
-        mounted = (
-            os.geteuid() == 0 and subprocess.run(command, check=False, capture_output=True).returncode == 0
-        )
-    if not comm.bcast(mounted):
-        pytest.skip("NOT TESTED: a disk that is really full needs root to be mounted")
-    yield place
-    comm.Barrier()
-    if comm.rank == 0:
-        subprocess.run(["umount", "-l", place], check=True)
 
 
 @pytest.mark.parametrize("full", ["scratch", "kept"])

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import subprocess
 from itertools import pairwise
 
 import numpy as np
@@ -222,25 +221,6 @@ def test_a_record_put_by_all_at_once_is_never_torn(world, placement):
             assert (seen == seen[0]).all()
         world.barrier()
         assert len({bytes(each) for each in world.gather(records[0])}) == 1
-
-
-@pytest.fixture
-def small_disk(comm, shared_tmp_path):
-    """A file system of 8 MB at one path for all processes of this host; needs root."""
-    place = shared_tmp_path / "small"
-    mounted = None
-    if comm.rank == 0:
-        place.mkdir()
-        command = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", place]
-        mounted = (
-            os.geteuid() == 0 and subprocess.run(command, check=False, capture_output=True).returncode == 0
-        )
-    if not comm.bcast(mounted):
-        pytest.skip("NOT TESTED: a disk that is really full needs root to be mounted")
-    yield place
-    comm.Barrier()
-    if comm.rank == 0:
-        subprocess.run(["umount", "-l", place], check=True)
 
 
 @pytest.mark.parametrize("nodes", ["hosts", "processes"])

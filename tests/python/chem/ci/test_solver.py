@@ -293,18 +293,6 @@ def test_a_flipped_bit_is_found(given, tmp_path):
     assert raised.value.errno == errno.EIO
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 16 MB."""
-    place = tmp_path / "small"
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=16m", "outcore-test", str(place)]
-    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode != 0:
-        pytest.skip("needs the right to mount a small file system")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
-
-
 def test_a_disk_that_fills_leaves_the_states_before(given, energy, small_disk, tmp_path):
     kept, filler = small_disk / "kept", small_disk / "filler"
 

@@ -173,18 +173,6 @@ def test_a_disk_that_is_full(tmp_path):
     goes_on(tmp_path, 4)
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 16 MB."""
-    place = tmp_path / "small"
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=16m", "outcore-test", str(place)]
-    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode != 0:
-        pytest.skip("needs the right to mount a small file system")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
-
-
 @pytest.mark.parametrize("full", ["scratch", "kept"])
 def test_the_same_object_goes_on_when_there_is_room_again(tmp_path, small_disk, full):
     scratch, kept = (small_disk if full == each else tmp_path for each in ("scratch", "kept"))
