@@ -18,65 +18,80 @@ using Blocks = nb::ndarray<const double, nb::ndim<4>, nb::c_contig, nb::device::
 
 /// Of a block of virtual orbitals x.
 struct Singles {
-  Blocks amplitudes, integrals;
+  Blocks amplitudes, turned, integrals, turned_integrals;
   Matrix t1, fock;
   Vector energies;
   std::size_t count;
 
-  Singles(const nb::tuple& given, std::size_t o, std::size_t v)
+  Singles(const nb::tuple& given, const chem::cc::TriplesSizes& sizes)
       : amplitudes(nb::cast<Blocks>(given[0])),
-        integrals(nb::cast<Blocks>(given[1])),
-        t1(nb::cast<Matrix>(given[2])),
-        fock(nb::cast<Matrix>(given[3])),
-        energies(nb::cast<Vector>(given[4])),
+        turned(nb::cast<Blocks>(given[1])),
+        integrals(nb::cast<Blocks>(given[2])),
+        turned_integrals(nb::cast<Blocks>(given[3])),
+        t1(nb::cast<Matrix>(given[4])),
+        fock(nb::cast<Matrix>(given[5])),
+        energies(nb::cast<Vector>(given[6])),
         count(energies.size()) {
-    const bool fits = amplitudes.shape(0) == count && amplitudes.shape(1) == v && amplitudes.shape(2) == o &&
-                      amplitudes.shape(3) == o && integrals.shape(0) == count && integrals.shape(1) == o &&
-                      integrals.shape(2) == o && integrals.shape(3) == o && t1.shape(0) == count &&
-                      t1.shape(1) == o && fock.shape(0) == count && fock.shape(1) == o;
-    if (!fits) throw nb::value_error("a block of orbitals does not have the shapes that it needs");
+    const auto o = sizes.occupied;
+    const auto has = [&](const Blocks& block, std::size_t rows) {
+      return block.shape(0) == count && block.shape(1) == o && block.shape(2) == rows &&
+             block.shape(3) == sizes.padded;
+    };
+    if (!has(amplitudes, sizes.virtuals) || !has(turned, sizes.virtuals) || !has(integrals, o) ||
+        !has(turned_integrals, o) || t1.shape(0) != count || t1.shape(1) != o || fock.shape(0) != count ||
+        fock.shape(1) != o)
+      throw nb::value_error("a block of orbitals does not have the shapes that it needs");
   }
 
   [[nodiscard]] chem::cc::Single of(std::size_t x) const {
-    const auto o = t1.shape(1), v = amplitudes.shape(1);
-    return {amplitudes.data() + x * v * o * o, integrals.data() + x * o * o * o, t1.data() + x * o,
-            fock.data() + x * o, energies.data()[x]};
+    const auto o = t1.shape(1);
+    return {at(amplitudes, x), at(turned, x),       at(integrals, x),  at(turned_integrals, x),
+            t1.data() + x * o, fock.data() + x * o, energies.data()[x]};
+  }
+
+ private:
+  [[nodiscard]] static const double* at(const Blocks& block, std::size_t x) {
+    return block.data() + x * block.shape(1) * block.shape(2) * block.shape(3);
   }
 };
 
 /// Of two blocks of virtual orbitals x, y.
 struct Doubles {
-  Blocks integrals, turned, amplitudes, exchange;
+  Blocks integrals, turned, amplitudes, turned_amplitudes, exchange;
 
-  Doubles(const nb::tuple& given, const Singles& x, const Singles& y, std::size_t o, std::size_t v)
+  Doubles(const nb::tuple& given, const Singles& x, const Singles& y, const chem::cc::TriplesSizes& sizes)
       : integrals(nb::cast<Blocks>(given[0])),
         turned(nb::cast<Blocks>(given[1])),
         amplitudes(nb::cast<Blocks>(given[2])),
-        exchange(nb::cast<Blocks>(given[3])) {
-    const auto has = [&](const Blocks& block, std::size_t columns) {
-      return block.shape(0) == x.count && block.shape(1) == y.count && block.shape(2) == o &&
-             block.shape(3) == columns;
+        turned_amplitudes(nb::cast<Blocks>(given[3])),
+        exchange(nb::cast<Blocks>(given[4])) {
+    const auto has = [&](const Blocks& block, std::size_t rows) {
+      return block.shape(0) == x.count && block.shape(1) == y.count && block.shape(2) == rows &&
+             block.shape(3) == sizes.padded;
     };
-    if (!has(integrals, v) || !has(turned, v) || !has(amplitudes, o) || !has(exchange, o))
+    const auto o = sizes.occupied;
+    if (!has(integrals, sizes.virtuals) || !has(turned, sizes.virtuals) || !has(amplitudes, o) ||
+        !has(turned_amplitudes, o) || !has(exchange, o))
       throw nb::value_error("two blocks of orbitals do not have the shapes that they need");
   }
 
   [[nodiscard]] chem::cc::Double of(std::size_t x, std::size_t y) const {
-    const auto at = x * integrals.shape(1) + y;
-    const auto rows = integrals.shape(2), columns = integrals.shape(3);
-    return {integrals.data() + at * rows * columns, turned.data() + at * rows * columns,
-            amplitudes.data() + at * rows * rows, exchange.data() + at * rows * rows};
+    const auto at = [&](const Blocks& block) {
+      return block.data() + (x * block.shape(1) + y) * block.shape(2) * block.shape(3);
+    };
+    return {at(integrals), at(turned), at(amplitudes), at(turned_amplitudes), at(exchange)};
   }
 };
 
 double triples(const Vector& occupied, std::size_t virtuals, std::size_t a, std::size_t b,
                const nb::tuple& of_a, const nb::tuple& of_b, const nb::tuple& of_c, const nb::tuple& of_ab,
                const nb::tuple& of_ac, const nb::tuple& of_bc, bool same_ab, bool same_bc) {
-  const auto o = occupied.size();
-  const Singles x(of_a, o, virtuals), y(of_b, o, virtuals), z(of_c, o, virtuals);
-  const Doubles xy(of_ab, x, y, o, virtuals), xz(of_ac, x, z, o, virtuals), yz(of_bc, y, z, o, virtuals);
+  const chem::cc::TriplesSizes sizes{occupied.size(), nb::cast<Blocks>(of_a[0]).shape(3), virtuals};
+  if (sizes.padded < sizes.occupied || sizes.padded % chem::cc::triples_padding)
+    throw nb::value_error("there is no room for the occupied orbitals, or not for a multiple of 4");
+  const Singles x(of_a, sizes), y(of_b, sizes), z(of_c, sizes);
+  const Doubles xy(of_ab, x, y, sizes), xz(of_ac, x, z, sizes), yz(of_bc, y, z, sizes);
   if (a >= x.count || b >= y.count || (same_ab && b > a)) throw nb::value_error("no such orbitals a >= b");
-  const auto gemm = scipy_blas().dgemm;
   nb::gil_scoped_release release;
   chem::cc::TriplesWork work;
   double sum = 0;
@@ -85,8 +100,9 @@ double triples(const Vector& occupied, std::size_t virtuals, std::size_t a, std:
   for (std::size_t c = 0; c < end; ++c) {
     const bool last = same_bc && c == b;
     const double weight = equal ? (last ? 1.0 / 6 : 0.5) : (last ? 0.5 : 1.0);
-    sum += weight * chem::cc::triples_energy(gemm, int(o), int(virtuals), occupied.data(), x.of(a), y.of(b),
-                                             z.of(c), xy.of(a, b), xz.of(a, c), yz.of(b, c), work);
+    sum += weight *
+           chem::cc::triples_energy(sizes, occupied.data(),
+                                    {x.of(a), y.of(b), z.of(c), xy.of(a, b), xz.of(a, c), yz.of(b, c)}, work);
   }
   return sum;
 }
@@ -191,7 +207,7 @@ double same_spin(const Vector& occupied, std::size_t virtuals, std::size_t a, st
     throw nb::value_error("no such orbitals a > b");
   const auto gemm = scipy_blas().dgemm;
   nb::gil_scoped_release release;
-  chem::cc::TriplesWork work;
+  chem::cc::OpenTriplesWork work;
   const chem::cc::OpenSizes sizes{int(o), int(virtuals), 0, 0};
   double sum = 0;
   const auto end = same_bc ? b : z.count;
@@ -217,7 +233,7 @@ double mixed_spin(const Vector& occupied, std::size_t virtuals, const Vector& ot
     throw nb::value_error("no such orbitals a > b");
   const auto gemm = scipy_blas().dgemm;
   nb::gil_scoped_release release;
-  chem::cc::TriplesWork work;
+  chem::cc::OpenTriplesWork work;
   double sum = 0;
   for (std::size_t c = 0; c < z.count; ++c)
     sum += chem::cc::mixed_spin_triples(gemm, sizes, occupied.data(), other_occupied.data(), x.of(a), y.of(b),
@@ -231,11 +247,12 @@ void bind_chem_cc(nb::module_& module) {
   module.def(
       "triples_energy", &triples, "occupied"_a, "virtuals"_a, "a"_a, "b"_a, "of_a"_a, "of_b"_a, "of_c"_a,
       "of_ab"_a, "of_ac"_a, "of_bc"_a, "same_ab"_a, "same_bc"_a,
-      "Energy of connected triples of closed shells: of virtual orbitals a and b of two blocks and all c of "
-      "a\n"
-      "third one; a >= b >= c where blocks are the same. Of a block x (amplitudes [x][d][j][k] of t_jk^dx,\n"
-      "integrals [x][i][j][l] of -(ix|jl), t1 [x][i], Fock elements [x][i], energies [x]); of two\n"
-      "([x][y][i][d] of (ix|yd), the same of (iy|xd), [x][y][i][j] of t_ij^xy, of (ix|jy)). Any thread.");
+      "Energy of connected triples of closed shells: of virtual orbitals a and b of two blocks and all c of\n"
+      "a third one; a >= b >= c where blocks are the same. Of a block x (t_jk^dx as [x][j][d][k] and as\n"
+      "[x][k][d][j], -(ix|lk) as [x][i][l][k] and as [x][l][k][i], t1 [x][i], Fock elements [x][i],\n"
+      "energies [x]); of two ((ix|yd) as [x][y][d][i], (iy|xd) likewise, t_ij^xy as [x][y][i][j] and as\n"
+      "[x][y][j][i], (ix|jy) as [x][y][i][j]). The last index of arrays with four has room for a multiple\n"
+      "of 4. Any thread.");
   module.def(
       "same_spin_triples", &same_spin, "occupied"_a, "virtuals"_a, "a"_a, "b"_a, "of_a"_a, "of_b"_a, "of_c"_a,
       "of_ab"_a, "of_ac"_a, "of_bc"_a, "same_ab"_a, "same_bc"_a,

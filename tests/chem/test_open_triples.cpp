@@ -233,7 +233,7 @@ struct Inputs {
 
   [[nodiscard]] double of_one_spin() const {
     const auto occupied = energies(s);
-    TriplesWork work;
+    OpenTriplesWork work;
     double sum = 0;
     for (int a = 0; a < v; ++a)
       for (int b = 0; b < a; ++b)
@@ -247,7 +247,7 @@ struct Inputs {
   }
   [[nodiscard]] double of_both_spins() const {
     const auto occupied = energies(s), others = energies(r);
-    TriplesWork work;
+    OpenTriplesWork work;
     double sum = 0;
     for (int a = 0; a < v; ++a)
       for (int b = 0; b < a; ++b)

@@ -4,26 +4,12 @@
 #include <cmath>
 #include <vector>
 
-#include "chem/cc/triples.hpp"
+#include "chem/cc/triples_kernels.hpp"
 #include "support/check.hpp"
 
 using namespace outcore::chem::cc;
 
 namespace {
-
-/// dgemm of Fortran.
-void gemm(const char* trans_a, const char*, const int* m, const int* n, const int* k, const double* alpha,
-          const double* a, const int* lda, const double* b, const int* ldb, const double* beta, double* c,
-          const int* ldc) {
-  for (int j = 0; j < *n; ++j)
-    for (int i = 0; i < *m; ++i) {
-      double sum = 0;
-      for (int l = 0; l < *k; ++l)
-        sum += (*trans_a == 'T' ? a[i * *lda + l] : a[l * *lda + i]) * b[j * *ldb + l];
-      double& to = c[j * *ldc + i];
-      to = *alpha * sum + (*beta == 0 ? 0.0 : *beta * to);
-    }
-}
 
 /// Occupied orbitals 0 to o - 1 and virtual ones from o on, whose integrals and amplitudes follow a formula.
 struct Model {
@@ -66,77 +52,127 @@ struct Model {
            integral(j, o + b, k, o + c) * t1(i, a) + t2(j, k, b, c) * fock(i, a);
   }
   [[nodiscard]] double plain(std::size_t a, std::size_t b, std::size_t c) const {
+    std::vector<double> all(o * o * o);
+    const auto at = [&](std::size_t i, std::size_t j, std::size_t k) -> double& {
+      return all[(i * o + j) * o + k];
+    };
+    for (std::size_t i = 0; i < o; ++i)
+      for (std::size_t j = 0; j < o; ++j)
+        for (std::size_t k = 0; k < o; ++k) at(i, j, k) = w(i, j, k, a, b, c);
     double sum = 0;
     for (std::size_t i = 0; i < o; ++i)
       for (std::size_t j = 0; j < o; ++j)
-        for (std::size_t k = 0; k < o; ++k) {
-          const double direct = w(i, j, k, a, b, c);
-          const double all = 4 * direct + w(j, k, i, a, b, c) + w(k, i, j, a, b, c) -
-                             2 * (w(i, k, j, a, b, c) + w(j, i, k, a, b, c) + w(k, j, i, a, b, c));
-          sum += (direct + disconnected(i, j, k, a, b, c)) * all /
-                 (energy(i) + energy(j) + energy(k) - energy(o + a) - energy(o + b) - energy(o + c));
-        }
+        for (std::size_t k = 0; k < o; ++k)
+          sum +=
+              (at(i, j, k) + disconnected(i, j, k, a, b, c)) *
+              (4 * at(i, j, k) + at(j, k, i) + at(k, i, j) - 2 * (at(i, k, j) + at(j, i, k) + at(k, j, i))) /
+              (energy(i) + energy(j) + energy(k) - energy(o + a) - energy(o + b) - energy(o + c));
     return 2 * sum;
   }
 };
 
+/// Elements of an array whose last index has room for `padded`; what is beyond the occupied orbitals must not
+/// count.
+class Rows {
+ public:
+  Rows(std::size_t occupied, std::size_t padded) : occupied_(occupied), padded_(padded) {}
+
+  template <class Element>
+  [[nodiscard]] std::vector<double> operator()(std::size_t rows, const Element& element) const {
+    std::vector<double> all(rows * padded_, 1e3);
+    for (std::size_t row = 0; row < rows; ++row)
+      for (std::size_t k = 0; k < occupied_; ++k) all[row * padded_ + k] = element(row, k);
+    return all;
+  }
+
+ private:
+  std::size_t occupied_, padded_;
+};
+
 /// What a virtual orbital x brings.
 struct OfOne {
-  std::vector<double> amplitudes, integrals, t1, fock;
+  std::vector<double> amplitudes, turned, integrals, turned_integrals, t1, fock;
   double energy;
 
-  OfOne(const Model& m, std::size_t x) : energy(m.energy(m.o + x)) {
-    for (std::size_t d = 0; d < m.v; ++d)
-      for (std::size_t j = 0; j < m.o; ++j)
-        for (std::size_t k = 0; k < m.o; ++k) amplitudes.push_back(m.t2(j, k, d, x));
-    for (std::size_t i = 0; i < m.o; ++i) {
-      for (std::size_t j = 0; j < m.o; ++j)
-        for (std::size_t l = 0; l < m.o; ++l) integrals.push_back(-m.integral(i, m.o + x, j, l));
+  OfOne(const Model& m, const Rows& rows, std::size_t x) : energy(m.energy(m.o + x)) {
+    const auto o = m.o, v = m.v;
+    amplitudes = rows(o * v, [&](auto row, auto k) { return m.t2(row / v, k, row % v, x); });
+    turned = rows(o * v, [&](auto row, auto j) { return m.t2(j, row / v, row % v, x); });
+    integrals = rows(o * o, [&](auto row, auto k) { return -m.integral(row / o, o + x, row % o, k); });
+    turned_integrals = rows(o * o, [&](auto row, auto i) { return -m.integral(i, o + x, row / o, row % o); });
+    for (std::size_t i = 0; i < o; ++i) {
       t1.push_back(m.t1(i, x));
       fock.push_back(m.fock(i, x));
     }
   }
   [[nodiscard]] Single all() const {
-    return {amplitudes.data(), integrals.data(), t1.data(), fock.data(), energy};
+    return {amplitudes.data(), turned.data(), integrals.data(), turned_integrals.data(), t1.data(),
+            fock.data(),       energy};
   }
 };
 
 /// What virtual orbitals x and y bring.
 struct OfTwo {
-  std::vector<double> integrals, turned, amplitudes, exchange;
+  std::vector<double> integrals, turned, amplitudes, turned_amplitudes, exchange;
 
-  OfTwo(const Model& m, std::size_t x, std::size_t y) {
-    for (std::size_t i = 0; i < m.o; ++i) {
-      for (std::size_t d = 0; d < m.v; ++d) {
-        integrals.push_back(m.integral(i, m.o + x, m.o + y, m.o + d));
-        turned.push_back(m.integral(i, m.o + y, m.o + x, m.o + d));
-      }
-      for (std::size_t j = 0; j < m.o; ++j) {
-        amplitudes.push_back(m.t2(i, j, x, y));
-        exchange.push_back(m.integral(i, m.o + x, j, m.o + y));
-      }
-    }
+  OfTwo(const Model& m, const Rows& rows, std::size_t x, std::size_t y) {
+    const auto o = m.o, v = m.v;
+    integrals = rows(v, [&](auto d, auto i) { return m.integral(i, o + x, o + y, o + d); });
+    turned = rows(v, [&](auto d, auto i) { return m.integral(i, o + y, o + x, o + d); });
+    amplitudes = rows(o, [&](auto i, auto j) { return m.t2(i, j, x, y); });
+    turned_amplitudes = rows(o, [&](auto j, auto i) { return m.t2(i, j, x, y); });
+    exchange = rows(o, [&](auto i, auto j) { return m.integral(i, o + x, j, o + y); });
   }
   [[nodiscard]] Double all() const {
-    return {integrals.data(), turned.data(), amplitudes.data(), exchange.data()};
+    return {integrals.data(), turned.data(), amplitudes.data(), turned_amplitudes.data(), exchange.data()};
   }
 };
+
+ThreeVirtuals three(const std::array<OfOne, 3>& one, const std::array<OfTwo, 3>& two) {
+  return {one[0].all(), one[1].all(), one[2].all(), two[0].all(), two[1].all(), two[2].all()};
+}
 
 }  // namespace
 
 TEST("energies are those of a plain loop") {
-  for (const std::size_t o : {1u, 2u, 4u}) {
-    const Model m{o, 4};
+  // With one, several and many rows and columns of tiles, and sums in one and in several parts.
+  for (const auto& [o, v, padded] : {std::array<std::size_t, 3>{1, 4, 4},
+                                     {2, 4, 4},
+                                     {4, 4, 8},
+                                     {7, 5, 8},
+                                     {9, 4, 12},
+                                     {13, 130, 16},
+                                     {14, 4, 20},
+                                     {18, 4, 24}}) {
+    const Model m{o, v};
+    const Rows rows(o, padded);
     std::vector<double> energies(o);
     for (std::size_t i = 0; i < o; ++i) energies[i] = m.energy(i);
     TriplesWork work;
-    for (const auto [a, b, c] : {std::array<std::size_t, 3>{3, 2, 0}, {3, 1, 1}, {2, 2, 1}}) {
-      const double found = triples_energy(gemm, int(o), int(m.v), energies.data(), OfOne(m, a).all(),
-                                          OfOne(m, b).all(), OfOne(m, c).all(), OfTwo(m, a, b).all(),
-                                          OfTwo(m, a, c).all(), OfTwo(m, b, c).all(), work);
+    for (const auto& [a, b, c] : {std::array<std::size_t, 3>{3, 2, 0}, {3, 1, 1}, {2, 2, 1}}) {
+      const std::array one{OfOne(m, rows, a), OfOne(m, rows, b), OfOne(m, rows, c)};
+      const std::array two{OfTwo(m, rows, a, b), OfTwo(m, rows, a, c), OfTwo(m, rows, b, c)};
+      const double found = triples_energy({o, padded, v}, energies.data(), three(one, two), work);
       const double expected = m.plain(a, b, c);
       check::is_true(std::abs(found - expected) < 1e-11 * std::max(1.0, std::abs(expected)));
     }
+  }
+}
+
+TEST("kernels of all instruction sets that run here agree") {
+  constexpr std::size_t o = 13, v = 6, padded = 20;
+  const Model m{o, v};
+  const Rows rows(o, padded);
+  const std::array one{OfOne(m, rows, 3), OfOne(m, rows, 2), OfOne(m, rows, 1)};
+  const std::array two{OfTwo(m, rows, 3, 2), OfTwo(m, rows, 3, 1), OfTwo(m, rows, 2, 1)};
+  for (const auto& variant : triples_kernels_variants) {
+    if (!outcore::runs(variant.set)) continue;
+    std::vector<double> w(o * o * padded);
+    variant.table.connected({o, padded, v}, three(one, two), w.data());
+    for (std::size_t i = 0; i < o; ++i)
+      for (std::size_t j = 0; j < o; ++j)
+        for (std::size_t k = 0; k < o; ++k)
+          check::is_true(std::abs(w[(i * o + j) * padded + k] - m.w(i, j, k, 3, 2, 1)) < 1e-11);
   }
 }
 

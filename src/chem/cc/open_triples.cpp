@@ -29,7 +29,7 @@ void add_both(std::size_t count, double first, const double* x, double second, c
 
 double same_spin_triples(Gemm gemm, const OpenSizes& sizes, const double* energies, const OpenSingle& a,
                          const OpenSingle& b, const OpenSingle& c, const SameDouble& ab, const SameDouble& ac,
-                         const SameDouble& bc, TriplesWork& work) {
+                         const SameDouble& bc, OpenTriplesWork& work) {
   const auto o = std::size_t(sizes.o), inner = o + std::size_t(sizes.v), pairs = o * (o - 1) / 2;
   work.w.resize(o * pairs);
   work.v.resize(o * pairs);
@@ -64,7 +64,7 @@ double same_spin_triples(Gemm gemm, const OpenSizes& sizes, const double* energi
 
 double mixed_spin_triples(Gemm gemm, const OpenSizes& sizes, const double* energies, const double* others,
                           const OpenSingle& a, const OpenSingle& b, const OpenSingle& c, const SameDouble& ab,
-                          const MixedDouble& ac, const MixedDouble& bc, TriplesWork& work) {
+                          const MixedDouble& ac, const MixedDouble& bc, OpenTriplesWork& work) {
   const auto o = std::size_t(sizes.o), p = std::size_t(sizes.p), pairs = o * (o - 1) / 2, columns = o * p;
   const auto inner = o + std::size_t(sizes.v), other = p + std::size_t(sizes.w);
   work.part.resize(p * pairs);

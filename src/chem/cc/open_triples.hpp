@@ -11,9 +11,13 @@
 #include <vector>
 
 #include "base/sibling.hpp"
-#include "chem/cc/triples.hpp"
 
 namespace outcore::chem::cc {
+
+/// dgemm of Fortran with 32-bit integers. Each call should use one thread.
+using Gemm = void (*)(const char* trans_a, const char* trans_b, const int* m, const int* n, const int* k,
+                      const double* alpha, const double* a, const int* lda, const double* b, const int* ldb,
+                      const double* beta, double* c, const int* ldc);
 
 /// What one virtual orbital x brings; slowest first.
 struct OpenSingle {
@@ -45,12 +49,17 @@ struct OpenSizes {
   int o, v, p, w;
 };
 
+/// Room of one thread.
+struct OpenTriplesWork {
+  std::vector<double> w, part, v;
+};
+
 /// Orbitals a, b, c of one spin, which differ; each product of three counts once. `other` is not used.
 [[nodiscard]] OUTCORE_SIBLING double same_spin_triples(Gemm gemm, const OpenSizes& sizes,
                                                        const double* energies, const OpenSingle& a,
                                                        const OpenSingle& b, const OpenSingle& c,
                                                        const SameDouble& ab, const SameDouble& ac,
-                                                       const SameDouble& bc, TriplesWork& work);
+                                                       const SameDouble& bc, OpenTriplesWork& work);
 
 /// Orbitals a, b of the first spin, which differ, and c of the other; each product of two and one counts
 /// once. `energies`, `others`: of occupied orbitals of the first and of the other spin. `same` of c is not
@@ -60,6 +69,6 @@ struct OpenSizes {
                                                         const OpenSingle& a, const OpenSingle& b,
                                                         const OpenSingle& c, const SameDouble& ab,
                                                         const MixedDouble& ac, const MixedDouble& bc,
-                                                        TriplesWork& work);
+                                                        OpenTriplesWork& work);
 
 }  // namespace outcore::chem::cc

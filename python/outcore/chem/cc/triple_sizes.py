@@ -7,6 +7,13 @@ from collections.abc import Sequence
 _DOUBLE = 8
 
 
+def padded(occupied: int) -> int:
+    """How many occupied orbitals the last index of arrays of closed shells has room for: whole registers of the
+    kernel, and rows that do not all fall on the same places of the nearest cache."""
+    room = -(-occupied // 4) * 4
+    return room if room % 32 else room + 4
+
+
 def block_bytes(
     occupied: Sequence[int], virtual: Sequence[int], auxiliary: int, block: int, threads: int
 ) -> int:
@@ -14,10 +21,11 @@ def block_bytes(
     occupied, virtual: orbitals of each spin, or of closed shells."""
     o, v, q = max(occupied), max(virtual), auxiliary
     if len(occupied) == 1:
-        singles = 4 * block * (o * o * v + o**3)
-        doubles = block * block * o * ((6 + threads) * v + 6 * o)
+        last = padded(o)
+        singles = 7 * block * o * last * (v + o)
+        doubles = block * block * last * ((6 + threads) * v + 9 * o)
         three_index = 3 * q * block * (v + o) + q * o * o
-        return int(_DOUBLE * (singles + doubles + three_index + 3 * threads * o**3))
+        return int(_DOUBLE * (singles + doubles + three_index + 2 * threads * o * o * last))
     singles = 7 * block * (v + o) * o * o
     doubles = 10 * block * block * o * (v + 2 * o)
     three_index = 5 * q * block * (v + o) + 2 * q * o * o

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from outcore import _core
+from outcore.chem.cc.triple_sizes import padded
 from outcore.chem.cc.triple_tasks import TripleTasks, product
 from outcore.parallel import team
 
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 Single = tuple[Values, ...]
 Pair = tuple[Values, ...]
-"""As `triples_energy` takes them: of a block, amplitudes, integrals, t1, Fock elements, energies; of two, (ix|yd),
-(iy|xd), amplitudes, (ix|jy)."""
+"""As `triples_energy` takes them: of a block, amplitudes, the same turned, integrals, the same turned, t1, Fock
+elements, energies; of two, (ix|yd), (iy|xd), amplitudes, the same turned, (ix|jy)."""
 
 
 class Triples(TripleTasks):
@@ -113,8 +114,8 @@ class Triples(TripleTasks):
             jobs += [partial(self._amplitudes, x), partial(self._integrals, x)]
         for x, y in pairs:
             jobs += [
-                partial(_ordered, x.bvo, y.bvv, (0, 2, 1, 3)),  # of [x,i,y,d]
-                partial(_ordered, y.bvo, x.bvv, (2, 0, 1, 3)),  # of [y,i,x,d]
+                partial(_ordered, y.bvv, x.bvo, (2, 0, 1, 3)),  # of [y,d,x,i]
+                partial(_ordered, x.bvv, y.bvo, (0, 2, 1, 3)),  # of [x,d,y,i]
                 partial(self._of_both, x, y),
             ]
         found: list[Pair] = [()] * len(jobs)
@@ -130,15 +131,15 @@ class Triples(TripleTasks):
         ]
 
     def _amplitudes(self, x: _Block) -> Pair:
-        """[x][d][j][k] of t_jk^dx."""
+        """t_jk^dx as [x][j][d][k] and as [x][k][d][j]."""
         t = self._equations.t2[:, :, x.begin : x.end, :]  # [d,j,x,k]
-        return (np.ascontiguousarray(t.transpose(2, 0, 1, 3)),)
+        return _padded(t.transpose(2, 1, 0, 3)), _padded(t.transpose(2, 3, 0, 1))
 
     def _integrals(self, x: _Block) -> Pair:
-        """[x][i][j][l] of -(ix|jl)."""
+        """-(ix|lk) as [x][i][l][k] and as [x][l][k][i]."""
         found = product(x.bvo, self._boo)
         found *= -1.0
-        return (found,)
+        return _padded(found), _padded(found.transpose(0, 2, 3, 1))
 
     def _orbitals(self, x: _Block) -> tuple[Values, Values, Values]:
         """t1, Fock elements, energies."""
@@ -150,9 +151,10 @@ class Triples(TripleTasks):
         )
 
     def _of_both(self, x: _Block, y: _Block) -> Pair:
-        """[x][y][i][j] of t_ij^xy and of (ix|jy)."""
-        t = self._equations.t2[x.begin : x.end, :, y.begin : y.end, :]
-        return np.ascontiguousarray(t.transpose(0, 2, 1, 3)), *_ordered(x.bvo, y.bvo, (0, 2, 1, 3))
+        """t_ij^xy as [x][y][i][j] and as [x][y][j][i], and (ix|jy) as [x][y][i][j]."""
+        t = self._equations.t2[x.begin : x.end, :, y.begin : y.end, :]  # [x,i,y,j]
+        turned = t.transpose(0, 2, 3, 1)
+        return _padded(t.transpose(0, 2, 1, 3)), _padded(turned), *_ordered(x.bvo, y.bvo, (0, 2, 1, 3))
 
 
 class _Block(NamedTuple):
@@ -166,4 +168,12 @@ class _Block(NamedTuple):
 
 def _ordered(left: Values, right: Values, axes: tuple[int, ...]) -> Pair:
     """A product of three-index integrals with its axes in another order."""
-    return (np.ascontiguousarray(product(left, right).transpose(axes)),)
+    return (_padded(product(left, right).transpose(axes)),)
+
+
+def _padded(given: Values) -> Values:
+    """A copy in which the last index, an occupied orbital, has room for more."""
+    occupied = given.shape[-1]
+    room = np.zeros((*given.shape[:-1], padded(occupied)))
+    room[..., :occupied] = given
+    return room

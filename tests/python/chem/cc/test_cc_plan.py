@@ -8,6 +8,7 @@ from outcore import OutcoreError
 from outcore.chem.cc import forecast
 from outcore.chem.cc.forecast import Rates
 from outcore.chem.cc.plan import CACHE_BYTES, Plan, Sizes, make_plan
+from outcore.chem.cc.triple_sizes import padded
 
 LARGE = Sizes(300, 1232, (53,), (247,), 6, tuple(range(0, 1233, 16)))
 OPEN = Sizes(100, 400, (10, 9), (70, 71), 6, tuple(range(0, 401, 16)))
@@ -103,3 +104,10 @@ def test_amplitudes_of_a_ladder_go_in_parts_where_memory_is_small() -> None:
     assert len(small.arrays["A+"].layout.tilings[1]) == small.passes
     ways = [plan(LARGE, free, rates=FAST).ways["disk"] for free in (8e8, 6e10)]
     assert ways[0].read_bytes == small.passes * ways[1].read_bytes
+
+
+@pytest.mark.parametrize("occupied", [1, 15, 24, 31, 32, 64, 253])
+def test_rows_of_triples_are_whole_registers_and_fall_on_different_places_of_a_cache(occupied: int) -> None:
+    room = padded(occupied)
+    assert occupied <= room < occupied + 8
+    assert room % 4 == 0 and room % 32 != 0
