@@ -25,8 +25,11 @@ struct Packed {
 };
 
 constexpr int registers = OUTCORE_LANE == 8 ? 32 : 16;
-constexpr int most_vectors = 3;   // of a row of a tile
-constexpr Size most_inner = 128;  // terms of a sum, whose columns stay in the nearest cache
+constexpr int most_vectors = 3;  // of a row of a tile
+// Virtual orbitals whose part of all products is summed at a time. Many, as sums are then seldom begun and
+// ended; what belongs to them stays in the second cache. Narrow registers take more from there for as much
+// work, so for them it must stay in the first.
+constexpr Size most_inner = OUTCORE_LANE == 8 ? 256 : 24;
 
 /// Rows of a tile, so that its sums, a row of the right factor and an element of the left one are in
 /// registers.
@@ -35,124 +38,119 @@ constexpr int most_rows(int vectors) {
   return rows < 8 ? rows : 8;
 }
 
-/// c[r][n] += sum_k a[k][r] b[k][n]. Each row of a and of b has `padded` elements, those of c are `stride`
-/// apart.
+/// A product of matrices, sum_k a[k][r] b[k][n]; rows of both have `padded` elements.
 struct Product {
   const double *a, *b;
+  Size inner;
+};
+
+/// c[r][n] += products; rows of c are `stride` apart.
+struct Sum {
   double* c;
   Size stride;
+  const Product* products;
+  Size count;
 };
 
 template <int width, int vectors, int rows>
-void add_tile(Size inner, Size padded, const double* a, const double* b, double* c, Size stride) {
+void add_tile(const Sum& of, Size padded, Size row, Size column) {
   using Vector = typename Packed<width>::Type;
   using LooseVector = typename Loose<width>::Type;
+  double* const c = of.c + row * of.stride + column;
   Vector sum[rows][vectors];
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 3
     for (int n = 0; n < vectors; ++n)
-      sum[r][n] = *reinterpret_cast<const LooseVector*>(c + Size(r) * stride + n * width);
-  for (Size k = 0; k < inner; ++k) {
-    Vector right[vectors];
+      sum[r][n] = *reinterpret_cast<const LooseVector*>(c + Size(r) * of.stride + n * width);
+  for (Size product = 0; product < of.count; ++product) {
+    const double* a = of.products[product].a + row;
+    const double* b = of.products[product].b + column;
+    const Size inner = of.products[product].inner;
+    for (Size k = 0; k < inner; ++k) {
+      Vector right[vectors];
 #pragma GCC unroll 3
-    for (int n = 0; n < vectors; ++n) right[n] = *reinterpret_cast<const LooseVector*>(b + n * width);
+      for (int n = 0; n < vectors; ++n) right[n] = *reinterpret_cast<const LooseVector*>(b + n * width);
 #pragma GCC unroll 8
-    for (int r = 0; r < rows; ++r)
+      for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 3
-      for (int n = 0; n < vectors; ++n) sum[r][n] += a[r] * right[n];
-    a += padded;
-    b += padded;
+        for (int n = 0; n < vectors; ++n) sum[r][n] += a[r] * right[n];
+      a += padded;
+      b += padded;
+    }
   }
 #pragma GCC unroll 8
   for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 3
     for (int n = 0; n < vectors; ++n)
-      *reinterpret_cast<LooseVector*>(c + Size(r) * stride + n * width) = sum[r][n];
+      *reinterpret_cast<LooseVector*>(c + Size(r) * of.stride + n * width) = sum[r][n];
 }
 
 /// As many rows as `count`, which is between 1 and `most`.
 template <int width, int vectors, int most>
-void add_group(Size count, Size inner, Size padded, const Product& x) {
+void add_group(Size count, const Sum& of, Size padded, Size row, Size column) {
   if constexpr (most > 1)
-    if (count < most) return add_group<width, vectors, most - 1>(count, inner, padded, x);
-  add_tile<width, vectors, most>(inner, padded, x.a, x.b, x.c, x.stride);
+    if (count < most) return add_group<width, vectors, most - 1>(count, of, padded, row, column);
+  add_tile<width, vectors, most>(of, padded, row, column);
 }
 
 /// All rows of some columns.
 template <int width, int vectors>
-void add_rows(Size rows, Size inner, Size padded, const Product& x) {
+void add_columns(Size rows, const Sum& of, Size padded, Size column) {
   constexpr int most = most_rows(vectors);
   const Size groups = (rows + most - 1) / most;
   for (Size group = 0; group < groups; ++group) {
     const Size first = rows * group / groups, end = rows * (group + 1) / groups;
-    add_group<width, vectors, most>(end - first, inner, padded,
-                                    {x.a + first, x.b, x.c + first * x.stride, x.stride});
+    add_group<width, vectors, most>(end - first, of, padded, first, column);
   }
 }
 
-/// Some columns of several products over the same number of terms.
-template <int width, int vectors>
-void add_columns(Size rows, Size inner, Size padded, Size column, const Product* products, Size count) {
-  const Size chunks = (inner + most_inner - 1) / most_inner;
-  for (Size chunk = 0; chunk < chunks; ++chunk) {
-    const Size first = inner * chunk / chunks, end = inner * (chunk + 1) / chunks;
-    for (Size n = 0; n < count; ++n) {
-      const Product& x = products[n];
-      const Product part{x.a + first * padded, x.b + first * padded + column, x.c + column, x.stride};
-      add_rows<width, vectors>(rows, end - first, padded, part);
-    }
-  }
-}
-
-void add_products(Size rows, Size inner, Size padded, const Product* products, Size count) {
+void add(Size rows, const Sum& of, Size padded) {
   constexpr Size lane = OUTCORE_LANE;
   const Size vectors = padded / lane;
   const Size panels = (vectors + most_vectors - 1) / most_vectors;
   for (Size panel = 0; panel < panels; ++panel) {
     const Size first = vectors * panel / panels, end = vectors * (panel + 1) / panels;
-    const auto add = end - first == 3   ? add_columns<lane, 3>
-                     : end - first == 2 ? add_columns<lane, 2>
-                                        : add_columns<lane, 1>;
-    add(rows, inner, padded, first * lane, products, count);
+    const auto add_panel = end - first == 3   ? add_columns<lane, 3>
+                           : end - first == 2 ? add_columns<lane, 2>
+                                              : add_columns<lane, 1>;
+    add_panel(rows, of, padded, first * lane);
   }
   if constexpr (lane > triples_padding)
-    if (padded % lane)
-      add_columns<int(triples_padding), 1>(rows, inner, padded, vectors * lane, products, count);
+    if (padded % lane) add_columns<int(triples_padding), 1>(rows, of, padded, vectors * lane);
 }
 
 void connected(const TriplesSizes& sizes, const ThreeVirtuals& of, double* w) {
-  const Size o = sizes.occupied, padded = sizes.padded, v = sizes.virtuals, plane = o * padded;
+  const Size o = sizes.occupied, padded = sizes.padded, plane = o * padded;
   const auto& [a, b, c, ab, ac, bc] = of;
   for (Size n = 0; n < o * plane; ++n) w[n] = 0;
-  for (Size x = 0; x < o; ++x) {
-    // Rows j of w[x][j][k], and rows i of w[i][x][k].
-    double *const j_rows = w + x * plane, *const i_rows = w + x * padded;
-    const double* const t_a = a.turned + x * v * padded;
-    const double* const t_b = b.amplitudes + x * v * padded;
-    const double* const turned_b = b.turned + x * v * padded;
-    const double* const t_c = c.amplitudes + x * v * padded;
-    // Orbitals x, y, z with i, j, k: (ix|yd) t_jk^dz
-    const Product sums_over_virtuals[] = {
-        {ab.integrals, t_c, i_rows, plane},       // a b c
-        {ab.turned, t_c, j_rows, padded},         // b a c
-        {ac.integrals, turned_b, i_rows, plane},  // a c b
-        {bc.integrals, t_a, j_rows, padded},      // b c a
-        {t_b, ac.turned, j_rows, padded},         // c a b
-        {t_a, bc.turned, j_rows, padded},         // c b a
-    };
-    add_products(o, v, padded, sums_over_virtuals, 6);
-    // -(ix|jl) t_kl^zy
-    const Product sums_over_occupied[] = {
-        {a.turned_integrals + x * plane, bc.amplitudes, i_rows, plane},         // a b c
-        {b.turned_integrals + x * plane, ac.amplitudes, j_rows, padded},        // b a c
-        {bc.turned_amplitudes, a.integrals + x * plane, j_rows, padded},        // a c b
-        {ac.turned_amplitudes, b.integrals + x * plane, i_rows, plane},         // b c a
-        {ab.amplitudes, c.turned_integrals + x * plane, j_rows, padded},        // c a b
-        {ab.turned_amplitudes, c.turned_integrals + x * plane, i_rows, plane},  // c b a
-    };
-    add_products(o, o, padded, sums_over_occupied, 6);
-  }
+  const Size chunks = (sizes.virtuals + most_inner - 1) / most_inner;
+  for (Size x = 0; x < o; ++x)
+    for (Size chunk = 0; chunk < chunks; ++chunk) {
+      const Size begin = sizes.virtuals * chunk / chunks, d = sizes.virtuals * (chunk + 1) / chunks - begin;
+      const Size first = begin * padded, both = x * sizes.virtuals * padded + first, own = x * plane;
+      // Orbitals x, y, z with i, j, k: (ix|yd) t_jk^dz and -(ix|jl) t_kl^zy, with the last part of d. Of
+      // w[i][j][k] products with j = x make rows i, those with i = x rows j.
+      const Size l = chunk + 1 == chunks ? 3 : 0;
+      const Product rows_i[] = {
+          {ab.integrals + first, c.amplitudes + both, d},       // a b c
+          {ac.integrals + first, b.turned + both, d},           // a c b
+          {a.turned_integrals + own, bc.amplitudes, o},         // a b c
+          {ac.turned_amplitudes, b.integrals + own, o},         // b c a
+          {ab.turned_amplitudes, c.turned_integrals + own, o},  // c b a
+      };
+      add(o, {w + x * padded, plane, rows_i, 2 + l}, padded);
+      const Product rows_j[] = {
+          {ab.turned + first, c.amplitudes + both, d},   // b a c
+          {bc.integrals + first, a.turned + both, d},    // b c a
+          {b.amplitudes + both, ac.turned + first, d},   // c a b
+          {a.turned + both, bc.turned + first, d},       // c b a
+          {b.turned_integrals + own, ac.amplitudes, o},  // b a c
+          {bc.turned_amplitudes, a.integrals + own, o},  // a c b
+          {ab.amplitudes, c.turned_integrals + own, o},  // c a b
+      };
+      add(o, {w + x * plane, padded, rows_j, 4 + l}, padded);
+    }
 }
 
 void disconnected(const TriplesSizes& sizes, const ThreeVirtuals& of, double* v) {
