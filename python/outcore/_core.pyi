@@ -1533,10 +1533,12 @@ def triples_energy(
     same_bc: bool,
 ) -> float:
     """
-    Energy of connected triples of closed shells: of virtual orbitals a and b of two blocks and all c of a
-    third one; a >= b >= c where blocks are the same. Of a block x (amplitudes [x][d][j][k] of t_jk^dx,
-    integrals [x][i][j][l] of -(ix|jl), t1 [x][i], Fock elements [x][i], energies [x]); of two
-    ([x][y][i][d] of (ix|yd), the same of (iy|xd), [x][y][i][j] of t_ij^xy, of (ix|jy)). Any thread.
+    Energy of connected triples of closed shells: of virtual orbitals a and b of two blocks and all c of
+    a third one; a >= b >= c where blocks are the same. Of a block x (t_jk^dx as [x][j][d][k] and as
+    [x][k][d][j], -(ix|lk) as [x][i][l][k] and as [x][l][k][i], t1 [x][i], Fock elements [x][i],
+    energies [x]); of two ((ix|yd) as [x][y][d][i], (iy|xd) likewise, t_ij^xy as [x][y][i][j] and as
+    [x][y][j][i], (ix|jy) as [x][y][i][j]). The last index of arrays with four has room for a multiple
+    of 4. Any thread.
     """
 
 def same_spin_triples(
