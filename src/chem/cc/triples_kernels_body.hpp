@@ -2,9 +2,9 @@
 // used.
 //
 // Products of matrices are our own, not of BLAS: with tens of occupied orbitals BLAS spends a third of its
-// time on copies of amplitudes, which are here in the order in which they are read. A tile of the result is
-// in registers, what it is made of in the nearest cache; each piece of amplitudes is fetched once for three
-// orbitals a, b, c.
+// time on copies of amplitudes, which are here in the order in which they are read. A tile of the result
+// stays in registers while all products that it is a sum of are added, and what is read next is fetched
+// meanwhile.
 
 #include "chem/cc/triples_kernels.hpp"
 
@@ -31,6 +31,9 @@ constexpr int most_vectors = 3;  // of a row of a tile
 // work, so for them it must stay in the first.
 constexpr Size most_inner = OUTCORE_LANE == 8 ? 256 : 24;
 
+constexpr int second_cache = 2;  // as __builtin_prefetch names it
+constexpr Size line = 8;         // of a cache
+
 /// Rows of a tile, so that its sums, a row of the right factor and an element of the left one are in
 /// registers.
 constexpr int most_rows(int vectors) {
@@ -38,10 +41,12 @@ constexpr int most_rows(int vectors) {
   return rows < 8 ? rows : 8;
 }
 
-/// A product of matrices, sum_k a[k][r] b[k][n]; rows of both have `padded` elements.
+/// A product of matrices, sum_k a[k][r] b[k][n]; rows of both have `padded` elements. ahead: as many that are
+/// read soon, from any address.
 struct Product {
   const double *a, *b;
   Size inner;
+  const double* ahead;
 };
 
 /// c[r][n] += products; rows of c are `stride` apart.
@@ -67,7 +72,10 @@ void add_tile(const Sum& of, Size padded, Size row, Size column) {
     const double* a = of.products[product].a + row;
     const double* b = of.products[product].b + column;
     const Size inner = of.products[product].inner;
+    const double* ahead = of.products[product].ahead + row * inner;
     for (Size k = 0; k < inner; ++k) {
+      __builtin_prefetch(ahead, 0, second_cache);
+      ahead += line;
       Vector right[vectors];
 #pragma GCC unroll 3
       for (int n = 0; n < vectors; ++n) right[n] = *reinterpret_cast<const LooseVector*>(b + n * width);
@@ -125,31 +133,35 @@ void connected(const TriplesSizes& sizes, const ThreeVirtuals& of, double* w) {
   const auto& [a, b, c, ab, ac, bc] = of;
   for (Size n = 0; n < o * plane; ++n) w[n] = 0;
   const Size chunks = (sizes.virtuals + most_inner - 1) / most_inner;
+  const Size whole = sizes.virtuals * padded;
   for (Size x = 0; x < o; ++x)
     for (Size chunk = 0; chunk < chunks; ++chunk) {
       const Size begin = sizes.virtuals * chunk / chunks, d = sizes.virtuals * (chunk + 1) / chunks - begin;
-      const Size first = begin * padded, both = x * sizes.virtuals * padded + first, own = x * plane;
-      // Orbitals x, y, z with i, j, k: (ix|yd) t_jk^dz and -(ix|jl) t_kl^zy, with the last part of d. Of
-      // w[i][j][k] products with j = x make rows i, those with i = x rows j.
-      const Size l = chunk + 1 == chunks ? 3 : 0;
+      const Size first = begin * padded, own = x * plane, part = d * padded;
+      const double *const t_a = a.turned + x * whole + first, *const t_b = b.amplitudes + x * whole + first;
+      const double *const turned_b = b.turned + x * whole + first, *const t_c =
+                                                                       c.amplitudes + x * whole + first;
+      // Orbitals x, y, z with i, j, k: (ix|yd) t_jk^dz and, after all d, -(ix|jl) t_kl^zy. Of w[i][j][k]
+      // products with j = x make rows i, those with i = x rows j.
+      const Size last = chunk + 1 == chunks ? 3 : 0;
       const Product rows_i[] = {
-          {ab.integrals + first, c.amplitudes + both, d},       // a b c
-          {ac.integrals + first, b.turned + both, d},           // a c b
-          {a.turned_integrals + own, bc.amplitudes, o},         // a b c
-          {ac.turned_amplitudes, b.integrals + own, o},         // b c a
-          {ab.turned_amplitudes, c.turned_integrals + own, o},  // c b a
+          {ab.integrals + first, t_c, d, t_c + part},              // a b c
+          {ac.integrals + first, turned_b, d, turned_b + part},    // a c b
+          {a.turned_integrals + own, bc.amplitudes, o, w},         // a b c
+          {ac.turned_amplitudes, b.integrals + own, o, w},         // b c a
+          {ab.turned_amplitudes, c.turned_integrals + own, o, w},  // c b a
       };
-      add(o, {w + x * padded, plane, rows_i, 2 + l}, padded);
+      add(o, {w + x * padded, plane, rows_i, 2 + last}, padded);
       const Product rows_j[] = {
-          {ab.turned + first, c.amplitudes + both, d},   // b a c
-          {bc.integrals + first, a.turned + both, d},    // b c a
-          {b.amplitudes + both, ac.turned + first, d},   // c a b
-          {a.turned + both, bc.turned + first, d},       // c b a
-          {b.turned_integrals + own, ac.amplitudes, o},  // b a c
-          {bc.turned_amplitudes, a.integrals + own, o},  // a c b
-          {ab.amplitudes, c.turned_integrals + own, o},  // c a b
+          {ab.turned + first, t_c, d, w},                   // b a c
+          {bc.integrals + first, t_a, d, t_a + part},       // b c a
+          {t_b, ac.turned + first, d, t_b + part},          // c a b
+          {t_a, bc.turned + first, d, w},                   // c b a
+          {b.turned_integrals + own, ac.amplitudes, o, w},  // b a c
+          {bc.turned_amplitudes, a.integrals + own, o, w},  // a c b
+          {ab.amplitudes, c.turned_integrals + own, o, w},  // c a b
       };
-      add(o, {w + x * plane, padded, rows_j, 4 + l}, padded);
+      add(o, {w + x * plane, padded, rows_j, 4 + last}, padded);
     }
 }
 
