@@ -41,8 +41,8 @@ constexpr int most_rows(int vectors) {
   return rows < 8 ? rows : 8;
 }
 
-/// A product of matrices, sum_k a[k][r] b[k][n]; rows of both have `padded` elements. ahead: as many that are
-/// read soon, from any address.
+/// A product of matrices, sum_k a[k][r] b[k][n]; rows of both have `padded` elements. ahead: as many lines of
+/// a cache as the sum has terms are fetched from there meanwhile, from any address.
 struct Product {
   const double *a, *b;
   Size inner;
@@ -72,7 +72,7 @@ void add_tile(const Sum& of, Size padded, Size row, Size column) {
     const double* a = of.products[product].a + row;
     const double* b = of.products[product].b + column;
     const Size inner = of.products[product].inner;
-    const double* ahead = of.products[product].ahead + row * inner;
+    const double* ahead = of.products[product].ahead;
     for (Size k = 0; k < inner; ++k) {
       __builtin_prefetch(ahead, 0, second_cache);
       ahead += line;
@@ -138,28 +138,31 @@ void connected(const TriplesSizes& sizes, const ThreeVirtuals& of, double* w) {
     for (Size chunk = 0; chunk < chunks; ++chunk) {
       const Size begin = sizes.virtuals * chunk / chunks, d = sizes.virtuals * (chunk + 1) / chunks - begin;
       const Size first = begin * padded, own = x * plane, part = d * padded;
-      const double *const t_a = a.turned + x * whole + first, *const t_b = b.amplitudes + x * whole + first;
-      const double *const turned_b = b.turned + x * whole + first, *const t_c =
-                                                                       c.amplitudes + x * whole + first;
+      const Size both = x * whole + first;
+      const double* const t_c = c.amplitudes + both;
+      // What belongs to c + 1 follows. It is not read, but fetched: amplitudes part by part, integrals over
+      // all x.
+      const Size next = whole + x * sizes.virtuals / o * padded;
+      const double* const more = c.turned_integrals + own + plane;
       // Orbitals x, y, z with i, j, k: (ix|yd) t_jk^dz and, after all d, -(ix|jl) t_kl^zy. Of w[i][j][k]
       // products with j = x make rows i, those with i = x rows j.
       const Size last = chunk + 1 == chunks ? 3 : 0;
       const Product rows_i[] = {
-          {ab.integrals + first, t_c, d, t_c + part},              // a b c
-          {ac.integrals + first, turned_b, d, turned_b + part},    // a c b
-          {a.turned_integrals + own, bc.amplitudes, o, w},         // a b c
-          {ac.turned_amplitudes, b.integrals + own, o, w},         // b c a
-          {ab.turned_amplitudes, c.turned_integrals + own, o, w},  // c b a
+          {ab.integrals + first, t_c, d, t_c + part},                         // a b c
+          {ac.integrals + first, b.turned + both, d, t_c + part + line * d},  // a c b
+          {a.turned_integrals + own, bc.amplitudes, o, more},                 // a b c
+          {ac.turned_amplitudes, b.integrals + own, o, more},                 // b c a
+          {ab.turned_amplitudes, c.turned_integrals + own, o, more},          // c b a
       };
       add(o, {w + x * padded, plane, rows_i, 2 + last}, padded);
       const Product rows_j[] = {
-          {ab.turned + first, t_c, d, w},                   // b a c
-          {bc.integrals + first, t_a, d, t_a + part},       // b c a
-          {t_b, ac.turned + first, d, t_b + part},          // c a b
-          {t_a, bc.turned + first, d, w},                   // c b a
-          {b.turned_integrals + own, ac.amplitudes, o, w},  // b a c
-          {bc.turned_amplitudes, a.integrals + own, o, w},  // a c b
-          {ab.amplitudes, c.turned_integrals + own, o, w},  // c a b
+          {ab.turned + first, t_c, d, ac.integrals + next},                  // b a c
+          {bc.integrals + first, a.turned + both, d, ac.turned + next},      // b c a
+          {b.amplitudes + both, ac.turned + first, d, bc.integrals + next},  // c a b
+          {a.turned + both, bc.turned + first, d, bc.turned + next},         // c b a
+          {b.turned_integrals + own, ac.amplitudes, o, more},                // b a c
+          {bc.turned_amplitudes, a.integrals + own, o, more},                // a c b
+          {ab.amplitudes, c.turned_integrals + own, o, more},                // c a b
       };
       add(o, {w + x * plane, padded, rows_j, 4 + last}, padded);
     }
