@@ -512,7 +512,7 @@ class CCSD:
 
     def ccsd_t(self) -> float:
         """The energy of connected triples by perturbation theory, (T) (Hartree); `e_t` from then on. The orbitals
-        must be canonical, the amplitudes converged."""
+        must be canonical, the amplitudes converged. What only iterations need is given back for it."""
         if self.uncorrelated:
             return self.e_t
         if not self.converged:
@@ -521,28 +521,16 @@ class CCSD:
                 "triple excitations",
                 detail="the amplitudes have not converged; run kernel() first",
             )
-        assert self.equations is not None and self.plan is not None
+        assert self.equations is not None and self._room is not None
         stage = self._stage(TRIPLES)
         stamp = "" if stage is None else self._state(self._last).stamp
+        self._room.keep(*self.equations.of_triples)
+        free, block = self._free().bytes, self.settings.block
         triples: Triples | OpenTriples
         if isinstance(self.equations, RestrictedEquations):
-            triples = Triples(
-                self.equations,
-                self.singles[0],
-                self.plan.work_bytes,
-                self.settings.block,
-                stage=stage,
-                stamp=stamp,
-            )
+            triples = Triples(self.equations, self.singles[0], free, block, stage=stage, stamp=stamp)
         else:
-            triples = OpenTriples(
-                self.equations,
-                self.singles,
-                self.plan.work_bytes,
-                self.settings.block,
-                stage=stage,
-                stamp=stamp,
-            )
+            triples = OpenTriples(self.equations, self.singles, free, block, stage=stage, stamp=stamp)
         self.e_t = triples.run(self._tell("triple excitations"))
         return self.e_t
 

@@ -45,6 +45,11 @@ class Equations(Protocol):
     doubles: list[Doubles]
     steps: Steps
 
+    @property
+    def of_triples(self) -> list[Array]:
+        """All arrays that are needed once amplitudes have converged: those of (T), amplitudes among them."""
+        ...
+
     def residual(self, amplitudes: list[Values]) -> list[Values]:
         """Of singles; that of doubles is in their arrays."""
         ...

@@ -76,8 +76,12 @@ class Integrals:
             return np.ascontiguousarray(self.bvo.get_tile((0, c, 0)).transpose(0, 2, 1))
         return self.bvv.get_tile((0, p - 1, c))
 
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        return self.boo, self.bvo, self.bvv
+
     def close(self) -> None:
-        self._room.release(self.boo, self.bvo, self.bvv)
+        self._room.release(*self.arrays)
 
 
 def _transform(

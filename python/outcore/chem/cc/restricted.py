@@ -62,6 +62,10 @@ class RestrictedEquations:
         self._mixed = room.array("ooov")
         room.contract("Qai,Qbj->aibj", integrals.bvo, integrals.bvo, out=self.ovov)
 
+    @property
+    def of_triples(self) -> list[Array]:
+        return [self.t2, *self.integrals.arrays]
+
     def _second_order(self, tile: Tile) -> Values:
         return self.ovov.get_tile(tile)
 

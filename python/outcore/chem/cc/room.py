@@ -89,6 +89,10 @@ class Room:
         for array in arrays:
             array.close()
 
+    def keep(self, *arrays: Array) -> None:
+        """Closes all other arrays."""
+        self.release(*(each for each in self._arrays if not any(each is one for one in arrays)))
+
     def close(self) -> None:
         for array in self._arrays:
             array.close()

@@ -28,6 +28,9 @@ Range = tuple[int, int]
 
 TRIPLES = "triple excitations"
 _LARGEST_BLOCK = 32
+_OF_FREE = (
+    0.95  # of the memory, so that another run, which may have a little less, can go on with these blocks
+)
 
 
 class TripleTasks(ABC):
@@ -62,7 +65,8 @@ class TripleTasks(ABC):
 
         with room.world.together(TRIPLES):
             most = _largest(need, max(virtual), free_bytes, room.world.size)
-        size = most if block is None else min(most, block)
+            size = _largest(need, max(virtual), max(need(1), int(_OF_FREE * free_bytes)), room.world.size)
+        size = size if block is None else min(size, block)
         self.blocks: list[list[Range]] = [_blocks(v, size) for v in virtual]
         """Of each spin."""
         if stage is not None:

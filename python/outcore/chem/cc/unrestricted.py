@@ -99,6 +99,10 @@ class UnrestrictedEquations:
         )
         self.doubles = [same[0], mixed, same[1]]
 
+    @property
+    def of_triples(self) -> list[Array]:
+        return [*self.same, self.mixed, *(array for each in self.integrals for array in each.arrays)]
+
     def _antisymmetric(self, s: int, tile: Tile) -> Values:
         """(ia|jb) - (ib|ja)"""
         g = self.ovov[s].get_tile(tile)
