@@ -35,6 +35,13 @@ class ExtendedOperand(Tiled):
     def read_only(self) -> bool:
         return bool(self.array.backend.read_only)
 
+    def _lands_in(self, tile: Tile, target: Values) -> bool:
+        return bool(self.array.lands_in(tile, target))
+
+    def _bring(self, tile: Tile, target: Values) -> Waitable:
+        found: Waitable = self.array.get_tile_into(tile, target)
+        return found
+
     def put(self, box: Box, value: Values, *, add: bool) -> list[Waitable]:
         """Of copies, into that of this process or of its node alone."""
         if self.array.backend.copies == 1:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import errno
 import hashlib
 import itertools
+import math
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -26,7 +28,7 @@ from outcore.job.world import World
 from outcore.parallel.prefetch import Waitable
 from outcore.tensor import kernels
 from outcore.tensor.cells import Axis, Cuts, Interval, cut_for
-from outcore.tensor.requests import Then
+from outcore.tensor.requests import Then, Window
 from outcore.tensor.tiling import Tiling
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -35,6 +37,8 @@ Where = Literal["process", "node", "global", "disk"]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 _TAKEN = 1 << 18  # elements that are copied at a time
+_COPIES = 3  # tiles of an array that are in memory of their own at a time on their way, or more of small ones
+_COPIED_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,11 +282,32 @@ class Tiled(Operand):
             if self.facts.readable is not None and not self.facts.readable[tile]:
                 continue
             target = out[inside]
-            if target.flags.c_contiguous:
+            if self._lands_in(tile, target):
                 started.append(self.array.get_tile_async(tile, target))
             else:
-                started.append(Then(self.array.get_tile_async(tile), partial(_copy, target)))
+                bring = partial(self._bring, tile, target)
+                started.append(self._under_way.add(bring, target.size * self.facts.item_bytes))
         return started
+
+    def _lands_in(self, tile: tuple[int, ...], target: Array) -> bool:
+        """Whether a tile comes to its place without memory of its own on the way."""
+        return bool(target.flags.c_contiguous)
+
+    def _bring(self, tile: tuple[int, ...], target: Array) -> Waitable:
+        return Then(self.array.get_tile_async(tile), partial(_copy, target))
+
+    @cached_property
+    def _under_way(self) -> Window:
+        """Tiles that are brought, and then copied to their place."""
+        return Window(self._most_bytes)
+
+    @cached_property
+    def _most_bytes(self) -> int:
+        """Of tiles in memory of their own, each way."""
+        sides = [
+            max((b - a for a, b in itertools.pairwise(cuts)), default=0) for cuts in self.facts.tiles if cuts
+        ]
+        return max(_COPIES * math.prod(sides) * self.facts.item_bytes, _COPIED_BYTES)
 
     def prefetch(self, boxes: Sequence[Box]) -> None:
         if self.facts.where == "disk":
@@ -292,11 +317,22 @@ class Tiled(Operand):
 
     def put(self, box: Box, value: Array, *, add: bool) -> list[Waitable]:
         move = self.array.acc_tile_async if add else self.array.put_tile_async
-        return [
-            move(tile, value[inside])
-            for tile, inside in tiles_of(self.facts.tiles, box)
-            if self.facts.stored is None or self.facts.stored[tile]
-        ]
+        started: list[Waitable] = []
+        copied, copies = deque[tuple[Waitable, int]](), 0
+        for tile, inside in tiles_of(self.facts.tiles, box):
+            if self.facts.stored is not None and not self.facts.stored[tile]:
+                continue
+            part = value[inside]
+            if part.flags.c_contiguous:
+                started.append(move(tile, part))
+                continue
+            while copied and copies + part.nbytes > self._most_bytes:
+                request, nbytes = copied.popleft()
+                request.wait()
+                copies -= nbytes
+            copied.append((move(tile, part), part.nbytes))
+            copies += part.nbytes
+        return started + [request for request, _ in copied]
 
 
 def _copy(target: Array, values: Array) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -35,3 +37,64 @@ class Then:
             self._value = self._finish(self._request.wait())
             self._request = self._finish = None
         return self._value
+
+
+class Window:
+    """Requests that hold memory from when they begin until they have been waited for: so many bytes of them are
+    under way, or one, and they begin in the order in which they are added. Any thread; each is waited for by
+    one, best in that order."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most = most_bytes
+        self._held = 0
+        self._queue: deque[_Queued] = deque()
+        self._guard = threading.RLock()
+
+    def add(self, start: Callable[[], Waitable], nbytes: int) -> Waitable:
+        """A request that `start` begins, now or later."""
+        item = _Queued(self, start, nbytes)
+        with self._guard:
+            self._queue.append(item)
+            self._begin()
+        return item
+
+    def _begin(self, until: _Queued | None = None) -> None:
+        """All that there is room for, and up to one that cannot wait."""
+        while self._queue:
+            forced = not self._held or (until is not None and until.request is None)
+            if not forced and not self._fits(self._queue[0]):
+                break
+            item = self._queue.popleft()
+            item.request = item.start()
+            self._held += item.nbytes
+
+    def _fits(self, item: _Queued) -> bool:
+        return self._held + item.nbytes <= self._most
+
+    def _end(self, item: _Queued) -> None:
+        with self._guard:
+            self._held -= item.nbytes
+            self._begin()
+
+    def _wait(self, item: _Queued) -> Any:
+        with self._guard:
+            if item.request is None:
+                self._begin(item)
+        assert item.request is not None
+        try:
+            return item.request.wait()
+        finally:
+            self._end(item)
+
+
+class _Queued:
+    """Of a window; waited for once."""
+
+    __slots__ = ("_window", "nbytes", "request", "start")
+
+    def __init__(self, window: Window, start: Callable[[], Waitable], nbytes: int) -> None:
+        self._window, self.start, self.nbytes = window, start, nbytes
+        self.request: Waitable | None = None
+
+    def wait(self) -> Any:
+        return self._window._wait(self)
