@@ -28,7 +28,7 @@ from outcore.job.world import World
 from outcore.parallel.prefetch import Waitable
 from outcore.tensor import kernels
 from outcore.tensor.cells import Axis, Cuts, Interval, cut_for
-from outcore.tensor.requests import Then, Window
+from outcore.tensor.requests import Once, Then, Window
 from outcore.tensor.tiling import Tiling
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -318,7 +318,6 @@ class Tiled(Operand):
     def put(self, box: Box, value: Array, *, add: bool) -> list[Waitable]:
         move = self.array.acc_tile_async if add else self.array.put_tile_async
         started: list[Waitable] = []
-        copied, copies = deque[tuple[Waitable, int]](), 0
         for tile, inside in tiles_of(self.facts.tiles, box):
             if self.facts.stored is not None and not self.facts.stored[tile]:
                 continue
@@ -326,13 +325,21 @@ class Tiled(Operand):
             if part.flags.c_contiguous:
                 started.append(move(tile, part))
                 continue
-            while copied and copies + part.nbytes > self._most_bytes:
-                request, nbytes = copied.popleft()
-                request.wait()
-                copies -= nbytes
-            copied.append((move(tile, part), part.nbytes))
-            copies += part.nbytes
-        return started + [request for request, _ in copied]
+            self._make_room(part.nbytes)
+            self._copied.append(Once(move(tile, part), part.nbytes))
+            started.append(self._copied[-1])
+        return started
+
+    def _make_room(self, nbytes: int) -> None:
+        """For a copy of a tile that is put: those before it have arrived."""
+        copied = self._copied
+        while copied and (not copied[0].nbytes or sum(x.nbytes for x in copied) + nbytes > self._most_bytes):
+            copied.popleft().wait()
+
+    @cached_property
+    def _copied(self) -> deque[Once]:
+        """Puts of copies, of which the first may be complete."""
+        return deque()
 
 
 def _copy(target: Array, values: Array) -> None:

@@ -39,6 +39,22 @@ class Then:
         return self._value
 
 
+class Once:
+    """A request that may be waited for several times, by one thread, and holds so many bytes until then."""
+
+    __slots__ = ("_request", "nbytes")
+
+    def __init__(self, request: Waitable, nbytes: int) -> None:
+        self._request: Waitable | None = request
+        self.nbytes = nbytes
+
+    def wait(self) -> None:
+        if self._request is not None:
+            request, self._request = self._request, None
+            self.nbytes = 0
+            request.wait()
+
+
 class Window:
     """Requests that hold memory from when they begin until they have been waited for: so many bytes of them are
     under way, or one, and they begin in the order in which they are added. Any thread; each is waited for by
