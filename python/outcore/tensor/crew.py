@@ -1,41 +1,58 @@
-"""Threads that multiply, each its own part of a result, one step after another without waiting for the others: who
-gives them steps looks for the next panels meanwhile."""
+"""Threads that multiply: who gives them steps looks for the next panels meanwhile, on one of their cores. So parts
+of a step belong to no thread: each takes the next one, and none waits for another that has less of a core."""
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
-from typing import Self
+from typing import NamedTuple, Self
 
 Work = Callable[[], None]
 
 
+class _Part(NamedTuple):
+    """`before`: of the same part of the step before, released when it is done; `done`: of this one, and of one part
+    of its step."""
+
+    work: Work
+    before: threading.Lock | None
+    done: threading.Lock
+    of_step: threading.Semaphore
+
+
 class Crew:
-    """So many threads. One thread gives them steps, and waits for them in the order in which it gave them."""
+    """So many threads. One thread gives them steps, and waits for them in the order in which it gave them. Part i of
+    a step begins when part i of the step before is done: both may be of the same part of a result."""
 
     def __init__(self, threads: int) -> None:
-        self._queues: list[SimpleQueue[Work | None]] = [SimpleQueue() for _ in range(threads)]
-        self._done = [threading.Semaphore(0) for _ in range(threads)]
+        self._queue: SimpleQueue[_Part | None] = SimpleQueue()
+        self._last: list[threading.Lock | None] = []  # parts of earlier steps, by number
         self._errors: list[BaseException] = []
-        self._given: list[int] = []  # of each step that is under way, how many threads work on it
-        self._threads = [
-            threading.Thread(target=self._work, args=pair, daemon=True)
-            for pair in zip(self._queues, self._done, strict=True)
-        ]
+        self._given: deque[tuple[threading.Semaphore, int]] = (
+            deque()
+        )  # steps under way: their parts that are done
+        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(threads)]
         for thread in self._threads:
             thread.start()
 
     def give(self, parts: Sequence[Work]) -> None:
-        """A step: part i for thread i, as many as there are threads at most."""
-        self._given.append(len(parts))
-        for queue, part in zip(self._queues, parts, strict=False):
-            queue.put(part)
+        """A step, of any number of parts."""
+        of_step = threading.Semaphore(0)
+        self._given.append((of_step, len(parts)))
+        self._last += [None] * (len(parts) - len(self._last))
+        for number, work in enumerate(parts):
+            before, done = self._last[number], threading.Lock()
+            done.acquire()
+            self._last[number] = done
+            self._queue.put(_Part(work, before, done, of_step))
 
     def wait(self) -> None:
         """For the step that was given first. Raises the first error of any thread."""
-        for done in self._done[: self._given.pop(0)]:
-            done.acquire()
+        of_step, count = self._given.popleft()
+        for _ in range(count):
+            of_step.acquire()
         if self._errors:
             raise self._errors[0]
 
@@ -44,20 +61,23 @@ class Crew:
         """Steps that were not waited for."""
         return len(self._given)
 
-    def _work(self, queue: SimpleQueue[Work | None], done: threading.Semaphore) -> None:
-        while (part := queue.get()) is not None:
+    def _work(self) -> None:
+        while (part := self._queue.get()) is not None:
+            if part.before is not None:
+                part.before.acquire()
             try:
                 if not self._errors:
-                    part()
+                    part.work()
             except BaseException as error:
                 self._errors.append(error)
-            done.release()
+            part.done.release()
+            part.of_step.release()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        for queue in self._queues:
-            queue.put(None)
+        for _ in self._threads:
+            self._queue.put(None)
         for thread in self._threads:
             thread.join()

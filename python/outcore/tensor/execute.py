@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from outcore._core import Counter
 
 _STOP = 1 << 48  # far beyond any number of tasks
+_PARTS = 4  # of a large step, for each thread
+_LARGE = 1e9  # operations of a step; a part of it takes a thousand times as long as to hand it over
 _PRODUCT_BYTES = 1 << 20  # of what NumPy has multiplied, before it is added
 _SMALL = 48**3  # multiplications of a matrix: of smaller ones NumPy multiplies many at a time
 _HINTED_BYTES = 8 << 20  # of panels that owners read ahead, beyond those that were asked for
@@ -191,6 +193,7 @@ class Product:
             Side(left, product.left, (0, 1, 3), geometry.left, dtype, geometry),
             Side(right, product.right, (0, 3, 2), geometry.right, dtype, geometry),
         )
+        self._most_inner = int(geometry.sizes[3].max(initial=0))
         self._out = Side(out, product.out, (0, 1, 2), geometry.out, dtype, geometry)
         self._moved = {"disk_read": 0.0, "disk_written": 0.0, "network": 0.0, "copied": 0.0, "flops": 0.0}
 
@@ -322,18 +325,21 @@ class Product:
     # ---- multiplication ----
 
     def _parts(self, panels: list[Array], out: Array, *, add: bool) -> list[Work]:
-        """Of a product of panels, for each thread: the same part of a result in all its steps."""
+        """Of a product of panels: the same parts of a result in all its steps."""
         left, right = panels
         batch, rows, columns = out.shape
         if 0 in out.shape:
             return []
         self._moved["flops"] += 2.0 * batch * rows * columns * left.shape[2]
-        if batch >= self._threads or rows * columns < self._threads:
-            parts = [(left[i], right[i], out[i]) for i in _ranges(batch, self._threads)]
+        # By the result alone, as steps may differ in their inner indices.
+        large = 2.0 * batch * rows * columns * self._most_inner > _LARGE
+        count = self._threads * (_PARTS if large and self._threads > 1 else 1)
+        if batch >= count or rows * columns < count:
+            parts = [(left[i], right[i], out[i]) for i in _ranges(batch, count)]
         elif rows >= columns:
-            parts = [(left[:, i], right, out[:, i]) for i in _ranges(rows, self._threads)]
+            parts = [(left[:, i], right, out[:, i]) for i in _ranges(rows, count)]
         else:
-            parts = [(left, right[:, :, i], out[:, :, i]) for i in _ranges(columns, self._threads)]
+            parts = [(left, right[:, :, i], out[:, :, i]) for i in _ranges(columns, count)]
         return [partial(multiply, *each, self._scale, add=add) for each in parts]
 
 
