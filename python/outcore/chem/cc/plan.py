@@ -29,7 +29,7 @@ LADDERS = ("auto", "disk", "memory", "rebuild")
 
 CACHE_BYTES = 1 << 20
 """Of each array on disk, at each process, at least."""
-_LARGEST_CACHE = 8 << 20
+_LARGEST_CACHE = 4 << 20  # more makes nothing faster
 _CACHES = 4  # of the memory that nothing needs, the part that larger caches take at most
 
 _DOUBLE = 8
@@ -198,7 +198,7 @@ def make_plan(
             f"{sizes.auxiliary} auxiliary functions need at least {least / 1e6:.0f} MB more in each of "
             f"{processes} processes, but {limit} leaves {max(0, free_bytes) / 1e6:.0f} MB to each{enough}",
         )
-    cached = _caches([name for name, _, _ in layouts], free_bytes - work)
+    cached = _caches(layouts, free_bytes - work)
     left = (free_bytes - work - sum(cached.values())) * processes if storage == "auto" else 0
     entries = {name: Entry(layout, False, store, cached[name]) for name, layout, store in layouts}
     integrals = [name for name in entries if name[0] == "V"]
@@ -250,13 +250,16 @@ def make_plan(
     return Plan(spaces, arrays, work, memory // processes, disk, way, count, ways, why, *times)
 
 
-def _caches(names: Collection[str], free_bytes: int) -> dict[str, int]:
-    """Of arrays on disk. Tiles that are brought ahead share that of their array: with less than two of them the
-    disk rests between one and the next. Vectors of the extrapolation go by one after another."""
-    wide = [name for name in names if name[0] not in "et"]
-    spare = (free_bytes - CACHE_BYTES * len(names)) // (_CACHES * max(1, len(wide)))
+def _caches(layouts: Collection[tuple[str, Layout, str | None]], free_bytes: int) -> dict[str, int]:
+    """Of arrays on disk. Tiles that are brought ahead share that of their array: where little fits into it the disk
+    rests between one piece and the next. Products read those that are as large as amplitudes again and again;
+    vectors of the extrapolation go by one after another."""
+    sizes = {name: Entry(layout, False, store).bytes for name, layout, store in layouts}
+    amplitudes = min((size for name, size in sizes.items() if name[0] == "T"), default=0)
+    often = [name for name, size in sizes.items() if name[0] not in "etrA" and 0 < amplitudes <= size]
+    spare = (free_bytes - CACHE_BYTES * len(sizes)) // (_CACHES * max(1, len(often)))
     larger = min(max(CACHE_BYTES, CACHE_BYTES + spare), _LARGEST_CACHE)
-    return {name: larger if name in wide else CACHE_BYTES for name in names}
+    return {name: larger if name in often else CACHE_BYTES for name in sizes}
 
 
 def _way(asked: str, ways: dict[str, Way], room: dict[str, bool]) -> tuple[str, str]:
