@@ -23,8 +23,8 @@ class _Part(NamedTuple):
 
 
 class Crew:
-    """So many threads. One thread gives them steps, and waits for them in the order in which it gave them. Part i of
-    a step begins when part i of the step before is done: both may be of the same part of a result."""
+    """So many threads. One thread gives them steps, and waits for them in the order in which it gave them. Part i
+    of a step begins when part i of the step before is done: both may be of the same part of a result."""
 
     def __init__(self, threads: int) -> None:
         self._queue: SimpleQueue[_Part | None] = SimpleQueue()
