@@ -521,12 +521,10 @@ class CCSD:
                 "triple excitations",
                 detail="the amplitudes have not converged; run kernel() first",
             )
-        assert self.equations is not None and self.plan is not None and self._room is not None
+        assert self.equations is not None and self._room is not None
         stage = self._stage(TRIPLES)
         stamp = "" if stage is None else self._state(self._last).stamp
-        self._room.keep(*self.equations.of_triples)
-        # What iterations worked with is free, though the system may not know.
-        free, block = max(self.plan.work_bytes, self._free().bytes), self.settings.block
+        free, block = self._room.keep(*self.equations.of_triples), self.settings.block
         triples: Triples | OpenTriples
         if isinstance(self.equations, RestrictedEquations):
             triples = Triples(self.equations, self.singles[0], free, block, stage=stage, stamp=stamp)

@@ -28,6 +28,7 @@ class Room:
     def __init__(self, world: World, threads: int, plan: Plan) -> None:
         self.world, self.threads, self.plan = world, threads, plan
         self._arrays: list[Array] = []
+        self._bytes: dict[int, int] = {}  # of these, by identity: memory of this process
         self._plans: dict[tuple[Any, ...], ProductPlan] = {}
 
     def array(self, name: str) -> Array:
@@ -38,6 +39,7 @@ class Room:
         options: dict[str, Any] = {} if entry.in_memory else {"cache_bytes": entry.cache_bytes}
         found = Array(self.world, entry.layout, where=where, store_dtype=entry.store_dtype, **options)
         self._arrays.append(found)
+        self._bytes[id(found)] = entry.bytes // self.world.size if entry.in_memory else entry.cache_bytes
         return found
 
     def contract(
@@ -89,9 +91,12 @@ class Room:
         for array in arrays:
             array.close()
 
-    def keep(self, *arrays: Array) -> None:
-        """Closes all other arrays."""
+    def keep(self, *arrays: Array) -> int:
+        """Closes all other arrays. The memory of this process that is free then, by the plan (bytes)."""
         self.release(*(each for each in self._arrays if not any(each is one for one in arrays)))
+        planned = self.plan.work_bytes + self.plan.memory_bytes
+        planned += sum(x.cache_bytes for x in self.plan.arrays.values() if not x.in_memory)
+        return planned - sum(self._bytes[id(each)] for each in self._arrays)
 
     def close(self) -> None:
         for array in self._arrays:

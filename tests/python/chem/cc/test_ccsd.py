@@ -185,3 +185,16 @@ def test_too_little_memory_is_refused_with_the_least_that_does(water: Any) -> No
 def test_settings_out_of_range_are_refused(water: Any, settings: dict[str, Any]) -> None:
     with pytest.raises(OutcoreError, match="coupled cluster"):
         CCSD(water, comm=None, **settings)
+
+
+def test_triples_leave_amplitudes_and_can_be_asked_for_again(water: Any) -> None:
+    """What only iterations need is given back for (T)."""
+    with CCSD(water, frozen=1, comm=None, memory="1GB") as cc:
+        cc.kernel()
+        _, doubles = cc.amplitudes()
+        assert cc.equations is not None
+        before = len(cc.equations.room._arrays)
+        first = cc.ccsd_t()
+        assert len(cc.equations.room._arrays) == len(cc.equations.of_triples) < before
+        assert abs(cc.ccsd_t() - first) < 1e-14
+        assert np.array_equal(cc.amplitudes()[1], doubles)
