@@ -64,21 +64,27 @@ class Triples(TripleTasks):
         of_b = of_a if a == b else self._read(b)
         chosen = [of_a] if a == b else [of_a, of_b]
         singles, (of_ab,) = self._made(chosen, [(of_a, of_b)])
-        total = 0.0
-        for c in range(b + 1):
-            given = [singles[0], singles[-1]]
-            if c == b:  # and perhaps a
-                of_ac, of_bc = of_ab, of_ab
-                if a != b:
-                    _, (of_bc,) = self._made([], [(of_b, of_b)])
-                given.append(singles[-1])
-            else:
-                of_c = self._read(c)
-                (single,), pairs = self._made([of_c], [(each, of_c) for each in chosen])
-                of_ac, of_bc = pairs[0], pairs[-1]
-                given.append(single)
-            total += self._sum(task, c, (*given, of_ab, of_ac, of_bc))
-        return total
+        fixed = (of_a, of_b, singles, of_ab)
+        return sum(self._with_third(task, c, *fixed) for c in range(b + 1))
+
+    def _with_third(
+        self, task: tuple[int, int], c: int, of_a: _Block, of_b: _Block, singles: list[Single], of_ab: Pair
+    ) -> float:
+        """The energy of three blocks. What belongs to the third is made anew, and given back."""
+        a, b = task
+        given = [singles[0], singles[-1]]
+        if c == b:  # and perhaps a
+            of_ac, of_bc = of_ab, of_ab
+            if a != b:
+                _, (of_bc,) = self._made([], [(of_b, of_b)])
+            given.append(singles[-1])
+        else:
+            of_c = self._read(c)
+            chosen = [of_a] if a == b else [of_a, of_b]
+            (single,), pairs = self._made([of_c], [(each, of_c) for each in chosen])
+            of_ac, of_bc = pairs[0], pairs[-1]
+            given.append(single)
+        return self._sum(task, c, (*given, of_ab, of_ac, of_bc))
 
     def _sum(self, task: tuple[int, int], c: int, given: tuple[Any, ...]) -> float:
         """The energy of three blocks, by all threads."""
