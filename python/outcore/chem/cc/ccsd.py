@@ -42,7 +42,7 @@ from outcore.chem.frozen import count_frozen
 from outcore.chem.ri.cholesky import EXACT, Cholesky
 from outcore.chem.ri.fitting import SCREENING
 from outcore.chem.ri.source import Fitted, Source
-from outcore.job import launch
+from outcore.job import launch, resources
 from outcore.job.processes import JOB, free_memory_of_each, make_world
 from outcore.job.resources import Allowance, parse_bytes
 from outcore.job.scratch import allocated_bytes, check_room
@@ -521,10 +521,13 @@ class CCSD:
                 "triple excitations",
                 detail="the amplitudes have not converged; run kernel() first",
             )
-        assert self.equations is not None and self._room is not None
+        assert self.equations is not None and self.plan is not None and self._room is not None
         stage = self._stage(TRIPLES)
         stamp = "" if stage is None else self._state(self._last).stamp
-        free, block = self._room.keep(*self.equations.of_triples), self.settings.block
+        planned, block = self._room.keep(*self.equations.of_triples), self.settings.block
+        resources.trim_heap()
+        # At least what iterations worked with: that is free, though the system may not know.
+        free = max(self.plan.work_bytes, min(planned, self._free().bytes))
         triples: Triples | OpenTriples
         if isinstance(self.equations, RestrictedEquations):
             triples = Triples(self.equations, self.singles[0], free, block, stage=stage, stamp=stamp)
