@@ -10,7 +10,6 @@ pytest.importorskip("pyscf")
 def test_records_lie_on_the_disks_of_all_hosts(hosts):
     said = hosts.run(
         """
-        import os
         from pyscf import gto, scf
         import outcore
         from outcore.chem.mrci import MRCI
@@ -21,15 +20,7 @@ def test_records_lie_on_the_disks_of_all_hosts(hosts):
 
         def look(_):
             global most
-            held = {}  # by file, which has no name and may have two descriptors
-            for fd in os.listdir("/proc/self/fd"):
-                try:
-                    if str(directory / "scratch") in os.readlink(f"/proc/self/fd/{fd}"):
-                        status = os.fstat(int(fd))
-                        held[status.st_ino] = status.st_blocks * 512
-                except OSError:  # the descriptor of the list
-                    pass
-            most = max(most, sum(held.values()))
+            most = max(most, held(directory / "scratch"))
 
         with outcore.World(memory="600MB", scratch=directory / "scratch") as world:
             given = {"inactive": 1, "active": 6, "comm": world, "vector_memory": 0}

@@ -33,7 +33,6 @@ def test_what_all_have_written_is_read_by_all(hosts, where, placement):
 def test_both_disks_hold_a_part(hosts):
     said = hosts.run(
         """
-        import os
         import numpy as np
         import outcore
 
@@ -42,15 +41,7 @@ def test_both_disks_hold_a_part(hosts):
                 if world.rank == 0:
                     file.write(np.ones(8_000_000, np.uint8), offset=0)
                 file.flush()
-                held = {}  # by file, which has no name and may have two descriptors
-                for fd in os.listdir("/proc/self/fd"):
-                    try:
-                        if str(directory / "scratch") in os.readlink(f"/proc/self/fd/{fd}"):
-                            status = os.fstat(int(fd))
-                            held[status.st_ino] = status.st_blocks * 512
-                    except OSError:  # the descriptor of the list
-                        pass
-                tell(3_500_000 < sum(held.values()) < 4_500_000)
+                tell(3_500_000 < held(directory / "scratch") < 4_500_000)
         """,
         processes=2,
     )
