@@ -2,7 +2,7 @@
 
 Residuals of ours, with arrays on disk where the memory does not hold them, are timed in turn with PySCF's update of
 amplitudes of density-fitted CCSD, from the same orbitals and auxiliary functions, on the same number of threads.
-Each case is a process of its own, as the memory of ours counts what the process holds.
+Iterations and (T) of each case are processes of their own, as the memory of ours counts what the process holds.
 The rate of (T) is operations of its products of matrices over the time of all that is done, against DGEMM of the
 same BLAS with 1000 x 1000 matrices. What is hidden of reading is told by how long threads waited for the integrals
 of the ladder, against the time that the disk takes for them. --quick takes benzene in a small basis, of which times
@@ -28,13 +28,15 @@ def run(options: BenchOptions) -> list[Claim]:
     for case in CASES:
         if options.quick == case.has_bars:
             continue
-        found = options.case(case.name, lambda case=case: _measured(options, case))  # type: ignore[misc]
-        claims += [Claim.of_json(each) for each in found]
+        for part in ("iterations", "triples")[: 1 + case.triples]:
+            name = f"{case.name}, {part}"
+            found = options.case(name, lambda case=case, part=part: _measured(options, case, part))  # type: ignore[misc]
+            claims += [Claim.of_json(each) for each in found]
     return claims
 
 
-def _measured(options: BenchOptions, case: Case) -> Any:
-    command = python_worker("_ccsd_worker", case.name, str(options.scratch))
+def _measured(options: BenchOptions, case: Case, part: str) -> Any:
+    command = python_worker("_ccsd_worker", case.name, part, str(options.scratch))
     said: list[str] = []
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
