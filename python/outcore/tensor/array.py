@@ -376,32 +376,23 @@ class Array(NumpyLike, Closing):
             self._check_out(tile, out)
         if number is not None and self._stored == self._dtype:
             return self._backend.get_async(number, out)
-        stored, axes, sign = self._layout.canonical(self._layout.check(tile))
+        return self.get_tile_into(self._layout.check(tile), out)
+
+    def get_tile_into(self, tile: Tile, out: Values | None) -> Waitable:
+        """As `get_tile_async`, into `out` with any strides."""
+        stored, axes, sign = self._layout.canonical(tile)
         if stored is None:
             return Done(self._zeros(tile, out))
-        request = self._backend.get_async(self._layout.numbers[stored])
 
         def finish(values: Values) -> Values:
             result = np.empty(self._layout.tile_shape(tile), self._dtype) if out is None else out
             return kernels.permute(result, values.astype(self._dtype, copy=False), axes, sign)
 
-        return Then(request, finish)
+        return Then(self._backend.get_async(self._layout.numbers[stored]), finish)
 
     def lands_in(self, tile: Tile, out: Values) -> bool:
         """Whether a tile comes into `out` without memory of its own on the way."""
-        is_stored = tile in self._layout.numbers and self._stored == self._dtype
-        return is_stored and out.flags.c_contiguous
-
-    def get_tile_into(self, tile: Tile, out: Values) -> Waitable:
-        """As `get_tile_async`, into `out` with any strides."""
-        stored, axes, sign = self._layout.canonical(tile)
-        if stored is None:
-            out[...] = 0
-            return Done(out)
-        request = self._backend.get_async(self._layout.numbers[stored])
-        return Then(
-            request, lambda values: kernels.permute(out, values.astype(self._dtype, copy=False), axes, sign)
-        )
+        return out.flags.c_contiguous and tile in self._layout.numbers and self._stored == self._dtype
 
     def put_tile_async(self, tile: Sequence[int], value: ArrayLike) -> Waitable:
         """Starts to put a stored tile; `value`, of its shape, must not change until it is complete. A tile that the

@@ -28,7 +28,7 @@ from outcore.job.world import World
 from outcore.parallel.prefetch import Waitable
 from outcore.tensor import kernels
 from outcore.tensor.cells import Axis, Cuts, Interval, cut_for
-from outcore.tensor.requests import Once, Then, Window
+from outcore.tensor.requests import Then, Window
 from outcore.tensor.tiling import Tiling
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -106,7 +106,8 @@ class Operand(ABC):
 
     def put(self, box: Box, value: Array, *, add: bool) -> list[Waitable]:
         """Starts to put or add a box; `value`, of any strides, must not change until it is complete. Tiles that are
-        not stored are left out. Raises OutcoreError (EROFS) if it is only read."""
+        not stored are left out. Waits for earlier puts where too many copies of tiles are under way. Raises
+        OutcoreError (EROFS) if it is only read, and what those puts raise."""
         raise OutcoreError(
             errno.EROFS, "write an operand", detail=f"this {self.facts.where} array is only read"
         )
@@ -325,20 +326,19 @@ class Tiled(Operand):
             if part.flags.c_contiguous:
                 started.append(move(tile, part))
                 continue
-            self._make_room(part.nbytes)
-            self._copied.append(Once(move(tile, part), part.nbytes))
-            started.append(self._copied[-1])
+            held = sum(nbytes for _, nbytes in self._copied)
+            while self._copied and held + part.nbytes > self._most_bytes:
+                first, nbytes = self._copied.popleft()
+                first.wait()
+                held -= nbytes
+            request = Then(move(tile, part), lambda _: None)  # which may be waited for again
+            self._copied.append((request, part.nbytes))
+            started.append(request)
         return started
 
-    def _make_room(self, nbytes: int) -> None:
-        """For a copy of a tile that is put: those before it have arrived."""
-        copied = self._copied
-        while copied and (not copied[0].nbytes or sum(x.nbytes for x in copied) + nbytes > self._most_bytes):
-            copied.popleft().wait()
-
     @cached_property
-    def _copied(self) -> deque[Once]:
-        """Puts of copies, of which the first may be complete."""
+    def _copied(self) -> deque[tuple[Then, int]]:
+        """Puts of copies of tiles, and their bytes."""
         return deque()
 
 

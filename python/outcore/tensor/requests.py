@@ -39,22 +39,6 @@ class Then:
         return self._value
 
 
-class Once:
-    """A request that may be waited for several times, by one thread, and holds so many bytes until then."""
-
-    __slots__ = ("_request", "nbytes")
-
-    def __init__(self, request: Waitable, nbytes: int) -> None:
-        self._request: Waitable | None = request
-        self.nbytes = nbytes
-
-    def wait(self) -> None:
-        if self._request is not None:
-            request, self._request = self._request, None
-            self.nbytes = 0
-            request.wait()
-
-
 class Window:
     """Requests that hold memory from when they begin until they have been waited for: so many bytes of them are
     under way, or one, and they begin in the order in which they are added. Any thread; each is waited for by
@@ -64,7 +48,7 @@ class Window:
         self._most = most_bytes
         self._held = 0
         self._queue: deque[_Queued] = deque()
-        self._guard = threading.RLock()
+        self._guard = threading.Lock()
 
     def add(self, start: Callable[[], Waitable], nbytes: int) -> Waitable:
         """A request that `start` begins, now or later."""
@@ -78,14 +62,14 @@ class Window:
         """All that there is room for, and up to one that cannot wait."""
         while self._queue:
             forced = not self._held or (until is not None and until.request is None)
-            if not forced and not self._fits(self._queue[0]):
+            if not forced and self._held + self._queue[0].nbytes > self._most:
                 break
             item = self._queue.popleft()
-            item.request = item.start()
             self._held += item.nbytes
-
-    def _fits(self, item: _Queued) -> bool:
-        return self._held + item.nbytes <= self._most
+            try:
+                item.request = item.start()
+            except BaseException as error:  # for the thread that waits for this one, not for another
+                item.request = _Failed(error)
 
     def _end(self, item: _Queued) -> None:
         with self._guard:
@@ -101,6 +85,16 @@ class Window:
             return item.request.wait()
         finally:
             self._end(item)
+
+
+class _Failed:
+    """A request that could not begin."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def wait(self) -> Any:
+        raise self._error
 
 
 class _Queued:

@@ -68,6 +68,21 @@ def test_one_that_fails_leaves_its_room_to_others() -> None:
     assert other.wait() == 1
 
 
+def test_one_that_cannot_begin_fails_where_it_is_waited_for() -> None:
+    seen, window = Recorded(), Window(10)
+
+    def refuse() -> Recorded._One:
+        raise OSError("no")
+
+    first = window.add(lambda: seen.start(0), 10)
+    refused = window.add(refuse, 10)
+    last = window.add(lambda: seen.start(2), 10)
+    assert first.wait() == 0
+    with pytest.raises(OSError, match="no"):
+        refused.wait()
+    assert last.wait() == 2
+
+
 def test_tiles_on_their_way_take_little_beside_the_panels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
