@@ -149,8 +149,8 @@ class Hosts:
 
     def run(self, program: str, processes: int, limit_s: float = 60, **environment: str) -> list[str]:
         """Runs Python code in so many processes, equally many on each host, and gives what they have told, sorted.
-        The code finds `directory`, `tell(*values)`, and `held(place)`: bytes on disk of files below a directory, with
-        a name or without, that the process has open."""
+        The code finds `directory`, `tell(*values)` and `held(place)`: bytes on disk of files below a directory,
+        with a name or without, that the process has open."""
         file = self.directory / "program.py"
         file.write_text(PRELUDE.format(directory=str(self.directory)) + textwrap.dedent(program))
         hosts = ",".join(f"{self._address(i)}:{processes // self.count}" for i in range(self.count))
