@@ -12,7 +12,8 @@
 namespace outcore::dio {
 
 /// Threads that run tasks, begun in the order in which they were added; a thread is started when all others
-/// are busy. They never take the core of the caller.
+/// are busy. A task never takes the core of the caller that adds it. Once begun it is let in at once whenever
+/// what it waits for is there, because a disk waits for it in turn.
 class ThreadPool {
  public:
   /// `name`: of the thread, at most 15 characters, kept by the caller.
