@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from outcore import OutcoreError
 from outcore.chem.cc import CCSD, kept, plan
 from outcore.chem.cc.kept_steps import KeptRows
 from outcore.chem.cc.restricted import RestrictedEquations
+from outcore.chem.cc.triples import Triples
 
 SETTINGS = {"memory": "4GB", "threads": 1, "block": 5, "conv_tol": 1e-4, "conv_tol_normt": 1e-3}
 
@@ -25,7 +27,7 @@ def make() -> tuple[Any, float, float]:
     """The reference, and energies of one process."""
     mf = mean_field(WATER, "6-31g")
     with CCSD(mf, 1, comm=None, **SETTINGS) as cc:
-        return mf, cc.kernel(), cc.ccsd_t()
+        return mf, cc.kernel()[0], cc.ccsd_t()
 
 
 @pytest.mark.parametrize("storage", ["auto", "disk"])
@@ -42,7 +44,7 @@ def test_energies_do_not_depend_on_processes(comm: Any, computed_once: Any, stor
 def make_open() -> tuple[Any, float, float]:
     mf = open_mean_field("UHF", IMIDOGEN, "6-31g")
     with CCSD(mf, 1, comm=None, **SETTINGS) as cc:
-        return mf, cc.kernel(), cc.ccsd_t()
+        return mf, cc.kernel()[0], cc.ccsd_t()
 
 
 def test_energies_of_open_shells_do_not_depend_on_processes(comm: Any, computed_once: Any) -> None:
@@ -136,3 +138,25 @@ def test_an_iteration_of_one_process_goes_on_on_all(
     assert abs(cc.e_corr - energy) < 1e-9
     comm.Barrier()
     assert not list((shared_tmp_path / "kept").glob("iteration.*"))
+
+
+@pytest.mark.processes(2)
+def test_an_error_in_triples_leaves_no_tasks_to_others(
+    comm: Any, computed_once: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mf, _, _ = computed_once("ccsd of water", make)
+    done: list[Any] = []
+
+    def work(_: Any, task: Any) -> float:
+        if comm.rank == 0:
+            raise OutcoreError(errno.EIO, "read a tile")
+        time.sleep(0.05)
+        done.append(task)
+        return 0.0
+
+    with CCSD(mf, 1, comm=comm, **SETTINGS | {"block": 1}) as cc:
+        cc.kernel()
+        monkeypatch.setattr(Triples, "_task", work)
+        with pytest.raises(OutcoreError, match="read a tile"):
+            cc.ccsd_t()
+    assert len(done) <= 4  # of 36 tasks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ _CANONICAL = (
 _STATIONARY = (
     1e-8  # Hartree, or 10 times conv_tol: single excitations of a stationary determinant contribute less
 )
+_SAME_ENERGY = 1e-6  # Hartree: energies of one determinant differ by less
 _GAP = 1e-6  # Hartree between occupied and virtual orbitals, at least
 
 
@@ -47,13 +49,15 @@ class Spin:
 class Reference:
     """One spin if `restricted`, else two. `singles`: second-order energy of single excitations, 0 of a determinant
     that is stationary. `note` says what was done to the orbitals, if anything. `given` is the fingerprint of those
-    they were made from: made canonical again they differ by rounding, and degenerate ones by more."""
+    they were made from: made canonical again they differ by rounding, and degenerate ones by more. `energy`: of the
+    determinant (Hartree), of `as_given`."""
 
     restricted: bool
     spins: list[Spin]
     singles: float = 0.0
     note: str = ""
     given: str = ""
+    energy: float = math.nan
 
 
 def mark_canonical(mf: Any) -> None:
@@ -136,21 +140,37 @@ def of(mf: Any, *, noncanonical: str = "refuse", force: bool = False) -> Referen
 
 def as_given(mf: Any, *, force: bool = False) -> Reference:
     """The orbitals of an RHF, UHF or ROHF object as they are, occupied ones first, with the Fock matrix of each
-    spin, whose off-diagonal elements count. `force`: as for `of`. All processes that share the object call it."""
+    spin, whose off-diagonal elements count, and the energy of their determinant. `force`: as for `of`. All
+    processes that share the object call it."""
     restricted, spins, note, given = _checked(mf, force)
     found = [_sorted(*each) for each in spins]
     if _is_canonical(mf, given):
         found = [replace(each, fock=np.diag(each.energies)) for each in found]
-    else:
-        focks = [
-            each.coefficients.T @ fock @ each.coefficients
-            for each, fock in zip(found, _focks(mf), strict=False)
-        ]
-        found = [
-            replace(each, fock=fock, energies=np.diag(fock).copy())
-            for each, fock in zip(found, focks, strict=True)
-        ]
-    return Reference(restricted, found, note=note, given=given)
+        return Reference(restricted, found, note=note, given=given, energy=float(mf.e_tot))
+    over_functions = _focks(mf)
+    focks = [
+        each.coefficients.T @ fock @ each.coefficients
+        for each, fock in zip(found, over_functions, strict=False)
+    ]
+    found = [
+        replace(each, fock=fock, energies=np.diag(fock).copy())
+        for each, fock in zip(found, focks, strict=True)
+    ]
+    energy, other = _energy(mf, over_functions)
+    note = ", ".join(each for each in (note, other) if each)
+    return Reference(restricted, found, note=note, given=given, energy=energy)
+
+
+def _energy(mf: Any, focks: list[Matrix]) -> tuple[float, str]:
+    """Of the determinant of the present orbitals (Hartree), which need not be that of the SCF; and a note if it is
+    not."""
+    density, core = mf.make_rdm1(), mf.get_hcore()
+    potential = np.stack([fock - core for fock in focks]) if np.ndim(density) == 3 else focks[0] - core
+    found = float(mf.energy_tot(density, core, potential))
+    stored = float(mf.e_tot)
+    if abs(found - stored) < _SAME_ENERGY:
+        return stored, ""
+    return found, f"whose determinant has an energy of {found:.10f} Eh, not {stored:.10f} Eh as the SCF says"
 
 
 def of_rank_0(

@@ -38,9 +38,28 @@ def allocated_bytes(directories: Iterable[Path]) -> int:
     return sum(512 * file.stat().st_blocks for file in files)
 
 
+def bytes_here(world: World, directory: str | os.PathLike[str], size_bytes: int) -> int:
+    """Of bytes that all processes write alike below a directory of that name, those that go to the file system that
+    this node has there: all of them where nodes share it. Raises OutcoreError."""
+    if _core.file_system(directory).network:
+        return size_bytes
+    return -(-size_bytes * world.node_size // world.size)
+
+
+def free_bytes_of_all(world: World, directory: str | os.PathLike[str]) -> float:
+    """Bytes that are free below a directory of that name, at all nodes together; one that nodes share counts once.
+    Collective. Raises OutcoreError."""
+    mine = 0.0
+    with world.together("look at a disk"):
+        system = _core.file_system(directory)
+        mine = system.free_bytes / (world.size if system.network else world.node_size)
+    return float(world.all_reduce(mine))
+
+
 def check_room(world: World, attempted: str, needs: Sequence[tuple[Path, int]]) -> None:
-    """Whether the disks of these directories have room for so many bytes of all processes, those of one
-    file system together. Collective. Raises OutcoreError (ENOSPC), which names the directory that needs most."""
+    """Whether the disks of these directories have room for so many bytes, of all processes that use the same disk
+    (`bytes_here`), those of one file system together. Collective. Raises OutcoreError (ENOSPC), which names the
+    directory that needs most."""
     with world.together("room on disks"):
         of_disks: dict[int, list[tuple[int, Path]]] = {}
         for directory, size in needs:

@@ -4,6 +4,7 @@ finished."""
 from __future__ import annotations
 
 import errno
+import math
 import operator
 import time
 from collections.abc import Callable, Iterator
@@ -85,7 +86,7 @@ def run(program: Program, plan: ProgramPlan, restart: bool, progress: Tell | Non
             raise OutcoreError(errno.EINVAL, "run a program", detail="the plan is of another program")
         if restart and program.checkpoint is None:
             raise OutcoreError(errno.EINVAL, "run a program", detail="restart=True needs a checkpoint")
-    share = -int(-plan.disk_bytes // world.node_count)
+    share = scratch.bytes_here(world, world.scratch, math.ceil(plan.disk_bytes))
     scratch.check_room(world, "run a program", [(Path(world.scratch), share)])
     with watching(progress, world, plan.seconds) as watch:
         running = _Run(program, plan, watch)

@@ -2,10 +2,12 @@
 
 import errno
 import os
+from types import SimpleNamespace
 
 import pytest
 
 from outcore.base.errors import OutcoreError
+from outcore.job import scratch
 from outcore.job.scratch import find_scratch
 
 
@@ -23,3 +25,16 @@ def test_unusable_scratch_is_refused(tmp_path, name, code):
     with pytest.raises(OutcoreError, match=str(tmp_path / name)) as caught:
         find_scratch(tmp_path / name)
     assert caught.value.errno == code
+
+
+class World:
+    """The second of two nodes, with two of three processes."""
+
+    size, node_size = 3, 2
+
+
+@pytest.mark.parametrize(("network", "here"), [(False, 2001), (True, 3001)])
+def test_bytes_of_all_processes_are_shared_by_local_disks(monkeypatch, tmp_path, network, here):
+    system = SimpleNamespace(network=network)
+    monkeypatch.setattr(scratch, "_core", SimpleNamespace(file_system=lambda _: system))
+    assert scratch.bytes_here(World(), tmp_path, 3001) == here

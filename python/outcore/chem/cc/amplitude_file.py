@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.base.errors import OutcoreError
+from outcore.base.plain_file import sync_directory
 from outcore.chem import problem
 from outcore.keep import hdf5
 from outcore.keep.problem import Problem
@@ -63,6 +64,29 @@ def save(
     Raises OutcoreError: ENOSPC and the like, ENOTSUP (there is no h5py)."""
     world = doubles[0].amplitudes.world
     part = path.with_name(f"{path.name}.part")
+    try:
+        _write_all(part, mol, spins, energy, singles, doubles)
+        with world.together("write amplitudes"):
+            if world.rank == 0:
+                with open(part, "rb") as file:
+                    os.fsync(file.fileno())
+                os.replace(part, path)
+                sync_directory(path.absolute().parent)
+    except BaseException:
+        if world.rank == 0:
+            part.unlink(missing_ok=True)
+        raise
+
+
+def _write_all(
+    part: Path,
+    mol: Mole,
+    spins: Sequence[Active],
+    energy: float,
+    singles: Sequence[Values],
+    doubles: Sequence[Doubles],
+) -> None:
+    world = doubles[0].amplitudes.world
     with hdf5.opened(world, part, "w") as file, world.together("write amplitudes"):
         if file is not None:
             with hdf5.translated("write amplitudes", part):
@@ -76,9 +100,14 @@ def save(
                         file[name] = each
                 for name, two in zip(_names("t2", len(doubles)), doubles, strict=True):
                     _write(file, name, two, spins)
-    with world.together("write amplitudes"):
-        if world.rank == 0:
-            os.replace(part, path)
+
+
+def size_bytes(spins: Sequence[Active]) -> int:
+    """Of a file, about."""
+    count = len(spins)
+    pairs = [(0, 0)] if count == 1 else [(0, 0), (0, 1), (1, 1)]
+    sizes = [each.sizes for each in spins]
+    return 8 * sum(sizes[s][0] * sizes[s][1] * sizes[r][0] * sizes[r][1] for s, r in pairs)
 
 
 def _true(t1: Values, spin: Active) -> Values:

@@ -1,8 +1,8 @@
 """Coupled cluster with single and double excitations, from three-index integrals.
 
 ccsd = outcore.chem.cc.CCSD(mf, frozen="auto", memory="2GB")
-ccsd.kernel()
-ccsd.e_corr, ccsd.t1, ccsd.t2
+e_corr, t1, t2 = ccsd.kernel()
+e_tot = ccsd.e_tot + ccsd.ccsd_t()
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from outcore import _core
 from outcore.base.errors import OutcoreError
 from outcore.chem import problem
 from outcore.chem import reference as references
-from outcore.chem.cc import amplitude_file, divergence, fno, forecast, orbitals
+from outcore.chem.cc import amplitude_file, divergence, fno, forecast, kept_orbitals, orbitals
 from outcore.chem.cc import plan as plans
 from outcore.chem.cc.diis import Diis
 from outcore.chem.cc.doubles import Doubles, Equations
+from outcore.chem.cc.given import GivenDoubles
 from outcore.chem.cc.integrals import Integrals
 from outcore.chem.cc.iteration import Iteration
 from outcore.chem.cc.kept import AMPLITUDES, FORMAT, TRIPLES, KeptAmplitudes, State
@@ -35,17 +35,17 @@ from outcore.chem.cc.open_triples import OpenTriples
 from outcore.chem.cc.opposite_ladder import OppositeLadder
 from outcore.chem.cc.restricted import RestrictedEquations
 from outcore.chem.cc.room import Room
-from outcore.chem.cc.settings import Settings
+from outcore.chem.cc.settings import LATE, Settings
 from outcore.chem.cc.triples import Triples
 from outcore.chem.cc.unrestricted import UnrestrictedEquations
 from outcore.chem.frozen import count_frozen
-from outcore.chem.ri.cholesky import EXACT, Cholesky
+from outcore.chem.ri.cholesky import Cholesky
 from outcore.chem.ri.fitting import SCREENING
 from outcore.chem.ri.source import Fitted, Source
 from outcore.job import launch, resources
 from outcore.job.processes import JOB, free_memory_of_each, make_world
 from outcore.job.resources import Allowance, parse_bytes
-from outcore.job.scratch import allocated_bytes, check_room
+from outcore.job.scratch import allocated_bytes, bytes_here, check_room, free_bytes_of_all
 from outcore.job.world import World
 from outcore.keep.problem import Problem
 from outcore.keep.stages import Stage, Stages
@@ -66,41 +66,45 @@ class CCSD:
         mf: the reference; on several processes the orbitals of rank 0 count.
         frozen: number of lowest orbitals that are not correlated, "auto" for the cores of the atoms, or a list of
             the lowest ones, counted from 0.
-        auxbasis: of density fitting, as for MP2.
+        auxbasis: of density fitting; None: that of MP2 for the basis, also where the SCF has another.
         force: take an SCF that has not converged.
         memory, scratch, threads, screening, comm, storage: as for DensityFitting.
         from_amplitudes: HDF5 file of amplitudes to begin with, of this program or of PySCF; see `amplitude_file`.
         checkpoint: directory where amplitudes and finished parts of an iteration and of (T) are kept, and found
             again by a run of the same orbitals and integrals, on any number of processes and in any memory.
-        settings: see `Settings`.
+        settings: see `Settings`. They are attributes, as in PySCF: `ccsd.max_cycle = 100` is
+            `ccsd.set(max_cycle=100)`, and so it is with `frozen`. No others can be set.
 
-    After `kernel`: `e_corr`, `e_tot` (Hartree, of CCSD; `ccsd_t` returns what triples add), `converged`,
-    `iterations`, `t1` and `t2` (`amplitudes` has them as PySCF does), and `delta_mp2` (Hartree, to be added: what
-    orbitals that `fno` has left out contribute in second order; `fno_error`: by how much it is wrong then). Raises
-    OutcoreError, the same on all processes.
+    After `kernel`: `e_hf`, `e_corr`, `e_tot` (Hartree, of CCSD; `ccsd_t` returns what triples add), `converged`,
+    `iterations`, `t1` and `t2`, and `delta_mp2` (Hartree, to be added: what orbitals that `fno` has left out
+    contribute in second order; `fno_error`: by how much it is wrong then). Raises OutcoreError, the same on all
+    processes.
     """
 
     def __init__(
         self,
         mf: Any,
         frozen: int | str | Sequence[int] | None = None,
-        auxbasis: Any = None,
         *,
+        auxbasis: Any = None,
         force: bool = False,
         memory: int | str | None = None,
         scratch: str | None = None,
         threads: int | None = None,
-        screening: float = SCREENING,
+        screening: float | None = None,
         comm: Intracomm | World | None = JOB,
         storage: str = "auto",
         from_amplitudes: str | os.PathLike[str] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         **settings: Any,
     ) -> None:
-        self.settings = Settings(**settings)
         self.mol, self._mf = mf.mol, mf
+        self.settings = self._resolved(Settings(**settings))
         self.threads = threads or launch.threads_per_rank()
-        self._auxbasis, self._screening, self._storage = auxbasis, screening, storage
+        self._auxbasis, self._storage = auxbasis, storage
+        self._screening = SCREENING if screening is None else screening
+        self._given = {"auxbasis": auxbasis is not None, "screening": screening is not None}
+        self._asked = frozen
         self._memory_bytes = None if memory is None else parse_bytes(memory)
         self._owns_world = not isinstance(comm, World)
         if not isinstance(comm, World):
@@ -111,17 +115,7 @@ class CCSD:
         )
         self.restricted = self.reference.restricted
         with self.world.together("coupled cluster", frozen):
-            self.frozen = count_frozen(self.mol, frozen, max(each.occupied for each in self.reference.spins))
-            if self.settings.fno and not self.restricted:
-                raise OutcoreError(
-                    errno.ENOTSUP, "frozen natural orbitals", detail="of open shells they are not there yet"
-                )
-            open_shell, kind = (
-                not self.restricted and references.is_restricted_open(mf),
-                self.settings.orbitals,
-            )
-            self.spins = orbitals.take(self.reference, self.frozen, kind, open_shell=open_shell)
-            self.orbitals_note = orbitals.note(self.spins, kind, open_shell=open_shell)
+            self._take_orbitals()
         self.natural: fno.NaturalOrbitals | None = None
         self.delta_mp2 = 0.0
         self.plan: plans.Plan | None = None
@@ -131,7 +125,6 @@ class CCSD:
         self.iterations: list[Iteration] = []
         self.converged = False
         self.e_corr = self.e_t = 0.0
-        self.singles: list[Values] = [np.zeros((each.occupied, each.virtual)) for each in self.spins]
         self._start = None if from_amplitudes is None else Path(from_amplitudes)
         self._checkpoint = None if checkpoint is None else Path(checkpoint)
         self._kept: KeptAmplitudes | None = None
@@ -139,12 +132,80 @@ class CCSD:
         self.found = 0  # the iteration whose amplitudes another run has kept; 0: none
         self._room: Room | None = None
         self._source: Source | None = None
+        self._diis: Diis | None = None
+        self._gave_back = False  # what only iterations need
+        self._is_made = True
+
+    def _resolved(self, settings: Settings) -> Settings:
+        """With integrals as the reference has them, where nothing was said."""
+        fitted = getattr(self._mf, "with_df", None) is not None
+        found = settings.integrals or ("ri" if fitted else "conventional")
+        return settings if found == settings.integrals else replace(settings, integrals=found)
+
+    def _take_orbitals(self) -> None:
+        """Those that are correlated, as the settings say. Raises OutcoreError."""
+        settings, open_shell = self.settings, not self.restricted and references.is_restricted_open(self._mf)
+        ineffective = [name for name, given in self._given.items() if given and settings.integrals != "ri"]
+        if ineffective:
+            raise _refused(f"integrals are {settings.integrals}, for which there is no {ineffective[0]}")
+        if settings.orbitals is not None and not open_shell:
+            raise _refused(f"orbitals='{settings.orbitals}' is of ROHF alone")
+        if settings.fno and not self.restricted:
+            raise OutcoreError(
+                errno.ENOTSUP, "frozen natural orbitals", detail="of open shells they are not there yet"
+            )
+        most = max(each.occupied for each in self.reference.spins)
+        self._frozen = count_frozen(self.mol, self._asked, most)
+        kind = settings.orbitals or orbitals.KINDS[0]
+        self.spins = orbitals.take(self.reference, self._frozen, kind, open_shell=open_shell)
+        self.orbitals_note = orbitals.note(self.spins, kind, open_shell=open_shell)
+        self.singles: list[Values] = [np.zeros((each.occupied, each.virtual)) for each in self.spins]
+
+    # ---- settings as attributes ----
+
+    if not TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name in _SETTABLE:
+                self.set(**{name: value})
+            elif "_is_made" in vars(self) and name[0] != "_" and not hasattr(self, name):
+                raise AttributeError(
+                    f"CCSD of Outcore has no {name}; its settings are {', '.join(_SETTABLE)}"
+                )
+            else:
+                super().__setattr__(name, value)
+
+        def __getattr__(self, name: str) -> Any:
+            if name in _SETTABLE and "settings" in vars(self):
+                return getattr(self.settings, name)
+            raise AttributeError(f"CCSD of Outcore has no {name}")
+
+    @property
+    def frozen(self) -> int:
+        """How many of the lowest orbitals are not correlated."""
+        return self._frozen
 
     # ---- results ----
 
     @property
+    def e_hf(self) -> float:
+        """Of the determinant of the reference (Hartree)."""
+        return self.reference.energy
+
+    @property
     def e_tot(self) -> float:
-        return float(self._mf.e_tot) + self.e_corr
+        return self.e_hf + self.e_corr
+
+    @property
+    def mo_coeff(self) -> Any:
+        """Of the orbitals of `t1` and `t2`, without frozen ones, [n][orbitals]: those of the reference, but natural
+        ones with `fno`, and semicanonical ones where ROHF was made so before orbitals were frozen. Of open shells
+        those of both spins."""
+        found = [
+            given.coefficients[:, self._frozen :] if each.missing else orbitals.given_coefficients(each)
+            for each, given in zip(self.spins, self.reference.spins, strict=True)
+        ]
+        return found[0] if self.restricted else tuple(found)
 
     def fno_error(self, *, triples: bool = False) -> float:
         """An estimate of the error of `e_tot + delta_mp2` by frozen natural orbitals, or with `triples` of that and
@@ -158,28 +219,33 @@ class CCSD:
 
     @property
     def t1(self) -> Any:
-        """Singles [i,a] of orbitals `spins`; of open shells those of both spins."""
-        return self.singles[0] if self.restricted else tuple(self.singles)
+        """Singles [i,a] of orbitals `mo_coeff`; of open shells those of both spins."""
+        found = [orbitals.given_singles(t, spin) for t, spin in zip(self.singles, self.spins, strict=True)]
+        return found[0] if self.restricted else tuple(found)
 
     @property
     def t2(self) -> Any:
-        """Doubles, an Array [a,i,b,j] of orbitals `spins`; of open shells those of spins aa, ab, bb."""
-        if self.equations is None:
+        """Doubles [i,j,a,b] of orbitals `mo_coeff`, where they are: see GivenDoubles; of open shells those of spins
+        aa, ab, bb."""
+        pairs = [(0, 0)] if self.restricted else [(0, 0), (0, 1), (1, 1)]
+        found: list[Any]
+        if self.uncorrelated:
+            sizes = [each.sizes for each in self.spins]
+            found = [np.zeros((sizes[s][0], sizes[r][0], sizes[s][1], sizes[r][1])) for s, r in pairs]
+        elif self.equations is None:
             raise OutcoreError(errno.EINVAL, "take amplitudes", detail="run kernel() first")
-        found = [each.amplitudes for each in self.equations.doubles]
+        else:
+            arrays = [each.amplitudes for each in self.equations.doubles]
+            found = [
+                GivenDoubles(each, self.spins[s], self.spins[r])
+                for each, (s, r) in zip(arrays, pairs, strict=True)
+            ]
         return found[0] if self.restricted else tuple(found)
 
     def amplitudes(self) -> tuple[Any, Any]:
-        """Singles [i,a] and doubles [i,j,a,b] in memory, as PySCF has them, at each process; of the orbitals of the
-        reference, but of those of `spins` where ROHF was made semicanonical before orbitals were frozen."""
-        found = (self.t2,) if self.restricted else self.t2
-        pairs = [(0, 0)] if self.restricted else [(0, 0), (0, 1), (1, 1)]
-        singles = [orbitals.given_singles(t, spin) for t, spin in zip(self.singles, self.spins, strict=True)]
-        doubles = [
-            orbitals.given_doubles(each.to_numpy().transpose(1, 3, 0, 2), self.spins[s], self.spins[r])
-            for each, (s, r) in zip(found, pairs, strict=True)
-        ]
-        return (singles[0], doubles[0]) if self.restricted else (tuple(singles), tuple(doubles))
+        """`t1` and `t2` in memory, at each process."""
+        doubles = self.t2
+        return self.t1, np.asarray(doubles) if self.restricted else tuple(map(np.asarray, doubles))
 
     def save_amplitudes(self, path: str | os.PathLike[str]) -> None:
         """To an HDF5 file, in place of what is there; see `amplitude_file`. Collective."""
@@ -189,14 +255,19 @@ class CCSD:
             Path(path), self.mol, self.spins, self.e_corr, self.singles, self.equations.doubles
         )
 
-    def t1_diagnostic(self) -> float:
+    @property
+    def file_bytes(self) -> int:
+        """About what `save_amplitudes` writes."""
+        return amplitude_file.size_bytes(self.spins)
+
+    def get_t1_diagnostic(self) -> float:
         """|t1| over the root of the number of correlated electrons of closed shells; above 0.02 one determinant is
         hardly enough. Lee, Taylor, Int. J. Quantum Chem. Symp. 23, 199 (1989)."""
         if not self.restricted:
             raise OutcoreError(errno.ENOTSUP, "T1 diagnostic", detail="it is of closed shells")
         return float(np.linalg.norm(self.singles[0]) / np.sqrt(2 * self.spins[0].occupied))
 
-    def d1_diagnostic(self) -> float:
+    def get_d1_diagnostic(self) -> float:
         """The largest singular value of t1, of closed shells. Janssen, Nielsen, Chem. Phys. Lett. 290, 423
         (1998)."""
         if not self.restricted:
@@ -209,25 +280,36 @@ class CCSD:
         return self
 
     def set(self, **settings: Any) -> Self:
-        """Other settings, before integrals and amplitudes are made. Raises OutcoreError (EINVAL)."""
-        with self.world.together("coupled cluster", sorted(settings)):
-            if self.plan is not None:
-                raise OutcoreError(
-                    errno.EINVAL, "change settings", detail="integrals are made already; make a new object"
-                )
-            unknown = set(settings) - {each.name for each in fields(Settings)}
+        """Other settings, `frozen` among them, before integrals and amplitudes are made; those of iterations alone
+        at any time. Raises OutcoreError (EINVAL)."""
+        with self.world.together("coupled cluster", sorted((k, repr(v)) for k, v in settings.items())):
+            unknown = sorted(set(settings) - set(_SETTABLE))
             if unknown:
-                raise OutcoreError(
-                    errno.EINVAL,
-                    "change settings",
-                    detail=f"there is no setting {', '.join(sorted(unknown))}",
+                raise _refused(f"there is no setting {', '.join(unknown)}")
+            early = sorted(set(settings) - set(LATE))
+            if self.plan is not None and early:
+                raise _refused(
+                    f"integrals are made already; make a new object for another {', '.join(early)}"
                 )
-            self.settings = replace(self.settings, **settings)
+            before = self.settings, self._asked
+            self._asked = settings.pop("frozen", self._asked)
+            try:
+                self.settings = self._resolved(replace(self.settings, **settings))
+                if early:
+                    self._take_orbitals()
+            except OutcoreError:
+                self.settings, self._asked = before
+                raise
+        if self.iterations:
+            self.converged = self._is_last(self.iterations[-1])
+        elif self.found:
+            self.converged = self._is_converged(self._kept)
         return self
 
-    def summary(self) -> str:
-        """For people: what is correlated, with which integrals, and where things are. Collective."""
-        plan = self.prepare()
+    def summary(self, plan: plans.Plan | None = None) -> str:
+        """For people: what is correlated, with which integrals, and where things are; `plan`: of an estimate.
+        Collective."""
+        plan = plan or self.prepare()
         assert self._source is not None
         notes = ", ".join(each for each in (self.reference.note, self.orbitals_note) if each)
         note = f" ({notes})" if notes else ""
@@ -240,14 +322,24 @@ class CCSD:
         """Three-index functions, and the plan. Collective."""
         if self.plan is not None:
             return self.plan
-        self._source = self._make_source()
+        self._source = self._source or self._make_source()
         if self.settings.fno:
             self._truncate(self._source)
+        if self._checkpoint is not None:
+            self.spins = kept_orbitals.taken(
+                self.world, self._checkpoint, self._problem(kept_orbitals.NAME), self.mol, self.spins
+            )
         self.plan = self._make_plan(self._source)
         return self.plan
 
+    def estimate(self) -> plans.Plan:
+        """A plan for which nothing is computed but three-index functions: of all virtual orbitals, as nobody knows
+        yet how many natural ones `fno` leaves. Collective."""
+        self._source = self._source or self._make_source()
+        return self._make_plan(self._source)
+
     def _make_plan(self, source: Source, only: Collection[str] | None = None) -> plans.Plan:
-        free, disk = self._free(), self._free_disk()
+        free, disk = self._free(), free_bytes_of_all(self.world, self.world.scratch)
         rates = None
         if only is None:
             pairs = max(each.occupied for each in self.spins) ** 2 // 2
@@ -287,19 +379,11 @@ class CCSD:
     def _free(self) -> Allowance:
         return free_memory_of_each(self.world, self._memory_bytes, self.threads)
 
-    def _free_disk(self) -> float:
-        """Bytes on all disks."""
-        mine = 0.0
-        with self.world.together("look at the scratch disk"):
-            mine = _core.file_system(self.world.scratch).free_bytes / self.world.node_size
-        return float(self.world.all_reduce(mine))
-
     def _make_source(self) -> Source:
         settings = self.settings
         if settings.integrals == "ri":
             return Fitted(self.world, self.mol, self._auxbasis, self.threads, self._screening)
-        tolerance = EXACT if settings.integrals == "conventional" else settings.tolerance
-        return Cholesky(self.world, self.mol, tolerance, self._free().bytes // 2)
+        return Cholesky(self.world, self.mol, settings.decomposed_to, self._free().bytes // 2)
 
     def _tell(self, part: str) -> Callable[[float], None]:
         def tell(fraction: float) -> None:
@@ -327,17 +411,12 @@ class CCSD:
             for spaces, spin, name in zip(plan.spaces, self.spins, names, strict=True)
         ]
         equations = self.equations = self._equations(room, plan, integrals, names)
-        for each in equations.doubles:
-            room.each_tile(
-                each.amplitudes,
-                lambda tile, each=each: each.put(tile, each.integrals(tile) / self._gaps(each, tile)),  # type: ignore[misc]
-                "amplitudes of second order",
-            )
-        equations.sync()
         if self.natural is not None:
-            self.delta_mp2 = self.natural.energy - equations.energy(
-                [np.zeros_like(each) for each in self.singles]
-            )
+            self._put_second_order(room, equations, 0.0)
+            of_doubles = equations.energy([np.zeros_like(each) for each in self.singles])
+            self.delta_mp2 = self.natural.energy - of_doubles
+        if self.natural is None or self.settings.level_shift:
+            self._put_second_order(room, equations, self.settings.level_shift)
         if self._start is not None:
             amplitude_file.load(self._start, self.mol, room, self.spins, self.singles, equations.doubles)
             equations.sync()
@@ -345,8 +424,18 @@ class CCSD:
             self._take_kept(room, equations, self._kept)
         return equations
 
+    def _put_second_order(self, room: Room, equations: Equations, shift: float) -> None:
+        for each in equations.doubles:
+
+            def put(tile: Tile, each: Doubles = each) -> None:
+                each.put(tile, each.integrals(tile) / self._gaps(each, tile, shift))
+
+            room.each_tile(each.amplitudes, put, "amplitudes of second order")
+        equations.sync()
+
     def _check_disks(self, plan: plans.Plan) -> None:
-        needs = [(Path(self.world.scratch), plan.disk_bytes)]
+        scratch = self.world.scratch
+        needs = [(Path(scratch), bytes_here(self.world, scratch, plan.disk_bytes))]
         # Of amplitudes that have converged, only energies of (T) are kept from now on.
         if self._checkpoint is not None and not self._is_converged(self._kept):
             names = ["T", "R"] if self.restricted else ["Taa", "Tab", "Tbb", "Waa", "Wbb"]
@@ -355,7 +444,8 @@ class CCSD:
             whole = 2 * sum(plan.arrays[name].bytes for name in names)
             with self.world.together("look at what is kept"):
                 kept = [each for name in (AMPLITUDES, STEPS) for each in self._checkpoint.glob(f"{name}*")]
-                needs.append((self._checkpoint, max(0, whole - allocated_bytes(kept))))
+                more = max(0, whole - allocated_bytes(kept))
+                needs.append((self._checkpoint, bytes_here(self.world, self._checkpoint, more)))
         check_room(self.world, "coupled cluster", needs)
 
     def _equations(
@@ -382,6 +472,8 @@ class CCSD:
         self._kept = KeptAmplitudes(
             self.world, directory, self._problem(AMPLITUDES), layouts, self.singles, sketch
         )
+        if self._kept.found is None:
+            kept_orbitals.keep(self.world, directory, self._problem(kept_orbitals.NAME), self.spins)
 
     def _is_converged(self, kept: KeptAmplitudes | None) -> bool:
         """Whether amplitudes that another run has kept have converged, for the settings of this one."""
@@ -419,67 +511,81 @@ class CCSD:
             **self._source.settings,
             "frozen": self.frozen,
             "occupied": [each.occupied for each in self.spins],
-            "semicanonical": self.settings.orbitals,
+            "semicanonical": self.settings.orbitals or orbitals.KINDS[0],
             "natural orbitals above": self.settings.fno,
             "orbitals": self.reference.given,
             "screening": self._screening,
         }
         return Problem(f"{what} of CCSD", FORMAT, settings, problem.ROUNDED)
 
-    def _gaps(self, doubles: Doubles, tile: Tile) -> Values:
-        """e_i + e_j - e_a - e_b of a tile [a,i,b,j]."""
+    def _gaps(self, doubles: Doubles, tile: Tile, shift: float) -> Values:
+        """e_i + e_j - e_a - e_b - 2 shift of a tile [a,i,b,j]."""
         assert self.plan is not None
         first, second = (
-            self.spins[s].gaps(self.settings.level_shift).T[slice(*self.plan.spaces[s].v.cuts[n : n + 2])]
+            self.spins[s].gaps(shift).T[slice(*self.plan.spaces[s].v.cuts[n : n + 2])]
             for s, n in zip(doubles.spins, (tile[0], tile[2]), strict=True)
         )
         return first[:, :, None, None] + second
 
     def _change(self, doubles: Doubles, tile: Tile) -> Values:
-        """Of a tile [a,i,b,j] of amplitudes by its residual."""
-        return (1.0 - self.settings.damping) * doubles.residual.get_tile(tile) / self._gaps(doubles, tile)
+        """Of a tile [a,i,b,j] of amplitudes by its residual, as the settings of iterations have it."""
+        gaps = self._gaps(doubles, tile, self.settings.level_shift)
+        return (1.0 - self.settings.damping) * doubles.residual.get_tile(tile) / gaps
+
+    def _error(self, doubles: Doubles, tile: Tile) -> Values:
+        """The change of a tile without shift and damping, which do not bring the solution nearer."""
+        return doubles.residual.get_tile(tile) / _negative(self._gaps(doubles, tile, 0.0))
 
     # ---- iterations ----
 
-    def kernel(self) -> float:
-        """The correlation energy (Hartree)."""
+    def kernel(self) -> tuple[float, Any, Any]:
+        """The correlation energy (Hartree), `t1` and `t2`. Called again before amplitudes have converged, it goes
+        on."""
         if self.uncorrelated:
             self.converged = True
-            return self.e_corr
+            return self.e_corr, self.t1, self.t2
         equations = self.equations or self.set_up()
         if not self.converged:
             self._converge(equations)
         if self.converged and self._kept_steps is not None:
             self._kept_steps.remove()
-        return self.e_corr
+        return self.e_corr, self.t1, self.t2
 
     def _converge(self, equations: Equations) -> None:
         """Iterations until amplitudes have converged, `max_cycle` at most."""
         assert self._room is not None
-        names = [""] if self.restricted else ["aa", "ab", "bb"]
-        diis = Diis(self._room, self.settings.diis_space, [(f"e{each}", f"t{each}") for each in names])
-        if self._kept is None or self._kept.found is None:
+        if self._gave_back:
+            raise _refused("integrals were given back for (T); make a new object to go on with iterations")
+        if self._diis is None:
+            names = [""] if self.restricted else ["aa", "ab", "bb"]
+            self._diis = Diis(
+                self._room, self.settings.diis_space, [(f"e{each}", f"t{each}") for each in names]
+            )
+        if not self._last:
             self.e_corr = equations.energy(self.singles)
-        last = self.found + self.settings.max_cycle
-        for number in range(self.found + 1, last + 1):
+        first, last = self._last + 1, self._last + self.settings.max_cycle
+        for number in range(first, last + 1):
             begin = time.monotonic()
             if self._kept_steps is not None:
                 self._kept_steps.begin(self._state(number - 1))
-            norm, changes = self._iterate(equations, diis)
+            norm, changes = self._iterate(equations, self._diis)
             before, self.e_corr = self.e_corr, equations.energy(self.singles)
             found = Iteration(number, self.e_corr, self.e_corr - before, norm, time.monotonic() - begin)
             self.iterations.append(found)
             if self.on_iteration is not None:
                 self.on_iteration(found)
             divergence.refuse(self.world, found, self._names(), changes, equations.doubles, self._change)
-            settings = self.settings
-            self.converged = abs(found.change) < settings.conv_tol and norm < settings.conv_tol_normt
+            self.converged = self._is_last(found)
             if self._kept is not None:
                 doubles = [each.amplitudes for each in equations.doubles]
                 is_last = self.converged or number == last
                 self._kept.save(self._room, doubles, self._state(number), is_last=is_last)
             if self.converged:
                 break
+
+    def _is_last(self, found: Iteration) -> bool:
+        settings = self.settings
+        return abs(found.change) < settings.conv_tol and found.norm < settings.conv_tol_normt
 
     def _state(self, iteration: int) -> State:
         settings = self.settings
@@ -491,17 +597,23 @@ class CCSD:
         return divergence.Names(frozen, [each.occupied for each in self.spins])
 
     def _iterate(self, equations: Equations, diis: Diis) -> tuple[float, list[Values]]:
-        """New amplitudes; the norm of their change before extrapolation, and that change of singles."""
+        """New amplitudes; the norm of their change without shift, damping and extrapolation, and the change of
+        singles."""
         residuals = equations.residual(self.singles)
         kept, shift = 1.0 - self.settings.damping, self.settings.level_shift
+        is_plain = not shift and not self.settings.damping
         changes = [kept * each / spin.gaps(shift) for each, spin in zip(residuals, self.spins, strict=True)]
+        errors = changes
+        if not is_plain:
+            errors = [each / _negative(spin.gaps()) for each, spin in zip(residuals, self.spins, strict=True)]
 
         def changed(tile: Tile, each: Doubles) -> tuple[Values, Values]:
-            error = self._change(each, tile)
-            return each.amplitudes.get_tile(tile) + error, error
+            change = self._change(each, tile)
+            return each.amplitudes.get_tile(tile) + change, change if is_plain else self._error(each, tile)
 
-        old, change = _flat(self.singles), _flat(changes)
-        norm = diis.add(old + change, change, [partial(changed, each=each) for each in equations.doubles])
+        made: list[Callable[[Tile], tuple[Values, Values]]]
+        made = [partial(changed, each=each) for each in equations.doubles]
+        norm = diis.add(_flat(self.singles) + _flat(changes), _flat(errors), made)
         new = diis.combine(diis.coefficients(), [each.put for each in equations.doubles])
         equations.sync()
         ends = np.cumsum([each.size for each in self.singles])[:-1]
@@ -524,6 +636,7 @@ class CCSD:
         assert self.equations is not None and self.plan is not None and self._room is not None
         stage = self._stage(TRIPLES)
         stamp = "" if stage is None else self._state(self._last).stamp
+        self._gave_back = True
         planned, block = self._room.keep(*self.equations.of_triples), self.settings.block
         resources.trim_heap()
         # At least what iterations worked with: that is free, though the system may not know.
@@ -566,6 +679,19 @@ class CCSD:
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
         if kind is None:
             self.close()
+
+
+_SETTABLE = (*(each.name for each in fields(Settings)), "frozen")
+_SMALLEST_GAP = 1e-2  # Hartree
+
+
+def _refused(detail: str) -> OutcoreError:
+    return OutcoreError(errno.EINVAL, "coupled cluster", detail=detail)
+
+
+def _negative(gaps: Values) -> Values:
+    """Occupied less virtual energies, of which none is near zero, as they may be where a shift is needed."""
+    return np.minimum(gaps, -_SMALLEST_GAP)
 
 
 def _flat(values: list[Values]) -> Values:

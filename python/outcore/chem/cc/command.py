@@ -7,10 +7,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from outcore.base.errors import NotConverged
+from outcore.chem import reference as references
 from outcore.chem.cc.options import Options
+from outcore.chem.cc.plan import enough
 from outcore.chem.run import MoleculeRun
 from outcore.cli.run import with_options
 from outcore.job import preflight
+from outcore.job.scratch import check_room
 
 if TYPE_CHECKING:
     from outcore.chem.cc.ccsd import CCSD
@@ -76,6 +79,7 @@ class _Run(MoleculeRun):
             mf = self.fitted_scf(self._mol, self._kind, self.options.jkbasis)
         else:
             mf = self.stored_scf(self._mol, self._kind)
+            references.keep_focks(mf)
             mf.close()
         self.renew_world()
         return mf
@@ -92,15 +96,20 @@ class _Run(MoleculeRun):
     def solve(self, mf: Any) -> CCSD:
         from outcore.chem.cc.ccsd import CCSD
 
-        options = self.options
+        options, common = self.options, self.common_settings()
+        settings = options.settings()
+        if options.estimate:
+            settings.pop("orbitals", None)  # the stand-in has none that could be made semicanonical
+        if options.integrals != "ri":
+            common.pop("screening", None)  # it is the SCF's alone
         cc = CCSD(
             mf,
             options.frozen,
-            options.auxbasis,
+            auxbasis=options.auxbasis,
             force=options.force,
             from_amplitudes=options.from_amplitudes,
-            **self.common_settings(),
-            **options.settings(),
+            **common,
+            **settings,
         )
         self.results |= {
             "frozen": cc.frozen,
@@ -108,29 +117,36 @@ class _Run(MoleculeRun):
             "virtual": [each.sizes[1] for each in cc.spins],
         }
         if cc.uncorrelated:
-            self.say("nothing to correlate, the energy is 0")
-            cc.kernel()
-            self._energies(cc)
-            return cc
+            self._nothing(cc)
+        elif options.estimate:
+            self._estimate(cc)
+        else:
+            self._iterate(cc)
+        return cc
+
+    def _nothing(self, cc: CCSD) -> None:
+        """No orbitals are correlated."""
+        options = self.options
+        preflight.refuse(
+            {"--amplitudes": options.amplitudes, "--from-amplitudes": options.from_amplitudes},
+            "where no orbitals are correlated: there are no amplitudes",
+        )
+        self.say("nothing to correlate, the energy is 0")
+        cc.kernel()
+        self._energies(cc)
+        if options.triples and not options.estimate:
+            self._triples(cc)
+
+    def _iterate(self, cc: CCSD) -> None:
+        options = self.options
         for line in cc.summary().split("; "):
             self.say(line)
-        if options.estimate:
-            assert cc.plan is not None
-            self.console.print(cc.plan.table())
-            self.console.print(cc.plan.ladder_table())
-            self.console.print(cc.plan.time(triples=options.triples))
-            self.results["estimate"] = cc.plan.as_json()
-            return cc
         if options.full and cc.plan is not None:
             self.console.print(cc.plan.table())
+        if options.amplitudes is not None:
+            check_room(cc.world, "write amplitudes", [(options.amplitudes.absolute().parent, cc.file_bytes)])
         begin = time.monotonic()
-        with self.stages() as cc.on_progress:
-            cc.set_up()
-        seconds = time.monotonic() - begin
-        self.say(f"integrals and first amplitudes in {seconds:.1f} s")
-        if cc.found:
-            state = "converged amplitudes" if cc.converged else "amplitudes"
-            self.say(f"{state} of iteration {cc.found} found in {options.checkpoint}")
+        self._set_up(cc)
         cc.on_iteration = _Iterations(self.say)
         cc.kernel()
         self.results |= {
@@ -139,9 +155,10 @@ class _Run(MoleculeRun):
             "iteration_seconds": [each.seconds for each in cc.iterations],
             "plan": None if cc.plan is None else cc.plan.as_json(),
         }
+        self._took(cc)
         self._energies(cc)
         if cc.restricted:
-            t1, d1 = cc.t1_diagnostic(), cc.d1_diagnostic()
+            t1, d1 = cc.get_t1_diagnostic(), cc.get_d1_diagnostic()
             self.say(f"T1 diagnostic {t1:.4f}, D1 diagnostic {d1:.4f}")
             self.results |= {"t1_diagnostic": t1, "d1_diagnostic": d1}
         if cc.natural is not None:
@@ -151,7 +168,35 @@ class _Run(MoleculeRun):
             self.say(f"amplitudes in {options.amplitudes}")
         if options.triples and cc.converged:
             self._triples(cc)
-        return cc
+
+    def _set_up(self, cc: CCSD) -> None:
+        begin = time.monotonic()
+        with self.stages() as cc.on_progress:
+            cc.set_up()
+        self.say(f"integrals and first amplitudes in {time.monotonic() - begin:.1f} s")
+        if cc.found:
+            state = "converged amplitudes" if cc.converged else "amplitudes"
+            self.say(f"{state} of iteration {cc.found} found in {self.options.checkpoint}")
+
+    def _estimate(self, cc: CCSD) -> None:
+        plan = cc.estimate()
+        for line in cc.summary(plan).split("; "):
+            self.say(line)
+        if self.options.fno:
+            self.say("natural orbitals: of all virtual ones; a run finds how many of them --fno leaves out")
+        self.console.print(plan.table())
+        self.console.print(plan.ladder_table())
+        self.console.print(plan.time(triples=self.options.triples))
+        if plan.least_budget_bytes is not None:
+            self.say(f"least memory: {enough(plan.least_budget_bytes)} for all processes")
+        self.results["estimate"] = plan.as_json()
+
+    def _took(self, cc: CCSD) -> None:
+        """What was foreseen, and what was."""
+        if cc.plan is None or not cc.plan.ways or not cc.iterations:
+            return
+        mean = sum(each.seconds for each in cc.iterations) / len(cc.iterations)
+        self.say(f"an iteration took {mean:.3g} s, foreseen were {cc.plan.iteration_s:.3g} s")
 
     def _natural(self, cc: CCSD) -> None:
         assert cc.natural is not None
@@ -172,7 +217,8 @@ class _Run(MoleculeRun):
         with self.stages() as cc.on_progress:
             energy = cc.ccsd_t()
         seconds = time.monotonic() - begin
-        self.say(f"(T) energy                {energy:.10f} Eh, {seconds:.1f} s")
+        foreseen = "" if cc.plan is None or not cc.plan.ways else f", foreseen were {cc.plan.triples_s:.3g} s"
+        self.say(f"(T) energy                {energy:.10f} Eh, {seconds:.1f} s{foreseen}")
         self.say(f"CCSD(T) energy            {cc.e_tot + energy:.10f} Eh")
         if cc.natural is not None:
             error = cc.fno_error(triples=True)

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,9 +112,13 @@ class KeptAmplitudes:
         self._arrays: list[Array | None] = [array for array, _ in opened]
         found = [each for _, each in opened]
         stamps = {"" if each is None else each.stamp for each in found}
-        self.found = found[0] if len(stamps) == 1 else None  # else a run was ended between two commits
-        if self.found is not None:
+        self.found = None if None in found else found[0]
+        if self.found is not None and len(stamps) == 1:
             self._committed = self.found.stamp
+        elif self.found is not None:
+            # A run was ended between two commits. Doubles of two iterations are a start as any is. They get the
+            # stamp of the newer one, of which no step of an iteration can be kept yet.
+            self.found = replace(self.found, converged=False)
 
     def _path(self, number: int) -> Path:
         return self._directory / (f"{AMPLITUDES}.{number}" if number else AMPLITUDES)

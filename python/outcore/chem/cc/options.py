@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from outcore.chem import scf_options
-from outcore.chem import storage as storage_words
-from outcore.chem.cc.plan import METHOD, STORAGES
+from outcore.chem.cc.plan import check_places
 from outcore.chem.cc.settings import Settings
 from outcore.chem.options import FROZEN, INTEGRALS, ROHF, TOLERANCE, MoleculeOptions
 from outcore.job import preflight
@@ -23,7 +22,7 @@ class Options(MoleculeOptions):
     integrals: Annotated[
         str,
         INTEGRALS,
-    ] = Settings.integrals
+    ] = "ri"
     tolerance: Annotated[float | None, TOLERANCE] = None
     auxbasis: Annotated[
         str | None,
@@ -42,11 +41,13 @@ class Options(MoleculeOptions):
     frozen: Annotated[str, FROZEN] = "0"
     rohf: Annotated[bool, ROHF] = False
     orbitals: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Of --rohf with --frozen: made 'semicanonical' before orbitals are frozen, or 'standard': after."
+            help="Of --rohf with --frozen: made 'semicanonical' before orbitals are frozen (default), or "
+            "'standard': after.",
+            show_default=False,
         ),
-    ] = Settings.orbitals
+    ] = None
     fno: Annotated[
         float,
         typer.Option(
@@ -92,9 +93,11 @@ class Options(MoleculeOptions):
 
     def check(self) -> None:
         scf_options.check_one_method(self.uhf, self.rohf)
-        if not self.rohf:
-            preflight.refuse({"--orbitals": self.orbitals != Settings.orbitals}, "without --rohf")
-        storage_words.check(self.storage, STORAGES, METHOD)
+        if not self.rohf or self.frozen == "0":
+            preflight.refuse({"--orbitals": self.orbitals}, "without --rohf and --frozen")
+        if self.estimate:
+            preflight.refuse({"--amplitudes": self.amplitudes}, "with --estimate, which computes none")
+        check_places(self.storage, self.ladder)
         if self.integrals != "ri":
             why = f"with --integrals {self.integrals}, which needs no auxiliary basis"
             preflight.refuse({"--auxbasis": self.auxbasis, "--jkbasis": self.jkbasis}, why)
@@ -124,10 +127,10 @@ class Options(MoleculeOptions):
             "diis_space": self.diis,
             "level_shift": self.level_shift,
             "damping": self.damping,
-            "orbitals": self.orbitals,
             "fno": self.fno,
         }
-        if self.tolerance is not None:
-            found["tolerance"] = self.tolerance
+        for name in ("tolerance", "orbitals"):
+            if (value := getattr(self, name)) is not None:
+                found[name] = value
         Settings(**found)
         return found

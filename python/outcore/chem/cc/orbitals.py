@@ -129,6 +129,11 @@ def _replaced(spin: Active) -> Active:
     )
 
 
+def given_coefficients(spin: Active) -> Values:
+    """[n][orbitals] of the orbitals of the reference, where these are known; of a spin that is not missing."""
+    return spin.coefficients if spin.turned is None else spin.coefficients @ spin.turned.T
+
+
 def given_singles(t1: Values, spin: Active) -> Values:
     """[i,a] of the orbitals of the reference, where these are known."""
     if spin.missing:

@@ -84,6 +84,7 @@ class Plan:
         ways: what each of the three would take; empty if no rates were given.
         why: for people, of the ladder.
         rest_s, triples_s: seconds of an iteration beside the ladder, and of (T); 0 if no rates were given.
+        least_budget_bytes: what is enough for all processes, if the user has given them a budget.
     """
 
     spaces: tuple[Spaces, ...]
@@ -97,6 +98,7 @@ class Plan:
     why: str = ""
     rest_s: float = 0.0
     triples_s: float = 0.0
+    least_budget_bytes: int | None = None
 
     def __str__(self) -> str:
         orbitals = " and ".join(f"{s.occupied} occupied and {s.virtual} virtual" for s in self.spaces)
@@ -119,6 +121,7 @@ class Plan:
             "ladder_why": self.why,
             "seconds_of_an_iteration_beside_the_ladder": self.rest_s,
             "seconds_of_triples": self.triples_s,
+            "least_memory_bytes": self.least_budget_bytes,
             "ladder_ways": {name: way.as_json() for name, way in self.ways.items()},
             "arrays": {
                 name: {"bytes": each.bytes, "in_memory": each.in_memory} for name, each in self.arrays.items()
@@ -146,16 +149,30 @@ class Plan:
             )
         return "\n".join(lines)
 
+    @property
+    def iteration_s(self) -> float:
+        """Of an iteration, foreseen; of a plan with rates."""
+        return self.ways[self.ladder].iteration_s + self.rest_s
+
     def time(self, *, triples: bool) -> str:
         """About how long an iteration takes, and (T)."""
         if not self.ways:
             return ""
         ladder = self.ways[self.ladder].iteration_s
-        found = f"an iteration: {ladder + self.rest_s:.3g} s, of which the ladder takes {ladder:.3g} s"
+        found = f"an iteration: {self.iteration_s:.3g} s, of which the ladder takes {ladder:.3g} s"
         return found + (f"; (T): {self.triples_s:.3g} s" if triples else "")
 
 
 _NAMES = {"disk": "on disk", "memory": "in memory", "rebuild": "made again"}
+
+
+def check_places(storage: str, ladder: str) -> None:
+    """Raises OutcoreError (EINVAL) for words that are none, and for places that exclude each other."""
+    storage_words.check(storage, STORAGES, METHOD)
+    if ladder not in LADDERS:
+        raise OutcoreError(errno.EINVAL, f"ladder '{ladder}'", detail=f"it may be {', '.join(LADDERS)}")
+    if storage == "disk" and ladder == "memory":
+        raise OutcoreError(errno.EINVAL, "ladder integrals in memory", detail="all arrays are to be on disk")
 
 
 def make_plan(
@@ -180,23 +197,22 @@ def make_plan(
     that are free on all disks.
 
     Raises OutcoreError: ENOMEM if nothing fits, with what does; EINVAL."""
-    storage_words.check(storage, STORAGES, METHOD)
-    if ladder not in LADDERS:
-        raise OutcoreError(errno.EINVAL, f"ladder '{ladder}'", detail=f"it may be {', '.join(LADDERS)}")
+    check_places(storage, ladder)
     chosen = _block(sizes, free_bytes, threads, block)
     work = max(_work(sizes, chosen, threads), free_bytes // _SHARE)
     spaces = tuple(Spaces(o, v, chosen) for o, v in zip(sizes.occupied, sizes.virtual, strict=True))
     layouts = [each for each in _layouts(sizes, spaces) if only is None or each[0] in only]
     caches = CACHE_BYTES * len(layouts)
     least = _work(sizes, _least_block(sizes) if block is None else chosen, threads) + caches
+    budget = None if budget_bytes is None else budget_bytes + (least - free_bytes) * processes
     if free_bytes < least:
-        enough = "" if budget_bytes is None else _enough(budget_bytes + (least - free_bytes) * processes)
+        more = "" if budget is None else f"; {enough(budget)} for all of them are enough"
         raise OutcoreError(
             errno.ENOMEM,
             METHOD,
             detail=f"{max(sizes.occupied)} occupied and {max(sizes.virtual)} virtual orbitals with "
             f"{sizes.auxiliary} auxiliary functions need at least {least / 1e6:.0f} MB more in each of "
-            f"{processes} processes, but {limit} leaves {max(0, free_bytes) / 1e6:.0f} MB to each{enough}",
+            f"{processes} processes, but {limit} leaves {max(0, free_bytes) / 1e6:.0f} MB to each{more}",
         )
     cached = _caches(layouts, free_bytes - work)
     left = (free_bytes - work - sum(cached.values())) * processes if storage == "auto" else 0
@@ -241,13 +257,17 @@ def make_plan(
     work = rest(arrays, memory)
     disk = sum(each.bytes for each in arrays.values() if not each.in_memory)
     count = _passes(sizes, chosen, threads, work, way)
-    times = (
-        () if rates is None else (forecast.rest_of_iteration(sizes, rates), forecast.triples(sizes, rates))
+    rest_s, triples_s = (
+        (0.0, 0.0)
+        if rates is None
+        else (forecast.rest_of_iteration(sizes, rates), forecast.triples(sizes, rates))
     )
     for name, entry in arrays.items():
         if name[0] == "A":
             arrays[name] = replace(entry, layout=_in_parts(entry.layout, count))
-    return Plan(spaces, arrays, work, memory // processes, disk, way, count, ways, why, *times)
+    return Plan(
+        spaces, arrays, work, memory // processes, disk, way, count, ways, why, rest_s, triples_s, budget
+    )
 
 
 def _caches(layouts: Collection[tuple[str, Layout, str | None]], free_bytes: int) -> dict[str, int]:
@@ -309,9 +329,9 @@ def _streamed(sizes: Sizes, block: int, threads: int) -> int:
     return (amplitudes + 2 * threads * block * max(o, block) * o * o) * _DOUBLE
 
 
-def _enough(needed_bytes: int) -> str:
+def enough(needed_bytes: int) -> str:
     """For people: more than that, as what a process has before it begins is not the same each time."""
-    return f"; {math.ceil(needed_bytes / 1e6) + _BEGIN_MB} MB for all of them are enough"
+    return f"{math.ceil(needed_bytes / 1e6) + _BEGIN_MB} MB"
 
 
 def _layouts(sizes: Sizes, spaces: tuple[Spaces, ...]) -> Iterator[tuple[str, Layout, str | None]]:

@@ -8,30 +8,35 @@ from dataclasses import dataclass
 from outcore.base.errors import OutcoreError
 from outcore.chem.cc.orbitals import KINDS
 from outcore.chem.cc.plan import LADDERS
+from outcore.chem.ri.cholesky import EXACT
 
 INTEGRALS = ("ri", "cholesky", "conventional")
+LATE = ("conv_tol", "conv_tol_normt", "max_cycle", "level_shift", "damping")
+"""Settings of iterations alone, which may change between them."""
+_TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """Raises OutcoreError (EINVAL) for what is out of range.
 
-    integrals: "ri" (density fitting), "cholesky", or "conventional": Cholesky to rounding, which is exact.
-    tolerance: of the Cholesky decomposition (Hartree).
+    integrals: "ri" (density fitting), "cholesky", or "conventional": Cholesky to rounding, which is exact. None: as
+        the reference, whose integrals are fitted or not.
+    tolerance: of the Cholesky decomposition (Hartree); None: 1e-8.
     ladder: where the integrals of the ladder are: "disk", "memory", "rebuild" (made in each iteration), "auto"
         (what takes least time of what there is room for).
     conv_tol: change of the energy (Hartree) below which an iteration may be the last.
-    conv_tol_normt: norm of the change of the amplitudes below which it may be.
+    conv_tol_normt: norm of the change of the amplitudes below which it may be, as it is without shift and damping.
     diis_space: vectors of the extrapolation; 1 for none.
     level_shift: raises virtual orbitals in denominators (Hartree): slower, safer.
-    orbitals: of ROHF: "semicanonical", made so before orbitals are frozen, or "standard", after.
+    orbitals: of ROHF: "semicanonical", made so before orbitals are frozen, or "standard", after. None: the first.
     fno: frozen natural orbitals: virtual ones whose occupation is not above it are left out; 0: none are.
     damping: share of the old amplitudes that stays, 0 to 1: slower, safer.
     block: virtual orbitals of a tile at most; None: as the memory has room for.
     """
 
-    integrals: str = "ri"
-    tolerance: float = 1e-8
+    integrals: str | None = None
+    tolerance: float | None = None
     ladder: str = "auto"
     conv_tol: float = 1e-8
     conv_tol_normt: float = 1e-6
@@ -39,19 +44,29 @@ class Settings:
     diis_space: int = 6
     level_shift: float = 0.0
     damping: float = 0.0
-    orbitals: str = KINDS[0]
+    orbitals: str | None = None
     fno: float = 0.0
     block: int | None = None
 
     def __post_init__(self) -> None:
         wrong = (
             (
-                self.integrals not in INTEGRALS,
+                self.integrals not in (None, *INTEGRALS),
                 f"integrals '{self.integrals}' are none of {', '.join(INTEGRALS)}",
             ),
-            (self.orbitals not in KINDS, f"orbitals '{self.orbitals}' are none of {', '.join(KINDS)}"),
+            (
+                self.orbitals not in (None, *KINDS),
+                f"orbitals '{self.orbitals}' are none of {', '.join(KINDS)}",
+            ),
             (self.ladder not in LADDERS, f"ladder '{self.ladder}' is none of {', '.join(LADDERS)}"),
-            (not 0 < self.tolerance < 1, f"a tolerance of {self.tolerance:g}; it lies between 0 and 1"),
+            (
+                self.tolerance is not None and not 0 < self.tolerance < 1,
+                f"a tolerance of {self.tolerance}; it lies between 0 and 1",
+            ),
+            (
+                self.tolerance is not None and self.integrals != "cholesky",
+                "a tolerance is of integrals='cholesky' alone",
+            ),
             (not 0 < self.conv_tol < 1, f"conv_tol is {self.conv_tol:g}; it lies between 0 and 1"),
             (
                 not 0 < self.conv_tol_normt < 1,
@@ -69,3 +84,8 @@ class Settings:
         for is_wrong, detail in wrong:
             if is_wrong:
                 raise OutcoreError(errno.EINVAL, "coupled cluster", detail=detail)
+
+    @property
+    def decomposed_to(self) -> float:
+        """The tolerance of a Cholesky decomposition (Hartree)."""
+        return EXACT if self.integrals == "conventional" else self.tolerance or _TOLERANCE

@@ -16,7 +16,7 @@ import numpy as np
 from outcore.base.errors import OutcoreError
 from outcore.chem.cc.kept import KeptTriples
 from outcore.chem.cc.triple_sizes import block_bytes
-from outcore.parallel.tasks import Progress, tasks_of
+from outcore.parallel.tasks import STOP, Progress, tasks_of
 
 if TYPE_CHECKING:
     from outcore.chem.cc.room import Room
@@ -77,21 +77,28 @@ class TripleTasks(ABC):
     def run(self, progress: Progress | None = None) -> float:
         """The energy (Hartree)."""
         world = self._room.world
+        if not self.tasks:
+            return 0.0
         done = KeptTriples(world, len(self.tasks), self._stage, self._stamp, self._facts())
         left = np.flatnonzero(done.before[1] == 0)
-        stream = tasks_of(world.counter(), len(left))
+        counter = world.counter()
+        stream = tasks_of(counter, len(left))
         self._begin()
         while done.more():
             deadline = done.deadline()
             with world.together(TRIPLES):
                 done.exhausted = True
-                for number in stream:
-                    done.finish(int(left[number]), self._task(self.tasks[left[number]]))
-                    if progress is not None:
-                        progress((number + 1) / len(left))
-                    if time.monotonic() > deadline:
-                        done.exhausted = False
-                        break
+                try:
+                    for number in stream:
+                        done.finish(int(left[number]), self._task(self.tasks[left[number]]))
+                        if progress is not None:
+                            progress((number + 1) / len(left))
+                        if time.monotonic() > deadline:
+                            done.exhausted = False
+                            break
+                except BaseException:
+                    counter.next(STOP)  # others begin no more tasks
+                    raise
         return done.result()
 
     def _facts(self) -> list[list[list[int]]]:

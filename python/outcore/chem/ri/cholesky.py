@@ -275,5 +275,5 @@ def _check(rank: int, limit_bytes: int, tolerance: float) -> None:
             errno.ENOMEM,
             "Cholesky decomposition",
             detail=f"{rank} vectors and more are needed for a tolerance of {tolerance:g} Eh, whose factor takes "
-            f"{2 * 8 * rank * rank / 1e6:.0f} MB, but {limit_bytes / 1e6:.0f} MB are left",
+            f"{2 * 8 * rank * rank / 1e6:.0f} MB, but {max(0, limit_bytes) / 1e6:.0f} MB are left",
         )

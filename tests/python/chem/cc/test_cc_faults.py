@@ -70,7 +70,9 @@ def test_a_disk_that_is_too_small_is_refused_beforehand(
     cc = start(stretched, storage="disk", scratch=str(tmp_path), checkpoint=tmp_path / "kept")
     needed = cc.prepare().disk_bytes
     monkeypatch.setattr(
-        scratch, "_core", SimpleNamespace(file_system=lambda path: SimpleNamespace(free_bytes=needed))
+        scratch,
+        "_core",
+        SimpleNamespace(file_system=lambda path: SimpleNamespace(free_bytes=needed, network=False)),
     )
     with pytest.raises(OutcoreError, match=r"arrays take \d+\.?\d* MB, there are") as caught:
         cc.kernel()

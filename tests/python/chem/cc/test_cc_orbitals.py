@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from cc_support import IMIDOGEN, WATER, mean_field, open_mean_field
@@ -14,7 +16,7 @@ TIGHT = {"conv_tol": 1e-10, "conv_tol_normt": 1e-8, "threads": 1}
 def test_localized_orbitals_have_the_energies_of_canonical_ones_and_amplitudes_of_their_own() -> None:
     mf = mean_field(WATER, "sto-3g")
     with CCSD(mf, 1, integrals="conventional", comm=None, memory="1GB", **TIGHT) as cc:
-        energies = cc.kernel(), cc.ccsd_t()
+        energies = cc.kernel()[0], cc.ccsd_t()
         canonical = cc.amplitudes()
     generator = np.random.default_rng(5)
     rotation = np.eye(7)
@@ -28,6 +30,8 @@ def test_localized_orbitals_have_the_energies_of_canonical_ones_and_amplitudes_o
         cc.ccsd_t()
         assert "made semicanonical" in cc.summary()
         t1, t2 = cc.amplitudes()
+        assert abs(cc.mo_coeff - mf.mo_coeff[:, 1:]).max() < 1e-12
+        assert np.array_equal(cc.t2[1:3, :, 0], t2[1:3, :, 0])
     assert abs(cc.e_corr - energies[0]) < 1e-9
     assert abs(cc.e_t - energies[1]) < 1e-9
     o, v = rotation[1:5, 1:5], rotation[5:, 5:]
@@ -61,12 +65,14 @@ def test_amplitudes_of_rohf_are_of_its_orbitals() -> None:
     ids=["H", "H2+", "He"],
 )
 @pytest.mark.parametrize("kind", ["UHF", "ROHF"])
-def test_one_spin_alone_is_correlated(kind: str, molecule: tuple[str, int, int], basis: str) -> None:
+def test_one_spin_alone_is_correlated(
+    kind: str, molecule: tuple[str, int, int], basis: str, tmp_path: Path
+) -> None:
     from pyscf import fci
 
     mf = open_mean_field(kind, molecule, basis)
     exact = fci.FCI(mf if kind == "ROHF" else mf.to_rhf()).kernel()[0]
-    with CCSD(mf, integrals="conventional", comm=None, memory="1GB", **TIGHT) as cc:
+    with CCSD(mf, comm=None, memory="1GB", checkpoint=tmp_path / "kept", **TIGHT) as cc:
         cc.kernel()
         assert cc.ccsd_t() == 0.0
         assert "electrons of spin alpha alone are correlated" in cc.summary()

@@ -45,7 +45,7 @@ def test_residual_of_any_amplitudes_is_that_of_pyscf(water: Any, settings: dict[
     gaps = eris.mo_energy[:o, None] - eris.mo_energy[o:]
     wanted1 = (new1 - t1) * gaps
     wanted2 = (new2 - t2) * (gaps[:, None, :, None] + gaps[None, :, None, :])
-    with CCSD(water, frozen=1, comm=None, memory="1GB", **settings) as cc:
+    with CCSD(water, frozen=1, integrals="ri", comm=None, memory="1GB", **settings) as cc:
         singles, doubles = residuals(cc, t1, t2)
         precision = 1e-12 if cc.plan is not None and cc.plan.ladder == "rebuild" else 1e-6
     assert abs(singles - wanted1).max() < 1e-12
@@ -57,7 +57,7 @@ def test_energy_does_not_depend_on_tiles_and_places(water: Any) -> None:
     peer.kernel()
     triples = peer.ccsd_t()
     for settings in ({}, {"block": 3, "storage": "disk"}):
-        with CCSD(water, comm=None, memory="1GB", **TIGHT, **settings) as cc:
+        with CCSD(water, integrals="ri", comm=None, memory="1GB", **TIGHT, **settings) as cc:
             cc.kernel()
             assert cc.converged
             assert abs(cc.e_corr - peer.e_corr) < 1e-9
@@ -120,7 +120,7 @@ def test_the_error_of_natural_orbitals_is_within_its_estimate(atoms: str, thresh
     peer.kernel()
     everything = peer.e_corr, peer.e_corr + peer.ccsd_t()
     with CCSD(mf, "auto", integrals="cholesky", fno=threshold, comm=None, memory="1GB") as cc:
-        ccsd = cc.kernel() + cc.delta_mp2
+        ccsd = cc.kernel()[0] + cc.delta_mp2
         found = ccsd, ccsd + cc.ccsd_t()
     for with_triples in (False, True):
         error = abs(found[with_triples] - everything[with_triples])
@@ -140,10 +140,13 @@ def test_one_occupied_orbital_and_the_ways_of_pyscf() -> None:
     peer.conv_tol, peer.conv_tol_normt = 1e-11, 1e-9
     peer.kernel()
     cc = CCSD(mf, comm=None, memory="1GB")
-    with cc.run(integrals="conventional", **TIGHT):
+    cc.ladder = "rebuild"
+    with cc.run(**TIGHT):
         assert abs(cc.e_corr - peer.e_corr) < 1e-9
-        assert abs(cc.t1_diagnostic() - peer.get_t1_diagnostic()) < 1e-7
-        assert abs(cc.d1_diagnostic() - peer.get_d1_diagnostic()) < 1e-7
+        assert cc.e_hf == mf.e_tot
+        assert abs(cc.get_t1_diagnostic() - peer.get_t1_diagnostic()) < 1e-7
+        assert abs(cc.get_d1_diagnostic() - peer.get_d1_diagnostic()) < 1e-7
+        assert cc.plan is not None and cc.plan.ladder == "rebuild"
         with pytest.raises(OutcoreError, match="integrals are made already"):
             cc.set(fno=1e-3)
 
@@ -155,13 +158,15 @@ def test_an_unknown_setting_is_refused(water: Any) -> None:
 
 def test_nothing_to_correlate() -> None:
     with CCSD(mean_field("He 0 0 0", "sto-3g"), comm=None, memory="1GB", integrals="cholesky") as cc:
-        assert cc.kernel() == 0.0
+        energy, singles, doubles = cc.kernel()
+        assert energy == 0.0
         assert cc.converged
+        assert (singles.shape, doubles.shape) == ((1, 0), (1, 1, 0, 0))
 
 
 def test_all_orbitals_frozen_leave_nothing_to_correlate(water: Any) -> None:
     with CCSD(water, 5, comm=None, memory="1GB") as cc:
-        assert cc.kernel() == cc.ccsd_t() == 0.0
+        assert cc.kernel()[0] == cc.ccsd_t() == 0.0
 
 
 def test_a_reference_that_has_not_converged_is_refused_but_by_force(water: Any) -> None:
@@ -175,12 +180,18 @@ def test_a_reference_that_has_not_converged_is_refused_but_by_force(water: Any) 
 
 def test_too_little_memory_is_refused_with_the_least_that_does(water: Any) -> None:
     with pytest.raises(OutcoreError, match=r"need at least \d+ MB more"):
-        CCSD(water, comm=None, memory="10MB").kernel()
+        CCSD(water, integrals="ri", comm=None, memory="10MB").kernel()
 
 
 @pytest.mark.parametrize(
     "settings",
-    [{"integrals": "exact"}, {"ladder": "tape"}, {"diis_space": 0}, {"damping": 1.0}, {"tolerance": 0.0}],
+    [
+        {"integrals": "exact"},
+        {"ladder": "tape"},
+        {"diis_space": 0},
+        {"damping": 1.0},
+        {"integrals": "cholesky", "tolerance": 0.0},
+    ],
 )
 def test_settings_out_of_range_are_refused(water: Any, settings: dict[str, Any]) -> None:
     with pytest.raises(OutcoreError, match="coupled cluster"):
@@ -198,3 +209,129 @@ def test_triples_leave_amplitudes_and_can_be_asked_for_again(water: Any) -> None
         assert len(cc.equations.room._arrays) == len(cc.equations.of_triples) < before
         assert abs(cc.ccsd_t() - first) < 1e-14
         assert np.array_equal(cc.amplitudes()[1], doubles)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"integrals": "ri", "tolerance": 1e-4}, "a tolerance is of integrals='cholesky' alone"),
+        ({"auxbasis": "cc-pvdz-ri"}, "integrals are conventional, for which there is no auxbasis"),
+        (
+            {"integrals": "cholesky", "screening": 1e-9},
+            "integrals are cholesky, for which there is no screening",
+        ),
+        ({"orbitals": "standard"}, "orbitals='standard' is of ROHF alone"),
+    ],
+    ids=str,
+)
+def test_settings_without_effect_are_refused(water: Any, settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(OutcoreError, match=words):
+        CCSD(water, comm=None, memory="1GB", **settings)
+
+
+def test_integrals_are_those_of_the_reference(water: Any) -> None:
+    with CCSD(water, comm=None, memory="1GB") as cc:
+        assert cc.integrals == "conventional"
+    with CCSD(water.density_fit(), force=True, comm=None, memory="1GB") as cc:
+        assert cc.integrals == "ri"
+
+
+def test_attributes_are_settings_as_in_pyscf(water: Any) -> None:
+    with (
+        CCSD(water, comm=None, memory="1GB", **TIGHT) as cc,
+        CCSD(water, 1, comm=None, memory="1GB", **TIGHT) as other,
+    ):
+        cc.frozen = 1
+        cc.max_cycle = 2
+        cc.kernel()
+        assert not cc.converged
+        cc.max_cycle = 50
+        cc.kernel()
+        assert cc.converged
+        assert [each.number for each in cc.iterations] == list(range(1, len(cc.iterations) + 1))
+        assert abs(cc.e_corr - other.kernel()[0]) < 1e-9
+        limit = cc.iterations[-1].norm / 10
+        cc.conv_tol_normt = limit
+        assert not cc.converged
+        cc.kernel()
+        assert cc.converged
+        assert cc.iterations[-1].norm < limit
+        with pytest.raises(OutcoreError, match="make a new object for another frozen"):
+            cc.frozen = 2
+        with pytest.raises(AttributeError, match="CCSD of Outcore has no max_memory"):
+            cc.max_memory = 4000
+
+
+def test_no_iterations_after_triples_have_taken_their_memory(water: Any) -> None:
+    with CCSD(water, comm=None, memory="1GB") as cc:
+        cc.kernel()
+        cc.ccsd_t()
+        cc.conv_tol_normt = 1e-10
+        with pytest.raises(OutcoreError, match=r"integrals were given back for \(T\)"):
+            cc.kernel()
+
+
+@pytest.mark.parametrize("storage", ["auto", "disk"])
+def test_doubles_act_as_an_array(water: Any, storage: str) -> None:
+    with CCSD(water, 1, comm=None, memory="1GB", block=3, storage=storage) as cc:
+        _, _, t2 = cc.kernel()
+        whole = np.asarray(t2)
+        assert t2.shape == whole.shape == (4, 4, 8, 8)
+        assert t2.nbytes == whole.nbytes
+        for key in (
+            np.s_[1, 2, 3, 4],
+            np.s_[1:3, 0, ..., 2:7],
+            np.s_[2],
+            np.s_[:, :, 5],
+            np.s_[..., 1],
+            np.s_[[0, 2]],
+        ):
+            assert np.array_equal(t2[key], whole[key])
+        assert np.array_equal(t2[whole > 0], whole[whole > 0])
+        assert abs(whole - cc.amplitudes()[1]).max() == 0.0
+
+
+@pytest.mark.parametrize("aid", [{"damping": 0.5}, {"level_shift": 0.3}, {"fno": 1e-3}], ids=str)
+def test_what_helps_iterations_changes_no_result(water: Any, aid: dict[str, float]) -> None:
+    more = {"level_shift": 0.3} if "fno" in aid else {}
+    limits = {"conv_tol": 1e-9, "conv_tol_normt": 1e-7, "max_cycle": 100}
+    with CCSD(water, comm=None, memory="1GB", **limits, **aid, **more) as cc:
+        cc.kernel()
+    with CCSD(water, comm=None, memory="1GB", **limits, **(aid if more else {})) as other:
+        other.kernel()
+    assert cc.converged
+    assert abs(cc.e_corr - other.e_corr) < 1e-8
+    assert abs(cc.delta_mp2 - other.delta_mp2) < 1e-10
+
+
+def test_damping_is_no_convergence(water: Any) -> None:
+    with CCSD(water, comm=None, memory="1GB", damping=0.9999999, max_cycle=2) as cc:
+        cc.kernel()
+        assert not cc.converged
+        assert cc.iterations[-1].norm > 1e-2
+
+
+def test_the_energy_is_that_of_the_orbitals_at_hand(water: Any) -> None:
+    """Kohn-Sham orbitals in a Hartree-Fock object."""
+    from pyscf import cc as peers
+
+    other = water.mol.RKS(xc="pbe").run(conv_tol=1e-11)
+    mf = water.copy()
+    mf.mo_coeff, mf.mo_energy = other.mo_coeff, other.mo_energy
+    peer = peers.CCSD(mf)
+    peer.conv_tol, peer.conv_tol_normt = 1e-11, 1e-9
+    peer.kernel()
+    with CCSD(mf, comm=None, memory="1GB", **TIGHT) as cc:
+        cc.kernel()
+        assert "whose determinant has an energy of" in cc.summary()
+    expected = mf.energy_tot(mf.make_rdm1())
+    assert abs(expected - mf.e_tot) > 1e-3
+    assert abs(cc.e_hf - expected) < 1e-9
+    assert abs(cc.e_corr - peer.e_corr) < 1e-8
+
+
+def test_an_estimate_takes_all_virtual_orbitals(water: Any) -> None:
+    with CCSD(water, fno=1e-3, comm=None, memory="1GB") as cc:
+        assert cc.estimate().spaces[0].virtual == 8
+        cc.kernel()
+        assert cc.plan is not None and cc.plan.spaces[0].virtual < 8

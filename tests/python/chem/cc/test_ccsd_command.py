@@ -9,6 +9,7 @@ import pytest
 from cc_support import WATER
 
 from outcore.base.errors import OutcoreError
+from outcore.chem.cc import CCSD
 from outcore.cli import main as cli
 
 
@@ -50,3 +51,72 @@ def test_amplitudes_of_one_run_begin_another(water: Path, tmp_path: Path, capsys
 def test_a_file_of_amplitudes_that_cannot_be_written_is_refused_before_anything_is_done(water: Path) -> None:
     with pytest.raises(OutcoreError, match="write amplitudes"):
         run(water, "--amplitudes", water.parent / "none" / "t.h5")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--orbitals", "standard", "--rohf"), "--orbitals has no effect without --rohf and --frozen"),
+        (("--amplitudes", "t.h5", "--estimate"), "--amplitudes has no effect with --estimate"),
+        (("--ladder", "memory", "--storage", "disk"), "all arrays are to be on disk"),
+        (
+            ("--frozen", "5", "--amplitudes", "t.h5"),
+            "--amplitudes has no effect where no orbitals are correlated",
+        ),
+    ],
+    ids=str,
+)
+def test_options_without_effect_are_refused(water: Path, options: tuple[str, ...], words: str) -> None:
+    with pytest.raises(OutcoreError, match=words):
+        run(water, *options)
+
+
+def lines_of(text: str, begin: str) -> list[str]:
+    return [each for each in text.splitlines() if each.startswith(begin)]
+
+
+def test_rohf_needs_its_integrals_no_more(water: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from outcore.chem.hf import integrals
+
+    made: list[None] = []
+    right = integrals.TwoElectronIntegrals.store
+
+    def make(*arguments: Any, **more: Any) -> Any:
+        made.append(None)
+        return right(*arguments, **more)
+
+    monkeypatch.setattr(integrals.TwoElectronIntegrals, "store", make)
+    assert run(water, "--charge", "1", "--rohf", "--triples") == 0
+    assert len(made) == 1
+    (energy,) = lines_of(capsys.readouterr().out, "CCSD(T) energy")
+
+    import pyscf
+
+    mf = pyscf.M(atom=WATER, basis="sto-3g", charge=1, spin=1, verbose=0).ROHF().run(conv_tol=1e-11)
+    with CCSD(mf, comm=None, memory="1GB") as cc:
+        cc.kernel()
+        assert abs(float(energy.split()[2]) - cc.e_tot - cc.ccsd_t()) < 1e-7
+
+
+def test_an_estimate_says_the_least_memory_and_that_natural_orbitals_are_unknown(
+    water: Path, capsys: Any
+) -> None:
+    assert run(water, "--estimate", "--fno", "1e-3", "--triples") == 0
+    output = capsys.readouterr().out
+    assert lines_of(output, "5 occupied and 2 virtual orbitals")
+    assert lines_of(output, "natural orbitals: of all virtual ones")
+    (least,) = lines_of(output, "least memory")
+    megabytes = int(least.split()[2])
+    assert 50 < megabytes < 1000
+
+
+def test_triples_of_nothing_are_nothing(water: Path, capsys: Any) -> None:
+    assert run(water, "--frozen", "5", "--triples") == 0
+    (energy,) = lines_of(capsys.readouterr().out, "(T) energy")
+    assert float(energy.split()[2]) == 0.0
+
+
+def test_a_run_says_what_was_foreseen(water: Path, capsys: Any) -> None:
+    assert run(water) == 0
+    (took,) = lines_of(capsys.readouterr().out, "an iteration took")
+    assert "foreseen were" in took
