@@ -380,7 +380,9 @@ def test_a_disk_that_is_too_small_at_one_process_is_said_before_the_start(world,
     p.disk = int(plan.disk_bytes) - 1
     refused(world, lambda: p.plan(slow(world)), errno.ENOSPC, "its arrays take")
     if world.rank == world.size - 1:
-        monkeypatch.setattr(_core, "file_system", lambda path: SimpleNamespace(free_bytes=1000))
+        monkeypatch.setattr(
+            _core, "file_system", lambda path: SimpleNamespace(free_bytes=1000, network=False)
+        )
     refused(world, lambda: p.run(plan=plan), errno.ENOSPC, "arrays take")
     assert p.report is None
 

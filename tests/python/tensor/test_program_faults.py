@@ -101,7 +101,9 @@ def test_a_disk_that_is_too_small_is_said_before_the_start(world, monkeypatch):
         p, _ = powers(world, a, None)
         plan = p.plan(ASSUMED)
         assert plan.disk_bytes > 0
-        monkeypatch.setattr(_core, "file_system", lambda path: SimpleNamespace(free_bytes=1_000_000))
+        monkeypatch.setattr(
+            _core, "file_system", lambda path: SimpleNamespace(free_bytes=1_000_000, network=False)
+        )
         with pytest.raises(OutcoreError, match=r"arrays take [0-9]+ MB, there are 1 MB") as caught:
             p.run(plan=plan)
         assert caught.value.errno == errno.ENOSPC

@@ -6,6 +6,9 @@ are B themselves (Cholesky) there is none.
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,12 +79,40 @@ class Integrals:
             return np.ascontiguousarray(self.bvo.get_tile((0, c, 0)).transpose(0, 2, 1))
         return self.bvv.get_tile((0, p - 1, c))
 
+    def recent(self, limit_bytes: int) -> Callable[[int, int], Values]:
+        """`block` for tasks that ask for the same ones again and again: where they lie on disk, those that were
+        asked for last stay, in so much memory."""
+        return _Recent(self, limit_bytes) if self.bvv.where == "disk" else self.block
+
     @property
     def arrays(self) -> tuple[Array, ...]:
         return self.boo, self.bvo, self.bvv
 
     def close(self) -> None:
         self._room.release(*self.arrays)
+
+
+class _Recent:
+    """Any thread."""
+
+    def __init__(self, integrals: Integrals, limit_bytes: int) -> None:
+        self._integrals, self._left = integrals, limit_bytes
+        self._blocks: OrderedDict[tuple[int, int], Values] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def __call__(self, p: int, c: int) -> Values:
+        with self._guard:
+            if (p, c) in self._blocks:
+                self._blocks.move_to_end((p, c))
+                return self._blocks[p, c]
+        found = self._integrals.block(p, c)
+        with self._guard:
+            if (p, c) not in self._blocks:
+                self._blocks[p, c] = found
+                self._left -= found.nbytes
+            while self._left < 0:
+                self._left += self._blocks.popitem(last=False)[1].nbytes
+        return found
 
 
 def _transform(

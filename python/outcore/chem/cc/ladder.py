@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,6 +66,7 @@ class Ladder:
             self.integrals = [room.array(f"V{_NAMES[sign]}{name}") for sign in self._signs]
         self.waited_s = 0.0
         self._buffers = Buffers()
+        self._block: Callable[[int, int], Values] = integrals.block
 
     # ---- integrals ----
 
@@ -74,6 +76,7 @@ class Ladder:
             return
         rows, columns = len(self._spaces.all_pairs.blocks), len(self._spaces.virtual_pairs.blocks)
         counter = self._room.world.counter()
+        self._block = self._integrals.recent(self._room.plan.beside_made_bytes)
 
         def make(_: int, task: int) -> None:
             row, column = divmod(task, columns)
@@ -83,12 +86,13 @@ class Ladder:
         with self._room.world.together("ladder integrals"):
             each_task(counter, rows * columns, self._room.threads, make, progress)
         self._buffers.clear()
+        self._block = self._integrals.block
         for array in self.integrals:
             array.sync()
 
     def tile(self, row: int, column: int) -> list[Values]:
         """A tile [pq][cd] of each of V+-, made of three-index integrals; valid until this thread makes another."""
-        rows, columns, read = self._spaces.all_pairs, self._spaces.virtual_pairs, self._integrals.block
+        rows, columns, read = self._spaces.all_pairs, self._spaces.virtual_pairs, self._block
         (p, r), (c, d) = rows.blocks[row], columns.blocks[column]
         buffers = self._buffers
         direct = four_index(read(p, c), read(r, d), buffers)  # [p,c,q,d]

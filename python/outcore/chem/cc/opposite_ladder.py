@@ -5,7 +5,7 @@ A_iJ^pQ = sum_cD t_iJ^cD (pc|QD)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +37,7 @@ class OppositeLadder:
         self.integrals = room.array("Vab") if is_stored else None
         self.waited_s = 0.0
         self._buffers = Buffers()
+        self._blocks: list[Callable[[int, int], Values]] = [each.block for each in integrals]
 
     @property
     def _rows(self) -> int:
@@ -60,6 +61,8 @@ class OppositeLadder:
         if array is None:
             return
         counter = self._room.world.counter()
+        half = self._room.plan.beside_made_bytes // 2
+        self._blocks = [each.recent(half) for each in self._integrals]
 
         def make(_: int, task: int) -> None:
             row, column = divmod(task, self._columns)
@@ -69,12 +72,13 @@ class OppositeLadder:
         with self._room.world.together("ladder integrals"):
             each_task(counter, self._rows * self._columns, self._room.threads, make, progress)
         self._buffers.clear()
+        self._blocks = [each.block for each in self._integrals]
         array.sync()
 
     def tile(self, row: int, column: int) -> list[Values]:
         """[p,q,c,d]; valid until this thread makes another."""
         p, q, c, d = self._tile(row, column)
-        blocks = self._integrals[0].block(p, c), self._integrals[1].block(q, d)
+        blocks = self._blocks[0](p, c), self._blocks[1](q, d)
         turned = four_index(*blocks, self._buffers).transpose(0, 2, 1, 3)  # of [p,c,q,d]
         found = self._buffers.take(1, turned.shape)
         found[...] = turned

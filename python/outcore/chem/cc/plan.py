@@ -84,6 +84,7 @@ class Plan:
         ways: what each of the three would take; empty if no rates were given.
         why: for people, of the ladder.
         rest_s, triples_s: seconds of an iteration beside the ladder, and of (T); 0 if no rates were given.
+        beside_made_bytes: of `work_bytes`, what tiles of the ladder leave while they are made.
         least_budget_bytes: what is enough for all processes, if the user has given them a budget.
     """
 
@@ -98,6 +99,7 @@ class Plan:
     why: str = ""
     rest_s: float = 0.0
     triples_s: float = 0.0
+    beside_made_bytes: int = 0
     least_budget_bytes: int | None = None
 
     def __str__(self) -> str:
@@ -266,7 +268,19 @@ def make_plan(
         if name[0] == "A":
             arrays[name] = replace(entry, layout=_in_parts(entry.layout, count))
     return Plan(
-        spaces, arrays, work, memory // processes, disk, way, count, ways, why, rest_s, triples_s, budget
+        spaces,
+        arrays,
+        work,
+        memory // processes,
+        disk,
+        way,
+        count,
+        ways,
+        why,
+        rest_s,
+        triples_s,
+        beside_made_bytes=max(0, work - _tiles(sizes, chosen, threads, "rebuild")),
+        least_budget_bytes=budget,
     )
 
 

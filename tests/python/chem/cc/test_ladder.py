@@ -10,6 +10,7 @@ from cc_support import AMINO, WATER, mean_field, open_mean_field
 
 from outcore.chem.cc import CCSD
 from outcore.chem.cc import plan as plans
+from outcore.chem.cc.integrals import Integrals
 from outcore.chem.cc.ladder import Ladder
 from outcore.chem.cc.opposite_ladder import OppositeLadder
 
@@ -69,3 +70,25 @@ def test_each_tile_is_made_once_for_each_part(
     made.clear()
     residual(water, ladder="disk")
     assert len(made) == len(set(made)) == 10 * 6
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+def test_blocks_are_read_once_for_many_tiles(
+    water: Any, has_room: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[tuple[int, int]] = []
+    right = Integrals.block
+
+    def block(self: Any, p: int, c: int) -> Any:
+        read.append((p, c))
+        return right(self, p, c)
+
+    monkeypatch.setattr(Integrals, "block", block)
+    if not has_room:
+        recent = Integrals.recent
+        monkeypatch.setattr(Integrals, "recent", lambda self, _: recent(self, 0))
+    with CCSD(water, 1, comm=None, memory="1GB", block=3, threads=1, storage="disk", ladder="disk") as cc:
+        cc.set_up()
+    blocks = 4 * 3  # all of them, of virtual ones
+    assert len(set(read)) == blocks
+    assert (len(read) == blocks) == has_room
