@@ -6,6 +6,7 @@ that of a peer.
 from __future__ import annotations
 
 import json
+import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -49,6 +50,8 @@ CASES = (
     Case("benzene/cc-pVTZ", 1, "cc-pvtz", "1GB", 2, "disk", triples=False),
 )
 ITERATION = 0.4  # of PySCF's time, at most
+_BETWEEN = 0.05  # of (T), what is done between two products of DGEMM
+_MUCH = 1e9  # bytes of integrals: reading less is over before it can be hidden
 
 
 def main() -> None:
@@ -111,7 +114,7 @@ def _hidden(case: Case, cc: CCSD, equations: Any, scratch: Path) -> Claim:
     reading, waited = moved / rates.read_bytes_per_s, equations.ladder.waited_s
     how = f"{moved / 1e9:.2f} GB in an iteration, {reading:.2f} s of the disk; threads waited {waited:.2f} s"
     name = f"{case.name}: reading of the ladder's integrals that is hidden"
-    bar = at_least(0.8) if case.has_bars else None
+    bar = at_least(0.8) if case.has_bars and moved > _MUCH else None
     return Claim(name, max(0.0, 1 - waited / reading), "", bar, "", how)
 
 
@@ -147,14 +150,36 @@ def _triples(scratch: Path, case: Case, threads: int) -> list[Claim]:
         if not cc.converged:
             raise RuntimeError(f"{case.name} has not converged in {len(cc.iterations)} iterations")
         o, v = cc.spins[0].occupied, cc.spins[0].virtual
+        beside = _Beside(threads)
+        cc.on_progress = beside
         begin = time.perf_counter()
         cc.ccsd_t()
-        seconds = time.perf_counter() - begin
-    rate, peak = 2.0 * o**3 * v**3 * (v + o) / seconds, dgemm_rate(threads)
+        seconds = time.perf_counter() - begin - beside.seconds
+    rate, peak = 2.0 * o**3 * v**3 * (v + o) / seconds, statistics.harmonic_mean(beside.rates)
     _say(f"{case.name}: (T) takes {seconds:.3g} s, {rate / 1e9:.3g} of {peak / 1e9:.3g} GFLOP/s")
-    how = f"once, {case.memory}, {threads} threads"
+    how = (
+        f"{case.memory}, {threads} threads; {len(beside.rates)} products of DGEMM between tasks of (T), "
+        f"{min(beside.rates) / 1e9:.3g} to {max(beside.rates) / 1e9:.3g} GFLOP/s"
+    )
     bar = at_least(0.75) if case.has_bars else None
     return [Claim(f"{case.name}: (T), rate over that of DGEMM", rate / peak, "", bar, "", how)]
+
+
+class _Beside:
+    """Rates of DGEMM while (T) goes on, between its tasks: so a change of the machine hits both alike."""
+
+    def __init__(self, threads: int) -> None:
+        self._threads, self._next = threads, 0.0
+        self.rates: list[float] = []
+        self.seconds = 0.0
+
+    def __call__(self, part: str, fraction: float) -> None:
+        if fraction < self._next:
+            return
+        self._next = fraction + _BETWEEN
+        begin = time.perf_counter()
+        self.rates.append(dgemm_rate(self._threads))
+        self.seconds += time.perf_counter() - begin
 
 
 _PARTS: dict[str, Callable[[Path, Case, int], list[Claim]]] = {"iterations": _iterations, "triples": _triples}

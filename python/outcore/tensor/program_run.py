@@ -86,7 +86,9 @@ def run(program: Program, plan: ProgramPlan, restart: bool, progress: Tell | Non
             raise OutcoreError(errno.EINVAL, "run a program", detail="the plan is of another program")
         if restart and program.checkpoint is None:
             raise OutcoreError(errno.EINVAL, "run a program", detail="restart=True needs a checkpoint")
-    share = scratch.bytes_here(world, world.scratch, math.ceil(plan.disk_bytes))
+    share = 0
+    with world.together("run a program"):
+        share = scratch.bytes_here(world, world.scratch, math.ceil(plan.disk_bytes))
     scratch.check_room(world, "run a program", [(Path(world.scratch), share)])
     with watching(progress, world, plan.seconds) as watch:
         running = _Run(program, plan, watch)

@@ -12,6 +12,7 @@ import errno
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +75,8 @@ def save(
                 sync_directory(path.absolute().parent)
     except BaseException:
         if world.rank == 0:
-            part.unlink(missing_ok=True)
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
         raise
 
 

@@ -73,7 +73,7 @@ class CCSD:
         checkpoint: directory where amplitudes and finished parts of an iteration and of (T) are kept, and found
             again by a run of the same orbitals and integrals, on any number of processes and in any memory.
         settings: see `Settings`. They are attributes, as in PySCF: `ccsd.max_cycle = 100` is
-            `ccsd.set(max_cycle=100)`, and so it is with `frozen`. No others can be set.
+            `ccsd.set(max_cycle=100)`, and so it is with `frozen`. A name that is not there is an error.
 
     After `kernel`: `e_hf`, `e_corr`, `e_tot` (Hartree, of CCSD; `ccsd_t` returns what triples add), `converged`,
     `iterations`, `t1` and `t2`, and `delta_mp2` (Hartree, to be added: what orbitals that `fno` has left out
@@ -98,7 +98,7 @@ class CCSD:
         checkpoint: str | os.PathLike[str] | None = None,
         **settings: Any,
     ) -> None:
-        self.mol, self._mf = mf.mol, mf
+        self._mf = mf
         self.settings = self._resolved(Settings(**settings))
         self.threads = threads or launch.threads_per_rank()
         self._auxbasis, self._storage = auxbasis, storage
@@ -133,14 +133,16 @@ class CCSD:
         self._room: Room | None = None
         self._source: Source | None = None
         self._diis: Diis | None = None
-        self._gave_back = False  # what only iterations need
+        self._is_broken = ""  # why nothing can go on here
         self._is_made = True
 
     def _resolved(self, settings: Settings) -> Settings:
         """With integrals as the reference has them, where nothing was said."""
-        fitted = getattr(self._mf, "with_df", None) is not None
-        found = settings.integrals or ("ri" if fitted else "conventional")
-        return settings if found == settings.integrals else replace(settings, integrals=found)
+        if settings.integrals is not None:
+            return settings
+        # Not as an attribute: PySCF would import all of itself to look for one that is not there.
+        fitted = vars(self._mf).get("with_df") is not None
+        return replace(settings, integrals="ri" if fitted else "conventional")
 
     def _take_orbitals(self) -> None:
         """Those that are correlated, as the settings say. Raises OutcoreError."""
@@ -159,7 +161,12 @@ class CCSD:
         kind = settings.orbitals or orbitals.KINDS[0]
         self.spins = orbitals.take(self.reference, self._frozen, kind, open_shell=open_shell)
         self.orbitals_note = orbitals.note(self.spins, kind, open_shell=open_shell)
+        self._every = self.spins  # also where natural orbitals take their place
         self.singles: list[Values] = [np.zeros((each.occupied, each.virtual)) for each in self.spins]
+
+    @property
+    def mol(self) -> Any:
+        return self._mf.mol
 
     # ---- settings as attributes ----
 
@@ -168,7 +175,9 @@ class CCSD:
         def __setattr__(self, name: str, value: Any) -> None:
             if name in _SETTABLE:
                 self.set(**{name: value})
-            elif "_is_made" in vars(self) and name[0] != "_" and not hasattr(self, name):
+            elif "_is_made" in vars(self) and not (
+                name[0] == "_" or name in vars(self) or hasattr(type(self), name)
+            ):
                 raise AttributeError(
                     f"CCSD of Outcore has no {name}; its settings are {', '.join(_SETTABLE)}"
                 )
@@ -197,12 +206,14 @@ class CCSD:
         return self.e_hf + self.e_corr
 
     @property
-    def mo_coeff(self) -> Any:
-        """Of the orbitals of `t1` and `t2`, without frozen ones, [n][orbitals]: those of the reference, but natural
-        ones with `fno`, and semicanonical ones where ROHF was made so before orbitals were frozen. Of open shells
-        those of both spins."""
+    def active_orbitals(self) -> Any:
+        """Coefficients of the orbitals of `t1` and `t2`, [n][orbitals] without frozen ones: those of the reference,
+        but natural ones with `fno`, and semicanonical ones where ROHF was made so before orbitals were frozen. Of
+        open shells those of both spins."""
         found = [
-            given.coefficients[:, self._frozen :] if each.missing else orbitals.given_coefficients(each)
+            given.coefficients[:, min(self._frozen, given.occupied) :]
+            if each.missing
+            else orbitals.given_coefficients(each)
             for each, given in zip(self.spins, self.reference.spins, strict=True)
         ]
         return found[0] if self.restricted else tuple(found)
@@ -219,14 +230,14 @@ class CCSD:
 
     @property
     def t1(self) -> Any:
-        """Singles [i,a] of orbitals `mo_coeff`; of open shells those of both spins."""
+        """Singles [i,a] of `active_orbitals`, a copy; of open shells those of both spins."""
         found = [orbitals.given_singles(t, spin) for t, spin in zip(self.singles, self.spins, strict=True)]
         return found[0] if self.restricted else tuple(found)
 
     @property
     def t2(self) -> Any:
-        """Doubles [i,j,a,b] of orbitals `mo_coeff`, where they are: see GivenDoubles; of open shells those of spins
-        aa, ab, bb."""
+        """Doubles [i,j,a,b] of `active_orbitals`, where they are, so later iterations change them: see
+        GivenDoubles; of open shells those of spins aa, ab, bb."""
         pairs = [(0, 0)] if self.restricted else [(0, 0), (0, 1), (1, 1)]
         found: list[Any]
         if self.uncorrelated:
@@ -297,6 +308,7 @@ class CCSD:
                 self.settings = self._resolved(replace(self.settings, **settings))
                 if early:
                     self._take_orbitals()
+                    self._source = None
             except OutcoreError:
                 self.settings, self._asked = before
                 raise
@@ -323,6 +335,7 @@ class CCSD:
         if self.plan is not None:
             return self.plan
         self._source = self._source or self._make_source()
+        self.spins = self._every  # this may have failed before
         if self.settings.fno:
             self._truncate(self._source)
         if self._checkpoint is not None:
@@ -396,6 +409,7 @@ class CCSD:
         """Integrals, and the amplitudes of second order. Collective."""
         plan = self.prepare()
         assert self._source is not None
+        self._is_broken = "integrals and first amplitudes were not finished"
         self.singles = [
             spin.fock[: spin.occupied, spin.occupied :] / spin.gaps(self.settings.level_shift)
             for spin in self.spins
@@ -410,7 +424,7 @@ class CCSD:
             Integrals.build(room, spaces, self._source, spin.coefficients, name, tell)
             for spaces, spin, name in zip(plan.spaces, self.spins, names, strict=True)
         ]
-        equations = self.equations = self._equations(room, plan, integrals, names)
+        equations = self._equations(room, plan, integrals, names)
         if self.natural is not None:
             self._put_second_order(room, equations, 0.0)
             of_doubles = equations.energy([np.zeros_like(each) for each in self.singles])
@@ -422,6 +436,7 @@ class CCSD:
             equations.sync()
         if self._kept is not None:
             self._take_kept(room, equations, self._kept)
+        self.equations, self._is_broken = equations, ""
         return equations
 
     def _put_second_order(self, room: Room, equations: Equations, shift: float) -> None:
@@ -435,7 +450,8 @@ class CCSD:
 
     def _check_disks(self, plan: plans.Plan) -> None:
         scratch = self.world.scratch
-        needs = [(Path(scratch), bytes_here(self.world, scratch, plan.disk_bytes))]
+        with self.world.together("look at the scratch disk"):
+            needs = [(Path(scratch), bytes_here(self.world, scratch, plan.disk_bytes))]
         # Of amplitudes that have converged, only energies of (T) are kept from now on.
         if self._checkpoint is not None and not self._is_converged(self._kept):
             names = ["T", "R"] if self.restricted else ["Taa", "Tab", "Tbb", "Waa", "Wbb"]
@@ -444,8 +460,8 @@ class CCSD:
             whole = 2 * sum(plan.arrays[name].bytes for name in names)
             with self.world.together("look at what is kept"):
                 kept = [each for name in (AMPLITUDES, STEPS) for each in self._checkpoint.glob(f"{name}*")]
-                more = max(0, whole - allocated_bytes(kept))
-                needs.append((self._checkpoint, bytes_here(self.world, self._checkpoint, more)))
+                here = bytes_here(self.world, self._checkpoint, whole)
+                needs.append((self._checkpoint, max(0, here - allocated_bytes(kept))))
         check_room(self.world, "coupled cluster", needs)
 
     def _equations(
@@ -544,6 +560,8 @@ class CCSD:
         if self.uncorrelated:
             self.converged = True
             return self.e_corr, self.t1, self.t2
+        if self._is_broken and not self.converged:
+            raise _refused(f"{self._is_broken}; make a new object")
         equations = self.equations or self.set_up()
         if not self.converged:
             self._converge(equations)
@@ -554,8 +572,6 @@ class CCSD:
     def _converge(self, equations: Equations) -> None:
         """Iterations until amplitudes have converged, `max_cycle` at most."""
         assert self._room is not None
-        if self._gave_back:
-            raise _refused("integrals were given back for (T); make a new object to go on with iterations")
         if self._diis is None:
             names = [""] if self.restricted else ["aa", "ab", "bb"]
             self._diis = Diis(
@@ -574,7 +590,9 @@ class CCSD:
             self.iterations.append(found)
             if self.on_iteration is not None:
                 self.on_iteration(found)
+            self._is_broken = "iterations have diverged"
             divergence.refuse(self.world, found, self._names(), changes, equations.doubles, self._change)
+            self._is_broken = ""
             self.converged = self._is_last(found)
             if self._kept is not None:
                 doubles = [each.amplitudes for each in equations.doubles]
@@ -614,8 +632,10 @@ class CCSD:
         made: list[Callable[[Tile], tuple[Values, Values]]]
         made = [partial(changed, each=each) for each in equations.doubles]
         norm = diis.add(_flat(self.singles) + _flat(changes), _flat(errors), made)
+        self._is_broken = "amplitudes are of two iterations after an error"
         new = diis.combine(diis.coefficients(), [each.put for each in equations.doubles])
         equations.sync()
+        self._is_broken = ""
         ends = np.cumsum([each.size for each in self.singles])[:-1]
         self.singles = [
             part.reshape(each.shape) for part, each in zip(np.split(new, ends), self.singles, strict=True)
@@ -636,7 +656,7 @@ class CCSD:
         assert self.equations is not None and self.plan is not None and self._room is not None
         stage = self._stage(TRIPLES)
         stamp = "" if stage is None else self._state(self._last).stamp
-        self._gave_back = True
+        self._is_broken = "what iterations need was given back for (T)"
         planned, block = self._room.keep(*self.equations.of_triples), self.settings.block
         resources.trim_heap()
         # At least what iterations worked with: that is free, though the system may not know.

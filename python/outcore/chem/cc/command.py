@@ -50,7 +50,11 @@ class _Run(MoleculeRun):
             preflight.refuse(
                 {"--fno": options.fno or None}, "with open shells, for which it is not there yet"
             )
-        count_frozen(self._mol, options.frozen, max(self._mol.nelec))
+        else:
+            preflight.refuse({"--orbitals": options.orbitals}, "with closed shells")
+        frozen = count_frozen(self._mol, options.frozen, max(self._mol.nelec))
+        if frozen == max(self._mol.nelec):
+            self._refuse_amplitudes()
         self._check_auxiliary()
         self.open_world()
         method = ("CCSD(T)" if options.triples else "CCSD") + (
@@ -127,15 +131,21 @@ class _Run(MoleculeRun):
     def _nothing(self, cc: CCSD) -> None:
         """No orbitals are correlated."""
         options = self.options
+        self._refuse_amplitudes()
+        self.say("nothing to correlate, the energy is 0")
+        if options.estimate:
+            return
+        cc.kernel()
+        self._energies(cc)
+        if options.triples:
+            self._triples(cc)
+
+    def _refuse_amplitudes(self) -> None:
+        options = self.options
         preflight.refuse(
             {"--amplitudes": options.amplitudes, "--from-amplitudes": options.from_amplitudes},
             "where no orbitals are correlated: there are no amplitudes",
         )
-        self.say("nothing to correlate, the energy is 0")
-        cc.kernel()
-        self._energies(cc)
-        if options.triples and not options.estimate:
-            self._triples(cc)
 
     def _iterate(self, cc: CCSD) -> None:
         options = self.options
@@ -144,7 +154,8 @@ class _Run(MoleculeRun):
         if options.full and cc.plan is not None:
             self.console.print(cc.plan.table())
         if options.amplitudes is not None:
-            check_room(cc.world, "write amplitudes", [(options.amplitudes.absolute().parent, cc.file_bytes)])
+            place = options.amplitudes.absolute().parent
+            check_room(cc.world, "write amplitudes", [(place, cc.file_bytes)] if cc.world.rank == 0 else [])
         begin = time.monotonic()
         self._set_up(cc)
         cc.on_iteration = _Iterations(self.say)
@@ -188,7 +199,7 @@ class _Run(MoleculeRun):
         self.console.print(plan.ladder_table())
         self.console.print(plan.time(triples=self.options.triples))
         if plan.least_budget_bytes is not None:
-            self.say(f"least memory: {enough(plan.least_budget_bytes)} for all processes")
+            self.say(f"least memory: {enough(plan.least_budget_bytes)} for all processes, after the SCF")
         self.results["estimate"] = plan.as_json()
 
     def _took(self, cc: CCSD) -> None:

@@ -42,9 +42,10 @@ class Diis:
     def add(
         self, small: Values, small_error: Values, make: list[Callable[[Tile], tuple[Values, Values]]]
     ) -> float:
-        """One more vector: amplitudes and errors of each tile, as `make` makes them. The norm of the error."""
-        slot = self._count % self._vectors
-        self._count += 1
+        """One more vector: amplitudes and errors of each tile, as `make` makes them. The norm of the error. Where
+        it raises there are no vectors any more."""
+        count, self._count = self._count + 1, 0
+        slot, used = (count - 1) % self._vectors, min(count, self._vectors)
         self._small[slot], self._small_errors[slot] = small.copy(), small_error.copy()
         dots = np.zeros(self._vectors)
         guard = threading.Lock()
@@ -63,17 +64,18 @@ class Diis:
                 images = sum(1 for _ in errors[slot].layout.images(tile))
                 found = [
                     images * float(np.vdot(error, error if k == slot else errors[k].get_tile(tile)))
-                    for k in range(self._used)
+                    for k in range(used)
                 ]
                 with guard:
-                    dots[: self._used] += found
+                    dots[:used] += found
 
             self._room.each_tile(errors[slot], work, "DIIS")
             amplitudes[slot].sync()
         dots = np.asarray(self._room.world.all_reduce(dots))
-        for k in range(self._used):
+        for k in range(used):
             dots[k] += float(np.vdot(self._small_errors[slot], self._small_errors[k]))
             self._products[slot, k] = self._products[k, slot] = dots[k]
+        self._count = count
         return float(np.sqrt(dots[slot]))
 
     def coefficients(self) -> Values:

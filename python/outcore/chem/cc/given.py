@@ -16,9 +16,9 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class GivenDoubles:
-    """Doubles [i,j,a,b] of the orbitals `CCSD.mo_coeff`, i and a of the first spin. They stay where they are until
-    NumPy asks: `np.asarray(t2)` brings all of them into memory, `t2[i, j, a, b]` an element or a box, which is read
-    alone unless orbitals were turned. Not collective.
+    """Doubles [i,j,a,b] of `CCSD.active_orbitals`, i and a of the first spin. They stay where they are until NumPy
+    asks: `np.asarray(t2)` brings all of them into memory, `t2[i, j, a, b]` an element or a box, which is read alone
+    unless orbitals were turned. Not collective.
 
     array: the extended array [a,i,b,j] of correlated orbitals.
     """

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 
 AMPLITUDES, TRIPLES = "amplitudes", "triples"
-FORMAT = 1
+FORMAT = 2
 INTERVAL_S = 20.0
 """Between commits, at least: a kill loses no more than that and what is done at a time, a step of an iteration,
 rows of a ladder or a task of (T)."""
@@ -173,7 +173,8 @@ class KeptAmplitudes:
                 errno.EINVAL,
                 _GO_ON,
                 path=path,
-                detail=f"it is of other orbitals, which were made again and differ by {different:.1e}; remove it",
+                detail=f"it is of other orbitals or another Fock matrix, which differ by {different:.1e}; "
+                "remove it",
             )
         if not all(np.isfinite(each).all() for each in values) or not math.isfinite(found.energy):
             raise _damaged(path, "singles or the energy are no numbers")

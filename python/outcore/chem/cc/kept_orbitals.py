@@ -24,12 +24,13 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 NAME = "correlated"
 _SPANNED = 1e-6  # of the square of an overlap of orbitals
+_SAME_FOCK = 1e-7  # Hartree
 _CACHE_BYTES = 1 << 20
 
 
 def taken(world: World, directory: Path, problem: Problem, mol: Any, spins: list[Active]) -> list[Active]:
-    """The kept orbitals, if there are any of this problem that span the spaces of `spins`; else `spins`.
-    Collective.
+    """The kept orbitals, if there are any of this problem that span the spaces of `spins` and have the same Fock
+    matrix; else `spins`. Collective.
 
     Raises OutcoreError: EIO (damaged)."""
     try:
@@ -81,6 +82,8 @@ def _agreeing(spin: Active, coefficients: Values, fock: Values, overlap: Values)
         if not abs(between.T @ between - np.eye(between.shape[1])).max(initial=0.0) < _SPANNED:
             return None
         rotation[box, box] = between
+    if not abs(rotation.T @ spin.fock @ rotation - fock).max() < _SAME_FOCK:
+        return None  # of another Hamiltonian, say
     turned = None if spin.turned is None else spin.turned @ rotation
     return replace(
         spin, coefficients=np.ascontiguousarray(coefficients), fock=np.ascontiguousarray(fock), turned=turned
@@ -91,9 +94,11 @@ def keep(world: World, directory: Path, problem: Problem, spins: list[Active]) -
     """In place of what is there. Collective."""
     values = np.concatenate([part.ravel() for each in spins for part in (each.coefficients, each.fock)])
     stage = Stage(Stages(world, directory), NAME, problem)
-    array: DiskArray = stage.make(values.shape, values.shape, _CACHE_BYTES)
-    if world.rank == 0:
-        array.put(np.s_[...], values)
+    chunk = (min(len(values), _CACHE_BYTES // (4 * values.itemsize)),)
+    array: DiskArray = stage.make(values.shape, chunk, _CACHE_BYTES)
+    with world.together("keep orbitals"):
+        if world.rank == 0:
+            array.put(np.s_[...], values)
     array.sync()
     world.barrier()
     stage.complete(array, sizes=[list(each.coefficients.shape) for each in spins])

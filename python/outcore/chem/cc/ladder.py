@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from outcore.chem.cc.room import Room
     from outcore.chem.cc.spaces import Spaces
     from outcore.tensor.array import Array
+    from outcore.tensor.layout import Tile
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -166,6 +167,22 @@ class Ladder:
             np.concatenate([product.get_tile((tile, part)) for part in parts], axis=1, out=halves[sign])
         rows = kernels.unpack_pairs(halves[0], halves[1], np.empty((count, o, o)))
         return pairs.spread(tile, rows, swap=(1, 0)).transpose(0, 2, 1, 3)
+
+
+def put_occupied(
+    room: Room, block: Callable[[int, int], Values], t1: Values, share: float, oooo: Array, ooov: Array
+) -> None:
+    """Of a ladder's product, which `block` gives: A_ij^kl as [k,i,l,j], and as [k,i,b,j]
+    A_ij^kb - share sum_l A_ij^kl t1[l,b]. Collective."""
+    hole, cuts = block(0, 0), ooov.layout.tilings[2].cuts
+
+    def mixed(tile: Tile) -> None:
+        b = tile[2]
+        values = block(0, b + 1) - share * np.einsum("kilj,lb->kibj", hole, t1[:, cuts[b] : cuts[b + 1]])
+        ooov.put_tile(tile, values)
+
+    room.each_tile(ooov, mixed, "ladder")
+    room.each_tile(oooo, lambda tile: oooo.put_tile(tile, hole), "ladder")
 
 
 _NAMES = "+-"

@@ -96,7 +96,10 @@ class Options(MoleculeOptions):
         if not self.rohf or self.frozen == "0":
             preflight.refuse({"--orbitals": self.orbitals}, "without --rohf and --frozen")
         if self.estimate:
-            preflight.refuse({"--amplitudes": self.amplitudes}, "with --estimate, which computes none")
+            preflight.refuse(
+                {"--amplitudes": self.amplitudes, "--from-amplitudes": self.from_amplitudes},
+                "with --estimate, which computes nothing",
+            )
         check_places(self.storage, self.ladder)
         if self.integrals != "ri":
             why = f"with --integrals {self.integrals}, which needs no auxiliary basis"

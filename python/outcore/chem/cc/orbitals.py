@@ -168,9 +168,10 @@ def eigenvectors(matrix: Values) -> Values:
 
 
 def sketch(spins: Sequence[Active]) -> list[list[float]]:
-    """A number for each orbital, which differs where the orbital does."""
+    """Two numbers for each orbital, which differ where the orbital does, or its row of the Fock matrix."""
     found = []
     for each in spins:
-        weights = np.random.default_rng(7).normal(size=len(each.coefficients))
-        found.append((weights @ each.coefficients).tolist())
+        generator = np.random.default_rng(7)
+        parts = [generator.normal(size=len(part)) @ part for part in (each.coefficients, each.fock)]
+        found.append(np.concatenate(parts).tolist())
     return found

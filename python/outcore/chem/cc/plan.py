@@ -85,7 +85,7 @@ class Plan:
         why: for people, of the ladder.
         rest_s, triples_s: seconds of an iteration beside the ladder, and of (T); 0 if no rates were given.
         beside_made_bytes: of `work_bytes`, what tiles of the ladder leave while they are made.
-        least_budget_bytes: what is enough for all processes, if the user has given them a budget.
+        least_budget_bytes: what arrays on disk need of all processes, if the user has given them a budget.
     """
 
     spaces: tuple[Spaces, ...]
@@ -280,7 +280,7 @@ def make_plan(
         rest_s,
         triples_s,
         beside_made_bytes=max(0, work - _tiles(sizes, chosen, threads, "rebuild")),
-        least_budget_bytes=budget,
+        least_budget_bytes=None if ladder == "memory" else budget,
     )
 
 

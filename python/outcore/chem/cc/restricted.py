@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.chem.cc.doubles import Doubles, exchanged
+from outcore.chem.cc.ladder import Ladder, put_occupied
 from outcore.chem.cc.steps import Steps
 
 if TYPE_CHECKING:
     from outcore.chem.cc.integrals import Integrals
-    from outcore.chem.cc.ladder import Ladder
     from outcore.chem.cc.room import Room
     from outcore.chem.cc.spaces import Spaces
     from outcore.tensor.array import Array
@@ -179,19 +179,11 @@ class RestrictedEquations:
 
     def _ladders(self, t1: Values) -> None:
         """Both ladders, of the product that there is: into W what virtual orbitals alone make, the rest into R."""
-        c, ladder, cuts = self.room.contract, self.ladder, self.spaces.v.cuts
+        c, ladder = self.room.contract, self.ladder
         self.room.each_tile(
             self.w2, lambda tile: self.w2.put_tile(tile, ladder.block(tile[0] + 1, tile[2] + 1)), "ladder"
         )
-        hole = ladder.block(0, 0)  # [k,i,l,j]
-
-        def mixed(tile: Tile) -> None:
-            box = slice(cuts[tile[2]], cuts[tile[2] + 1])
-            values = ladder.block(0, tile[2] + 1) - 0.5 * np.einsum("kilj,lb->kibj", hole, t1[:, box])
-            self._mixed.put_tile(tile, values)
-
-        self.room.each_tile(self._mixed, mixed, "ladder")
+        put_occupied(self.room, ladder.block, t1, 0.5, self._hole, self._mixed)
         c("kibj,ka->aibj", self._mixed, t1, out=self._rest, add=True, scale=-1.0)
-        self.room.each_tile(self._hole, lambda tile: self._hole.put_tile(tile, hole), "ladder")
         c("Qki,Qlj->kilj", self._doo, self._doo, out=self._hole, add=True)
         c("akbl,kilj->aibj", self.t2, self._hole, out=self._rest, add=True, scale=0.5)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.chem.cc.doubles import Doubles, exchanged
+from outcore.chem.cc.ladder import Ladder, put_occupied
 from outcore.chem.cc.opposite_ladder import OppositeLadder
 from outcore.chem.cc.steps import Steps
 
 if TYPE_CHECKING:
     from outcore.chem.cc.integrals import Integrals
-    from outcore.chem.cc.ladder import Ladder
     from outcore.chem.cc.room import Room
     from outcore.chem.cc.spaces import Spaces
     from outcore.tensor.array import Array
@@ -218,17 +218,9 @@ class UnrestrictedEquations:
         c("aicj,bc->aibj", t2, fvv, out=rest, add=True, scale=0.5)
         c("aibk,kj->aibj", t2, foo, out=rest, add=True, scale=-0.5)
         c("Qai,Qbj->aibj", self._dvo[s], self._dvo[s], out=rest, add=True, scale=0.5)
-        ladder, cuts = self._ladders[s], self.spaces[s].v.cuts
-        hole = ladder.block(0, 0)  # [k,i,l,j]
-
-        def mixed(tile: Tile) -> None:
-            box = slice(cuts[tile[2]], cuts[tile[2] + 1])
-            values = ladder.block(0, tile[2] + 1) - 0.5 * np.einsum("kilj,lb->kibj", hole, t1[:, box])
-            self._ooov[s].put_tile(tile, values)
-
-        self.room.each_tile(self._ooov[s], mixed, "ladder")
+        ladder = self._ladders[s]
+        put_occupied(self.room, ladder.block, t1, 0.5, self._hole[s], self._ooov[s])
         c("kibj,ka->aibj", self._ooov[s], t1, out=rest, add=True, scale=-0.5)
-        self.room.each_tile(self._hole[s], lambda tile: self._hole[s].put_tile(tile, hole), "ladder")
         c("Qki,Qlj->kilj", self._doo[s], self._doo[s], out=self._hole[s], add=True, scale=2.0)
         c("akbl,kilj->aibj", t2, self._hole[s], out=rest, add=True, scale=0.125)
 
@@ -244,22 +236,13 @@ class UnrestrictedEquations:
         c, t2, w = self.room.contract, self.mixed, self._w_mixed
         part, doo = self._part, self._doo
         block = self._opposite.block
-        hole = block(0, 0)  # [k,i,l,j]
-        cuts = self.spaces[1].v.cuts
         self.room.each_tile(w, lambda tile: w.put_tile(tile, block(tile[0] + 1, tile[2] + 1)), "ladder")
-
-        def first(tile: Tile) -> None:
-            box = slice(cuts[tile[2]], cuts[tile[2] + 1])
-            values = block(0, tile[2] + 1) - np.einsum("kilj,lb->kibj", hole, t[1][:, box])
-            part["ooovab"].put_tile(tile, values)
-
-        self.room.each_tile(part["ooovab"], first, "ladder")
+        oooo = part["ooooab"]
+        put_occupied(self.room, block, t[1], 1.0, oooo, part["ooovab"])
         c("kibj,ka->aibj", part["ooovab"], t[0], out=w, add=True, scale=-1.0)
         vooo = part["voooab"]
         self.room.each_tile(vooo, lambda tile: vooo.put_tile(tile, block(tile[0] + 1, 0)), "ladder")
         c("ailj,lb->aibj", vooo, t[1], out=w, add=True, scale=-1.0)
-        oooo = part["ooooab"]
-        self.room.each_tile(oooo, lambda tile: oooo.put_tile(tile, hole), "ladder")
         c("Qki,Qlj->kilj", doo[0], doo[1], out=oooo, add=True)
         c("akbl,kilj->aibj", t2, oooo, out=w, add=True)
         c("Qai,Qbj->aibj", self._dvo[0], self._dvo[1], out=w, add=True)

@@ -23,7 +23,7 @@ from outcore.chem.ci.sigma import Moved, Sigma
 from outcore.chem.ci.small import Matrix
 from outcore.chem.ci.tiles import Tiling
 from outcore.job.processes import free_memory
-from outcore.job.scratch import check_room
+from outcore.job.scratch import bytes_here, check_room
 
 if TYPE_CHECKING:
     from outcore.chem.ci.guess import Guess
@@ -107,6 +107,17 @@ def plan(
         )
 
 
+def _check_disks(world: World, chosen: Plan, checkpoint: Path | None) -> None:
+    needs = []
+    with world.together("look at disks", str(checkpoint)):
+        if chosen.scratch_bytes:
+            needs.append((Path(world.scratch), bytes_here(world, world.scratch, chosen.scratch_bytes)))
+        if checkpoint is not None:
+            here = bytes_here(world, checkpoint, chosen.kept_bytes)
+            needs.append((checkpoint, max(here - allocated_bytes(checkpoint), 0)))
+    check_room(world, "full CI", needs)
+
+
 def solve(
     world: World,
     space: Space,
@@ -146,12 +157,7 @@ def solve(
         chosen = plan(world, space, options, roots=roots, memory_bytes=memory_bytes, kept=kept_too)
     if start is not None:
         _check_start(start, chosen.tiling, roots)
-    needs = [] if chosen.scratch_bytes == 0 else [(Path(world.scratch), chosen.scratch_bytes // world.nodes)]
-    if checkpoint is not None:
-        with world.together("look for kept states", str(checkpoint)):
-            there = allocated_bytes(checkpoint)
-        needs.append((checkpoint, max(chosen.kept_bytes - there, 0) // world.nodes))
-    check_room(world, "full CI", needs)
+    _check_disks(world, chosen, checkpoint)
     with world.together("CI kernel"):
         kernel = make_kernel(space, hamiltonian, spin_shift)
     kept: KeptStates | None = None

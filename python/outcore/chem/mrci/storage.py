@@ -14,7 +14,7 @@ from outcore.base.errors import OutcoreError
 from outcore.chem.mrci.operator import MemoryOperator
 from outcore.chem.mrci.packed import PackedOperator, Packing
 from outcore.job.processes import free_memory_of_each
-from outcore.job.scratch import check_room
+from outcore.job.scratch import bytes_here, check_room
 
 if TYPE_CHECKING:
     from outcore import _core
@@ -83,7 +83,11 @@ def choose(
     memory = min(memory, most)
     packed_bytes = elements * vectors * (_PACKED_BYTES if wishes.error_bound else 9)
     spilled = max(0, packed_bytes - int(world.all_reduce(memory)))
-    check_room(world, "multireference CI", [(Path(world.scratch), spilled)] if spilled else [])
+    needs = []
+    if spilled:
+        with world.together("look at the scratch disk"):
+            needs.append((Path(world.scratch), bytes_here(world, world.scratch, spilled)))
+    check_room(world, "multireference CI", needs)
     packing = Packing(
         memory_bytes=memory,
         **_errors(world, layout, kernel, wishes.error_bound),

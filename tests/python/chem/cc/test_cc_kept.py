@@ -179,8 +179,19 @@ def test_amplitudes_of_orbitals_that_were_made_anew_are_refused(
         first.kernel()
     shutil.rmtree(tmp_path / "kept" / "correlated")
     monkeypatch.setattr(fno, "eigenvectors", turned)
-    with pytest.raises(OutcoreError, match="it is of other orbitals"):
+    with pytest.raises(OutcoreError, match="it is of other orbitals or another Fock matrix"):
         start(water, tmp_path / "kept", **settings).kernel()
+
+
+def test_amplitudes_of_another_hamiltonian_are_refused(water: Any, tmp_path: Path) -> None:
+    """The same orbitals, in an electric field."""
+    with start(water, tmp_path / "kept", max_cycle=1) as first:
+        first.kernel()
+    mf = water.copy()
+    core = water.get_hcore() + 0.01 * water.mol.intor("int1e_r")[2]
+    mf.get_hcore = lambda *_: core
+    with pytest.raises(OutcoreError, match="it is of other orbitals or another Fock matrix"):
+        start(mf, tmp_path / "kept").kernel()
 
 
 def test_a_kill_between_commits_of_spins_leaves_a_start(

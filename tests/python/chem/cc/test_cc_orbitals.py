@@ -30,7 +30,7 @@ def test_localized_orbitals_have_the_energies_of_canonical_ones_and_amplitudes_o
         cc.ccsd_t()
         assert "made semicanonical" in cc.summary()
         t1, t2 = cc.amplitudes()
-        assert abs(cc.mo_coeff - mf.mo_coeff[:, 1:]).max() < 1e-12
+        assert abs(cc.active_orbitals - mf.mo_coeff[:, 1:]).max() < 1e-12
         assert np.array_equal(cc.t2[1:3, :, 0], t2[1:3, :, 0])
     assert abs(cc.e_corr - energies[0]) < 1e-9
     assert abs(cc.e_t - energies[1]) < 1e-9
@@ -79,5 +79,6 @@ def test_one_spin_alone_is_correlated(
         singles, doubles = cc.amplitudes()
     assert abs(cc.e_tot - exact) < 1e-9
     n, v = mf.mol.nelectron, mf.mol.nao
+    assert [each.shape[1] for each in cc.active_orbitals] == [v, v]
     assert [each.shape for each in singles] == [(n, v - n), (0, v)]
     assert [each.shape for each in doubles] == [(n, n, v - n, v - n), (n, 0, v - n, v), (0, 0, v, v)]
