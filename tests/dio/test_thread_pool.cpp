@@ -1,4 +1,8 @@
 // A thread pool runs its tasks in order, by threads of its own, all of them.
+#include <sched.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <latch>
 #include <memory>
 #include <mutex>
@@ -61,6 +65,22 @@ TEST("what a task holds is let go when it has run") {
   std::weak_ptr<int> seen = held;
   pool.add([kept = std::move(held)] {});
   while (!seen.expired()) std::this_thread::yield();
+}
+
+TEST("a thread is let in at once while it has a task, and waits for its turn when it has none") {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2) return;
+  ThreadPool pool("test-pool");
+  std::atomic<pid_t> thread{0};
+  int policy = -1;
+  pool.add([&] {
+    policy = sched_getscheduler(0);
+    thread = gettid();
+    thread.notify_one();
+  });
+  thread.wait(0);
+  check::equal(policy, SCHED_OTHER);
+  while (sched_getscheduler(thread) != SCHED_BATCH) std::this_thread::yield();
 }
 
 TEST_MAIN

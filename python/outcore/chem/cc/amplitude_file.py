@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ import numpy as np
 from outcore.base.errors import OutcoreError
 from outcore.base.plain_file import sync_directory
 from outcore.chem import problem
+from outcore.chem.cc.doubles import spin_pairs
 from outcore.keep import hdf5
 from outcore.keep.problem import Problem
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from outcore.chem.cc.doubles import Doubles
     from outcore.chem.cc.orbitals import Active
     from outcore.chem.cc.room import Room
+    from outcore.job.world import World
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -64,32 +67,11 @@ def save(
 
     Raises OutcoreError: ENOSPC and the like, ENOTSUP (there is no h5py)."""
     world = doubles[0].amplitudes.world
-    part = path.with_name(f"{path.name}.part")
-    try:
-        _write_all(part, mol, spins, energy, singles, doubles)
-        with world.together("write amplitudes"):
-            if world.rank == 0:
-                with open(part, "rb") as file:
-                    os.fsync(file.fileno())
-                os.replace(part, path)
-                sync_directory(path.absolute().parent)
-    except BaseException:
-        if world.rank == 0:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
-        raise
-
-
-def _write_all(
-    part: Path,
-    mol: Mole,
-    spins: Sequence[Active],
-    energy: float,
-    singles: Sequence[Values],
-    doubles: Sequence[Doubles],
-) -> None:
-    world = doubles[0].amplitudes.world
-    with hdf5.opened(world, part, "w") as file, world.together("write amplitudes"):
+    with (
+        _replaced(world, path) as part,
+        hdf5.opened(world, part, "w") as file,
+        world.together("write amplitudes"),
+    ):
         if file is not None:
             with hdf5.translated("write amplitudes", part):
                 file["ccsd/e_corr"], file["ccsd/frozen"] = energy, 0
@@ -104,12 +86,29 @@ def _write_all(
                     _write(file, name, two, spins)
 
 
+@contextmanager
+def _replaced(world: World, path: Path) -> Iterator[Path]:
+    """Another file, which takes the place of `path` at the end, or is not there any more after an error."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        yield part
+        with world.together("write amplitudes"):
+            if world.rank == 0:
+                with open(part, "rb") as file:
+                    os.fsync(file.fileno())
+                os.replace(part, path)
+                sync_directory(path.absolute().parent)
+    except BaseException:
+        if world.rank == 0:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+        raise
+
+
 def size_bytes(spins: Sequence[Active]) -> int:
     """Of a file, about."""
-    count = len(spins)
-    pairs = [(0, 0)] if count == 1 else [(0, 0), (0, 1), (1, 1)]
-    sizes = [each.sizes for each in spins]
-    return 8 * sum(sizes[s][0] * sizes[s][1] * sizes[r][0] * sizes[r][1] for s, r in pairs)
+    excitations = [math.prod(each.sizes) for each in spins]
+    return 8 * sum(excitations[s] * excitations[r] for s, r in spin_pairs(len(spins)))
 
 
 def _true(t1: Values, spin: Active) -> Values:
@@ -194,9 +193,7 @@ def _read(file: Any, path: Path, mol: Mole, spins: Sequence[Active]) -> Any:
         turns.append(_turns(path, spin, given, overlap, which))
     if not all(np.isfinite(each).all() for each in singles):
         raise OutcoreError(errno.EIO, _READ, path=path, detail="singles are no numbers")
-    for name, (s, r) in zip(
-        _names("t2", pairs), [(0, 0)] if count == 1 else [(0, 0), (0, 1), (1, 1)], strict=True
-    ):
+    for name, (s, r) in zip(_names("t2", pairs), spin_pairs(count), strict=True):
         (i, a), (j, b) = spins[s].sizes, spins[r].sizes
         if file[name].shape != (i, j, a, b):
             raise _refused(path, f"t2 has the shape {file[name].shape}, not {(i, j, a, b)}")

@@ -23,8 +23,7 @@ from outcore.chem import problem
 from outcore.chem import reference as references
 from outcore.chem.cc import amplitude_file, divergence, fno, forecast, kept_orbitals, orbitals
 from outcore.chem.cc import plan as plans
-from outcore.chem.cc.diis import Diis
-from outcore.chem.cc.doubles import Doubles, Equations
+from outcore.chem.cc.doubles import Doubles, Equations, spin_pairs
 from outcore.chem.cc.given import GivenDoubles
 from outcore.chem.cc.integrals import Integrals
 from outcore.chem.cc.iteration import Iteration
@@ -38,6 +37,7 @@ from outcore.chem.cc.room import Room
 from outcore.chem.cc.settings import LATE, Settings
 from outcore.chem.cc.triples import Triples
 from outcore.chem.cc.unrestricted import UnrestrictedEquations
+from outcore.chem.cc.updates import Updates
 from outcore.chem.frozen import count_frozen
 from outcore.chem.ri.cholesky import Cholesky
 from outcore.chem.ri.fitting import SCREENING
@@ -132,8 +132,8 @@ class CCSD:
         self.found = 0  # the iteration whose amplitudes another run has kept; 0: none
         self._room: Room | None = None
         self._source: Source | None = None
-        self._diis: Diis | None = None
-        self._is_broken = ""  # why nothing can go on here
+        self._updates: Updates | None = None
+        self._why_broken = ""
         self._is_made = True
 
     def _resolved(self, settings: Settings) -> Settings:
@@ -238,7 +238,7 @@ class CCSD:
     def t2(self) -> Any:
         """Doubles [i,j,a,b] of `active_orbitals`, where they are, so later iterations change them: see
         GivenDoubles; of open shells those of spins aa, ab, bb."""
-        pairs = [(0, 0)] if self.restricted else [(0, 0), (0, 1), (1, 1)]
+        pairs = spin_pairs(len(self.spins))
         found: list[Any]
         if self.uncorrelated:
             sizes = [each.sizes for each in self.spins]
@@ -312,6 +312,8 @@ class CCSD:
             except OutcoreError:
                 self.settings, self._asked = before
                 raise
+        if self._broken and not self.converged:
+            return self  # no limits make a result of what there is
         if self.iterations:
             self.converged = self._is_last(self.iterations[-1])
         elif self.found:
@@ -409,7 +411,7 @@ class CCSD:
         """Integrals, and the amplitudes of second order. Collective."""
         plan = self.prepare()
         assert self._source is not None
-        self._is_broken = "integrals and first amplitudes were not finished"
+        self._why_broken = "integrals and first amplitudes were not finished"
         self.singles = [
             spin.fock[: spin.occupied, spin.occupied :] / spin.gaps(self.settings.level_shift)
             for spin in self.spins
@@ -425,28 +427,20 @@ class CCSD:
             for spaces, spin, name in zip(plan.spaces, self.spins, names, strict=True)
         ]
         equations = self._equations(room, plan, integrals, names)
+        updates = self._updates = Updates(room, self.spins, equations, self.settings.diis_space)
         if self.natural is not None:
-            self._put_second_order(room, equations, 0.0)
+            updates.put_second_order(0.0)
             of_doubles = equations.energy([np.zeros_like(each) for each in self.singles])
             self.delta_mp2 = self.natural.energy - of_doubles
         if self.natural is None or self.settings.level_shift:
-            self._put_second_order(room, equations, self.settings.level_shift)
+            updates.put_second_order(self.settings.level_shift)
         if self._start is not None:
             amplitude_file.load(self._start, self.mol, room, self.spins, self.singles, equations.doubles)
             equations.sync()
         if self._kept is not None:
             self._take_kept(room, equations, self._kept)
-        self.equations, self._is_broken = equations, ""
+        self.equations, self._why_broken = equations, ""
         return equations
-
-    def _put_second_order(self, room: Room, equations: Equations, shift: float) -> None:
-        for each in equations.doubles:
-
-            def put(tile: Tile, each: Doubles = each) -> None:
-                each.put(tile, each.integrals(tile) / self._gaps(each, tile, shift))
-
-            room.each_tile(each.amplitudes, put, "amplitudes of second order")
-        equations.sync()
 
     def _check_disks(self, plan: plans.Plan) -> None:
         scratch = self.world.scratch
@@ -534,23 +528,12 @@ class CCSD:
         }
         return Problem(f"{what} of CCSD", FORMAT, settings, problem.ROUNDED)
 
-    def _gaps(self, doubles: Doubles, tile: Tile, shift: float) -> Values:
-        """e_i + e_j - e_a - e_b - 2 shift of a tile [a,i,b,j]."""
-        assert self.plan is not None
-        first, second = (
-            self.spins[s].gaps(shift).T[slice(*self.plan.spaces[s].v.cuts[n : n + 2])]
-            for s, n in zip(doubles.spins, (tile[0], tile[2]), strict=True)
-        )
-        return first[:, :, None, None] + second
-
-    def _change(self, doubles: Doubles, tile: Tile) -> Values:
-        """Of a tile [a,i,b,j] of amplitudes by its residual, as the settings of iterations have it."""
-        gaps = self._gaps(doubles, tile, self.settings.level_shift)
-        return (1.0 - self.settings.damping) * doubles.residual.get_tile(tile) / gaps
-
-    def _error(self, doubles: Doubles, tile: Tile) -> Values:
-        """The change of a tile without shift and damping, which do not bring the solution nearer."""
-        return doubles.residual.get_tile(tile) / _negative(self._gaps(doubles, tile, 0.0))
+    @property
+    def _broken(self) -> str:
+        """Why iterations cannot go on with this object; empty: they can."""
+        if self._updates is not None and self._updates.is_mixed:
+            return "an error has left amplitudes of two iterations"
+        return self._why_broken
 
     # ---- iterations ----
 
@@ -560,8 +543,8 @@ class CCSD:
         if self.uncorrelated:
             self.converged = True
             return self.e_corr, self.t1, self.t2
-        if self._is_broken and not self.converged:
-            raise _refused(f"{self._is_broken}; make a new object")
+        if self._broken and not self.converged:
+            raise _refused(f"{self._broken}; make a new object")
         equations = self.equations or self.set_up()
         if not self.converged:
             self._converge(equations)
@@ -571,12 +554,7 @@ class CCSD:
 
     def _converge(self, equations: Equations) -> None:
         """Iterations until amplitudes have converged, `max_cycle` at most."""
-        assert self._room is not None
-        if self._diis is None:
-            names = [""] if self.restricted else ["aa", "ab", "bb"]
-            self._diis = Diis(
-                self._room, self.settings.diis_space, [(f"e{each}", f"t{each}") for each in names]
-            )
+        assert self._room is not None and self._updates is not None
         if not self._last:
             self.e_corr = equations.energy(self.singles)
         first, last = self._last + 1, self._last + self.settings.max_cycle
@@ -584,15 +562,16 @@ class CCSD:
             begin = time.monotonic()
             if self._kept_steps is not None:
                 self._kept_steps.begin(self._state(number - 1))
-            norm, changes = self._iterate(equations, self._diis)
+            self.singles, norm, changes = self._updates.advance(self.singles, self.settings)
             before, self.e_corr = self.e_corr, equations.energy(self.singles)
             found = Iteration(number, self.e_corr, self.e_corr - before, norm, time.monotonic() - begin)
             self.iterations.append(found)
             if self.on_iteration is not None:
                 self.on_iteration(found)
-            self._is_broken = "iterations have diverged"
-            divergence.refuse(self.world, found, self._names(), changes, equations.doubles, self._change)
-            self._is_broken = ""
+            self._why_broken = "iterations have diverged"
+            change = partial(self._updates.change, self.settings)
+            divergence.refuse(self.world, found, self._names(), changes, equations.doubles, change)
+            self._why_broken = ""
             self.converged = self._is_last(found)
             if self._kept is not None:
                 doubles = [each.amplitudes for each in equations.doubles]
@@ -614,34 +593,6 @@ class CCSD:
         frozen = [min(self.frozen, each.occupied) for each in self.reference.spins]
         return divergence.Names(frozen, [each.occupied for each in self.spins])
 
-    def _iterate(self, equations: Equations, diis: Diis) -> tuple[float, list[Values]]:
-        """New amplitudes; the norm of their change without shift, damping and extrapolation, and the change of
-        singles."""
-        residuals = equations.residual(self.singles)
-        kept, shift = 1.0 - self.settings.damping, self.settings.level_shift
-        is_plain = not shift and not self.settings.damping
-        changes = [kept * each / spin.gaps(shift) for each, spin in zip(residuals, self.spins, strict=True)]
-        errors = changes
-        if not is_plain:
-            errors = [each / _negative(spin.gaps()) for each, spin in zip(residuals, self.spins, strict=True)]
-
-        def changed(tile: Tile, each: Doubles) -> tuple[Values, Values]:
-            change = self._change(each, tile)
-            return each.amplitudes.get_tile(tile) + change, change if is_plain else self._error(each, tile)
-
-        made: list[Callable[[Tile], tuple[Values, Values]]]
-        made = [partial(changed, each=each) for each in equations.doubles]
-        norm = diis.add(_flat(self.singles) + _flat(changes), _flat(errors), made)
-        self._is_broken = "amplitudes are of two iterations after an error"
-        new = diis.combine(diis.coefficients(), [each.put for each in equations.doubles])
-        equations.sync()
-        self._is_broken = ""
-        ends = np.cumsum([each.size for each in self.singles])[:-1]
-        self.singles = [
-            part.reshape(each.shape) for part, each in zip(np.split(new, ends), self.singles, strict=True)
-        ]
-        return norm, changes
-
     def ccsd_t(self) -> float:
         """The energy of connected triples by perturbation theory, (T) (Hartree); `e_t` from then on. The orbitals
         must be canonical, the amplitudes converged. What only iterations need is given back for it."""
@@ -656,7 +607,7 @@ class CCSD:
         assert self.equations is not None and self.plan is not None and self._room is not None
         stage = self._stage(TRIPLES)
         stamp = "" if stage is None else self._state(self._last).stamp
-        self._is_broken = "what iterations need was given back for (T)"
+        self._why_broken = "what iterations need was given back for (T)"
         planned, block = self._room.keep(*self.equations.of_triples), self.settings.block
         resources.trim_heap()
         # At least what iterations worked with: that is free, though the system may not know.
@@ -702,17 +653,7 @@ class CCSD:
 
 
 _SETTABLE = (*(each.name for each in fields(Settings)), "frozen")
-_SMALLEST_GAP = 1e-2  # Hartree
 
 
 def _refused(detail: str) -> OutcoreError:
     return OutcoreError(errno.EINVAL, "coupled cluster", detail=detail)
-
-
-def _negative(gaps: Values) -> Values:
-    """Occupied less virtual energies, of which none is near zero, as they may be where a shift is needed."""
-    return np.minimum(gaps, -_SMALLEST_GAP)
-
-
-def _flat(values: list[Values]) -> Values:
-    return np.concatenate([each.ravel() for each in values])

@@ -21,6 +21,11 @@ def exchanged(tile: Values) -> Values:
     return tile.transpose(0, 3, 2, 1)
 
 
+def spin_pairs(spins: int) -> list[tuple[int, int]]:
+    """Of closed shells the one, of two spins aa, ab, bb."""
+    return [(0, 0)] if spins == 1 else [(0, 0), (0, 1), (1, 1)]
+
+
 @dataclass(frozen=True)
 class Doubles:
     """Arrays [a,i,b,j] of amplitudes and of their residual.

@@ -19,6 +19,7 @@ from outcore.arrays.sparse_array import BlockSparseArray
 from outcore.base.errors import OutcoreError
 from outcore.chem.ci.vector import DiskVectors
 from outcore.chem.problem import digest
+from outcore.job import scratch
 from outcore.keep.problem import Problem
 from outcore.keep.stages import Stages, damaged, offering
 
@@ -66,8 +67,7 @@ def _weighed(integrals: Any) -> float:
 
 def allocated_bytes(directory: Path) -> int:
     """What kept states take on the disk: a run that goes on from them writes in their place."""
-    files = (each for path in directory.glob("states.*") for each in path.rglob("*"))
-    return sum(each.lstat().st_blocks * 512 for each in files)
+    return scratch.allocated_bytes(directory.glob("states.*"))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from cc_support import FLUORIDE, WATER, fitted_peer, mean_field, random_amplitud
 
 from outcore import OutcoreError
 from outcore.chem.cc import CCSD
+from outcore.chem.cc.diis import Diis
+from outcore.chem.cc.updates import Updates
 
 TIGHT = {"conv_tol": 1e-10, "conv_tol_normt": 1e-8}
 
@@ -372,7 +374,7 @@ def _failing_once_truncated(right: Any) -> Any:
 def test_nothing_goes_on_after_integrals_that_failed(water: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with CCSD(water, comm=None, memory="1GB") as cc:
         with monkeypatch.context() as patched:
-            patched.setattr(CCSD, "_put_second_order", _failing)
+            patched.setattr(Updates, "put_second_order", _failing)
             with pytest.raises(OutcoreError, match="a tile"):
                 cc.kernel()
         with pytest.raises(OutcoreError, match="first amplitudes were not finished; make a new object"):
@@ -388,7 +390,7 @@ def test_vectors_begin_anew_after_an_error(water: Any, monkeypatch: pytest.Monke
         cc.max_cycle = 4
         cc.kernel()
         with monkeypatch.context() as patched:
-            patched.setattr(CCSD, "_change", _failing)
+            patched.setattr(Updates, "change", _failing)
             with pytest.raises(OutcoreError, match="a tile"):
                 cc.kernel()
         cc.max_cycle = 50
@@ -396,3 +398,16 @@ def test_vectors_begin_anew_after_an_error(water: Any, monkeypatch: pytest.Monke
         assert cc.converged
     with CCSD(water, comm=None, memory="1GB", **TIGHT) as other:
         assert abs(cc.e_corr - other.kernel()[0]) < 1e-9
+
+
+def test_amplitudes_of_two_iterations_are_no_result(water: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with CCSD(water, comm=None, memory="1GB", max_cycle=2) as cc:
+        cc.kernel()
+        with monkeypatch.context() as patched:
+            patched.setattr(Diis, "combine", _failing)
+            with pytest.raises(OutcoreError, match="a tile"):
+                cc.kernel()
+        cc.set(conv_tol=0.9, conv_tol_normt=0.9)
+        assert not cc.converged
+        with pytest.raises(OutcoreError, match="amplitudes of two iterations; make a new object"):
+            cc.kernel()
