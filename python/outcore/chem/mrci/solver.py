@@ -29,6 +29,13 @@ _DECLINE = 4  # about so many times smaller are those of the next iteration
 # not more than so many times what is wanted: then errors of packing are what is left.
 _STALLED, _NEAR = 0.5, 20
 _CLOSINGS = 4  # times that a search which stalls is begun anew from what is stored
+# What is stored of H times a state is doubtful if more than this part of its residual, or of the tolerance, may be
+# wrong. It is followed through sums of vectors; a new product is wrong by so much, relative to it: many times what
+# was seen, as sums of errors are no bounds.
+_DOUBTFUL, _ERROR = 0.25, 1e-14
+# Of packed vectors it is measured: H is symmetric, but <t|H x> of a state x and <x|H t> of a new vector, both
+# normalised, differ by more than this (Hartree) if the former has become wrong.
+_ASYMMETRIC = 0.1
 
 
 class Operator(Protocol):
@@ -121,6 +128,8 @@ class Search:
             self._start(states)
             while True:
                 self._correct()
+                if self._is_doubtful() and len(self._iterations) < self.options.max_iterations:
+                    self._close_up()
                 if not self.options.exact and (
                     self._converged() or (closings < _CLOSINGS and self._stalled())
                 ):
@@ -134,7 +143,7 @@ class Search:
             raise
         self._drop_new()
         errors = self._packing_errors
-        self._shrink(self._states, keep_directions=False)
+        self._shrink(self._states)
         self._packing_errors += errors
         k = self._count
         return Found(
@@ -156,6 +165,8 @@ class Search:
         self._vectors, self._multiplied, self._exact = states, [], {}
         for each in states:
             self._multiply(each)
+        self._errors = np.zeros(0)  # norms, of what is stored of H times each vector
+        self._asymmetry = 0.0
         self._overlap, self._hamiltonian = self._products(range(len(states)))
         self._solve()
 
@@ -168,19 +179,30 @@ class Search:
         self._exact[len(self._multiplied) - 1] = self.operator.apply(vector, self._multiplied[-1])
 
     def _products(self, rows: range) -> tuple[Matrix, Matrix]:
-        """Overlaps and H of these vectors with all."""
-        layout, m = self.layout, len(self._vectors)
-        sums = np.zeros((2, len(rows), m))
+        """Overlaps and H of these vectors with all. Their products are new: how wrong they may be, and those before
+        have become, is kept."""
+        layout, m, k = self.layout, len(self._vectors), self._count
+        sums = np.zeros((3, len(rows), m + 1))
 
         def work(block: int) -> Matrix:
             x = np.array([each.read(block) for each in self._vectors])
             hx = np.array([each.read(block) for each in self._multiplied])
-            left = x[rows.start : rows.stop]
-            return np.array([(left * layout.metric(block)) @ x.T, (left * layout.weights(block)) @ hx.T])
+            left, made = x[rows.start : rows.stop], hx[rows.start : rows.stop]
+            metric, weights = layout.metric(block), layout.weights(block)
+            products = (left * metric) @ x.T, (left * weights) @ hx.T, (made * weights) @ x.T
+            squares = left**2 @ weights, made**2 @ weights, np.zeros(len(rows))
+            return np.concatenate([products, np.array(squares)[:, :, None]], axis=2)
 
         for each in self._each_block(work):
             sums += each
-        overlap, hamiltonian = self.world.all_reduce(sums)
+        sums = self.world.all_reduce(sums)
+        overlap, hamiltonian, transposed = sums[:, :, :m]
+        squares = sums[:2, :, m]
+        self._errors = np.append(self._errors, _ERROR * np.sqrt(squares.max(0)))
+        if rows.start >= k:
+            norms = np.sqrt(np.outer(squares[0], np.diagonal(self._overlap)[:k]))
+            differences = np.abs(transposed - hamiltonian)[:, :k]
+            self._asymmetry = float((differences[norms > 0] / norms[norms > 0]).max(initial=0.0))
         if len(rows) == m:
             hamiltonian = (hamiltonian + hamiltonian.T) / 2
         for row in rows:  # what is stored of H v may be rounded
@@ -266,7 +288,16 @@ class Search:
         return [int(each) for each in np.flatnonzero(~small)]
 
     def _converged(self) -> bool:
-        return not self._unconverged()
+        return not self._unconverged() and not self._is_doubtful()
+
+    def _is_doubtful(self) -> bool:
+        """Whether H times a state, that sums of many vectors have made, may be too wrong for its residual."""
+        if not self.options.exact:
+            return False
+        residuals = np.maximum(self._iterations[-1].residuals, self.options.tolerance)
+        new = _ERROR * np.maximum(np.abs(self._energies), 1.0)
+        errors = np.abs(self._states) @ self._errors
+        return bool((errors > np.maximum(_DOUBTFUL * residuals, 10 * new)).any())
 
     def _stalled(self) -> bool:
         if len(self._iterations) < 2:
@@ -281,7 +312,7 @@ class Search:
             if i not in active:
                 each.close()
         if len(self._vectors) + len(active) > self.options.vectors * self._count:
-            self._shrink(self._states, keep_directions=len(self._vectors) > self._count)
+            self._shrink(self._states, directions=active if len(self._vectors) > self._count else [])
         m = len(self._vectors)
         for i in active:
             self._vectors.append(self._new[i])
@@ -290,16 +321,19 @@ class Search:
         overlap, hamiltonian = self._products(range(m, len(self._vectors)))
         self._overlap = _bordered(self._overlap, overlap)
         self._hamiltonian = _bordered(self._hamiltonian, hamiltonian)
-        self._solve()
+        if self._asymmetry > _ASYMMETRIC:
+            self._states = np.pad(self._states, ((0, 0), (0, len(self._vectors) - m)))
+            self._multiply_anew()
+        else:
+            self._solve()
 
-    def _shrink(self, states: Matrix, *, keep_directions: bool) -> None:
-        """The small space becomes that of its states, and of what they have beside the first vectors."""
+    def _shrink(self, states: Matrix, directions: Sequence[int] = ()) -> None:
+        """The small space becomes that of its states, and of what `directions` of them have beside the first
+        vectors. (Those of roots that have converged depend on others, but for their errors.)"""
         k, m = self._count, len(self._vectors)
-        rows = states
-        if keep_directions:
-            rest = states.copy()
-            rest[:, :k] = 0
-            rows = np.concatenate([states, rest])
+        rest = states[list(directions)]
+        rest[:, :k] = 0
+        rows = np.concatenate([states, rest])
         count = len(rows)
 
         def work(block: int) -> Matrix:
@@ -333,6 +367,7 @@ class Search:
         rows = rows[:, :m]
         self._overlap = rows @ self._overlap @ rows.T
         self._hamiltonian = rows @ self._hamiltonian @ rows.T
+        self._errors = np.abs(rows) @ self._errors
         self._states = np.eye(k, count)
         if self.world.size > 1:
             self.world.barrier()
@@ -340,11 +375,15 @@ class Search:
     def _close_up(self) -> None:
         """H of the states anew, as they are stored, and their residuals."""
         self._drop_new()
-        self._shrink(self._states, keep_directions=False)
+        self._multiply_anew()
+        self._correct()
+
+    def _multiply_anew(self) -> None:
+        """H of the present states, which are all that is left of the small space."""
+        self._shrink(self._states)
         for each in self._multiplied:
             each.close()
         self._start(self._vectors)
-        self._correct()
 
 
 def _bordered(known: Matrix, rows: Matrix) -> Matrix:

@@ -1,0 +1,66 @@
+"""The search goes on with what is right where products of vectors with H have become wrong."""
+
+import pytest
+from mrci_molecules import mean_field
+
+from outcore.base.errors import NotConverged
+from outcore.chem.mrci import MRCI, solver
+
+NITROGEN = {"frozen": 1, "inactive": 0, "active": 5, "comm": None}
+
+
+@pytest.fixture
+def quartet():
+    return mean_field("N 0 0 0", "6-31g", "D2h", spin=3)
+
+
+def lowest(atom, **given):
+    with MRCI.from_mean_field(atom, spin=3, irrep="Au", **NITROGEN, **given) as ci:
+        return ci.kernel(), ci.found.iterations
+
+
+def test_errors_of_directions_of_converged_roots_make_no_states(quartet):
+    """Two doublets converge long before the third root, which a quartet replaces late: the smallest space has to
+    keep their directions out, which depend on the others but for rounding."""
+    given = {"spin": 1, "irrep": "Au", "roots": 3}
+    raised = []
+    for vectors in (3, 6):
+        with MRCI.from_mean_field(quartet, vectors=vectors, **NITROGEN, **given) as ci:
+            with pytest.raises(NotConverged, match="root 3 has"):
+                ci.kernel()
+            raised.append(ci.found.iterations[-1].energies)
+    assert raised[0] == pytest.approx(raised[1], abs=1e-9)
+
+
+def test_wrong_products_are_made_anew(quartet, monkeypatch):
+    expected, _ = lowest(quartet)
+    correct = solver.Search._correct
+
+    def spoil(self):
+        correct(self)
+        if len(self._iterations) == 4:
+            for block in range(len(self.layout.blocks)):
+                self._multiplied[0].write(block, 1.5 * self._multiplied[0].read(block) - 1e-2)
+
+    monkeypatch.setattr(solver.Search, "_correct", spoil)
+    assert lowest(quartet)[0] == pytest.approx(expected, abs=1e-9)
+
+
+def test_no_root_converges_while_its_product_may_be_wrong(quartet, monkeypatch):
+    """Sums that may be wrong by more than the tolerance are not trusted: H is applied to the states once more."""
+    expected, without = lowest(quartet)
+    shown = []
+    converged = solver.Search._converged
+
+    def doubt(self):
+        if len(self._iterations) == len(without):
+            self._errors[0] = 1e-3
+        shown.append(self._is_doubtful())
+        return converged(self)
+
+    monkeypatch.setattr(solver.Search, "_converged", doubt)
+    energy, iterations = lowest(quartet)
+    assert any(shown)
+    assert not shown[-1]
+    assert len(iterations) > len(without)
+    assert energy == pytest.approx(expected, abs=1e-9)
