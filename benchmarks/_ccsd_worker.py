@@ -51,7 +51,7 @@ CASES = (
 )
 ITERATION = 0.4  # of PySCF's time, at most
 _BETWEEN = 0.05  # of (T), what is done between two products of DGEMM
-_MUCH = 1e9  # bytes of integrals: reading less is over before it can be hidden
+_MUCH = 4e9  # bytes of integrals: less is read before waiting at begin and end is little beside it
 
 
 def main() -> None:

@@ -21,14 +21,14 @@ import numpy as np
 from outcore.base.errors import OutcoreError
 from outcore.chem import problem
 from outcore.chem import reference as references
-from outcore.chem.cc import amplitude_file, divergence, fno, forecast, kept_orbitals, orbitals
+from outcore.chem.cc import amplitude_file, divergence, fno, forecast, orbitals
 from outcore.chem.cc import plan as plans
-from outcore.chem.cc.doubles import Doubles, Equations, spin_pairs
+from outcore.chem.cc.checkpoint import Checkpoint
+from outcore.chem.cc.doubles import Equations, spin_pairs
 from outcore.chem.cc.given import GivenDoubles
 from outcore.chem.cc.integrals import Integrals
 from outcore.chem.cc.iteration import Iteration
-from outcore.chem.cc.kept import AMPLITUDES, FORMAT, TRIPLES, KeptAmplitudes, State
-from outcore.chem.cc.kept_steps import STEPS, KeptSteps
+from outcore.chem.cc.kept import FORMAT, State
 from outcore.chem.cc.ladder import Ladder
 from outcore.chem.cc.open_triples import OpenTriples
 from outcore.chem.cc.opposite_ladder import OppositeLadder
@@ -45,15 +45,13 @@ from outcore.chem.ri.source import Fitted, Source
 from outcore.job import launch, resources
 from outcore.job.processes import JOB, free_memory_of_each, make_world
 from outcore.job.resources import Allowance, parse_bytes
-from outcore.job.scratch import allocated_bytes, bytes_here, check_room, free_bytes_of_all
+from outcore.job.scratch import bytes_here, check_room, free_bytes_of_all
 from outcore.job.world import World
 from outcore.keep.problem import Problem
-from outcore.keep.stages import Stage, Stages
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
-    from outcore.tensor.layout import Tile
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -126,9 +124,9 @@ class CCSD:
         self.converged = False
         self.e_corr = self.e_t = 0.0
         self._start = None if from_amplitudes is None else Path(from_amplitudes)
-        self._checkpoint = None if checkpoint is None else Path(checkpoint)
-        self._kept: KeptAmplitudes | None = None
-        self._kept_steps: KeptSteps | None = None
+        self._checkpoint = (
+            None if checkpoint is None else Checkpoint(self.world, Path(checkpoint), self._problem)
+        )
         self.found = 0  # the iteration whose amplitudes another run has kept; 0: none
         self._room: Room | None = None
         self._source: Source | None = None
@@ -158,6 +156,8 @@ class CCSD:
             )
         most = max(each.occupied for each in self.reference.spins)
         self._frozen = count_frozen(self.mol, self._asked, most)
+        if settings.orbitals is not None and not self._frozen:
+            raise _refused(f"orbitals='{settings.orbitals}' without frozen orbitals has no effect")
         kind = settings.orbitals or orbitals.KINDS[0]
         self.spins = orbitals.take(self.reference, self._frozen, kind, open_shell=open_shell)
         self.orbitals_note = orbitals.note(self.spins, kind, open_shell=open_shell)
@@ -316,8 +316,8 @@ class CCSD:
             return self  # no limits make a result of what there is
         if self.iterations:
             self.converged = self._is_last(self.iterations[-1])
-        elif self.found:
-            self.converged = self._is_converged(self._kept)
+        elif self._checkpoint is not None and self.found:
+            self.converged = self._checkpoint.has_converged(self.settings)
         return self
 
     def summary(self, plan: plans.Plan | None = None) -> str:
@@ -341,9 +341,7 @@ class CCSD:
         if self.settings.fno:
             self._truncate(self._source)
         if self._checkpoint is not None:
-            self.spins = kept_orbitals.taken(
-                self.world, self._checkpoint, self._problem(kept_orbitals.NAME), self.mol, self.spins
-            )
+            self.spins = self._checkpoint.orbitals(self.mol, self.spins)
         self.plan = self._make_plan(self._source)
         return self.plan
 
@@ -417,7 +415,8 @@ class CCSD:
             for spin in self.spins
         ]
         if self._checkpoint is not None:
-            self._find_kept(plan, self._checkpoint)
+            names = ["T"] if self.restricted else ["Taa", "Tab", "Tbb"]
+            self._checkpoint.find([plan.arrays[each].layout for each in names], self.singles, self.spins)
         self._check_disks(plan)
         room = self._room = Room(self.world, self.threads, plan)
         names = [""] if self.restricted else ["a", "b"]
@@ -437,8 +436,8 @@ class CCSD:
         if self._start is not None:
             amplitude_file.load(self._start, self.mol, room, self.spins, self.singles, equations.doubles)
             equations.sync()
-        if self._kept is not None:
-            self._take_kept(room, equations, self._kept)
+        if self._checkpoint is not None:
+            self._take_kept(room, equations, self._checkpoint)
         self.equations, self._why_broken = equations, ""
         return equations
 
@@ -447,15 +446,11 @@ class CCSD:
         with self.world.together("look at the scratch disk"):
             needs = [(Path(scratch), bytes_here(self.world, scratch, plan.disk_bytes))]
         # Of amplitudes that have converged, only energies of (T) are kept from now on.
-        if self._checkpoint is not None and not self._is_converged(self._kept):
+        if self._checkpoint is not None and not self._checkpoint.has_converged(self.settings):
             names = ["T", "R"] if self.restricted else ["Taa", "Tab", "Tbb", "Waa", "Wbb"]
             names += [name for name in plan.arrays if name[0] == "A"]
-            # What was committed stays beside what replaces it.
-            whole = 2 * sum(plan.arrays[name].bytes for name in names)
-            with self.world.together("look at what is kept"):
-                kept = [each for name in (AMPLITUDES, STEPS) for each in self._checkpoint.glob(f"{name}*")]
-                here = bytes_here(self.world, self._checkpoint, whole)
-                needs.append((self._checkpoint, max(0, here - allocated_bytes(kept))))
+            whole = sum(plan.arrays[name].bytes for name in names)
+            needs.append((self._checkpoint.directory, self._checkpoint.room_bytes(whole)))
         check_room(self.world, "coupled cluster", needs)
 
     def _equations(
@@ -476,42 +471,11 @@ class CCSD:
         opposite.build(tell)
         return UnrestrictedEquations(room, plan.spaces, integrals, ladders, opposite, focks)
 
-    def _find_kept(self, plan: plans.Plan, directory: Path) -> None:
-        names = ["T"] if self.restricted else ["Taa", "Tab", "Tbb"]
-        layouts, sketch = [plan.arrays[each].layout for each in names], orbitals.sketch(self.spins)
-        self._kept = KeptAmplitudes(
-            self.world, directory, self._problem(AMPLITUDES), layouts, self.singles, sketch
-        )
-        if self._kept.found is None:
-            kept_orbitals.keep(self.world, directory, self._problem(kept_orbitals.NAME), self.spins)
-
-    def _is_converged(self, kept: KeptAmplitudes | None) -> bool:
-        """Whether amplitudes that another run has kept have converged, for the settings of this one."""
-        if kept is None or kept.found is None:
-            return False
-        found, settings = kept.found, self.settings
-        tight = settings.conv_tol >= found.conv_tol and settings.conv_tol_normt >= found.conv_tol_normt
-        return found.converged and tight
-
-    def _take_kept(self, room: Room, equations: Equations, kept: KeptAmplitudes) -> None:
-        assert self._checkpoint is not None
-        amplitudes = [each.amplitudes for each in equations.doubles]
-        layouts, sketch = [each.layout for each in amplitudes], orbitals.sketch(self.spins)
-        equations.steps = self._kept_steps = KeptSteps(
-            room, self._checkpoint, self._problem(STEPS), kept, amplitudes, sketch
-        )
-        found = kept.found
-        if found is None:
-            return
-        for number, each in enumerate(equations.doubles):
-
-            def take(tile: Tile, number: int = number, each: Doubles = each) -> None:
-                each.put(tile, kept.values(number, layouts[number].box(tile)))
-
-            room.each_tile(each.amplitudes, take, "kept amplitudes")
-        equations.sync()
-        self.singles, self.found = found.singles, found.iteration
-        self.converged, self.e_corr = self._is_converged(kept), found.energy
+    def _take_kept(self, room: Room, equations: Equations, checkpoint: Checkpoint) -> None:
+        found = checkpoint.take(room, equations, self.spins)
+        if found is not None:
+            self.singles, self.found, self.e_corr = found.singles, found.iteration, found.energy
+            self.converged = checkpoint.has_converged(self.settings)
 
     def _problem(self, what: str) -> Problem:
         """All that amplitudes depend on."""
@@ -548,8 +512,8 @@ class CCSD:
         equations = self.equations or self.set_up()
         if not self.converged:
             self._converge(equations)
-        if self.converged and self._kept_steps is not None:
-            self._kept_steps.remove()
+        if self.converged and self._checkpoint is not None:
+            self._checkpoint.finish()
         return self.e_corr, self.t1, self.t2
 
     def _converge(self, equations: Equations) -> None:
@@ -560,8 +524,8 @@ class CCSD:
         first, last = self._last + 1, self._last + self.settings.max_cycle
         for number in range(first, last + 1):
             begin = time.monotonic()
-            if self._kept_steps is not None:
-                self._kept_steps.begin(self._state(number - 1))
+            if self._checkpoint is not None:
+                self._checkpoint.begin(self._state(number - 1))
             self.singles, norm, changes = self._updates.advance(self.singles, self.settings)
             before, self.e_corr = self.e_corr, equations.energy(self.singles)
             found = Iteration(number, self.e_corr, self.e_corr - before, norm, time.monotonic() - begin)
@@ -573,10 +537,10 @@ class CCSD:
             divergence.refuse(self.world, found, self._names(), changes, equations.doubles, change)
             self._why_broken = ""
             self.converged = self._is_last(found)
-            if self._kept is not None:
+            if self._checkpoint is not None:
                 doubles = [each.amplitudes for each in equations.doubles]
                 is_last = self.converged or number == last
-                self._kept.save(self._room, doubles, self._state(number), is_last=is_last)
+                self._checkpoint.save(self._room, doubles, self._state(number), is_last=is_last)
             if self.converged:
                 break
 
@@ -605,7 +569,7 @@ class CCSD:
                 detail="the amplitudes have not converged; run kernel() first",
             )
         assert self.equations is not None and self.plan is not None and self._room is not None
-        stage = self._stage(TRIPLES)
+        stage = None if self._checkpoint is None else self._checkpoint.triples()
         stamp = "" if stage is None else self._state(self._last).stamp
         self._why_broken = "what iterations need was given back for (T)"
         planned, block = self._room.keep(*self.equations.of_triples), self.settings.block
@@ -625,19 +589,10 @@ class CCSD:
         """The number of the iteration that the amplitudes are of."""
         return self.iterations[-1].number if self.iterations else self.found
 
-    def _stage(self, name: str) -> Stage | None:
-        if self._checkpoint is None:
-            return None
-        return Stage(Stages(self.world, self._checkpoint), name, self._problem(name))
-
     def close(self) -> None:
         """Gives back what the processes have in common. Collective."""
-        if self._kept_steps is not None:
-            self._kept_steps.close()
-            self._kept_steps = None
-        if self._kept is not None:
-            self._kept.close()
-            self._kept = None
+        if self._checkpoint is not None:
+            self._checkpoint.close()
         if self._room is not None:
             self._room.close()
             self._room = None

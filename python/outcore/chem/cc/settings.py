@@ -29,7 +29,8 @@ class Settings:
     conv_tol_normt: norm of the change of the amplitudes below which it may be, as it is without shift and damping.
     diis_space: vectors of the extrapolation; 1 for none.
     level_shift: raises virtual orbitals in denominators (Hartree): slower, safer.
-    orbitals: of ROHF: "semicanonical", made so before orbitals are frozen, or "standard", after. None: the first.
+    orbitals: of ROHF with frozen ones: "semicanonical", made so before they are frozen, or "standard", after. None:
+        the first.
     fno: frozen natural orbitals: virtual ones whose occupation is not above it are left out; 0: none are.
     damping: share of the old amplitudes that stays, 0 to 1: slower, safer.
     block: virtual orbitals of a tile at most; None: as the memory has room for.

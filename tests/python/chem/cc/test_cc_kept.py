@@ -573,8 +573,8 @@ def test_rows_do_not_begin_when_it_is_time_to_commit(
     for late_s in (0.0, 1e6):
         with start(water, tmp_path / f"late {late_s}", block=3, max_cycle=1) as cc:
             cc.set_up()
-            assert cc._kept is not None
-            cc._kept.clock._last -= late_s
+            assert cc._checkpoint is not None and cc._checkpoint._amplitudes is not None
+            cc._checkpoint._amplitudes.clock._last -= late_s
             cc.kernel()
         ended.append(len(rounds))
         rounds.clear()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from cc_support import AMINO, BORANE, open_mean_field
 
+from outcore.base.errors import OutcoreError
 from outcore.chem.cc import CCSD
 
 TIGHT = {"conv_tol": 1e-9, "conv_tol_normt": 1e-7, "threads": 1}
@@ -120,3 +121,9 @@ def test_frozen_orbitals_of_rohf_before_and_after_they_are_made_semicanonical() 
                 assert abs(cc.ccsd_t() - -0.000691982886) < 1e-8
     assert abs(energies[0] - -0.082563103526) < 1e-8
     assert abs(energies[1] - -0.08256719) < 1e-8
+
+
+def test_the_order_of_freezing_without_frozen_orbitals_is_refused() -> None:
+    mf = open_mean_field("ROHF", BORANE, "cc-pvdz")
+    with pytest.raises(OutcoreError, match="orbitals='standard' without frozen orbitals has no effect"):
+        CCSD(mf, orbitals="standard", comm=None, memory="1GB")
