@@ -18,7 +18,7 @@ import numpy as np
 from outcore.base.errors import NotConverged
 from outcore.chem.ci import passes
 from outcore.chem.ci.passes import Place
-from outcore.chem.ci.small import Matrix, ritz
+from outcore.chem.ci.small import ERRORS, Matrix, doubtful, ritz
 
 if TYPE_CHECKING:
     from outcore.chem.ci.tiles import Tile, Tiling
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 SMALLEST = 0.02  # Hartree: denominators of corrections are not nearer to zero
 SWITCH = 1e-4  # norm of residuals below which double precision is worth its price
 _STALLED = 3  # iterations in single precision without a smaller residual
-# Of H times a vector, relative to it: many times what was seen, as the sums of errors below are no bounds.
-_ERRORS = {"float64": 1e-14, "float32": 1e-6}
-_DOUBTFUL = 0.25  # of a residual, or of the tolerance: the part that may be such an error
 
 
 class Operator(Protocol):
@@ -166,7 +163,7 @@ class Search:
         self._to_vectors: Matrix | None = None
         self._active = list(range(len(x)))
         self._stalled, self._best = 0, np.inf
-        self._errors = _ERRORS[states.dtype.name] * abs(self._energies)
+        self._errors = ERRORS[states.dtype.name] * abs(self._energies)
 
     def _pass(self) -> passes.Corrected:
         """New states, their residuals and corrections. Vectors that became part of a direction are gone, their
@@ -230,7 +227,7 @@ class Search:
             self.operator.apply(Place(pair.vector, 0), Place(pair.multiplied, 0))
         overlap, hamiltonian = self._complete(found, self._work[kept:], k, k + kept)
         for i, pair in enumerate(self._work[kept:], k + kept):
-            pair.error = _ERRORS[self._type] * abs(hamiltonian[i, i]) / np.sqrt(overlap[i, i] or 1.0)
+            pair.error = ERRORS[self._type] * abs(hamiltonian[i, i]) / np.sqrt(overlap[i, i] or 1.0)
         solved = ritz(overlap, hamiltonian, k, self._type)
         self._energies, self._to_states = solved.energies, solved.coefficients
         unconverged = [i for i in range(k) if residuals[i] >= self._accuracy]
@@ -264,9 +261,8 @@ class Search:
         """Whether H times a state, that sums of many vectors have made, may be too wrong for its residual."""
         if self._states.dtype != np.float64:
             return False
-        residuals = np.maximum(self._iterations[-1].residuals, self.options.tolerance)
-        new = _ERRORS["float64"] * abs(self._energies)
-        return bool((self._errors > np.maximum(_DOUBTFUL * residuals, 10 * new)).any())
+        residuals, sizes = self._iterations[-1].residuals, abs(self._energies)
+        return bool(doubtful(self._errors, residuals, self.options.tolerance, sizes).any())
 
     def _wants_double(self) -> bool:
         if self._states.dtype == np.float64:
@@ -328,7 +324,7 @@ class Search:
         overlap = found.overlap[np.ix_(left, left)]
         hamiltonian = np.delete(found.hamiltonian[left], slice(k, k + gone), axis=1)
         self._states = self._in_double(self._states)
-        self._errors = _ERRORS["float64"] * abs(self._energies)
+        self._errors = ERRORS["float64"] * abs(self._energies)
         self._stalled, self._best = 0, np.inf
         x, hx = self._halves(self._states)
         others = [Place(each.vector, 0) for each in self._work] + [Place(each, 0) for each in self._loose]

@@ -9,6 +9,10 @@ from numpy.typing import NDArray
 
 Matrix = NDArray[np.float64]
 
+# Of H times a vector, relative to it: many times what was seen, as sums of such errors are no bounds.
+ERRORS = {"float64": 1e-14, "float32": 1e-6}
+_DOUBTFUL = 0.25  # of a residual, or of the tolerance: the part that may be such an error
+
 # Of a normalised vector, or of a combination of such: the square of what is independent of others that counts as 0.
 _DEPENDENT = {"float64": 1e-11, "float32": 1e-5}
 
@@ -57,4 +61,12 @@ def _basis(overlap: Matrix, least: float) -> Matrix:
     values, vectors = np.linalg.eigh(overlap)
     kept = values > least * values[-1] if len(values) else np.zeros(0, bool)
     found: Matrix = vectors[:, kept] / np.sqrt(values[kept])
+    return found
+
+
+def doubtful(errors: Matrix, residuals: Matrix, tolerance: float, sizes: Matrix) -> NDArray[np.bool_]:
+    """Of which states H times them, that sums of many vectors have made, may be too wrong for their residuals. It
+    may be wrong by vectors of norms `errors`; `sizes`: norms of H times the states."""
+    new = ERRORS["float64"] * sizes
+    found: NDArray[np.bool_] = errors > np.maximum(_DOUBTFUL * np.maximum(residuals, tolerance), 10 * new)
     return found

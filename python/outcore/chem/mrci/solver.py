@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from outcore.base.errors import NotConverged
-from outcore.chem.ci.small import Matrix, ritz
+from outcore.chem.ci.small import ERRORS, Matrix, doubtful, ritz
 from outcore.parallel import team
 
 if TYPE_CHECKING:
@@ -29,12 +30,8 @@ _DECLINE = 4  # about so many times smaller are those of the next iteration
 # not more than so many times what is wanted: then errors of packing are what is left.
 _STALLED, _NEAR = 0.5, 20
 _CLOSINGS = 4  # times that a search which stalls is begun anew from what is stored
-# What is stored of H times a state is doubtful if more than this part of its residual, or of the tolerance, may be
-# wrong. It is followed through sums of vectors; a new product is wrong by so much, relative to it: many times what
-# was seen, as sums of errors are no bounds.
-_DOUBTFUL, _ERROR = 0.25, 1e-14
-# Of packed vectors it is measured: H is symmetric, but <t|H x> of a state x and <x|H t> of a new vector, both
-# normalised, differ by more than this (Hartree) if the former has become wrong.
+# H is symmetric, but <t|H x> of a state x and <x|H t> of a new vector, both normalised, differ by more than this
+# (Hartree) if the former has become wrong, by packing, say.
 _ASYMMETRIC = 0.1
 
 
@@ -128,7 +125,7 @@ class Search:
             self._start(states)
             while True:
                 self._correct()
-                if self._is_doubtful() and len(self._iterations) < self.options.max_iterations:
+                if self._doubtful().any() and len(self._iterations) < self.options.max_iterations:
                     self._close_up()
                 if not self.options.exact and (
                     self._converged() or (closings < _CLOSINGS and self._stalled())
@@ -198,7 +195,7 @@ class Search:
         sums = self.world.all_reduce(sums)
         overlap, hamiltonian, transposed = sums[:, :, :m]
         squares = sums[:2, :, m]
-        self._errors = np.append(self._errors, _ERROR * np.sqrt(squares.max(0)))
+        self._errors = np.append(self._errors, ERRORS["float64"] * np.sqrt(squares.max(0)))
         if rows.start >= k:
             norms = np.sqrt(np.outer(squares[0], np.diagonal(self._overlap)[:k]))
             differences = np.abs(transposed - hamiltonian)[:, :k]
@@ -285,19 +282,18 @@ class Search:
     def _unconverged(self) -> list[int]:
         now, options = self._iterations[-1], self.options
         small = (now.residuals < options.tolerance) | (now.worth < options.worth)
-        return [int(each) for each in np.flatnonzero(~small)]
+        return [int(each) for each in np.flatnonzero(~small | self._doubtful())]
 
     def _converged(self) -> bool:
-        return not self._unconverged() and not self._is_doubtful()
+        return not self._unconverged()
 
-    def _is_doubtful(self) -> bool:
-        """Whether H times a state, that sums of many vectors have made, may be too wrong for its residual."""
+    def _doubtful(self) -> NDArray[np.bool_]:
+        """Of vectors that are stored as they are. What is packed is wrong by more: there H is applied to the states
+        once more at the end."""
         if not self.options.exact:
-            return False
-        residuals = np.maximum(self._iterations[-1].residuals, self.options.tolerance)
-        new = _ERROR * np.maximum(np.abs(self._energies), 1.0)
-        errors = np.abs(self._states) @ self._errors
-        return bool((errors > np.maximum(_DOUBTFUL * residuals, 10 * new)).any())
+            return np.zeros(self._count, bool)
+        errors, sizes = np.abs(self._states) @ self._errors, np.maximum(np.abs(self._energies), 1.0)
+        return doubtful(errors, self._iterations[-1].residuals, self.options.tolerance, sizes)
 
     def _stalled(self) -> bool:
         if len(self._iterations) < 2:
