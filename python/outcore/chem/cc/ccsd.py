@@ -24,8 +24,7 @@ from outcore.chem import reference as references
 from outcore.chem.cc import amplitude_file, divergence, fno, forecast, orbitals
 from outcore.chem.cc import plan as plans
 from outcore.chem.cc.checkpoint import Checkpoint
-from outcore.chem.cc.doubles import Equations, spin_pairs
-from outcore.chem.cc.given import GivenDoubles
+from outcore.chem.cc.doubles import Equations
 from outcore.chem.cc.integrals import Integrals
 from outcore.chem.cc.iteration import Iteration
 from outcore.chem.cc.kept import FORMAT, State
@@ -33,6 +32,7 @@ from outcore.chem.cc.ladder import Ladder
 from outcore.chem.cc.open_triples import OpenTriples
 from outcore.chem.cc.opposite_ladder import OppositeLadder
 from outcore.chem.cc.restricted import RestrictedEquations
+from outcore.chem.cc.results import Results
 from outcore.chem.cc.room import Room
 from outcore.chem.cc.settings import LATE, Settings
 from outcore.chem.cc.triples import Triples
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 
 
-class CCSD:
+class CCSD(Results):
     """CCSD of a converged PySCF RHF, UHF or ROHF object, with density fitting or without, on one or several
     processes; each makes the same object and calls the same methods, which are collective.
 
@@ -164,10 +164,6 @@ class CCSD:
         self._every = self.spins  # also where natural orbitals take their place
         self.singles: list[Values] = [np.zeros((each.occupied, each.virtual)) for each in self.spins]
 
-    @property
-    def mol(self) -> Any:
-        return self._mf.mol
-
     # ---- settings as attributes ----
 
     if not TYPE_CHECKING:
@@ -188,102 +184,6 @@ class CCSD:
             if name in _SETTABLE and "settings" in vars(self):
                 return getattr(self.settings, name)
             raise AttributeError(f"CCSD of Outcore has no {name}")
-
-    @property
-    def frozen(self) -> int:
-        """How many of the lowest orbitals are not correlated."""
-        return self._frozen
-
-    # ---- results ----
-
-    @property
-    def e_hf(self) -> float:
-        """Of the determinant of the reference (Hartree)."""
-        return self.reference.energy
-
-    @property
-    def e_tot(self) -> float:
-        return self.e_hf + self.e_corr
-
-    @property
-    def active_orbitals(self) -> Any:
-        """Coefficients of the orbitals of `t1` and `t2`, [n][orbitals] without frozen ones: those of the reference,
-        but natural ones with `fno`, and semicanonical ones where ROHF was made so before orbitals were frozen. Of
-        open shells those of both spins."""
-        found = [
-            given.coefficients[:, min(self._frozen, given.occupied) :]
-            if each.missing
-            else orbitals.given_coefficients(each)
-            for each, given in zip(self.spins, self.reference.spins, strict=True)
-        ]
-        return found[0] if self.restricted else tuple(found)
-
-    def fno_error(self, *, triples: bool = False) -> float:
-        """An estimate of the error of `e_tot + delta_mp2` by frozen natural orbitals, or with `triples` of that and
-        `e_t` (Hartree, not negative): a share of `delta_mp2`, which has bounded the error of small molecules."""
-        return abs(self.delta_mp2) * (fno.TRIPLES_ERROR if triples else fno.ERROR)
-
-    @property
-    def uncorrelated(self) -> bool:
-        """There are no occupied or no virtual orbitals: nothing to compute, and the energy is 0."""
-        return not self.spins[0].occupied or not self.spins[0].virtual
-
-    @property
-    def t1(self) -> Any:
-        """Singles [i,a] of `active_orbitals`, a copy; of open shells those of both spins."""
-        found = [orbitals.given_singles(t, spin) for t, spin in zip(self.singles, self.spins, strict=True)]
-        return found[0] if self.restricted else tuple(found)
-
-    @property
-    def t2(self) -> Any:
-        """Doubles [i,j,a,b] of `active_orbitals`, where they are, so later iterations change them: see
-        GivenDoubles; of open shells those of spins aa, ab, bb."""
-        pairs = spin_pairs(len(self.spins))
-        found: list[Any]
-        if self.uncorrelated:
-            sizes = [each.sizes for each in self.spins]
-            found = [np.zeros((sizes[s][0], sizes[r][0], sizes[s][1], sizes[r][1])) for s, r in pairs]
-        elif self.equations is None:
-            raise OutcoreError(errno.EINVAL, "take amplitudes", detail="run kernel() first")
-        else:
-            arrays = [each.amplitudes for each in self.equations.doubles]
-            found = [
-                GivenDoubles(each, self.spins[s], self.spins[r])
-                for each, (s, r) in zip(arrays, pairs, strict=True)
-            ]
-        return found[0] if self.restricted else tuple(found)
-
-    def amplitudes(self) -> tuple[Any, Any]:
-        """`t1` and `t2` in memory, at each process."""
-        doubles = self.t2
-        return self.t1, np.asarray(doubles) if self.restricted else tuple(map(np.asarray, doubles))
-
-    def save_amplitudes(self, path: str | os.PathLike[str]) -> None:
-        """To an HDF5 file, in place of what is there; see `amplitude_file`. Collective."""
-        if self.equations is None:
-            raise OutcoreError(errno.EINVAL, "save amplitudes", path=path, detail="run kernel() first")
-        amplitude_file.save(
-            Path(path), self.mol, self.spins, self.e_corr, self.singles, self.equations.doubles
-        )
-
-    @property
-    def file_bytes(self) -> int:
-        """About what `save_amplitudes` writes."""
-        return amplitude_file.size_bytes(self.spins)
-
-    def get_t1_diagnostic(self) -> float:
-        """|t1| over the root of the number of correlated electrons of closed shells; above 0.02 one determinant is
-        hardly enough. Lee, Taylor, Int. J. Quantum Chem. Symp. 23, 199 (1989)."""
-        if not self.restricted:
-            raise OutcoreError(errno.ENOTSUP, "T1 diagnostic", detail="it is of closed shells")
-        return float(np.linalg.norm(self.singles[0]) / np.sqrt(2 * self.spins[0].occupied))
-
-    def get_d1_diagnostic(self) -> float:
-        """The largest singular value of t1, of closed shells. Janssen, Nielsen, Chem. Phys. Lett. 290, 423
-        (1998)."""
-        if not self.restricted:
-            raise OutcoreError(errno.ENOTSUP, "D1 diagnostic", detail="it is of closed shells")
-        return float(np.linalg.norm(self.singles[0], 2))
 
     def run(self, **settings: Any) -> Self:
         """`set`, then `kernel`; as methods of PySCF."""
