@@ -93,12 +93,19 @@ class Found:
         """They are converged as far as those of `mf` are to be; if not, an SCF goes on from them."""
         return self.same and bool(self.meta["converged"] and self.meta["conv_tol"] <= mf.conv_tol)
 
+    def exhausted(self, mf: Any) -> bool:
+        """They have not converged in all cycles that `mf` may take: where that is taken as it is, an SCF that goes
+        on would make other orbitals of the same command."""
+        return self.same and not self.meta["converged"] and self.meta["cycle"] >= mf.max_cycle
+
     def restore(self, mf: Any) -> None:
-        """Leaves a mean-field object as it was when its converged orbitals were kept."""
+        """Leaves a mean-field object as it was when its orbitals were kept."""
         for name in _NAMES:
             setattr(mf, name, self.orbitals[name])
-        mf.e_tot, mf.converged, mf.cycles = self.meta["energy_hartree"], True, self.meta["cycle"]
-        mark_canonical(mf)
+        mf.e_tot, mf.cycles = self.meta["energy_hartree"], self.meta["cycle"]
+        mf.converged = bool(self.meta["converged"])
+        if mf.converged:
+            mark_canonical(mf)
 
 
 def begin(

@@ -105,9 +105,10 @@ class MoleculeRun(Run):
         found, keeper = restart.begin(
             mf, kind, world, self.say, checkpoint=options.checkpoint, restart=options.restart, more=more
         )
-        if found is not None and found.finished(mf):
+        if found is not None and (found.finished(mf) or (self.forced and found.exhausted(mf))):
             found.restore(mf)
-            self.say(f"converged orbitals found in {options.checkpoint}")
+            told = "converged orbitals" if mf.converged else "orbitals that have not converged"
+            self.say(f"{told} found in {options.checkpoint}")
         else:
             mf.callback = Cycles(self.say, keeper)
             mf.kernel(None if found is None else found.density(mf))

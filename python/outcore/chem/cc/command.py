@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from outcore.base.errors import NotConverged
@@ -29,7 +30,7 @@ def ccsd(options: Options) -> int:
         mf = run.mean_field()
         cc = run.solve(mf)
         run.finish(run.world)
-        run.refuse_unconverged(cc)
+        run.end(cc)
     return 0
 
 
@@ -208,6 +209,13 @@ class _Run(MoleculeRun):
             return
         mean = sum(each.seconds for each in cc.iterations) / len(cc.iterations)
         self.say(f"an iteration took {mean:.3g} s, foreseen were {cc.plan.iteration_s:.3g} s")
+        moved = cc.iterations[-1].moved
+        if moved.planned:
+            self.say(
+                f"its products moved {moved.counted / 1e6:.0f} MB to and from disk, planned were "
+                f"{moved.planned / 1e6:.0f} MB; each by itself moves {moved.least / 1e6:.0f} MB at least"
+            )
+        self.results["moved_by_products_of_an_iteration"] = asdict(moved)
 
     def _natural(self, cc: CCSD) -> None:
         assert cc.natural is not None
@@ -251,7 +259,9 @@ class _Run(MoleculeRun):
             "converged": cc.converged,
         }
 
-    def refuse_unconverged(self, cc: CCSD) -> None:
+    def end(self, cc: CCSD) -> None:
+        """Raises NotConverged."""
+        cc.close()
         if not self.options.estimate and not cc.converged:
             raise NotConverged(
                 None,
@@ -259,7 +269,6 @@ class _Run(MoleculeRun):
                 detail=f"after {len(cc.iterations)} iterations the amplitudes change by "
                 f"{cc.iterations[-1].norm:.1e}; raise --iterations, or try --level-shift 0.3 or --damping 0.5",
             )
-        cc.close()
 
 
 class _Iterations:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ def water(tmp_path: Path) -> Path:
 
 
 def run(path: Path, *arguments: Any) -> int:
-    given = ["--basis", "sto-3g", "--integrals", "conventional", "--threads", "1", "--memory", "1GB"]
+    given = ["--basis", "sto-3g", "--threads", "1", "--memory", "1GB"]
+    if "--integrals" not in arguments:
+        given += ["--integrals", "conventional"]
     return cli.run(["ccsd", str(path), *given, "--scratch", str(path.parent), *map(str, arguments)])
 
 
@@ -34,6 +37,22 @@ def test_an_scf_that_has_not_converged_is_refused_but_by_force(water: Path, caps
     assert "not converged in 2 cycles" in output
     assert "of an SCF that has not converged" in output
     assert "CCSD energy" in output
+
+
+@pytest.mark.parametrize("integrals", ["conventional", "ri"])
+def test_a_run_after_an_scf_that_has_not_converged_goes_on(
+    water: Path, tmp_path: Path, capsys: Any, integrals: str
+) -> None:
+    command = ("--max-cycle", "2", "--force", "--checkpoint", tmp_path / "kept")
+    fitting = ("--auxbasis", "cc-pvdz-ri", "--jkbasis", "cc-pvdz-jkfit") if integrals == "ri" else ()
+    command = (*command, "--integrals", integrals, *fitting)
+    with pytest.raises(OutcoreError, match="after 2 iterations"):
+        run(water, *command, "--iterations", "2")
+    capsys.readouterr()
+    assert run(water, *command) == 0
+    output = capsys.readouterr().out
+    assert lines_of(output, "orbitals that have not converged found in")
+    assert lines_of(output, "amplitudes of iteration 2 found in")
 
 
 def test_amplitudes_of_one_run_begin_another(water: Path, tmp_path: Path, capsys: Any) -> None:
@@ -120,3 +139,9 @@ def test_a_run_says_what_was_foreseen(water: Path, capsys: Any) -> None:
     assert run(water) == 0
     (took,) = lines_of(capsys.readouterr().out, "an iteration took")
     assert "foreseen were" in took
+
+
+def test_a_run_says_what_its_products_moved(water: Path, capsys: Any) -> None:
+    assert run(water, "--storage", "disk") == 0
+    (moved,) = lines_of(capsys.readouterr().out, "its products moved")
+    assert re.search(r"moved \d+ MB .* planned were \d+ MB; .* \d+ MB at least", moved)
