@@ -423,12 +423,19 @@ class CCSD(Results):
             self.e_corr = equations.energy(self.singles)
         first, last = self._last + 1, self._last + self.settings.max_cycle
         for number in range(first, last + 1):
-            begin = time.monotonic()
+            begin, moved = time.monotonic(), self._room.moved
             if self._checkpoint is not None:
                 self._checkpoint.begin(self._state(number - 1))
             self.singles, norm, changes = self._updates.advance(self.singles, self.settings)
             before, self.e_corr = self.e_corr, equations.energy(self.singles)
-            found = Iteration(number, self.e_corr, self.e_corr - before, norm, time.monotonic() - begin)
+            found = Iteration(
+                number,
+                self.e_corr,
+                self.e_corr - before,
+                norm,
+                time.monotonic() - begin,
+                self._room.moved - moved,
+            )
             self.iterations.append(found)
             if self.on_iteration is not None:
                 self.on_iteration(found)

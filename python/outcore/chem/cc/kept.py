@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 
 AMPLITUDES, TRIPLES = "amplitudes", "triples"
-FORMAT = 2
+FORMAT = 3
 INTERVAL_S = 20.0
 """Between commits, at least: a kill loses no more than that and what is done at a time, a step of an iteration,
 rows of a ladder or a task of (T)."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore.chem.cc import stream
+from outcore.chem.cc import moved, stream
 from outcore.chem.cc.steps import Steps
 from outcore.parallel import team
 from outcore.parallel.tasks import Progress, each_task
@@ -125,8 +125,11 @@ class Ladder:
         )
         count, parts = len(self._spaces.all_pairs.blocks), len(self._products[0].layout.tilings[1])
         rows = steps.rows(self._named, count, parts, lambda row, part: (row, part))
+        left = [len(rows.left(part)) / count for part in range(parts)]
+        memory = self._room.plan.work_bytes * self._room.world.size
+        self._room.moved += moved.by_ladder(self.integrals, t2, self._products, left, memory)
         for part in range(parts):
-            if not rows.left(part):
+            if not left[part]:
                 continue
             cuts = [product.layout.tilings[1].cuts for product in self._products]
             boxes = [slice(*each[part : part + 2]) for each in cuts]

@@ -362,19 +362,19 @@ def _restricted(sizes: Sizes, spaces: Spaces) -> Iterator[tuple[str, Layout, str
     if count > 1:
         signs["-"] = Tiling(count * (count - 1) // 2)
     pairs = (v, o, v, o)
+    rings = Tiling(sizes.auxiliary + 2)  # the last two of Fock matrices
     yield "Boo", Layout((q, o, o), None, "symmetric(1,2)"), None
-    for name in ("Doo", "Poo"):
-        yield name, Layout((q, o, o)), None
-    yield "oooo", Layout((o, o, o, o)), None
-    for name in ("Bvo", "Dvo", "Pvo", "Y"):
+    yield "Doo", Layout((q, o, o)), None
+    yield "Soo", Layout((rings, o, o)), None
+    for name in ("Bvo", "Dvo", "Y"):
         yield name, Layout((q, v, o)), None
-    yield "ooov", Layout((o, o, v, o)), None
     for name in ("T", "U", "G"):
         yield name, Layout(pairs, None, PAIR), None
     for name in ("E", "R"):
         yield name, Layout(pairs), None
     yield "W", Layout(pairs, None, PAIR), None
     yield "Bvv", Layout((q, v, v), None, "symmetric(1,2)"), None
+    yield "Svv", Layout((rings, v, v)), None
     for sign, ij in signs.items():
         yield f"A{sign}", Layout((rows, ij)), None
     for sign in signs:
@@ -394,10 +394,9 @@ def _unrestricted(sizes: Sizes, a: Spaces, b: Spaces) -> Iterator[tuple[str, Lay
         o, v = s.o, s.v
         pairs = (v, o, v, o)
         yield f"Boo{name}", Layout((q, o, o), None, symmetric), None
-        for each in ("Doo", "Poo"):
-            yield f"{each}{name}", Layout((q, o, o)), None
+        yield f"Doo{name}", Layout((q, o, o)), None
         yield f"oooo{name}", Layout((o, o, o, o)), None
-        for each in ("Bvo", "Dvo", "Pvo", "Y"):
+        for each in ("Bvo", "Dvo", "Y"):
             yield f"{each}{name}", Layout((q, v, o)), None
         yield f"ooov{name}", Layout((o, o, v, o)), None
         for each in ("T", "G", "W"):
@@ -468,6 +467,9 @@ def _work(sizes: Sizes, block: int, threads: int) -> int:
         ladder // _DOUBLE,
         5 * rows * square * threads,  # its result
         4 * square * square + 3 * square * o * block * threads,
+        square * square + (square * o * block + 6 * pair) * threads,  # what it makes of one occupied orbital
+        square * square // 2 + 7 * pair * threads,  # ladders and R
+        q * block * (o + 4 * block) * threads,  # operands of rings
         3 * q * block * o + 3 * pair,  # Coulomb
         q * (2 * square + 3 * block * max(o, block)),  # exchange
         3 * q * (rows * threads + hole),  # fit

@@ -3,6 +3,15 @@
 i, j, k, l are occupied orbitals, a, b, c, d virtual ones; t1[i,a], T[a,i,b,j] = t_ij^ab, U = T - T' / 2 with
 T'[a,i,b,j] = t_ij^ba, G[a,i,b,j] = (ia|jb). All arrays of two pairs lie as [a,i,b,j].
 
+Both rings begin with the same intermediate, E0[a,i,c,k] = (ki|ac) + (f_ki d_ac - d_ik f_ac) / 2, dressed:
+
+    X[a,i,b,j] = sum_ck (E0 - T G / 2)[a,i,c,k] T[c,j,b,k]
+    Y[a,i,b,j] = sum_ck (E0 + U G)[a,i,c,k] U[c,k,b,j]
+    R = -X / 2 - X' - Y
+
+where the Fock matrices of both rings add up to f T of each index, and what they make of T' cancels. Two further
+functions Q make them part of the product of three-index integrals.
+
 Koch, Christiansen, Kobayashi, Jorgensen, Helgaker, Chem. Phys. Lett. 228, 233 (1994); DePrince, Sherrill, J. Chem.
 Theory Comput. 9, 2687 (2013).
 """
@@ -14,8 +23,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.chem.cc.doubles import Doubles, exchanged
-from outcore.chem.cc.ladder import Ladder, put_occupied
+from outcore.chem.cc.ladder import Ladder
 from outcore.chem.cc.steps import Steps
+from outcore.tensor import kernels
 
 if TYPE_CHECKING:
     from outcore.chem.cc.integrals import Integrals
@@ -55,11 +65,9 @@ class RestrictedEquations:
         self.doubles = [Doubles(self.t2, self.w2, self.put_amplitudes, (0, 0), self._second_order, free)]
         self._doo = room.array("Doo")
         self._dvo = room.array("Dvo")
-        self._poo = room.array("Poo")
-        self._pvo = room.array("Pvo")
         self._y = room.array("Y")
-        self._hole = room.array("oooo")
-        self._mixed = room.array("ooov")
+        self._soo = room.array("Soo")
+        self._svv = room.array("Svv")
         room.contract("Qai,Qbj->aibj", integrals.bvo, integrals.bvo, out=self.ovov)
 
     @property
@@ -111,32 +119,22 @@ class RestrictedEquations:
         singles += c("Qad,Qdi->ai", b.bvv, y) - t1.T @ w - c("Qki,Qak->ai", self._doo, y)
         foo = f[:o, :o] + w
         fvv = f[o:, o:] - c("Qbk,Qck->bc", y, b.bvo)
+        self._put_one_body(t1, foo, fvv)
         self.ladder.contract(self.t2, self.steps)
         rest = self._rest
         self.steps.step("R", rest, lambda: self._exchange_rings(t1))
-        self.steps.step("R", rest, lambda: self._direct_rings(t1))
-        c("aicj,bc->aibj", self.t2, fvv, out=rest, add=True)
-        self._ladders(t1)
+        self.steps.step("R", rest, self._direct_rings)
         self._dvo += y  # Z, of which the square has the first term and the Coulomb rings
-        c("Qai,Qbj->aibj", self._dvo, self._dvo, out=self.w2, add=True)
-
-        def add(tile: Tile) -> None:
-            a, _, d, _ = tile
-            both = rest.get_tile(tile) + rest.get_tile((d, 0, a, 0)).transpose(2, 3, 0, 1)
-            t2 = self.t2.get_tile(tile)
-            both -= np.matmul(t2, foo)  # of j, then of i
-            both -= np.matmul(foo.T, t2.reshape(len(t2), o, -1)).reshape(both.shape)
-            self.w2.acc_tile(tile, both)
-
-        room.each_tile(self.w2, add, "residual")
+        c("Qai,Qbj->aibj", self._dvo, self._dvo, out=self.w2)
+        self._add_pairs()
         return [np.ascontiguousarray(singles.T)]
 
     def _dressed(self, t1: Values) -> Values:
         """The Fock matrix, dressed; and Boo~, Bvo~ of the present singles."""
         c, b, o = self.room.contract, self.integrals, self.spaces.occupied
         n = self.spaces.orbitals
-        poo = c("Qck,ic->Qki", b.bvo, t1, out=self._poo)
-        pvo = c("Qac,ic->Qai", b.bvv, t1, out=self._pvo)
+        poo = c("Qck,ic->Qki", b.bvo, t1, out=self._doo)
+        pvo = c("Qac,ic->Qai", b.bvv, t1, out=self._dvo)
         j = c("Qck,kc->Q", b.bvo, t1)
         g = np.empty((n, n))
         g[:o, :o] = 2.0 * c("Qki,Q->ki", b.boo, j) - c("Qkl,Qli->ki", poo, b.boo)
@@ -145,45 +143,80 @@ class RestrictedEquations:
         g[o:, o:] = 2.0 * c("Qac,Q->ac", b.bvv, j) - c("Qak,Qck->ac", pvo, b.bvo)
         creates, annihilates = np.eye(n), np.eye(n)
         creates[o:, :o], annihilates[:o, o:] = -t1.T, t1
-        self.room.sum(self._doo, b.boo, poo)
-        self.room.sum(self._dvo, b.bvo, pvo)
+        self.room.add(self._doo, b.boo)
+        self.room.add(self._dvo, b.bvo)
         c("Qki,ka->Qai", self._doo, t1, out=self._dvo, scale=-1.0, add=True)
         return creates @ (self.fock + g) @ annihilates.T
 
+    def _put_one_body(self, t1: Values, foo: Values, fvv: Values) -> None:
+        """S: the operands of E0, integrals [Q,k,i] and [Q,c,a] with two rows Q more, for the Fock matrices."""
+        o, v, room, b = self.spaces.occupied, self.spaces.v, self.room, self.integrals
+        of_occupied = np.stack([-0.5 * np.eye(o), 0.5 * foo])
+        of_virtual = np.stack([fvv.T, np.eye(v.size)])
+
+        def occupied(tile: Tile) -> None:
+            self._soo.put_tile(tile, np.concatenate([self._doo.get_tile((0, 0, 0)), of_occupied]))
+
+        def virtual(c: int, tiles: list[Tile]) -> None:
+            bvo = b.bvo.get_tile((0, c, 0))
+            for tile in tiles:
+                a = slice(*v.cuts[tile[2] : tile[2] + 2])
+                dressed = b.bvv.get_tile((0, c, tile[2])) - bvo @ t1[:, a]
+                self._svv.put_tile(tile, np.concatenate([dressed, of_virtual[:, v.cuts[c] : v.cuts[c + 1], a]]))
+
+        room.each_tile(self._soo, occupied, "one-body terms")
+        room.each_row(self._svv, 1, virtual, "one-body terms")
+
     def _exchange_rings(self, t1: Values) -> None:
-        """What exchange makes of pairs, as R."""
-        c, ring, rest = self.room.contract, self._ring, self._rest
-        self._exchange(ring, t1)
+        """What exchange makes of pairs, as R, and of the product of the ladder what one occupied orbital makes."""
+        c, ring, rest, ladder = self.room.contract, self._ring, self._rest, self.ladder
+        c("Qki,Qca->aick", self._soo, self._svv, out=ring)
         c("aldi,dkcl->aick", self.t2, self.ovov, out=ring, add=True, scale=-0.5)
         c("aick,cjbk->aibj", ring, self.t2, out=rest)
+        hole, cuts = ladder.block(0, 0), self.spaces.v.cuts
 
-        def both(tile: Tile) -> None:
-            values = rest.get_tile(tile)
-            rest.put_tile(tile, -0.5 * values - exchanged(values))
+        def both(a: int, tiles: list[Tile]) -> None:
+            mixed = ladder.block(0, a + 1)  # A_ji^ka as [k,j,a,i]
+            mixed -= 0.5 * np.tensordot(hole, t1[:, cuts[a] : cuts[a + 1]], (2, 0)).transpose(0, 1, 3, 2)
+            mixed = np.ascontiguousarray(mixed.transpose(2, 3, 1, 0))  # [a,i,j,k]
+            for tile in tiles:
+                x = rest.get_tile(tile)
+                made = mixed @ t1[:, cuts[tile[2]] : cuts[tile[2] + 1]]  # [a,i,j,b]
+                values = exchanged(x) + 0.5 * x
+                values += made.transpose(0, 1, 3, 2)
+                rest.put_tile(tile, np.negative(values, out=values))
 
-        self.room.each_tile(rest, both, "rings")
+        self.room.each_row(rest, 0, both, "rings")
 
-    def _direct_rings(self, t1: Values) -> None:
+    def _direct_rings(self) -> None:
         """What pairs make beside Coulomb rings, added to R."""
         c, ring, rest = self.room.contract, self._ring, self._rest
-        self._exchange(ring, t1)
+        c("Qki,Qca->aick", self._soo, self._svv, out=ring)
         c("aidl,dkcl->aick", self.u2, self.ovov, out=ring, add=True)
         c("aick,ckbj->aibj", ring, self.u2, out=rest, add=True, scale=-1.0)
 
-    def _exchange(self, out: Array, t1: Values) -> None:
-        """(ki|ac), dressed, as [a,i,c,k]."""
-        c, b = self.room.contract, self.integrals
-        c("Qki,Qac->aick", self._doo, b.bvv, out=out)
-        c("Qki,Qcl->kicl", self._doo, b.bvo, out=self._mixed)
-        c("kicl,la->aick", self._mixed, t1, out=out, add=True, scale=-1.0)
+    def _add_pairs(self) -> None:
+        """To W: R of both orders, the ladder of virtual orbitals, and that of occupied ones, of sums and differences
+        of the orders of i and j as the other is."""
+        rest, ladder, o = self._rest, self.ladder, self.spaces.occupied
+        hole = self.room.contract("Qki,Qlj->kilj", self._doo, self._doo)
+        hole += ladder.block(0, 0)
+        plus, minus = kernels.pack_pairs(hole.transpose(0, 2, 1, 3))
+        del hole
+        first, second = np.tril_indices(o)
+        plus, minus = plus[first, second], minus[np.tril_indices(o, -1)]  # [kl,ij]
+        plus[first == second] *= 0.5
 
-    def _ladders(self, t1: Values) -> None:
-        """Both ladders, of the product that there is: into W what virtual orbitals alone make, the rest into R."""
-        c, ladder = self.room.contract, self.ladder
-        self.room.each_tile(
-            self.w2, lambda tile: self.w2.put_tile(tile, ladder.block(tile[0] + 1, tile[2] + 1)), "ladder"
-        )
-        put_occupied(self.room, ladder.block, t1, 0.5, self._hole, self._mixed)
-        c("kibj,ka->aibj", self._mixed, t1, out=self._rest, add=True, scale=-1.0)
-        c("Qki,Qlj->kilj", self._doo, self._doo, out=self._hole, add=True)
-        c("akbl,kilj->aibj", self.t2, self._hole, out=self._rest, add=True, scale=0.5)
+        def add(tile: Tile) -> None:
+            a, _, b, _ = tile
+            packed = kernels.pack_pairs(self.t2.get_tile(tile).transpose(0, 2, 1, 3))  # [a,b,kl]
+            made = [half @ of_hole for half, of_hole in zip(packed, (plus, minus), strict=True)]
+            pairs = np.empty((*made[0].shape[:2], o, o))
+            total = kernels.unpack_pairs(made[0], made[1], pairs).transpose(0, 2, 1, 3)
+            del packed, made
+            total += rest.get_tile(tile)
+            total += rest.get_tile((b, 0, a, 0)).transpose(2, 3, 0, 1)
+            total += ladder.block(a + 1, b + 1)
+            self.w2.acc_tile(tile, total)
+
+        self.room.each_tile(self.w2, add, "residual")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outcore.chem.cc.moved import Moved
 from outcore.parallel import team
 from outcore.tensor.array import Array
 from outcore.tensor.einsum import einsum
@@ -23,13 +24,15 @@ _PANELS = 0.75  # of the work space: the rest is for tiles that are converted an
 
 
 class Room:
-    """Collective, all of it. `plan`: of the arrays; products take its work space."""
+    """Collective, all of it. `plan`: of the arrays; products take its work space. `moved`: by all products, from the
+    beginning."""
 
     def __init__(self, world: World, threads: int, plan: Plan) -> None:
         self.world, self.threads, self.plan = world, threads, plan
         self._arrays: list[Array] = []
         self._bytes: dict[int, int] = {}  # of these, by identity: memory of this process
         self._plans: dict[tuple[Any, ...], ProductPlan] = {}
+        self.moved = Moved()
 
     def array(self, name: str) -> Array:
         """A new array of zeros, by its name in the plan; closed with the room at the latest."""
@@ -69,8 +72,10 @@ class Room:
             world=self.world,
             threads=self.threads,
         )
-        if plan is None and einsum.last is not None:
-            self._plans[key] = einsum.last.plan
+        counted = einsum.last
+        assert counted is not None
+        self._plans[key] = counted.plan
+        self.moved += Moved(counted.plan.predicted.disk, counted.actual.disk, counted.plan.bound_bytes)
         return result
 
     def each_tile(self, array: Array, work: Callable[[Tile], None], what: str) -> None:
@@ -79,11 +84,21 @@ class Room:
             team.each(array.own_tiles(), self.threads, lambda _, tile: work(tile))
         array.sync()
 
-    def sum(self, out: Array, first: Array, second: Array) -> None:
-        """out = first + second, of equal tiles."""
-        self.each_tile(
-            out, lambda tile: out.put_tile(tile, first.get_tile(tile) + second.get_tile(tile)), "sum"
-        )
+    def each_row(
+        self, array: Array, axis: int, work: Callable[[int, list[Tile]], None], what: str
+    ) -> None:
+        """As `each_tile`, by rows: the number of a block of one axis, and all tiles there that are near to this
+        process."""
+        rows: dict[int, list[Tile]] = {}
+        for tile in array.own_tiles():
+            rows.setdefault(tile[axis], []).append(tile)
+        with self.world.together(what):
+            team.each(list(rows.items()), self.threads, lambda _, row: work(*row))
+        array.sync()
+
+    def add(self, out: Array, other: Array) -> None:
+        """out += other, of equal tiles."""
+        self.each_tile(out, lambda tile: out.acc_tile(tile, other.get_tile(tile)), "sum")
 
     def release(self, *arrays: Array) -> None:
         """Closes arrays that are not needed any more."""

@@ -61,14 +61,12 @@ class UnrestrictedEquations:
             self._r,
             self._doo,
             self._dvo,
-            self._poo,
-            self._pvo,
             self._y,
             self._hole,
             self._ooov,
         ) = (
             [room.array(f"{name}{spin}") for spin in "ab"]
-            for name in ("E", "X", "R", "Doo", "Dvo", "Poo", "Pvo", "Y", "oooo", "ooov")
+            for name in ("E", "X", "R", "Doo", "Dvo", "Y", "oooo", "ooov")
         )
         self._h = [room.array("Hab"), room.array("Hba")]
         self._part = {
@@ -180,8 +178,8 @@ class UnrestrictedEquations:
         result = []
         for s in SPINS:
             o, n = self.spaces[s].occupied, self.spaces[s].orbitals
-            poo = c("Qck,ic->Qki", b[s].bvo, t[s], out=self._poo[s])
-            pvo = c("Qac,ic->Qai", b[s].bvv, t[s], out=self._pvo[s])
+            poo = c("Qck,ic->Qki", b[s].bvo, t[s], out=self._doo[s])
+            pvo = c("Qac,ic->Qai", b[s].bvv, t[s], out=self._dvo[s])
             g = np.empty((n, n))
             g[:o, :o] = c("Qki,Q->ki", b[s].boo, j) - c("Qkl,Qli->ki", poo, b[s].boo)
             g[:o, o:] = c("Qck,Q->kc", b[s].bvo, j) - c("Qkl,Qcl->kc", poo, b[s].bvo)
@@ -189,8 +187,8 @@ class UnrestrictedEquations:
             g[o:, o:] = c("Qac,Q->ac", b[s].bvv, j) - c("Qak,Qck->ac", pvo, b[s].bvo)
             creates, annihilates = np.eye(n), np.eye(n)
             creates[o:, :o], annihilates[:o, o:] = -t[s].T, t[s]
-            self.room.sum(self._doo[s], b[s].boo, poo)
-            self.room.sum(self._dvo[s], b[s].bvo, pvo)
+            self.room.add(self._doo[s], b[s].boo)
+            self.room.add(self._dvo[s], b[s].bvo)
             c("Qki,ka->Qai", self._doo[s], t[s], out=self._dvo[s], scale=-1.0, add=True)
             result.append(creates @ (self.fock[s] + g) @ annihilates.T)
         return result

@@ -334,6 +334,14 @@ def test_the_energy_is_that_of_the_orbitals_at_hand(water: Any) -> None:
     assert abs(cc.e_corr - peer.e_corr) < 1e-8
 
 
+def test_products_of_an_iteration_move_what_was_planned(water: Any) -> None:
+    with CCSD(water, frozen=1, comm=None, memory="1GB", block=3, storage="disk") as cc:
+        cc.run(max_cycle=2)
+        first, second = (each.moved for each in cc.iterations)
+    assert first == second
+    assert first.counted == first.planned > first.least > 0
+
+
 def test_an_estimate_takes_all_virtual_orbitals(water: Any) -> None:
     with CCSD(water, fno=1e-3, comm=None, memory="1GB") as cc:
         assert cc.estimate().spaces[0].virtual == 8
