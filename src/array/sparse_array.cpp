@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "outcore/error.hpp"
@@ -10,7 +11,10 @@
 namespace outcore {
 namespace {
 
-constexpr std::int64_t chunk_bytes = 128 << 10;
+constexpr std::int64_t min_chunk_bytes = 128 << 10, max_chunk_bytes = 1 << 20;
+constexpr std::int64_t chunks_of_tile = 4;    // at least: the first and the last may be shared with other tiles
+constexpr std::int64_t chunks_of_cache = 8;  // at least: some come and go while others are used
+constexpr std::int64_t small_cache_bytes = 4 << 20;
 constexpr std::int64_t max_elements = std::int64_t{1} << 61;
 constexpr std::string_view head = "{\"tiles\": ", between = ", \"holds\": ", tail = "}";
 
@@ -30,6 +34,18 @@ std::vector<std::int64_t> elements_of_processes(const TileMap& map, int processe
   for (std::int64_t k = 0; k < map.count(); ++k)
     elements[static_cast<std::size_t>(k % processes)] += map.elements(k);
   return elements;
+}
+
+/// Tiles are moved whole, so the largest chunks of which tiles and the cache hold enough. A cache
+/// that depends on the budget, of which processes may have different ones, counts as a small one.
+/// Measured: [M40].
+std::int64_t suitable_chunk_bytes(std::int64_t tile_bytes, const DiskArrayCaches& caches) {
+  const std::int64_t cache_bytes = caches.cache_bytes >= 0 ? caches.cache_bytes : small_cache_bytes;
+  std::int64_t bytes = min_chunk_bytes;
+  while (bytes < max_chunk_bytes && 2 * bytes * chunks_of_tile <= tile_bytes &&
+         2 * bytes * chunks_of_cache <= cache_bytes)
+    bytes *= 2;
+  return bytes;
 }
 
 constexpr std::string_view table_name = "the map of tiles of a block-sparse array";
@@ -88,9 +104,11 @@ BlockSparseArray::BlockSparseArray(World& world, const Make& make)
         if (most > max_elements / world.size())
           throw Error(EINVAL, {.attempted = "create block-sparse array",
                                .detail = "one process would have " + std::to_string(most) + " elements"});
-        const std::int64_t chunk = options.chunk.rank() > 0
-                                       ? options.chunk[0]
-                                       : chunk_bytes / static_cast<std::int64_t>(size_bytes(type));
+        const auto element = static_cast<std::int64_t>(size_bytes(type));
+        const std::int64_t tiles = std::max<std::int64_t>(map_.count(), 1);
+        const std::int64_t bytes =
+            suitable_chunk_bytes(std::reduce(all.begin(), all.end()) / tiles * element, options.caches);
+        const std::int64_t chunk = options.chunk.rank() > 0 ? options.chunk[0] : bytes / element;
         options.chunk = {std::clamp<std::int64_t>(chunk, 1, most)};
         options.typical = {};
         options.group = (most + options.chunk[0] - 1) / options.chunk[0];  // all that a process has

@@ -106,6 +106,27 @@ TEST("what makes no map is refused") {
   }
 }
 
+TEST("large tiles lie in large chunks, of which the cache holds several") {
+  for_worlds([](World& world, const TemporaryDirectory&) {
+    const auto chunk_bytes = [&](std::int64_t tile_bytes, std::int64_t cache_bytes) {
+      const std::int64_t side = tile_bytes / 8;
+      const TileMap map({{0, side, 2 * side}}, {true, true});
+      BlockSparseArray array(world, map, ElementType::float64, {.caches = {.cache_bytes = cache_bytes}});
+      const std::int64_t bytes = array.storage().chunk()[0] * 8;
+      world.barrier();
+      array.storage().close();
+      return bytes;
+    };
+    constexpr std::int64_t KiB = 1 << 10, MiB = 1 << 20;
+    check::equal(chunk_bytes(16 * MiB, 8 * MiB), MiB);
+    check::equal(chunk_bytes(16 * MiB, 4 * MiB), 512 * KiB);
+    check::equal(chunk_bytes(16 * MiB, -1), 512 * KiB);
+    check::equal(chunk_bytes(16 * MiB, 0), 128 * KiB);
+    check::equal(chunk_bytes(MiB, 8 * MiB), 256 * KiB);
+    check::equal(chunk_bytes(256 * KiB, 8 * MiB), 128 * KiB);
+  });
+}
+
 TEST("tiles are put by one process and got by all; zero ones are zeros") {
   for_worlds([](World& world, const TemporaryDirectory&) {
     for (unsigned seed = 0; seed < 8; ++seed) {
