@@ -134,7 +134,7 @@ def rest_of_iteration(sizes: Sizes, rates: Rates) -> float:
     pairs = [o * v for o, v in zip(sizes.occupied, sizes.virtual, strict=True)]
     if len(pairs) == 1:
         ((pair,), (o,)) = pairs, sizes.occupied
-        flops = 8.0 * pair**3 + 10.0 * q * pair**2 + 2.0 * o**2 * pair**2
+        flops = 8.0 * pair**3 + 7.0 * q * pair**2 + 0.5 * o**2 * pair**2
     else:
         a, b = pairs
         flops = 26.0 * ((a + b) / 2) ** 3 + 24.0 * q * ((a + b) / 2) ** 2

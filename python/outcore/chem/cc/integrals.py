@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from outcore.chem.cc.spaces import Spaces
     from outcore.chem.ri.source import Source
     from outcore.tensor.array import Array
+    from outcore.tensor.layout import Tile
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -83,6 +84,21 @@ class Integrals:
         """`block` for tasks that ask for the same ones again and again: where they lie on disk, those that were
         asked for last stay, in so much memory."""
         return _Recent(self, limit_bytes) if self.bvv.where == "disk" else self.block
+
+    def dress(self, t1: Values, out: Array, more: Values | None = None) -> None:
+        """Puts B[Q,ca] - sum_l B[Q,cl] t1[l,a] into `out` [Q,c,a]; behind them the rows `more` [.,c,a]."""
+        v = self.spaces.v
+
+        def row(c: int, tiles: list[Tile]) -> None:
+            bvo = self.bvo.get_tile((0, c, 0))
+            for tile in tiles:
+                c_box, a_box = (slice(*v.cuts[n : n + 2]) for n in tile[1:])
+                dressed = self.bvv.get_tile(tile) - bvo @ t1[:, a_box]
+                if more is not None:
+                    dressed = np.concatenate([dressed, more[:, c_box, a_box]])
+                out.put_tile(tile, dressed)
+
+        self._room.each_row(out, 1, row, "dress integrals")
 
     @property
     def arrays(self) -> tuple[Array, ...]:

@@ -404,6 +404,7 @@ def _unrestricted(sizes: Sizes, a: Spaces, b: Spaces) -> Iterator[tuple[str, Lay
         for each in ("E", "X", "R"):
             yield f"{each}{name}", Layout(pairs), None
         yield f"Bvv{name}", Layout((q, v, v), None, symmetric), None
+        yield f"Svv{name}", Layout((q, v, v)), None
         count = s.occupied * (s.occupied - 1) // 2
         if count:
             yield f"A-{name}", Layout((s.all_pairs.tiling, Tiling(count))), None
@@ -413,7 +414,6 @@ def _unrestricted(sizes: Sizes, a: Spaces, b: Spaces) -> Iterator[tuple[str, Lay
         yield each, Layout(both), None
     yield "ooooab", Layout((a.o, a.o, b.o, b.o)), None
     yield "ooovab", Layout((a.o, a.o, b.v, b.o)), None
-    yield "ooovba", Layout((b.o, b.o, a.v, a.o)), None
     yield "voooab", Layout((a.v, a.o, b.o, b.o)), None
     yield "Hab", Layout(both), None
     yield "Hba", Layout((b.v, b.o, a.v, a.o)), None

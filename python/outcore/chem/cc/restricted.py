@@ -150,22 +150,14 @@ class RestrictedEquations:
 
     def _put_one_body(self, t1: Values, foo: Values, fvv: Values) -> None:
         """S: the operands of E0, integrals [Q,k,i] and [Q,c,a] with two rows Q more, for the Fock matrices."""
-        o, v, room, b = self.spaces.occupied, self.spaces.v, self.room, self.integrals
-        of_occupied = np.stack([-0.5 * np.eye(o), 0.5 * foo])
-        of_virtual = np.stack([fvv.T, np.eye(v.size)])
+        o, v = self.spaces.occupied, self.spaces.virtual
+        more = np.stack([-0.5 * np.eye(o), 0.5 * foo])
 
         def occupied(tile: Tile) -> None:
-            self._soo.put_tile(tile, np.concatenate([self._doo.get_tile((0, 0, 0)), of_occupied]))
+            self._soo.put_tile(tile, np.concatenate([self._doo.get_tile((0, 0, 0)), more]))
 
-        def virtual(c: int, tiles: list[Tile]) -> None:
-            bvo = b.bvo.get_tile((0, c, 0))
-            for tile in tiles:
-                a = slice(*v.cuts[tile[2] : tile[2] + 2])
-                dressed = b.bvv.get_tile((0, c, tile[2])) - bvo @ t1[:, a]
-                self._svv.put_tile(tile, np.concatenate([dressed, of_virtual[:, v.cuts[c] : v.cuts[c + 1], a]]))
-
-        room.each_tile(self._soo, occupied, "one-body terms")
-        room.each_row(self._svv, 1, virtual, "one-body terms")
+        self.room.each_tile(self._soo, occupied, "dress integrals")
+        self.integrals.dress(t1, self._svv, np.stack([fvv.T, np.eye(v)]))
 
     def _exchange_rings(self, t1: Values) -> None:
         """What exchange makes of pairs, as R, and of the product of the ladder what one occupied orbital makes."""

@@ -2,7 +2,8 @@
 
 Spins are 0 (alpha) and 1 (beta). i, j, k, l are occupied orbitals, a, b, c, d virtual ones; arrays of two pairs lie
 as [a,i,b,j], amplitudes of equal spins are antisymmetric, those of different ones have alpha first; G[a,i,b,j] =
-(ia|jb). The rest is as in `restricted`.
+(ia|jb). The rest is as in `restricted`. Rings of both kinds have E[a,i,c,k] = (ki|ac), dressed, with half of X =
+T G + f_ki d_ac - d_ik f_ac for amplitudes of equal spins, which are made antisymmetric, and all of it for others.
 """
 
 from __future__ import annotations
@@ -61,16 +62,17 @@ class UnrestrictedEquations:
             self._r,
             self._doo,
             self._dvo,
+            self._svv,
             self._y,
             self._hole,
             self._ooov,
         ) = (
             [room.array(f"{name}{spin}") for spin in "ab"]
-            for name in ("E", "X", "R", "Doo", "Dvo", "Y", "oooo", "ooov")
+            for name in ("E", "X", "R", "Doo", "Dvo", "Svv", "Y", "oooo", "ooov")
         )
         self._h = [room.array("Hab"), room.array("Hba")]
         self._part = {
-            name: room.array(name) for name in ("ooooab", "ooovab", "ooovba", "voooab", "Mba", "Lab")
+            name: room.array(name) for name in ("ooooab", "ooovab", "voooab", "Mba", "Lab")
         }
         b = integrals
         for s in SPINS:
@@ -160,15 +162,17 @@ class UnrestrictedEquations:
         self._opposite.contract(self.mixed, self.steps)
         for s in SPINS:
             self._dvo[s] += self._y[s]  # Z
-            self._exchange(self._doo[s], s, self._e[s], self._ooov[s], t[s])
-            c("aidl,dkcl->aick", self.same[s], self.ovov[s], out=self._x[s])
+            b[s].dress(t[s], self._svv[s])
+            c("Qki,Qca->aick", self._doo[s], self._svv[s], out=self._e[s])
+            c("Pki,Pca->aick", *_one_body(foo[s], fvv[s]), out=self._x[s])
+            c("aidl,dkcl->aick", self.same[s], self.ovov[s], out=self._x[s], add=True)
             self._add_half(s)
         c("aidl,dkcl->aick", self.mixed, self.ovov[1], out=self._h[0])
         c("dlbj,dkcl->bjck", self.mixed, self.ovov[0], out=self._h[1])
         for s, name in zip(SPINS, ("Waa", "Wbb"), strict=True):
-            self.steps.step(name, self._w[s], partial(self._same_spin, s, t[s], foo[s], fvv[s]))
-            self._add_half(s)  # all of T G
-        self._opposite_spin(t, foo, fvv)
+            self.steps.step(name, self._w[s], partial(self._same_spin, s, t[s]))
+            self._add_half(s)  # all of X
+        self._opposite_spin(t)
         return singles
 
     def _dressed(self, t: list[Values]) -> list[Values]:
@@ -193,19 +197,12 @@ class UnrestrictedEquations:
             result.append(creates @ (self.fock[s] + g) @ annihilates.T)
         return result
 
-    def _exchange(self, doo: Array, s: int, out: Array, work: Array, t1: Values) -> None:
-        """(ki|ac), dressed, of occupied orbitals of `doo` and virtual ones of spin s, as [a,i,c,k]."""
-        c, b = self.room.contract, self.integrals[s]
-        c("Qki,Qac->aick", doo, b.bvv, out=out)
-        c("Qki,Qcl->kicl", doo, b.bvo, out=work)
-        c("kicl,la->aick", work, t1, out=out, add=True, scale=-1.0)
-
     def _add_half(self, s: int) -> None:
         """E += X / 2"""
         e, x = self._e[s], self._x[s]
         self.room.each_tile(e, lambda tile: e.acc_tile(tile, x.get_tile(tile), 0.5), "rings")
 
-    def _same_spin(self, s: int, t1: Values, foo: Values, fvv: Values) -> None:
+    def _same_spin(self, s: int, t1: Values) -> None:
         """The residual of doubles of equal spins, of E, H and the product of the ladder."""
         c, t2, rest, w = self.room.contract, self.same[s], self._r[s], self._w[s]
         c("aick,ckbj->aibj", self._e[s], t2, out=rest, scale=-1.0)
@@ -213,8 +210,6 @@ class UnrestrictedEquations:
             c("aick,bjck->aibj", self._h[0], self.mixed, out=rest, add=True, scale=-0.5)
         else:
             c("aick,ckbj->aibj", self._h[1], self.mixed, out=rest, add=True, scale=-0.5)
-        c("aicj,bc->aibj", t2, fvv, out=rest, add=True, scale=0.5)
-        c("aibk,kj->aibj", t2, foo, out=rest, add=True, scale=-0.5)
         c("Qai,Qbj->aibj", self._dvo[s], self._dvo[s], out=rest, add=True, scale=0.5)
         ladder = self._ladders[s]
         put_occupied(self.room, ladder.block, t1, 0.5, self._hole[s], self._ooov[s])
@@ -230,7 +225,7 @@ class UnrestrictedEquations:
 
         self.room.each_tile(w, fold, "residual")
 
-    def _opposite_spin(self, t: list[Values], foo: list[Values], fvv: list[Values]) -> None:
+    def _opposite_spin(self, t: list[Values]) -> None:
         c, t2, w = self.room.contract, self.mixed, self._w_mixed
         part, doo = self._part, self._doo
         block = self._opposite.block
@@ -247,12 +242,13 @@ class UnrestrictedEquations:
         c("aick,bjck->aibj", t2, self._e[1], out=w, add=True, scale=-1.0)
         c("aick,ckbj->aibj", self._e[0], t2, out=w, add=True, scale=-1.0)
         # Crossed rings: (ki|BC) - (kd|LC) t_iL^dB, and (KJ|ac).
-        self._exchange(doo[0], 1, part["Mba"], part["ooovab"], t[1])
+        c("Qki,Qca->aick", doo[0], self._svv[1], out=part["Mba"])
         c("dkcl,dibl->bick", self.ovov_mixed, t2, out=part["Mba"], add=True, scale=-1.0)
         c("akcj,bick->aibj", t2, part["Mba"], out=w, add=True, scale=-1.0)
-        self._exchange(doo[1], 0, part["Lab"], part["ooovba"], t[0])
+        c("Qki,Qca->aick", doo[1], self._svv[0], out=part["Lab"])
         c("ajck,cibk->aibj", part["Lab"], t2, out=w, add=True, scale=-1.0)
-        c("aicj,bc->aibj", t2, fvv[1], out=w, add=True)
-        c("cibj,ac->aibj", t2, fvv[0], out=w, add=True)
-        c("aibk,kj->aibj", t2, foo[1], out=w, add=True, scale=-1.0)
-        c("akbj,ki->aibj", t2, foo[0], out=w, add=True, scale=-1.0)
+
+
+def _one_body(foo: Values, fvv: Values) -> tuple[Values, Values]:
+    """Operands [P,k,i] and [P,c,a] of f_ki d_ac - d_ik f_ac."""
+    return np.stack([-np.eye(len(foo)), foo]), np.stack([fvv.T, np.eye(len(fvv))])
