@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from outcore.chem.cc.moved import Moved
+from outcore.chem.cc.moved import NOTHING, Moved
 
 
 @dataclass(frozen=True)
@@ -16,4 +16,4 @@ class Iteration:
     change: float
     norm: float
     seconds: float
-    moved: Moved = Moved()
+    moved: Moved = NOTHING

@@ -29,8 +29,15 @@ class Moved:
         return Moved(self.planned - other.planned, self.counted - other.counted, self.least - other.least)
 
 
+NOTHING = Moved()
+
+
 def by_ladder(
-    integrals: Sequence[Array], amplitudes: Array, products: Sequence[Array], done: Sequence[float], memory: int
+    integrals: Sequence[Array],
+    amplitudes: Array,
+    products: Sequence[Array],
+    done: Sequence[float],
+    memory: int,
 ) -> Moved:
     """Of a ladder whose integrals go by once for each part of the columns of its products.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import errno
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,9 @@ import numpy as np
 
 from outcore.base.errors import OutcoreError
 from outcore.chem import storage as storage_words
-from outcore.chem.cc import forecast, stream
-from outcore.chem.cc.spaces import PAIR, Spaces
+from outcore.chem.cc import forecast, stream, traffic
+from outcore.chem.cc.layouts import arrays_of
+from outcore.chem.cc.spaces import Spaces
 from outcore.chem.cc.triple_sizes import block_bytes
 from outcore.tensor.layout import Layout
 from outcore.tensor.tiling import Tiling
@@ -38,6 +39,7 @@ _LARGEST_BLOCK = 32
 _MOST_BLOCKS = 24  # of virtual orbitals: tiles of four indices are counted by the fourth power of it
 _BEGIN_MB = 4  # that processes have more or less before they begin
 _SHARE = 4  # of the free memory, the part that work takes at least, if arrays do not leave more
+_AS_GOOD = 1.02  # times the least that an iteration may move
 _LADDER = 0.9  # of the work space is for the ladder
 _FEWEST = 16  # pairs ij of a product of the ladder at a time
 
@@ -165,6 +167,22 @@ class Plan:
         return found + (f"; (T): {self.triples_s:.3g} s" if triples else "")
 
 
+@dataclass(frozen=True)
+class _Placed:
+    """Arrays where they are to be, bytes of those in memory, what is left to work with at each process, how often
+    integrals of the ladder go by in an iteration then, and about how many bytes that moves."""
+
+    arrays: dict[str, Entry]
+    memory: int
+    work: int
+    passes: int
+    moved: float
+
+    @property
+    def disk(self) -> int:
+        return sum(each.bytes for each in self.arrays.values() if not each.in_memory)
+
+
 _NAMES = {"disk": "on disk", "memory": "in memory", "rebuild": "made again"}
 
 
@@ -203,7 +221,7 @@ def make_plan(
     chosen = _block(sizes, free_bytes, threads, block)
     work = max(_work(sizes, chosen, threads), free_bytes // _SHARE)
     spaces = tuple(Spaces(o, v, chosen) for o, v in zip(sizes.occupied, sizes.virtual, strict=True))
-    layouts = [each for each in _layouts(sizes, spaces) if only is None or each[0] in only]
+    layouts = [each for each in arrays_of(sizes, spaces) if only is None or each[0] in only]
     caches = CACHE_BYTES * len(layouts)
     least = _work(sizes, _least_block(sizes) if block is None else chosen, threads) + caches
     budget = None if budget_bytes is None else budget_bytes + (least - free_bytes) * processes
@@ -221,29 +239,46 @@ def make_plan(
     entries = {name: Entry(layout, False, store, cached[name]) for name, layout, store in layouts}
     integrals = [name for name in entries if name[0] == "V"]
 
-    def placed(way: str) -> tuple[dict[str, Entry], int]:
-        """Arrays where they are to be, those that are used most for their size first in memory; bytes there."""
-        arrays, memory = {}, 0
+    def fitting(way: str) -> list[str]:
+        """Arrays that fit into memory, those that are used most for their size first."""
+        found, memory = [], 0
         for name, entry in entries.items():
-            if name in integrals and way == "rebuild":
-                continue
-            inside = memory + entry.bytes <= left and not (name in integrals and way == "disk")
-            arrays[name] = replace(entry, in_memory=inside)
-            memory += entry.bytes if inside else 0
-        return arrays, memory
+            if not (name in integrals and way != "memory") and memory + entry.bytes <= left:
+                found.append(name)
+                memory += entry.bytes
+        return found
 
-    def rest(arrays: dict[str, Entry], memory: int) -> int:
-        return (
-            free_bytes - memory // processes - sum(x.cache_bytes for x in arrays.values() if not x.in_memory)
-        )
+    def placed(way: str, inside: Collection[str]) -> _Placed:
+        arrays = {
+            name: replace(entry, in_memory=name in inside)
+            for name, entry in entries.items()
+            if not (name in integrals and way == "rebuild")
+        }
+        memory = sum(each.bytes for each in arrays.values() if each.in_memory)
+        caches = sum(each.cache_bytes for each in arrays.values() if not each.in_memory)
+        space = free_bytes - memory // processes - caches
+        count = _passes(sizes, chosen, threads, space, way)
+        moved = traffic.of_iteration(sizes, arrays, space, count)
+        if way == "rebuild":
+            moved += count * sum(entries[name].bytes for name in integrals)  # made, at no less cost
+        return _Placed(arrays, memory, space, count, moved)
 
-    space = rest(*placed("rebuild"))
-    passes = {name: _passes(sizes, chosen, threads, space, name) for name in forecast.WAYS}
+    def best(way: str) -> _Placed:
+        """The more arrays are in memory the less is left to work with. Of what moves about least, that with most
+        arrays there."""
+        names = fitting(way)
+        fewest = max((n + 1 for n, name in enumerate(names) if name in integrals), default=0)
+        several = [placed(way, names[:count]) for count in range(len(names), fewest - 1, -1)]
+        least = min(each.moved for each in several)
+        return next(each for each in several if each.moved <= _AS_GOOD * least)
+
+    found = {way: best(way) for way in forecast.WAYS}
+    passes = {way: each.passes for way, each in found.items()}
     ways = {} if rates is None else forecast.ladder(sizes, rates, passes)
-    inside, _ = placed("memory")
+    inside = found["memory"].arrays
     room = {
         "memory": all(inside[name].in_memory for name in integrals),
-        "disk": sum(not x.in_memory and x.bytes for x in placed("disk")[0].values()) <= disk_bytes,
+        "disk": found["disk"].disk <= disk_bytes,
         "rebuild": True,
     }
     if ladder == "memory" and not room["memory"]:
@@ -255,10 +290,8 @@ def make_plan(
             detail=f"they take {needed / 1e6:.0f} MB, {limit} leaves {max(0, left - others) / 1e6:.0f} MB",
         )
     way, why = _way(ladder, ways, room)
-    arrays, memory = placed(way)
-    work = rest(arrays, memory)
-    disk = sum(each.bytes for each in arrays.values() if not each.in_memory)
-    count = _passes(sizes, chosen, threads, work, way)
+    taken = found[way]
+    arrays, work, count = taken.arrays, taken.work, taken.passes
     rest_s, triples_s = (
         (0.0, 0.0)
         if rates is None
@@ -271,8 +304,8 @@ def make_plan(
         spaces,
         arrays,
         work,
-        memory // processes,
-        disk,
+        taken.memory // processes,
+        taken.disk,
         way,
         count,
         ways,
@@ -348,89 +381,6 @@ def enough(needed_bytes: int) -> str:
     return f"{math.ceil(needed_bytes / 1e6) + _BEGIN_MB} MB"
 
 
-def _layouts(sizes: Sizes, spaces: tuple[Spaces, ...]) -> Iterator[tuple[str, Layout, str | None]]:
-    """All arrays, those first that are used most for their size."""
-    return _restricted(sizes, *spaces) if len(spaces) == 1 else _unrestricted(sizes, *spaces)
-
-
-def _restricted(sizes: Sizes, spaces: Spaces) -> Iterator[tuple[str, Layout, str | None]]:
-    """All arrays, those first that are used most for their size."""
-    o, v, q = spaces.o, spaces.v, Tiling(sizes.auxiliary, name="auxiliary")
-    rows, columns = spaces.all_pairs.tiling, spaces.virtual_pairs.tiling
-    count = spaces.occupied
-    signs = {"+": Tiling(count * (count + 1) // 2)}
-    if count > 1:
-        signs["-"] = Tiling(count * (count - 1) // 2)
-    pairs = (v, o, v, o)
-    rings = Tiling(sizes.auxiliary + 2)  # the last two of Fock matrices
-    yield "Boo", Layout((q, o, o), None, "symmetric(1,2)"), None
-    yield "Doo", Layout((q, o, o)), None
-    yield "Soo", Layout((rings, o, o)), None
-    for name in ("Bvo", "Dvo", "Y"):
-        yield name, Layout((q, v, o)), None
-    for name in ("T", "U", "G"):
-        yield name, Layout(pairs, None, PAIR), None
-    for name in ("E", "R"):
-        yield name, Layout(pairs), None
-    yield "W", Layout(pairs, None, PAIR), None
-    yield "Bvv", Layout((q, v, v), None, "symmetric(1,2)"), None
-    yield "Svv", Layout((rings, v, v)), None
-    for sign, ij in signs.items():
-        yield f"A{sign}", Layout((rows, ij)), None
-    for sign in signs:
-        yield f"V{sign}", Layout((rows, columns)), "float32"
-    yield "rows", Layout((Tiling(sizes.cuts[-1], sizes.cuts), rows)), None
-    for vector in range(sizes.vectors):
-        yield f"e{vector}", Layout(pairs, None, PAIR), "float32"
-        yield f"t{vector}", Layout(pairs, None, PAIR), None
-
-
-def _unrestricted(sizes: Sizes, a: Spaces, b: Spaces) -> Iterator[tuple[str, Layout, str | None]]:
-    """All arrays of two spins."""
-    q = Tiling(sizes.auxiliary, name="auxiliary")
-    symmetric = "symmetric(1,2)"
-    both = (a.v, a.o, b.v, b.o)
-    for s, name in ((a, "a"), (b, "b")):
-        o, v = s.o, s.v
-        pairs = (v, o, v, o)
-        yield f"Boo{name}", Layout((q, o, o), None, symmetric), None
-        yield f"Doo{name}", Layout((q, o, o)), None
-        yield f"oooo{name}", Layout((o, o, o, o)), None
-        for each in ("Bvo", "Dvo", "Y"):
-            yield f"{each}{name}", Layout((q, v, o)), None
-        yield f"ooov{name}", Layout((o, o, v, o)), None
-        for each in ("T", "G", "W"):
-            yield f"{each}{name}{name}", Layout(pairs, None, PAIR), None
-        for each in ("E", "X", "R"):
-            yield f"{each}{name}", Layout(pairs), None
-        yield f"Bvv{name}", Layout((q, v, v), None, symmetric), None
-        yield f"Svv{name}", Layout((q, v, v)), None
-        count = s.occupied * (s.occupied - 1) // 2
-        if count:
-            yield f"A-{name}", Layout((s.all_pairs.tiling, Tiling(count))), None
-            yield f"V-{name}", Layout((s.all_pairs.tiling, s.virtual_pairs.tiling)), "float32"
-        yield f"rows{name}", Layout((Tiling(sizes.cuts[-1], sizes.cuts), s.all_pairs.tiling)), None
-    for each in ("Tab", "Gab", "Wab"):
-        yield each, Layout(both), None
-    yield "ooooab", Layout((a.o, a.o, b.o, b.o)), None
-    yield "ooovab", Layout((a.o, a.o, b.v, b.o)), None
-    yield "voooab", Layout((a.v, a.o, b.o, b.o)), None
-    yield "Hab", Layout(both), None
-    yield "Hba", Layout((b.v, b.o, a.v, a.o)), None
-    yield "Mba", Layout((b.v, a.o, b.v, a.o)), None
-    yield "Lab", Layout((a.v, b.o, a.v, b.o)), None
-    yield "Aab", Layout((a.all, a.o, b.all, b.o)), None
-    yield "Vab", Layout((a.all, b.all, a.v, b.v)), "float32"
-    for vector in range(sizes.vectors):
-        for name, layout in (
-            ("aa", Layout((a.v, a.o, a.v, a.o), None, PAIR)),
-            ("ab", Layout(both)),
-            ("bb", Layout((b.v, b.o, b.v, b.o), None, PAIR)),
-        ):
-            yield f"e{name}{vector}", layout, "float32"
-            yield f"t{name}{vector}", layout, None
-
-
 def _block(sizes: Sizes, free_bytes: int, threads: int, asked: int | None) -> int:
     """The largest that the memory has room for, and that makes anything faster."""
     if asked is not None:
@@ -452,6 +402,15 @@ def _least_block(sizes: Sizes) -> int:
     return -(-max(sizes.virtual) // _MOST_BLOCKS)
 
 
+def _of_its_rows(sizes: Sizes, block: int, threads: int) -> list[int]:
+    """Elements that work on what a ladder makes of occupied orbitals."""
+    o = max(sizes.occupied)
+    hole, one, pair = o**4, o**3 * block, (o * block) ** 2
+    if len(sizes.occupied) == 2:
+        return [4 * hole + 3 * one * threads]
+    return [hole + 3 * one * threads, hole + (one + 5 * pair) * threads, hole // 2 + 7 * pair * threads]
+
+
 def _work(sizes: Sizes, block: int, threads: int) -> int:
     """Bytes of the largest tiles and panels that are worked on at a time."""
     o, q, n = max(sizes.occupied), sizes.auxiliary, sizes.functions
@@ -466,9 +425,8 @@ def _work(sizes: Sizes, block: int, threads: int) -> int:
         6 * pair * threads,  # tile by tile
         ladder // _DOUBLE,
         5 * rows * square * threads,  # its result
-        4 * square * square + 3 * square * o * block * threads,
-        square * square + (square * o * block + 6 * pair) * threads,  # what it makes of one occupied orbital
-        square * square // 2 + 7 * pair * threads,  # ladders and R
+        4 * square * square,
+        *_of_its_rows(sizes, block, threads),
         q * block * (o + 4 * block) * threads,  # operands of rings
         3 * q * block * o + 3 * pair,  # Coulomb
         q * (2 * square + 3 * block * max(o, block)),  # exchange

@@ -165,15 +165,17 @@ class RestrictedEquations:
         c("Qki,Qca->aick", self._soo, self._svv, out=ring)
         c("aldi,dkcl->aick", self.t2, self.ovov, out=ring, add=True, scale=-0.5)
         c("aick,cjbk->aibj", ring, self.t2, out=rest)
-        hole, cuts = ladder.block(0, 0), self.spaces.v.cuts
+        hole = np.ascontiguousarray(ladder.block(0, 0).transpose(0, 1, 3, 2))  # A_ji^kl as [k,j,i,l]
+        hole *= 0.5
+        cuts = self.spaces.v.cuts
 
         def both(a: int, tiles: list[Tile]) -> None:
-            mixed = ladder.block(0, a + 1)  # A_ji^ka as [k,j,a,i]
-            mixed -= 0.5 * np.tensordot(hole, t1[:, cuts[a] : cuts[a + 1]], (2, 0)).transpose(0, 1, 3, 2)
-            mixed = np.ascontiguousarray(mixed.transpose(2, 3, 1, 0))  # [a,i,j,k]
+            of_a = ladder.block(0, a + 1)  # A_ji^ka as [k,j,a,i]
+            of_a -= (hole @ t1[:, cuts[a] : cuts[a + 1]]).transpose(0, 1, 3, 2)
+            of_a = np.ascontiguousarray(of_a.transpose(2, 3, 1, 0))  # [a,i,j,k]
             for tile in tiles:
                 x = rest.get_tile(tile)
-                made = mixed @ t1[:, cuts[tile[2]] : cuts[tile[2] + 1]]  # [a,i,j,b]
+                made = of_a @ t1[:, cuts[tile[2]] : cuts[tile[2] + 1]]  # [a,i,j,b]
                 values = exchanged(x) + 0.5 * x
                 values += made.transpose(0, 1, 3, 2)
                 rest.put_tile(tile, np.negative(values, out=values))
@@ -188,8 +190,8 @@ class RestrictedEquations:
         c("aick,ckbj->aibj", ring, self.u2, out=rest, add=True, scale=-1.0)
 
     def _add_pairs(self) -> None:
-        """To W: R of both orders, the ladder of virtual orbitals, and that of occupied ones, of sums and differences
-        of the orders of i and j as the other is."""
+        """To W: R of both orders, the ladder of virtual orbitals, and that of occupied ones, which is of sums and
+        differences as the other is."""
         rest, ladder, o = self._rest, self.ladder, self.spaces.occupied
         hole = self.room.contract("Qki,Qlj->kilj", self._doo, self._doo)
         hole += ladder.block(0, 0)

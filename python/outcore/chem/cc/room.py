@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore.chem.cc.moved import Moved
+from outcore.chem.cc.moved import NOTHING, Moved
 from outcore.parallel import team
 from outcore.tensor.array import Array
 from outcore.tensor.einsum import einsum
@@ -24,15 +24,15 @@ _PANELS = 0.75  # of the work space: the rest is for tiles that are converted an
 
 
 class Room:
-    """Collective, all of it. `plan`: of the arrays; products take its work space. `moved`: by all products, from the
-    beginning."""
+    """Collective, all of it. `plan`: of the arrays; products take its work space. `moved`: by all products, since
+    it was made."""
 
     def __init__(self, world: World, threads: int, plan: Plan) -> None:
         self.world, self.threads, self.plan = world, threads, plan
         self._arrays: list[Array] = []
         self._bytes: dict[int, int] = {}  # of these, by identity: memory of this process
         self._plans: dict[tuple[Any, ...], ProductPlan] = {}
-        self.moved = Moved()
+        self.moved = NOTHING
 
     def array(self, name: str) -> Array:
         """A new array of zeros, by its name in the plan; closed with the room at the latest."""
@@ -84,9 +84,7 @@ class Room:
             team.each(array.own_tiles(), self.threads, lambda _, tile: work(tile))
         array.sync()
 
-    def each_row(
-        self, array: Array, axis: int, work: Callable[[int, list[Tile]], None], what: str
-    ) -> None:
+    def each_row(self, array: Array, axis: int, work: Callable[[int, list[Tile]], None], what: str) -> None:
         """As `each_tile`, by rows: the number of a block of one axis, and all tiles there that are near to this
         process."""
         rows: dict[int, list[Tile]] = {}

@@ -71,9 +71,7 @@ class UnrestrictedEquations:
             for name in ("E", "X", "R", "Doo", "Dvo", "Svv", "Y", "oooo", "ooov")
         )
         self._h = [room.array("Hab"), room.array("Hba")]
-        self._part = {
-            name: room.array(name) for name in ("ooooab", "ooovab", "voooab", "Mba", "Lab")
-        }
+        self._part = {name: room.array(name) for name in ("ooooab", "ooovab", "voooab", "Mba", "Lab")}
         b = integrals
         for s in SPINS:
             room.contract("Qai,Qbj->aibj", b[s].bvo, b[s].bvo, out=self.ovov[s])

@@ -44,6 +44,14 @@ def test_more_memory_takes_more_arrays() -> None:
     assert plan(LARGE, 6e10).disk_bytes == 0
 
 
+def test_arrays_leave_memory_to_work_in_where_that_moves_less() -> None:
+    found = plan(LARGE, 8.5e8, ladder="disk")
+    could = sum(found.arrays[name].bytes for name in ("Boo", "Doo", "Soo", "Bvo", "Dvo"))
+    assert could < 8.5e8 / 2  # they would fit, but for two more passes of the ladder's integrals
+    assert not found.arrays["Dvo"].in_memory
+    assert found.passes == 2
+
+
 def test_too_little_memory_says_what_is_enough() -> None:
     with pytest.raises(OutcoreError, match=r"need at least (\d+) MB") as error:
         plan(LARGE, 1e7)

@@ -1,0 +1,34 @@
+"""About how many bytes an iteration moves to and from disk, by what is in memory and what is left for work there.
+Pure arithmetic: what a plan is chosen by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.plan import Entry, Sizes
+
+_DOUBLE = 8
+_USES = {"V": 0, "r": 0, "e": 2, "t": 2, "A": 2, "G": 2, "U": 4, "E": 0, "H": 0, "M": 0, "L": 0}
+_OFTEN = 8
+"""Times that an array is read or written beside products of pairs and the ladder, by the first letter of its
+name."""
+_OF_PAIRS = "TUGERHML"  # arrays of two pairs that such products read
+_PRODUCTS = {1: 4, 2: 13}  # of pairs with pairs, by spins
+_PANELS = 0.75  # of the work space
+
+
+def of_iteration(sizes: Sizes, arrays: Mapping[str, Entry], work_bytes: int, passes: int) -> float:
+    """Of all processes. `passes` of the integrals of the ladder, and of the amplitudes that it packs."""
+    on_disk = {name: entry for name, entry in arrays.items() if not entry.in_memory}
+    moved = float(sum(_USES.get(name[0], _OFTEN) * entry.bytes for name, entry in on_disk.items()))
+    moved += passes * sum(entry.bytes for name, entry in on_disk.items() if name[0] in "VT")
+    of_pairs = [name for name in arrays if name[0] in _OF_PAIRS]
+    if of_pairs:
+        outside = sum(name in on_disk for name in of_pairs) / len(of_pairs)
+        pairs = sum(o * v for o, v in zip(sizes.occupied, sizes.virtual, strict=True)) / len(sizes.occupied)
+        words = max(1.0, _PANELS * work_bytes / _DOUBLE)
+        moved += outside * _PRODUCTS[len(sizes.occupied)] * 2 * pairs**3 / math.sqrt(words) * _DOUBLE
+    return moved
