@@ -104,7 +104,7 @@ def test_damaged_integrals_are_an_error_of_all(
     assert set(comm.allgather(caught.value.errno)) == {errno.EIO}
 
 
-@pytest.mark.parametrize("method", ["_exchange_rings", "_ladders"])
+@pytest.mark.parametrize("method", ["_exchange_rings", "_add_pairs"])
 def test_an_iteration_of_one_process_goes_on_on_all(
     comm: Any, computed_once: Any, shared_tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
