@@ -16,6 +16,7 @@ import numpy as np
 from outcore.parallel.tasks import Progress, each_task
 
 if TYPE_CHECKING:
+    from outcore.chem.cc.buffers import Buffers
     from outcore.chem.cc.room import Room
     from outcore.chem.cc.spaces import Spaces
     from outcore.chem.ri.source import Source
@@ -153,3 +154,11 @@ def _transform(
     with room.world.together("transform integrals"):
         each_task(counter, len(source.cuts) - 1, room.threads, work, progress)
     out.sync()
+
+
+def four_index(left: Values, right: Values, buffers: Buffers, number: int = 0) -> Values:
+    """sum_Q left[Q,p,c] right[Q,q,d] as [p,c,q,d], in a buffer."""
+    rows = left.shape[0]
+    one, other = left.reshape(rows, -1), right.reshape(rows, -1)
+    flat = np.matmul(one.T, other, out=buffers.take(number, (one.shape[1], other.shape[1])))
+    return flat.reshape(*left.shape[1:], *right.shape[1:])

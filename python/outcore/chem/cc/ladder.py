@@ -12,14 +12,14 @@ three or four virtual orbitals is needed anywhere else.
 
 from __future__ import annotations
 
-import math
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from outcore.chem.cc import moved, stream
+from outcore.chem.cc.buffers import ThreadBuffers
+from outcore.chem.cc.integrals import four_index
 from outcore.chem.cc.steps import Steps
 from outcore.parallel import team
 from outcore.parallel.tasks import Progress, each_task
@@ -66,7 +66,7 @@ class Ladder:
         if is_stored:
             self.integrals = [room.array(f"V{_NAMES[sign]}{name}") for sign in self._signs]
         self.waited_s = 0.0
-        self._buffers = Buffers()
+        self._buffers = ThreadBuffers()
         self._block: Callable[[int, int], Values] = integrals.block
 
     # ---- integrals ----
@@ -189,29 +189,3 @@ def put_occupied(
 
 
 _NAMES = "+-"
-
-
-class Buffers(threading.local):
-    """Of each thread: memory that is used again, as pages that are new cost more than what is done with them."""
-
-    def __init__(self) -> None:
-        self._flat: dict[int, Values] = {}
-
-    def clear(self) -> None:
-        """Gives back the memory of this thread, which outlasts others."""
-        self._flat.clear()
-
-    def take(self, number: int, shape: tuple[int, ...]) -> Values:
-        """A matrix or tensor in the buffer of this number, whose elements are anything."""
-        size = math.prod(shape)
-        if number not in self._flat or self._flat[number].size < size:
-            self._flat[number] = np.empty(size)
-        return self._flat[number][:size].reshape(shape)
-
-
-def four_index(left: Values, right: Values, buffers: Buffers, number: int = 0) -> Values:
-    """sum_Q left[Q,p,c] right[Q,q,d] as [p,c,q,d], in a buffer."""
-    rows = left.shape[0]
-    one, other = left.reshape(rows, -1), right.reshape(rows, -1)
-    flat = np.matmul(one.T, other, out=buffers.take(number, (one.shape[1], other.shape[1])))
-    return flat.reshape(*left.shape[1:], *right.shape[1:])

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.chem.cc import moved, stream
-from outcore.chem.cc.ladder import Buffers, four_index
+from outcore.chem.cc.buffers import ThreadBuffers
+from outcore.chem.cc.integrals import four_index
 from outcore.chem.cc.steps import Steps
 from outcore.parallel import team
 from outcore.parallel.tasks import Progress, each_task
@@ -36,7 +37,7 @@ class OppositeLadder:
         self._product = room.array("Aab")
         self.integrals = room.array("Vab") if is_stored else None
         self.waited_s = 0.0
-        self._buffers = Buffers()
+        self._buffers = ThreadBuffers()
         self._blocks: list[Callable[[int, int], Values]] = [each.block for each in integrals]
 
     @property

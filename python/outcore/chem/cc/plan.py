@@ -14,8 +14,9 @@ import numpy as np
 
 from outcore.base.errors import OutcoreError
 from outcore.chem import storage as storage_words
-from outcore.chem.cc import forecast, stream, traffic
+from outcore.chem.cc import forecast, ladder_sizes
 from outcore.chem.cc.layouts import arrays_of
+from outcore.chem.cc.placing import CACHE_BYTES, Entry, Placing
 from outcore.chem.cc.spaces import Spaces
 from outcore.chem.cc.triple_sizes import block_bytes
 from outcore.tensor.layout import Layout
@@ -28,8 +29,6 @@ METHOD = "coupled cluster"
 STORAGES = ("auto", "disk")  # what fits stays in memory; all on disk
 LADDERS = ("auto", "disk", "memory", "rebuild")
 
-CACHE_BYTES = 1 << 20
-"""Of each array on disk, at each process, at least."""
 _LARGEST_CACHE = 4 << 20  # more makes nothing faster
 _CACHES = 4  # of the memory that nothing needs, the part that larger caches take at most
 
@@ -39,9 +38,6 @@ _LARGEST_BLOCK = 32
 _MOST_BLOCKS = 24  # of virtual orbitals: tiles of four indices are counted by the fourth power of it
 _BEGIN_MB = 4  # that processes have more or less before they begin
 _SHARE = 4  # of the free memory, the part that work takes at least, if arrays do not leave more
-_AS_GOOD = 1.02  # times the least that an iteration may move
-_LADDER = 0.9  # of the work space is for the ladder
-_FEWEST = 16  # pairs ij of a product of the ladder at a time
 
 
 @dataclass(frozen=True)
@@ -56,20 +52,6 @@ class Sizes:
     virtual: tuple[int, ...]
     vectors: int
     cuts: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One array of the plan. cache_bytes: at each process, if it is on disk."""
-
-    layout: Layout
-    in_memory: bool
-    store_dtype: str | None = None
-    cache_bytes: int = CACHE_BYTES
-
-    @property
-    def bytes(self) -> int:
-        return self.layout.elements * (4 if self.store_dtype else _DOUBLE)
 
 
 @dataclass(frozen=True)
@@ -167,22 +149,6 @@ class Plan:
         return found + (f"; (T): {self.triples_s:.3g} s" if triples else "")
 
 
-@dataclass(frozen=True)
-class _Placed:
-    """Arrays where they are to be, bytes of those in memory, what is left to work with at each process, how often
-    integrals of the ladder go by in an iteration then, and about how many bytes that moves."""
-
-    arrays: dict[str, Entry]
-    memory: int
-    work: int
-    passes: int
-    moved: float
-
-    @property
-    def disk(self) -> int:
-        return sum(each.bytes for each in self.arrays.values() if not each.in_memory)
-
-
 _NAMES = {"disk": "on disk", "memory": "in memory", "rebuild": "made again"}
 
 
@@ -238,41 +204,8 @@ def make_plan(
     left = (free_bytes - work - sum(cached.values())) * processes if storage == "auto" else 0
     entries = {name: Entry(layout, False, store, cached[name]) for name, layout, store in layouts}
     integrals = [name for name in entries if name[0] == "V"]
-
-    def fitting(way: str) -> list[str]:
-        """Arrays that fit into memory, those that are used most for their size first."""
-        found, memory = [], 0
-        for name, entry in entries.items():
-            if not (name in integrals and way != "memory") and memory + entry.bytes <= left:
-                found.append(name)
-                memory += entry.bytes
-        return found
-
-    def placed(way: str, inside: Collection[str]) -> _Placed:
-        arrays = {
-            name: replace(entry, in_memory=name in inside)
-            for name, entry in entries.items()
-            if not (name in integrals and way == "rebuild")
-        }
-        memory = sum(each.bytes for each in arrays.values() if each.in_memory)
-        caches = sum(each.cache_bytes for each in arrays.values() if not each.in_memory)
-        space = free_bytes - memory // processes - caches
-        count = _passes(sizes, chosen, threads, space, way)
-        moved = traffic.of_iteration(sizes, arrays, space, count)
-        if way == "rebuild":
-            moved += count * sum(entries[name].bytes for name in integrals)  # made, at no less cost
-        return _Placed(arrays, memory, space, count, moved)
-
-    def best(way: str) -> _Placed:
-        """The more arrays are in memory the less is left to work with. Of what moves about least, that with most
-        arrays there."""
-        names = fitting(way)
-        fewest = max((n + 1 for n, name in enumerate(names) if name in integrals), default=0)
-        several = [placed(way, names[:count]) for count in range(len(names), fewest - 1, -1)]
-        least = min(each.moved for each in several)
-        return next(each for each in several if each.moved <= _AS_GOOD * least)
-
-    found = {way: best(way) for way in forecast.WAYS}
+    placing = Placing(sizes, entries, free_bytes, left, processes, threads, chosen)
+    found = {way: placing.best(way) for way in forecast.WAYS}
     passes = {way: each.passes for way, each in found.items()}
     ways = {} if rates is None else forecast.ladder(sizes, rates, passes)
     inside = found["memory"].arrays
@@ -312,7 +245,7 @@ def make_plan(
         why,
         rest_s,
         triples_s,
-        beside_made_bytes=max(0, work - _tiles(sizes, chosen, threads, "rebuild")),
+        beside_made_bytes=max(0, work - ladder_sizes.tiles(sizes, chosen, threads, "rebuild")),
         least_budget_bytes=None if ladder == "memory" else budget,
     )
 
@@ -350,32 +283,6 @@ def _in_parts(layout: Layout, passes: int) -> Layout:
     return Layout((*others, Tiling(last.size, [last.size * n // parts for n in range(parts + 1)])))
 
 
-def _passes(sizes: Sizes, block: int, threads: int, work_bytes: int, way: str) -> int:
-    """How often integrals of the ladder go by: each time with as many pairs ij as there is room for."""
-    left = _LADDER * work_bytes - _tiles(sizes, block, threads, way)
-    return min(math.ceil(_streamed(sizes, block, threads) / max(1.0, left)), _most_passes(sizes))
-
-
-def _most_passes(sizes: Sizes) -> int:
-    return max(1, min(sizes.occupied) ** 2 // _FEWEST)
-
-
-def _tiles(sizes: Sizes, block: int, threads: int, way: str) -> int:
-    """Bytes of the tiles of integrals of a ladder that threads have, which are brought or made."""
-    o, both = max(sizes.occupied), 2 if len(sizes.occupied) == 1 else 1
-    rows, columns = block * max(o, block), block * block
-    if way == "rebuild":
-        return threads * (4 * sizes.auxiliary * rows + (2 + 2 * both) * rows * columns) * _DOUBLE
-    return threads * rows * columns * (both * stream.AHEAD * 4 + _DOUBLE)
-
-
-def _streamed(sizes: Sizes, block: int, threads: int) -> int:
-    """Bytes of all amplitudes of a ladder, and of a row of results of each thread."""
-    o, v = max(sizes.occupied), max(sizes.virtual)
-    amplitudes = v * v * o * o // (2 if len(sizes.occupied) == 1 else 1)
-    return (amplitudes + 2 * threads * block * max(o, block) * o * o) * _DOUBLE
-
-
 def enough(needed_bytes: int) -> str:
     """For people: more than that, as what a process has before it begins is not the same each time."""
     return f"{math.ceil(needed_bytes / 1e6) + _BEGIN_MB} MB"
@@ -392,7 +299,7 @@ def _block(sizes: Sizes, free_bytes: int, threads: int, asked: int | None) -> in
     found = max(min(most, virtual), _least_block(sizes))
     while found > _least_block(sizes) and (
         _work(sizes, found, threads) > free_bytes // 2
-        or _tiles(sizes, found, threads, "rebuild") > free_bytes // _SHARE
+        or ladder_sizes.tiles(sizes, found, threads, "rebuild") > free_bytes // _SHARE
     ):
         found -= 1
     return int(np.ceil(virtual / np.ceil(virtual / found)))
@@ -418,8 +325,8 @@ def _work(sizes: Sizes, block: int, threads: int) -> int:
     pair, square = (block * o) ** 2, o * o
     rows = block * max(o, block)
     hole = o * (o + 1) // 2
-    ladder = _streamed(sizes, block, threads) // _most_passes(sizes)
-    ladder += max(_tiles(sizes, block, threads, way) for way in forecast.WAYS)
+    ladder = ladder_sizes.streamed(sizes, block, threads) // ladder_sizes.most_passes(sizes)
+    ladder += max(ladder_sizes.tiles(sizes, block, threads, way) for way in forecast.WAYS)
     at_once = (
         5 * pair,  # rings
         6 * pair * threads,  # tile by tile

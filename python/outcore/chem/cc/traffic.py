@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from outcore.chem.cc.plan import Entry, Sizes
+    from outcore.chem.cc.placing import Entry
+    from outcore.chem.cc.plan import Sizes
 
 _DOUBLE = 8
 _USES = {"V": 0, "r": 0, "e": 2, "t": 2, "A": 2, "G": 2, "U": 4, "E": 0, "H": 0, "M": 0, "L": 0}

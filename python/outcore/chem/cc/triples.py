@@ -7,15 +7,17 @@ virtual block of the Fock matrix are needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from outcore import _core
+from outcore.chem.cc.buffers import Buffers, ThreadBuffers
+from outcore.chem.cc.integrals import four_index
 from outcore.chem.cc.triple_sizes import padded
-from outcore.chem.cc.triple_tasks import TripleTasks, product
+from outcore.chem.cc.triple_tasks import TripleTasks
 from outcore.parallel import team
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ class Triples(TripleTasks):
         super().__init__(equations.room, [spaces], auxiliary, free_bytes, block, stage, stamp)
         self._equations, self._t1, self._fock = equations, t1, equations.fock
         self._o, self._v = spaces.occupied, spaces.virtual
+        self._given, self._products = Buffers(), ThreadBuffers()
         count = len(self.blocks[0])
         self.tasks = sorted(
             ((a, b) for a in range(count) for b in range(a + 1)), key=lambda task: -(task[1] + 1)
@@ -62,8 +65,8 @@ class Triples(TripleTasks):
         a, b = task
         of_a = self._read(a)
         of_b = of_a if a == b else self._read(b)
-        chosen = [of_a] if a == b else [of_a, of_b]
-        singles, (of_ab,) = self._made(chosen, [(of_a, of_b)])
+        chosen = {"a": of_a} if a == b else {"a": of_a, "b": of_b}
+        singles, (of_ab,) = self._made(chosen, {"ab": (of_a, of_b)})
         fixed = (of_a, of_b, singles, of_ab)
         return sum(self._with_third(task, c, *fixed) for c in range(b + 1))
 
@@ -76,12 +79,12 @@ class Triples(TripleTasks):
         if c == b:  # and perhaps a
             of_ac, of_bc = of_ab, of_ab
             if a != b:
-                _, (of_bc,) = self._made([], [(of_b, of_b)])
+                _, (of_bc,) = self._made({}, {"bc": (of_b, of_b)})
             given.append(singles[-1])
         else:
             of_c = self._read(c)
-            chosen = [of_a] if a == b else [of_a, of_b]
-            (single,), pairs = self._made([of_c], [(each, of_c) for each in chosen])
+            chosen = {"ac": (of_a, of_c)} if a == b else {"ac": (of_a, of_c), "bc": (of_b, of_c)}
+            (single,), pairs = self._made({"c": of_c}, chosen)
             of_ac, of_bc = pairs[0], pairs[-1]
             given.append(single)
         return self._sum(task, c, (*given, of_ab, of_ac, of_bc))
@@ -112,17 +115,18 @@ class Triples(TripleTasks):
         return _Block(begin, end, b.bvo[:, begin:end, :], b.bvv[:, begin:end, :])
 
     def _made(
-        self, blocks: Sequence[_Block], pairs: Sequence[tuple[_Block, _Block]]
+        self, blocks: Mapping[str, _Block], pairs: Mapping[str, tuple[_Block, _Block]]
     ) -> tuple[list[Single], list[Pair]]:
-        """What the kernel is given of blocks, and of pairs of them; all threads make it."""
+        """What the kernel is given of blocks, and of pairs of them, until another of the same name is made; all
+        threads make it."""
         jobs: list[Callable[[], Pair]] = []
-        for x in blocks:
-            jobs += [partial(self._amplitudes, x), partial(self._integrals, x)]
-        for x, y in pairs:
+        for name, x in blocks.items():
+            jobs += [partial(self._amplitudes, name, x), partial(self._integrals, name, x)]
+        for name, (x, y) in pairs.items():
             jobs += [
-                partial(_ordered, y.bvv, x.bvo, (2, 0, 1, 3)),  # of [y,d,x,i]
-                partial(_ordered, x.bvv, y.bvo, (0, 2, 1, 3)),  # of [x,d,y,i]
-                partial(self._of_both, x, y),
+                partial(self._ordered, (name, "yx"), y.bvv, x.bvo, (2, 0, 1, 3)),  # of [y,d,x,i]
+                partial(self._ordered, (name, "xy"), x.bvv, y.bvo, (0, 2, 1, 3)),  # of [x,d,y,i]
+                partial(self._of_both, name, x, y),
             ]
         found: list[Pair] = [()] * len(jobs)
 
@@ -130,22 +134,28 @@ class Triples(TripleTasks):
             found[number] = jobs[number]()
 
         team.each(range(len(jobs)), self._room.threads, work)
-        singles = [(*found[2 * n], *found[2 * n + 1], *self._orbitals(x)) for n, x in enumerate(blocks)]
+        singles = [
+            (*found[2 * n], *found[2 * n + 1], *self._orbitals(x)) for n, x in enumerate(blocks.values())
+        ]
         rest = found[2 * len(blocks) :]
         return singles, [
             (*one, *other, *both) for one, other, both in zip(rest[::3], rest[1::3], rest[2::3], strict=True)
         ]
 
-    def _amplitudes(self, x: _Block) -> Pair:
+    def _amplitudes(self, name: str, x: _Block) -> Pair:
         """t_jk^dx as [x][j][d][k] and as [x][k][d][j]."""
         t = self._equations.t2[:, :, x.begin : x.end, :]  # [d,j,x,k]
-        return _padded(t.transpose(2, 1, 0, 3)), _padded(t.transpose(2, 3, 0, 1))
+        return (
+            self._padded((name, "t"), t.transpose(2, 1, 0, 3)),
+            self._padded((name, "turned"), t.transpose(2, 3, 0, 1)),
+        )
 
-    def _integrals(self, x: _Block) -> Pair:
+    def _integrals(self, name: str, x: _Block) -> Pair:
         """-(ix|lk) as [x][i][l][k] and as [x][l][k][i]."""
-        found = product(x.bvo, self._boo)
+        found = self._product(x.bvo, self._boo)
         found *= -1.0
-        return _padded(found), _padded(found.transpose(0, 2, 3, 1))
+        turned = found.transpose(0, 2, 3, 1)
+        return self._padded((name, "g"), found), self._padded((name, "turned g"), turned)
 
     def _orbitals(self, x: _Block) -> tuple[Values, Values, Values]:
         """t1, Fock elements, energies."""
@@ -156,11 +166,29 @@ class Triples(TripleTasks):
             np.ascontiguousarray(np.diag(self._fock)[virtual]),
         )
 
-    def _of_both(self, x: _Block, y: _Block) -> Pair:
+    def _of_both(self, name: str, x: _Block, y: _Block) -> Pair:
         """t_ij^xy as [x][y][i][j] and as [x][y][j][i], and (ix|jy) as [x][y][i][j]."""
         t = self._equations.t2[x.begin : x.end, :, y.begin : y.end, :]  # [x,i,y,j]
-        turned = t.transpose(0, 2, 3, 1)
-        return _padded(t.transpose(0, 2, 1, 3)), _padded(turned), *_ordered(x.bvo, y.bvo, (0, 2, 1, 3))
+        return (
+            self._padded((name, "t"), t.transpose(0, 2, 1, 3)),
+            self._padded((name, "turned"), t.transpose(0, 2, 3, 1)),
+            *self._ordered((name, "g"), x.bvo, y.bvo, (0, 2, 1, 3)),
+        )
+
+    def _ordered(self, key: tuple[str, str], left: Values, right: Values, axes: tuple[int, ...]) -> Pair:
+        """A product of three-index integrals with its axes in another order."""
+        return (self._padded(key, self._product(left, right).transpose(axes)),)
+
+    def _product(self, left: Values, right: Values) -> Values:
+        """As `four_index`, until this thread makes another."""
+        return four_index(left, right, self._products)
+
+    def _padded(self, key: tuple[str, str], given: Values) -> Values:
+        """A copy in which the last index, an occupied orbital, has room for more."""
+        occupied = given.shape[-1]
+        room = self._given.take(key, (*given.shape[:-1], padded(occupied)))
+        room[..., :occupied] = given
+        return room
 
 
 class _Block(NamedTuple):
@@ -170,16 +198,3 @@ class _Block(NamedTuple):
     end: int
     bvo: Values
     bvv: Values
-
-
-def _ordered(left: Values, right: Values, axes: tuple[int, ...]) -> Pair:
-    """A product of three-index integrals with its axes in another order."""
-    return (_padded(product(left, right).transpose(axes)),)
-
-
-def _padded(given: Values) -> Values:
-    """A copy in which the last index, an occupied orbital, has room for more."""
-    occupied = given.shape[-1]
-    room = np.zeros((*given.shape[:-1], padded(occupied)))
-    room[..., :occupied] = given
-    return room
