@@ -208,19 +208,23 @@ class Run:
             tell(label, 1.0)
 
     @contextmanager
-    def stages(self) -> Iterator[Callable[[str, float], None]]:
-        """The same for several parts, each with a bar of its own from when it is first told of."""
-        if not self.root:
+    def stages(self, *, stay: bool = True) -> Iterator[Callable[[str, float], None]]:
+        """The same for several parts, each with a bar of its own from when it is first told of. `stay`: they
+        are seen afterwards, in files too; else terminals alone show one, of the part that is under way."""
+        if not self.root or not (stay or self.console.is_terminal):
             yield lambda label, fraction: None
             return
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
         columns = TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn()
         bars: dict[str, Any] = {}
-        with Progress(*columns, TimeRemainingColumn(), console=self.console) as progress:
+        with Progress(*columns, TimeRemainingColumn(), console=self.console, transient=not stay) as progress:
 
             def tell(label: str, fraction: float) -> None:
                 if label not in bars:
+                    if not stay:
+                        for each in bars.values():
+                            progress.update(each, visible=False)
                     bars[label] = progress.add_task(visible(label), total=1.0)
                 progress.update(bars[label], completed=fraction)
 

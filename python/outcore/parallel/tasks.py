@@ -64,8 +64,8 @@ def each_task(
     progress: Progress | None = None,
 ) -> None:
     """`work(thread, task)` for those of the tasks 0 .. count that this process gets, one at a time, the calling
-    thread among `threads`; it reports the fraction handed out, over all processes, after each of its own. The rest
-    is as for `run_tasks`."""
+    thread among `threads`; it reports the fraction handed out, over all processes, after each of its own, and 1 at
+    the end. The rest is as for `run_tasks`."""
 
     def do(thread: int, task: int) -> None:
         work(thread, task)
@@ -73,3 +73,5 @@ def each_task(
             progress((task + 1) / count)
 
     team.each(tasks_of(counter, count), threads, do, stop=lambda: counter.next(STOP))
+    if progress is not None:
+        progress(1.0)

@@ -26,7 +26,7 @@ def test_each_task_is_done_once_and_told(counter):
     done, said = [], []
     each_task(counter, 20, 1, lambda thread, task: done.append((thread, task)), said.append)
     assert done == [(0, task) for task in range(20)]
-    assert said == [(task + 1) / 20 for task in range(20)]
+    assert said == [*((task + 1) / 20 for task in range(20)), 1.0]
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -26,7 +26,7 @@ from outcore.chem.cc import plan as plans
 from outcore.chem.cc.checkpoint import Checkpoint
 from outcore.chem.cc.doubles import Equations
 from outcore.chem.cc.integrals import Integrals
-from outcore.chem.cc.iteration import Iteration
+from outcore.chem.cc.iteration import Iteration, Meter
 from outcore.chem.cc.kept import FORMAT, State
 from outcore.chem.cc.ladder import Ladder
 from outcore.chem.cc.open_triples import OpenTriples
@@ -422,8 +422,10 @@ class CCSD(Results):
         if not self._last:
             self.e_corr = equations.energy(self.singles)
         first, last = self._last + 1, self._last + self.settings.max_cycle
+        expected = forecast.operations(self._room.plan.sizes)
         for number in range(first, last + 1):
             begin, moved = time.monotonic(), self._room.moved
+            meter = self._room.meter = Meter(expected, self._tell(f"iteration {number}"))
             if self._checkpoint is not None:
                 self._checkpoint.begin(self._state(number - 1))
             self.singles, norm, changes = self._updates.advance(self.singles, self.settings)
@@ -437,6 +439,7 @@ class CCSD(Results):
                 self._room.moved - moved,
             )
             self.iterations.append(found)
+            expected = meter.done
             if self.on_iteration is not None:
                 self.on_iteration(found)
             self._why_broken = "iterations have diverged"

@@ -160,7 +160,8 @@ class _Run(MoleculeRun):
         begin = time.monotonic()
         self._set_up(cc)
         cc.on_iteration = _Iterations(self.say)
-        cc.kernel()
+        with self.stages(stay=False) as cc.on_progress:
+            cc.kernel()
         self.results |= {
             "cc_seconds": time.monotonic() - begin,
             "iterations": len(cc.iterations),

@@ -95,7 +95,7 @@ def ladder(sizes: Sizes, rates: Rates, passes: dict[str, int] | None = None) -> 
     passes = passes or dict.fromkeys(WAYS, 1)
     shapes = _shapes(sizes)
     elements = sum(rows * columns for rows, columns, _ in shapes)
-    product = sum(2.0 * rows * columns * ij for rows, columns, ij in shapes) / (rates.narrow or rates.flops)
+    product = _of_ladder(sizes) / (rates.narrow or rates.flops)
     products = (
         (2.0, 2.0, 1.0) if len(shapes) == 3 else (1.0,)
     )  # differences are of two, as sums and differences are
@@ -128,17 +128,28 @@ def choose(ways: dict[str, Way], possible: Iterable[str]) -> str:
     return min(possible, key=lambda name: ways[name].seconds)
 
 
-def rest_of_iteration(sizes: Sizes, rates: Rates) -> float:
-    """Seconds of an iteration beside the ladder."""
-    q, flops = sizes.auxiliary, 0.0
+def operations(sizes: Sizes) -> float:
+    """Of the products of an iteration."""
+    return _of_ladder(sizes) + _of_rest(sizes)
+
+
+def _of_ladder(sizes: Sizes) -> float:
+    return sum(2.0 * rows * columns * ij for rows, columns, ij in _shapes(sizes))
+
+
+def _of_rest(sizes: Sizes) -> float:
+    q = sizes.auxiliary
     pairs = [o * v for o, v in zip(sizes.occupied, sizes.virtual, strict=True)]
     if len(pairs) == 1:
         ((pair,), (o,)) = pairs, sizes.occupied
-        flops = 8.0 * pair**3 + 7.0 * q * pair**2 + 0.5 * o**2 * pair**2
-    else:
-        a, b = pairs
-        flops = 26.0 * ((a + b) / 2) ** 3 + 24.0 * q * ((a + b) / 2) ** 2
-    return flops / rates.flops
+        return 8.0 * pair**3 + 7.0 * q * pair**2 + 0.5 * o**2 * pair**2
+    a, b = pairs
+    return 26.0 * ((a + b) / 2) ** 3 + 24.0 * q * ((a + b) / 2) ** 2
+
+
+def rest_of_iteration(sizes: Sizes, rates: Rates) -> float:
+    """Seconds of an iteration beside the ladder."""
+    return _of_rest(sizes) / rates.flops
 
 
 def triples(sizes: Sizes, rates: Rates) -> float:

@@ -72,6 +72,7 @@ class Plan:
         least_budget_bytes: what arrays on disk need of all processes, if the user has given them a budget.
     """
 
+    sizes: Sizes = field(repr=False)
     spaces: tuple[Spaces, ...]
     arrays: dict[str, Entry] = field(repr=False)
     work_bytes: int
@@ -234,6 +235,7 @@ def make_plan(
         if name[0] == "A":
             arrays[name] = replace(entry, layout=_in_parts(entry.layout, count))
     return Plan(
+        sizes,
         spaces,
         arrays,
         work,

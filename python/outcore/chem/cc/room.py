@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outcore.chem.cc.iteration import Meter
 from outcore.chem.cc.moved import NOTHING, Moved
 from outcore.parallel import team
 from outcore.tensor.array import Array
@@ -25,14 +26,14 @@ _PANELS = 0.75  # of the work space: the rest is for tiles that are converted an
 
 class Room:
     """Collective, all of it. `plan`: of the arrays; products take its work space. `moved`: by all products, since
-    it was made."""
+    it was made. `meter`: is told of their operations."""
 
     def __init__(self, world: World, threads: int, plan: Plan) -> None:
         self.world, self.threads, self.plan = world, threads, plan
         self._arrays: list[Array] = []
         self._bytes: dict[int, int] = {}  # of these, by identity: memory of this process
         self._plans: dict[tuple[Any, ...], ProductPlan] = {}
-        self.moved = NOTHING
+        self.moved, self.meter = NOTHING, Meter()
 
     def array(self, name: str) -> Array:
         """A new array of zeros, by its name in the plan; closed with the room at the latest."""
@@ -75,6 +76,7 @@ class Room:
         counted = einsum.last
         assert counted is not None
         self._plans[key] = counted.plan
+        self.meter.add(counted.actual.flops)
         self.moved += Moved(counted.plan.predicted.disk, counted.actual.disk, counted.plan.bound_bytes)
         return result
 

@@ -127,6 +127,10 @@ def multiply(
                 add_product(matrix, each[column], results[v], add=column > 0)
         put(row, results)
         rows.finish(part, row)
+        operations = sum(
+            2.0 * len(v) * sum(map(np.size, each)) for v, each in zip(results, amplitudes, strict=True)
+        )
+        room.meter.add(operations * room.world.size)  # others do as much meanwhile
 
     def until(deadline: float) -> Iterator[int]:
         rows.exhausted = False

@@ -342,6 +342,18 @@ def test_products_of_an_iteration_move_what_was_planned(water: Any) -> None:
     assert first.counted == first.planned > first.least > 0
 
 
+@pytest.mark.parametrize("storage", ["auto", "disk"])
+def test_an_iteration_tells_how_far_it_is(water: Any, storage: str) -> None:
+    told: dict[str, list[float]] = {}
+    with CCSD(water, frozen=1, comm=None, memory="1GB", block=3, storage=storage) as cc:
+        cc.on_progress = lambda part, fraction: told.setdefault(part, []).append(fraction)
+        cc.run(max_cycle=2)
+    fractions = told["iteration 2"]
+    assert fractions == sorted(fractions)
+    assert 0 < fractions[0] < 0.5 and fractions[-1] == pytest.approx(1.0)
+    assert len(fractions) > 20
+
+
 def test_an_estimate_takes_all_virtual_orbitals(water: Any) -> None:
     with CCSD(water, fno=1e-3, comm=None, memory="1GB") as cc:
         assert cc.estimate().spaces[0].virtual == 8
