@@ -1,7 +1,7 @@
 """The equations of closed-shell CCSD from three-index integrals, dressed with the single excitations.
 
 i, j, k, l are occupied orbitals, a, b, c, d virtual ones; t1[i,a], T[a,i,b,j] = t_ij^ab, U = T - T' / 2 with
-T'[a,i,b,j] = t_ij^ba, G[a,i,b,j] = (ia|jb). All arrays of two pairs lie as [a,i,b,j].
+T'[a,i,b,j] = t_ij^ba, G[a,i,b,j] = (ja|ib), as rings read it. All arrays of two pairs lie as [a,i,b,j].
 
 Both rings begin with the same intermediate, E0[a,i,c,k] = (ki|ac) + (f_ki d_ac - d_ik f_ac) / 2, dressed:
 
@@ -57,7 +57,7 @@ class RestrictedEquations:
         self.steps = Steps()
         self.t2 = room.array("T")
         self.u2 = room.array("U")
-        self.ovov = room.array("G")
+        self.exchange = room.array("G")
         self.w2 = room.array("W")
         self._rest = room.array("R")
         self._ring = room.array("E")
@@ -68,14 +68,14 @@ class RestrictedEquations:
         self._y = room.array("Y")
         self._soo = room.array("Soo")
         self._svv = room.array("Svv")
-        room.contract("Qai,Qbj->aibj", integrals.bvo, integrals.bvo, out=self.ovov)
+        room.contract("Qai,Qbj->ajbi", integrals.bvo, integrals.bvo, out=self.exchange)
 
     @property
     def of_triples(self) -> list[Array]:
         return [self.t2, *self.integrals.arrays]
 
     def _second_order(self, tile: Tile) -> Values:
-        return self.ovov.get_tile(tile)
+        return exchanged(self.exchange.get_tile(tile))
 
     def sync(self) -> None:
         """What `put_amplitudes` has put is there for all."""
@@ -96,7 +96,7 @@ class RestrictedEquations:
         def add(tile: Tile) -> None:
             a, b = (slice(cuts[n], cuts[n + 1]) for n in (tile[0], tile[2]))
             tau = self.t2.get_tile(tile) + np.einsum("ia,jb->aibj", t1[:, a], t1[:, b])
-            value = np.vdot(self.ovov.get_tile(tile), 2.0 * tau - exchanged(tau))
+            value = np.vdot(self.exchange.get_tile(tile), 2.0 * exchanged(tau) - tau)
             total.append((1.0 if tile[0] == tile[2] else 2.0) * float(value))
 
         self.room.each_tile(self.t2, add, "energy")
@@ -163,7 +163,7 @@ class RestrictedEquations:
         """What exchange makes of pairs, as R, and of the product of the ladder what one occupied orbital makes."""
         c, ring, rest, ladder = self.room.contract, self._ring, self._rest, self.ladder
         c("Qki,Qca->aick", self._soo, self._svv, out=ring)
-        c("aldi,dkcl->aick", self.t2, self.ovov, out=ring, add=True, scale=-0.5)
+        c("aldi,dlck->aick", self.t2, self.exchange, out=ring, add=True, scale=-0.5)
         c("aick,cjbk->aibj", ring, self.t2, out=rest)
         hole = np.ascontiguousarray(ladder.block(0, 0).transpose(0, 1, 3, 2))  # A_ji^kl as [k,j,i,l]
         hole *= 0.5
@@ -186,7 +186,7 @@ class RestrictedEquations:
         """What pairs make beside Coulomb rings, added to R."""
         c, ring, rest = self.room.contract, self._ring, self._rest
         c("Qki,Qca->aick", self._soo, self._svv, out=ring)
-        c("aidl,dkcl->aick", self.u2, self.ovov, out=ring, add=True)
+        c("aidl,dlck->aick", self.u2, self.exchange, out=ring, add=True)
         c("aick,ckbj->aibj", ring, self.u2, out=rest, add=True, scale=-1.0)
 
     def _add_pairs(self) -> None:
