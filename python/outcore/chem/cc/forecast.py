@@ -19,6 +19,11 @@ _COPIES = {"memory": 6, "disk": 16, "rebuild": 10}
 two products. Each as long as a copy in the caches; measured."""
 
 
+_HANDLED, _MOVED = 15, 15
+"""Passes over bytes that are put in another order, in memory that no cache holds; and more where they are moved to
+or from disk and checked. Each as long as a copy in the caches; measured."""
+
+
 @dataclass(frozen=True)
 class Rates:
     """Of all processes of a job together. A second: operations of products of matrices, bytes that are copied,
@@ -147,9 +152,10 @@ def _of_rest(sizes: Sizes) -> float:
     return 26.0 * ((a + b) / 2) ** 3 + 24.0 * q * ((a + b) / 2) ** 2
 
 
-def rest_of_iteration(sizes: Sizes, rates: Rates) -> float:
-    """Seconds of an iteration beside the ladder."""
-    return _of_rest(sizes) / rates.flops
+def rest_of_iteration(sizes: Sizes, rates: Rates, handled: float, moved: float) -> float:
+    """Seconds of an iteration beside the ladder. handled: bytes that products and passes over arrays take and give;
+    moved: those of them that come from disk or go there."""
+    return _of_rest(sizes) / rates.flops + (_HANDLED * handled + _MOVED * moved) / rates.copied
 
 
 def triples(sizes: Sizes, rates: Rates) -> float:

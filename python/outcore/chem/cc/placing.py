@@ -34,13 +34,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class Placed:
-    """Arrays where they are to be, bytes of those in memory, what is left to work with at each process, how often
-    integrals of the ladder go by in an iteration then, and about how many bytes that moves."""
+    """Arrays where they are to be, bytes of those in memory, what is left to work in at each process, how often
+    integrals of the ladder go by in an iteration then. About how many bytes an iteration moves: integrals of the
+    ladder that are read or made; all else that is handled, and what is moved to and from disk of that."""
 
     arrays: dict[str, Entry]
     memory: int
     work: int
     passes: int
+    ladder: float
+    handled: float
     moved: float
 
     @property
@@ -77,8 +80,8 @@ class Placing:
         names = self._fitting(way)
         fewest = max((n + 1 for n, name in enumerate(names) if name in self._integrals), default=0)
         several = [self._placed(way, names[:count]) for count in range(len(names), fewest - 1, -1)]
-        least = min(each.moved for each in several)
-        return next(each for each in several if each.moved <= _AS_GOOD * least)
+        least = min(each.ladder + each.moved for each in several)
+        return next(each for each in several if each.ladder + each.moved <= _AS_GOOD * least)
 
     def _fitting(self, way: str) -> list[str]:
         found, memory = [], 0
@@ -98,9 +101,10 @@ class Placing:
         caches = sum(each.cache_bytes for each in arrays.values() if not each.in_memory)
         work = self._free - memory // self._processes - caches
         passes = ladder_sizes.passes(self._sizes, self._block, self._threads, work, way)
-        moved = traffic.of_iteration(self._sizes, arrays, work, passes)
-        if way == "rebuild":
-            moved += passes * sum(
-                self._entries[name].bytes for name in self._integrals
-            )  # made, at no less cost
-        return Placed(arrays, memory, work, passes, moved)
+        on_disk = {name: each for name, each in arrays.items() if not each.in_memory}
+        # Integrals that are made again cost no less than those that are read.
+        ladder = traffic.of_ladder(self._entries if way == "rebuild" else on_disk, passes)
+        handled, moved = (
+            traffic.beside_ladder(self._sizes, each, arrays, work, passes) for each in (arrays, on_disk)
+        )
+        return Placed(arrays, memory, work, passes, ladder, handled, moved)

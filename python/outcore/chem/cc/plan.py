@@ -229,7 +229,10 @@ def make_plan(
     rest_s, triples_s = (
         (0.0, 0.0)
         if rates is None
-        else (forecast.rest_of_iteration(sizes, rates), forecast.triples(sizes, rates))
+        else (
+            forecast.rest_of_iteration(sizes, rates, taken.handled, taken.moved),
+            forecast.triples(sizes, rates),
+        )
     )
     for name, entry in arrays.items():
         if name[0] == "A":

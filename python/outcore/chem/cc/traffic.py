@@ -1,5 +1,5 @@
-"""About how many bytes an iteration moves to and from disk, by what is in memory and what is left for work there.
-Pure arithmetic: what a plan is chosen by."""
+"""About how many bytes an iteration takes and gives, by what is left in memory to work in: those of arrays on disk
+are what a plan is chosen by. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -21,15 +21,22 @@ _PRODUCTS = {1: 4, 2: 13}  # of pairs with pairs, by spins
 _PANELS = 0.75  # of the work space
 
 
-def of_iteration(sizes: Sizes, arrays: Mapping[str, Entry], work_bytes: int, passes: int) -> float:
-    """Of all processes. `passes` of the integrals of the ladder, and of the amplitudes that it packs."""
-    on_disk = {name: entry for name, entry in arrays.items() if not entry.in_memory}
-    moved = float(sum(_USES.get(name[0], _OFTEN) * entry.bytes for name, entry in on_disk.items()))
-    moved += passes * sum(entry.bytes for name, entry in on_disk.items() if name[0] in "VT")
-    of_pairs = [name for name in arrays if name[0] in _OF_PAIRS]
+def of_ladder(arrays: Mapping[str, Entry], passes: int) -> float:
+    """Integrals of these arrays that a ladder reads, so often."""
+    return float(passes * sum(entry.bytes for name, entry in arrays.items() if name[0] == "V"))
+
+
+def beside_ladder(
+    sizes: Sizes, arrays: Mapping[str, Entry], among: Mapping[str, Entry], work_bytes: int, passes: int
+) -> float:
+    """All else that is moved of arrays, which are some of those `among` which products are: those on disk, or all.
+    `passes` of the amplitudes that the ladder packs. Of all processes, each with so much to work in."""
+    moved = float(sum(_USES.get(name[0], _OFTEN) * entry.bytes for name, entry in arrays.items()))
+    moved += passes * sum(entry.bytes for name, entry in arrays.items() if name[0] == "T")
+    of_pairs = [name for name in among if name[0] in _OF_PAIRS]
     if of_pairs:
-        outside = sum(name in on_disk for name in of_pairs) / len(of_pairs)
+        share = sum(name in arrays for name in of_pairs) / len(of_pairs)
         pairs = sum(o * v for o, v in zip(sizes.occupied, sizes.virtual, strict=True)) / len(sizes.occupied)
         words = max(1.0, _PANELS * work_bytes / _DOUBLE)
-        moved += outside * _PRODUCTS[len(sizes.occupied)] * 2 * pairs**3 / math.sqrt(words) * _DOUBLE
+        moved += share * _PRODUCTS[len(sizes.occupied)] * 2 * pairs**3 / math.sqrt(words) * _DOUBLE
     return moved

@@ -6,20 +6,28 @@ import pytest
 from test_cc_plan import LARGE, OPEN, plan
 
 from outcore.chem.cc.plan import Sizes
-from outcore.chem.cc.traffic import of_iteration
-
-
-@pytest.mark.parametrize("sizes", [LARGE, OPEN], ids=["closed", "open"])
-def test_nothing_moves_where_all_is_in_memory(sizes: Sizes) -> None:
-    arrays = plan(sizes, 6e10, ladder="memory").arrays
-    assert of_iteration(sizes, arrays, 1 << 30, 3) == 0
+from outcore.chem.cc.traffic import beside_ladder, of_ladder
 
 
 @pytest.mark.parametrize("sizes", [LARGE, OPEN], ids=["closed", "open"])
 def test_more_work_space_and_fewer_passes_move_less(sizes: Sizes) -> None:
     arrays = plan(sizes, 1e9, storage="disk").arrays
-    least = of_iteration(sizes, arrays, 1 << 30, 1)
-    assert of_iteration(sizes, arrays, 1 << 28, 1) > least
-    integrals = sum(each.bytes for name, each in arrays.items() if name[0] == "V")
+    least = beside_ladder(sizes, arrays, arrays, 1 << 30, 1)
+    assert beside_ladder(sizes, arrays, arrays, 1 << 28, 1) > least
     amplitudes = sum(each.bytes for name, each in arrays.items() if name[0] == "T")
-    assert of_iteration(sizes, arrays, 1 << 30, 2) == pytest.approx(least + integrals + amplitudes)
+    assert beside_ladder(sizes, arrays, arrays, 1 << 30, 2) == pytest.approx(least + amplitudes)
+
+
+@pytest.mark.parametrize("sizes", [LARGE, OPEN], ids=["closed", "open"])
+def test_what_is_in_memory_is_not_moved(sizes: Sizes) -> None:
+    arrays = plan(sizes, 1e9, storage="disk").arrays
+    assert beside_ladder(sizes, {}, arrays, 1 << 30, 3) == 0
+    some = {name: each for name, each in arrays.items() if name[0] != "E"}
+    assert (
+        0 < beside_ladder(sizes, some, arrays, 1 << 30, 1) < beside_ladder(sizes, arrays, arrays, 1 << 30, 1)
+    )
+
+
+def test_integrals_of_a_ladder_go_by_in_each_pass() -> None:
+    arrays = plan(LARGE, 1e9, ladder="disk").arrays
+    assert of_ladder(arrays, 3) == 3 * (arrays["V+"].bytes + arrays["V-"].bytes)
