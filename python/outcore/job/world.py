@@ -344,6 +344,14 @@ def _close_quietly() -> None:
             world.close()
 
 
+def _close(world: World) -> None:
+    try:
+        world.close()
+    except OutcoreError:
+        if not world.closed:  # by the thread that began to before
+            raise
+
+
 @atexit.register
 def _close_all() -> None:
     """At the end of a process that has not closed its worlds. If the others do not end as well, the job is ended:
@@ -352,7 +360,7 @@ def _close_all() -> None:
     for closer in _closers:
         closer.join(EXIT_GRACE_S)
     for world in list(_open):
-        closer = threading.Thread(target=world.close, daemon=True)
+        closer = threading.Thread(target=_close, args=(world,), daemon=True)
         closer.start()
         closer.join(EXIT_GRACE_S)
         if closer.is_alive():

@@ -9,7 +9,7 @@ import pytest
 from cc_support import AMINO, WATER, mean_field, open_mean_field
 
 from outcore.chem.cc import CCSD
-from outcore.chem.cc import plan as plans
+from outcore.chem.cc import ladder_sizes
 from outcore.chem.cc.integrals import Integrals
 from outcore.chem.cc.ladder import Ladder
 from outcore.chem.cc.opposite_ladder import OppositeLadder
@@ -40,7 +40,7 @@ def test_residuals_do_not_depend_on_parts_and_places(
 ) -> None:
     mf = request.getfixturevalue(reference)
     wanted = residual(mf, ladder="rebuild")
-    monkeypatch.setattr(plans, "_passes", lambda *_: 3)
+    monkeypatch.setattr(ladder_sizes, "passes", lambda *_: 3)
     found = residual(mf, ladder=ladder)
     precision = 1e-12 if ladder == "rebuild" else 1e-7
     for one, other in zip(wanted, found, strict=True):
@@ -60,7 +60,7 @@ def test_each_tile_is_made_once_for_each_part(
             return original(self, row, column)
 
         monkeypatch.setattr(kind, "tile", tile)
-    monkeypatch.setattr(plans, "_passes", lambda *_: parts)
+    monkeypatch.setattr(ladder_sizes, "passes", lambda *_: parts)
     residual(water, ladder="rebuild")
     assert len(made) == parts * len(set(made)) == parts * 10 * 6  # pairs of 4 blocks, of 3 virtual ones
     made.clear()
