@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from cc_support import AMINO, WATER, mean_field, open_mean_field
 
-from outcore.chem.cc import CCSD
-from outcore.chem.cc import ladder_sizes
+from outcore.chem.cc import CCSD, ladder_sizes
 from outcore.chem.cc.integrals import Integrals
 from outcore.chem.cc.ladder import Ladder
 from outcore.chem.cc.opposite_ladder import OppositeLadder
