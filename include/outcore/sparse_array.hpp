@@ -24,9 +24,9 @@ namespace outcore {
 /// another size.
 class OUTCORE_API BlockSparseArray {
  public:
-  /// `options` as for DiskArray, but for `chunk` (one number, elements; empty: larger ones for larger tiles, as
-  /// the cache has room for) and `typical` and `group`, which have no meaning. The cache is to be the same at all
-  /// processes. Collective.
+  /// `options` as for DiskArray, but for `chunk` (one number, elements; empty: larger ones for larger tiles,
+  /// as the cache has room for) and `typical` and `group`, which have no meaning. The cache is to be the same
+  /// at all processes. Collective.
   BlockSparseArray(World& world, const TileMap& map, ElementType type, const DiskArrayOptions& options = {});
   /// The arguments are made in the collective gate: if `make` throws at one process, all throw.
   using Make = std::function<void(TileMap& map, ElementType& type, DiskArrayOptions& options)>;

@@ -12,7 +12,7 @@ namespace outcore {
 namespace {
 
 constexpr std::int64_t min_chunk_bytes = 128 << 10, max_chunk_bytes = 1 << 20;
-constexpr std::int64_t chunks_of_tile = 4;    // at least: the first and the last may be shared with other tiles
+constexpr std::int64_t chunks_of_tile = 4;  // at least: the first and the last may be shared with other tiles
 constexpr std::int64_t chunks_of_cache = 8;  // at least: some come and go while others are used
 constexpr std::int64_t small_cache_bytes = 4 << 20;
 constexpr std::int64_t max_elements = std::int64_t{1} << 61;
