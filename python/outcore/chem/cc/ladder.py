@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore.chem.cc import moved, stream
+from outcore.chem.cc import stream
 from outcore.chem.cc.buffers import ThreadBuffers
 from outcore.chem.cc.integrals import four_index
 from outcore.chem.cc.steps import Steps
@@ -126,8 +126,7 @@ class Ladder:
         count, parts = len(self._spaces.all_pairs.blocks), len(self._products[0].layout.tilings[1])
         rows = steps.rows(self._named, count, parts, lambda row, part: (row, part))
         left = [len(rows.left(part)) / count for part in range(parts)]
-        memory = self._room.plan.work_bytes * self._room.world.size
-        self._room.moved += moved.by_ladder(self.integrals, t2, self._products, left, memory)
+        self._room.ladder_went_by(self.integrals, t2, self._products, left)
         for part in range(parts):
             if not left[part]:
                 continue

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Moved:
-    """Bytes, over all processes: `planned`; `counted`, which is less where another run has done a part; `least`:
+    """Bytes, over all processes: `planned`; `counted`, of ladders by the rows that were made,
+    which is less where another run has done a part; `least`:
     what each product by itself has to move in the memory that it has, whatever its order and tiles."""
 
     planned: float = 0.0
@@ -38,18 +39,20 @@ def by_ladder(
     products: Sequence[Array],
     done: Sequence[float],
     memory: int,
+    processes: int,
 ) -> Moved:
     """Of a ladder whose integrals go by once for each part of the columns of its products.
 
     Args:
         integrals: none where they are made again.
         done: of each part, the share of its rows that this run has made.
-        memory: bytes of all processes.
+        memory: bytes of all processes, each of which packs all amplitudes.
     """
     passes = len(done)
     read, packed, put = _on_disk(*integrals), _on_disk(amplitudes), _on_disk(*products)
-    planned = (read + packed) * passes + put
-    counted = sum(read * part + packed * (part > 0) + put * part / passes for part in done)
+    by_all = packed * processes
+    planned = (read + by_all) * passes + put
+    counted = sum(read * part + by_all * (part > 0) + put * part / passes for part in done)
     least = packed + put
     if integrals:
         least = sum(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore.chem.cc import moved, stream
+from outcore.chem.cc import stream
 from outcore.chem.cc.buffers import ThreadBuffers
 from outcore.chem.cc.integrals import four_index
 from outcore.chem.cc.steps import Steps
@@ -94,9 +94,8 @@ class OppositeLadder:
         cuts, orbitals = self._product.layout.tilings[3].cuts, self._spaces[0].occupied
         rows = steps.rows({"Aab": self._product}, self._rows, len(cuts) - 1, self._product_tile)
         left = [len(rows.left(part)) / self._rows for part in range(len(cuts) - 1)]
-        memory = self._room.plan.work_bytes * self._room.world.size
         integrals = [] if self.integrals is None else [self.integrals]
-        self._room.moved += moved.by_ladder(integrals, t2, [self._product], left, memory)
+        self._room.ladder_went_by(integrals, t2, [self._product], left)
         for part in range(len(cuts) - 1):
             if not left[part]:
                 continue

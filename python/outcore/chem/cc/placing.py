@@ -52,11 +52,13 @@ class Placed:
 
 
 class Placing:
-    """Args:
-    entries: of all arrays on disk, those first that are used most for their size.
-    free_bytes: at each process.
-    left_bytes: what arrays may take of it, at all processes together.
-    block: virtual orbitals of a block.
+    """Weighs arrays in memory against what is left to work in.
+
+    Args:
+        entries: of all arrays on disk, those first that are used most for their size.
+        free_bytes: at each process.
+        left_bytes: what arrays may take of it, at all processes together.
+        block: virtual orbitals of a block.
     """
 
     def __init__(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from outcore.chem.cc.iteration import Meter
-from outcore.chem.cc.moved import NOTHING, Moved
+from outcore.chem.cc.moved import NOTHING, Moved, by_ladder
+from outcore.chem.cc.traffic import PANELS
 from outcore.parallel import team
 from outcore.tensor.array import Array
 from outcore.tensor.einsum import einsum
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from outcore.tensor.plan import Plan as ProductPlan
 
 Values = np.ndarray[Any, np.dtype[Any]]
-
-_PANELS = 0.75  # of the work space: the rest is for tiles that are converted and permuted
 
 
 class Room:
@@ -68,7 +67,7 @@ class Room:
             out=result,
             scale=scale,
             accumulate=add,
-            memory=int(_PANELS * self.plan.work_bytes),
+            memory=int(PANELS * self.plan.work_bytes),
             plan=plan,
             world=self.world,
             threads=self.threads,
@@ -85,6 +84,13 @@ class Room:
         with self.world.together(what):
             team.each(array.own_tiles(), self.threads, lambda _, tile: work(tile))
         array.sync()
+
+    def ladder_went_by(
+        self, integrals: Sequence[Array], amplitudes: Array, products: Sequence[Array], done: Sequence[float]
+    ) -> None:
+        """Counts what a ladder has moved; see `moved.by_ladder`."""
+        size = self.world.size
+        self.moved += by_ladder(integrals, amplitudes, products, done, self.plan.work_bytes * size, size)
 
     def each_row(self, array: Array, axis: int, work: Callable[[int, list[Tile]], None], what: str) -> None:
         """As `each_tile`, by rows: the number of a block of one axis, and all tiles there that are near to this

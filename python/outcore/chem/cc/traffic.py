@@ -18,7 +18,8 @@ _OFTEN = 8
 name."""
 _OF_PAIRS = "TUGERHML"  # arrays of two pairs that such products read
 _PRODUCTS = {1: 4, 2: 13}  # of pairs with pairs, by spins
-_PANELS = 0.75  # of the work space
+PANELS = 0.75
+"""Of the work space, for panels of products: the rest is for tiles that are converted and permuted."""
 
 
 def of_ladder(arrays: Mapping[str, Entry], passes: int) -> float:
@@ -37,6 +38,6 @@ def beside_ladder(
     if of_pairs:
         share = sum(name in arrays for name in of_pairs) / len(of_pairs)
         pairs = sum(o * v for o, v in zip(sizes.occupied, sizes.virtual, strict=True)) / len(sizes.occupied)
-        words = max(1.0, _PANELS * work_bytes / _DOUBLE)
+        words = max(1.0, PANELS * work_bytes / _DOUBLE)
         moved += share * _PRODUCTS[len(sizes.occupied)] * 2 * pairs**3 / math.sqrt(words) * _DOUBLE
     return moved
