@@ -43,7 +43,8 @@ class BlockSparseArray(Closing):
         world: the processes that share it.
         tilings: for each axis (1 to 8) its boundaries: 0, ..., extent, rising.
         nonzero: which tiles are there: an array of booleans with one entry for each tile, or their indices.
-        dtype, path, codec, placement, overwrite, metadata, cache_bytes, client_cache_bytes: as for DiskArray.
+        dtype, path, codec, placement, overwrite, metadata, cache_bytes, client_cache_bytes: as for DiskArray, but
+            `cache_bytes` is the same at all processes: large tiles lie in larger chunks if it has room for several.
 
     Raises (the same at all processes): OutcoreError EINVAL (arguments), EEXIST (`path` is there), ENOSPC.
     """

@@ -77,6 +77,9 @@ class CCSD(Results):
     `iterations`, `t1` and `t2`, and `delta_mp2` (Hartree, to be added: what orbitals that `fno` has left out
     contribute in second order; `fno_error`: by how much it is wrong then). Raises OutcoreError, the same on all
     processes.
+
+    `on_iteration(found)` is called after each iteration, by the thread of the caller; `on_progress(part, fraction)`
+    while integrals are made, in iterations and in (T), by any thread, one at a time in each iteration.
     """
 
     def __init__(
