@@ -14,32 +14,63 @@ from outcore.base.errors import OutcoreError
 
 
 def read_bytes(path: str | os.PathLike[str], attempted: str, max_bytes: int) -> bytes:
-    """All of a regular file. Raises OutcoreError: what opening and reading raise, EINVAL (a directory, FIFO or
-    device, on which nothing waits), EFBIG (more than `max_bytes`, before memory is taken for it)."""
+    """All of a regular file. Raises OutcoreError: what opening and reading raise, EISDIR, EINVAL (a FIFO, socket or
+    device, named; nothing waits for one), EFBIG (more than `max_bytes`, before memory is taken for it)."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with open(fd, "rb") as file:
-            about = os.fstat(fd)
-            if not stat.S_ISREG(about.st_mode):
-                raise OutcoreError(errno.EINVAL, attempted, path=path, detail="it is not a regular file")
-            if about.st_size > max_bytes:
+        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+            size_bytes = _regular(os.fstat(file.fileno()), path, attempted).st_size
+            if size_bytes > max_bytes:
                 raise OutcoreError(
                     errno.EFBIG,
                     attempted,
                     path=path,
-                    size_bytes=about.st_size,
+                    size_bytes=size_bytes,
                     detail=f"at most {max_bytes} bytes are read",
                 )
             return file.read(max_bytes)
-    except OutcoreError:
-        raise
-    except MemoryError as error:
-        raise OutcoreError(errno.ENOMEM, attempted, path=path) from error
-    except (OSError, ValueError) as error:  # a zero byte in the name
-        number = getattr(error, "errno", None) or errno.EINVAL
-        raise OutcoreError(
-            number, attempted, path=path, detail="" if number != errno.EINVAL else str(error)
-        ) from error
+    except (OSError, ValueError, MemoryError) as error:
+        raise _as_ours(error, path, attempted) from error
+
+
+def check_regular(path: str | os.PathLike[str], attempted: str) -> None:
+    """For files that a library opens, which would wait for a FIFO. Raises OutcoreError, as `read_bytes` does, for
+    what is no regular file, or is not there."""
+    try:
+        _regular(os.stat(path), path, attempted)
+    except (OSError, ValueError) as error:
+        raise _as_ours(error, path, attempted) from error
+
+
+def _regular(about: os.stat_result, path: str | os.PathLike[str], attempted: str) -> os.stat_result:
+    mode = about.st_mode
+    if stat.S_ISREG(mode):
+        return about
+    if stat.S_ISDIR(mode):
+        raise OutcoreError(errno.EISDIR, attempted, path=path)
+    kind = next((kind for test, kind in _KINDS if test(mode)), "no regular file")
+    raise OutcoreError(errno.EINVAL, attempted, path=path, detail=f"it is {kind}")
+
+
+_KINDS = (
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def _as_ours(
+    error: OSError | ValueError | MemoryError, path: str | os.PathLike[str], attempted: str
+) -> OutcoreError:
+    if isinstance(error, OutcoreError):
+        return error
+    if isinstance(error, MemoryError):
+        return OutcoreError(errno.ENOMEM, attempted, path=path)
+    if isinstance(error, OSError) and error.errno == errno.ENXIO:  # a socket, which nobody opens
+        return OutcoreError(errno.EINVAL, attempted, path=path, detail="it is a socket")
+    if isinstance(error, OSError) and error.errno:
+        return OutcoreError(error.errno, attempted, path=path)
+    return OutcoreError(errno.EINVAL, attempted, path=path, detail=str(error))  # a zero byte in the name
 
 
 @contextmanager

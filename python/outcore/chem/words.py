@@ -7,6 +7,7 @@ import re
 import unicodedata
 from pathlib import Path
 
+from outcore.base import plain_file
 from outcore.base.errors import OutcoreError
 
 LIMIT_BYTES = 64 << 20  # of a file of input, which is read whole
@@ -21,18 +22,11 @@ def read_lines(path: Path, attempted: str) -> list[str]:
     """Lines of a text in UTF-8, UTF-16 with a byte-order mark, or Latin-1, whatever ends its lines: only line feeds
     and carriage returns do, so that a form feed or a separator of Unicode inside a line shifts no numbers of lines.
 
-    Raises OutcoreError: missing, unreadable, too large (EFBIG), or no text (EINVAL).
+    Raises OutcoreError: what `plain_file.read_bytes` raises, and EINVAL for a file that is empty or no text.
     """
-    try:
-        with path.open("rb") as file:
-            content = file.read(LIMIT_BYTES + 1)
-    except (OSError, ValueError) as error:  # a name with a null character is a ValueError
-        code = error.errno if isinstance(error, OSError) and error.errno else errno.EINVAL
-        raise OutcoreError(code, attempted, path=path) from error
-    if len(content) > LIMIT_BYTES:
-        raise OutcoreError(
-            errno.EFBIG, attempted, path=path, detail=f"it has more than {LIMIT_BYTES >> 20} MiB"
-        )
+    content = plain_file.read_bytes(path, attempted, LIMIT_BYTES)
+    if not content:
+        raise OutcoreError(errno.EINVAL, attempted, path=path, detail="it is empty")
     try:
         lines = _BREAK.split(_decoded(content))
     except UnicodeDecodeError as error:

@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 
 from outcore.base.errors import OutcoreError
+from outcore.base.plain_file import read_bytes
 from outcore.keep.pieces import Slices, shape_of
 
 BRICK_BYTES = 1 << 20  # the most that the classic DRA has a buffer for
 MAX_AXES = 7
 MAX_NAME = 71  # characters
+_MAX_INFO_BYTES = 1 << 16
 TYPES = {  # numbers of MA for C
     1001: "int32",
     1002: "int64",
@@ -126,9 +128,12 @@ def read_layout(meta: str | os.PathLike[str]) -> Layout:
         return OutcoreError(number, "import a classic array", path=info, detail=detail)
 
     try:
-        lines = info.read_text(errors="replace").split("\n")
-    except OSError as error:
-        raise refuse(error.errno or errno.EIO, "its .info cannot be read") from error
+        lines = (
+            read_bytes(info, "import a classic array", _MAX_INFO_BYTES).decode(errors="replace").split("\n")
+        )
+    except OutcoreError as error:
+        detail = f": {error.detail}" if error.detail else ""
+        raise refuse(error.errno or errno.EIO, f"its .info cannot be read{detail}") from error
     try:
         numbers = [int(word) for word in lines[0].split()]
         axes = numbers[0]

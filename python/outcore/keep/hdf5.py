@@ -23,6 +23,7 @@ from outcore.arrays.disk_array import DiskArray
 from outcore.base import extras, metadata
 from outcore.base.checked import FormatError
 from outcore.base.errors import OutcoreError
+from outcore.base.plain_file import check_regular
 from outcore.job import arguments
 from outcore.job.arguments import DTYPES
 from outcore.keep.pieces import or_nothing, pieces_of, shape_of
@@ -137,6 +138,8 @@ class opened:
                 except ImportError as error:
                     raise extras.missing(error, "use HDF5 files") or error from error
                 with translated("open", self.file):
+                    if os.path.exists(self.file):
+                        check_regular(self.file, "open")
                     self.handle = h5py.File(self.file, self.mode)
         return self.handle
 
@@ -292,6 +295,7 @@ def _missing_source(found: Any, file: Any) -> str | None:
             continue
         place = os.path.join(os.path.dirname(os.fspath(file)), source.file_name)
         try:
+            check_regular(place, "open")
             with h5py.File(place, "r") as other:
                 if source.dset_name in other:
                     continue

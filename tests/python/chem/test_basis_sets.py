@@ -274,7 +274,7 @@ def test_potentials_can_lie_in_a_file_of_their_own(make, stored):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no basis functions"),
+        ("# nothing\n", "no basis functions"),
         (HELIUM + HELIUM.replace("He", "Zz"), "line 7 names no element: 'Zz S'"),
         (HELIUM + "#BASIS SET: again\n" + HELIUM, "line 8 begins a second basis set of He"),
         (HELIUM + "END\n" + HELIUM, "second basis set of He"),

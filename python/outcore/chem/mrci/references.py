@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore.base.errors import OutcoreError
+from outcore.chem import words
 from outcore.chem.mrci import configurations
 from outcore.chem.mrci.configurations import Configurations
 
@@ -57,7 +58,7 @@ def of_file(path: Path, choice: Choice, electrons: int) -> Configurations:
     Raises OutcoreError (EINVAL), with the line."""
     listed = []
     wanted = electrons - 2 * choice.inactive
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+    for number, line in enumerate(words.read_lines(path, "read references"), 1):
         text = "".join(line.partition("#")[0].split())
         if not text:
             continue

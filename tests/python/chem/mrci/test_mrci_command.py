@@ -203,7 +203,7 @@ def test_what_is_refused_before_the_scf(water, no_scf, arguments, message):
     [
         ("2222000\n", "has 7 orbitals; 6 are active"),
         ("222000", "6 electrons; 8 are active"),
-        ("", "no reference"),
+        ("# none\n", "no reference"),
     ],
 )
 def test_references_that_are_refused_before_the_scf(water, no_scf, tmp_path, text, message):
