@@ -26,8 +26,8 @@ class MoleculeRun(Run):
     world: World
     forced = False  # an SCF that has not converged is taken as it is
 
-    def __init__(self, options: MoleculeOptions) -> None:
-        super().__init__(options)
+    def __init__(self, options: MoleculeOptions, *, give_back: bool = True) -> None:
+        super().__init__(options, give_back=give_back)
         self.kept_at = options.checkpoint
 
     def open_world(self) -> None:
@@ -36,10 +36,13 @@ class MoleculeRun(Run):
 
         self.world = make_world(self.comm, self.options.memory_bytes, self.options.scratch)
 
-    def renew_world(self) -> None:
-        """What arrays have taken of the memory is free again. Collective."""
+    def renew_world(self, mf: Any = None) -> None:
+        """What arrays have taken of the memory is free again. `mf`: of `stored_scf`, it goes on in the new world.
+        Collective."""
         self.world.close()
         self.open_world()
+        if mf is not None:
+            mf.comm = self.world
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         super().__exit__(kind, error, traceback)
@@ -70,7 +73,7 @@ class MoleculeRun(Run):
             "memory_bytes": options.memory_bytes,
         }
         mf = getattr(methods, kind)(
-            mol, comm=self.comm, **{name: each for name, each in given.items() if each is not None}
+            mol, comm=self.world, **{name: each for name, each in given.items() if each is not None}
         )
         self.converge(mf, kind, mf.world)
         return mf

@@ -82,11 +82,12 @@ class _Run(MoleculeRun):
             return self._stand_in()
         if self.options.integrals == "ri":
             mf = self.fitted_scf(self._mol, self._kind, self.options.jkbasis)
+            self.renew_world()
         else:
             mf = self.stored_scf(self._mol, self._kind)
             references.keep_focks(mf)
             mf.close()
-        self.renew_world()
+            self.renew_world(mf)
         return mf
 
     def _stand_in(self) -> Any:

@@ -15,6 +15,7 @@ from outcore.chem import scf_options
 from outcore.chem import storage as storage_words
 from outcore.chem.hf.settings import METHOD, STORAGES
 from outcore.chem.options import ROHF, MoleculeOptions, Storage
+from outcore.chem.run import MoleculeRun
 from outcore.cli.run import Run, with_options
 from outcore.job import preflight
 from outcore.job.resources import parse_bytes
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from outcore.chem.hf.accuracy import EnergyError
     from outcore.chem.hf.integrals import IntegralWork
-    from outcore.job.world import World
     from outcore.trace.report import RawRates, Report
 
 NOT_KEPT = 3  # exit status of a run whose bound of the error is above the one asked for
@@ -90,16 +90,17 @@ class Options(MoleculeOptions):
 def scf(options: Options) -> int:
     """Hartree-Fock with two-electron integrals on disk (or direct), on one or several processes. Exit status 3: the
     energy is there, but the bound of its error is above --error."""
-    with Run(options, give_back=False) as run:
+    run = MoleculeRun(options, give_back=False)
+    run.open_world()
+    with run:
         return _scf(run, options)
 
 
-def _scf(run: Run, options: Options) -> int:
+def _scf(run: MoleculeRun, options: Options) -> int:
     from outcore.chem import restart
     from outcore.chem.hf import scf as methods
     from outcore.chem.hf.view import Cycles, View, refuse_unconverged
 
-    run.kept_at = options.checkpoint
     mol = options.build(run.say)
     if options.rhf and mol.spin:
         raise OutcoreError(
@@ -112,7 +113,7 @@ def _scf(run: Run, options: Options) -> int:
     method = "ROHF" if options.rohf else "UHF" if options.uhf or mol.spin != 0 else "RHF"
     mf = getattr(methods, method)(
         mol,
-        comm=_processes(run.comm, options.records or "own", options.scratch),
+        comm=run.world,
         **_settings(vars(options)),
     )
     if options.estimate:
@@ -144,7 +145,7 @@ def _scf(run: Run, options: Options) -> int:
         report.render(run.console, full=options.full)
     run.results |= _results(mf, work, report, storage_error, run_seconds)
     run.finish(world)
-    _close(mf)
+    mf.close()
     refuse_unconverged(mf)
     return 0 if storage_error.kept else NOT_KEPT
 
@@ -183,23 +184,6 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
         "record_bytes": None if given["record_bytes"] is None else parse_bytes(given["record_bytes"]),
     }
     return {name: value for name, value in settings.items() if value is not None}
-
-
-def _processes(comm: Intracomm | None, records: str, scratch: str | None) -> Intracomm | World | None:
-    """Those of the job; as a world of their own where its scratch directory matters. Collective."""
-    from outcore.job.processes import make_world
-
-    if records == "own" or scratch is None:
-        return comm
-    return make_world(comm, None, scratch)
-
-
-def _close(mf: Any) -> None:
-    from outcore.job.world import World
-
-    mf.close()
-    if isinstance(mf.comm, World):
-        mf.comm.close()
 
 
 def _forecast(run: Run, mf: Any) -> None:

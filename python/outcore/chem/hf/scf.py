@@ -273,7 +273,14 @@ class OutOfCore(RootDriven):
         from outcore.chem.ri.scf import fit
 
         if with_df is None:
-            with_df = DensityFitting(self.mol, auxbasis, threads=self.settings.threads, comm=self.world)
+            settings = self.settings
+            with_df = DensityFitting(
+                self.mol,
+                auxbasis,
+                memory=settings.memory_bytes,
+                threads=settings.threads,
+                comm=self.world,
+            )
         return fit(solver, with_df, only_dfj=only_dfj)
 
     def after_fitting(self) -> None:

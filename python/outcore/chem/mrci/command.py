@@ -111,10 +111,11 @@ class _Run(MoleculeRun):
             return self.first_orbitals(mol, kind)
         if self.options.integrals == "ri":
             mf = self.fitted_scf(mol, kind, self.options.jkbasis)
+            self.renew_world()
         else:
             mf = self.stored_scf(mol, kind)
             mf.close()
-        self.renew_world()
+            self.renew_world(mf)
         return mf
 
     def of_file(self) -> MRCI:
