@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from outcore.chem import scf_options
+from outcore.chem import scf_options, storage
+from outcore.chem.hf.settings import STORAGES
 from outcore.cli.run import JobOptions
 from outcore.job import preflight
 
@@ -17,13 +18,6 @@ if TYPE_CHECKING:
     from pyscf.gto import Mole
 
 
-Storage = Annotated[
-    str,
-    typer.Option(
-        help="Where integrals are: in 'memory'; on 'disk'; 'direct': nowhere, recomputed when needed; 'mixed': "
-        "what is worth most on disk, the rest recomputed; 'auto': in memory what fits there. No method has all."
-    ),
-]
 GEOMETRY = typer.Argument(help="XYZ file, in Angstrom.")
 BASIS = typer.Option(help="Basis set, as PySCF names it, or a file in NWChem's format.")
 # What several methods take after an SCF.
@@ -76,7 +70,7 @@ class MoleculeOptions(JobOptions):
         typer.Option(help="Convergence of the energy (Hartree). Default: 1e-9, or --error if that is less."),
     ] = None
     max_cycle: Annotated[int, typer.Option(help="Most SCF cycles.")] = 50
-    storage: Storage = "auto"
+    storage: Annotated[str, storage.option(STORAGES, "integrals")] = "auto"
     screening: Annotated[
         float | None,
         typer.Option(

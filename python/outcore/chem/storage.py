@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import errno
+from typing import Any
+
+import typer
 
 from outcore.base.errors import OutcoreError
 
-WORDS = ("auto", "memory", "disk", "direct", "mixed")
+_MEANINGS = {
+    "auto": "in memory what fits there",
+    "memory": "all in memory",
+    "disk": "all on disk",
+    "mixed": "what is worth most on disk, the rest recomputed",
+    "direct": "nowhere, recomputed when needed",
+}
+
+
+def option(has: tuple[str, ...], what: str) -> Any:
+    """--storage of a method: the words that it has, and what each means."""
+    meanings = "; ".join(f"'{word}': {_MEANINGS[word]}" for word in has)
+    return typer.Option(help=f"Where {what} are. {meanings}.")
 
 
 def check(word: str, has: tuple[str, ...], method: str) -> str:
     """The word, which the method has. Raises OutcoreError (EINVAL), which lists those that it has."""
     if word in has:
         return word
-    why = f"{method} does not have it" if word in WORDS else "there is no such word"
+    why = f"{method} does not have it" if word in _MEANINGS else "there is no such word"
     raise OutcoreError(errno.EINVAL, f"storage '{word}'", detail=f"{why}; {method} has {', '.join(has)}")

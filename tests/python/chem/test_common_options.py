@@ -6,13 +6,17 @@ from typing import Any
 import pytest
 import typer
 
-from outcore.cli.main import SUBCOMMANDS
+from outcore.base.errors import OutcoreError
+from outcore.cli.main import SUBCOMMANDS, run
 
 pytest.importorskip("pyscf")
 
 METHODS = ("scf", "ri-scf", "rimp2", "fci", "mrci", "ccsd")
 OF_ALL = {"--checkpoint", "--restart", "--memory", "--scratch", "--estimate", "--json", "--storage"}
-OF_ITS_OWN = {"--auxbasis"}  # of the SCF in one command, of MP2 in the other, as the help says
+OF_ITS_OWN = {
+    "--auxbasis",  # of the SCF in one command, of MP2 in the other, as the help says
+    "--storage",  # each method has its words
+}
 
 
 OF_MRCI = {"--active", "--irrep"}  # orbitals that references choose; no number of an irrep in an FCIDUMP file
@@ -52,3 +56,26 @@ def test_an_option_of_several_methods_means_the_same_in_each():
             own = option in OF_ITS_OWN or (name == "mrci" and option in OF_MRCI)
             assert own or facts == expected, f"{option} of {name} and {first}"
     assert len(seen) > len(OF_ALL)
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    {
+        "scf": ("disk", "mixed", "direct", "auto"),
+        "ri-scf": ("auto", "disk"),
+        "rimp2": ("auto", "disk"),
+        "fci": ("disk", "mixed", "direct", "auto"),
+        "mrci": ("disk", "mixed", "direct", "auto"),
+        "ccsd": ("auto", "disk"),
+    }.items(),
+)
+def test_help_lists_the_storages_that_a_command_has_and_others_are_refused(name, words, tmp_path):
+    *_, text = options(name)["--storage"]
+    assert all(
+        (f"'{word}'" in text) == (word in words) for word in ("auto", "memory", "disk", "mixed", "direct")
+    )
+    water = tmp_path / "water.xyz"
+    water.write_text("1\n\nHe 0 0 0\n")
+    more = ["--cas", "2,1"] if name == "mrci" else []
+    with pytest.raises(OutcoreError, match=f"'memory': .* does not have it; .* has {', '.join(words)}"):
+        run([name, str(water), "--basis", "sto-3g", "--storage", "memory", *more])

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from outcore.chem import scf_options
-from outcore.chem.cc.plan import check_places
+from outcore.chem import scf_options, storage
+from outcore.chem.cc.plan import STORAGES, check_places
 from outcore.chem.cc.settings import Settings
 from outcore.chem.options import FROZEN, INTEGRALS, ROHF, TOLERANCE, MoleculeOptions
 from outcore.job import preflight
@@ -19,6 +19,7 @@ from outcore.job import preflight
 class Options(MoleculeOptions):
     """Of coupled cluster."""
 
+    storage: Annotated[str, storage.option(STORAGES, "integrals and amplitudes")] = "auto"
     integrals: Annotated[
         str,
         INTEGRALS,

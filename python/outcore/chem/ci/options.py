@@ -30,6 +30,7 @@ class Options(MoleculeOptions):
 
     geometry: Annotated[Path | None, GEOMETRY] = None  # type: ignore[assignment]
     basis: Annotated[str | None, BASIS] = None  # type: ignore[assignment]
+    storage: Annotated[str, storage_words.option(STORAGES, "integrals of the SCF")] = "auto"
     rohf: Annotated[bool, ROHF] = False
     fcidump: Annotated[Path | None, FCIDUMP] = None
     frozen: Annotated[str, FROZEN] = "0"

@@ -14,7 +14,7 @@ from outcore.base.errors import OutcoreError
 from outcore.chem import scf_options
 from outcore.chem import storage as storage_words
 from outcore.chem.hf.settings import METHOD, STORAGES
-from outcore.chem.options import ROHF, MoleculeOptions, Storage
+from outcore.chem.options import ROHF, MoleculeOptions
 from outcore.chem.run import MoleculeRun
 from outcore.cli.run import Run, with_options
 from outcore.job import preflight
@@ -38,7 +38,7 @@ class Options(MoleculeOptions):
 
     rohf: Annotated[bool, ROHF] = False
     rhf: Annotated[bool, typer.Option("--rhf", help="Insist on closed shells.")] = False
-    storage: Storage = "disk"
+    storage: Annotated[str, storage_words.option(STORAGES, "integrals")] = "disk"
     disk: Annotated[
         str | None,
         typer.Option(help="Disk for integrals, all processes, if mixed or auto. Default: what is free."),

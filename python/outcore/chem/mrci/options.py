@@ -24,6 +24,7 @@ from outcore.chem.options import (
     TOLERANCE,
     MoleculeOptions,
 )
+from outcore.chem.ri import plan as ri_plan
 from outcore.job import preflight
 
 # What an FCIDUMP file takes the place of.
@@ -44,6 +45,7 @@ class Options(MoleculeOptions):
         Path | None,
         FCIDUMP,
     ] = None
+    storage: Annotated[str, storage_words.option(STORAGES, "integrals of the SCF")] = "auto"
     integrals: Annotated[
         str,
         INTEGRALS,
@@ -163,7 +165,8 @@ class Options(MoleculeOptions):
             raise _refused("--active is missing: give --inactive and --active, or --cas N,M")
         preflight.check_count("--roots", self.roots)
         preflight.check_count("--iterations", self.iterations)
-        storage_words.check(self.storage, STORAGES, METHOD)
+        of_scf = (ri_plan.STORAGES, ri_plan.METHOD) if self.integrals == "ri" else (STORAGES, METHOD)
+        storage_words.check(self.storage, *of_scf)
         Settings(**self.settings())
         super().check()
 

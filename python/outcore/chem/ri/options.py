@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
+from outcore.chem import storage
 from outcore.chem.options import MoleculeOptions
-from outcore.chem.ri.plan import check_storage
+from outcore.chem.ri.plan import STORAGES, check_storage
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options(MoleculeOptions):
     """What both commands are asked for."""
+
+    storage: Annotated[str, storage.option(STORAGES, "integrals")] = "auto"
 
     def check(self) -> None:
         super().check()
