@@ -152,3 +152,24 @@ def test_hdf5_there_and_back(world, paths, where):
         assert np.allclose(back.to_numpy(), x)
     with pytest.raises(OutcoreError):
         Array.from_hdf5(world, path, "t", Layout([O, O, V, V], None, "symmetric(0,1)"), where=where)
+
+
+@pytest.mark.processes(2)
+@pytest.mark.parametrize("where", ["process", "node", "global", "disk"])
+def test_what_nobody_holds_is_given_back_in_any_order(world, where):
+    """Each process lets go of its results at other times than the others."""
+    x = np.ones((8, 8))
+    with Array.from_numpy(world, x, where=where) as a, Array.from_numpy(world, 3 * x, where=where) as b:
+        used = []
+        for _ in range(2):
+            kept = []
+            for turn in range(50):
+                kept.append(a - b)
+                assert kept[-1].norm() == 16
+                if turn % (3 + world.rank) == 0:
+                    kept.clear()
+            outcore.einsum("ij,jk->ik", a, b, memory="8MB")
+            kept.clear()
+            world.barrier()
+            used.append(world.budget.used_bytes)
+        assert used[0] == used[1]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore import _core
+from outcore.arrays.as_numpy import AsNumpy
 from outcore.arrays.indexing import Selection, as_elements
 from outcore.arrays.sectioned import Sectioned
 from outcore.base.errors import OutcoreError
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 
-@dataclass(frozen=True)
-class Section:
+@dataclass(frozen=True, eq=False)
+class Section(AsNumpy):
     """A box of a global array, for collective transfers; nothing is copied. `begin` and `end` have one number
     for each axis of the array: integers of an index became axes of length 1."""
 
@@ -48,6 +49,13 @@ class Section:
     @property
     def dtype(self) -> np.dtype[Any]:
         return self.array.dtype
+
+    @property
+    def world(self) -> World:
+        return self.array.world
+
+    def _whole(self) -> Array:
+        return self.array.get(tuple(slice(b, e) for b, e in zip(self.begin, self.end, strict=True)))
 
 
 class GlobalArray(Sectioned, Closing):

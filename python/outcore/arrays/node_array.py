@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore import _core
+from outcore.arrays.as_numpy import AsNumpy
 from outcore.job import arguments
 from outcore.job.collective import Closing, in_gate
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from outcore.job.world import World
 
 
-class NodeArray(Closing):
+class NodeArray(AsNumpy, Closing):
     """An array of `shape` (1 to 8 dimensions), zero at first, in memory that the processes of one node share; each
     node has one of its own.
 
@@ -42,7 +43,12 @@ class NodeArray(Closing):
             self._shape = tuple(extents)
             return self._dtype.name, extents
 
+        self._world = world
         self._native = in_gate("create a node array", lambda gate: _core.NodeArray(world, gate), bring)
+
+    @property
+    def world(self) -> World:
+        return self._world
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -53,13 +59,9 @@ class NodeArray(Closing):
         return self._dtype
 
     @property
-    def ndim(self) -> int:
-        return len(self._shape)
-
-    @property
     def nbytes(self) -> int:
         """Bytes of all elements; they exist once on each node."""
-        return int(np.prod(self._shape, dtype=np.int64)) * self._dtype.itemsize
+        return self.size * self._dtype.itemsize
 
     @property
     def closed(self) -> bool:
@@ -70,6 +72,15 @@ class NodeArray(Closing):
         """All of it as a writable NumPy array. It keeps the memory alive, but must not be used after `close`.
         What one process writes the others see after `barrier`."""
         return self._native.view
+
+    def _whole(self) -> np.ndarray[Any, np.dtype[Any]]:
+        return self.view.copy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, np.dtype[Any]]:
+        """A copy, which may be used after `close`; the view itself if no copy is allowed."""
+        if copy is False:
+            return np.asarray(self.view, dtype, copy=False)
+        return super().__array__(dtype, copy)
 
     def barrier(self) -> None:
         """Waits for all processes of the node. What they have written before is seen afterwards."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from outcore.arrays import list_indexing
+from outcore.arrays.as_numpy import AsNumpy
 from outcore.arrays.indexing import Selection, as_elements, select
 
 if TYPE_CHECKING:
@@ -15,12 +15,11 @@ if TYPE_CHECKING:
 
     from outcore import _core
     from outcore._core import Request
-    from outcore.job.world import World
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
 
-class Sectioned:
+class Sectioned(AsNumpy):
     """A box is what NumPy would index with: slices, integers and an Ellipsis, as `numpy.s_[2:5, :]` makes it.
     `a[box]` cuts slices at the edge as NumPy does; methods refuse a box that reaches outside."""
 
@@ -28,10 +27,6 @@ class Sectioned:
     _shape: tuple[int, ...]
     _dtype: np.dtype[Any]
     _name: str
-
-    @property
-    @abstractmethod
-    def world(self) -> World: ...
 
     def _take_shape(
         self,
@@ -57,34 +52,12 @@ class Sectioned:
         return self._dtype
 
     @property
-    def ndim(self) -> int:
-        return len(self._shape)
-
-    @property
-    def size(self) -> int:
-        """Number of elements, at all processes together."""
-        return int(np.prod(self._shape, dtype=np.int64))
-
-    @property
     def nbytes(self) -> int:
         """Bytes of all elements, at all processes together."""
         return self.size * self._dtype.itemsize
 
-    def __len__(self) -> int:
-        return self._shape[0]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        """A copy of all of it, as `numpy.asarray` and what uses it (h5py) want it. OutcoreError (ENOMEM) if it is
-        larger than what is left of the budget of memory: then use sections."""
-        if copy is False:
-            raise ValueError(f"{self!r} is not in the memory of this process: only a copy can be made")
-        budget = self.world.budget
-        budget.reserve(self.nbytes, f"all of {self!r} as an array of NumPy; sections may fit")
-        try:
-            whole = self.get(...)
-        finally:
-            budget.release(self.nbytes)
-        return whole if dtype is None else whole.astype(dtype, copy=False)
+    def _whole(self) -> Array:
+        return self.get(...)
 
     # ---- transfers ----
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._core import Request
+from outcore.arrays.as_numpy import AsNumpy
 from outcore.arrays.disk_array import caches, metadata_or_none
 from outcore.arrays.indexing import as_elements
 from outcore.base import metadata as metadata_module
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]
 
 
-class BlockSparseArray(Closing):
+class BlockSparseArray(AsNumpy, Closing):
     """An array of which every axis is cut at boundaries into tiles of different sizes; those that are not zero lie
     in files, each in one piece at one process, dealt out in turn.
 
@@ -240,8 +241,7 @@ class BlockSparseArray(Closing):
         visible here. Not collective. Raises the first error of a put that nobody has waited for."""
         self._native.sync()
 
-    def to_numpy(self) -> Array:
-        """All of it in memory, zeros included. For small arrays."""
+    def _whole(self) -> Array:
         result = np.zeros(self.shape, self._dtype)
         transfers = [(tile, self.get_tile_async(tile)) for tile in self.tiles]
         for tile, transfer in transfers:

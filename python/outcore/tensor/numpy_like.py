@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from outcore.arrays.as_numpy import AsNumpy
 from outcore.arrays.indexing import select
 from outcore.job import arguments
 from outcore.tensor import numpy_functions
@@ -18,7 +19,6 @@ from outcore.tensor.result_check import as_number
 from outcore.tensor.symmetry import Symmetry
 
 if TYPE_CHECKING:
-    from outcore.job.world import World
     from outcore.parallel.prefetch import Waitable
     from outcore.tensor.backends.backend import Backend
 
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 _AHEAD = 4  # tiles that are fetched before they are used
 
 
-_COMPARED = (complex, float, int, np.generic, list, tuple)  # what NumPy compares element by element
-
-
-class NumpyLike:
+class NumpyLike(AsNumpy):
     """Indexing and `to_numpy` are for each process alone. All else is collective, and begins with what all
     processes have put and added before.
 
@@ -51,15 +48,7 @@ class NumpyLike:
 
     @property
     @abstractmethod
-    def world(self) -> World: ...
-
-    @property
-    @abstractmethod
     def layout(self) -> Layout: ...
-
-    @property
-    @abstractmethod
-    def dtype(self) -> np.dtype[Any]: ...
 
     @property
     @abstractmethod
@@ -100,39 +89,11 @@ class NumpyLike:
         return self.layout.rank
 
     @property
-    def size(self) -> int:
-        """Elements of the shape, zeros and all."""
-        return self.layout.size
-
-    @property
     def T(self) -> Self:
         """As `transpose()`: a new array."""
         return self.transpose()
 
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __bool__(self) -> bool:
-        """Of its one element. ValueError if it has several."""
-        if self.size != 1:
-            raise ValueError(
-                f"{self!r} is neither true nor false, as it has {self.size} elements: use abs(a).max() > 0, or "
-                "a is not None"
-            )
-        return bool(self[(0,) * self.ndim])
-
-    def __eq__(self, other: object) -> bool:
-        """TypeError for arrays and numbers, as elements are not compared one by one."""
-        if self is other:
-            return True
-        if isinstance(other, (NumpyLike, *_COMPARED)) or hasattr(other, "__array__"):
-            raise TypeError(
-                f"{self!r} is not compared element by element: use (a - b).norm() for how far two arrays are "
-                "apart, numpy.equal(a.to_numpy(), b) for elements, a is b for the same array"
-            )
-        return NotImplemented
-
-    __hash__ = object.__hash__
+    _how_to_compare = "(a - b).norm() for how far two arrays are apart, "
 
     # ---- to NumPy ----
 
@@ -157,24 +118,9 @@ class NumpyLike:
             view[tuple(target)] = values[tuple(source)]
         return result[()] if selection.is_element else result
 
-    def to_numpy(self) -> Values:
-        """All of it, zeros included, in memory of this process. OutcoreError (ENOMEM) if it is larger than what is
-        left of the budget."""
-        nbytes = self.size * self.dtype.itemsize
-        budget = self.world.budget
-        budget.reserve(nbytes, f"all of {self!r} as an array of NumPy; sections may fit")
-        try:
-            whole: Values = self[...]
-        finally:
-            budget.release(nbytes)
+    def _whole(self) -> Values:
+        whole: Values = self[...]
         return whole
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
-        """As `to_numpy`, for numpy.asarray and what uses it."""
-        if copy is False:
-            raise ValueError(f"{self!r} is no NumPy array: only a copy can be made")
-        whole = self.to_numpy()
-        return whole if dtype is None else whole.astype(dtype, copy=False)
 
     # ---- element by element ----
 

@@ -34,8 +34,12 @@ class DiskTiles(Backend):
     ) -> None:
         super().__init__(world, layout, dtype)
         self._closes = closes
-        self.array = array or BlockSparseArray(
-            world, [axis.cuts for axis in layout.tilings], layout.canonical_flags, dtype, **options
+        self.array = (
+            BlockSparseArray(
+                world, [axis.cuts for axis in layout.tilings], layout.canonical_flags, dtype, **options
+            )
+            if array is None
+            else array
         )
         self.read_only = self.array.read_only
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +69,8 @@ class ProcessTiles(InProcess):
             except BaseException:
                 world.budget.release(self.nbytes)
                 raise
+            # With the memory itself, which views of tiles keep as well.
+            weakref.finalize(self._flat, world.budget.release, self.nbytes).atexit = False
 
     def view(self, number: int) -> Values:
         if self._flat is None:
@@ -75,9 +78,7 @@ class ProcessTiles(InProcess):
         return as_tile(self._flat, self.layout, number)
 
     def close(self) -> None:
-        if self._flat is not None:
-            self._flat = None
-            self.world.budget.release(self.nbytes)
+        self._flat = None
 
 
 class NumpyTiles(InProcess):
