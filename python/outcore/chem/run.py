@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from outcore.chem.mean_field import Kind
     from outcore.chem.options import MoleculeOptions
     from outcore.chem.problem import Settings
+    from outcore.chem.ri.auxiliary import Purpose
     from outcore.job.world import World
 
 
@@ -35,6 +36,21 @@ class MoleculeRun(Run):
         from outcore.job.processes import make_world
 
         self.world = make_world(self.comm, self.options.memory_bytes, self.options.scratch)
+
+    def check_auxiliary(self, mol: Mole, names: dict[Purpose, str | None]) -> dict[Purpose, Mole]:
+        """Molecules with the auxiliary sets that a run will take, which are looked for now, and what is to be said
+        of them. Not collective. Raises OutcoreError, as `auxiliary.build`."""
+        from outcore.chem.ri import auxiliary
+
+        found = {purpose: auxiliary.build(mol, name, purpose) for purpose, name in names.items()}
+        for purpose, auxmol in found.items():
+            if line := auxiliary.warning(auxmol, purpose):
+                self.say(line)
+        self.results["auxiliary_sets"] = {
+            purpose: {"sets": auxiliary.title(auxmol), "stand_in": auxiliary.stand_in(auxmol) or None}
+            for purpose, auxmol in found.items()
+        }
+        return found
 
     def renew_world(self, mf: Any = None) -> None:
         """What arrays have taken of the memory is free again. `mf`: of `stored_scf`, it goes on in the new world.

@@ -493,3 +493,11 @@ def test_pairs_of_integrals_that_were_made_again_are_not_believed(water_referenc
         integrals = DiskArray.open(world, kept / "mp2.0", read_only=False)
         integrals.remove()
     assert MP2(water_reference, checkpoint=kept).kernel() == pytest.approx(energy, abs=1e-10)
+
+
+def test_an_object_logs_auxiliary_sets_that_were_made_for_another_basis(capsys):
+    mol = gto.M(atom="H 0 0 0; H 0 0 0.74", basis="sto-3g")
+    with ri.RHF(mol) as mf:
+        mf.kernel()
+    captured = capsys.readouterr()
+    assert "def2-svp-jkfit for sto-3g" in captured.out + captured.err

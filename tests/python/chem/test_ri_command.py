@@ -492,3 +492,18 @@ def test_a_run_killed_in_any_stage_is_finished_by_another_number_of_processes(tm
     assert answer.returncode == 0, answer.stderr
     assert "found" in answer.stdout
     assert energies(tmp_path / "results") == pytest.approx(undisturbed, abs=1e-9)
+
+
+def test_auxiliary_sets_that_were_made_for_another_basis_are_said(water, tmp_path, capsys):
+    results = tmp_path / "results.json"
+    for basis, sets in (("sto-3g", "def2-svp"), ("cc-pvdz", None)):
+        assert run("rimp2", water, "--basis", basis, "--json", str(results)) == 0
+        output, found = capsys.readouterr().out, json.loads(results.read_text())["auxiliary_sets"]
+        for purpose, ending in (("jk", "-jkfit"), ("mp2", "-ri")):
+            stand_in = None if sets is None else f"{sets}{ending} for {basis}"
+            assert found[purpose] == {"sets": f"{sets or basis}{ending}", "stand_in": stand_in}
+            assert stand_in is None or f"{stand_in}, which it was not made for" in output
+        assert (sets is None) == ("not made for" not in output)
+    named = ("--jkbasis", "def2-svp-jkfit", "--auxbasis", "def2-svp-ri")
+    assert run("rimp2", water, "--basis", "sto-3g", *named) == 0
+    assert "not made for" not in capsys.readouterr().out

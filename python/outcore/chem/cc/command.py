@@ -56,7 +56,8 @@ class _Run(MoleculeRun):
         frozen = count_frozen(self._mol, options.frozen, max(self._mol.nelec))
         if frozen == max(self._mol.nelec):
             self._refuse_amplitudes()
-        self._check_auxiliary()
+        if options.integrals == "ri":
+            self.check_auxiliary(self._mol, {"jk": options.jkbasis, "mp2": options.auxbasis})
         self.open_world()
         method = ("CCSD(T)" if options.triples else "CCSD") + (
             "" if self._kind == "RHF" else f"({self._kind})"
@@ -66,13 +67,6 @@ class _Run(MoleculeRun):
             options.title(what.replace("ri-", "RI-").replace("cholesky-", "Cholesky-"), self._mol),
             f"scratch {self.world.scratch}",
         )
-
-    def _check_auxiliary(self) -> None:
-        from outcore.chem.ri import auxiliary
-
-        if self.options.integrals == "ri":
-            auxiliary.build(self._mol, self.options.jkbasis, "jk")
-            auxiliary.build(self._mol, self.options.auxbasis, "mp2")
 
     # ---- the SCF ----
 

@@ -243,6 +243,7 @@ class MP2:
         """Auxiliary basis, pairs of functions, and the plan. Collective."""
         with self.world.together("auxiliary basis", str(self._auxbasis)):
             self._auxmol = auxiliary.build(self.mol, self._auxbasis, "mp2")
+            auxiliary.warn(self._auxmol, "mp2", self.world)
             self._native = pair_lists.native(self.mol, self._auxmol)
             bounds = np.array(self._native.bounds(self.threads))
             self._pairs = pair_lists.Pairs(bounds, pair_lists.shell_sizes(self.mol), self.screening, 1 << 30)

@@ -90,15 +90,14 @@ class _Run(MoleculeRun):
     def _check(self, mol: Mole, choice: Choice) -> None:
         """What is known to be wrong before an SCF."""
         from outcore.chem.mrci import before
-        from outcore.chem.ri import auxiliary
         from outcore.job.launch import threads_per_rank
         from outcore.job.processes import free_memory_of_each
 
         options, functions = self.options, 0
         if options.integrals == "ri":
             with self.world.together("auxiliary basis", str(options.auxbasis), str(options.jkbasis)):
-                auxiliary.build(mol, options.jkbasis, "jk")
-                functions = int(auxiliary.build(mol, options.auxbasis, "mp2").nao)
+                sets = self.check_auxiliary(mol, {"jk": options.jkbasis, "mp2": options.auxbasis})
+                functions = int(sets["mp2"].nao)
         if not options.estimate:
             threads = options.threads or threads_per_rank()
             free = free_memory_of_each(self.world, options.memory_bytes, threads)

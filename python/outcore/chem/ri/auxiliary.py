@@ -13,9 +13,12 @@ from outcore.chem import basis_sets
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
+    from outcore.job.world import World
+
 Purpose = Literal["jk", "mp2"]
 
 _UNIVERSAL = {"jk": "def2-universal-jkfit", "mp2": "def2-tzvpp-ri"}  # sets that have most elements
+_SUFFIX = re.compile("-(jkfit|rifit|ri)$")  # of the name of an auxiliary set, after that of its orbital basis
 _TITLE = {"jk": "Coulomb and exchange", "mp2": "MP2"}
 
 
@@ -23,7 +26,8 @@ def build(mol: Mole, name: Any = None, purpose: Purpose = "jk") -> Mole:
     """The molecule with an auxiliary basis in place of its own. `name`: a set of PySCF's library or a file; what
     else PySCF takes as a basis; None: the set that PySCF has on record for the orbital basis; "auto": that, and
     even-tempered functions for the elements without one, as PySCF makes them; "etb" and "autoaux": even-tempered
-    functions for all. Those of a ghost atom are those of its element.
+    functions for all. Those of a ghost atom are those of its element. A set on record that was made for another
+    orbital basis is taken, and `stand_in` says so.
 
     Raises OutcoreError (EINVAL): an unknown set, or one that lacks an element; no set on record. Even-tempered
     functions are never taken without being asked for.
@@ -32,7 +36,7 @@ def build(mol: Mole, name: Any = None, purpose: Purpose = "jk") -> Mole:
 
     symbols = list(dict.fromkeys(mol.atom_symbol(atom) for atom in range(mol.natm)))
     way = name.lower() if isinstance(name, str) else ""
-    named, made = "", list[str]()
+    named, made, foreign = "", list[str](), list[str]()
     if name is None or way in ("auto", "etb", "autoaux"):
         name = {symbol: _of_element(mol, symbol, way, purpose) for symbol in symbols}
         made = [symbol for symbol, functions in name.items() if not isinstance(functions, str)]
@@ -45,7 +49,10 @@ def build(mol: Mole, name: Any = None, purpose: Purpose = "jk") -> Mole:
                 detail=f"none is on record for {', '.join(missing)} with the basis '{_name(mol.basis)}'; "
                 f"name one, {such}or 'auto' for even-tempered functions (--auxbasis, or --jkbasis of the SCF)",
             )
-        named = ", ".join(sorted({each for each in name.values() if isinstance(each, str)}))
+        taken = {symbol: each for symbol, each in name.items() if isinstance(each, str)}
+        named = ", ".join(sorted(set(taken.values())))
+        pairs = {(each, _orbital_basis(mol, symbol)) for symbol, each in taken.items()}
+        foreign = [f"{each} for {basis}" for each, basis in sorted(pairs) if not _made_for(each, basis, purpose)]
     elif isinstance(name, str):
         name, named = basis_sets.auxiliary(name, symbols, _UNIVERSAL[purpose]), name
     else:
@@ -55,6 +62,7 @@ def build(mol: Mole, name: Any = None, purpose: Purpose = "jk") -> Mole:
         named += (" and " if named else "") + f"{kind} for {', '.join(_elements(made))}"
     auxmol = addons.make_auxmol(mol, name)
     auxmol.auxiliary_title = named
+    auxmol.auxiliary_stand_in = ", ".join(foreign)
     return auxmol
 
 
@@ -69,9 +77,7 @@ def _of_element(mol: Mole, symbol: str, way: str, purpose: Purpose) -> Any:
     from pyscf.df import addons
 
     element = basis_sets.element_of(symbol)
-    basis = mol.basis if isinstance(mol.basis, str) else _entry(mol.basis, symbol)
-    if not isinstance(basis, str):
-        basis = _entry(mol._basis, symbol)
+    basis = _orbital_basis(mol, symbol) or _entry(mol._basis, symbol)
     if not element or basis is None:
         raise OutcoreError(
             errno.EINVAL, "find an auxiliary basis", detail=f"'{symbol}' has no element, or no orbital basis"
@@ -90,6 +96,23 @@ def _of_element(mol: Mole, symbol: str, way: str, purpose: Purpose) -> Any:
         raise OutcoreError(errno.EINVAL, "make an auxiliary basis", detail=f"{element}: {error}") from error
 
 
+def _orbital_basis(mol: Mole, symbol: str) -> str:
+    """The name of the orbital basis of the atoms with this symbol; empty if it has none."""
+    basis = mol.basis if isinstance(mol.basis, str) else _entry(mol.basis, symbol)
+    return basis if isinstance(basis, str) else ""
+
+
+def _made_for(name: str, basis: str, purpose: Purpose) -> bool:
+    """Whether an auxiliary set bears the name of an orbital basis, or the Basis Set Exchange has it for that."""
+    from pyscf.gto import basis as names
+    from pyscf.gto import mole
+
+    plain = names._format_basis_name(basis).lower()
+    kind = "jkfit" if purpose == "jk" else "rifit"
+    on_record = mole.BSE_META.get(plain, (None, None, {}))[2].get(kind)
+    return name == on_record or names._format_basis_name(_SUFFIX.sub("", name)).lower() == plain
+
+
 def _entry(table: Any, symbol: str) -> Any:
     """What a table of PySCF's has for a symbol: its own entry, that of the symbol without its label, that of its
     element, or the one for all others."""
@@ -104,6 +127,32 @@ def _entry(table: Any, symbol: str) -> Any:
 def title(auxmol: Mole) -> str:
     """Its name, or names, for people to read."""
     return str(auxmol.auxiliary_title)
+
+
+def stand_in(auxmol: Mole) -> str:
+    """The sets that were taken from the record though they were made for another orbital basis than that of the
+    molecule, as in "def2-svp-jkfit for sto-3g"; empty if none was."""
+    return str(auxmol.auxiliary_stand_in)
+
+
+def warning(auxmol: Mole, purpose: Purpose) -> str:
+    """A line about sets that stand in for others; empty if there are none."""
+    sets = stand_in(auxmol)
+    return (
+        f"auxiliary basis of {_TITLE[purpose]}: {sets}, which it was not made for: errors may be larger than usual; "
+        "name a set, or 'autoaux' for functions made of the basis"
+        if sets
+        else ""
+    )
+
+
+def warn(auxmol: Mole, purpose: Purpose, world: World) -> None:
+    """The same in PySCF's log of the molecule, at the first process."""
+    line = warning(auxmol, purpose)
+    if line and world.rank == 0:
+        from pyscf.lib import logger
+
+        logger.warn(auxmol, "%s", line)
 
 
 def _name(basis: Any) -> str:

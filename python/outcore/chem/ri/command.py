@@ -112,10 +112,8 @@ class _Run(MoleculeRun):
 
     def _check_mol(self, auxiliary: dict[Purpose, str | None], frozen: str | None) -> None:
         from outcore.chem.frozen import count_frozen
-        from outcore.chem.ri import auxiliary as sets
 
-        for purpose, name in auxiliary.items():
-            sets.build(self._mol, name, purpose)
+        self.check_auxiliary(self._mol, auxiliary)
         if frozen is not None:
             count_frozen(self._mol, frozen, max(self._mol.nelec))
 

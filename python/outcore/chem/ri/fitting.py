@@ -112,6 +112,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         self.close_integrals()
         with self.world.together("auxiliary basis", self.title):
             self.auxmol = self.auxiliary_molecule()
+            auxiliary.warn(self.auxmol, "jk", self.world)
         self._key = self._present_key()
         self.three_index = ThreeIndex(
             self.world,

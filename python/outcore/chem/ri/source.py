@@ -59,6 +59,7 @@ class Fitted:
             bounds = np.array(self._native.bounds(threads))
             self._pairs = pair_lists.Pairs(bounds, pair_lists.shell_sizes(mol), screening, 1 << 30)
             self.title = auxiliary.title(self.auxmol)
+            auxiliary.warn(self.auxmol, purpose, world)
             self.settings = problem.auxiliary(self.auxmol)
             self._shells, self.cuts = _pieces(self.auxmol.ao_loc_nr(), _PIECE)
         metric = Metric(world, self.auxmol)
