@@ -496,7 +496,7 @@ def test_pairs_of_integrals_that_were_made_again_are_not_believed(water_referenc
 
 
 def test_an_object_logs_auxiliary_sets_that_were_made_for_another_basis(capsys):
-    mol = gto.M(atom="H 0 0 0; H 0 0 0.74", basis="sto-3g")
+    mol = gto.M(atom="H 0 0 0; H 0 0 0.74", basis="sto-3g", verbose=3)
     with ri.RHF(mol) as mf:
         mf.kernel()
     captured = capsys.readouterr()

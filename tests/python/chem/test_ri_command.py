@@ -183,7 +183,7 @@ def test_an_estimate_computes_nothing(water, tmp_path, capsys):
     output = capsys.readouterr().out
     assert "SCF estimate: memory" in output and "MP2 estimate: memory" in output and "free in" in output
     assert "energy" not in output
-    assert set(json.loads(results.read_text())) == {"scf_estimate", "mp2_estimate"}
+    assert set(json.loads(results.read_text())) == {"auxiliary_sets", "scf_estimate", "mp2_estimate"}
 
 
 @pytest.mark.launcher

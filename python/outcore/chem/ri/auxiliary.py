@@ -52,7 +52,9 @@ def build(mol: Mole, name: Any = None, purpose: Purpose = "jk") -> Mole:
         taken = {symbol: each for symbol, each in name.items() if isinstance(each, str)}
         named = ", ".join(sorted(set(taken.values())))
         pairs = {(each, _orbital_basis(mol, symbol)) for symbol, each in taken.items()}
-        foreign = [f"{each} for {basis}" for each, basis in sorted(pairs) if not _made_for(each, basis, purpose)]
+        foreign = [
+            f"{each} for {basis}" for each, basis in sorted(pairs) if not _made_for(each, basis, purpose)
+        ]
     elif isinstance(name, str):
         name, named = basis_sets.auxiliary(name, symbols, _UNIVERSAL[purpose]), name
     else:
@@ -110,7 +112,7 @@ def _made_for(name: str, basis: str, purpose: Purpose) -> bool:
     plain = names._format_basis_name(basis).lower()
     kind = "jkfit" if purpose == "jk" else "rifit"
     on_record = mole.BSE_META.get(plain, (None, None, {}))[2].get(kind)
-    return name == on_record or names._format_basis_name(_SUFFIX.sub("", name)).lower() == plain
+    return bool(name == on_record or names._format_basis_name(_SUFFIX.sub("", name)).lower() == plain)
 
 
 def _entry(table: Any, symbol: str) -> Any:
@@ -139,8 +141,8 @@ def warning(auxmol: Mole, purpose: Purpose) -> str:
     """A line about sets that stand in for others; empty if there are none."""
     sets = stand_in(auxmol)
     return (
-        f"auxiliary basis of {_TITLE[purpose]}: {sets}, which it was not made for: errors may be larger than usual; "
-        "name a set, or 'autoaux' for functions made of the basis"
+        f"auxiliary basis of {_TITLE[purpose]}: {sets}, which it was not made for: errors may be larger than "
+        "usual; name a set, or 'autoaux' for functions made of the basis"
         if sets
         else ""
     )
