@@ -22,6 +22,11 @@ def _command(name: str) -> str:
     from outcore.cli.main import SUBCOMMANDS
 
     entry = SUBCOMMANDS[name]
+    if name == "run":  # whose options are those of another command
+        from outcore.cli import input_file
+        from outcore.cli.main import run_file
+
+        return f"## outcore run\n\n{_cell(run_file.__doc__ or '')}\n\n{(input_file.__doc__ or '').strip()}"
     application = typer.Typer(add_completion=False)
     application.command(name)(getattr(importlib.import_module(entry.module), entry.function))
     command = typer.main.get_command(application)

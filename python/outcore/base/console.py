@@ -5,10 +5,12 @@ from __future__ import annotations
 import codecs
 import io
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+_LOG_WIDTH = 132  # columns of a log
 
 # Characters that move the cursor or colour a terminal, as escapes; a name may have them, a line of ours does not.
 _CONTROL = {each: repr(chr(each))[1:-1] for each in (*range(32), 127, *range(0x80, 0xA0))}
@@ -19,11 +21,25 @@ def visible(text: str) -> str:
     return text.translate(_CONTROL)
 
 
-def make_console(*, quiet: bool = False) -> Console:
-    """For tables and lines, without markup."""
+def make_console(*, quiet: bool = False, log: TextIO | None = None) -> Console:
+    """For tables and lines, without markup. `log`: an open file that gets them, too, whether it is quiet or not."""
     from rich.console import Console
 
-    return Console(quiet=quiet, highlight=False, markup=False, emoji=False)
+    plain = {"highlight": False, "markup": False, "emoji": False}
+    if log is None:
+        return Console(quiet=quiet, **plain)  # type: ignore[arg-type]
+    file, copy = log, Console(file=log, width=_LOG_WIDTH, **plain)  # type: ignore[arg-type]
+
+    class Both(Console):
+        def print(self, *objects: Any, **options: Any) -> None:
+            super().print(*objects, **options)
+            if not any(isinstance(each, Control) for each in objects):  # which moves the cursor of a terminal
+                copy.print(*objects, **options)
+                file.flush()
+
+    from rich.control import Control
+
+    return Both(quiet=quiet, **plain)  # type: ignore[arg-type]
 
 
 def accept_any_text() -> None:

@@ -51,6 +51,7 @@ SUBCOMMANDS = {
     "mrci": Subcommand(
         "outcore.chem.mrci.command", "mrci", "multireference CI with packed vectors", parallel=True
     ),
+    "run": Subcommand("outcore.cli.main", "run_file", "the command and the options of an input file"),
     "report": Subcommand("outcore.cli.report", "command", "tables and figures of the I/O of a traced run"),
     "inspect": Subcommand("outcore.cli.inspect", "inspect", "what a disk array or a checkpoint holds"),
     "verify": Subcommand(
@@ -101,6 +102,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def run(arguments: list[str]) -> int:
     """Runs one command line and returns its exit status; errors are raised."""
     name = arguments[0] if arguments else "--help"
+    if name in COMPLETION:
+        return _completion(name, arguments[1:])
     if name in ("--help", "-h", "--version") and len(arguments) > 1:
         raise UsageError(
             f"'{arguments[1]}' has no effect after {name}; outcore COMMAND --help explains a command"
@@ -113,11 +116,92 @@ def run(arguments: list[str]) -> int:
 
         print(f"outcore {version('outcore')}")
         return 0
+    _check_name(name)
+    return _run_subcommand(name, arguments[1:])
+
+
+def _check_name(name: str) -> None:
     if name not in SUBCOMMANDS:
         close = difflib.get_close_matches(name, SUBCOMMANDS, 1)
         hint = f"did you mean '{close[0]}'?" if close else "see outcore --help"
         raise UsageError(f"there is no command '{name}', {hint}")
-    return _run_subcommand(name, arguments[1:])
+
+
+# ---- input files ----
+
+
+def run_file(arguments: list[str]) -> int:
+    """`outcore run FILE [OPTIONS]`: the command, the options and the geometry of an input file (TOML or JSON).
+    Options on the command line come after those of the file, and win."""
+    from pathlib import Path
+
+    from outcore.cli import input_file
+
+    if not arguments or arguments[0] in ("--help", "-h"):
+        print(f"Usage: outcore run FILE [OPTIONS]\n\n{(input_file.__doc__ or '').strip()}")
+        print("\nOptions that follow FILE win. --write-input FILE of a command writes such a file.")
+        return 0
+    path = Path(arguments[0])
+    found = input_file.read(path)
+    name = found["command"]
+    _check_name(name)
+    positional = [each.name for each in _parameters(name) if not each.opts[0].startswith("-")]
+    if name == "run" or not SUBCOMMANDS[name].module.startswith("outcore.chem."):
+        raise UsageError(f"{path}: '{name}' takes no input file")
+    _start_processes(name, [*input_file.options(path, found, positional), *arguments[1:]])
+    with input_file.arguments(path, found, positional) as given:
+        return _run_subcommand(name, [*given, *arguments[1:]])
+
+
+def _start_processes(name: str, arguments: list[str]) -> None:
+    """Those that --ranks asks for, before this process makes a file that it could not remove."""
+    from outcore.job import launch
+
+    ranks = _command(name).make_context(name, arguments, resilient_parsing=True).params.get("ranks")
+    if ranks is not None:
+        launch.relaunch(ranks)
+
+
+# ---- completion ----
+
+COMPLETION = ("--install-completion", "--show-completion")
+
+
+def _completion(name: str, arguments: list[str]) -> int:
+    from outcore.cli import completion
+
+    if len(arguments) > 1:
+        raise UsageError(f"'{arguments[1]}' has no effect after {name} {arguments[0]}")
+    shell = completion.chosen(arguments[0] if arguments else None)
+    options = {
+        command: {
+            option: (getattr(each, "help", None) or "").partition(".")[0]
+            for each in _parameters(command)
+            for option in (*each.opts, *each.secondary_opts)
+            if option.startswith("-")
+        }
+        for command in SUBCOMMANDS
+    }
+    text = completion.script(shell, options, {each: command.summary for each, command in SUBCOMMANDS.items()})
+    print(text if name == "--show-completion" else completion.install(shell, text))
+    return 0
+
+
+def _parameters(name: str) -> list[Any]:
+    """Options and arguments of a command, as typer has them."""
+    return [] if name == "run" else list(_command(name).params)
+
+
+def _command(name: str) -> Any:
+    import typer
+
+    application = typer.Typer(
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    application.command(name)(_carrying_interrupts(_function(SUBCOMMANDS[name])))
+    return typer.main.get_command(application)
 
 
 def overview() -> str:
@@ -129,6 +213,8 @@ def overview() -> str:
         "Usage: outcore COMMAND [OPTIONS]\n\n"
         f"Commands:\n{listing}\n\n"
         "outcore COMMAND --help explains one; outcore --version names the version.\n"
+        "outcore --install-completion [bash|zsh|fish] makes the shell complete commands and options; "
+        "--show-completion prints the script.\n"
         "OUTCORE_DEBUG=1 shows where an error comes from."
     )
 
@@ -137,6 +223,8 @@ def _run_subcommand(name: str, arguments: list[str]) -> int:
     from outcore.job import launch, resources
 
     entry = SUBCOMMANDS[name]
+    if name == "run":
+        return run_file(arguments)
     if entry.parallel:
         resources.refuse_little_address_space(launch.threads_per_rank())
     if launch.launched():
@@ -146,9 +234,7 @@ def _run_subcommand(name: str, arguments: list[str]) -> int:
 
     import typer
 
-    application = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    application.command(name)(_carrying_interrupts(_function(entry)))
-    command = typer.main.get_command(application)
+    command = _command(name)
     try:
         result = command.main(arguments, prog_name=f"outcore {name}", standalone_mode=False)
     except typer.Abort as error:

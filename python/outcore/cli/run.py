@@ -24,7 +24,7 @@ import errno
 import inspect
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
@@ -32,9 +32,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, get_type_hints
 
 import typer
 
-from outcore.base import interrupts
+from outcore.base import interrupts, plain_file
 from outcore.base.console import make_console, visible
 from outcore.base.errors import OutcoreError
+from outcore.cli import input_file
 from outcore.job import launch, preflight, resources
 from outcore.job.resources import parse_bytes
 
@@ -78,6 +79,19 @@ class JobOptions:
         typer.Option(help="After the run: 'short', what fits a screen; 'full', all that was counted, too."),
     ] = REPORTS[0]
     json_file: Annotated[Path | None, typer.Option("--json", help="Write results here.")] = None
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing but warnings, errors and the end of the run.")
+    ] = False
+    log: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write all that a run says here, with --quiet too.")
+    ] = None
+    write_input: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write these options and the geometry here (TOML), for 'outcore run FILE', and compute nothing.",
+        ),
+    ] = None
 
     def check(self) -> None:
         """Raises OutcoreError for values that are out of range or have no effect, before anything is done."""
@@ -93,12 +107,13 @@ class JobOptions:
 
     def writes(self) -> dict[str, Any]:
         """Files that are written in the end, by their options."""
-        return {"--json": self.json_file}
+        return {"--json": self.json_file, "--log": self.log}
 
     def check_targets(self) -> None:
         """Raises OutcoreError if what is to be written cannot be. Of the process that writes."""
         preflight.check_distinct(self.reads(), self.writes())
         preflight.check_file(self.json_file, "write results")
+        preflight.check_file(self.log, "write the log")
 
     @property
     def full(self) -> bool:
@@ -130,6 +145,8 @@ def with_options(command: Callable[..., int]) -> Callable[..., int]:
     parameters = common + [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in others]
 
     def flat(**given: Any) -> int:
+        if given["write_input"] is not None:
+            return _write_input(command.__name__.replace("_", "-"), parameters, given)
         options = cls(**{each.name: given.pop(each.name) for each in common})
         return command(options, **given)
 
@@ -137,6 +154,34 @@ def with_options(command: Callable[..., int]) -> Callable[..., int]:
     flat.__signature__ = inspect.Signature(parameters, return_annotation=int)  # type: ignore[attr-defined]
     flat.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": int}
     return flat
+
+
+def _write_input(name: str, parameters: Sequence[inspect.Parameter], given: dict[str, Any]) -> int:
+    """Writes what was given as an input file. Raises OutcoreError if it cannot."""
+    path: Path = given["write_input"]
+    defaults = {each.name: each.default for each in parameters}
+    values = {
+        _option(parameter): given[parameter.name]
+        for parameter in parameters
+        if parameter.name != "write_input" and given[parameter.name] != defaults[parameter.name]
+    }
+    if isinstance(geometry := values.get(input_file.GEOMETRY), Path):
+        values[input_file.GEOMETRY] = plain_file.read_bytes(
+            geometry, "read the geometry", input_file.MAX_BYTES
+        ).decode(errors="replace")
+    preflight.check_file(path, "write an input file")
+    job = launch.launched()
+    if job is None or job.rank == 0:
+        path.write_text(input_file.text(path, name, values))
+        print(f"wrote {path}; outcore run {path} computes it")
+    return 0
+
+
+def _option(parameter: inspect.Parameter) -> str:
+    """The name of an option on the command line, without dashes."""
+    declared = parameter.annotation.__metadata__[0].param_decls or ()
+    named = [each for each in declared if each.startswith("--")]
+    return named[0].removeprefix("--") if named else parameter.name.replace("_", "-")
 
 
 # ---- a run ----
@@ -164,7 +209,9 @@ class Run:
         self.comm = launch.world()
         preflight.at_root(self.comm, options.check_targets)
         self.root = self.comm is None or self.comm.rank == 0
-        self.console: Console = make_console(quiet=not self.root)
+        self._log = options.log.open("w") if self.root and options.log is not None else None
+        self.console: Console = make_console(quiet=not self.root or options.quiet, log=self._log)
+        self.final: Console = make_console(quiet=not self.root, log=self._log)  # what --quiet leaves
         self.results: dict[str, Any] = {}
         self.kept_at: Path | None = None  # where what is complete stays, if the run is ended
 
@@ -235,10 +282,11 @@ class Run:
         if not self.options.estimate:
             peak, seconds = peak_memory_bytes(world), self.seconds
             budget = self.options.memory_bytes
-            self.say(
+            self.final.print(
                 f"run time {seconds:.1f} s, memory {peak / 1e6:.0f} MB"
                 + ("" if budget is None else f" of {budget / 1e6:.0f} MB")
-                + (", what processes share counted for each" if world.size > 1 else "")
+                + (", what processes share counted for each" if world.size > 1 else ""),
+                soft_wrap=True,
             )
             self.results |= {
                 "run_seconds": seconds,

@@ -84,6 +84,24 @@ def test_header_and_memory_say_what_was_used(world, capsys, tmp_path):
     assert found["peak_memory_bytes"] > 1e6 and found["run_seconds"] > 0
 
 
+def test_a_quiet_run_says_its_end_alone_and_its_log_has_all(world, capsys, tmp_path):
+    log = tmp_path / "log"
+    with Run(Options(orbitals=1, quiet=True, log=log)) as run:
+        run.say("iteration 1")
+        with run.progress("sigma") as tell:
+            tell(0.5)
+        run.finish(world)
+    said = capsys.readouterr().out
+    assert said.startswith("run time ") and said.count("\n") == 1
+    assert log.read_text().splitlines()[0] == "iteration 1"
+    assert log.read_text().endswith(said)
+
+
+def test_a_log_that_cannot_be_written_is_refused_before_anything_runs(tmp_path):
+    with pytest.raises(OutcoreError, match="write the log"):
+        Run(Options(orbitals=1, log=tmp_path / "none" / "log"))
+
+
 def test_an_estimate_leaves_its_numbers_alone(world, capsys, tmp_path):
     results = tmp_path / "results.json"
     with Run(Options(orbitals=1, estimate=True, json_file=results)) as run:

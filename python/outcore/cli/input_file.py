@@ -1,0 +1,131 @@
+"""Input files: the options of one command and its geometry, as TOML or JSON.
+
+    command = "ccsd"
+    geometry = '''
+    3
+    water
+    O 0 0 0.1173
+    H 0 0.7572 -0.4692
+    H 0 -0.7572 -0.4692
+    '''
+    basis = "cc-pvdz"
+    triples = true
+    memory = "2GB"
+
+A key is an option without its dashes. `geometry` is the text of an XYZ file, or the path of one. Paths are those of
+the directory that the command runs in, as on the command line.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from outcore.base import plain_file
+from outcore.base.errors import OutcoreError
+
+GEOMETRY = "geometry"
+MAX_BYTES = 1 << 24
+_READ = "read an input file"
+
+
+def read(path: Path) -> dict[str, Any]:
+    """What an input file says. Raises OutcoreError (path and reason) if it cannot be read, or is no table."""
+    parse: dict[str, Callable[[str], Any]] = {".toml": tomllib.loads, ".json": json.loads}
+    if path.suffix not in parse:
+        raise _ending(path, _READ)
+    try:
+        found = parse[path.suffix](plain_file.read_bytes(path, _READ, MAX_BYTES).decode())
+    except ValueError as error:  # of TOML, JSON and UTF-8
+        raise _wrong(path, str(error)) from error
+    if not isinstance(found, dict) or not isinstance(found.get("command"), str):
+        raise _wrong(path, "it has no 'command', such as command = \"scf\"")
+    return found
+
+
+def options(path: Path, found: Mapping[str, Any], positional: Sequence[str]) -> list[str]:
+    """The options of an input file as on a command line, without positional arguments.
+
+    Raises OutcoreError for values that no option takes."""
+    given: list[str] = []
+    for key, value in found.items():
+        name = f"--{key.replace('_', '-')}"
+        if key == "command" or key in positional:
+            continue
+        if value is True:
+            given.append(name)
+        elif value is not False:
+            given.append(f"{name}={_word(path, key, value)}")
+    return given
+
+
+@contextmanager
+def arguments(path: Path, found: Mapping[str, Any], positional: Sequence[str]) -> Iterator[list[str]]:
+    """The command line of an input file. Text of a geometry lies in a temporary file meanwhile.
+
+    Args:
+        positional: keys of arguments of the command that are no options.
+
+    Raises OutcoreError for values that no option takes."""
+    given = {key: _word(path, key, found[key]) for key in positional if key in found}
+    others = options(path, found, positional)
+    with TemporaryDirectory(prefix="outcore-input-") as place:
+        if "\n" in given.get(GEOMETRY, ""):
+            geometry = Path(place, path.stem + ".xyz")
+            geometry.write_text(given[GEOMETRY].lstrip("\n"))
+            given[GEOMETRY] = str(geometry)
+        yield [*given.values(), *others]
+
+
+def _word(path: Path, key: str, value: Any) -> str:
+    plain = str if key == GEOMETRY else str | int | float
+    if (
+        isinstance(value, list)
+        and value
+        and key != GEOMETRY
+        and all(isinstance(each, plain) for each in value)
+    ):
+        return ",".join(map(str, value))
+    if isinstance(value, plain):
+        return str(value)
+    raise _wrong(
+        path, f"{key} is {'no text' if key == GEOMETRY else 'neither text, number, true, false, nor a list'}"
+    )
+
+
+def text(path: Path, command: str, values: Mapping[str, Any]) -> str:
+    """An input file of these options by their names, as the ending of `path` says. Raises OutcoreError for another
+    ending."""
+    plain = {"command": command} | {
+        name: value if isinstance(value, bool | int | float) else str(value) for name, value in values.items()
+    }
+    if path.suffix == ".json":
+        return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+    if path.suffix != ".toml":
+        raise _ending(path, "write an input file")
+    return "".join(f"{name} = {_toml(value)}\n" for name, value in plain.items())
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    word = str(value)
+    if "\n" in word and "'''" not in word:
+        return f"'''\n{word.rstrip()}\n'''"
+    return json.dumps(word, ensure_ascii=False)
+
+
+def _wrong(path: Path, detail: str) -> OutcoreError:
+    return OutcoreError(errno.EINVAL, _READ, path=path, detail=detail)
+
+
+def _ending(path: Path, attempted: str) -> OutcoreError:
+    return OutcoreError(errno.EINVAL, attempted, path=path, detail="its name has to end in .toml or .json")
