@@ -47,18 +47,16 @@ class _Run(MoleculeRun):
         self.header(
             f"FCI  {options.fcidump}: {electrons} electrons, {n} orbitals", f"scratch {self.world.scratch}"
         )
-        for note in ci.notes:
-            self.say(note)
         return ci
 
     def of_molecule(self) -> FCI:
-        from outcore.chem.ci import orbitals
         from outcore.chem.frozen import count_frozen
+        from outcore.chem.symmetry import with_symmetry
 
         options = self.options
         plain = options.build(self.say)
         count_frozen(plain, options.frozen, min(plain.nelec))
-        mol = orbitals.with_symmetry(plain, options.group or "auto") or plain
+        mol = with_symmetry(plain, options.group or "auto") or plain
         kind: Kind = "UHF" if options.uhf else "ROHF" if options.rohf or mol.spin else "RHF"
         self.header(options.title(f"FCI({kind})", mol), f"scratch {self.world.scratch}")
         self.say(f"point group {mol.groupname if mol.symmetry else 'C1'}")
@@ -98,7 +96,7 @@ class _Run(MoleculeRun):
 
     def solve(self, ci: FCI) -> None:
         options = self.options
-        for line in space_lines(ci):
+        for line in (*ci.notes, *space_lines(ci)):
             self.say(line)
         self.results |= {
             "orbitals": ci.hamiltonian.orbitals,

@@ -58,7 +58,8 @@ class FCI:
         settings: see `outcore.chem.ci.settings.Settings`.
 
     After `kernel`: `e_tot` (Hartree; of several roots an array), `converged`. Numbers of roots begin with 0;
-    orbitals of results are the active ones in the order of their energies, or as the file has them.
+    orbitals of results are the active ones in the order of their energies, or as the file has them. `notes`: lines
+    that say what was done to orbitals and integrals so that they are symmetric, and what a file left out.
     Raises OutcoreError, the same on all processes.
     """
 
@@ -93,6 +94,7 @@ class FCI:
             integrals=integrals,
         )
         number = found.reference_irrep if irrep is None else found.irrep(irrep)
+        self.notes += found.notes
         self._choose(found.hamiltonian, found.electrons, number, spin, roots, folded)
         self.orbitals: ActiveSpace | None = found
 
@@ -112,7 +114,7 @@ class FCI:
         **settings: Any,
     ) -> Self:
         """Of the integrals in a file. irrep: a number as ORBSYM has it; default ISYM. spin: default MS2. What was
-        taken for granted in the file is in `notes`."""
+        taken for granted in the file, and averaged away, is in `notes`."""
         self = cls.__new__(cls)
         self._set_up(memory, scratch, threads, comm, settings)
         found: Any = None
@@ -120,7 +122,7 @@ class FCI:
             if self.world.rank == 0:
                 found = fcidump.read(Path(path))
         dump: fcidump.Dump = self.world.broadcast(found)
-        self.notes = dump.notes
+        self.notes += dump.notes
         number = dump.irrep if irrep is None else dump.hamiltonian.irrep(irrep)
         self._choose(dump.hamiltonian, dump.electrons, number, spin, roots, folded)
         return self
@@ -177,6 +179,7 @@ class FCI:
         fixed: bool = False,
     ) -> None:
         self.hamiltonian = hamiltonian
+        self.notes += hamiltonian.notes
         self.target: Target = target.of(
             hamiltonian, electrons, irrep=irrep, spin=spin, roots=roots, folded=folded, fixed=fixed
         )

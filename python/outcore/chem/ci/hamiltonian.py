@@ -16,8 +16,13 @@ Matrix = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MAX_ORBITALS = 64  # bits of a string
-SYMMETRIC = 1e-8  # Hartree: elements that have to be the same differ by less through rounding
-FORBIDDEN = 1e-7  # Hartree: what symmetry forbids is smaller, and is set to zero
+ROUNDING = (
+    1e-7  # Hartree: what symmetry makes the same, or forbids, is off by less, unless a caller knows better
+)
+CREDIBLE = (
+    1e-5  # Hartree: who calls what is further off rounding has lost the integrals, not their last digits
+)
+_WORTH_TELLING = 1e-9  # Hartree
 
 _SPINS = ("alpha", "beta")
 _PAIRS = ("alpha-alpha", "alpha-beta", "beta-beta")
@@ -52,6 +57,7 @@ class Hamiltonian:
         group: name of the point group, "" if it is not known.
         names: of the irreps.
         permutation: orbital k here is orbital permutation[k] of the caller.
+        averaged: the largest change of one-electron and of two-electron elements when they were made symmetric.
     """
 
     one: Matrix | tuple[Matrix, Matrix]
@@ -62,6 +68,7 @@ class Hamiltonian:
     group: str
     names: tuple[str, ...]
     permutation: Integers
+    averaged: tuple[float, float] = (0.0, 0.0)
 
     @property
     def orbitals(self) -> int:
@@ -87,6 +94,15 @@ class Hamiltonian:
         """Where each orbital of the caller is here: the inverse of `permutation`."""
         return np.argsort(self.permutation)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was averaged away, if it is worth a line."""
+        return tuple(
+            f"{kind} integrals were made symmetric: the largest change is {change:.1e} Eh"
+            for kind, change in zip(("one-electron", "two-electron"), self.averaged, strict=True)
+            if change > _WORTH_TELLING
+        )
+
     def irrep(self, text: str | int) -> int:
         """The number of an irrep, from its name or number. Raises OutcoreError (EINVAL)."""
         words = str(text).strip()
@@ -108,12 +124,14 @@ def make(
     irreps: Sequence[int] | Integers | None = None,
     group: str = "",
     names: Sequence[str] = (),
+    rounding: tuple[float, float] = (ROUNDING, ROUNDING),
 ) -> Hamiltonian:
     """A Hamiltonian of orbitals in any order.
 
     one, two: as Hamiltonian has them, in the caller's order. `two` may have the 4-fold or 8-fold packing of PySCF.
     irreps: of each orbital, None: no symmetry. group: in which they are, in Cotton's order; "": not known, and then
-    names may be given.
+    names may be given. rounding: by how much one-electron and two-electron elements may be off that symmetry makes
+    the same, which become their mean, or forbids, which become zero; at most CREDIBLE.
 
     Raises OutcoreError (EINVAL) for integrals that are complex, not finite, not symmetric, or that have elements
     which the irreps forbid, and for more orbitals than MAX_ORBITALS.
@@ -131,12 +149,14 @@ def make(
     all_names = _names(group if irreps is not None else "C1", names, labels)
     if len(labels) != n or labels.min() < 0 or labels.max() >= len(all_names):
         raise _refused(f"irreps {labels.tolist()} of {n} orbitals; they are 0 to {len(all_names) - 1}")
+    limits, changes = [min(each, CREDIBLE) for each in rounding], ([0.0], [0.0])
     for k, each in enumerate(ones):
-        _symmetrise_one(each, _of(_SPINS, k, one))
-        _clear_one(each, labels, all_names, _of(_SPINS, k, one))
+        changes[0].append(_symmetrise_one(each, limits[0], _of(_SPINS, k, one)))
+        changes[0].append(_clear_one(each, limits[0], labels, all_names, _of(_SPINS, k, one)))
     for k, each in enumerate(twos):
-        _symmetrise_two(each, _of(_PAIRS, k, two), exchange=len(twos) == 1 or k != 1)
-        _clear_two(each, labels, all_names, _of(_PAIRS, k, two))
+        exchange = len(twos) == 1 or k != 1
+        changes[1].append(_symmetrise_two(each, limits[1], _of(_PAIRS, k, two), exchange=exchange))
+        changes[1].append(_clear_two(each, limits[1], labels, all_names, _of(_PAIRS, k, two)))
     order = np.argsort(labels, kind="stable")
     ones = [_frozen(each[np.ix_(order, order)]) for each in ones]
     twos = [_frozen(each[np.ix_(order, order, order, order)]) for each in twos]
@@ -149,6 +169,7 @@ def make(
         group if irreps is not None else "C1",
         all_names,
         _frozen(order),
+        (max(changes[0]), max(changes[1])),
     )
 
 
@@ -188,7 +209,7 @@ def _of(kinds: tuple[str, ...], number: int, values: Any) -> str:
 def _real(values: Any, kind: str) -> Matrix:
     array = np.array(values)  # a copy, which is changed
     if np.iscomplexobj(array):
-        if abs(array.imag).max(initial=0.0) > SYMMETRIC:
+        if abs(array.imag).max(initial=0.0) > ROUNDING:
             raise _refused(f"the {kind}integrals are complex; take real orbitals")
         array = array.real
     array = np.array(array, np.float64)
@@ -225,22 +246,27 @@ def unpacked(pairs: Matrix, n: int) -> Matrix:
     return np.asarray(pairs[number[:, :, None, None], number])
 
 
-def _symmetrise_one(one: Matrix, kind: str) -> None:
+def _symmetrise_one(one: Matrix, limit: float, kind: str) -> float:
+    """The largest change."""
     difference = abs(one - one.T)
-    if difference.max() > SYMMETRIC:
+    if difference.max() > limit:
         p, q = (int(each) for each in np.unravel_index(difference.argmax(), one.shape))
         raise _refused(
             f"the {kind}one-electron integrals are not symmetric: ({p + 1}|{q + 1}) is {one[p, q]:.10g}, "
             f"({q + 1}|{p + 1}) is {one[q, p]:.10g}"
         )
     one[:] = (one + one.T) / 2
+    return float(difference.max()) / 2
 
 
-def _symmetrise_two(two: Matrix, kind: str, *, exchange: bool) -> None:
+def _symmetrise_two(two: Matrix, limit: float, kind: str, *, exchange: bool) -> float:
+    """The largest change."""
+    change = 0.0
     for axes, partner in (*_PARTNERS, *((_EXCHANGED,) if exchange else ())):
         other = two.transpose(axes)
         difference = abs(two - other)
-        if difference.max() > SYMMETRIC:
+        largest = float(difference.max())
+        if largest > limit:
             where = tuple(int(each) for each in np.unravel_index(difference.argmax(), two.shape))
             pqrs = [f"{each + 1} " for each in where]
             told = [
@@ -252,27 +278,32 @@ def _symmetrise_two(two: Matrix, kind: str, *, exchange: bool) -> None:
                 f"{told[1]} is {other[where]:.10g}"
             )
         two[:] = (two + other) / 2
+        change += largest / 2
+    return change
 
 
-def _clear_one(one: Matrix, irreps: Integers, names: Sequence[str], kind: str) -> None:
-    forbidden = irreps[:, None] != irreps
-    where = np.unravel_index((abs(one) * forbidden).argmax(), one.shape)
-    if forbidden[where] and abs(one[where]) > FORBIDDEN:
-        raise _refused(
-            f"the {kind}integral {_told(where, irreps, names)} is {one[where]:.3e}, but symmetry forbids it"
-        )
-    one[forbidden] = 0.0
+def _clear_one(one: Matrix, limit: float, irreps: Integers, names: Sequence[str], kind: str) -> float:
+    """The largest change."""
+    return _clear(one, irreps[:, None] != irreps, limit, irreps, names, kind)
 
 
-def _clear_two(two: Matrix, irreps: Integers, names: Sequence[str], kind: str) -> None:
+def _clear_two(two: Matrix, limit: float, irreps: Integers, names: Sequence[str], kind: str) -> float:
+    """The largest change."""
     pairs = irreps[:, None] ^ irreps
-    forbidden = pairs[:, :, None, None] != pairs
-    where = np.unravel_index((abs(two) * forbidden).argmax(), two.shape)
-    if forbidden[where] and abs(two[where]) > FORBIDDEN:
+    return _clear(two, pairs[:, :, None, None] != pairs, limit, irreps, names, kind)
+
+
+def _clear(
+    array: Matrix, forbidden: Any, limit: float, irreps: Integers, names: Sequence[str], kind: str
+) -> float:
+    where = np.unravel_index((abs(array) * forbidden).argmax(), array.shape)
+    largest = float(abs(array[where])) if forbidden[where] else 0.0
+    if largest > limit:
         raise _refused(
-            f"the {kind}integral {_told(where, irreps, names)} is {two[where]:.3e}, but symmetry forbids it"
+            f"the {kind}integral {_told(where, irreps, names)} is {array[where]:.3e}, but symmetry forbids it"
         )
-    two[forbidden] = 0.0
+    array[forbidden] = 0.0
+    return largest
 
 
 def _told(where: Any, irreps: Integers, names: Sequence[str]) -> str:

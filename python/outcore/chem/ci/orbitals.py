@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.base.errors import OutcoreError
-from outcore.chem import reference
+from outcore.chem import mean_field, reference
 from outcore.chem.ci import hamiltonian as hamiltonians
 from outcore.chem.ci.determinants import listed, mask
 from outcore.chem.ci.hamiltonian import ABELIAN, IRREPS, MAX_ORBITALS, Hamiltonian, Integers, Matrix
 from outcore.chem.driver import RootDriven
 from outcore.chem.frozen import count_frozen
+from outcore.chem.symmetry import irrep_of_linear, made_symmetric, with_symmetry
+from outcore.job.resources import resident_bytes
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 
 _TAKE = "take the orbitals of a CI"
 _ORTHONORMAL = 1e-6
-_CONTAMINATED = 1e-4  # of the norm of an orbital, in other irreps: it has none
+_EPSILON = 2.0**-52
+_ROUNDINGS = 32  # that an integral is off by at most: of one element, times what orbitals are made of
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +42,7 @@ class ActiveSpace:
         electrons: (alpha, beta) of the active orbitals.
         occupied: strings of the determinant of the mean field.
         group: of the molecule as PySCF names it; that of linear molecules and atoms is not abelian.
+        notes: what was done to the orbitals, so that they have irreps.
     """
 
     mol: Mole
@@ -48,6 +52,7 @@ class ActiveSpace:
     electrons: tuple[int, int]
     occupied: tuple[int, int]
     group: str
+    notes: tuple[str, ...] = ()
 
     @property
     def frozen(self) -> int:
@@ -69,19 +74,6 @@ class ActiveSpace:
         if self.hamiltonian.group == ABELIAN.get(self.group):
             found = irrep_of_linear(self.group, text)
         return self.hamiltonian.irrep(text) if found is None else found
-
-
-def irrep_of_linear(group: str, text: str | int) -> int | None:
-    """The number that an irrep of a linear molecule or an atom has in the abelian subgroup, by the name that PySCF
-    has for it; None: it has none of that name, or is of another group."""
-    if group not in ABELIAN:
-        return None
-    from pyscf.symm import irrep_name2id
-
-    try:
-        return int(irrep_name2id(group, str(text))) % 10
-    except (KeyError, ValueError, RuntimeError, IndexError):
-        return None
 
 
 def of(
@@ -111,8 +103,8 @@ def of(
         if world.rank == 0:
             taken = _taken(mf, frozen, active, group)
     taken = world.broadcast(taken)
-    fields = _core_fields(mf, taken, world) if integrals else []
-    if _collective(mf) and _is_fitted(mf):
+    fields = _core_fields(mf, taken, world, max_memory_bytes) if integrals else []
+    if _fitted_by_all(mf):
         mf.with_df.integrals()
     found: Any = None
     with world.together("transform integrals"):
@@ -129,6 +121,7 @@ def of(
         taken.electrons,
         (_first(order[0], taken.electrons[0]), _first(order[-1], taken.electrons[1])),
         taken.group,
+        taken.notes,
     )
 
 
@@ -147,6 +140,7 @@ class _Taken:
     group: str  # of the molecule
     abelian: str  # of the irreps
     electrons: tuple[int, int]
+    notes: tuple[str, ...]
 
 
 def _taken(
@@ -164,16 +158,20 @@ def _taken(
         for each, dimensions in ((mf.mo_coeff, 3), (mf.mo_energy, 2), (mf.mo_occ, 2))
     )
     overlap = mf.get_ovlp()
-    sorted_ones = []
+    sorted_ones, levels, spaces = [], [], []
     for values, e, o in zip(coefficients, energies, occupations, strict=True):
         if np.iscomplexobj(values):
             raise _refused("the orbitals are complex; take real ones")
         c = np.asarray(values, np.float64)
-        if len(c) != mol.nao or abs(c.T @ overlap @ c - np.eye(c.shape[1])).max() > _ORTHONORMAL:
+        if len(c) != len(overlap) or abs(c.T @ overlap @ c - np.eye(c.shape[1])).max() > _ORTHONORMAL:
             raise _refused(
                 "the orbitals are not orthonormal in the present molecule and basis; run the SCF again"
             )
-        sorted_ones.append(c[:, np.lexsort((np.asarray(e), -np.round(np.asarray(o, np.float64))))])
+        held = np.round(np.asarray(o, np.float64))
+        order = np.lexsort((np.asarray(e), -held))
+        sorted_ones.append(c[:, order])
+        levels.append(np.asarray(e, np.float64)[order])
+        spaces.append(held[order].astype(np.int64))
     lowest = count_frozen(mol, frozen, min(mol.nelec))
     left = min(each.shape[1] for each in sorted_ones) - lowest
     count = left if active is None else active
@@ -189,12 +187,16 @@ def _taken(
             f"{count} orbitals, at most {MAX_ORBITALS} can be correlated: give the number of active ones "
             "(--active), or of frozen ones (--frozen)"
         )
-    labelled = with_symmetry(mol, group)
+    labelled, notes = with_symmetry(mol, group), []
     cores, actives, irreps = [], [], []
-    for each in sorted_ones:
-        c, ids = each[:, : lowest + count], np.zeros(lowest + count, np.int64)
+    for each, energy, space in zip(sorted_ones, levels, spaces, strict=True):
+        taken = slice(0, lowest + count)
+        c, ids = each[:, taken], np.zeros(lowest + count, np.int64)
         if labelled is not None:
-            c, ids = label_orbitals(labelled, c, overlap)
+            apart = 3 * (np.arange(lowest + count) < lowest)
+            found = made_symmetric(labelled, c, overlap, energy[taken], space[taken] + apart)
+            c, ids = found.coefficients, found.irreps
+            notes += [note for note in found.notes if note not in notes]
         cores.append(np.ascontiguousarray(c[:, :lowest]))
         actives.append(np.ascontiguousarray(c[:, lowest:]))
         irreps.append(ids[lowest:])
@@ -204,7 +206,7 @@ def _taken(
             "orbitals, or group C1"
         )
     name = "C1" if labelled is None else str(labelled.groupname)
-    return _Taken(cores, actives, irreps, name, ABELIAN.get(name, name), electrons)
+    return _Taken(cores, actives, irreps, name, ABELIAN.get(name, name), electrons, tuple(notes))
 
 
 def _each_spin(values: Any, dimensions: int) -> list[Any]:
@@ -213,76 +215,36 @@ def _each_spin(values: Any, dimensions: int) -> list[Any]:
     return list(values)
 
 
-def with_symmetry(mol: Mole, group: str | None) -> Mole | None:
-    """The molecule with the symmetry that is asked for, or None for no symmetry. group: None: that of the molecule,
-    if it was built with symmetry; "auto": the largest that it has; else a name.
-
-    Raises OutcoreError (EINVAL) for a group that there is not, or the molecule has not."""
-    if group is None:
-        return mol if mol.symmetry and mol.groupname != "C1" else None
-    names = {name.casefold(): name for name in (*IRREPS, *ABELIAN, "auto")}
-    wanted = names.get(group.strip().casefold())
-    if wanted is None:
-        raise OutcoreError(errno.EINVAL, f"point group {group}", detail=f"it may be {', '.join(IRREPS)}")
-    if wanted == "C1":
-        return None
-    if mol.symmetry and wanted in (mol.groupname, ABELIAN.get(mol.groupname)):
-        return mol
-    labelled = mol.copy()
-    labelled.symmetry, labelled.symmetry_subgroup = True, None
-    labelled.build(dump_input=False, parse_arg=False)
-    if wanted not in ("auto", labelled.groupname):
-        whole = labelled.topgroup
-        labelled.symmetry = wanted
-        try:
-            labelled.build(dump_input=False, parse_arg=False)
-        except Exception as error:
-            raise OutcoreError(
-                errno.EINVAL, f"point group {group}", detail=f"the molecule has {whole}, not {wanted}"
-            ) from error
-    return None if labelled.groupname == "C1" else labelled
-
-
-def label_orbitals(mol: Mole, coefficients: Matrix, overlap: Matrix) -> tuple[Matrix, Integers]:
-    """Orbitals exactly of their irreps, and these."""
-    parts = []
-    for basis in mol.symm_orb:
-        inner = basis.T @ overlap @ basis
-        parts.append(basis @ np.linalg.solve(inner, basis.T @ (overlap @ coefficients)))
-    norms = np.array([np.einsum("pi,pq,qi->i", each, overlap, each, optimize=True) for each in parts])
-    of_which = norms.argmax(0)
-    impure = np.flatnonzero(1 - norms.max(0) > _CONTAMINATED)
-    if len(impure):
-        raise _refused(
-            f"orbital {impure[0] + 1} is of no irrep of {mol.groupname}: run the SCF with that symmetry "
-            "(mol.symmetry), or take group C1"
-        )
-    exact = np.stack([parts[which][:, k] for k, which in enumerate(of_which)], axis=1)
-    values, vectors = np.linalg.eigh(exact.T @ overlap @ exact)
-    exact = exact @ (vectors / np.sqrt(values)) @ vectors.T
-    return exact, np.array([mol.irrep_id[each] for each in of_which], np.int64) % 10
-
-
 # ---- integrals ----
 
 
-def _collective(mf: Any) -> bool:
-    """Whether its integrals are those of all processes together."""
-    return isinstance(mf, RootDriven)
+def plain(mf: Any, free_bytes: int) -> Any:
+    """An object whose integrals are exact, and need no other process, nor more memory."""
+    if not isinstance(mf, RootDriven):
+        return mf
+    found = mean_field.make(mf.mol, "RHF")  # type: ignore[attr-defined]
+    found.max_memory = (resident_bytes() + free_bytes) / 1e6  # as PySCF counts
+    return found
 
 
-def _core_fields(mf: Any, taken: _Taken, world: World) -> list[Matrix]:
-    """The potential of the core electrons, of each spin that has its own orbitals (Hartree)."""
+def _fitted_by_all(mf: Any) -> bool:
+    """Whether its integrals are fitted, and those of all processes together."""
+    return isinstance(mf, RootDriven) and _is_fitted(mf)
+
+
+def _core_fields(mf: Any, taken: _Taken, world: World, max_memory_bytes: int) -> list[Matrix]:
+    """The potential of the core electrons, of each spin that has its own orbitals (Hartree); of integrals that are
+    stored with an error exactly, as those between active orbitals are."""
     if not taken.core[0].shape[1]:
         return [np.zeros((len(each), len(each))) for each in taken.core]
     densities = np.array([each @ each.T for each in taken.core])
-    if _collective(mf):
+    if _fitted_by_all(mf):
         coulomb, exchange = mf.get_jk(mf.mol, densities, hermi=1)
     else:
         found: Any = None
         with world.together("field of the core"):
             if world.rank == 0:
-                found = mf.get_jk(mf.mol, densities, hermi=1)
+                found = plain(mf, max_memory_bytes).get_jk(mf.mol, densities, hermi=1)
         coulomb, exchange = world.broadcast(found)
     total = 2 * coulomb[0] if len(densities) == 1 else coulomb.sum(0)
     return [np.asarray(total - each) for each in exchange]
@@ -300,15 +262,48 @@ def _hamiltonian(
     orders = [np.argsort(each, kind="stable") for each in taken.irreps]
     orbitals = [each[:, order] for each, order in zip(taken.active, orders, strict=True)]
     one = tuple(c.T @ (hcore + field) @ c for c, field in zip(orbitals, fields, strict=True))
-    two = _two_electron(mf, orbitals, max_memory_bytes)
-    found = hamiltonians.make(
-        one if len(one) > 1 else one[0],
-        two,
-        core_energy=energy,
-        irreps=np.sort(taken.irreps[0]),
-        group=taken.abelian,
-    )
+    source = None if _is_fitted(mf) else integrals_of(mf, max_memory_bytes)
+    two = _fitted(mf, orbitals) if source is None else _two_electron(source, orbitals, max_memory_bytes)
+    expected = _rounding(mf.mol, hcore, source, orbitals)
+    try:
+        found = hamiltonians.make(
+            one if len(one) > 1 else one[0],
+            two,
+            core_energy=energy,
+            irreps=np.sort(taken.irreps[0]),
+            group=taken.abelian,
+            rounding=(max(expected[0], hamiltonians.ROUNDING), max(expected[1], hamiltonians.ROUNDING)),
+        )
+    except OutcoreError as error:
+        if max(expected) > hamiltonians.CREDIBLE:
+            least = float(np.linalg.eigvalsh(mf.get_ovlp())[0])
+            raise _refused(
+                f"{error.detail}: functions of the basis depend on each other (the smallest eigenvalue of the "
+                f"overlap is {least:.1e}), and rounding has lost the integrals; take some functions away"
+            ) from error
+        raise
     return replace(found, permutation=orders[0]), orders
+
+
+def _rounding(mol: Mole, hcore: Matrix, source: Any, orbitals: list[Matrix]) -> tuple[float, float]:
+    """How much one-electron and two-electron integrals may be off (Hartree): each is a sum whose terms have errors
+    of their last digit, and large terms cancel where functions nearly depend on each other. By Schwarz's inequality
+    a term is no larger than what four functions each contribute."""
+    sizes = np.abs(hcore.diagonal()), np.sqrt(_self_repulsion(mol, source, len(hcore)))
+    largest = [max(float((c * c * each[:, None]).sum(0).max()) for c in orbitals) for each in sizes]
+    return _ROUNDINGS * _EPSILON * largest[0], _ROUNDINGS * _EPSILON * largest[1] ** 2
+
+
+def _self_repulsion(mol: Mole, source: Any, functions: int) -> Matrix:
+    """(aa|aa) of each function."""
+    if isinstance(source, np.ndarray):
+        if source.ndim == 4:
+            return np.abs(np.einsum("aaaa->a", source), dtype=np.float64)
+        pairs = np.cumsum(np.arange(1, functions + 1)) - 1  # of a function with itself
+        places = (pairs, pairs) if source.ndim == 2 else pairs * (pairs + 3) // 2
+        return np.abs(source[places], dtype=np.float64)
+    of_shells = [mol.intor("int2e", shls_slice=(k, k + 1) * 4) for k in range(mol.nbas)]
+    return np.abs(np.concatenate([np.einsum("aaaa->a", each) for each in of_shells]), dtype=np.float64)
 
 
 def _empty(taken: _Taken) -> tuple[Hamiltonian, list[Integers]]:
@@ -329,13 +324,11 @@ def _empty(taken: _Taken) -> tuple[Hamiltonian, list[Integers]]:
     return found, orders
 
 
-def _two_electron(mf: Any, orbitals: list[Matrix], max_memory_bytes: int) -> Any:
-    """(pq|rs) of one spin, or of (alpha-alpha, alpha-beta, beta-beta), with 4-fold packing or none."""
-    if _is_fitted(mf):
-        return _fitted(mf, orbitals)
+def _two_electron(source: Any, orbitals: list[Matrix], max_memory_bytes: int) -> Any:
+    """(pq|rs) of one spin, or of (alpha-alpha, alpha-beta, beta-beta), with 4-fold packing or none. source: see
+    `integrals_of`."""
     pairs = [(0, 0)] if len(orbitals) == 1 else [(0, 0), (0, 1), (1, 1)]
     n = orbitals[0].shape[1]
-    source = integrals_of(mf, max_memory_bytes)
     found = tuple(_unpacked(source, orbitals[i], orbitals[j], n, max_memory_bytes) for i, j in pairs)
     return found if len(found) > 1 else found[0]
 

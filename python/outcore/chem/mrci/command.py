@@ -60,16 +60,16 @@ class _Run(MoleculeRun):
         self.open_world()
 
     def of_molecule(self) -> MRCI:
-        from outcore.chem.ci import orbitals
         from outcore.chem.frozen import count_frozen
         from outcore.chem.mrci.mrci import MRCI
         from outcore.chem.mrci.orbitals import Choice
+        from outcore.chem.symmetry import with_symmetry
 
         options = self.options
         plain = options.build(self.say)
         frozen = count_frozen(plain, options.frozen, min(plain.nelec))
         inactive, active = options.orbitals(plain.nelectron, frozen)
-        mol = orbitals.with_symmetry(plain, options.group or "auto") or plain
+        mol = with_symmetry(plain, options.group or "auto") or plain
         kind: Kind = "ROHF" if options.rohf or mol.spin else "RHF"
         self.header(
             options.title(f"{NAMES[options.functional]}({kind})", mol), f"scratch {self.world.scratch}"

@@ -14,12 +14,12 @@ from outcore.base.errors import OutcoreError
 from outcore.chem import reference
 from outcore.chem.ci import fcidump
 from outcore.chem.ci.hamiltonian import ABELIAN, IRREPS
-from outcore.chem.ci.orbitals import irrep_of_linear, label_orbitals, with_symmetry
 from outcore.chem.frozen import count_frozen
 from outcore.chem.mrci import integrals
 from outcore.chem.mrci.configurations import MAX_INTERNAL
 from outcore.chem.mrci.integrals import TwoElectron
 from outcore.chem.mrci.records import Orbitals
+from outcore.chem.symmetry import irrep_of_linear, made_symmetric, with_symmetry
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
@@ -88,7 +88,7 @@ class Correlated:
         permutation: orbital k here is orbital permutation[k] of the caller, counted behind the frozen ones.
         coefficients, frozen: [function][orbital], None without a molecule.
         irrep: of the determinant of the mean field.
-        notes: what was taken for granted in a file.
+        notes: what was taken for granted in a file, or done to orbitals so that they have irreps.
     """
 
     one: Matrix
@@ -137,7 +137,7 @@ def of_mean_field(
             choice = Choice(lowest, inactive, active)
             found = _of_coefficients(
                 mf,
-                np.asarray(mf.mo_coeff)[:, order],
+                (np.asarray(mf.mo_coeff)[:, order], np.asarray(mf.mo_energy)[order]),
                 choice,
                 group,
             )
@@ -164,7 +164,7 @@ def of_active_space(
             choice = Choice(lowest, int(mc.ncore) - lowest, int(mc.ncas))
             found = _of_coefficients(
                 mc._scf,
-                np.asarray(mc.mo_coeff),
+                (np.asarray(mc.mo_coeff), getattr(mc, "mo_energy", None)),
                 choice,
                 group,
                 tuple(mc.nelecas),
@@ -255,21 +255,27 @@ def _labels(choice: Choice, irreps: Integers, groups: int) -> Orbitals:
 
 def _of_coefficients(
     mf: Any,
-    coefficients: Matrix,
+    given: tuple[Matrix, Matrix | None],
     choice: Choice,
     group: str | None,
     active_electrons: tuple[int, int] | None = None,
 ) -> Correlated:
-    """Without integrals."""
+    """Without integrals. given: coefficients, and energies (Hartree) if orbitals have any."""
     mol = mf.mol
     overlap = np.asarray(mf.get_ovlp())
-    c = np.asarray(coefficients, np.float64)
-    if len(c) != mol.nao or abs(c.T @ overlap @ c - np.eye(c.shape[1])).max() > _ORTHONORMAL:
+    c = np.asarray(given[0], np.float64)
+    energies: Matrix = np.arange(float(c.shape[1])) if given[1] is None else np.asarray(given[1], np.float64)
+    if len(c) != len(overlap) or abs(c.T @ overlap @ c - np.eye(c.shape[1])).max() > _ORTHONORMAL:
         raise _refused("the orbitals are not orthonormal in the present molecule and basis")
     labelled = with_symmetry(mol, group)
-    irreps = np.zeros(c.shape[1], np.int64)
+    irreps: Integers = np.zeros(c.shape[1], np.int64)
+    notes: tuple[str, ...] = ()
     if labelled is not None:
-        c, irreps = label_orbitals(labelled, c, overlap)
+        ends = np.cumsum([choice.frozen, choice.inactive, choice.active])
+        found = made_symmetric(
+            labelled, c, overlap, energies, np.searchsorted(ends, np.arange(c.shape[1]), "right")
+        )
+        c, irreps, notes = found.coefficients, found.irreps, found.notes
     point_group = Group.of(labelled)
     electrons = mol.nelec[0] - choice.frozen, mol.nelec[1] - choice.frozen
     if active_electrons is not None:
@@ -295,6 +301,7 @@ def _of_coefficients(
         mol,
         rest,
         frozen,
+        notes,
     )
 
 

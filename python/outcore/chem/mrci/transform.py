@@ -10,19 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore.base.errors import OutcoreError
-from outcore.chem import mean_field, reference
-from outcore.chem.ci.orbitals import integrals_of, temporary, transformed
+from outcore.chem import reference
+from outcore.chem.ci.orbitals import integrals_of, plain, temporary, transformed
 from outcore.chem.driver import RootDriven
 from outcore.chem.mrci import integrals
 from outcore.chem.mrci.tables import check_disk, table_bytes
 from outcore.chem.ri.cholesky import EXACT, Cholesky
 from outcore.chem.ri.fitting import SCREENING
 from outcore.chem.ri.source import Fitted
-from outcore.job.resources import resident_bytes
 
 if TYPE_CHECKING:
-    from pyscf.gto import Mole
-
     from outcore.chem.mrci.orbitals import Correlated
     from outcore.chem.reference import Reference
     from outcore.chem.ri.source import Source
@@ -80,7 +77,7 @@ def with_integrals(found: Correlated, mf: Any, world: World, wanted: Wanted) -> 
                 around = _around_the_scf(mf, given, coefficients, factors)
         energy, h = world.broadcast(around)  # type: ignore[misc]
     else:
-        h = coefficients.T @ np.asarray(_plain(mf, wanted.free.bytes).get_hcore()) @ coefficients
+        h = coefficients.T @ np.asarray(plain(mf, wanted.free.bytes).get_hcore()) @ coefficients
         energy = float(mf.energy_nuc())
         if not fitted and wanted.kind == "cholesky":
             made_of = {"one-electron integrals": integrals.weighed(h), "tolerance": wanted.tolerance}
@@ -149,7 +146,7 @@ def _around_the_scf(mf: Any, given: Reference, coefficients: Matrix, factors: Ma
 
 def _whole(found: Correlated, mf: Any, free_bytes: int, scratch: str) -> Correlated:
     mol = mf.mol
-    mf = _plain(mf, free_bytes)
+    mf = plain(mf, free_bytes)
     rest, frozen = found.coefficients, found.frozen
     assert rest is not None and frozen is not None
     pairs = rest.shape[1] * (rest.shape[1] + 1) // 2
@@ -157,6 +154,7 @@ def _whole(found: Correlated, mf: Any, free_bytes: int, scratch: str) -> Correla
         two = transformed(integrals_of(mf, free_bytes // 2), rest, rest, free_bytes // 2).reshape(
             pairs, pairs
         )
+    two = (two + two.T) / 2
     hcore = np.asarray(mf.get_hcore(), np.float64)
     field, energy = np.zeros_like(hcore), float(mf.energy_nuc())
     if found.choice.frozen:
@@ -166,16 +164,6 @@ def _whole(found: Correlated, mf: Any, free_bytes: int, scratch: str) -> Correla
         energy += float(np.sum(density * (hcore + field / 2)))
     one = rest.T @ (hcore + field) @ rest
     return replace(found, one=one, two=integrals.of_whole(two, found.choice.internal), core_energy=energy)
-
-
-def _plain(mf: Any, free_bytes: int) -> Any:
-    """An object whose integrals need no other process, nor more memory."""
-    if not isinstance(mf, RootDriven):
-        return mf
-    mol: Mole = mf.mol  # type: ignore[attr-defined]
-    plain = mean_field.make(mol, "ROHF" if mol.spin else "RHF")
-    plain.max_memory = (resident_bytes() + free_bytes) / 1e6  # as PySCF counts
-    return plain
 
 
 # ---- sizes ----

@@ -1,0 +1,152 @@
+"""Orbitals of a molecule in the irreps of its point group: which there are, and orbitals made exactly of them."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outcore.base.errors import OutcoreError
+from outcore.chem.ci.hamiltonian import ABELIAN, IRREPS, Integers, Matrix
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+_TAKE = "take the symmetry of orbitals"
+_CONTAMINATED = 1e-4  # of the square of an orbital, in other irreps: it has none
+_MIXED = 1e-12  # less of it is rounding
+_SAME_ENERGY = 1e-4  # Hartree: an SCF leaves a degenerate shell with energies that differ by less
+_WORTH_TELLING = 1e-6  # of the norm of an orbital
+
+
+@dataclass(frozen=True, eq=False)
+class Symmetric:
+    """Orbitals that are exactly of their irreps, and orthonormal.
+
+    irreps: of each orbital, its number in the abelian group. change: the largest norm of what an orbital has lost.
+    turned: how many orbitals of degenerate shells were mixed among themselves.
+    """
+
+    coefficients: Matrix
+    irreps: Integers
+    change: float
+    turned: int
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was changed, if it is worth a line."""
+        told = []
+        if self.turned:
+            told.append(
+                f"{self.turned} orbitals of degenerate shells were mixed, so that each is of one irrep"
+            )
+        if self.change > _WORTH_TELLING:
+            told.append(
+                f"orbitals were made symmetric: the largest change of one is {self.change:.1e} of its norm"
+            )
+        return tuple(told)
+
+
+def with_symmetry(mol: Mole, group: str | None) -> Mole | None:
+    """The molecule with the symmetry that is asked for, or None for no symmetry. group: None: that of the molecule,
+    if it was built with symmetry; "auto": the largest that it has; else a name.
+
+    Raises OutcoreError (EINVAL) for a group that there is not, or the molecule has not."""
+    if group is None:
+        return mol if mol.symmetry and mol.groupname != "C1" else None
+    names = {name.casefold(): name for name in (*IRREPS, *ABELIAN, "auto")}
+    wanted = names.get(group.strip().casefold())
+    if wanted is None:
+        raise OutcoreError(errno.EINVAL, f"point group {group}", detail=f"it may be {', '.join(IRREPS)}")
+    if wanted == "C1":
+        return None
+    if mol.symmetry and wanted in (mol.groupname, ABELIAN.get(mol.groupname)):
+        return mol
+    labelled = mol.copy()
+    labelled.symmetry, labelled.symmetry_subgroup = True, None
+    labelled.build(dump_input=False, parse_arg=False)
+    if wanted not in ("auto", labelled.groupname):
+        whole = labelled.topgroup
+        labelled.symmetry = wanted
+        try:
+            labelled.build(dump_input=False, parse_arg=False)
+        except Exception as error:
+            raise OutcoreError(
+                errno.EINVAL, f"point group {group}", detail=f"the molecule has {whole}, not {wanted}"
+            ) from error
+    return None if labelled.groupname == "C1" else labelled
+
+
+def irrep_of_linear(group: str, text: str | int) -> int | None:
+    """The number that an irrep of a linear molecule or an atom has in the abelian subgroup, by the name that PySCF
+    has for it; None: it has none of that name, or is of another group."""
+    if group not in ABELIAN:
+        return None
+    from pyscf.symm import irrep_name2id
+
+    try:
+        return int(irrep_name2id(group, str(text))) % 10
+    except (KeyError, ValueError, RuntimeError, IndexError):
+        return None
+
+
+def made_symmetric(
+    mol: Mole, coefficients: Matrix, overlap: Matrix, energies: Matrix, spaces: Integers
+) -> Symmetric:
+    """Orbitals projected on their irreps and made orthonormal within these; those of a degenerate shell are mixed
+    first, so that each is of one irrep.
+
+    mol: with symmetry. energies (Hartree), spaces: of each orbital; orbitals of one space may be mixed if their
+    energies are the same.
+
+    Raises OutcoreError (EINVAL) if an orbital is of no irrep."""
+    c, turned = np.array(coefficients), 0
+    for shell in _shells(energies, spaces, _projected(mol, c, overlap)[2] > _MIXED):
+        inside = _parts(mol, c[:, shell])
+        numbered = sum(k * (part.T @ overlap @ part) for k, part in enumerate(inside))
+        c[:, shell] = c[:, shell] @ np.linalg.eigh(numbered)[1]
+        turned += len(shell)
+    projected, of_which, lost = _projected(mol, c, overlap)
+    impure = np.flatnonzero(lost > _CONTAMINATED)
+    if len(impure):
+        raise OutcoreError(
+            errno.EINVAL,
+            _TAKE,
+            detail=f"orbital {impure[0] + 1} is of no irrep of {mol.groupname}: run the SCF with that symmetry "
+            "(mol.symmetry), or take group C1",
+        )
+    for which in np.unique(of_which):
+        mine = of_which == which
+        part = projected[:, mine]
+        values, vectors = np.linalg.eigh(part.T @ overlap @ part)
+        c[:, mine] = part @ (vectors / np.sqrt(values)) @ vectors.T
+    irreps = np.array([mol.irrep_id[each] for each in of_which], np.int64) % 10
+    return Symmetric(c, irreps, float(np.sqrt(lost.max(initial=0.0))), turned)
+
+
+def _parts(mol: Mole, coefficients: Matrix) -> list[Matrix]:
+    """What each irrep has of orbitals; these are the sum."""
+    whole, counts = np.hstack(mol.symm_orb), [each.shape[1] for each in mol.symm_orb]
+    shares = np.split(np.linalg.solve(whole, coefficients), np.cumsum(counts)[:-1])
+    return [basis @ share for basis, share in zip(mol.symm_orb, shares, strict=True)]
+
+
+def _projected(mol: Mole, coefficients: Matrix, overlap: Matrix) -> tuple[Matrix, Integers, Matrix]:
+    """Orbitals without all but their largest part, which irrep that is of, and the squares of what they lose."""
+    parts = np.array(_parts(mol, coefficients))
+    of_which = np.einsum("kpi,kpi->ki", parts, overlap @ parts).argmax(0)
+    projected = np.ascontiguousarray(parts[of_which, :, np.arange(len(of_which))].T)
+    rest = coefficients - projected
+    return projected, of_which, np.einsum("pi,pi->i", rest, overlap @ rest).clip(0.0)
+
+
+def _shells(energies: Matrix, spaces: Integers, impure: NDArray[np.bool_]) -> list[Integers]:
+    """Orbitals of no irrep, with those of one space that have the same energy."""
+    order = np.lexsort((energies, spaces))
+    apart = (np.diff(spaces[order]) != 0) | (np.diff(energies[order]) > _SAME_ENERGY)
+    shells = np.split(order, np.flatnonzero(apart) + 1)
+    found = [each[impure[each]] for each in shells]
+    return [np.sort(each) for each in found if len(each) > 1]
