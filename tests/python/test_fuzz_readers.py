@@ -26,6 +26,9 @@ import outcore
 from outcore import _core
 from outcore.base.metadata import parse
 from outcore.chem import molecule
+from outcore.chem.ci import fcidump
+from outcore.chem.mrci import references
+from outcore.chem.mrci.orbitals import Choice
 from outcore.keep.checkpoint_facts import facts_of
 from outcore.keep.problem import Problem
 from outcore.trace import tracefile
@@ -44,6 +47,10 @@ def read_basis(path: Path) -> None:
     geometry = path.with_name("h.xyz")
     geometry.write_text("1\n\nH 0 0 0\n")
     molecule.build(geometry, str(path))
+
+
+def read_references(path: Path) -> None:
+    references.of_file(path, Choice(1, 1, 4), 6)
 
 
 def read_checkpoint_facts(path: Path) -> None:
@@ -94,6 +101,8 @@ def read_problem(path: Path) -> None:
 READERS: dict[str, tuple[Reader, str]] = {
     "xyz": (read_xyz, "xyz"),
     "basis": (read_basis, "basis"),
+    "fcidump": (fcidump.read, "fcidump"),
+    "references": (read_references, "references"),
     "trace": (tracefile.read, "trace"),
     "checkpoint": (read_checkpoint_facts, "checkpoint"),
     "manifest": (read_manifest, "manifest"),

@@ -166,6 +166,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         self.norb: int | None = None
         self.nelec: tuple[int, int] | None = None
         self._open: list[tuple[FCI, list[weakref.ref[CIVector]]]] = []
+        self._averaged = 0.0  # of integrals, in Hartree: the most that has been told
 
     # ---- states ----
 
@@ -249,6 +250,10 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
             if self.world.rank == 0:
                 made = self._hamiltonian(h1e, eri, norb, orbsym, ecore)
         found: Hamiltonian = self.world.broadcast(made)
+        if max(found.averaged) > 10 * self._averaged:  # not in each step of a CASSCF
+            self._averaged = max(found.averaged)
+            for note in found.notes:
+                lib.logger.note(self, "%s", note)
         ci = FCI.from_hamiltonian(
             found,
             electrons,
@@ -330,6 +335,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
             core_energy=float(ecore),
             irreps=irreps,
             group="" if irreps is None else self._group(irreps),
+            rounding=None,  # of a mean field that is not known here
         )
 
     def _group(self, irreps: Any) -> str:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,8 @@ _HEADER_LINES = 200
 _KEYS = ("NORB", "NELEC", "MS2", "ORBSYM", "ISYM", "IUHF", "UHF")
 _BLOCKS = ("alpha-alpha", "beta-beta", "alpha-beta", "one-electron alpha", "one-electron beta")
 _VALUE = "% .16e"
+_UNITS = 4  # of the last digit: by which programs round apart what they had lost digits of before
+_SAMPLE = 4096  # lines, of which one or another has all digits
 
 Indices = NDArray[np.int64]
 
@@ -50,7 +52,9 @@ class Dump:
 
 def read(path: str | Path) -> Dump:
     """Raises OutcoreError for what is missing, unreadable or larger than 4 GiB, and, with the number of the line,
-    for what is damaged, complex, given twice with different values, or contradicts symmetry."""
+    for what is damaged, complex, given twice with different values, or contradicts symmetry. A difference is one of
+    more than a few units of the last digit that the file has; what is less is averaged away, and the largest change
+    is a note."""
     return _Reader(Path(path)).read()
 
 
@@ -60,14 +64,18 @@ class _Reader:
         self._notes: list[str] = []
 
     def read(self) -> Dump:
-        lines = self._lines()
-        header, first = self._header(lines)
+        self._text = self._lines()
+        header, first = self._header(self._text)
         given = self._keys(header)
         n, electrons = self._integer(given, "NORB", None), self._integer(given, "NELEC", None)
         excess = self._integer(given, "MS2", 0)
         if n < 1 or electrons < 0 or (electrons + excess) % 2 or abs(excess) > electrons:
             raise self._refused(f"NORB={n}, NELEC={electrons}, MS2={excess} contradict each other")
-        values, indices, numbers = self._numbers(lines, first)
+        if n > 2 * hamiltonians.MAX_ORBITALS:  # of both spins
+            raise self._refused(
+                f"NORB={n}; there may be {hamiltonians.MAX_ORBITALS} orbitals", self._line_of("NORB")
+            )
+        values, indices, numbers = self._numbers(self._text, first)
         if indices.size and indices.max() > n:
             row = int(np.argmax(indices.max(1) > n))
             raise self._refused(f"orbital {indices[row].max()} of {n}", numbers[row])
@@ -86,6 +94,9 @@ class _Reader:
             one, two, core = self._part(values, indices, numbers, n, exchange=True)
         if (electrons + abs(excess)) // 2 > n:
             raise self._refused(f"{electrons} electrons with MS2={excess} are too many for {n} orbitals")
+        pairs = (indices > 0).sum(1) // 2
+        one_rounding, two_rounding = (self._rounding(values[pairs == k], numbers[pairs == k]) for k in (1, 2))
+        self._roundings = one_rounding, two_rounding
         hamiltonian, irrep = self._symmetry(given, n, one, two, core, spinorbitals=spinorbitals)
         pair = (electrons + excess) // 2, (electrons - excess) // 2
         return Dump(hamiltonian, pair, irrep, tuple(self._notes))
@@ -141,7 +152,7 @@ class _Reader:
             return [word]
         count = integer(times)
         if count is None or not 1 <= count <= 2 * hamiltonians.MAX_ORBITALS:
-            raise self._refused(f"{key}={quoted(word)} in its header")
+            raise self._refused(f"{key}={quoted(word)} in its header", self._line_of(key))
         return [value] * count
 
     def _integer(self, given: dict[str, list[str]], key: str, default: int | None) -> int:
@@ -152,7 +163,10 @@ class _Reader:
             return default
         value = integer(given[key][0]) if len(given[key]) == 1 else None
         if value is None:
-            raise self._refused(f"{key}={quoted(','.join(given[key]))} in its header is no whole number")
+            raise self._refused(
+                f"{key}={quoted(','.join(given[key]))} in its header is no whole number of a sensible size",
+                self._line_of(key),
+            )
         return value
 
     def _true(self, given: dict[str, list[str]], key: str) -> bool:
@@ -178,7 +192,7 @@ class _Reader:
             values = np.array([words[0].replace("D", "e").replace("d", "e") for _, words in rows], np.float64)
             indices = np.array([words[1:] for _, words in rows], np.int64).reshape(-1, 4)
             good = bool(np.isfinite(values).all() and (indices >= 0).all())
-        except ValueError:
+        except (ValueError, OverflowError):
             good = False
         if not good or any("_" in word for _, words in rows for word in words):
             for k, words in rows:
@@ -211,7 +225,7 @@ class _Reader:
         partners = [(1, 0, 2, 3), (0, 1, 3, 2)] + ([(2, 3, 0, 1)] if exchange else [])
         two = self._filled((n,) * 4, values, indices - 1, numbers, two_electron, partners)
         found = values[core]
-        if len(found) > 1 and np.ptp(found) > hamiltonians.SYMMETRIC:
+        if len(found) > 1 and self._differ(np.ptp(found), values[core], numbers[core]).any():
             raise self._refused(f"core energies {found[0]:.10g} and {found[-1]:.10g}", numbers[core][-1])
         return one, two, float(found[-1]) if len(found) else 0.0
 
@@ -231,17 +245,50 @@ class _Reader:
             places += [each[:, axes] for each in places]
         for each in places:
             filled[tuple(each.T)] = values
-        for each in places:  # what was written last has to be what every line says
-            wrong = abs(filled[tuple(each.T)] - values) > hamiltonians.SYMMETRIC
+        off = max(
+            (float(abs(filled[tuple(each.T)] - values).max(initial=0.0)) for each in places), default=0.0
+        )
+        if off > 0:
+            self._average(filled, places, values, numbers, off)
+        return filled
+
+    def _average(
+        self, filled: Matrix, places: list[Indices], values: Matrix, numbers: Indices, off: float
+    ) -> None:
+        """What lines say differently of one element becomes their mean."""
+        for each in places:
+            wrong = self._differ(abs(filled[tuple(each.T)] - values), values, numbers)
             if wrong.any():
                 row = int(np.argmax(wrong))
-                told = " ".join(str(int(k) + 1) for k in indices[row])
+                told = " ".join(str(int(k) + 1) for k in places[0][row])
                 raise self._refused(
                     f"the integral {told} is {values[row]:.10g} here and {filled[tuple(each[row])]:.10g} "
                     "elsewhere, there or as one that symmetry makes the same",
                     numbers[row],
                 )
-        return filled
+        total, times = np.zeros_like(filled), np.zeros_like(filled)
+        for each in places:
+            np.add.at(total, tuple(each.T), values)
+            np.add.at(times, tuple(each.T), 1.0)
+        np.divide(total, times, out=filled, where=times > 0)
+        if off > hamiltonians.WORTH_TELLING:
+            self._notes.append(
+                f"{self._path.name}: integrals that are given more than once differ by up to {off:.1e} Eh and "
+                "were averaged"
+            )
+
+    def _differ(self, differences: Any, values: Matrix, numbers: Indices) -> NDArray[np.bool_]:
+        """Which differences are more than rounding."""
+        return np.asarray(differences > hamiltonians.credible(self._rounding(values, numbers), values))
+
+    def _rounding(self, values: Matrix, numbers: Indices) -> float:
+        """How far off values are as the file has written them in these lines (Hartree)."""
+        some = numbers[:: max(1, len(numbers) // _SAMPLE)]
+        words = [re.split("[eEdD]", self._text[k - 1].split()[0])[0] for k in some]
+        digits = max((len(re.sub(r"\D", "", each).lstrip("0")) for each in words), default=1)
+        largest = float(np.max(np.abs(values), initial=0.0)) or 1.0
+        unit = 10.0 ** (np.floor(np.log10(largest)) + 1 - digits)
+        return max(float(_UNITS * unit), hamiltonians.ROUNDING)
 
     def _blocks(
         self, values: Matrix, indices: Indices, numbers: Indices, n: int, ends: Indices
@@ -277,7 +324,7 @@ class _Reader:
         one, two, core = self._part(values, indices, numbers, n, exchange=True)
         a, b = slice(0, None, 2), slice(1, None, 2)
         mixed = max(abs(one[a, b]).max(), abs(two[a, b]).max(), abs(two[:, :, a, b]).max())
-        if mixed > hamiltonians.SYMMETRIC:
+        if self._differ(mixed, values, numbers).any():
             raise self._refused(
                 "it has integrals that mix the spins (odd orbitals are alpha, even ones beta)"
             )
@@ -338,16 +385,25 @@ class _Reader:
         words = [integer(each) for each in given["ORBSYM"]]
         labels = [each for each in words if each is not None]
         if len(labels) != len(words) or min(labels, default=0) < 0 or max(labels, default=0) > 8:
-            raise self._refused(f"ORBSYM={quoted(','.join(given['ORBSYM']))}: irreps are 1 to 8")
+            raise self._refused(
+                f"ORBSYM={quoted(','.join(given['ORBSYM']))}: irreps are 1 to 8", self._line_of("ORBSYM")
+            )
         if len(labels) != count:
             raise self._refused(f"ORBSYM has {len(labels)} irreps for {count} orbitals")
         return np.array(labels, np.int64)
 
     def _made(self, one: object, two: object, **given: object) -> Hamiltonian:
         try:
-            return hamiltonians.make(one, two, **given)  # type: ignore[arg-type]
+            return hamiltonians.make(one, two, rounding=self._roundings, **given)  # type: ignore[arg-type]
         except OutcoreError as error:
             raise self._refused(error.detail) from error
+
+    def _line_of(self, key: str) -> int | None:
+        """Where the header has a name."""
+        for row, line in enumerate(self._text[:_HEADER_LINES]):
+            if re.search(rf"\b{key}\s*=", line, re.IGNORECASE):
+                return row + 1
+        return None
 
     def _refused(self, detail: str, line: int | np.int64 | None = None) -> OutcoreError:
         where = "" if line is None else f"line {line}: "

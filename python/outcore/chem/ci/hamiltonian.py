@@ -16,13 +16,9 @@ Matrix = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MAX_ORBITALS = 64  # bits of a string
-ROUNDING = (
-    1e-7  # Hartree: what symmetry makes the same, or forbids, is off by less, unless a caller knows better
-)
-CREDIBLE = (
-    1e-5  # Hartree: who calls what is further off rounding has lost the integrals, not their last digits
-)
-_WORTH_TELLING = 1e-9  # Hartree
+ROUNDING = 1e-7  # Hartree: by which elements are off, unless a caller knows better
+_CREDIBLE = 1e-5  # of the largest element, at least of 1 Hartree: what is further off is wrong, not rounded
+WORTH_TELLING = 1e-9  # Hartree
 
 _SPINS = ("alpha", "beta")
 _PAIRS = ("alpha-alpha", "alpha-beta", "beta-beta")
@@ -100,7 +96,7 @@ class Hamiltonian:
         return tuple(
             f"{kind} integrals were made symmetric: the largest change is {change:.1e} Eh"
             for kind, change in zip(("one-electron", "two-electron"), self.averaged, strict=True)
-            if change > _WORTH_TELLING
+            if change > WORTH_TELLING
         )
 
     def irrep(self, text: str | int) -> int:
@@ -124,14 +120,14 @@ def make(
     irreps: Sequence[int] | Integers | None = None,
     group: str = "",
     names: Sequence[str] = (),
-    rounding: tuple[float, float] = (ROUNDING, ROUNDING),
+    rounding: tuple[float, float] | None = (ROUNDING, ROUNDING),
 ) -> Hamiltonian:
     """A Hamiltonian of orbitals in any order.
 
     one, two: as Hamiltonian has them, in the caller's order. `two` may have the 4-fold or 8-fold packing of PySCF.
     irreps: of each orbital, None: no symmetry. group: in which they are, in Cotton's order; "": not known, and then
     names may be given. rounding: by how much one-electron and two-electron elements may be off that symmetry makes
-    the same, which become their mean, or forbids, which become zero; at most CREDIBLE.
+    the same, which become their mean, or forbids, which become zero; None: not known, as much as is credible.
 
     Raises OutcoreError (EINVAL) for integrals that are complex, not finite, not symmetric, or that have elements
     which the irreps forbid, and for more orbitals than MAX_ORBITALS.
@@ -149,14 +145,16 @@ def make(
     all_names = _names(group if irreps is not None else "C1", names, labels)
     if len(labels) != n or labels.min() < 0 or labels.max() >= len(all_names):
         raise _refused(f"irreps {labels.tolist()} of {n} orbitals; they are 0 to {len(all_names) - 1}")
-    limits, changes = [min(each, CREDIBLE) for each in rounding], ([0.0], [0.0])
+    one_rounding, two_rounding = (np.inf, np.inf) if rounding is None else rounding
+    changes: tuple[list[float], list[float]] = [], []
     for k, each in enumerate(ones):
-        changes[0].append(_symmetrise_one(each, limits[0], _of(_SPINS, k, one)))
-        changes[0].append(_clear_one(each, limits[0], labels, all_names, _of(_SPINS, k, one)))
+        limit = credible(one_rounding, each)
+        changes[0].append(_symmetrise_one(each, limit, _of(_SPINS, k, one)))
+        changes[0].append(_clear_one(each, limit, labels, all_names, _of(_SPINS, k, one)))
     for k, each in enumerate(twos):
-        exchange = len(twos) == 1 or k != 1
-        changes[1].append(_symmetrise_two(each, limits[1], _of(_PAIRS, k, two), exchange=exchange))
-        changes[1].append(_clear_two(each, limits[1], labels, all_names, _of(_PAIRS, k, two)))
+        limit, exchange = credible(two_rounding, each), len(twos) == 1 or k != 1
+        changes[1].append(_symmetrise_two(each, limit, _of(_PAIRS, k, two), exchange=exchange))
+        changes[1].append(_clear_two(each, limit, labels, all_names, _of(_PAIRS, k, two)))
     order = np.argsort(labels, kind="stable")
     ones = [_frozen(each[np.ix_(order, order)]) for each in ones]
     twos = [_frozen(each[np.ix_(order, order, order, order)]) for each in twos]
@@ -171,6 +169,13 @@ def make(
         _frozen(order),
         (max(changes[0]), max(changes[1])),
     )
+
+
+def credible(rounding: float, values: Matrix) -> float:
+    """As much of this rounding as integrals of these values may have (Hartree)."""
+    if rounding <= _CREDIBLE:
+        return rounding
+    return float(min(rounding, _CREDIBLE * max(1.0, np.max(np.abs(values), initial=0.0))))
 
 
 def _names(group: str, names: Sequence[str], labels: Integers) -> tuple[str, ...]:

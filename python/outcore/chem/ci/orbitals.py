@@ -275,7 +275,7 @@ def _hamiltonian(
             rounding=(max(expected[0], hamiltonians.ROUNDING), max(expected[1], hamiltonians.ROUNDING)),
         )
     except OutcoreError as error:
-        if max(expected) > hamiltonians.CREDIBLE:
+        if max(expected) > hamiltonians.ROUNDING:
             least = float(np.linalg.eigvalsh(mf.get_ovlp())[0])
             raise _refused(
                 f"{error.detail}: functions of the basis depend on each other (the smallest eigenvalue of the "
@@ -298,12 +298,12 @@ def _self_repulsion(mol: Mole, source: Any, functions: int) -> Matrix:
     """(aa|aa) of each function."""
     if isinstance(source, np.ndarray):
         if source.ndim == 4:
-            return np.abs(np.einsum("aaaa->a", source), dtype=np.float64)
+            return np.asarray(np.abs(np.einsum("aaaa->a", source)))
         pairs = np.cumsum(np.arange(1, functions + 1)) - 1  # of a function with itself
         places = (pairs, pairs) if source.ndim == 2 else pairs * (pairs + 3) // 2
-        return np.abs(source[places], dtype=np.float64)
+        return np.asarray(np.abs(source[places]))
     of_shells = [mol.intor("int2e", shls_slice=(k, k + 1) * 4) for k in range(mol.nbas)]
-    return np.abs(np.concatenate([np.einsum("aaaa->a", each) for each in of_shells]), dtype=np.float64)
+    return np.asarray(np.abs(np.concatenate([np.einsum("aaaa->a", each) for each in of_shells])))
 
 
 def _empty(taken: _Taken) -> tuple[Hamiltonian, list[Integers]]:

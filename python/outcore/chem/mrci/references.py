@@ -62,7 +62,7 @@ def of_file(path: Path, choice: Choice, electrons: int) -> Configurations:
         text = "".join(line.partition("#")[0].split())
         if not text:
             continue
-        where = f"line {number}: '{text}'"
+        where = f"line {number}: {words.quoted(text)}"
         if set(text) - set("012"):
             raise _refused(path, f"{where} is more than the digits 0, 1 and 2")
         if len(text) != choice.active:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 
 import numpy as np
 import pytest
@@ -202,3 +203,50 @@ def test_a_file_that_cannot_be_written_leaves_the_one_before(tmp_path, monkeypat
     with pytest.raises(OutcoreError, match=r"write FCIDUMP .*No space"):
         fcidump.write(path, h, (1, 0))
     assert path.read_text() == before and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("written", ["{:.6e}", "{:.7f}"])
+def test_files_of_seven_digits_are_read_and_what_is_averaged_is_told(dump, written):
+    h = random_hamiltonian(6, 1, IRREPS, core_energy=9.25)
+    one, two = (each[np.ix_(*[h.positions] * each.ndim)] for each in (h.ones[0], h.twos[0]))
+    noise = np.random.default_rng(2)
+    lines = [
+        "&FCI NORB=6,NELEC=4,MS2=0,",
+        f"ORBSYM={','.join(str(each + 1) for each in IRREPS)},ISYM=1,",
+        "&END",
+    ]
+    for values, places in ((two, np.ndindex(6, 6, 6, 6)), (one, np.ndindex(6, 6))):
+        for at in places:
+            value = values[at] + noise.uniform(-1.4e-7, 1.4e-7)
+            lines.append(written.format(value) + "".join(f" {k + 1}" for k in (*at, -1, -1)[:4]))
+    found = fcidump.read(dump("\n".join([*lines, written.format(9.25) + " 0 0 0 0\n"])))
+    same(found.hamiltonian, h, 1e-6)
+    assert any("given more than once differ by up to" in note and "averaged" in note for note in found.notes)
+    assert found.hamiltonian.averaged[1] > 1e-8
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (SMALL.replace("NORB=2", "NORB=9223372036854775808") + BODY, "line 1: NORB='9223372036854775808'"),
+        (SMALL.replace("NELEC=2", "NELEC=1e999") + BODY, "line 1: NELEC='1e999'"),
+        (SMALL.replace("MS2=0", "MS2=-99999999999999999999") + BODY, "line 1: MS2="),
+        (SMALL.replace("1,1,", "1,18446744073709551617,") + BODY, "line 2: ORBSYM="),
+        (SMALL.replace("ISYM=1", "ISYM=nan") + BODY, "line 3: ISYM='nan'"),
+        (SMALL.replace("1,1,", "99999999999999999999*1,") + BODY, "line 2: ORBSYM='99999999999999999999*1'"),
+        (SMALL.replace("NORB=2", "NORB=4000") + BODY, "line 1: NORB=4000; there may be 64"),
+        (SMALL + BODY.replace("2 2 2 2", "2 2 2 18446744073709551618"), "line 8: '0.7 2 2 2 184467"),
+        (SMALL + BODY.replace("2 2 2 2", "2 2 2 9223372036854775807"), "line 8"),
+        (SMALL + BODY.replace("0.7 2 2 2 2", "1e400 2 2 2 2"), "line 8: '1e400 2 2 2 2' is not"),
+        (SMALL + BODY.replace("0.7 2 2 2 2", "1d99999999999999999999 2 2 2 2"), "line 8"),
+        (SMALL + BODY.replace("0.7 2 2 2 2", "inf 2 2 2 2"), "line 8: 'inf 2 2 2 2' is not"),
+        (SMALL + BODY.replace("0.7 2 2 2 2", f"{'9' * 5000} 2 2 2 2"), "line 8"),
+    ],
+)
+def test_numbers_that_no_machine_has_are_refused_with_their_line(dump, text, told):
+    assert told in refused(dump(text))
+
+
+def test_a_fifo_is_refused_without_waiting(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    assert "it is a FIFO" in refused(tmp_path / "fifo")

@@ -107,3 +107,25 @@ def test_a_hamiltonian_cannot_be_changed():
     h = hamiltonians.make(*integrals(3))
     with pytest.raises(ValueError, match="read-only"):
         h.one[0, 0] = 1.0
+
+
+def test_what_rounding_explains_is_averaged_away_and_told():
+    one, two = integrals(6, 1, IRREPS)
+    noise = two.copy()
+    noise[0, 3, 1, 1] += 4e-6
+    noise[0, 0, 0, 1] = 3e-6
+    assert "not symmetric" in refused(one, noise, irreps=IRREPS, group="C2v")
+    h = hamiltonians.make(one, noise, irreps=IRREPS, group="C2v", rounding=(0.0, 1e-5))
+    (note,) = h.notes
+    assert "two-electron integrals were made symmetric" in note
+    assert 3e-6 < h.averaged[1] < 8e-6 and h.averaged[0] == 0.0
+    np.testing.assert_array_equal(h.two, h.two.transpose(2, 3, 0, 1))
+    assert abs(h.two[np.ix_(*[h.positions] * 4)] - two).max() < 3e-6
+    assert hamiltonians.make(one, two, irreps=IRREPS, group="C2v").notes == ()
+
+
+def test_more_than_rounding_is_refused_whatever_is_allowed():
+    one, two = integrals(6, 1, IRREPS)
+    wrong = two.copy()
+    wrong[0, 3, 1, 1] += 1e-3
+    assert "not symmetric" in refused(one, wrong, rounding=None)

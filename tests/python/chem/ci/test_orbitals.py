@@ -175,3 +175,59 @@ def test_orbitals_without_an_irrep_are_refused(world):
     turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
     mf.mo_coeff[:, 3:5] = mf.mo_coeff[:, 3:5] @ turn
     assert "is of no irrep of C2v" in refused(mf, world, group="C2v")
+
+
+def test_degenerate_orbitals_are_turned_into_their_irreps(world):
+    mf = mean_field("B 0 0 0; H 0 0 1.2")
+    (first,) = np.flatnonzero(abs(np.diff(mf.mo_energy)) < 1e-6)
+    turn = np.array([[np.cos(0.3), np.sin(0.3)], [-np.sin(0.3), np.cos(0.3)]])
+    mf.mo_coeff[:, first : first + 2] = mf.mo_coeff[:, first : first + 2] @ turn
+    space = orbitals.of(mf, world, frozen=1, group="C2v")
+    assert space.notes == ("2 orbitals of degenerate shells were mixed, so that each is of one irrep",)
+    assert space.hamiltonian.irreps.tolist() == [0, 0, 0, 2, 3]
+    assert lowest(space) == pytest.approx(lowest(orbitals.of(mf, world, frozen=1)), abs=1e-10)
+
+
+def test_orbitals_that_are_nearly_symmetric_are_made_so_and_it_is_told(world):
+    mf = mean_field()
+    turn = np.array([[np.cos(1e-3), np.sin(1e-3)], [-np.sin(1e-3), np.cos(1e-3)]])
+    mf.mo_coeff[:, 3:5] = mf.mo_coeff[:, 3:5] @ turn
+    space = orbitals.of(mf, world, group="C2v")
+    assert "the largest change of one is 1.0e-03 of its norm" in space.notes[0]
+    assert lowest(space) == pytest.approx(lowest(orbitals.of(mf, world, group="C1")), abs=1e-10)
+
+
+@pytest.mark.parametrize("atom", ["H 0 0 0; H 0 0 0.8; ghost-H 0 0 0.4", "He 0 0 0; ghost-He 0 0 0.7"])
+def test_functions_that_nearly_depend_on_each_other_keep_the_energy(world, atom):
+    basis = {"H": "6-311++g**", "He": "aug-cc-pvdz", "GHOST-H": "6-311++g**", "GHOST-He": "aug-cc-pvdz"}
+    mf = mean_field(atom, basis=basis, symmetry=True)
+    symmetric, plain = (orbitals.of(mf, world, group=each) for each in (None, "C1"))
+    assert symmetric.hamiltonian.groups > 1
+    expected = casci(mf, 2, mf.mo_coeff.shape[1])
+    assert lowest(symmetric) == pytest.approx(expected, abs=1e-9)
+    assert lowest(plain) == pytest.approx(expected, abs=1e-9)
+
+
+def test_integrals_that_rounding_has_lost_are_refused_with_the_reason(world):
+    mf = mean_field("He 0 0 0; ghost-He 0 0 0.003", basis="aug-cc-pvdz")
+    values, vectors = np.linalg.eigh(mf.get_ovlp())  # all of them, of which PySCF leaves out some
+    vectors /= np.sqrt(values)
+    mf.mo_energy, turn = np.linalg.eigh(vectors.T @ mf.get_fock() @ vectors)
+    mf.mo_coeff, mf.mo_occ = vectors @ turn, np.eye(len(values))[0] * 2
+    assert "functions of the basis depend on each other" in refused(mf, world)
+
+
+def test_the_field_of_the_core_is_exact_where_integrals_are_stored(world):
+    from outcore.chem import hf
+
+    mol = pyscf.M(atom=WATER, basis="6-31g", verbose=0)
+    with hf.RHF(mol, comm=None, error=1e-3) as mf:
+        mf.kernel()
+        space = orbitals.of(mf, world, frozen=2)
+    theirs = mol.RHF()
+    for name in ("mo_coeff", "mo_energy", "mo_occ"):
+        setattr(theirs, name, getattr(mf, name))
+    theirs.converged = True
+    expected = orbitals.of(theirs, world, frozen=2)
+    np.testing.assert_allclose(space.hamiltonian.one, expected.hamiltonian.one, atol=1e-12)
+    assert space.hamiltonian.core_energy == pytest.approx(expected.hamiltonian.core_energy, abs=1e-11)

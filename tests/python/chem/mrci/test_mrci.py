@@ -294,7 +294,8 @@ def test_references_of_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "it lists no reference"),
+        ("", "it is empty"),
+        ("# nothing\n", "it lists no reference"),
         ("22200\n", "line 1: '22200' has 5 orbitals; 6 are active"),
         ("222000\n221000", "line 2: '221000' has 5 electrons; 6 are active"),
         ("22200x", "more than the digits"),
