@@ -10,10 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore.base.errors import OutcoreError
-from outcore.chem.ci.hamiltonian import ABELIAN, IRREPS, Integers, Matrix
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
+
+Matrix = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# Irreps in Cotton's order, so that numbers of products are exclusive-ors of numbers.
+IRREPS: dict[str, tuple[str, ...]] = {
+    "D2h": ("Ag", "B1g", "B2g", "B3g", "Au", "B1u", "B2u", "B3u"),
+    "C2v": ("A1", "A2", "B1", "B2"),
+    "C2h": ("Ag", "Bg", "Au", "Bu"),
+    "D2": ("A", "B1", "B2", "B3"),
+    "Cs": ("A'", 'A"'),
+    "C2": ("A", "B"),
+    "Ci": ("Ag", "Au"),
+    "C1": ("A",),
+}
+ABELIAN = {"SO3": "D2h", "Dooh": "D2h", "Coov": "C2v"}  # groups that PySCF knows beside those of IRREPS
 
 _TAKE = "take the symmetry of orbitals"
 _CONTAMINATED = 1e-4  # of the square of an orbital, in other irreps: it has none

@@ -22,11 +22,12 @@ from outcore.chem.ci import analysis, hamiltonian, solver
 from outcore.chem.ci import vector as vectors
 from outcore.chem.ci.determinants import listed
 from outcore.chem.ci.fci import FCI
-from outcore.chem.ci.hamiltonian import ABELIAN, IRREPS, Hamiltonian, Matrix
+from outcore.chem.ci.hamiltonian import Hamiltonian, Matrix
 from outcore.chem.ci.passes import Place, dots
 from outcore.chem.ci.rotation import rotated
 from outcore.chem.ci.settings import Settings
 from outcore.chem.ci.sigma import Sigma
+from outcore.chem.symmetry import ABELIAN, IRREPS
 from outcore.job.processes import JOB, make_world
 from outcore.job.resources import parse_bytes
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore.base.errors import OutcoreError
+from outcore.chem.symmetry import IRREPS
 
 Matrix = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -25,19 +26,6 @@ _PAIRS = ("alpha-alpha", "alpha-beta", "beta-beta")
 # Of (pq|rs): which permutation of the axes gives the same element, and how an error writes that.
 _PARTNERS = (((1, 0, 2, 3), "({1}{0}|{2}{3})"), ((0, 1, 3, 2), "({0}{1}|{3}{2})"))
 _EXCHANGED = ((2, 3, 0, 1), "({2}{3}|{0}{1})")
-
-# Irreps in Cotton's order, so that numbers of products are exclusive-ors of numbers.
-IRREPS: dict[str, tuple[str, ...]] = {
-    "D2h": ("Ag", "B1g", "B2g", "B3g", "Au", "B1u", "B2u", "B3u"),
-    "C2v": ("A1", "A2", "B1", "B2"),
-    "C2h": ("Ag", "Bg", "Au", "Bu"),
-    "D2": ("A", "B1", "B2", "B3"),
-    "Cs": ("A'", 'A"'),
-    "C2": ("A", "B"),
-    "Ci": ("Ag", "Au"),
-    "C1": ("A",),
-}
-ABELIAN = {"SO3": "D2h", "Dooh": "D2h", "Coov": "C2v"}  # groups that PySCF knows beside those of IRREPS
 
 
 @dataclass(frozen=True, eq=False)

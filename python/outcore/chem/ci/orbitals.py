@@ -14,10 +14,10 @@ from outcore.base.errors import OutcoreError
 from outcore.chem import mean_field, reference
 from outcore.chem.ci import hamiltonian as hamiltonians
 from outcore.chem.ci.determinants import listed, mask
-from outcore.chem.ci.hamiltonian import ABELIAN, IRREPS, MAX_ORBITALS, Hamiltonian, Integers, Matrix
+from outcore.chem.ci.hamiltonian import MAX_ORBITALS, Hamiltonian, Integers, Matrix
 from outcore.chem.driver import RootDriven
 from outcore.chem.frozen import count_frozen
-from outcore.chem.symmetry import irrep_of_linear, made_symmetric, with_symmetry
+from outcore.chem.symmetry import ABELIAN, IRREPS, irrep_of_linear, made_symmetric, with_symmetry
 from outcore.job.resources import resident_bytes
 
 if TYPE_CHECKING:

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from outcore.base.errors import OutcoreError
 from outcore.chem import reference
 from outcore.chem.ci import fcidump
-from outcore.chem.ci.hamiltonian import ABELIAN, IRREPS
 from outcore.chem.frozen import count_frozen
 from outcore.chem.mrci import integrals
 from outcore.chem.mrci.configurations import MAX_INTERNAL
 from outcore.chem.mrci.integrals import TwoElectron
 from outcore.chem.mrci.records import Orbitals
-from outcore.chem.symmetry import irrep_of_linear, made_symmetric, with_symmetry
+from outcore.chem.symmetry import ABELIAN, IRREPS, irrep_of_linear, made_symmetric, with_symmetry
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
