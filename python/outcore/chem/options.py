@@ -22,7 +22,13 @@ GEOMETRY = typer.Argument(help="XYZ file, in Angstrom.")
 BASIS = typer.Option(help="Basis set, as PySCF names it, or a file in NWChem's format.")
 # What several methods take after an SCF.
 FCIDUMP = typer.Option(help="Take the integrals from this FCIDUMP file, instead of a molecule.")
-FROZEN = typer.Option(help="Lowest orbitals that are not correlated: a number, or 'auto' for the cores.")
+FROZEN = typer.Option(
+    help="Orbitals that are not correlated: a number of the lowest, 'auto' for the cores, or a list such as 0,5 or "
+    "0-2,7, counted from 0 as in PySCF (of open shells also alpha/beta, 0,1/0)."
+)
+FROZEN_VIRTUAL = typer.Option(
+    help="Virtual orbitals that are not correlated: a number of the highest, or a list as of --frozen."
+)
 INTEGRALS = typer.Option(
     help="'ri': density fitting, in the SCF too; 'cholesky': decomposed to --tolerance; 'conventional': exact, to "
     "rounding."

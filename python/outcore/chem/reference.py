@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore.base.errors import OutcoreError
+from outcore.chem import frozen as frozen_orbitals
+from outcore.chem.frozen import Asked, Frozen
 
 if TYPE_CHECKING:
     from outcore.job.world import World
@@ -36,24 +38,26 @@ _GAP = 1e-6  # Hartree between occupied and virtual orbitals, at least
 
 @dataclass(frozen=True)
 class Spin:
-    """Orbitals of one spin, occupied ones first, each kind by energy (Hartree). `fock`: their Fock matrix, of
-    `as_given`."""
+    """Orbitals of one spin, occupied ones first, each kind by energy (Hartree). `numbers`: theirs in the mean-field
+    object, from 0, before any were made canonical. `fock`: their Fock matrix, of `as_given`."""
 
     coefficients: Matrix
     energies: Matrix
     occupied: int
+    numbers: NDArray[np.int64]
     fock: Matrix | None = None
 
 
 @dataclass(frozen=True)
 class Reference:
-    """One spin if `restricted`, else two. `singles`: second-order energy of single excitations, 0 of a determinant
-    that is stationary. `note` says what was done to the orbitals, if anything. `given` is the fingerprint of those
+    """One spin if `restricted`, else two. `frozen`: orbitals that are not correlated. `singles`: second-order energy
+    of single excitations of the others, 0 of a determinant that is stationary. `note` says what was done to the orbitals, if anything. `given` is the fingerprint of those
     they were made from: made canonical again they differ by rounding, and degenerate ones by more. `energy`: of the
     determinant (Hartree), of `as_given`."""
 
     restricted: bool
     spins: list[Spin]
+    frozen: Frozen = Frozen()
     singles: float = 0.0
     note: str = ""
     given: str = ""
@@ -109,9 +113,18 @@ def check_method(mf: Any, attempted: str = _ATTEMPTED) -> None:
         raise refused(f"the molecule has the range-separated operator of omega = {mf.mol.omega}; set it to 0")
 
 
-def of(mf: Any, *, noncanonical: str = "refuse", force: bool = False) -> Reference:
+def of(
+    mf: Any,
+    *,
+    frozen: Asked = None,
+    frozen_virtual: Asked = None,
+    noncanonical: str = "refuse",
+    force: bool = False,
+) -> Reference:
     """The orbitals of an RHF, UHF or ROHF object. All processes that share the object call it.
 
+    frozen, frozen_virtual: see `outcore.chem.frozen.of`. Those that are listed are left as they are, and apart from
+    the others, before these are made canonical; a number counts canonical ones.
     noncanonical: what becomes of orbitals that do not diagonalize the Fock matrix. Orbitals of a stationary
     determinant (say, localized ones) are always made canonical, which leaves the determinant as it is. Others, such
     as those of ROHF: "refuse"; "semicanonical": occupied and virtual ones of each spin are made to
@@ -128,12 +141,15 @@ def of(mf: Any, *, noncanonical: str = "refuse", force: bool = False) -> Referen
             detail=f"noncanonical '{noncanonical}' is none of {', '.join(NONCANONICAL)}",
         )
     restricted, spins, note, given = _checked(mf, force)
+    left_out = frozen_orbitals.of(
+        mf.mol, frozen, frozen_virtual, [(each.numbers, each.occupied) for each in spins]
+    )
     if force and not mf.converged:
-        return Reference(restricted, [_sorted(*each) for each in spins], note=note, given=given)
+        return Reference(restricted, spins, left_out, note=note, given=given)
     if _is_canonical(mf, given):
-        reference = Reference(restricted, [_sorted(*each) for each in spins])
+        reference = Reference(restricted, spins, left_out)
     else:
-        reference = _canonical(mf, restricted, spins, noncanonical)
+        reference = _canonical(mf, restricted, spins, left_out, noncanonical)
     _check_gaps(reference)
     return replace(reference, given=given)
 
@@ -143,18 +159,17 @@ def as_given(mf: Any, *, force: bool = False) -> Reference:
     spin, whose off-diagonal elements count, and the energy of their determinant. `force`: as for `of`. All
     processes that share the object call it."""
     restricted, spins, note, given = _checked(mf, force)
-    found = [_sorted(*each) for each in spins]
     if _is_canonical(mf, given):
-        found = [replace(each, fock=np.diag(each.energies)) for each in found]
+        found = [replace(each, fock=np.diag(each.energies)) for each in spins]
         return Reference(restricted, found, note=note, given=given, energy=float(mf.e_tot))
     over_functions = _focks(mf)
     focks = [
         each.coefficients.T @ fock @ each.coefficients
-        for each, fock in zip(found, over_functions, strict=False)
+        for each, fock in zip(spins, over_functions, strict=False)
     ]
     found = [
         replace(each, fock=fock, energies=np.diag(fock).copy())
-        for each, fock in zip(found, focks, strict=True)
+        for each, fock in zip(spins, focks, strict=True)
     ]
     energy, other = _energy(mf, over_functions)
     note = ", ".join(each for each in (note, other) if each)
@@ -188,7 +203,7 @@ def of_rank_0(
     return reference
 
 
-def _checked(mf: Any, force: bool) -> tuple[bool, list[Occupied], str, str]:
+def _checked(mf: Any, force: bool) -> tuple[bool, list[Spin], str, str]:
     """Whether the spins are alike, the orbitals of each, a note, and the fingerprint of what was given."""
     check_method(mf)
     mo_coeff, mo_energy, mo_occ = (getattr(mf, name) for name in ("mo_coeff", "mo_energy", "mo_occ"))
@@ -203,7 +218,7 @@ def _checked(mf: Any, force: bool) -> tuple[bool, list[Occupied], str, str]:
         raise _refused("the orbitals are complex; take real ones")
     restricted, spins = _spins(mf)
     note = "" if mf.converged else "of an SCF that has not converged"
-    return restricted, spins, note, _fingerprint(mf)
+    return restricted, [_sorted(*each) for each in spins], note, _fingerprint(mf)
 
 
 def is_restricted_open(mf: Any) -> bool:
@@ -263,7 +278,7 @@ def _each_spin(values: Any, dimensions: int) -> list[Any]:
 
 def _sorted(coefficients: Matrix, energies: Matrix, occupied: NDArray[np.bool_]) -> Spin:
     order = np.lexsort((energies, ~occupied))
-    return Spin(coefficients[:, order], energies[order], int(occupied.sum()))
+    return Spin(coefficients[:, order], energies[order], int(occupied.sum()), order)
 
 
 def _focks(mf: Any) -> list[Matrix]:
@@ -276,50 +291,60 @@ def _focks(mf: Any) -> list[Matrix]:
     return [np.asarray(one, np.float64) for one in each]
 
 
-def _canonical(mf: Any, restricted: bool, spins: list[Occupied], noncanonical: str) -> Reference:
+def _canonical(
+    mf: Any, restricted: bool, spins: list[Spin], frozen: Frozen, noncanonical: str
+) -> Reference:
     """Checks the orbitals with a Fock matrix; makes them diagonalize its blocks, as `noncanonical` says."""
-    found, rotated, singles = list[Spin](), 0.0, 0.0
-    for (coefficients, energies, occupied), matrix in zip(spins, _focks(mf), strict=False):
-        c = _sorted(coefficients, energies, occupied)
+    found, rotated, of_all, singles = list[Spin](), 0.0, 0.0, 0.0
+    for number, (c, matrix) in enumerate(zip(spins, _focks(mf), strict=False)):
         inside = c.coefficients.T @ matrix @ c.coefficients
-        n = c.occupied
-        blocks = [np.linalg.eigh(inside[box, box]) for box in (slice(0, n), slice(n, None))]
+        n, apart = c.occupied, frozen.apart(number, c.numbers)
         off = inside - np.diag(np.diag(inside))
         rotated = max(rotated, abs(off[:n, :n]).max(initial=0.0), abs(off[n:, n:]).max(initial=0.0))
         rotated = max(rotated, abs(np.diag(inside) - c.energies).max())
-        (eo, vo), (ev, vv) = blocks
-        gaps = eo[:, None] - ev
-        coupling = vo.T @ inside[:n, n:] @ vv
-        singles += (2 if restricted else 1) * float(
-            np.divide(coupling**2, gaps, out=np.zeros_like(gaps), where=abs(gaps) > _GAP).sum()
+        rotation, energies = np.zeros_like(inside), np.zeros(len(inside))
+        for first, last in ((0, n), (n, len(inside))):
+            for box in (first + np.flatnonzero(apart[first:last] == each) for each in (False, True)):
+                energies[box], rotation[np.ix_(box, box)] = np.linalg.eigh(inside[np.ix_(box, box)])
+        gaps = energies[:n, None] - energies[n:]
+        coupling = (rotation.T @ inside @ rotation)[:n, n:]
+        parts = (2 if restricted else 1) * np.divide(
+            coupling**2, gaps, out=np.zeros_like(gaps), where=abs(gaps) > _GAP
         )
+        o, v = frozen.active(number, c.numbers, n)
+        of_all += float(parts.sum())
+        singles += float(parts[np.ix_(o, v - n)].sum())
         if noncanonical == "diagonal" and not restricted:
             diagonal = np.diag(inside).copy()
-            found.append(_sorted(c.coefficients, diagonal, np.arange(len(diagonal)) < n))
+            order = np.lexsort((diagonal, np.arange(len(diagonal)) >= n))
+            found.append(Spin(c.coefficients[:, order], diagonal[order], n, c.numbers[order]))
         else:
-            turned = np.hstack([c.coefficients[:, :n] @ vo, c.coefficients[:, n:] @ vv])
-            found.append(Spin(turned, np.concatenate([eo, ev]), n))
-    if abs(singles) <= max(_STATIONARY, 10 * mf.conv_tol):
+            found.append(Spin(c.coefficients @ rotation, energies, n, c.numbers))
+    if abs(of_all) <= max(_STATIONARY, 10 * mf.conv_tol):
         kept = noncanonical == "diagonal" and not restricted
         return Reference(
-            restricted, found, note="made canonical" if rotated > _CANONICAL and not kept else ""
+            restricted,
+            found,
+            frozen,
+            note="made canonical" if rotated > _CANONICAL and not kept else "",
         )
     if noncanonical == "refuse":
         raise _refused(
             f"the orbitals of {type(mf).__name__} are not those of a stationary determinant of RHF or UHF "
-            f"(single excitations contribute {singles:.2e} Eh): take UHF as the reference; or "
+            f"(single excitations contribute {of_all:.2e} Eh): take UHF as the reference; or "
             "noncanonical='semicanonical', which is ROHF-MP2 with singles; or noncanonical='diagonal', which "
             "neglects what is not on the diagonal of the Fock matrix, as PySCF's mp.MP2(mf.to_uhf()) does"
         )
     if noncanonical == "diagonal":
-        return Reference(restricted, found, note="diagonal of the Fock matrix, no singles")
-    return Reference(restricted, found, singles, "semicanonical, with singles (ROHF-MP2)")
+        return Reference(restricted, found, frozen, note="diagonal of the Fock matrix, no singles")
+    return Reference(restricted, found, frozen, singles, "semicanonical, with singles (ROHF-MP2)")
 
 
 def _check_gaps(reference: Reference) -> None:
     """Denominators keep their sign: no occupied orbital lies at or above an empty one of its spin."""
     for number, spin in enumerate(reference.spins):
-        occupied, virtual = spin.energies[: spin.occupied], spin.energies[spin.occupied :]
+        boxes = reference.frozen.active(number, spin.numbers, spin.occupied)
+        occupied, virtual = (spin.energies[box] for box in boxes)
         if len(occupied) and len(virtual) and virtual.min() - occupied.max() < _GAP:
             which = "" if reference.restricted else (" of spin alpha", " of spin beta")[number]
             raise _refused(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from outcore.base.errors import OutcoreError
+from outcore.chem import frozen as frozen_orbitals
 from outcore.chem import problem
 from outcore.chem import reference as references
 from outcore.chem.cc import amplitude_file, divergence, fno, forecast, orbitals
@@ -38,7 +39,6 @@ from outcore.chem.cc.settings import LATE, Settings
 from outcore.chem.cc.triples import Triples
 from outcore.chem.cc.unrestricted import UnrestrictedEquations
 from outcore.chem.cc.updates import Updates
-from outcore.chem.frozen import count_frozen
 from outcore.chem.ri.cholesky import Cholesky
 from outcore.chem.ri.fitting import SCREENING
 from outcore.chem.ri.source import Fitted, Source
@@ -52,6 +52,7 @@ from outcore.keep.problem import Problem
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
+    from outcore.chem.frozen import Asked
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -63,7 +64,8 @@ class CCSD(Results):
     Args:
         mf: the reference; on several processes the orbitals of rank 0 count.
         frozen: number of lowest orbitals that are not correlated, "auto" for the cores of the atoms, or a list of
-            the lowest ones, counted from 0.
+            any orbitals of `mf` as they are; see `outcore.chem.frozen.of`.
+        frozen_virtual: number of the highest virtual orbitals that are not correlated, or a list.
         auxbasis: of density fitting; None: that of MP2 for the basis, also where the SCF has another.
         force: take an SCF that has not converged.
         memory, scratch, threads, screening, comm, storage: as for DensityFitting.
@@ -71,7 +73,8 @@ class CCSD(Results):
         checkpoint: directory where amplitudes and finished parts of an iteration and of (T) are kept, and found
             again by a run of the same orbitals and integrals, on any number of processes and in any memory.
         settings: see `Settings`. They are attributes, as in PySCF: `ccsd.max_cycle = 100` is
-            `ccsd.set(max_cycle=100)`, and so it is with `frozen`. A name that is not there is an error.
+            `ccsd.set(max_cycle=100)`, and so it is with `frozen` and `frozen_virtual`. A name that is not there is
+            an error.
 
     After `kernel`: `e_hf`, `e_corr`, `e_tot` (Hartree, of CCSD; `ccsd_t` returns what triples add), `converged`,
     `iterations`, `t1` and `t2`, and `delta_mp2` (Hartree, to be added: what orbitals that `fno` has left out
@@ -85,8 +88,9 @@ class CCSD(Results):
     def __init__(
         self,
         mf: Any,
-        frozen: int | str | Sequence[int] | None = None,
+        frozen: Asked = None,
         *,
+        frozen_virtual: Asked = None,
         auxbasis: Any = None,
         force: bool = False,
         memory: int | str | None = None,
@@ -105,7 +109,7 @@ class CCSD(Results):
         self._auxbasis, self._storage = auxbasis, storage
         self._screening = SCREENING if screening is None else screening
         self._given = {"auxbasis": auxbasis is not None, "screening": screening is not None}
-        self._asked = frozen
+        self._asked = {"frozen": frozen, "frozen_virtual": frozen_virtual}
         self._memory_bytes = None if memory is None else parse_bytes(memory)
         self._owns_world = not isinstance(comm, World)
         if not isinstance(comm, World):
@@ -115,7 +119,7 @@ class CCSD(Results):
             comm, mf, "coupled cluster", lambda given: references.as_given(given, force=force), force
         )
         self.restricted = self.reference.restricted
-        with self.world.together("coupled cluster", frozen):
+        with self.world.together("coupled cluster", repr(self._asked)):
             self._take_orbitals()
         self.natural: fno.NaturalOrbitals | None = None
         self.delta_mp2 = 0.0
@@ -157,15 +161,25 @@ class CCSD(Results):
             raise OutcoreError(
                 errno.ENOTSUP, "frozen natural orbitals", detail="of open shells they are not there yet"
             )
-        most = max(each.occupied for each in self.reference.spins)
-        self._frozen = count_frozen(self.mol, self._asked, most)
+        given = [(each.numbers, each.occupied) for each in self.reference.spins]
+        self._frozen = frozen_orbitals.of(self.mol, *self._asked.values(), given)
         if settings.orbitals is not None and not self._frozen:
             raise _refused(f"orbitals='{settings.orbitals}' without frozen orbitals has no effect")
-        kind = settings.orbitals or orbitals.KINDS[0]
+        kind = self._kind
+        if self._frozen.has_list and kind == "semicanonical" and open_shell:
+            raise _refused(
+                "a list of frozen orbitals names those of the reference, before they are made semicanonical; take "
+                "orbitals='standard', or a number of them"
+            )
         self.spins = orbitals.take(self.reference, self._frozen, kind, open_shell=open_shell)
         self.orbitals_note = orbitals.note(self.spins, kind, open_shell=open_shell)
         self._every = self.spins  # also where natural orbitals take their place
         self.singles: list[Values] = [np.zeros((each.occupied, each.virtual)) for each in self.spins]
+
+    @property
+    def _kind(self) -> str:
+        """When orbitals of ROHF are made semicanonical: those that are listed as frozen are what they are before."""
+        return self.settings.orbitals or ("standard" if self._frozen.has_list else orbitals.KINDS[0])
 
     # ---- settings as attributes ----
 
@@ -194,8 +208,8 @@ class CCSD(Results):
         return self
 
     def set(self, **settings: Any) -> Self:
-        """Other settings, `frozen` among them, before integrals and amplitudes are made; those of iterations alone
-        at any time. Raises OutcoreError (EINVAL)."""
+        """Other settings, `frozen` and `frozen_virtual` among them, before integrals and amplitudes are made; those
+        of iterations alone at any time. Raises OutcoreError (EINVAL)."""
         with self.world.together("coupled cluster", sorted((k, repr(v)) for k, v in settings.items())):
             unknown = sorted(set(settings) - set(_SETTABLE))
             if unknown:
@@ -206,7 +220,7 @@ class CCSD(Results):
                     f"integrals are made already; make a new object for another {', '.join(early)}"
                 )
             before = self.settings, self._asked
-            self._asked = settings.pop("frozen", self._asked)
+            self._asked = {name: settings.pop(name, asked) for name, asked in self._asked.items()}
             try:
                 self.settings = self._resolved(replace(self.settings, **settings))
                 if early:
@@ -231,7 +245,7 @@ class CCSD(Results):
         notes = ", ".join(each for each in (self.reference.note, self.orbitals_note) if each)
         note = f" ({notes})" if notes else ""
         functions = f"{self._source.rank} three-index functions ({self._source.title})"
-        return f"{plan}; {self.frozen} frozen orbitals{note}; {functions}"
+        return f"{plan}; {self._frozen}{note}; {functions}"
 
     # ---- preparation ----
 
@@ -388,7 +402,7 @@ class CCSD(Results):
             **self._source.settings,
             "frozen": self.frozen,
             "occupied": [each.occupied for each in self.spins],
-            "semicanonical": self.settings.orbitals or orbitals.KINDS[0],
+            "semicanonical": self._kind,
             "natural orbitals above": self.settings.fno,
             "orbitals": self.reference.given,
             "screening": self._screening,
@@ -467,8 +481,16 @@ class CCSD(Results):
         return State(self.singles, iteration, self.e_corr, self.converged, *limits)
 
     def _names(self) -> divergence.Names:
-        frozen = [min(self.frozen, each.occupied) for each in self.reference.spins]
-        return divergence.Names(frozen, [each.occupied for each in self.spins])
+        """Orbitals that are made for a spin that has none of a kind are 0."""
+        inside, outside = [], []
+        for number, (spin, given) in enumerate(zip(self.spins, self.reference.spins, strict=True)):
+            occupied, virtual = (
+                given.numbers[each] + 1
+                for each in self._frozen.active(number, given.numbers, given.occupied)
+            )
+            inside.append([*occupied.tolist(), 0][: spin.occupied])
+            outside.append([*virtual.tolist(), 0][: spin.virtual])
+        return divergence.Names(inside, outside)
 
     def ccsd_t(self) -> float:
         """The energy of connected triples by perturbation theory, (T) (Hartree); `e_t` from then on. The orbitals
@@ -520,7 +542,7 @@ class CCSD(Results):
             self.close()
 
 
-_SETTABLE = (*(each.name for each in fields(Settings)), "frozen")
+_SETTABLE = (*(each.name for each in fields(Settings)), "frozen", "frozen_virtual")
 
 
 def _refused(detail: str) -> OutcoreError:

@@ -41,7 +41,7 @@ class _Run(MoleculeRun):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        from outcore.chem.frozen import count_frozen
+        from outcore.chem.frozen import before_scf
 
         self.forced = options.force
         self._mol = options.build(self.say)
@@ -53,8 +53,13 @@ class _Run(MoleculeRun):
             )
         else:
             preflight.refuse({"--orbitals": options.orbitals}, "with closed shells")
-        frozen = count_frozen(self._mol, options.frozen, max(self._mol.nelec))
-        if frozen == max(self._mol.nelec):
+        spins = 2 if self._open else 1
+        frozen = before_scf(self._mol, options.frozen, options.frozen_virtual, spins=spins)
+        numbers = range(int(self._mol.nao))
+        if not any(
+            len(frozen.active(spin, numbers, occupied)[0])
+            for spin, occupied in enumerate(self._mol.nelec[:spins])
+        ):
             self._refuse_amplitudes()
         if options.integrals == "ri":
             self.check_auxiliary(self._mol, {"jk": options.jkbasis, "mp2": options.auxbasis})
@@ -105,6 +110,7 @@ class _Run(MoleculeRun):
         cc = CCSD(
             mf,
             options.frozen,
+            frozen_virtual=options.frozen_virtual,
             auxbasis=options.auxbasis,
             force=options.force,
             from_amplitudes=options.from_amplitudes,
@@ -115,6 +121,7 @@ class _Run(MoleculeRun):
             "frozen": cc.frozen,
             "occupied": [each.sizes[0] for each in cc.spins],
             "virtual": [each.sizes[1] for each in cc.spins],
+            "electrons": [int(each.occupied) for each in cc.reference.spins],
         }
         if cc.uncorrelated:
             self._nothing(cc)

@@ -24,19 +24,19 @@ _DIVERGED = 1e6  # norm of a change of the amplitudes
 
 @dataclass(frozen=True)
 class Names:
-    """Of orbitals of each spin, or of both of closed shells: numbers from 1, frozen ones counted.
+    """Of correlated orbitals of each spin, or of both of closed shells: numbers from 1, frozen ones counted."""
 
-    frozen, occupied: how many orbitals of each spin are frozen, and occupied without these.
-    """
-
-    frozen: Sequence[int]
-    occupied: Sequence[int]
+    occupied: Sequence[Sequence[int]]
+    virtual: Sequence[Sequence[int]]
 
     def of_occupied(self, spin: int, i: int) -> str:
-        return f"{self.frozen[spin] + i + 1}{'' if len(self.frozen) == 1 else 'ab'[spin]}"
+        return self._name(spin, self.occupied[spin][i])
 
     def of_virtual(self, spin: int, a: int) -> str:
-        return self.of_occupied(spin, self.occupied[spin] + a)
+        return self._name(spin, self.virtual[spin][a])
+
+    def _name(self, spin: int, number: int) -> str:
+        return f"{number}{'' if len(self.occupied) == 1 else 'ab'[spin]}"
 
 
 def refuse(

@@ -11,7 +11,7 @@ import typer
 from outcore.chem import scf_options, storage
 from outcore.chem.cc.plan import STORAGES, check_places
 from outcore.chem.cc.settings import Settings
-from outcore.chem.options import FROZEN, INTEGRALS, ROHF, TOLERANCE, MoleculeOptions
+from outcore.chem.options import FROZEN, FROZEN_VIRTUAL, INTEGRALS, ROHF, TOLERANCE, MoleculeOptions
 from outcore.job import preflight
 
 
@@ -40,6 +40,7 @@ class Options(MoleculeOptions):
         ),
     ] = None
     frozen: Annotated[str, FROZEN] = "0"
+    frozen_virtual: Annotated[str, FROZEN_VIRTUAL] = "0"
     rohf: Annotated[bool, ROHF] = False
     orbitals: Annotated[
         str | None,
@@ -94,7 +95,7 @@ class Options(MoleculeOptions):
 
     def check(self) -> None:
         scf_options.check_one_method(self.uhf, self.rohf)
-        if not self.rohf or self.frozen == "0":
+        if not self.rohf or (self.frozen == "0" and self.frozen_virtual == "0"):
             preflight.refuse({"--orbitals": self.orbitals}, "without --rohf and --frozen")
         if self.estimate:
             preflight.refuse(

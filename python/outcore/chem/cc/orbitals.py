@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from outcore.chem.reference import Reference
+    from outcore.chem.frozen import Frozen
+    from outcore.chem.reference import Reference, Spin
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -61,14 +62,17 @@ class Active:
         return slice(0, self.occupied), slice(self.occupied, len(self.fock))
 
 
-def take(reference: Reference, frozen: int, kind: str, *, open_shell: bool) -> list[Active]:
-    """The active orbitals of a reference, without the lowest `frozen` ones of each spin. Occupied and virtual ones
-    are made to diagonalize their blocks of the Fock matrix where they do not, which changes no energy of CCSD: of
-    ROHF (`open_shell`) and kind "semicanonical" before orbitals are frozen, else after."""
+def take(reference: Reference, frozen: Frozen, kind: str, *, open_shell: bool) -> list[Active]:
+    """The active orbitals of a reference, without frozen ones of each spin. Occupied and virtual ones are made to
+    diagonalize their blocks of the Fock matrix where they do not, which changes no energy of CCSD: of ROHF
+    (`open_shell`) and kind "semicanonical" before orbitals are frozen, else after."""
     found = [Active(each.coefficients, _fock(each.fock), each.occupied) for each in reference.spins]
     if open_shell and kind == "semicanonical":
         found = [_semicanonical(each) for each in found]
-    found = [_semicanonical(_frozen(each, min(frozen, each.occupied))) for each in found]
+    found = [
+        _semicanonical(_left(each, *frozen.active(number, given.numbers, given.occupied)))
+        for number, (each, given) in enumerate(zip(found, reference.spins, strict=True))
+    ]
     empty = [not all(each.sizes) for each in found]
     if any(empty) and not all(empty):
         found = [_replaced(each) if none else each for each, none in zip(found, empty, strict=True)]
@@ -94,13 +98,21 @@ def _fock(fock: Values | None) -> Values:
     return fock
 
 
-def _frozen(spin: Active, count: int) -> Active:
+def _left(spin: Active, occupied: Values, virtual: Values) -> Active:
+    """Without orbitals at other positions than these."""
+    stay = np.concatenate([occupied, virtual])
+    if len(stay) == len(spin.fock):
+        return spin
     return Active(
-        np.ascontiguousarray(spin.coefficients[:, count:]),
-        np.ascontiguousarray(spin.fock[count:, count:]),
-        spin.occupied - count,
-        spin.turned if count == 0 else None,
+        np.ascontiguousarray(spin.coefficients[:, stay]),
+        np.ascontiguousarray(spin.fock[np.ix_(stay, stay)]),
+        len(occupied),
     )
+
+
+def correlated(spin: Spin, number: int, frozen: Frozen) -> Values:
+    """Coefficients of the orbitals of one spin of a reference that are not frozen, [n][orbitals]."""
+    return spin.coefficients[:, np.concatenate(frozen.active(number, spin.numbers, spin.occupied))]
 
 
 def _semicanonical(spin: Active) -> Active:

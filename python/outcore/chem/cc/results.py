@@ -17,6 +17,7 @@ from outcore.chem.cc.given import GivenDoubles
 if TYPE_CHECKING:
     from outcore.chem.cc.doubles import Equations
     from outcore.chem.cc.orbitals import Active
+    from outcore.chem.frozen import Frozen
     from outcore.chem.reference import Reference
 
 Values = np.ndarray[Any, np.dtype[Any]]
@@ -33,16 +34,16 @@ class Results:
     equations: Equations | None
     e_corr: float
     delta_mp2: float
-    _frozen: int
+    _frozen: Frozen
 
     @property
     def mol(self) -> Any:
         return self._mf.mol
 
     @property
-    def frozen(self) -> int:
-        """How many of the lowest orbitals are not correlated."""
-        return self._frozen
+    def frozen(self) -> Any:
+        """Orbitals that are not correlated: how many of the lowest, or a list; see `outcore.chem.frozen.Frozen`."""
+        return self._frozen.as_json()
 
     @property
     def e_hf(self) -> float:
@@ -59,10 +60,10 @@ class Results:
         but natural ones with `fno`, and semicanonical ones where ROHF was made so before orbitals were frozen. Of
         open shells those of both spins."""
         found = [
-            given.coefficients[:, min(self._frozen, given.occupied) :]
+            orbitals.correlated(given, number, self._frozen)
             if each.missing
             else orbitals.given_coefficients(each)
-            for each, given in zip(self.spins, self.reference.spins, strict=True)
+            for number, (each, given) in enumerate(zip(self.spins, self.reference.spins, strict=True))
         ]
         return found[0] if self.restricted else tuple(found)
 

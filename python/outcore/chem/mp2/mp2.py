@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from outcore import _core
 from outcore.chem import reference as references
-from outcore.chem.frozen import count_frozen
 from outcore.chem.mp2.finished_pairs import FinishedPairs
 from outcore.chem.mp2.tiles import Tile, TileReader
 from outcore.chem.mp2.transformed import TRANSFORMED, Orbitals, Transformed
@@ -56,6 +55,8 @@ from outcore.parallel.tasks import each_task, tasks_of
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
+    from outcore.chem.frozen import Asked
+
 Matrix = NDArray[np.float64]
 
 SCS = (6 / 5, 1 / 3)  # factors of opposite and same spin, Grimme (2003)
@@ -81,7 +82,8 @@ class MP2:
     Args:
         mf: the reference; on several processes the orbitals of rank 0 count.
         frozen: number of lowest orbitals that are not correlated (a spin with fewer occupied ones freezes
-            those), or "auto" for the cores of the atoms; a list must name the lowest ones, counted from 0.
+            those), "auto" for the cores of the atoms, or a list of any orbitals; see `outcore.chem.frozen.of`.
+        frozen_virtual: number of the highest virtual orbitals that are not correlated, or a list.
         auxbasis: as `auxiliary.build` takes it; the MP2 set of the orbital basis if not given.
         scs: factors of opposite-spin and same-spin parts in `e_scs`.
         noncanonical, force: what becomes of ROHF and other orbitals that do not diagonalize the Fock matrix, and of
@@ -99,9 +101,10 @@ class MP2:
     def __init__(
         self,
         mf: Any,
-        frozen: int | str | Sequence[int] | None = None,
+        frozen: Asked = None,
         auxbasis: Any = None,
         *,
+        frozen_virtual: Asked = None,
         scs: tuple[float, float] = SCS,
         memory: int | str | None = None,
         scratch: str | None = None,
@@ -130,15 +133,20 @@ class MP2:
             comm,
             mf,
             "RI-MP2",
-            lambda given: references.of(given, noncanonical=noncanonical, force=force),
+            lambda given: references.of(
+                given,
+                frozen=frozen,
+                frozen_virtual=frozen_virtual,
+                noncanonical=noncanonical,
+                force=force,
+            ),
             noncanonical,
             force,
+            repr(frozen),
+            repr(frozen_virtual),
         )
         self.restricted = self.reference.restricted
-        with self.world.together("RI-MP2", frozen):
-            most = max(each.occupied for each in self.reference.spins)
-            self.frozen = count_frozen(self.mol, frozen, most)
-            self.orbitals = [self._active(each) for each in self.reference.spins]
+        self.orbitals = [self._active(*each) for each in enumerate(self.reference.spins)]
         self.plan: TransformPlan | None = None
         self.dropped = self.auxiliary = self.integral_bytes = 0
         self.auxiliary_title = ""
@@ -150,18 +158,23 @@ class MP2:
         self.e_corr = self.e_os = self.e_ss = self.e_singles = 0.0
         self.pair_energies: dict[str, Matrix] = {}
 
-    def _active(self, spin: references.Spin) -> Orbitals:
+    def _active(self, number: int, spin: references.Spin) -> Orbitals:
         """Of one spin, which may have no occupied or no virtual orbitals."""
-        inside = slice(min(self.frozen, spin.occupied), spin.occupied)
-        outside = slice(spin.occupied, None)
+        inside, outside = self.reference.frozen.active(number, spin.numbers, spin.occupied)
         return Orbitals(
             np.ascontiguousarray(spin.coefficients[:, inside]),
             np.ascontiguousarray(spin.coefficients[:, outside]),
             np.ascontiguousarray(spin.energies[inside]),
             np.ascontiguousarray(spin.energies[outside]),
+            spin.numbers[inside],
         )
 
     # ---- results ----
+
+    @property
+    def frozen(self) -> Any:
+        """Orbitals that are not correlated: how many of the lowest, or a list; see `outcore.chem.frozen.Frozen`."""
+        return self.reference.frozen.as_json()
 
     @property
     def e_scs(self) -> float:
@@ -228,11 +241,11 @@ class MP2:
         if self.reference.note:
             shapes += f" {self.reference.note}"
         if self.uncorrelated:
-            return f"{shapes} orbitals, {self.frozen} frozen: nothing to correlate, the energy is 0"
+            return f"{shapes} orbitals, {self.reference.frozen}: nothing to correlate, the energy is 0"
         assert self.plan is not None
         lost = f", {self.dropped} linearly dependent ones left out" if self.dropped else ""
         return (
-            f"{shapes} orbitals, {self.frozen} frozen; {self.auxiliary} auxiliary functions "
+            f"{shapes} orbitals, {self.reference.frozen}; {self.auxiliary} auxiliary functions "
             f"({self.auxiliary_title}){lost}: {self.integral_bytes / 1e6:.0f} MB "
             f"{'in memory' if self.plan.in_memory else 'on disk'}"
         )

@@ -30,12 +30,14 @@ TRANSFORMED, FITTED = "transformed", "fitted"  # stages
 
 @dataclass(frozen=True)
 class Orbitals:
-    """Active orbitals of one spin: coefficients [n][any] and energies (Hartree)."""
+    """Active orbitals of one spin: coefficients [n][any] and energies (Hartree). numbers: of occupied ones in the
+    mean-field object, from 0."""
 
     occupied: Matrix
     virtual: Matrix
     occupied_energies: Matrix
     virtual_energies: Matrix
+    numbers: NDArray[np.int64]
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -13,7 +13,7 @@ import typer
 from outcore import _core, trace
 from outcore.base.errors import OutcoreError
 from outcore.chem.hf.view import Cycles, refuse_unconverged
-from outcore.chem.options import FROZEN, ROHF
+from outcore.chem.options import FROZEN, FROZEN_VIRTUAL, ROHF
 from outcore.chem.ri.options import Options
 from outcore.chem.ri.traffic import Traffic, Watch
 from outcore.chem.run import MoleculeRun
@@ -31,6 +31,9 @@ _AUXILIARY = (
     "Auxiliary basis{}: a name or a file, or 'auto' for even-tempered functions where none is on record. "
     "Default: that of the basis."
 )
+
+
+_SPINS = {"aa": (0, 0), "bb": (1, 1), "ab": (0, 1)}  # of the pairs of a name
 
 
 @with_options
@@ -54,6 +57,7 @@ def rimp2(
     auxbasis: Annotated[str | None, typer.Option(help=_AUXILIARY.format(" of MP2"))] = None,
     jkbasis: Annotated[str | None, typer.Option(help=_AUXILIARY.format(" of the SCF"))] = None,
     frozen: Annotated[str, FROZEN] = "0",
+    frozen_virtual: Annotated[str, FROZEN_VIRTUAL] = "0",
     scs: Annotated[
         str, typer.Option(help="Factors of opposite-spin and same-spin parts for the SCS energy.")
     ] = "1.2,0.3333333333333333",
@@ -63,9 +67,9 @@ def rimp2(
 ) -> int:
     """RI-MP2 on a Hartree-Fock reference with density fitting, on one or several processes."""
     factors = _factors(scs)
-    with _Run(options, {"jk": jkbasis, "mp2": auxbasis}, frozen) as run:
+    with _Run(options, {"jk": jkbasis, "mp2": auxbasis}, (frozen, frozen_virtual)) as run:
         run.scf(jkbasis)
-        run.mp2(auxbasis, frozen, factors, pairs)
+        run.mp2(auxbasis, (frozen, frozen_virtual), factors, pairs)
         run.io_report()
         run.finish(run.world)
     return 0
@@ -92,17 +96,17 @@ class _Run(MoleculeRun):
         self,
         options: Options,
         auxiliary: dict[Purpose, str | None],
-        frozen: str | None = None,
+        frozen: tuple[str, str] | None = None,
         *,
         rohf: bool = False,
     ) -> None:
         """auxiliary: the sets that the stages of the run will take, which are looked for now, as is what may be
-        wrong with `frozen`."""
+        wrong with `frozen`: of occupied and of virtual orbitals."""
         super().__init__(options)
         self._mol = options.build(self.say)
-        self._check_mol(auxiliary, frozen)
         self._unrestricted = not rohf and (options.uhf or self._mol.spin != 0)
         self._kind = "ROHF" if rohf else "UHF" if self._unrestricted else "RHF"
+        self._check_mol(auxiliary, frozen)
         self.open_world()
         if options.full and not options.estimate:
             self._disk_rates()  # before what is counted begins
@@ -110,12 +114,12 @@ class _Run(MoleculeRun):
         self._mf: Any = None
         self.header(options.title(self._method, self._mol), f"scratch {self.world.scratch}")
 
-    def _check_mol(self, auxiliary: dict[Purpose, str | None], frozen: str | None) -> None:
-        from outcore.chem.frozen import count_frozen
+    def _check_mol(self, auxiliary: dict[Purpose, str | None], frozen: tuple[str, str] | None) -> None:
+        from outcore.chem.frozen import before_scf
 
         self.check_auxiliary(self._mol, auxiliary)
         if frozen is not None:
-            count_frozen(self._mol, frozen, max(self._mol.nelec))
+            before_scf(self._mol, *frozen, spins=2 if self._unrestricted else 1)
 
     @property
     def _method(self) -> str:
@@ -238,7 +242,9 @@ class _Run(MoleculeRun):
             more=lambda: settings(self._mol, fitting.auxiliary_molecule(), fitting.screening),
         )
 
-    def mp2(self, auxbasis: str | None, frozen: str, scs: tuple[float, float], pairs: bool) -> None:
+    def mp2(
+        self, auxbasis: str | None, frozen: tuple[str, str], scs: tuple[float, float], pairs: bool
+    ) -> None:
         from outcore.chem.mean_field import give_orbitals
         from outcore.chem.mp2 import MP2
 
@@ -246,7 +252,10 @@ class _Run(MoleculeRun):
         if self.options.estimate:
             give_orbitals(self._mf)
         self.renew_world()
-        mp2 = MP2(self._mf, frozen, auxbasis, scs=scs, **self.common_settings())
+        occupied, virtual = frozen
+        mp2 = MP2(
+            self._mf, occupied, auxbasis, frozen_virtual=virtual, scs=scs, **self.common_settings()
+        )
         mp2.prepare()
         forecast = self._forecast("MP2", mp2)
         if self.options.estimate:
@@ -284,9 +293,10 @@ class _Run(MoleculeRun):
         names = list(mp2.pair_energies)
         for name in names:
             energies = mp2.pair_energies[name]
+            first, second = (mp2.orbitals[spin].numbers + 1 for spin in _SPINS.get(name, (0, 0)))
             self.say(f"pair energies, {name} (Eh), orbitals counted from 1:")
             for i, row in enumerate(energies):
                 for j, energy in enumerate(row):
                     if name == "ab" or j <= i:
                         whole = energy if name == "ab" or i == j else 2 * energy
-                        self.say(f"{i + 1 + mp2.frozen:6d} {j + 1 + mp2.frozen:6d} {whole:16.10f}")
+                        self.say(f"{first[i]:6d} {second[j]:6d} {whole:16.10f}")

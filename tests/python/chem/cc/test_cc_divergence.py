@@ -38,7 +38,7 @@ def refuse(world: outcore.World, singles: list[Any], doubles: Any, *, norm: floa
         divergence.refuse(
             world,
             found,
-            Names([2, 1], [3, 2]),
+            Names([[3, 4, 5], [2, 3]], [[6, 7], [4, 5, 6]]),
             singles,
             [each],
             lambda each, tile: each.residual.get_tile(tile),
