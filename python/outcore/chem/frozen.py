@@ -29,8 +29,8 @@ class Frozen:
 
     lowest: number of the lowest occupied ones of each spin; a spin with fewer freezes those.
     highest: number of the highest virtual ones of each spin, likewise.
-    listed: of each spin, or of both of closed shells, numbers of orbitals as the mean-field object has them, from 0,
-        rising.
+    listed: of each spin, or of both of closed shells, numbers of orbitals as the mean-field object has them, from
+        0, rising.
     """
 
     lowest: int = 0
@@ -44,7 +44,9 @@ class Frozen:
     def __bool__(self) -> bool:
         return bool(self.lowest or self.highest or self.has_list)
 
-    def active(self, spin: int, numbers: Sequence[int] | Integers, occupied: int) -> tuple[Integers, Integers]:
+    def active(
+        self, spin: int, numbers: Sequence[int] | Integers, occupied: int
+    ) -> tuple[Integers, Integers]:
         """Positions of the occupied and of the virtual orbitals of a spin that are correlated.
 
         numbers: of all its orbitals, as the mean-field object has them: the occupied ones first, each kind by
@@ -80,7 +82,9 @@ class Frozen:
         return " and ".join(count for count in counts if count)
 
 
-def of(mol: Any, frozen: Asked, virtual: Asked, spins: Sequence[tuple[Sequence[int] | Integers, int]]) -> Frozen:
+def of(
+    mol: Any, frozen: Asked, virtual: Asked, spins: Sequence[tuple[Sequence[int] | Integers, int]]
+) -> Frozen:
     """What a user asks for, of given orbitals.
 
     frozen: a number of the lowest occupied orbitals; None for none; "auto" for the cores that no effective core
@@ -107,7 +111,9 @@ def of(mol: Any, frozen: Asked, virtual: Asked, spins: Sequence[tuple[Sequence[i
         if inside:
             raise _refused(f"orbital {inside[0]}{which} is occupied, not virtual (numbers count from 0)")
         if highest and set(one) - {int(each) for each in numbers[:occupied]}:
-            raise _refused("a number of virtual orbitals beside a list that has virtual ones; give one of the two")
+            raise _refused(
+                "a number of virtual orbitals beside a list that has virtual ones; give one of the two"
+            )
     found = Frozen(lowest, highest, tuple(tuple(sorted((*a, *b))) for a, b in zip(named, outer, strict=True)))
     left = [found.active(number, *each) for number, each in enumerate(spins)]
     if (highest or found.has_list) and not any(len(o) or len(v) for o, v in left):

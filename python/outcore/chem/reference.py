@@ -6,7 +6,7 @@ import errno
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,14 +50,15 @@ class Spin:
 
 @dataclass(frozen=True)
 class Reference:
-    """One spin if `restricted`, else two. `frozen`: orbitals that are not correlated. `singles`: second-order energy
-    of single excitations of the others, 0 of a determinant that is stationary. `note` says what was done to the orbitals, if anything. `given` is the fingerprint of those
+    """One spin if `restricted`, else two. `frozen`: orbitals that are not correlated, of `of`. `singles`:
+    second-order energy of single excitations of the others, 0 of a determinant that is stationary. `note` says what
+    was done to the orbitals, if anything. `given` is the fingerprint of those
     they were made from: made canonical again they differ by rounding, and degenerate ones by more. `energy`: of the
     determinant (Hartree), of `as_given`."""
 
     restricted: bool
     spins: list[Spin]
-    frozen: Frozen = Frozen()
+    frozen: Frozen = field(default_factory=Frozen)
     singles: float = 0.0
     note: str = ""
     given: str = ""
@@ -291,9 +292,7 @@ def _focks(mf: Any) -> list[Matrix]:
     return [np.asarray(one, np.float64) for one in each]
 
 
-def _canonical(
-    mf: Any, restricted: bool, spins: list[Spin], frozen: Frozen, noncanonical: str
-) -> Reference:
+def _canonical(mf: Any, restricted: bool, spins: list[Spin], frozen: Frozen, noncanonical: str) -> Reference:
     """Checks the orbitals with a Fock matrix; makes them diagonalize its blocks, as `noncanonical` says."""
     found, rotated, of_all, singles = list[Spin](), 0.0, 0.0, 0.0
     for number, (c, matrix) in enumerate(zip(spins, _focks(mf), strict=False)):

@@ -213,12 +213,34 @@ def _orbitals(file: Any, path: Path, count: int) -> list[Values]:
             break
     else:
         raise _refused(path, "it does not say of which orbitals they are: it has no mo_coeff")
-    frozen: Any = file["ccsd/frozen"][()] if "ccsd/frozen" in file else 0
-    if np.ndim(frozen):
-        if list(frozen) != list(range(len(frozen))):
-            raise _refused(path, "orbitals other than the lowest ones are frozen")
-        frozen = len(frozen)
-    return [each[:, int(frozen) :] for each in found]
+    return [
+        np.delete(each, frozen, axis=1)
+        for each, frozen in zip(found, _frozen(file, path, found), strict=True)
+    ]
+
+
+def _frozen(file: Any, path: Path, orbitals: list[Values]) -> list[Values]:
+    """Numbers of those orbitals of each spin that the amplitudes of PySCF are not of."""
+    names = [name for name in ("ccsd/frozen", "ccsd/frozen__from_list__") if name in file]
+    given = _plain(file[names[0]]) if names else 0
+    if not isinstance(given, list):
+        given = list(range(int(given)))
+    nested = any(isinstance(each, list) for each in given)
+    found = [np.array(each, int) for each in (given if nested else [given] * len(orbitals))]
+    wrong = len(found) != len(orbitals) or any(
+        ((numbers < 0) | (numbers >= each.shape[1])).any()
+        for numbers, each in zip(found, orbitals, strict=False)
+    )
+    if wrong:
+        raise _refused(path, "it does not say which orbitals are frozen")
+    return found
+
+
+def _plain(node: Any) -> Any:
+    """A number, or a list, which PySCF keeps as an array or as a group of its elements."""
+    if hasattr(node, "keys"):
+        return [_plain(node[name]) for name in sorted(node)]
+    return np.asarray(node[()]).tolist()
 
 
 def _turns(path: Path, spin: Active, given: Values, overlap: Values, which: str) -> tuple[Values, Values]:

@@ -109,7 +109,7 @@ class CCSD(Results):
         self._auxbasis, self._storage = auxbasis, storage
         self._screening = SCREENING if screening is None else screening
         self._given = {"auxbasis": auxbasis is not None, "screening": screening is not None}
-        self._asked = {"frozen": frozen, "frozen_virtual": frozen_virtual}
+        self._asked: dict[str, Asked] = {"frozen": frozen, "frozen_virtual": frozen_virtual}
         self._memory_bytes = None if memory is None else parse_bytes(memory)
         self._owns_world = not isinstance(comm, World)
         if not isinstance(comm, World):
@@ -162,7 +162,9 @@ class CCSD(Results):
                 errno.ENOTSUP, "frozen natural orbitals", detail="of open shells they are not there yet"
             )
         given = [(each.numbers, each.occupied) for each in self.reference.spins]
-        self._frozen = frozen_orbitals.of(self.mol, *self._asked.values(), given)
+        self._frozen = frozen_orbitals.of(
+            self.mol, self._asked["frozen"], self._asked["frozen_virtual"], given
+        )
         if settings.orbitals is not None and not self._frozen:
             raise _refused(f"orbitals='{settings.orbitals}' without frozen orbitals has no effect")
         kind = self._kind
@@ -178,7 +180,7 @@ class CCSD(Results):
 
     @property
     def _kind(self) -> str:
-        """When orbitals of ROHF are made semicanonical: those that are listed as frozen are what they are before."""
+        """When orbitals of ROHF are made semicanonical: lists of frozen ones are of orbitals before that."""
         return self.settings.orbitals or ("standard" if self._frozen.has_list else orbitals.KINDS[0])
 
     # ---- settings as attributes ----
@@ -245,7 +247,9 @@ class CCSD(Results):
         notes = ", ".join(each for each in (self.reference.note, self.orbitals_note) if each)
         note = f" ({notes})" if notes else ""
         functions = f"{self._source.rank} three-index functions ({self._source.title})"
-        return f"{plan}; {self._frozen}{note}; {functions}"
+        of_plan = self.spins if self.plan is plan else self._every
+        correlated = orbitals.described(of_plan, plan.spaces[0].block)
+        return f"{correlated}; {plan}; {self._frozen}{note}; {functions}"
 
     # ---- preparation ----
 
@@ -485,8 +489,7 @@ class CCSD(Results):
         inside, outside = [], []
         for number, (spin, given) in enumerate(zip(self.spins, self.reference.spins, strict=True)):
             occupied, virtual = (
-                given.numbers[each] + 1
-                for each in self._frozen.active(number, given.numbers, given.occupied)
+                given.numbers[each] + 1 for each in self._frozen.active(number, given.numbers, given.occupied)
             )
             inside.append([*occupied.tolist(), 0][: spin.occupied])
             outside.append([*virtual.tolist(), 0][: spin.virtual])

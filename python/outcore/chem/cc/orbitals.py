@@ -93,6 +93,18 @@ def note(spins: Sequence[Active], kind: str, *, open_shell: bool) -> str:
     return ", ".join(notes)
 
 
+def described(spins: Sequence[Active], block: int) -> str:
+    """How many orbitals and electrons are correlated, for people. block: virtual orbitals of a tile."""
+    counts = [f"{o} occupied and {v} virtual" for o, v in (each.sizes for each in spins)]
+    if len(spins) == 1:
+        return f"{counts[0]} orbitals in blocks of {block}"
+    alpha, beta = (each.sizes[0] for each in spins)
+    return (
+        f"{counts[0]} orbitals of spin alpha, {counts[1]} of spin beta, in blocks of {block}; "
+        f"{alpha} alpha and {beta} beta electrons are correlated"
+    )
+
+
 def _fock(fock: Values | None) -> Values:
     assert fock is not None
     return fock

@@ -88,12 +88,11 @@ class Plan:
     least_budget_bytes: int | None = None
 
     def __str__(self) -> str:
-        orbitals = " and ".join(f"{s.occupied} occupied and {s.virtual} virtual" for s in self.spaces)
         on_disk = [name for name, entry in self.arrays.items() if not entry.in_memory]
         places = "all arrays in memory" if not on_disk else f"on disk {self.disk_bytes / 1e6:.0f} MB"
         return (
-            f"{orbitals} orbitals in blocks of {self.spaces[0].block}; arrays in memory "
-            f"{self.memory_bytes / 1e6:.0f} MB, work {self.work_bytes / 1e6:.0f} MB in each process; {places}; "
+            f"arrays in memory {self.memory_bytes / 1e6:.0f} MB, work {self.work_bytes / 1e6:.0f} MB in each "
+            f"process; {places}; "
             f"ladder integrals: {_NAMES[self.ladder]}{self.why and ', '}{self.why}"
         )
 

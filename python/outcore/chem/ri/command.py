@@ -253,9 +253,7 @@ class _Run(MoleculeRun):
             give_orbitals(self._mf)
         self.renew_world()
         occupied, virtual = frozen
-        mp2 = MP2(
-            self._mf, occupied, auxbasis, frozen_virtual=virtual, scs=scs, **self.common_settings()
-        )
+        mp2 = MP2(self._mf, occupied, auxbasis, frozen_virtual=virtual, scs=scs, **self.common_settings())
         mp2.prepare()
         forecast = self._forecast("MP2", mp2)
         if self.options.estimate:

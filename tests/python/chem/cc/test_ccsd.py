@@ -135,6 +135,18 @@ def test_no_natural_orbital_that_stays_is_refused(water: Any) -> None:
         CCSD(water, fno=0.9, comm=None, memory="1GB").kernel()
 
 
+def test_any_orbitals_are_frozen_as_in_pyscf(water: Any) -> None:
+    from pyscf import cc as peers
+
+    peer = peers.CCSD(water, frozen=[1, 5])
+    peer.conv_tol, peer.conv_tol_normt = 1e-10, 1e-8
+    peer.kernel()
+    with CCSD(water, [1], frozen_virtual=[5], comm=None, memory="1GB", **TIGHT) as cc:
+        assert cc.kernel()[0] == pytest.approx(peer.e_corr, abs=1e-8)
+        assert cc.ccsd_t() == pytest.approx(peer.ccsd_t(), abs=1e-8)
+        assert cc.frozen == [1, 5] and cc.active_orbitals.shape == (13, 11)
+
+
 def test_one_occupied_orbital_and_the_ways_of_pyscf() -> None:
     from pyscf import cc as peers
 
