@@ -14,6 +14,7 @@ from pathlib import Path
 
 from outcore import _core
 from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 _M_ARENA_MAX = -8
@@ -70,7 +71,7 @@ def _allowances(limits: Iterable[_core.MemoryLimit], processes: int, threads: in
         left = limit.left_bytes // processes
         if not limit.shared:
             left = limit.left_bytes - _MAPPED_BYTES - threads * _thread_bytes()
-        yield Allowance(max(0, left), f"{limit.name}, {limit.limit_bytes / 1e6:.0f} MB in {limit.source}")
+        yield Allowance(max(0, left), f"{limit.name}, {in_words(limit.limit_bytes)} in {limit.source}")
 
 
 def _thread_bytes() -> int:
@@ -91,8 +92,8 @@ def refuse_little_address_space(threads: int) -> None:
             raise OutcoreError(
                 errno.ENOMEM,
                 "start",
-                detail=f"{limit.name}, {limit.limit_bytes / 1e6:.0f} MB in {limit.source}, leaves "
-                f"{limit.left_bytes / 1e6:.0f} MB; libraries and {threads} threads take {least / 1e6:.0f} MB",
+                detail=f"{limit.name}, {in_words(limit.limit_bytes)} in {limit.source}, leaves "
+                f"{in_words(limit.left_bytes)}; libraries and {threads} threads take {in_words(least)}",
             )
 
 

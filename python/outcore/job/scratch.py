@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from outcore import _core
 from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words
 
 if TYPE_CHECKING:
     from outcore.job.world import World
@@ -73,5 +74,5 @@ def check_room(world: World, attempted: str, needs: Sequence[tuple[Path, int]]) 
                     errno.ENOSPC,
                     attempted,
                     path=place,
-                    detail=f"arrays take {size / 1e6:.0f} MB, there are {free / 1e6:.0f} MB",
+                    detail=f"arrays take {in_words(size)}, there are {in_words(free)}",
                 )

@@ -392,7 +392,7 @@ def test_a_metric_takes_the_memory_that_is_planned_for(water):
 
 
 def test_too_little_memory_says_how_much_is_needed(water):
-    with pytest.raises(OutcoreError, match=r"need at least \d+ MB more in each of 1 processes") as caught:
+    with pytest.raises(OutcoreError, match=r"need at least [\d.]+ MB more in each of 1 processes") as caught:
         ri.RHF(water, memory=10**6).kernel()
     assert caught.value.errno == errno.ENOMEM
 
@@ -415,7 +415,7 @@ def test_mp2_stays_in_memory_where_that_is_enough(processes):
 
 
 def test_too_little_memory_for_mp2_says_how_much_is_needed(water_scf):
-    with pytest.raises(OutcoreError, match=r"RI-MP2.* need at least \d+ MB more in each of 1") as caught:
+    with pytest.raises(OutcoreError, match=r"RI-MP2.* need at least [\d.]+ MB more in each of 1") as caught:
         MP2(water_scf, memory=10**6).kernel()
     assert caught.value.errno == errno.ENOMEM
 

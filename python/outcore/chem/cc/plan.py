@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words
 from outcore.chem import storage as storage_words
 from outcore.chem.cc import forecast, ladder_sizes
 from outcore.chem.cc.layouts import arrays_of
@@ -197,8 +198,8 @@ def make_plan(
             errno.ENOMEM,
             METHOD,
             detail=f"{max(sizes.occupied)} occupied and {max(sizes.virtual)} virtual orbitals with "
-            f"{sizes.auxiliary} auxiliary functions need at least {least / 1e6:.0f} MB more in each of "
-            f"{processes} processes, but {limit} leaves {max(0, free_bytes) / 1e6:.0f} MB to each{more}",
+            f"{sizes.auxiliary} auxiliary functions need at least {in_words(least)} more in each of "
+            f"{processes} processes, but {limit} leaves {in_words(free_bytes)} to each{more}",
         )
     cached = _caches(layouts, free_bytes - work)
     left = (free_bytes - work - sum(cached.values())) * processes if storage == "auto" else 0
@@ -220,7 +221,7 @@ def make_plan(
         raise OutcoreError(
             errno.ENOMEM,
             "ladder integrals in memory",
-            detail=f"they take {needed / 1e6:.0f} MB, {limit} leaves {max(0, left - others) / 1e6:.0f} MB",
+            detail=f"they take {in_words(needed)}, {limit} leaves {in_words(left - others)}",
         )
     way, why = _way(ladder, ways, room)
     taken = found[way]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words
 from outcore.chem.cc.kept import KeptTriples
 from outcore.chem.cc.triple_sizes import block_bytes
 from outcore.parallel.tasks import STOP, Progress, tasks_of
@@ -119,8 +120,7 @@ def _largest(need: Any, virtual: int, free_bytes: int, processes: int) -> int:
         raise OutcoreError(
             errno.ENOMEM,
             TRIPLES,
-            detail=f"they need {need(1) / 1e6:.0f} MB in each process, but "
-            f"{max(0, free_bytes) / 1e6:.0f} MB are free",
+            detail=f"they need {in_words(need(1))} in each process, but {in_words(free_bytes)} are free",
         )
     most = min(_LARGEST_BLOCK, -(-virtual // max(1, round(2 * math.sqrt(processes)))))
     while most > 1 and need(most) > free_bytes:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words
 from outcore.chem.ci import strips
 from outcore.chem.ci.groups import Layout, make_bands, make_tasks
 from outcore.chem.ci.passes import AHEAD as PASS_AHEAD
@@ -283,8 +284,8 @@ def make_plan(
         raise OutcoreError(
             errno.ENOMEM,
             "full CI",
-            detail=f"{space.determinants} determinants need at least {need / 1e6:.0f} MB more in each of "
-            f"{processes} processes, but {limit} leaves {max(0, free_bytes) / 1e6:.0f} MB to each",
+            detail=f"{space.determinants} determinants need at least {in_words(need)} more in each of "
+            f"{processes} processes, but {limit} leaves {in_words(free_bytes)} to each",
         )
     left = free_bytes - need
     cache = _LEAST_CACHE_BYTES + int(min(left // (8 * arrays), _MOST_CACHE_BYTES))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from outcore import _core
 from outcore.arrays.global_array import GlobalArray
 from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words
 from outcore.chem import molecule, problem
 from outcore.chem.hf import accuracy, kept, plan
 from outcore.chem.hf.accuracy import EnergyError
@@ -446,8 +447,8 @@ class TwoElectronIntegrals:
                 errno.ENOSPC,
                 "store two-electron integrals",
                 path=self.scratch,
-                detail=f"up to {on_node} bytes needed on this node ({_gb(on_node)}), "
-                f"{estimate.free_bytes} free ({_gb(estimate.free_bytes)}); give a larger --scratch, "
+                detail=f"up to {on_node} bytes needed on this node ({in_words(on_node)}), "
+                f"{estimate.free_bytes} free ({in_words(estimate.free_bytes)}); give a larger --scratch, "
                 "a larger --error, or --storage direct",
             )
 
@@ -491,15 +492,7 @@ class TwoElectronIntegrals:
             errno.ENOMEM,
             "two-electron integrals",
             detail=f"{self._basis.functions} functions on {self._threads} threads need at least "
-            f"{_mb(need)} in each of "
-            f"{self.world.size} processes, {_mb(need * self.world.size)} in all, "
-            f"but {share.reason} leaves {_mb(share.bytes)} to each",
+            f"{in_words(need)} in each of "
+            f"{self.world.size} processes, {in_words(need * self.world.size)} in all, "
+            f"but {share.reason} leaves {in_words(share.bytes)} to each",
         )
-
-
-def _gb(count: int) -> str:
-    return f"{count / 1e9:.2f} GB"
-
-
-def _mb(count: int) -> str:
-    return f"{count / 1e6:.0f} MB"

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -178,7 +179,7 @@ def check_factors(rows: int, orbitals: int, limit_bytes: int) -> None:
             errno.ENOMEM,
             "multireference CI",
             detail=f"three-index integrals of {rows} functions over {orbitals} orbitals take "
-            f"{needed / 1e6:.0f} MB, there are {max(0, limit_bytes) / 1e6:.0f} MB: take a smaller basis, or more "
+            f"{in_words(needed)}, there are {in_words(limit_bytes)}: take a smaller basis, or more "
             "memory",
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words
 from outcore.chem.ci import determinants
 from outcore.chem.ci import hamiltonian as hamiltonians
 from outcore.chem.mrci import configurations
@@ -85,8 +85,8 @@ def of(
         raise OutcoreError(
             errno.ENOMEM,
             "multireference CI",
-            detail=f"states of {len(alpha)} determinants of the references need {math.ceil(needed / 1e6)} MB "
-            f"more in each process, but {free.reason} leaves {max(0, free.bytes) // 10**6} MB to each",
+            detail=f"states of {len(alpha)} determinants of the references need {in_words(needed)} "
+            f"more in each process, but {free.reason} leaves {in_words(free.bytes)} to each",
         )
     u = len(found.orbitals.internal)
     inner = hamiltonians.make(

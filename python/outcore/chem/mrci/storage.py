@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words
 from outcore.chem.mrci.operator import MemoryOperator
 from outcore.chem.mrci.packed import PackedOperator, Packing
 from outcore.job.processes import free_memory_of_each
@@ -68,9 +69,9 @@ def choose(
         raise OutcoreError(
             errno.ENOMEM,
             "multireference CI",
-            detail=f"{layout.records.determinants} determinants need at least {math.ceil(needed / 1e6)} MB more "
-            f"in each of {world.size} processes, beside {kernel.integral_bytes / 1e6:.0f} MB of integrals, "
-            f"but {free.reason} leaves {max(0, free.bytes) // 10**6} MB to each",
+            detail=f"{layout.records.determinants} determinants need at least {in_words(needed)} more "
+            f"in each of {world.size} processes, beside {in_words(kernel.integral_bytes)} of integrals, "
+            f"but {free.reason} leaves {in_words(free.bytes)} to each",
         )
     left = free.bytes - passes
     vectors = (2 * options.vectors + 1) * wishes.roots

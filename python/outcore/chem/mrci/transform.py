@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words
 from outcore.chem import reference
 from outcore.chem.ci.orbitals import integrals_of, plain, temporary, transformed
 from outcore.chem.driver import RootDriven
@@ -187,6 +188,6 @@ def check_memory(orbitals: int, internal: int, free_bytes: int) -> None:
         raise OutcoreError(
             errno.ENOMEM,
             _TRANSFORM,
-            detail=f"integrals over {orbitals} orbitals take {needed / 1e6:.0f} MB, there are "
-            f"{max(0, free_bytes) / 1e6:.0f} MB: take a smaller basis, or more memory",
+            detail=f"integrals over {orbitals} orbitals take {in_words(needed)}, there are "
+            f"{in_words(free_bytes)}: take a smaller basis, or more memory",
         )

@@ -22,6 +22,7 @@ from scipy import linalg
 
 from outcore import _core
 from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
@@ -275,5 +276,5 @@ def _check(rank: int, limit_bytes: int, tolerance: float) -> None:
             errno.ENOMEM,
             "Cholesky decomposition",
             detail=f"{rank} vectors and more are needed for a tolerance of {tolerance:g} Eh, whose factor takes "
-            f"{2 * 8 * rank * rank / 1e6:.0f} MB, but {max(0, limit_bytes) / 1e6:.0f} MB are left",
+            f"{in_words(2 * 8 * rank * rank)}, but {in_words(limit_bytes)} are left",
         )

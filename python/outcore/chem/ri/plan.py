@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words
 from outcore.chem import storage as storage_words
 
 METHOD = "density fitting"
@@ -85,8 +86,8 @@ def plan_integrals(
             errno.ENOMEM,
             "three-index integrals",
             detail=f"{sizes.functions} functions with {sizes.auxiliary} auxiliary ones need at least "
-            f"{least.bytes / 1e6:.0f} MB more in each of {processes} processes, but {limit} leaves "
-            f"{max(0, free_bytes) / 1e6:.0f} MB to each",
+            f"{in_words(least.bytes)} more in each of {processes} processes, but {limit} leaves "
+            f"{in_words(free_bytes)} to each",
         )
     row = sizes.columns * _DOUBLE
     share = -(-sizes.auxiliary // processes) * row
@@ -285,8 +286,8 @@ def plan_transform(
             errno.ENOMEM,
             "RI-MP2",
             detail=f"{sizes.auxiliary} auxiliary functions and {virtual} virtual orbitals need at least "
-            f"{least / 1e6:.0f} MB more in each of {processes} processes, but {limit} leaves "
-            f"{max(0, free_bytes) / 1e6:.0f} MB to each",
+            f"{in_words(least)} more in each of {processes} processes, but {limit} leaves "
+            f"{in_words(free_bytes)} to each",
         )
     left = free_bytes - fixed
     cache = int(min(max(left // 8, _CACHE_BYTES), 32 * _CACHE_BYTES))

@@ -77,7 +77,7 @@ def test_a_disk_that_is_too_small_is_refused_beforehand(
         "_core",
         SimpleNamespace(file_system=lambda path: SimpleNamespace(free_bytes=needed, network=False)),
     )
-    with pytest.raises(OutcoreError, match=r"arrays take \d+\.?\d* MB, there are") as caught:
+    with pytest.raises(OutcoreError, match=r"arrays take [\d.]+ .B, there are") as caught:
         cc.kernel()
     assert caught.value.errno == errno.ENOSPC
     assert caught.value.path == str(tmp_path)

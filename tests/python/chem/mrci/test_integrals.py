@@ -164,7 +164,7 @@ def test_tables_take_at_least_what_is_known_before_their_irreps(counts):
 def test_integrals_too_large_for_the_disk_are_refused_before_the_start(monkeypatch):
     monkeypatch.setattr(tables, "table_bytes", lambda _: 1 << 60)
     monkeypatch.setattr("outcore.chem.mrci.transform.table_bytes", lambda _: 1 << 60)
-    with pytest.raises(OutcoreError, match="arrays take 1152921504607 MB") as caught:
+    with pytest.raises(OutcoreError, match="arrays take 1152922 TB") as caught:
         water(integral_memory=0)
     assert caught.value.errno == errno.ENOSPC
 

@@ -1,0 +1,16 @@
+"""Numbers of bytes for people."""
+
+from __future__ import annotations
+
+_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+def in_words(count: float) -> str:
+    """Bytes in a unit of which there is at least one, with three digits or more: only nothing is "0 bytes"."""
+    count = max(0, round(count))
+    for unit, name in _UNITS:
+        amount = count / unit
+        if amount >= 0.9995:
+            digits = 2 if amount < 9.995 else 1 if amount < 99.95 else 0
+            return f"{amount:.{digits}f} {name}"
+    return f"{count} byte{'' if count == 1 else 's'}"
