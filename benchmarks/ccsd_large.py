@@ -15,6 +15,13 @@ from . import _cc_command
 from ._cc_programs import Job
 from ._molecules import acene, c14h8f6
 
+REASONS = {
+    ".*: iterations in .* over those in .*": (
+        "amplitudes and the ladder's integrals move several times an iteration, and both cores "
+        "copy, check and permute them"
+    ),
+}
+
 HAS_CASES = True
 SLOWER = 1.1  # in little memory, at most
 

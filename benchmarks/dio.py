@@ -26,6 +26,10 @@ from outcore.job import launch
 from ._dio_worker import CACHES, MEMORIES, OUTSTANDING, SIZES, count_of
 from .gpc import ONE_HOST, SETTINGS
 
+REASONS = {
+    "distant .* as between hosts, .*": "disk, network and both processes share two cores",
+}
+
 LIMIT_S = 600
 BAR_FROM_BYTES = 32 << 10
 WAYS = {"buffered": "in the page cache", "direct": "past the page cache"}

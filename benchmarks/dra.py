@@ -47,6 +47,16 @@ from ._dra_sides import (
 )
 from ._workers import Failed
 
+REASONS = {
+    "write to an old array, .*against the raw device": (
+        "the committed state stays until the commit, so new space of the disk is touched [M18]"
+    ),
+    ".* against the raw device": "the host of the virtual disk moves data with the same cores",
+    "cold read.*": "the raw disk itself is not much faster than the best peer",
+    "(slice|row) .*": "the peer stores rows; chunks serve rows and columns alike",
+    ".*, 4 processes against 2": "four processes share two cores",
+}
+
 EQUAL = 0.95  # ratios from here on count as equal
 PROCESSES = 2  # of ours, where it is compared with others
 TALL, WIDE = "tall", "wide"

@@ -41,6 +41,14 @@ from outcore.cli.bench import (
     tool_version,
 )
 
+REASONS = {
+    "sequential cold read of .*": "the thread that reads ahead waits for a core on a busy machine [M2]",
+    "all records, geometric mean.*": (
+        "what the page cache holds moves at the speed of its copy on both sides"
+    ),
+    "random warm read of .*": "lock and counters of a call are a tenth of the copy of a small record [M13]",
+}
+
 RECORDS_BYTES = (1_600, 16_000, 160_000, 1_600_000)
 ORDERS = ("sequential", "random")
 OPERATIONS = ("write", "cold read", "warm read")

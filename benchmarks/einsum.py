@@ -23,6 +23,10 @@ from outcore.cli.bench import BenchOptions, Claim, at_least, at_most, claim_memo
 
 from ._workers import Failed, python_worker
 
+REASONS = {
+    ".*, 4 processes: time and prediction": "four processes share two cores",
+}
+
 LIMIT_S = 900
 DEPTH = 64  # inner indices of a panel of an operand: thinner ones are multiplied much slower
 

@@ -22,6 +22,10 @@ from outcore.job import launch
 
 from ._workers import compile_worker
 
+REASONS = {
+    "call of .* after a pause": "the target sleeps and is woken; MPI wakes nobody [M31]",
+}
+
 Values = dict[tuple[str, int], list[float]]  # of what, size of the reply in bytes: one for each round
 
 SIZES = {8: "8 B", 1024: "1 KiB", 16384: "16 KiB", 131072: "128 KiB", 1 << 20: "1 MiB"}

@@ -21,6 +21,10 @@ from outcore.cli.bench import BenchOptions, Claim, at_least, claim_memory
 
 from ._workers import Failed, python_worker
 
+REASONS = {
+    "contraction against one striped file, 4 processes": "four processes share two cores",
+}
+
 PROCESSES = (1, 2, 4)
 
 

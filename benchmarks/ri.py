@@ -37,6 +37,10 @@ from ._molecules import c14h8f6, waters
 from ._peers import missing
 from ._workers import raw_rate
 
+REASONS = {
+    "J from disk: rate": "the disk of a virtual machine ends all requests at once [M11]",
+}
+
 CORES = 2
 SCF_MEMORY, MP2_MEMORY = 200_000_000, 400_000_000
 PYSCF_MEMORY, PSI4_MEMORY = 8_000_000_000, 500_000_000

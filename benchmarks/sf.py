@@ -21,6 +21,10 @@ from outcore.job.launch import find_launcher
 from ._ga_programs import compile_ga, debian_version, ga_command
 from ._workers import Workers, compile_worker, remove_contents
 
+REASONS = {
+    "read, .*": "all sides copy out of the page cache, and share the cores",
+}
+
 PROCESSES = (1, 2, 4)
 REQUESTS = (32 << 10, 64 << 10)
 OPERATIONS = ("write", "read")

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import facts
+import front
 import plots
 import reference
 import results
@@ -24,7 +25,8 @@ KINDS: dict[str, Callable[[Path, str], str]] = {
     "result": results.result,
     "iterations": results.iterations,
     "curves": lambda root, name: plots.images(root, name) or results.missing(name.partition(" ")[0]),
-    "summary": results.summary,
+    "headlines": front.headlines,
+    "decide": front.decide,
     "random-programs": results.random_programs,
     "chemio": results.chemio,
     "passion": results.passion,
@@ -49,7 +51,11 @@ def generated(text: str) -> str:
 
 def main() -> int:
     check = "--check" in sys.argv[1:]
-    wanted = {path: generated(path.read_text()) for path in documents()}
+    try:
+        wanted = {path: generated(path.read_text()) for path in documents()}
+    except front.Refused as refused:
+        print(refused, file=sys.stderr)
+        return 1
     wanted |= plots.all_plots(ROOT)
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     unknown = [path for path in plots.directory(ROOT).glob("*.svg") if path not in wanted]

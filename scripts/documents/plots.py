@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,12 @@ STYLE = (
     "text{font:12px sans-serif;fill:#333}.axis{stroke:#888}.good{fill:#2a9d8f}.missed{fill:#e76f51}"
     "@media(prefers-color-scheme:dark){text{fill:#ddd}}"
 )
-LINES = STYLE + ".line{fill:none;stroke:#2a9d8f;stroke-width:2}.second{stroke:#e76f51;stroke-dasharray:6 3}"
+COLOURS = ("#1f77b4", "#d95f02", "#1b9e77", "#b8338f", "#8c7000", "#7570b3")  # readable on light and dark
+LINES = (
+    STYLE
+    + ".line{fill:none;stroke-width:2}.grid{stroke:#888;stroke-opacity:.25}"
+    + "".join(f".c{n}{{stroke:{colour}}}" for n, colour in enumerate(COLOURS))
+)
 
 
 def directory(root: Path) -> Path:
@@ -49,13 +55,16 @@ CURVES = {
         "einsum_scaling", r"simulated, (\w+): read by a process of (\d+)", "GB read by a process", "processes",
     ),
     "ccsd_ladder_one_thread": (
-        "ccsd_ladder", _LADDER.format("1 thread"), "s, ladder of an iteration, one thread", "MB/s of the disk",
+        "ccsd_ladder", _LADDER.format("1 thread"), "Ladder of an iteration, seconds, one thread",
+        "speed of the disk, MB/s",
     ),
     "ccsd_ladder_two_threads": (
-        "ccsd_ladder", _LADDER.format("2 threads"), "s, ladder of an iteration, two threads", "MB/s of the disk",
+        "ccsd_ladder", _LADDER.format("2 threads"), "Ladder of an iteration, seconds, two threads",
+        "speed of the disk, MB/s",
     ),
     "ccsd_ladder_crossing": (
-        "ccsd_ladder", r"(\w+), crossing on (\d+) cores", "MB/s at which storing and making again cross", "cores",
+        "ccsd_ladder", r"(\w+), crossing on (\d+) cores",
+        "Disk speed at which storing and recomputing take equal time, MB/s", "cores",
     ),
 }  # fmt: skip
 """Plots: the benchmark; of its claims the names, with the curve and the number across; a title; what is across."""
@@ -87,43 +96,99 @@ _SHARES = ("efficiency", "idle share of all processes")  # which end at 1
 
 
 def curves(claims: list[dict[str, Any]], pattern: str, title: str, across: str) -> str:
-    """A line for each kind, over a number in logarithms."""
+    """A line for each kind, over a number in logarithms; values that span more than a factor of 8 in logarithms,
+    too."""
     lines: dict[str, list[tuple[int, float]]] = {}
     for claim in claims:
         match = re.match(pattern, claim["name"])
         if match:
             lines.setdefault(match[1], []).append((int(match[2]), float(claim["value"])))
-    least, most = (f(n for points in lines.values() for n, _ in points) for f in (min, max))
     values = [y for points in lines.values() for _, y in points]
-    top = max(1.0, *values) if title in _SHARES else max(values)
-    margin = max(150, 80 + 7 * max(len(kind) for kind in lines))
-    wide, high = 330 + margin, 240
+    numbers = sorted({n for points in lines.values() for n, _ in points})
+    logarithmic = title not in _SHARES and min(values) > 0 and max(values) > 8 * min(values)
+    ticks = _decades(values) if logarithmic else _steps(1.0 if title in _SHARES else max(values))
+    wide, high, left, bottom, top = 720, 340, 64, 288, 36
+    right = wide - 40 - 7 * max(len(kind) for kind in lines)
+
+    def scale(value: float, ends: tuple[float, float], logs: bool) -> float:
+        least, most, value = (math.log(each) if logs else each for each in (*ends, value))
+        return (value - least) / ((most - least) or 1.0)
 
     def place(n: int, y: float) -> tuple[float, float]:
-        share = math.log(n / least) / math.log(most / least)
-        return 60 + (wide - margin) * share, 30 + (high - 70) * (1 - y / top)
+        x = scale(n, (numbers[0], numbers[-1]), True)
+        return left + (right - left) * x, bottom - (bottom - top) * scale(
+            y, (ticks[0], ticks[-1]), logarithmic
+        )
 
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" role="img">',
+        f"<title>{escape(title)} over {escape(across)}</title>",
         f"<style>{LINES}</style>",
-        f'<text x="10" y="16">{escape(title)}</text>',
-        f'<text x="{60 + (wide - margin) / 2:.0f}" y="{high - 6}" text-anchor="middle">{across}</text>',
-        f'<line class="axis" x1="60" y1="{high - 40}" x2="{wide - margin + 60}" y2="{high - 40}"/>',
-        f'<line class="axis" x1="60" y1="30" x2="60" y2="{high - 40}"/>',
+        f'<text x="10" y="18">{escape(title)}</text>',
+        f'<text x="{(left + right) / 2:.0f}" y="{high - 8}" text-anchor="middle">{escape(across)}</text>',
     ]
-    for share in (0.0, 0.5, 1.0):
-        y = place(least, top * share)[1]
-        parts.append(f'<text x="52" y="{y + 4:.1f}" text-anchor="end">{top * share:.2g}</text>')
-    for n in sorted({n for points in lines.values() for n, _ in points}):
-        parts.append(f'<text x="{place(n, 0)[0]:.1f}" y="{high - 24}" text-anchor="middle">{n}</text>')
-    for number, (kind, points) in enumerate(sorted(lines.items())):
-        style = "line" if number == 0 else "line second"
-        where = [place(*point) for point in points]
-        parts.append(f'<polyline class="{style}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in where)}"/>')
+    for tick in ticks:
+        y = place(numbers[0], tick)[1]
+        parts.append(f'<line class="grid" x1="{left}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}"/>')
+        parts.append(f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>')
+    for n in _sparse(numbers, lambda n: place(n, ticks[0])[0]):
         parts.append(
-            f'<text x="{where[-1][0] + 6:.1f}" y="{where[-1][1] + 4 + 12 * number:.1f}">{kind}</text>'
+            f'<text x="{place(n, ticks[0])[0]:.1f}" y="{bottom + 18}" text-anchor="middle">{n}</text>'
         )
+    parts.append(f'<line class="axis" x1="{left}" y1="{bottom}" x2="{right}" y2="{bottom}"/>')
+    ends = {kind: place(*points[-1])[1] for kind, points in lines.items()}
+    labels = _apart(ends, 15, bottom)
+    for number, kind in enumerate(sorted(lines)):
+        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in lines[kind]))
+        style = f"c{number % len(COLOURS)}"
+        dashes = ("", "7 3", "2 3")[number // len(COLOURS) % 3] or ("7 3" if number % 2 else "")
+        parts.append(f'<polyline class="line {style}" stroke-dasharray="{dashes}" points="{points}"/>')
+        y = labels[kind]
+        parts.append(
+            f'<line class="{style}" x1="{right + 4}" y1="{ends[kind]:.1f}" x2="{right + 14}" y2="{y:.1f}"/>'
+        )
+        parts.append(f'<text x="{right + 18}" y="{y + 4:.1f}">{escape(kind)}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _decades(values: list[float]) -> list[float]:
+    """1, 2 or 5 times powers of ten around the values: at most eight."""
+    first, last = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    steps: tuple[int, ...] = (1, 2, 5) if last - first <= 2 else (1,)
+    ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+    low = max(each for each in ticks if each <= min(values) * 1.001)
+    high = min(each for each in ticks if each >= max(values) * 0.999)
+    return [each for each in ticks if low <= each <= high]
+
+
+def _steps(most: float) -> list[float]:
+    """Zero to at least `most` in four or five round steps."""
+    power = 10.0 ** math.floor(math.log10(most / 4))
+    step = next(each * power for each in (1, 2, 2.5, 5, 10) if 5 * each * power >= most)
+    return [step * n for n in range(math.ceil(most / step - 1e-9) + 1)]
+
+
+def _sparse(numbers: list[int], x: Callable[[int], float]) -> list[int]:
+    """Numbers whose labels are far enough apart to be read."""
+    kept = [numbers[0]]
+    for n in numbers[1:]:
+        if x(n) - x(kept[-1]) >= 34:
+            kept.append(n)
+    return kept
+
+
+def _apart(ends: dict[str, float], gap: float, bottom: float) -> dict[str, float]:
+    """Heights of labels, as near to the ends of their lines as they can be without overlapping."""
+    ordered = sorted(ends, key=lambda kind: ends[kind])
+    placed: dict[str, float] = {}
+    for rank, kind in enumerate(ordered):
+        above = placed[ordered[rank - 1]] + gap if rank else -math.inf
+        placed[kind] = max(ends[kind], above)
+    over = max(0.0, max(placed.values(), default=0.0) - bottom)
+    for rank, kind in enumerate(reversed(ordered)):
+        limit = bottom - gap * rank
+        placed[kind] = min(placed[kind], limit) if over else placed[kind]
+    return placed
 
 
 def margin(claim: dict[str, Any]) -> float:
@@ -138,6 +203,7 @@ def plot(claims: list[dict[str, Any]]) -> str:
     half = (WIDTH - NAMES) / 2 - 40
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" role="img">',
+        "<title>How far each claim is from its bar</title>",
         f"<style>{STYLE}</style>",
         f'<text x="{middle:.0f}" y="14" text-anchor="middle">bar</text>',
         f'<text x="{middle + half:.0f}" y="14" text-anchor="end">{LIMIT:g} times better</text>',

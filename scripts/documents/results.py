@@ -8,34 +8,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
-
-
-class Chosen(NamedTuple):
-    """A claim for the table of the README: where it is, and what it says there."""
-
-    bench: str
-    claim: str  # pattern
-    text: str
-
-
-SUMMARY = (
-    Chosen(
-        "accuracy",
-        r"error within the bound that the run states",
-        "runs whose error is within the stated bound",
-    ),
-    Chosen(
-        "scf", r".*integrals on disk against NWChem's", "Hartree-Fock with integrals on disk, against NWChem"
-    ),
-    Chosen("ri", r".*: whole run against Psi4", "density-fitted Hartree-Fock, against Psi4"),
-    Chosen(
-        "eaf",
-        r"all records, geometric mean, best single buffer",
-        "scratch files, against Fortran direct access",
-    ),
-    Chosen("checkpoint", r"save, against the raw device", "saving a checkpoint, against the raw disk"),
-)
+from typing import Any
 
 
 def load(root: Path, name: str) -> dict[str, Any] | None:
@@ -90,20 +63,35 @@ def cell(text: str) -> str:
 
 
 def result(root: Path, argument: str) -> str:
-    """All claims of a benchmark, with a plot of those that have a bar. `argument`: its name, and, in a document
-    elsewhere, the way to docs/measure."""
+    """Claims of a benchmark that have a bar, with a plot; folded away are other numbers, and how each was measured.
+    `argument`: its name, and, in a document elsewhere, the way to docs/measure."""
     name, _, measure = argument.partition(" ")
     found = load(root, name)
     if found is None:
         return missing(name)
-    lines = [origin(found), "", "| claim | measured | bar | holds | compared with |", "|---|---|---|---|---|"]
-    for claim in found["claims"]:
-        bar = "" if claim["bar"] is None else f"{claim['direction']} {claim['bar']:g}"
+    barred = [claim for claim in found["claims"] if claim["bar"] is not None]
+    others = [claim for claim in found["claims"] if claim["bar"] is None]
+    lines = [origin(found)]
+    if barred:
+        lines += ["", "| claim | measured | bar | holds | compared with |", "|---|---|---|---|---|"]
+    for claim in barred:
+        bar = f"{claim['direction']} {claim['bar']:g}"
         holds = {True: "yes", False: "**no**", None: ""}[claim["holds"]]
         cells = [claim["name"], value_of(claim), bar, holds, claim["peer"]]
         lines.append("| " + " | ".join(map(cell, cells)) + " |")
-    if any(claim["bar"] and claim["value"] for claim in found["claims"]):
+    lines += _reasons(barred)
+    if any(claim["bar"] and claim["value"] for claim in barred):
         lines += ["", f"![{name}: how far each claim is from its bar]({measure}plots/{name}.svg)"]
+    if others:
+        lines += [
+            "",
+            '??? note "Other numbers"',
+            "",
+            "    | measured | value | compared with |",
+            "    |---|---|---|",
+        ]
+    for claim in others:
+        lines.append("    | " + " | ".join(map(cell, [claim["name"], value_of(claim), claim["peer"]])) + " |")
     hows = dict.fromkeys(claim["how"] for claim in found["claims"] if claim["how"])
     if hows:
         lines += ["", '??? note "How each was measured"', ""]
@@ -112,6 +100,19 @@ def result(root: Path, argument: str) -> str:
             title = names[0] if len(names) == 1 else f"{names[0]}, and {len(names) - 1} more"
             lines.append(f"    - {cell(title)}: {cell(how)}")
     return "\n".join(lines)
+
+
+def _reasons(claims: list[dict[str, Any]]) -> list[str]:
+    """Why bars are missed, one line for each reason."""
+    missed: dict[str, list[str]] = {}
+    for claim in claims:
+        if claim["holds"] is False:
+            missed.setdefault(claim.get("reason") or "no reason is recorded", []).append(claim["name"])
+    lines = []
+    for reason, names in missed.items():
+        title = names[0] if len(names) == 1 else f"{names[0]}, and {len(names) - 1} more"
+        lines.append(f"- {cell(title)}: missed, {cell(reason)}.")
+    return ["", *lines] if lines else []
 
 
 def iterations(root: Path, name: str) -> str:
@@ -141,19 +142,6 @@ def iterations(root: Path, name: str) -> str:
         if ", iteration " not in claim["name"] and not claim["name"].endswith("energy"):
             peer = f" ({claim['peer']})" if claim["peer"] else ""
             lines.append(f"- {claim['name']}: {value_of(claim)}{peer}")
-    return "\n".join(lines)
-
-
-def summary(root: Path, _: str) -> str:
-    """The five numbers of the README."""
-    lines = ["| measured | result | benchmark |", "|---|---|---|"]
-    for chosen in SUMMARY:
-        found = load(root, chosen.bench)
-        claims = (
-            [] if found is None else [c for c in found["claims"] if re.fullmatch(chosen.claim, c["name"])]
-        )
-        value = value_of(claims[0]) if claims else "not measured yet"
-        lines.append(f"| {chosen.text} | {value} | `{chosen.bench}` |")
     return "\n".join(lines)
 
 

@@ -4,8 +4,9 @@ A benchmark is a module `benchmarks/NAME.py` with a docstring (its first line is
 
     def run(options: BenchOptions) -> list[Claim]
 
-It compares in one run, prints what it does with `options.say`, and leaves nothing in `options.scratch`. One that
-takes long has cases, `options.case`, and says so: `HAS_CASES = True`. What they bring is kept where `--keep` says.
+It compares in one run, prints what it does with `options.say`, and leaves nothing in `options.scratch`. `REASONS` says
+why a bar may be missed (see explained). A benchmark that takes long has cases, `options.case`, and says so:
+`HAS_CASES = True`. What they bring is kept where `--keep` says.
 Modules whose name starts with an underscore are helpers.
 """
 
@@ -21,6 +22,7 @@ import mmap
 import os
 import pkgutil
 import platform
+import re
 import shutil
 import statistics
 import subprocess
@@ -30,7 +32,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal
@@ -74,7 +76,7 @@ class Claim:
     """One measured number. `value` is None if it could not be measured here, and `how` says why; `bar` is None
     for a number that is only reported. `peer` names what it is compared with, with its version, or is empty.
     `interval`: where the value lies (see median_interval); then a bar is missed if all of it misses the bar, so
-    that noise alone does not decide."""
+    that noise alone does not decide. `reason`: why the bar is missed (see explained)."""
 
     name: str
     value: float | None
@@ -83,6 +85,7 @@ class Claim:
     peer: str
     how: str
     interval: Interval | None = None
+    reason: str = ""
 
     @property
     def holds(self) -> bool | None:
@@ -102,14 +105,32 @@ class Claim:
             "holds": self.holds,
             "peer": self.peer,
             "how": self.how,
-        }
+        } | ({"reason": self.reason} if self.reason else {})
 
     @staticmethod
     def of_json(found: Mapping[str, Any]) -> Claim:
         bar = None if found["bar"] is None else Bar(found["direction"], found["bar"])
         interval = None if found["interval"] is None else (found["interval"][0], found["interval"][1])
         names = ("name", "value", "unit", "peer", "how")
-        return Claim(**{name: found[name] for name in names}, bar=bar, interval=interval)
+        return Claim(
+            **{name: found[name] for name in names},
+            bar=bar,
+            interval=interval,
+            reason=found.get("reason", ""),
+        )
+
+
+def explained(claims: Iterable[Claim], reasons: Mapping[str, str]) -> list[Claim]:
+    """Claims, with the reason of each missed bar. `reasons`: by a pattern of the claim's whole name; the first that
+    fits counts. A benchmark has them as `REASONS`."""
+
+    def one(claim: Claim) -> Claim:
+        if claim.holds is not False:
+            return claim
+        fits = (text for pattern, text in reasons.items() if re.fullmatch(pattern, claim.name))
+        return replace(claim, reason=claim.reason or next(fits, ""))
+
+    return [one(claim) for claim in claims]
 
 
 def _say(text: str) -> None:
@@ -482,6 +503,7 @@ def run_benchmark(name: str, *, quick: bool, scratch: Path, keep: Path | None = 
         with free_memory_kept():
             claims: list[Claim] = module.run(BenchOptions(quick=quick, scratch=Path(place), cases=cases))
         seconds = time.perf_counter() - start
+    claims = explained(claims, getattr(module, "REASONS", {}))
     return {
         "bench": name,
         "date": date,
@@ -493,7 +515,7 @@ def run_benchmark(name: str, *, quick: bool, scratch: Path, keep: Path | None = 
     } | ({"cases": cases.done} if cases.done else {})
 
 
-def show(claims: Iterable[Mapping[str, Any]]) -> None:
+def show(claims: Sequence[Mapping[str, Any]]) -> None:
     """Prints claims as a table."""
     from rich import box
     from rich.console import Console
@@ -507,7 +529,11 @@ def show(claims: Iterable[Mapping[str, Any]]) -> None:
         bar = "" if claim["bar"] is None else f"{claim['direction']} {claim['bar']:g}"
         holds = {True: "yes", False: "NO", None: ""}[claim["holds"]]
         table.add_row(claim["name"], value, bar, holds, claim["peer"])
-    Console(soft_wrap=True, markup=False, emoji=False).print(table)
+    console = Console(soft_wrap=True, markup=False, emoji=False)
+    console.print(table)
+    for claim in claims:
+        if claim.get("reason"):
+            console.print(f"{claim['name']}: missed, {claim['reason']}")
 
 
 def command(

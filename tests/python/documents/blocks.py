@@ -11,8 +11,9 @@ Blocks of a document run in its order, in a directory of its own.
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import re
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -65,10 +66,8 @@ def says(output: str, wanted: list[str]) -> bool:
 
 
 def script(name: str) -> ModuleType:
-    """A module of scripts/documents."""
-    path = ROOT / "scripts" / "documents" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"documents_{name}", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    """A module of scripts/documents, which finds its neighbours."""
+    place = str(ROOT / "scripts" / "documents")
+    if place not in sys.path:
+        sys.path.insert(0, place)
+    return importlib.import_module(name)

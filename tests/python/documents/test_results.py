@@ -1,6 +1,7 @@
 """Tables and plots from results of benchmarks."""
 
 import json
+import re
 
 import pytest
 from blocks import script
@@ -8,6 +9,7 @@ from blocks import script
 from outcore.cli.bench import Claim, at_least, at_most
 
 plots, results = script("plots"), script("results")
+front = script("front")
 MACHINE = {
     "processor": "A processor",
     "cores": 2,
@@ -17,7 +19,7 @@ MACHINE = {
 }
 CLAIMS = [
     Claim("integrals on disk against NWChem's", 2.5, "times faster", at_least(1.0), "NWChem | 7", "in turns"),
-    Claim("waiting", 4.0, "%", at_most(2.0), "", "in turns", interval=(3.0, 5.0)),
+    Claim("waiting", 4.0, "%", at_most(2.0), "", "in turns", interval=(3.0, 5.0), reason="the disk is slow"),
     Claim("what a peer does", None, "x", at_least(1.0), "", "not installed"),
 ]
 
@@ -56,6 +58,7 @@ def test_a_result_has_all_claims(root):
     assert "| integrals on disk against NWChem's | 2.5 times faster | >= 1 | yes | NWChem \\| 7 |" in text
     assert "| waiting | 4 % (3 to 5) | <= 2 | **no** |  |" in text
     assert "| what a peer does | not measured | >= 1 |  |  |" in text
+    assert "- waiting: missed, the disk is slow." in text
     assert "integrals on disk against NWChem's, and 1 more: in turns" in text
 
 
@@ -63,11 +66,39 @@ def test_what_is_not_measured_is_told(root):
     assert results.result(root, "eaf").startswith("Not measured yet: run `outcore bench eaf --json")
 
 
-def test_the_summary_takes_what_is_there(root):
-    rows = results.summary(root, "").splitlines()
-    assert len(rows) == 2 + 5
-    assert "| 2.5 times faster | `scf` |" in rows[3]
-    assert sum("not measured yet" in row for row in rows) == 4
+def test_numbers_without_a_bar_are_folded_away(root):
+    change(root, claims=[*CLAIMS, Claim("bytes stored", 3.0, "GB", None, "", "")])
+    text = results.result(root, "scf")
+    assert text.index('??? note "Other numbers"') < text.index("    | bytes stored | 3 GB |  |")
+
+
+def test_a_row_of_the_front_says_how_much_faster_and_in_how_much_memory(root):
+    change(root, claims=[Claim("time over a peer's", 0.25, "", None, "", "1 s in 500MB, 4 s in 8 GB")])
+    row = front.Row("HF", "scf", ("time over .*",), front.time_over, "a peer", r"in (\S+), .* in (8 GB)")
+    assert front._line(root, row) == "| HF | **4 times faster** | a peer | 500 MB against 8 GB | 2026-01-02 |"
+
+
+def test_a_row_of_the_front_says_slower(root):
+    assert front.ratio(0.8) == "1.2 times slower"
+
+
+def test_the_front_refuses_a_short_form(root):
+    change(root, quick=True)
+    row = front.Row("HF", "scf", ("integrals on disk.*",), front.faster, "NWChem")
+    with pytest.raises(front.Refused, match="'HF' is of a short form: run outcore bench scf --json"):
+        front._line(root, row)
+
+
+def test_the_front_refuses_what_is_not_measured(root):
+    row = front.Row("HF", "scf", ("what a peer does",), front.faster, "a peer")
+    with pytest.raises(front.Refused, match="no measured claim what a peer does"):
+        front._line(root, row)
+
+
+def change(root, claims=CLAIMS, **facts):
+    file = root / "benchmarks" / "results" / "scf.json"
+    found = json.loads(file.read_text()) | facts | {"claims": [claim.as_json() for claim in claims]}
+    file.write_text(json.dumps(found))
 
 
 def test_a_plot_shows_how_far_a_claim_is_from_its_bar(root):
@@ -99,5 +130,6 @@ def test_curves_of_a_benchmark_are_drawn_and_shown(root):
     bench, drawn = plots.drawn(root)["ccsd_ladder_one_thread"]
     assert bench == "ccsd_ladder"
     assert drawn.count("<polyline") == 2
-    assert "MB/s of the disk" in drawn
+    assert len(set(re.findall(r'class="line (c\d)"', drawn))) == 2, "lines can be told apart"
+    assert "speed of the disk, MB/s" in drawn
     assert ">on disk measured<" in drawn
