@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 VENV := .venv
-PYTHON := $(VENV)/bin/python
+VENV_PYTHON := $(VENV)/bin/python
 OUTCORE := $(VENV)/bin/outcore
 TOOLS := PATH="$(abspath $(VENV))/bin:$$PATH"
 READY := $(VENV)/.ready
@@ -32,8 +32,7 @@ $(READY): scripts/setup.sh pyproject.toml
 	@touch $@
 
 $(BUILT): $(READY) $(NATIVE)
-	@echo "building Outcore"
-	@$(PYTHON) -m pip install --quiet --no-build-isolation --no-deps --editable . \
+	@scripts/build.sh $(VENV_PYTHON) \
 	  --config-settings build-dir=$(BUILD) \
 	  --config-settings cmake.define.OUTCORE_TESTS=ON \
 	  $(if $(CI),--config-settings cmake.define.OUTCORE_WERROR=ON)
@@ -43,7 +42,7 @@ demo: $(BUILT)  ## Hartree-Fock of C14H8F6 with its integrals on disk, on two pr
 	$(OUTCORE) scf examples/c14h8f6.xyz --basis '6-31g*' --cart --storage disk --ranks 2
 
 test: $(BUILT)  ## every test: C++, Python, 2 and 4 processes; SANITIZE=address,undefined or thread
-	@$(PYTHON) scripts/test.py $(if $(SANITIZE),--sanitize $(SANITIZE))
+	@$(VENV_PYTHON) scripts/test.py $(if $(SANITIZE),--sanitize $(SANITIZE))
 
 bench: $(BUILT)  ## all benchmarks, results in build/bench
 	@mkdir -p build/bench
@@ -52,7 +51,7 @@ bench: $(BUILT)  ## all benchmarks, results in build/bench
 	done; test -z "$$failed"
 
 docs: $(BUILT)  ## the documents as a site, in build/site; fails if what is generated in them is out of date
-	$(PYTHON) scripts/documents --check
+	$(VENV_PYTHON) scripts/documents --check
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
 
 lint: $(BUILT)  ## formatters, compiler warnings as errors, ruff, mypy, arrows between rooms, stub up to date
@@ -61,12 +60,12 @@ lint: $(BUILT)  ## formatters, compiler warnings as errors, ruff, mypy, arrows b
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/shellcheck scripts/*.sh tests/*/*.sh .ci/run
-	$(PYTHON) scripts/floors.py
+	$(VENV_PYTHON) scripts/floors.py
 	@! grep -n 'nanobind/stl/string' bindings/python/*.cpp bindings/python/[a-r]*.hpp || \
 		{ echo "string_arg.hpp is in place of nanobind's, which refuses names that are not UTF-8" >&2; exit 1; }
-	@scripts/stubs.sh $(PYTHON) build/_core.pyi
+	@scripts/stubs.sh $(VENV_PYTHON) build/_core.pyi
 	diff -u $(STUB) build/_core.pyi || { echo "$(STUB) is out of date: run make stubs" >&2; exit 1; }
-	@$(PYTHON) scripts/commit_subjects.py
+	@$(VENV_PYTHON) scripts/commit_subjects.py
 	@$(TOOLS) cmake --preset dev -DOUTCORE_WERROR=ON >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
 	$(TOOLS) cmake --build --preset dev
 
@@ -80,7 +79,7 @@ format: $(READY)  ## format all sources
 	$(VENV)/bin/ruff format .
 
 stubs: $(BUILT)  ## write the type stub of the native module anew
-	@scripts/stubs.sh $(PYTHON) $(STUB)
+	@scripts/stubs.sh $(VENV_PYTHON) $(STUB)
 
 clean:  ## remove everything that was built or installed here
 	rm -rf build dist $(VENV) .mypy_cache .ruff_cache .pytest_cache

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from outcore import _core
 PROJECT = Path(__file__).resolve().parents[1] / "install"
 PREFIX = Path(_core.__file__).resolve().parent  # of lib and include
 LIBRARY = PREFIX / "lib" / "liboutcore.so"
+OUTCORE = [sys.executable, "-m", "outcore"]
 
 
 def check(program: Path, error: str) -> None:
@@ -23,7 +25,8 @@ def check(program: Path, error: str) -> None:
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="cmake is not installed")
 def test_find_package(tmp_path):
-    subprocess.run(["cmake", "-S", PROJECT, "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={PREFIX}"], check=True)
+    place = subprocess.check_output([*OUTCORE, "config", "--cmake-dir"], text=True).strip()
+    subprocess.run(["cmake", "-S", PROJECT, "-B", tmp_path, f"-Doutcore_ROOT={place}"], check=True)
     subprocess.run(["cmake", "--build", tmp_path], check=True)
     check(tmp_path / "in_cxx", "[0:4, 0:4]")
     check(tmp_path / "in_c", "Bad file descriptor")
@@ -41,15 +44,17 @@ def test_find_package_refuses_another_version(tmp_path):
 
 @pytest.mark.skipif(shutil.which("pkg-config") is None, reason="pkg-config is not installed")
 def test_pkg_config(tmp_path):
-    environment = os.environ | {"PKG_CONFIG_PATH": str(PREFIX / "lib" / "pkgconfig")}
+    place = subprocess.check_output([*OUTCORE, "config", "--pkgconfig-dir"], text=True).strip()
+    environment = os.environ | {"PKG_CONFIG_PATH": place}
     command = ["pkg-config", "--cflags", "--libs", "outcore"]
     flags = subprocess.check_output(command, env=environment, text=True).split()
-    for compiler, name, error in (
-        (["c++", "-std=c++20"], "program.cpp", "[0:4, 0:4]"),
-        (["cc", "-std=c11"], "program.c", "Bad file descriptor"),
+    compilers = [("c++", "cc"), *([("clang++", "clang")] if shutil.which("clang++") else [])]
+    programs = (("-std=c++20", "program.cpp", "[0:4, 0:4]"), ("-std=c11", "program.c", "Bad file descriptor"))
+    for compiler, (standard, name, error) in (
+        (each, program) for pair in compilers for each, program in zip(pair, programs, strict=True)
     ):
         program = tmp_path / name.replace(".", "_")
-        subprocess.run([*compiler, PROJECT / name, "-o", program, *flags], check=True)
+        subprocess.run([compiler, standard, PROJECT / name, "-o", program, *flags], check=True)
         check(program, error)
 
 

@@ -18,6 +18,7 @@ from outcore import _core
 _ROOT = Path(_core.__file__).resolve().parent
 INCLUDE, LIBRARY = _ROOT / "include", _ROOT / "lib"
 FORTRAN = INCLUDE / "outcore" / "outcore.f90"
+CMAKE, PKGCONFIG = LIBRARY / "cmake", LIBRARY / "pkgconfig"  # for CMAKE_PREFIX_PATH and PKG_CONFIG_PATH
 
 
 def cflags() -> str:
@@ -86,6 +87,16 @@ def command(
     pario4: Annotated[
         bool, typer.Option("--pario4", help="The same for Global Arrays with INTEGER of 4 bytes.")
     ] = False,
+    cmake_dir: Annotated[
+        bool,
+        typer.Option("--cmake-dir", help="For CMake: cmake -Doutcore_ROOT=$(outcore config --cmake-dir)."),
+    ] = False,
+    pkgconfig_dir: Annotated[
+        bool,
+        typer.Option(
+            "--pkgconfig-dir", help="For pkg-config: PKG_CONFIG_PATH=$(outcore config --pkgconfig-dir)."
+        ),
+    ] = False,
     version_: Annotated[bool, typer.Option("--version", help="Version of Outcore.")] = False,
 ) -> None:
     """Print flags to compile and link with Outcore: cc prog.c $(outcore config --cflags --libs), or
@@ -102,10 +113,11 @@ def command(
         if flibs_:
             wanted.append(f"-L{modules} -loutcore_fortran {libs()}")
     wanted += [pario_flags(integer4) for chosen, integer4 in ((pario, False), (pario4, True)) if chosen]
+    wanted += [str(path) for chosen, path in ((cmake_dir, CMAKE), (pkgconfig_dir, PKGCONFIG)) if chosen]
     if version_:
         wanted.append(version("outcore"))
     if not wanted:
         raise typer.BadParameter(
-            "say what to print: --cflags, --libs, --fflags, --flibs, --pario or --version"
+            "say what to print: --cflags, --libs, --fflags, --flibs, --pario, a directory, or --version"
         )
     print(*wanted)
