@@ -4,8 +4,8 @@ A benchmark is a module `benchmarks/NAME.py` with a docstring (its first line is
 
     def run(options: BenchOptions) -> list[Claim]
 
-It compares in one run, prints what it does with `options.say`, and leaves nothing in `options.scratch`. `REASONS` says
-why a bar may be missed (see explained). A benchmark that takes long has cases, `options.case`, and says so:
+It compares in one run, prints what it does with `options.say`, and leaves nothing in `options.scratch`. `REASONS`
+says why a bar may be missed (see explained). A benchmark that takes long has cases, `options.case`, and says so:
 `HAS_CASES = True`. What they bring is kept where `--keep` says.
 Modules whose name starts with an underscore are helpers.
 """
