@@ -69,7 +69,7 @@ void bind_file_class(nb::module_& module) {
   nb::class_<File>(
       module, "File",
       "A file with reads and writes at a byte offset, blocking and not.\n\n"
-      "Buffers are contiguous objects with the buffer protocol (NumPy arrays, bytearray, ...), or a\n"
+      "Buffers are C-contiguous objects with the buffer protocol (NumPy arrays, bytearray, ...), or a\n"
       "list of them for one request scattered over several. Errors are OutcoreError.")
       .def(
           "__init__",

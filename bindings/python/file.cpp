@@ -26,10 +26,10 @@ constexpr auto class_doc =
     "with the process, also when that is killed, unless `keep`: then it is `scratch`/`name` and stays. A "
     "name\n"
     "opened again in the same process, also after close, finds its bytes; `delete` drops them.\n\n"
-    "Offsets and sizes are bytes. Buffers are contiguous objects with the buffer protocol (NumPy arrays in "
-    "C\n"
-    "or Fortran order, bytearray, memoryview, ...), taken in the order of their memory. Small sequential\n"
-    "requests are combined: written behind and read ahead. Threads may share a file.\n\n"
+    "Offsets and sizes are bytes. Buffers are C-contiguous objects with the buffer protocol (NumPy "
+    "arrays,\n"
+    "bytearray, memoryview, ...), whose elements are no Python objects. Small sequential requests are\n"
+    "combined: written behind and read ahead. Threads may share a file.\n\n"
     "Args:\n"
     "    name: not empty, without '/'.\n"
     "    scratch: directory; None: outcore.default_scratch().\n"
@@ -41,8 +41,8 @@ constexpr auto class_doc =
     "        (scratch), ENOSPC, EIO. A write may be kept in memory and fail later: then the next write, "
     "flush\n"
     "        or close raises.\n"
-    "    ValueError: a buffer that is read-only (where it is read into) or not contiguous.\n"
-    "    TypeError: no buffer.\n\n"
+    "    ValueError: a buffer that is read-only (where it is read into) or not C-contiguous.\n"
+    "    TypeError: no buffer, or one of Python objects.\n\n"
     "Source: the Exclusive Access Files of ChemIO (Nieplocha, Foster, Kendall 1998).";
 
 std::string path_text(nb::handle path) {

@@ -109,7 +109,7 @@ class File:
     """
     A file with reads and writes at a byte offset, blocking and not.
 
-    Buffers are contiguous objects with the buffer protocol (NumPy arrays, bytearray, ...), or a
+    Buffers are C-contiguous objects with the buffer protocol (NumPy arrays, bytearray, ...), or a
     list of them for one request scattered over several. Errors are OutcoreError.
     """
 
@@ -222,9 +222,9 @@ class ExclusiveFile:
     with the process, also when that is killed, unless `keep`: then it is `scratch`/`name` and stays. A name
     opened again in the same process, also after close, finds its bytes; `delete` drops them.
 
-    Offsets and sizes are bytes. Buffers are contiguous objects with the buffer protocol (NumPy arrays in C
-    or Fortran order, bytearray, memoryview, ...), taken in the order of their memory. Small sequential
-    requests are combined: written behind and read ahead. Threads may share a file.
+    Offsets and sizes are bytes. Buffers are C-contiguous objects with the buffer protocol (NumPy arrays,
+    bytearray, memoryview, ...), whose elements are no Python objects. Small sequential requests are
+    combined: written behind and read ahead. Threads may share a file.
 
     Args:
         name: not empty, without '/'.
@@ -237,8 +237,8 @@ class ExclusiveFile:
         OutcoreError: an OSError; EINVAL (name, negative offset), EBADF (closed), ENOENT, EACCES, EROFS
             (scratch), ENOSPC, EIO. A write may be kept in memory and fail later: then the next write, flush
             or close raises.
-        ValueError: a buffer that is read-only (where it is read into) or not contiguous.
-        TypeError: no buffer.
+        ValueError: a buffer that is read-only (where it is read into) or not C-contiguous.
+        TypeError: no buffer, or one of Python objects.
 
     Source: the Exclusive Access Files of ChemIO (Nieplocha, Foster, Kendall 1998).
     """

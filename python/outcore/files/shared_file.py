@@ -31,8 +31,8 @@ class SharedFile(_core.SharedFile, Closing):
     end is the highest byte that any process has begun to write, and known to all who can know of that write.
 
     A write is visible to all when it has been waited for, or after `sync`. Requests on overlapping bytes, one of
-    them a write, happen in an order that nobody knows. Buffers are contiguous objects with the buffer protocol
-    (NumPy arrays, bytearray, ...), taken in the order of their memory.
+    them a write, happen in an order that nobody knows. Buffers are C-contiguous objects with the buffer
+    protocol (NumPy arrays, bytearray, ...), whose elements are no Python objects.
 
     Args:
         world: the processes.
@@ -53,7 +53,8 @@ class SharedFile(_core.SharedFile, Closing):
         OutcoreError: EINVAL (arguments; negative offset; reading beyond the end), EFBIG (writing beyond the hard
             limit), EBADF (closed), ENOSPC, EIO, with the rank where it happened. The error of a nonblocking request
             is raised by its wait; that of a write that nobody waits for by the next sync, flush or close.
-        ValueError, TypeError: a buffer that cannot be used.
+        ValueError: a buffer that is read-only (where it is read into) or not C-contiguous.
+        TypeError: no buffer, or one of Python objects.
 
     Source: the Shared Files of ChemIO (Nieplocha, Foster, Kendall 1998).
     """

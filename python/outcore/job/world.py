@@ -228,8 +228,9 @@ class World(_core.World):
         Args:
             procedure: its name or number.
             header: at most 3 KiB.
-            payload: anything contiguous with the buffer protocol, up to 1 GiB; it must not change meanwhile.
-            reply: where the reply goes, contiguous and writable; None: memory is taken for it.
+            payload: anything C-contiguous with the buffer protocol, no Python objects, up to 1 GiB; it must not
+                change meanwhile.
+            reply: where the reply goes, C-contiguous and writable; None: memory is taken for it.
             max_reply_bytes: room for the reply if `reply` is None.
 
         Raises:

@@ -64,14 +64,6 @@ def test_any_buffer(file: _core.File) -> None:
     assert target[:1] == b"9"
 
 
-def test_fortran_order_keeps_memory_order(file: _core.File) -> None:
-    data = np.asfortranarray(random_array(60).reshape(6, 10))
-    file.write(data, 0)
-    back = np.empty((6, 10), order="F")
-    file.read(back, 0)
-    np.testing.assert_array_equal(back, data)
-
-
 def test_request_keeps_its_array_alive(file: _core.File) -> None:
     expected = random_array(500_000)
     request = file.write_async(expected.copy(), 0)

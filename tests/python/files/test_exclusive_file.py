@@ -233,7 +233,7 @@ def test_read_only_buffer_may_be_written(file):
 
 
 def test_strided_buffer_is_refused(file):
-    with pytest.raises(ValueError, match="not contiguous"):
+    with pytest.raises(ValueError, match="not C-contiguous"):
         file.write(np.zeros((10, 10))[:, ::2])
 
 

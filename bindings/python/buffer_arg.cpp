@@ -1,0 +1,110 @@
+// Which memory of Python objects the library reads and writes.
+#include "buffer_arg.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace nb = nanobind;
+
+namespace outcore::python {
+namespace {
+
+/// Of a format of the `struct` module, as PEP 3118 extends it: names of fields are between colons.
+bool has_addresses(std::string_view format) {
+  bool in_name = false;
+  for (const char each : format) {
+    if (each == ':')
+      in_name = !in_name;
+    else if (!in_name && std::string_view("OPX&").find(each) != std::string_view::npos)
+      return true;
+  }
+  return false;
+}
+
+/// `object.dtype`, or NULL without an error. Small transfers feel a look-up by name: the C function that one
+/// type has for it, as NumPy's has, is found once.
+PyObject* dtype_of(PyObject* object) {
+  static PyTypeObject* known = nullptr;  // kept alive: its address means no other type
+  static const PyGetSetDef* getter = nullptr;
+  PyTypeObject* const type = Py_TYPE(object);
+  if (type != known) {
+    const nb::object found = nb::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "dtype"));
+    if (found.is_valid() && Py_IS_TYPE(found.ptr(), &PyGetSetDescr_Type)) {
+      getter = reinterpret_cast<PyGetSetDescrObject*>(found.ptr())->d_getset;
+      Py_INCREF(type);
+      Py_XDECREF(std::exchange(known, type));
+    } else {
+      PyErr_Clear();
+    }
+  }
+  PyObject* const dtype =
+      type == known ? getter->get(object, getter->closure) : PyObject_GetAttrString(object, "dtype");
+  if (!dtype) PyErr_Clear();
+  return dtype;
+}
+
+/// Whether elements are addresses, as those of NumPy's object and StringDType are: what is read back would
+/// point to objects that are gone. NumPy is asked for its type, since it has no format for all types.
+bool holds_addresses(PyObject* object, const Py_buffer& view) {
+  if (view.itemsize < static_cast<Py_ssize_t>(sizeof(void*))) return false;
+  static PyObject* last_without = nullptr;  // kept alive, as above
+  if (PyObject* const dtype = dtype_of(object)) {
+    if (dtype == last_without) {
+      Py_DECREF(dtype);
+      return false;
+    }
+    nb::object type = nb::steal(dtype);
+    const nb::object found = nb::steal(PyObject_GetAttrString(dtype, "hasobject"));
+    if (found.is_valid()) {
+      if (PyObject_IsTrue(found.ptr()) == 1) return true;
+      Py_XDECREF(std::exchange(last_without, type.release().ptr()));
+      return false;
+    }
+    PyErr_Clear();
+  }
+  Py_buffer described{};
+  if (PyObject_GetBuffer(object, &described, PyBUF_FULL_RO) != 0) {
+    PyErr_Clear();
+    return false;
+  }
+  const bool found = described.format && has_addresses(described.format);
+  PyBuffer_Release(&described);
+  return found;
+}
+
+/// Replaces the interpreter's error by one that says what is wrong and what to do.
+[[noreturn]] void explain(nb::handle object, Access access) {
+  PyErr_Clear();
+  const std::string type = Py_TYPE(object.ptr())->tp_name;
+  if (!PyObject_CheckBuffer(object.ptr()))
+    throw nb::type_error(
+        ("expected an object with the buffer protocol, such as a NumPy array, not " + type).c_str());
+  Py_buffer view{};
+  if (access == Access::write && PyObject_GetBuffer(object.ptr(), &view, PyBUF_STRIDED_RO) == 0) {
+    const bool read_only = view.readonly != 0;
+    PyBuffer_Release(&view);
+    throw nb::value_error((read_only ? "cannot read into a read-only buffer (" + type + ")"
+                                     : "cannot read into a buffer that is not C-contiguous (" + type +
+                                           "); read into a contiguous one, then copy")
+                              .c_str());
+  }
+  PyErr_Clear();
+  throw nb::value_error(
+      ("buffer is not C-contiguous (" + type + "); copy it first, e.g. with numpy.ascontiguousarray")
+          .c_str());
+}
+
+}  // namespace
+
+BufferArg::BufferArg(nb::handle object, Access access) {
+  const int writable = access == Access::write ? PyBUF_WRITABLE : 0;
+  if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_C_CONTIGUOUS | writable) != 0) explain(object, access);
+  if (!holds_addresses(object.ptr(), view_)) return;
+  PyBuffer_Release(&view_);
+  const std::string type = Py_TYPE(object.ptr())->tp_name;
+  throw nb::type_error(("elements of this buffer (" + type +
+                        ") are addresses of objects, which mean nothing in a file or another process")
+                           .c_str());
+}
+
+}  // namespace outcore::python
