@@ -12,6 +12,7 @@
 #include <cstring>
 #include <memory>
 
+#include "compat/codes.hpp"
 #include "compat/shared.hpp"
 #include "outcore/compat/chemio.h"
 
@@ -20,24 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The codes of the original, and its words for them.
-enum Code {
-  eof = -10001,
-  open_failed = -10004,
-  close_failed = -10005,
-  invalid_fd = -10006,
-  write_failed = -10007,
-  awrite_failed = -10008,
-  read_failed = -10009,
-  aread_failed = -10010,
-  wait_failed = -10011,
-  probe_failed = -10012,
-  unlink_failed = -10013,
-  stat_failed = -10015,
-  fractional_offset = -10018,
-  truncate_failed = -10019,
-  length_failed = -10020
-};
+using namespace eaf;  // its codes
 
 /// The number of no request: there is nothing to wait for.
 constexpr int done = CHEMIO_DONE;
@@ -114,9 +98,9 @@ int check(const std::shared_ptr<File>& file, int fd, double offset, int forbidde
   return EAF_OK;
 }
 
-int end_of_file(const File& file, std::int64_t moved, std::int64_t wanted) {
-  return failed(eof, "EAF: end of " + file.path + " after " + std::to_string(moved) + " of " +
-                         std::to_string(wanted) + " bytes");
+int ended(const File& file, std::int64_t moved, std::int64_t wanted) {
+  return failed(eaf::end_of_file, "EAF: end of " + file.path + " after " + std::to_string(moved) + " of " +
+                                      std::to_string(wanted) + " bytes");
 }
 
 int begin(int fd, double offset, void* buffer, std::size_t bytes, int* id, bool reads) {
@@ -186,7 +170,7 @@ OUTCORE_CLASSIC int EAF_Close(int fd) {
 OUTCORE_CLASSIC int EAF_Delete(const char* fname) {
   return guarded(unlink_failed, [&]() -> int {
     const std::string path = text_of(fname);
-    if (unlink(path.c_str()) == 0 || errno == ENOENT) return EAF_OK;
+    if (unlink(path.c_str()) == 0 || errno == ENOENT || errno == ENOTDIR) return EAF_OK;
     return failed(unlink_failed, "EAF: delete " + path + ": " + std::strerror(errno));
   });
 }
@@ -212,7 +196,7 @@ OUTCORE_CLASSIC int EAF_Read(int fd, eaf_off_t offset, void* buf, size_t bytes) 
     std::int64_t moved = 0;
     if (oc_eaf_read(fd, static_cast<std::int64_t>(offset), buf, wanted, &moved)) return failed(read_failed);
     counted.moved(moved);
-    return moved < wanted ? end_of_file(*file, moved, wanted) : EAF_OK;
+    return moved < wanted ? ended(*file, moved, wanted) : EAF_OK;
   });
 }
 
@@ -240,7 +224,7 @@ OUTCORE_CLASSIC int EAF_Wait(int fd, int id) {
     std::int64_t moved = 0;
     if (oc_wait(found->request, &moved)) return failed(found->reads ? aread_failed : awrite_failed);
     counted.moved(moved, found->reads ? file.aread : file.awrite);
-    return found->reads && moved < found->bytes ? end_of_file(file, moved, found->bytes) : EAF_OK;
+    return found->reads && moved < found->bytes ? ended(file, moved, found->bytes) : EAF_OK;
   });
 }
 
@@ -286,7 +270,7 @@ OUTCORE_CLASSIC int EAF_Stat(const char* path, long* avail_mb, char* fstype, int
 }
 
 OUTCORE_CLASSIC int EAF_Eof(int code) {
-  return code != eof;
+  return code != eaf::end_of_file;
 }
 
 OUTCORE_CLASSIC void EAF_Errmsg(int code, char* msg) {
@@ -406,7 +390,7 @@ OUTCORE_CLASSIC Integer eaf_stat_(const char* path, Integer* avail_mb, char* fst
 
 /// True at the end of the file, as the documentation has it for Fortran.
 OUTCORE_CLASSIC Integer eaf_eof_(const Integer* code) {
-  return *code == eof;
+  return *code == eaf::end_of_file;
 }
 
 OUTCORE_CLASSIC void eaf_errmsg_(const Integer* code, char* msg, std::size_t length) {

@@ -16,30 +16,13 @@
 #include <future>
 #include <memory>
 
+#include "compat/codes.hpp"
 #include "compat/shared.hpp"
 
 namespace outcore::compat {
 namespace {
 
-/// The codes of the original.
-enum Code {
-  write_failed = -1999,
-  awrite_failed = -1998,
-  read_failed = -1997,
-  aread_failed = -1996,
-  no_request = -1994,
-  wrong_mode = -1993,
-  no_directory = -1992,
-  stat_failed = -1991,
-  open_failed = -1990,
-  delete_failed = -1987,
-  close_failed = -1986,
-  name_too_long = -1983,
-  no_number = -1981,
-  truncate_failed = -1978,
-  end_of_file = -1977,
-  sync_failed = -1976
-};
+using namespace elio;  // its codes
 
 struct Answer {
   std::int64_t moved = 0;
@@ -57,6 +40,11 @@ auto& requests = *new Numbered<Pending>;
 
 int refused(int code, const std::string& attempted, int error) {
   return failed(code, "ELIO: " + attempted + ": " + std::strerror(error));
+}
+
+int ended(const std::string& attempted, std::int64_t moved) {
+  return failed(end_of_file,
+                "ELIO: " + attempted + ": end of file after " + std::to_string(moved) + " bytes");
 }
 
 std::string attempt(const char* verb, const fd_struct& file, double offset, std::int64_t bytes) {
@@ -158,7 +146,8 @@ using namespace outcore::compat;
 
 OUTCORE_CLASSIC Fd_t elio_open(const char* fname, int type, int mode) {
   Fd_t opened = nullptr;
-  guarded(open_failed, [&] { return open_file(text_of(fname), type, mode, &opened); });
+  if (const int code = guarded(open_failed, [&] { return open_file(text_of(fname), type, mode, &opened); }))
+    opening_failed(code);
   return opened;
 }
 
@@ -174,7 +163,8 @@ OUTCORE_CLASSIC int elio_close(Fd_t fd) {
 
 OUTCORE_CLASSIC int elio_delete(const char* filename) {
   return guarded(delete_failed, [&] {
-    return unlink(filename) == 0 ? ELIO_OK : refused(delete_failed, "delete " + text_of(filename), errno);
+    if (unlink(filename) == 0 || errno == ENOENT || errno == ENOTDIR) return ELIO_OK;
+    return refused(delete_failed, "delete " + text_of(filename), errno);
   });
 }
 
@@ -182,8 +172,9 @@ OUTCORE_CLASSIC Size_t elio_read(Fd_t fd, Off_t offset, void* buf, Size_t bytes)
   return guarded(read_failed, [&]() -> Size_t {
     if (const int code = check(fd, offset, bytes, true)) return code;
     const Answer answer = read(fd->fd, static_cast<std::int64_t>(offset), buf, bytes);
-    return answer.error ? refused(read_failed, attempt("read", *fd, offset, bytes), answer.error)
-                        : answer.moved;
+    const std::string attempted = attempt("read", *fd, offset, bytes);
+    if (answer.error) return refused(read_failed, attempted, answer.error);
+    return answer.moved < bytes ? ended(attempted, answer.moved) : answer.moved;
   });
 }
 
@@ -221,9 +212,7 @@ OUTCORE_CLASSIC int elio_wait(io_request_t* id) {
     const Answer answer = found->answer->get();
     if (answer.error)
       return refused(found->reads ? aread_failed : awrite_failed, found->attempted, answer.error);
-    if (answer.moved < found->wanted)
-      return failed(end_of_file, "ELIO: " + found->attempted + ": end of file after " +
-                                     std::to_string(answer.moved) + " bytes");
+    if (answer.moved < found->wanted) return ended(found->attempted, answer.moved);
     return ELIO_OK;
   });
 }

@@ -7,11 +7,15 @@
 #include <new>
 #include <stdexcept>
 
+#include "compat/codes.hpp"
+#include "outcore/compat/elio.h"
+
 namespace outcore::compat {
 namespace {
 
 thread_local int last_code = 0;
 thread_local std::string last_text;
+std::atomic<int> last_opening{0};
 std::atomic<bool> prints{false};
 
 }  // namespace
@@ -61,8 +65,12 @@ int caught(int code) noexcept {
 
 std::string error_text(int code) {
   if (code == 0) return "OK";
-  if (code == last_code) return last_text;
-  return code > 0 && code < 200 ? std::strerror(code) : "";
+  if (code == ELIO_PENDING_ERR) code = last_opening;
+  return code != 0 && code == last_code ? last_text : meaning(code);
+}
+
+void opening_failed(int code) {
+  last_opening = code;
 }
 
 void print_errors(bool on) {

@@ -37,9 +37,11 @@ void hand_out_c(const std::string& text, char* place, std::size_t size);
 int failed(int code, const std::string& text);
 /// A failure of the C interface: its text, under a code of the caller.
 int failed(int code);
-/// The text of the last failure in this thread if it had this code; else that of the code, empty if it is
-/// none.
+/// The text of the last failure in this thread if it had this code; else what the code means, empty if it is
+/// none. ELIO_PENDING_ERR stands for the code of the last file that could not be opened.
 [[nodiscard]] std::string error_text(int code);
+/// Of a file whose descriptor would have had the code.
+void opening_failed(int code);
 void print_errors(bool on);  ///< to the standard error output
 
 /// The failure of what was thrown, to be called where that is caught: under a code of the caller, or (0) an

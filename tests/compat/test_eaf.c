@@ -102,6 +102,15 @@ static void errors(void) {
   EAF_Errmsg(code, message);
   EXPECT(strstr(message, "end of") != NULL && strlen(message) < 80);
   EXPECT(EAF_Eof(EAF_OK) != 0);
+  EXPECT(EAF_Close(-1) != EAF_OK); /* the last failure now */
+  EAF_Errmsg(code, message);
+  EXPECT(strcmp(message, "end of the file") == 0);
+  for (code = -10020; code <= -10001; ++code) {
+    EAF_Errmsg(code, message);
+    EXPECT(message[0] != 0);
+  }
+  EAF_Errmsg(-1990, message); /* of ELIO */
+  EXPECT(strcmp(message, "a file could not be opened") == 0);
   EAF_Errmsg(-77777, message);
   EXPECT(strcmp(message, "") == 0);
   EXPECT(EAF_Write(fd, 0.5, buffer, 1) != EAF_OK && EAF_Read(fd, -1, buffer, 1) != EAF_OK);

@@ -192,14 +192,6 @@ def test_threads_share_a_file(file):
 # ---- buffers
 
 
-def test_fortran_order_is_taken_in_memory_order(file):
-    values = np.asfortranarray(np.arange(12.0).reshape(3, 4))
-    file.write(values)
-    back = np.empty(12)
-    file.read(back)
-    assert (back == values.ravel(order="K")).all()
-
-
 @pytest.mark.parametrize(
     "buffer",
     [bytearray(8), memoryview(bytearray(8)), np.zeros(2, np.int32), np.zeros((1, 1, 8), np.uint8)],
