@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("pyscf")
 sys.path.append(str(Path(__file__).parents[1] / "python" / "chem" / "mrci"))
 from mrci_files import damage, find_open
-from mrci_molecules import WATER, mean_field
+from mrci_molecules import WATER, c2, mean_field
 
 from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem.mrci import MRCI, record_store, reference_states, vectors
@@ -245,15 +245,23 @@ def test_all_get_the_error_of_a_state_that_is_read(comm, monkeypatch):
             ci.reference_weight()
 
 
-def test_a_root_of_another_spin_is_an_error_of_all(comm):
-    atom = mean_field("N 0 0 0", "6-31g", "D2h", spin=3)
-    given = {"frozen": 1, "inactive": 0, "active": 5, "spin": 1, "irrep": "Au", "roots": 3}
+def test_a_root_with_little_of_the_references_is_an_error_of_all(comm):
     with (
         World(comm, memory="300MB") as world,
-        MRCI.from_mean_field(atom, comm=world, **given) as ci,
-        pytest.raises(NotConverged, match="root 3 has"),
+        water(world, residual=1e-2, least_weight=0.99) as ci,
+        pytest.raises(NotConverged, match=r"root 1 has a weight of references of 0\.9.*less than 0\.99"),
     ):
         ci.kernel()
+
+
+def test_roots_of_functionals(comm):
+    """Which follow the references past others, as on one process."""
+    with World(comm, memory="300MB") as world, c2(functional="acpf", roots=2, comm=world) as ci:
+        found = ci.kernel()
+        assert ci.converged and ci.passed_over(0) > 0
+    assert found[0] == pytest.approx(-75.628938782, abs=2e-9)
+    with c2(functional="acpf", roots=2, comm=None) as ci:
+        assert ci.kernel() == pytest.approx(found, abs=1e-9)
 
 
 def test_integrals_of_a_fitted_scf_are_made_once(comm, computed_once, shared_tmp_path, monkeypatch):

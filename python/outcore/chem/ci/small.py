@@ -19,17 +19,19 @@ _DEPENDENT = {"float64": 1e-11, "float32": 1e-5}
 
 @dataclass(frozen=True)
 class Ritz:
-    """The lowest states: energies, and coefficients [state][vector] of normalised states."""
+    """States, the lowest first: energies, and coefficients [state][vector] of normalised states."""
 
     energies: Matrix
     coefficients: Matrix
 
 
-def ritz(overlap: Matrix, hamiltonian: Matrix, states: int, dtype: str = "float64") -> Ritz:
-    """The `states` lowest. The first `states` vectors are the present ones, which all count; what is linearly
-    dependent on them, or among the others, within the precision of `dtype`, in which the others are stored, is left
-    out; vectors that are zero as well. (Else a direction that lies in the space of the states would take any part
-    in them, and never leave.)
+def ritz(
+    overlap: Matrix, hamiltonian: Matrix, states: int, dtype: str = "float64", *, every: bool = False
+) -> Ritz:
+    """The `states` lowest, or every one. The first `states` vectors are the present ones, which all count; what is
+    linearly dependent on them, or among the others, within the precision of `dtype`, in which the others are
+    stored, is left out; vectors that are zero as well. (Else a direction that lies in the space of the states would
+    take any part in them, and never leave.)
 
     Raises ValueError if there are not so many independent vectors."""
     norms = np.sqrt(np.maximum(np.diagonal(overlap), 0.0))
@@ -52,8 +54,9 @@ def ritz(overlap: Matrix, hamiltonian: Matrix, states: int, dtype: str = "float6
     basis[:states] = present
     basis = np.hstack([basis, others @ _basis(others.T @ s @ others, _DEPENDENT[dtype])])
     energies, c = np.linalg.eigh(basis.T @ h @ basis)
-    coefficients = (basis @ c[:, :states]).T * scale
-    return Ritz(energies[:states] + shift, coefficients)
+    count = len(energies) if every else states
+    coefficients = (basis @ c[:, :count]).T * scale
+    return Ritz(energies[:count] + shift, coefficients)
 
 
 def _basis(overlap: Matrix, least: float) -> Matrix:

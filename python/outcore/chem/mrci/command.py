@@ -204,10 +204,16 @@ class _Run(MoleculeRun):
         energies, before = np.atleast_1d(ci.e_tot), np.atleast_1d(ci.e_reference)
         roots = []
         for root, energy in enumerate(energies):
-            weight = ci.reference_weight(root)
+            weight, own, passed = ci.reference_weight(root), ci.own_weight(root), ci.passed_over(root)
             self.say(f"reference energy of root {root + 1}: {before[root]:.10f} Eh")
-            self.say(f"{name} energy of root {root + 1}: {energy:.10f} Eh, weight of references {weight:.4f}")
-            found: dict[str, Any] = {"reference_weight": weight}
+            self.say(
+                f"{name} energy of root {root + 1}: {energy:.10f} Eh, weight of references {weight:.4f}, "
+                f"of its own state {own:.4f}"
+            )
+            if passed:
+                states = "state lies" if passed == 1 else "states lie"
+                self.say(f"  at least {passed} {states} lower, less like this state of the references")
+            found: dict[str, Any] = {"reference_weight": weight, "own_weight": own, "passed_over": passed}
             if self.options.plus_q:
                 found["corrections_hartree"] = asdict(ci.corrections(root))
                 for kind, value in found["corrections_hartree"].items():
@@ -215,6 +221,12 @@ class _Run(MoleculeRun):
             if self.options.natural:
                 found |= self._natural(ci, root)
             roots.append(found)
+        order = (np.argsort(energies, kind="stable") + 1).tolist()
+        if order != sorted(order):
+            self.say(
+                "roots are in the order of the states of the references that they follow; from the lowest energy "
+                f"up they are {', '.join(map(str, order))}"
+            )
         self.say(f"{len(ci.found.iterations)} iterations, {seconds:.1f} s")
         if ci.streamed_bytes:
             self.say(
@@ -227,6 +239,7 @@ class _Run(MoleculeRun):
             "iterations": len(ci.found.iterations),
             "mrci_seconds": seconds,
             "roots": roots,
+            "order_of_energies": order,
             "integrals_on_disk_bytes": ci.streamed_bytes,
         }
         if ci.report is not None:

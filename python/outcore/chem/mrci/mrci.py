@@ -35,6 +35,7 @@ from outcore.chem.mrci import (
 from outcore.chem.mrci import kept as kept_states
 from outcore.chem.mrci.configurations import Configurations
 from outcore.chem.mrci.density import Matrix, NaturalOrbitals
+from outcore.chem.mrci.following import ReferenceVectors
 from outcore.chem.mrci.kept import KeptStates
 from outcore.chem.mrci.packed import PackedOperator, Report
 from outcore.chem.mrci.records import Functions, Records
@@ -135,8 +136,6 @@ class MRCI:
         threads = rest.pop("threads", None)
         target = _Target(**{name: rest.pop(name) for name in ("irrep", "spin", "roots") if name in rest})
         self.settings = Settings(**rest)
-        if self.settings.functional != "ci" and target.roots > 1:
-            raise _refused(f"{self.settings.functional.upper()} is of one state; take roots=1")
         self.memory_bytes = None if memory is None else parse_bytes(memory)
         self.threads = threads or launch.threads_per_rank()
         self._owns_world = not isinstance(comm, World)
@@ -262,7 +261,12 @@ class MRCI:
     # ---- energies ----
 
     def kernel(self) -> Any:
-        """The energy (Hartree), of several roots an array. Roots that are not converged: see `converged`."""
+        """The energy (Hartree), of several roots an array. Each root follows a state of the references: they are in
+        the order of these. Roots that are not converged: see `converged`.
+
+        Raises OutcoreError: ENOMEM, ENOSPC; NotConverged of a root of another spin, or of one with little of the
+        references.
+        """
         self._drop()
         settings = self.settings
         self._references_found = starts = self._states_of(self.records.references)
@@ -287,11 +291,15 @@ class MRCI:
         )
         self._operator = operator
         kept = self._kept()
-        search = solver.Search(
-            self.world, self.layout, operator, options, self._told, None if kept is None else kept.keep
+        mine = self.records.is_reference
+        followed = ReferenceVectors(
+            self.layout, starts.coefficients(self.records.alpha[mine], self.records.beta[mine])
         )
+        shifts = starts.energies - self._origin if self.layout.penalty != 1 else np.zeros(self.roots)
+        keep = None if kept is None else kept.keep
+        search = solver.Search(self.world, self.layout, operator, options, followed, shifts, self._told, keep)
         try:
-            states = self._starts(operator)
+            states = self._starts(operator, followed)
             self.went_on = kept is not None and kept.find(states)
             self.kept_iteration = 0 if kept is None else kept.iteration
             self._found = search.run(states)
@@ -300,6 +308,7 @@ class MRCI:
                 kept.close()
         self.report = operator.report() if isinstance(operator, PackedOperator) else None
         self._check_packing()
+        self._check_weights()
         self._check_spins()
         return self.e_tot
 
@@ -313,23 +322,35 @@ class MRCI:
                 f"{bound:.1e} Eh; take a smaller bound, or 0",
             )
 
+    def _converged_roots(self) -> list[int]:
+        """Those that are judged; the others are left to `converged`."""
+        return [root for root in range(self.roots) if root not in self.found.unconverged]
+
+    def _check_weights(self) -> None:
+        """A state with little of the references is none that they describe."""
+        least = self.settings.limit_of_weights
+        for root in self._converged_roots():
+            weight = self.reference_weight(root)
+            if weight < least:
+                raise NotConverged(
+                    None,
+                    "converge the CI",
+                    detail=f"root {root + 1} has a weight of references of {weight:.4f}, less than {least:g}: they "
+                    "do not describe this state; take more active orbitals or other references, fewer roots, or a "
+                    "smaller least weight",
+                )
+
     def _check_spins(self) -> None:
-        """Energies of roots that have converged to states of another spin would be those of no state. Roots that
-        have not converged are left to `converged`."""
-        wanted, functional = self.spin / 2 * (self.spin / 2 + 1), self.settings.functional
-        advice = f"raise the spin shift, which is {self.settings.shift:g} Eh"
-        if functional != "ci":
-            advice = f"{functional.upper()} has no spin shift to keep it away; take a CI, which has one"
-        for root in range(self.roots):
-            if root in self.found.unconverged:
-                continue
+        """Energies of roots that have converged to states of another spin would be those of no state."""
+        wanted = self.spin / 2 * (self.spin / 2 + 1)
+        for root in self._converged_roots():
             found = self.spin_square(root)
             if not abs(found - wanted) < _PURE:
                 raise NotConverged(
                     None,
                     "converge the CI",
                     detail=f"root {root + 1} has <S^2> = {found:.4f}, and not {wanted:.4f}: there is a state of "
-                    f"higher spin below; {advice}",
+                    f"higher spin below; raise the spin shift, which is {self.settings.shift:g} Eh",
                 )
 
     def _make_kernel(self) -> _core.MRCIKernel:
@@ -338,7 +359,7 @@ class MRCI:
         self.layout = Layout(self.records, size_consistency.penalty(functional, sum(self.electrons)))
         m = (self.electrons[0] - self.electrons[1]) / 2
         shift = self.settings.shift
-        self._raised = shift * (self.spin / 2 * (self.spin / 2 + 1) - m * (m + 1))
+        raised = shift * (self.spin / 2 * (self.spin / 2 + 1) - m * (m + 1))  # a state of this spin is by it
         kernel = _core.MRCIKernel(
             self.layout.space,
             found.one,
@@ -346,7 +367,7 @@ class MRCI:
             found.two.coulomb,
             found.two.exchange,
             shift,
-            found.core_energy - self._origin,
+            found.core_energy - self._origin - raised,
         )
         limit, external = self.settings.integral_memory, found.two.external
         room = self._free().bytes // 2 if limit is None else limit
@@ -375,23 +396,15 @@ class MRCI:
         if self.on_iteration is not None:
             self.on_iteration(iteration)
 
-    def _starts(self, operator: solver.Operator) -> list[Any]:
+    def _starts(self, operator: solver.Operator, followed: ReferenceVectors) -> list[Any]:
         """The states of the references as vectors of the whole space."""
-        mine = np.flatnonzero(self.records.is_reference)
-        values = self._references_found.coefficients(self.records.alpha[mine], self.records.beta[mine])
-        vectors = []
-        for row in values:
-            vector = operator.make()
-            with self.world.together("write states of references"):
-                for block in range(self.world.rank, len(self.layout.blocks), self.world.size):
-                    records = self.layout.records_of(block)
-                    inside = (mine >= records.start) & (mine < records.stop)
-                    if inside.any():
-                        data = np.zeros(self.layout.size(block))
-                        at = self.layout.offsets[mine[inside]] - self.layout.offsets[records.start]
-                        data[at] = row[inside]
-                        vector.write(block, data)
-            vectors.append(vector)
+        vectors = [operator.make() for _ in range(len(followed))]
+        with self.world.together("write states of references"):
+            for block in range(self.world.rank, len(self.layout.blocks), self.world.size):
+                data = followed.block(block)
+                if data is not None:
+                    for vector, row in zip(vectors, data, strict=True):
+                        vector.write(block, row)
         return vectors
 
     @property
@@ -404,7 +417,7 @@ class MRCI:
     @property
     def e_states(self) -> Any:
         """Energies of all roots (Hartree)."""
-        return self.found.iterations[-1].energies - self._raised + self._origin
+        return self.found.iterations[-1].energies + self._origin
 
     @property
     def e_tot(self) -> Any:
@@ -442,6 +455,16 @@ class MRCI:
         """Sum of squares of the coefficients of references."""
         inside, all_of_them = self._norms(root)
         return inside / all_of_them
+
+    def own_weight(self, root: int = 0) -> float:
+        """Square of what the root has of the state of the references that it follows. Raises OutcoreError before
+        `kernel`."""
+        return float(self.found.likeness[root])
+
+    def passed_over(self, root: int = 0) -> int:
+        """How many states lie below the root, at least, that no root follows, as they are less like the references.
+        Raises OutcoreError before `kernel`."""
+        return int(self.found.passed[root])
 
     # ---- states ----
 

@@ -125,6 +125,13 @@ class Options(MoleculeOptions):
         float, typer.Option(help="Norm of the residual below which a root is converged (Hartree).")
     ] = Settings.residual
     iterations: Annotated[int, typer.Option(help="Most iterations after the SCF.")] = Settings.max_cycle
+    least_weight: Annotated[
+        float | None,
+        typer.Option(
+            help="Of the references in each root; less is an error. Default: 0.1, of --acpf and --aqcc 0.5.",
+            show_default=False,
+        ),
+    ] = None
     spin_shift: Annotated[float | None, SPIN_SHIFT] = None
 
     @property
@@ -148,14 +155,8 @@ class Options(MoleculeOptions):
             )
         if self.acpf and self.aqcc:
             preflight.refuse({"--acpf": True}, "with --aqcc")
-        if self.functional != "ci":
-            preflight.refuse({"--spin-shift": self.spin_shift}, f"with --{self.functional}")
         if self.plus_q and self.functional != "ci":
             preflight.refuse({"--plus-q": True}, f"with --{self.functional}, which needs no correction")
-        if self.roots > 1:
-            preflight.refuse(
-                {"--acpf": self.acpf, "--aqcc": self.aqcc}, "with --roots, as it is of one state"
-            )
         if self.estimate:
             preflight.refuse({"--plus-q": self.plus_q, "--natural": self.natural}, "with --estimate")
         if self.cas is not None:
@@ -208,6 +209,7 @@ class Options(MoleculeOptions):
             "functional": self.functional,
             "residual": self.residual,
             "max_cycle": self.iterations,
+            "least_weight": self.least_weight,
             "spin_shift": self.spin_shift,
             "error_bound": self.error_bound,
             "checkpoint": self.checkpoint,

@@ -19,7 +19,10 @@ COUPLINGS = ("all", "interacting")
 INTEGRALS = ("conventional", "ri", "cholesky")
 WORDS = ("symmetry", "all")  # of references
 
-_SPIN_SHIFT = 0.05  # Hartree; of a CI
+_SPIN_SHIFT = 0.05  # Hartree
+# Of the references: of a single one whose bond is broken a CI has 0.25, of a state without references 0.00. ACPF
+# and AQCC take for granted that references are most of a state.
+LEAST_WEIGHTS = {"ci": 0.1, "acpf": 0.5, "aqcc": 0.5}
 
 
 class Given(TypedDict, total=False):
@@ -43,6 +46,7 @@ class Given(TypedDict, total=False):
     residual: float
     max_cycle: int
     vectors: int
+    least_weight: float | None
     spin_shift: float | None
     error_bound: float
     vector_memory: int | None
@@ -65,8 +69,9 @@ class Settings:
         references.
     functional: "ci", "acpf" or "aqcc".
     residual: norm below which a root is converged (Hartree).
-    spin_shift: Hartree; times S^2 - M(M+1) it is added to the Hamiltonian of a CI during the search, so that states
-        of higher spin stay away; None: 0.05. Energies are without it. ACPF and AQCC have none.
+    least_weight: of the references in a root; less is an error. None: that of LEAST_WEIGHTS.
+    spin_shift: Hartree; times S^2 - S(S+1), of the spin S that is looked for, it is added to the Hamiltonian, so
+        that states of higher spin stay away; None: 0.05. Energies are without it.
     error_bound: Hartree; vectors are packed so that it bounds the error of the energy, as far as the diagonal of H
         tells. 0: they are stored as they are.
     vector_memory: bytes of each process for vectors; None: what the budget leaves. The rest is in a file.
@@ -84,6 +89,7 @@ class Settings:
     residual: float = 1e-6
     max_cycle: int = 50
     vectors: int = 6
+    least_weight: float | None = None
     spin_shift: float | None = None
     error_bound: float = 0.0
     vector_memory: int | None = None
@@ -96,9 +102,12 @@ class Settings:
     @property
     def shift(self) -> float:
         """The spin shift that is applied."""
-        if self.functional != "ci":
-            return 0.0
         return _SPIN_SHIFT if self.spin_shift is None else self.spin_shift
+
+    @property
+    def limit_of_weights(self) -> float:
+        """The least weight that is applied."""
+        return LEAST_WEIGHTS[self.functional] if self.least_weight is None else self.least_weight
 
     def __post_init__(self) -> None:
         wrong = (
@@ -117,12 +126,12 @@ class Settings:
             (not 0 < self.residual < 1, f"a residual of {self.residual:g}; it is between 0 and 1"),
             (self.max_cycle < 1, f"{self.max_cycle} iterations"),
             (
-                self.spin_shift is not None and not 0 <= self.spin_shift < 100,
-                f"a spin shift of {self.spin_shift} Hartree; it is 0 to 100",
+                self.least_weight is not None and not 0 <= self.least_weight < 1,
+                f"a least weight of {self.least_weight}; it is 0 or more, and below 1",
             ),
             (
-                self.functional != "ci" and self.spin_shift is not None,
-                f"a spin shift with {self.functional.upper()}, which has none",
+                self.spin_shift is not None and not 0 <= self.spin_shift < 100,
+                f"a spin shift of {self.spin_shift} Hartree; it is 0 to 100",
             ),
             (
                 not 0 <= self.error_bound < 1,

@@ -11,6 +11,8 @@ FUNCTIONALS = ("ci", "acpf", "aqcc")
 def penalty(functional: str, electrons: int) -> float:
     """The weight of all but the references in the norm of a functional."""
     n = electrons
+    if n < 2:  # which are not correlated
+        return 1.0
     if functional == "acpf":
         return 2.0 / n
     if functional == "aqcc":
@@ -34,6 +36,8 @@ def corrections(correlation: float, weight: float, electrons: int) -> Correction
     n, missing = electrons, 1.0 - weight
     if not 0 < weight <= 1:
         return Corrections(math.nan, math.nan, math.nan, math.nan)
+    if n < 2:  # which are not correlated
+        return Corrections(0.0, 0.0, 0.0, 0.0)
     meissner = correlation * missing / weight * (n - 2) * (n - 3) / (n * (n - 1))
     return Corrections(
         correlation * missing, correlation * missing / weight, _pople(correlation, weight, n), meissner

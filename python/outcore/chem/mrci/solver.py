@@ -1,8 +1,10 @@
-"""The lowest states of a multireference CI, by Davidson's method.
+"""States of a multireference CI, by Davidson's method.
 
-The small space holds vectors v, with H v of each. In each iteration the states of the small space are found, and
-corrected by their residuals; when the space is full it shrinks to the states and the directions in which they were
-corrected before. With a metric that is not 1 for all determinants the states are those of ACPF or AQCC.
+The small space holds vectors v, with H v of each. In each iteration those states of the small space are found that
+follow the states of the references, and corrected by their residuals; when the space is full it shrinks to the
+states, the directions in which they were corrected before, and what was passed over. With a metric that is not 1
+for all determinants the states are those of ACPF or AQCC: the energy of each is above that of its own state of the
+references.
 """
 
 from __future__ import annotations
@@ -10,17 +12,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from outcore.base.errors import NotConverged
-from outcore.chem.ci.small import ERRORS, Matrix, doubtful, ritz
+from outcore.chem.ci.small import ERRORS, Matrix, doubtful
+from outcore.chem.mrci.following import Roots, SmallSpace, follow, passed_over
 from outcore.parallel import team
 
 if TYPE_CHECKING:
-    from outcore.chem.mrci.vectors import Array, Layout, Vector
+    from outcore.chem.mrci.following import ReferenceVectors
+    from outcore.chem.mrci.vectors import Array, Integers, Layout, Vector
     from outcore.job.world import World
 
 SMALLEST = 0.05  # Hartree: denominators of corrections are not nearer to zero
@@ -60,14 +64,19 @@ class Operator(Protocol):
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """tolerance: norm of residuals (Hartree); or worth: of their second-order energy (Hartree). vectors: of the
-    small space, for each state, at least 3."""
+    small space, for each state, at least 3; passed: more of them, for each, for states that are passed over."""
 
     tolerance: float = 1e-6
     worth: float = 0.0
     max_iterations: int = 50
     vectors: int = 6
+    passed: int = 0
     threads: int = 1
     exact: bool = True  # vectors are stored as they are
+
+    def most(self, roots: int) -> int:
+        """Vectors that there are at a time: those of the small space, their products, and corrections."""
+        return (2 * (self.vectors + self.passed) + 1) * roots
 
 
 @dataclass(frozen=True)
@@ -90,11 +99,16 @@ class Found:
     iterations: list[Iteration]
     unconverged: list[int]  # roots
     packing_errors: Matrix  # Hartree: sum (d - E) delta^2 over errors delta of the states' elements
+    likeness: Matrix  # see Roots
+    passed: Integers  # see passed_over
 
 
 class Search:
     """`on_iteration` is called with each iteration, `keep` with each and with what gives a block of all states;
-    collective."""
+    collective.
+
+    references: states that the roots follow. shifts: of a functional, energies of these above that of the first
+    (Hartree)."""
 
     def __init__(
         self,
@@ -102,10 +116,13 @@ class Search:
         layout: Layout,
         operator: Operator,
         options: Options,
+        references: ReferenceVectors,
+        shifts: Matrix,
         on_iteration: Callable[[Iteration], None] | None = None,
         keep: Callable[[Iteration, Callable[[int], Array]], None] | None = None,
     ) -> None:
         self.world, self.layout, self.operator, self.options = world, layout, operator, options
+        self._references, self._shifts = references, shifts
         self._on_iteration, self._keep = on_iteration, keep
         self._vectors: list[Vector] = []
         self._multiplied: list[Vector] = []
@@ -118,6 +135,7 @@ class Search:
         self._count = len(states)
         self._sizes = np.full(self._count, _FIRST_SIZE)
         self._packing_errors = np.zeros(self._count)
+        self._every: list[Roots] = []
         self._since = time.perf_counter()
         self._before = 0.0
         closings = 0
@@ -149,6 +167,8 @@ class Search:
             self._iterations,
             self._unconverged(),
             self._packing_errors,
+            self._roots.likeness,
+            passed_over(self._every),
         )
 
     def _drop_new(self) -> None:
@@ -164,52 +184,58 @@ class Search:
             self._multiply(each)
         self._errors = np.zeros(0)  # norms, of what is stored of H times each vector
         self._asymmetry = 0.0
-        self._overlap, self._hamiltonian = self._products(range(len(states)))
+        self._space = self._products(range(len(states)))
         self._solve()
 
     def _solve(self) -> None:
-        found = ritz(self._overlap, self._hamiltonian, self._count)
+        self._roots = found = follow(self._space, self._shifts)
         self._energies, self._states = found.energies, found.coefficients
+        self._every.append(found)
 
     def _multiply(self, vector: Vector) -> None:
         self._multiplied.append(self.operator.make(product=True))
         self._exact[len(self._multiplied) - 1] = self.operator.apply(vector, self._multiplied[-1])
 
-    def _products(self, rows: range) -> tuple[Matrix, Matrix]:
-        """Overlaps and H of these vectors with all. Their products are new: how wrong they may be, and those before
-        have become, is kept."""
-        layout, m, k = self.layout, len(self._vectors), self._count
-        sums = np.zeros((3, len(rows), m + 1))
+    def _products(self, rows: range) -> SmallSpace:
+        """Products of these vectors with all, and of all states of the references with these. Products with H are
+        new: how wrong they may be, and those before have become, is kept."""
+        layout, m, k, of_functional = self.layout, len(self._vectors), self._count, self.layout.penalty != 1
+        sums = np.zeros((4, len(rows), m + 1))
+        likeness = np.zeros((k, len(rows)))
 
-        def work(block: int) -> Matrix:
+        def work(block: int) -> tuple[Matrix, Matrix]:
             x = np.array([each.read(block) for each in self._vectors])
             hx = np.array([each.read(block) for each in self._multiplied])
             left, made = x[rows.start : rows.stop], hx[rows.start : rows.stop]
             metric, weights = layout.metric(block), layout.weights(block)
-            products = (left * metric) @ x.T, (left * weights) @ hx.T, (made * weights) @ x.T
-            squares = left**2 @ weights, made**2 @ weights, np.zeros(len(rows))
-            return np.concatenate([products, np.array(squares)[:, :, None]], axis=2)
+            overlap = (left * metric) @ x.T
+            plain = (left * weights) @ x.T if of_functional else overlap
+            products = overlap, plain, (left * weights) @ hx.T, (made * weights) @ x.T
+            squares = left**2 @ weights, made**2 @ weights, *np.zeros((2, len(rows)))
+            found = np.concatenate([products, np.array(squares)[:, :, None]], axis=2)
+            return found, self._references.products(block, left)
 
-        for each in self._each_block(work):
+        for each, like in self._each_block(work):
             sums += each
-        sums = self.world.all_reduce(sums)
-        overlap, hamiltonian, transposed = sums[:, :, :m]
+            likeness += like
+        sums, likeness = self.world.all_reduce(sums), self.world.all_reduce(likeness)
+        overlap, plain, hamiltonian, transposed = sums[:, :, :m]
         squares = sums[:2, :, m]
         self._errors = np.append(self._errors, ERRORS["float64"] * np.sqrt(squares.max(0)))
         if rows.start >= k:
-            norms = np.sqrt(np.outer(squares[0], np.diagonal(self._overlap)[:k]))
+            norms = np.sqrt(np.outer(squares[0], np.diagonal(self._space.plain)[:k]))
             differences = np.abs(transposed - hamiltonian)[:, :k]
             self._asymmetry = float((differences[norms > 0] / norms[norms > 0]).max(initial=0.0))
         if len(rows) == m:
             hamiltonian = (hamiltonian + hamiltonian.T) / 2
         for row in rows:  # what is stored of H v may be rounded
             hamiltonian[row - rows.start, row] = self._exact[row]
-        return overlap, hamiltonian
+        return SmallSpace(overlap, plain if of_functional else overlap, hamiltonian, likeness)
 
-    def _each_block(self, work: Callable[[int], Matrix]) -> list[Matrix]:
+    def _each_block(self, work: Callable[[int], Any]) -> list[Any]:
         """Results of this process's blocks, in their order."""
         mine = range(self.world.rank, len(self.layout.blocks), self.world.size)
-        found: dict[int, Matrix] = {}
+        found: dict[int, Any] = {}
 
         def do(_thread: int, block: int) -> None:
             found[block] = work(block)
@@ -226,7 +252,8 @@ class Search:
         new = [self.operator.make() for _ in range(k)]
         for each, size in zip(new, self._sizes, strict=True):
             each.expect(float(size))
-        energies, c = self._energies[:, None], self._states
+        shifts, c = self._shifts[:, None], self._states
+        energies = self._energies[:, None] - shifts
         sums = np.zeros((3, k))
 
         def work(block: int) -> Matrix:
@@ -234,8 +261,9 @@ class Search:
             hx = c @ np.array([each.read(block) for each in self._multiplied])
             weights, metric = layout.weights(block), layout.metric(block)
             scale = metric / weights
-            residual = hx - energies * (scale * x)
-            gap = self.operator.diagonal(block) - energies * scale
+            levels = shifts + energies * scale
+            residual = hx - levels * x
+            gap = self.operator.diagonal(block) - levels
             gap = np.where(np.abs(gap) < SMALLEST, np.copysign(SMALLEST, gap), gap)
             corrections = -residual / gap
             for each, correction in zip(new, corrections, strict=True):
@@ -307,29 +335,35 @@ class Search:
         for i, each in enumerate(self._new):
             if i not in active:
                 each.close()
-        if len(self._vectors) + len(active) > self.options.vectors * self._count:
-            self._shrink(self._states, directions=active if len(self._vectors) > self._count else [])
+        limit = self.options.vectors * self._count
+        if len(self._roots.passed):
+            limit += self.options.passed * self._count
+        if len(self._vectors) + len(active) > limit:
+            directions = active if len(self._vectors) > self._count else []
+            room = limit - self._count - len(directions) - len(active)
+            passed = self._roots.passed[: max(room, 0)]
+            self._shrink(self._states, directions, passed if len(passed) else None)
         m = len(self._vectors)
         for i in active:
             self._vectors.append(self._new[i])
             self._multiply(self._vectors[-1])
         self._new = []
-        overlap, hamiltonian = self._products(range(m, len(self._vectors)))
-        self._overlap = _bordered(self._overlap, overlap)
-        self._hamiltonian = _bordered(self._hamiltonian, hamiltonian)
+        self._space = self._space.bordered(self._products(range(m, len(self._vectors))))
         if self._asymmetry > _ASYMMETRIC:
             self._states = np.pad(self._states, ((0, 0), (0, len(self._vectors) - m)))
+            self._every = []  # its levels may be wrong
             self._multiply_anew()
         else:
             self._solve()
 
-    def _shrink(self, states: Matrix, directions: Sequence[int] = ()) -> None:
-        """The small space becomes that of its states, and of what `directions` of them have beside the first
-        vectors. (Those of roots that have converged depend on others, but for their errors.)"""
+    def _shrink(self, states: Matrix, directions: Sequence[int] = (), passed: Matrix | None = None) -> None:
+        """The small space becomes that of its states, of what `directions` of them have beside the first vectors
+        (those of roots that have converged depend on others, but for their errors), and of states that were passed
+        over, which would come back from the corrections of those above them."""
         k, m = self._count, len(self._vectors)
         rest = states[list(directions)]
         rest[:, :k] = 0
-        rows = np.concatenate([states, rest])
+        rows = np.concatenate([states, rest] if passed is None else [states, rest, passed])
         count = len(rows)
 
         def work(block: int) -> Matrix:
@@ -347,7 +381,7 @@ class Search:
             self._vectors.append(self.operator.make())
             self._multiplied.append(self.operator.make(product=True))
             rows = np.pad(rows, ((0, 0), (0, 1)))
-        sizes = np.sqrt(np.einsum("ij,jk,ik->i", rows[:, :m], self._overlap, rows[:, :m]))
+        sizes = np.sqrt(np.einsum("ij,jk,ik->i", rows[:, :m], self._space.overlap, rows[:, :m]))
         for i, (each, size) in enumerate(zip(self._vectors, sizes, strict=False)):
             each.expect(None if i < k else float(size), idle=True)
         for each in self._multiplied:
@@ -361,8 +395,7 @@ class Search:
             each.close()
         del self._vectors[count:], self._multiplied[count:]
         rows = rows[:, :m]
-        self._overlap = rows @ self._overlap @ rows.T
-        self._hamiltonian = rows @ self._hamiltonian @ rows.T
+        self._space = self._space.transformed(rows)
         self._errors = np.abs(rows) @ self._errors
         self._states = np.eye(k, count)
         if self.world.size > 1:
@@ -380,15 +413,3 @@ class Search:
         for each in self._multiplied:
             each.close()
         self._start(self._vectors)
-
-
-def _bordered(known: Matrix, rows: Matrix) -> Matrix:
-    """A symmetric matrix with more rows, the last ones."""
-    m, size = len(known), rows.shape[1]
-    found = np.zeros((size, size))
-    found[:m, :m] = known
-    found[m:] = rows
-    found[:m, m:] = rows[:, :m].T
-    own = rows[:, m:]
-    found[m:, m:] = (own + own.T) / 2
-    return found

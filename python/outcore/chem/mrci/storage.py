@@ -30,6 +30,7 @@ _TEMPORARY = 8  # arrays of a block that a pass makes for each state, besides th
 _PACKED_BYTES = 3  # of an element, at most what searches of packed vectors have had
 _WHOLE_BYTES = 12  # of an element, with what is left free between records: more memory is of no use
 PACKED_VECTORS = 3  # of the small space: a state, its last direction and its correction
+PASSED_VECTORS = 4  # more of them, for each state, where states are passed over
 _SHARE = 1 / 16  # of the error bound that packing of a vector may take; searches add some vectors
 _GAP = 0.3  # Hartree: about a correlation energy
 _CORRECTIONS = 1e-3  # error of a correction as a part of it
@@ -51,14 +52,18 @@ def choose(
 
     Raises OutcoreError: ENOMEM, with what is needed at least."""
     elements = layout.records.elements
-    whole = 8 * elements * (2 * options.vectors + 1) * wishes.roots
     free = free_memory_of_each(world, wishes.memory_bytes, options.threads)
     packed = world.size > 1 or wishes.error_bound > 0 or wishes.vector_memory is not None
     work = kernel.work_bytes * int(world.all_reduce(options.threads, "max"))
-    if not packed and whole + work + _pass_bytes(world, layout, options, wishes.roots) <= free.bytes:
-        return MemoryOperator(layout, kernel, options.threads), options
+    passed = passed_vectors(layout.penalty)
+    for each in () if packed else (PASSED_VECTORS, passed):
+        more = replace(options, passed=each)
+        whole = 8 * elements * more.most(wishes.roots)
+        if whole + work + _pass_bytes(world, layout, more, wishes.roots) <= free.bytes:
+            return MemoryOperator(layout, kernel, options.threads), more
     options = replace(
         options,
+        passed=passed,
         vectors=min(options.vectors, PACKED_VECTORS),
         exact=wishes.error_bound == 0,
         worth=wishes.error_bound / 2,
@@ -74,7 +79,7 @@ def choose(
             f"but {free.reason} leaves {in_words(free.bytes)} to each",
         )
     left = free.bytes - passes
-    vectors = (2 * options.vectors + 1) * wishes.roots
+    vectors = options.most(wishes.roots)
     pieces = _PIECES + int(world.all_reduce(options.threads, "max"))
     task_elements = min(_LARGEST_TASK, max(left // 2 // (16 * pieces), 1024))
     memory = max(left - 16 * pieces * task_elements, 0) * 3 // 4
@@ -100,11 +105,18 @@ def choose(
     return PackedOperator(world, layout, kernel, packing, options.threads), options
 
 
+def passed_vectors(penalty: float) -> int:
+    """That there have to be: of a functional, whose space has states without references."""
+    return PASSED_VECTORS if penalty != 1 else 0
+
+
 def _pass_bytes(world: World, layout: Layout, options: Options, roots: int) -> int:
     """What passes over vectors have in memory, at the process with most threads. Collective."""
     largest = max(layout.size(block) for block in range(len(layout.blocks)))
     threads = min(options.threads, -(-len(layout.blocks) // world.size))
-    return int(world.all_reduce(8 * largest * threads * roots * (2 * options.vectors + _TEMPORARY), "max"))
+    return int(
+        world.all_reduce(8 * largest * threads * (options.most(roots) + (_TEMPORARY - 1) * roots), "max")
+    )
 
 
 def _errors(world: World, layout: Layout, kernel: _core.MRCIKernel, bound: float) -> dict[str, float]:

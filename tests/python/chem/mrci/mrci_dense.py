@@ -3,22 +3,44 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 from ci_cases import integrals
 
 from outcore import _core
 from outcore.chem.ci import determinants
 from outcore.chem.ci import hamiltonian as hamiltonians
 from outcore.chem.mrci import configurations
+from outcore.chem.mrci.following import LOWER
 from outcore.chem.mrci.integrals import of_whole
 from outcore.chem.mrci.records import Orbitals, Records
+from outcore.chem.mrci.size_consistency import penalty
 from outcore.chem.mrci.tables import in_memory
 
 
 def energies(one, two, alpha, beta, spin):
     """Of states of that spin over these determinants, ascending."""
+    return states(one, two, alpha, beta, spin)[0]
+
+
+def states(one, two, alpha, beta, spin):
+    """Energies, ascending, and vectors as columns. Those of another spin lie far above."""
     wrong = determinants.spin_square(alpha, beta) - spin / 2 * (spin / 2 + 1) * np.eye(len(alpha))
     matrix = determinants.matrix(hamiltonians.make(one, two), alpha, beta)
-    return np.linalg.eigvalsh(matrix + 1e3 * wrong @ wrong)
+    return np.linalg.eigh(matrix + 1e3 * wrong @ wrong)
+
+
+def followed(one, two, alpha, beta, spin, is_reference, root=0, functional="ci"):
+    """The energy of the state that follows a state of the references, of whole matrices, and its likeness."""
+    inside = np.flatnonzero(is_reference)
+    before, own = states(one, two, alpha[inside], beta[inside], spin)
+    electrons = int(np.bitwise_count(alpha[0]) + np.bitwise_count(beta[0]))
+    metric = np.where(is_reference, 1.0, penalty(functional, electrons))
+    wrong = determinants.spin_square(alpha, beta) - spin / 2 * (spin / 2 + 1) * np.eye(len(alpha))
+    matrix = determinants.matrix(hamiltonians.make(one, two), alpha, beta) - before[root] * np.eye(len(alpha))
+    found, vectors = scipy.linalg.eigh(matrix + 1e3 * wrong @ wrong, np.diag(metric))
+    like = (own[:, root] @ vectors[inside]) ** 2 / (vectors**2).sum(0)
+    state = np.flatnonzero(like >= LOWER * like.max())[0]
+    return before[root] + found[state], like[state]
 
 
 class Case:

@@ -29,28 +29,31 @@ def occupations(alpha, beta):
 
 
 def random_references(random, electrons, spin):
-    """Occupations of active orbitals, of one irrep, one with a state of that spin."""
+    """Occupations of active orbitals, of one irrep, the lowest with a state of that spin among them."""
     every = [o for o in itertools.product(range(3), repeat=ACTIVE) if sum(o) == electrons - 2 * INACTIVE]
     label = {o: sum(IRREPS[INACTIVE + k] * (n == 1) for k, n in enumerate(o)) % 2 for o in every}
     chosen = [every[k] for k in random.permutation(len(every))]
-    first = next(o for o in chosen if o.count(1) >= spin)
+    first = min((o for o in every if o.count(1) >= spin), key=lambda o: o[1] + 2 * o[2])
     return [first, *(o for o in chosen[:3] if o != first and label[o] == label[first])], label[first]
 
 
-def expected(one, two, references, electrons, irrep, spin):
-    """Energies of that spin, ascending, and how many determinants there are."""
+def expected(one, two, references, electrons, irrep, spin, functional):
+    """The energy of the state of that spin that follows the lowest of the references, what it has of this, and how
+    many determinants there are."""
     alpha, beta = (each.ravel() for each in np.meshgrid(*(strings(n) for n in electrons), indexing="ij"))
     found = occupations(alpha, beta)
     inside, outside = found[:, :INTERNAL], found[:, INTERNAL:].sum(1)
     whole = [np.array([2] * INACTIVE + list(each)) for each in references]
-    near = np.min([abs(inside - each).sum(1) for each in whole], axis=0) + outside <= 4
-    near &= (np.array(IRREPS) * (found == 1)).sum(1) % 2 == irrep
-    return mrci_dense.energies(one, two, alpha[near], beta[near], spin), int(near.sum())
+    distance = np.min([abs(inside - each).sum(1) for each in whole], axis=0) + outside
+    near = (distance <= 4) & ((np.array(IRREPS) * (found == 1)).sum(1) % 2 == irrep)
+    given = one, two, alpha[near], beta[near], spin, distance[near] == 0
+    return *mrci_dense.followed(*given, functional=functional), int(near.sum())
 
 
+@pytest.mark.parametrize("functional", ["ci", "aqcc"])
 @pytest.mark.parametrize(("electrons", "spin"), [(4, 0), (4, 2), (5, 1), (6, 0), (5, 3)])
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_energies(tmp_path, electrons, spin, seed):
+@pytest.mark.parametrize("seed", [2, 3, 4])
+def test_energies(tmp_path, electrons, spin, seed, functional):
     from pyscf import ao2mo
     from pyscf.tools import fcidump
 
@@ -63,10 +66,12 @@ def test_energies(tmp_path, electrons, spin, seed):
     fcidump.from_integrals(str(dump), one, packed, ORBITALS, electrons, ms=spin, orbsym=symmetry, tol=1e-16)
     listed.write_text("\n".join("".join(map(str, each)) for each in references))
     given = {"references": listed, "irrep": str(irrep + 1), "spin": spin, "max_cycle": 300, "comm": None}
+    given |= {"functional": functional, "least_weight": 0}
     with MRCI.from_fcidump(dump, inactive=INACTIVE, active=ACTIVE, **given) as ci:
         electrons_of = (electrons + spin) // 2, (electrons - spin) // 2
-        wanted, count = expected(one, two, references, electrons_of, irrep, spin)
-        assert ci.kernel() == pytest.approx(wanted[0], abs=1e-9)
+        wanted, own, count = expected(one, two, references, electrons_of, irrep, spin, functional)
+        assert ci.kernel() == pytest.approx(wanted, abs=1e-9)
+        assert ci.own_weight() == pytest.approx(own, abs=1e-6)
         assert ci.converged
         assert ci.spin_square() == pytest.approx(spin / 2 * (spin / 2 + 1), abs=1e-6)
         if spin != 2:  # of which vectors have another count of each spin

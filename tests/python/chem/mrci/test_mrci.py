@@ -173,13 +173,15 @@ def test_several_roots():
 
 
 def test_several_roots_of_a_molecule():
-    """As a matrix has them over all determinants with at most two electrons in external orbitals."""
+    """As a matrix has them over all determinants with at most two electrons in external orbitals. States that are
+    not like those of the references lie below the third, which a search says."""
     from pyscf import ao2mo
 
     mf = mean_field("Li 0 0 0; H 0 0 1.6")
     given = {"inactive": 1, "active": 3, "references": "all", "roots": 3, "residual": 1e-7}
     with MRCI.from_mean_field(mf, comm=None, **given) as ci:
         found = ci.kernel()
+        own, passed = zip(*[(ci.own_weight(k), ci.passed_over(k)) for k in range(3)], strict=True)
         labels = np.array([*ci.orbitals.orbitals.internal, *ci.orbitals.orbitals.external])
         orbitals, count = mf.mo_coeff[:, ci.orbitals.permutation], ci.records.determinants
     n = len(labels)
@@ -192,8 +194,13 @@ def test_several_roots_of_a_molecule():
     assert chosen.sum() == count
     one = orbitals.T @ mf.get_hcore() @ orbitals
     two = ao2mo.restore(1, ao2mo.kernel(mf.mol, orbitals), n)
-    wanted = mrci_dense.energies(one, two, alpha[chosen], beta[chosen], 0)[:3] + mf.energy_nuc()
-    np.testing.assert_allclose(found, wanted, atol=1e-9)
+    given = one, two, alpha[chosen], beta[chosen], 0
+    references = occupied[chosen][:, :4].sum(1) - 2 * (occupied[chosen][:, 0] < 2) == 4
+    wanted = [mrci_dense.followed(*given, references, root) for root in range(3)]
+    np.testing.assert_allclose(found - mf.energy_nuc(), [energy for energy, _ in wanted], atol=1e-9)
+    np.testing.assert_allclose(own, [like for _, like in wanted], atol=1e-6)
+    below = mrci_dense.energies(*given) + mf.energy_nuc() < found[2] - 1e-6
+    assert passed == (0, 0, below.sum() - 2) and below.sum() > 2
 
 
 def test_a_casscf_object():
@@ -253,34 +260,28 @@ def test_references_of_several_vectors():
 
 
 def test_a_state_of_higher_spin_below_is_no_root():
-    """Raised, the quartet of nitrogen would be the third doublet; that one lies above."""
+    """Raised by the spin shift, the quartet of nitrogen would be the third doublet, if roots were the lowest."""
     atom = mean_field("N 0 0 0", "cc-pvdz", "D2h", spin=3)
-    given = {"frozen": 1, "inactive": 0, "active": 5, "spin": 1, "irrep": "Au", "comm": None}
-    with (
-        MRCI.from_mean_field(atom, roots=3, **given) as ci,
-        pytest.raises(
-            NotConverged, match=r"root 3 has <S\^2> = 3\.7.*raise the spin shift, which is 0\.05 Eh"
-        ),
-    ):
-        ci.kernel()
-    with MRCI.from_mean_field(
-        atom, roots=3, max_cycle=5, **given
-    ) as ci:  # not judged before it has converged
-        ci.kernel()
-        assert not ci.converged
-        assert ci.spin_square(2) > 3
-    with MRCI.from_mean_field(atom, roots=3, spin_shift=0.3, **given) as ci:
-        ci.kernel()
-        assert ci.converged
-        assert [ci.spin_square(root) for root in range(3)] == pytest.approx([0.75] * 3, abs=1e-6)
-        assert ci.e_tot[2] > ci.e_tot[1] + 0.5
+    given = {"frozen": 1, "inactive": 0, "active": 5, "spin": 1, "irrep": "Au", "roots": 3, "comm": None}
+    found = []
+    for shift in (0.05, 0.3):
+        with MRCI.from_mean_field(atom, spin_shift=shift, **given) as ci:
+            found.append(ci.kernel())
+            assert [ci.spin_square(root) for root in range(3)] == pytest.approx([0.75] * 3, abs=1e-6)
+    assert found[0] == pytest.approx(found[1], abs=1e-9)
+    assert found[0][2] > found[0][1] + 0.5
 
 
-def test_a_functional_has_no_spin_shift_to_raise(monkeypatch):
+def test_a_root_of_another_spin_is_an_error(monkeypatch):
     monkeypatch.setattr(MRCI, "spin_square", lambda *_: 2.0)
-    wanted = r"root 1 has <S\^2> = 2\.0000, and not 0\.0000: .* below; AQCC has no spin shift"
+    wanted = (
+        r"root 1 has <S\^2> = 2\.0000, and not 0\.0000: .* below; raise the spin shift, which is 0\.05 Eh"
+    )
     with water(functional="aqcc", residual=1e-2) as ci, pytest.raises(NotConverged, match=wanted):
         ci.kernel()
+    with water(max_cycle=2) as ci:  # not judged before it has converged
+        ci.kernel()
+        assert not ci.converged
 
 
 def test_references_of_a_file(tmp_path):
@@ -448,8 +449,7 @@ def test_two_electrons_need_no_correction_of_pople_or_meissner():
         ({"couplings": "interacting", "error_bound": 1e-8}, "an error bound with interacting couplings"),
         ({"residual": 0.0}, "a residual of 0"),
         ({"spin_shift": -0.1}, "a spin shift of -0.1"),
-        ({"spin_shift": 0.3, "functional": "acpf"}, "a spin shift with ACPF"),
-        ({"spin_shift": 0.05, "functional": "aqcc"}, "a spin shift with AQCC"),
+        ({"least_weight": 1.5}, "a least weight of 1.5"),
         ({"references": 1.5}, "references of a weight of 1.5"),
     ],
 )

@@ -172,7 +172,7 @@ def test_too_few_iterations(water):
         (("--basis", "6-31g", "--cas", "7,6"), "7 of 10 electrons leave no pairs"),
         ((*SPACE, "--acpf", "--aqcc"), "--acpf"),
         ((*SPACE, "--acpf", "--plus-q"), "--plus-q"),
-        ((*SPACE, "--aqcc", "--roots", "2"), "--aqcc"),
+        ((*SPACE, "--least-weight", "2"), "a least weight of 2"),
         ((*SPACE, "--uhf"), "--uhf"),
         ((*SPACE, "--error-bound", "2"), "an error bound of 2"),
         ((*SPACE, "--references", "missing"), "missing"),
