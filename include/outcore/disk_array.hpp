@@ -95,7 +95,9 @@ class OUTCORE_API DiskArray : public DiskArrayAccess {
   /// The arguments are made in the collective gate: if `make` throws at one process, all throw.
   using MakeOpening = std::function<DiskArrayOpening()>;
   [[nodiscard]] static DiskArray open(World& world, const MakeOpening& make);
-  ~DiskArray();  ///< closes without committing, waits for transfers under way; not collective but for those
+  /// Closes without committing, and waits for transfers under way; not collective but for those. A persistent
+  /// array stays what was committed last: call `close` or `flush`. World::close commits nothing, either.
+  ~DiskArray();
   DiskArray(DiskArray&&) noexcept;
   DiskArray& operator=(DiskArray&&) noexcept;
 

@@ -3,8 +3,10 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "capi/handles.hpp"
 #include "capi/requests.hpp"
@@ -51,8 +53,26 @@ void hand_out(const std::string& text, char* place, std::size_t size, std::int64
 [[nodiscard]] InWorld<GlobalArray> global_array_of(int array);  ///< Error(EBADF) if there is none
 /// An array of a collective call in a world that is known: if one process gives none, all get the error.
 [[nodiscard]] InWorld<GlobalArray> global_array_in(World& world, int array);
-[[nodiscard]] InWorld<DiskArray> disk_array_of(int array);   ///< Error(EBADF) if there is none
+[[nodiscard]] InWorld<DiskArray> disk_array_of(int array);  ///< Error(EBADF) if there is none
+/// Persistent arrays of a world that are open to write, in the order in which they were made or opened, which
+/// is the same at all processes. Each element keeps one, and commits and closes it when it is called.
+using Closers = std::vector<std::function<void()>>;
+[[nodiscard]] Closers unclosed_disk_arrays(const World& world);
+[[nodiscard]] Closers unclosed_sparse_arrays(const World& world);
 [[nodiscard]] int add_disk_array(InWorld<DiskArray> array);  ///< the handle that it has from now on
+
+/// Those of one table. `storage(thing)` is the disk array of a thing.
+template <class Thing, class Storage>
+Closers unclosed(Table<int, InWorld<Thing>>& table, const World& world, Storage storage) {
+  const auto found = table.all([&](const InWorld<Thing>& each) {
+    const DiskArray& array = storage(*each.thing);
+    return each.world.get() == &world && !array.path().empty() && !array.read_only() && !array.closed();
+  });
+  Closers closers;
+  for (const InWorld<Thing>& each : found)
+    closers.emplace_back([storage, thing = each.thing] { storage(*thing).close(); });
+  return closers;
+}
 
 /// Runs a call on what is open.
 template <class Thing, class Body>

@@ -78,6 +78,10 @@ InWorld<DiskArray> disk_array_of(int array) {
   return arrays.get(array, EBADF, what);
 }
 
+Closers unclosed_disk_arrays(const World& world) {
+  return unclosed(arrays, world, [](DiskArray& array) -> DiskArray& { return array; });
+}
+
 int add_disk_array(InWorld<DiskArray> array) {
   return arrays.add(std::move(array));
 }

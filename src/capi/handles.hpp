@@ -6,12 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "device/file.hpp"
 #include "outcore/error.hpp"
@@ -42,6 +44,18 @@ class Table {
     things_.erase(found);
     taken_.fetch_add(1, std::memory_order_release);
     return thing;
+  }
+
+  /// Those of which `chosen(thing)` is true, in the order in which they got their numbers.
+  template <class Chosen>
+  std::vector<Thing> all(Chosen chosen) {
+    const std::lock_guard guard(mutex_);
+    std::map<Number, Thing> found;
+    for (const auto& [number, thing] : things_)
+      if (chosen(thing)) found.emplace(number, thing);
+    std::vector<Thing> things;
+    for (auto& [number, thing] : found) things.push_back(std::move(thing));
+    return things;
   }
 
   /// What this thread got last, kept for the calls that follow: they take no lock. The thing may outlive its

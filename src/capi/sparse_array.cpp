@@ -43,6 +43,10 @@ Extents tile_of(const BlockSparseArray& array, const std::int64_t* tile) {
 }
 
 }  // namespace
+
+Closers unclosed_sparse_arrays(const World& world) {
+  return unclosed(arrays, world, [](BlockSparseArray& array) -> DiskArray& { return array.storage(); });
+}
 }  // namespace outcore::capi
 
 using namespace outcore::capi;

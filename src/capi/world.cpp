@@ -6,9 +6,11 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "capi/arrays.hpp"
 #include "capi/handles.hpp"
@@ -66,6 +68,23 @@ int make_in_world(Table<int, InWorld<Thing>>& table, int world, int* handle, con
     *handle = table.add({std::move(its_world), std::move(made)});
     return OC_OK;
   });
+}
+
+/// Commits and closes persistent arrays that are still open. If another process ends by an error, or is
+/// elsewhere, nobody does.
+void close_arrays(World& world) {
+  Closers closers = unclosed_disk_arrays(world);
+  for (auto& each : unclosed_sparse_arrays(world)) closers.push_back(std::move(each));
+  if (closers.empty()) return;
+  const std::size_t count = closers.size();
+  world.enter("close a world with open arrays", fingerprint(std::as_bytes(std::span(&count, 1))));
+  std::exception_ptr failure;
+  for (const auto& close : closers) try {
+      close();
+    } catch (const Error&) {  // at all processes
+      if (!failure) failure = std::current_exception();
+    }
+  if (failure) std::rethrow_exception(failure);
 }
 
 transport::Reduction reduction_of(int operation) {
@@ -169,7 +188,14 @@ int oc_world_reduce(int world, int type, int64_t count, void* values, int operat
 
 int oc_world_close(int world) {
   return guarded([&] {
-    worlds.take(world, EBADF, "world")->close();
+    const auto its_world = worlds.take(world, EBADF, "world");
+    try {
+      close_arrays(*its_world);
+    } catch (const outcore::Error&) {
+      its_world->close();
+      throw;
+    }
+    its_world->close();
     return OC_OK;
   });
 }

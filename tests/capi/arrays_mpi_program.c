@@ -211,6 +211,33 @@ static void disk_arrays(void) {
   EXPECT(oc_ga_close(back) == OC_OK && oc_ga_close(memory) == OC_OK);
 }
 
+/* What a program leaves open its world commits. */
+static void arrays_left_open(void) {
+  const int64_t tiles[1] = {1}, boundaries[2] = {0, 2}, extent[1] = {4}, first[1] = {0}, last[1] = {4};
+  const unsigned char nonzero[1] = {1};
+  oc_dra_options options = {.size = sizeof options, .overwrite = 1};
+  const char* const names[2] = {"left_open.dra", "left_open.sparse"};
+  double values[4] = {1, 2, 3, 4}, found[4] = {0, 0, 0, 0};
+  int part = 0, arrays[2] = {0, 0};
+  EXPECT(oc_world_split(world, 0, 0, &part) == OC_OK);
+  options.path = names[0];
+  EXPECT(oc_dra_create(part, OC_FLOAT64, 1, extent, &options, &arrays[0]) == OC_OK);
+  options.path = names[1];
+  EXPECT(oc_sparse_create(part, OC_FLOAT64, 1, tiles, boundaries, nonzero, &options, &arrays[1]) == OC_OK);
+  if (rank == 0) {
+    EXPECT(oc_dra_put(arrays[0], first, last, values, NULL) == OC_OK);
+    EXPECT(oc_sparse_put(arrays[1], first, values, 2 * sizeof values[0]) == OC_OK);
+  }
+  EXPECT(oc_world_barrier(part) == OC_OK && oc_world_close(part) == OC_OK);
+  EXPECT(oc_dra_close(arrays[0]) == OC_OK && oc_sparse_close(arrays[1]) == OC_OK);
+  EXPECT(oc_dra_open(world, names[0], 1, &arrays[0]) == OC_OK);
+  EXPECT(oc_dra_get(arrays[0], first, last, found, NULL) == OC_OK && found[3] == 4);
+  EXPECT(oc_world_barrier(world) == OC_OK && oc_dra_delete(arrays[0]) == OC_OK);
+  EXPECT(oc_sparse_open(world, names[1], 1, &arrays[1]) == OC_OK);
+  EXPECT(oc_sparse_get(arrays[1], first, found, 2 * sizeof found[0]) == OC_OK && found[1] == 2);
+  EXPECT(oc_world_barrier(world) == OC_OK && oc_sparse_delete(arrays[1]) == OC_OK);
+}
+
 static void block_sparse_arrays(void) {
   const int64_t tiles[2] = {2, 2}, boundaries[6] = {0, 3, 5, 0, 2, 4}, there[2] = {1, 0}, zero[2] = {0, 1};
   const unsigned char nonzero[4] = {1, 0, 1, 1};
@@ -327,6 +354,7 @@ int main(int count, char** arguments) {
   single_elements();
   disk_arrays();
   block_sparse_arrays();
+  arrays_left_open();
   calls();
   worlds();
   asynchronous_transfers();

@@ -35,8 +35,8 @@ typedef struct oc_dra_options {
  * call with the same arguments, but for memory and boxes of their own; where they differ all get EINVAL. The
  * others are for each process alone: any process moves any section at any time.
  *
- *  A persistent array is what was committed last, by oc_dra_flush() or oc_dra_close(), also when a process is
- * killed.
+ *  A persistent array is what was committed last, by oc_dra_flush(), oc_dra_close() or oc_world_close(), also
+ * when a process is killed.
  *  @param[out] array The handle, larger than 0.
  *  @return EINVAL, EBADF (world), EEXIST, ENOENT, EACCES (path), ENOSPC (no room for the array). */
 OUTCORE_API int oc_dra_create(int world, int type, int rank, const int64_t* shape,

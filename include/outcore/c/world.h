@@ -100,7 +100,11 @@ OUTCORE_API int oc_lock_unlock(int lock);
 OUTCORE_API int oc_lock_close(int lock);
 
 /** @brief Closes a world, before MPI_Finalize; close its files first. Collective.
- *  @return EBADF. */
+ *
+ *  Persistent arrays that are still open to write (oc_dra_close(), oc_sparse_close()) are committed, unless
+ * another process is elsewhere. The world is closed also when an error is returned: then an array stays what
+ * was committed last. A process that ends without closing its world commits nothing.
+ *  @return EBADF; ENOSPC, EIO, EINVAL: of a commit. */
 OUTCORE_API int oc_world_close(int world);
 /** @} */
 

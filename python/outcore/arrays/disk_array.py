@@ -118,11 +118,14 @@ class DiskArray(DiskArrayAccess, Closing):
                 contained=_contained(contained),
             )
 
+        world.unclosed.settle(world)
         self._take(world, in_gate("create disk array", lambda gate: _core.DiskArray(world, gate), bring))
 
     def _take(self, world: World, native: _core.DiskArray) -> None:
         self._world = world
         self._take_shape(native, native.shape, np.dtype(native.dtype), "disk array")
+        if native.path and not native.read_only:
+            world.unclosed.add(self, native, native.path)
 
     @classmethod
     def open(
@@ -153,6 +156,7 @@ class DiskArray(DiskArrayAccess, Closing):
                 contained=_contained(contained),
             )
 
+        world.unclosed.settle(world)
         array._take(world, in_gate("open disk array", lambda gate: _core.DiskArray.open(world, gate), bring))
         return array
 
@@ -331,10 +335,15 @@ class DiskArray(DiskArrayAccess, Closing):
     def close(self) -> None:
         """Flushes a persistent array, lets a scratch array vanish. Collective; may be repeated."""
         self._native.close()
+        self._world.unclosed.remove(self)
+
+    def _left_by_error(self) -> None:
+        self._world.unclosed.leave(self)
 
     def remove(self) -> None:
         """Deletes the array. Collective."""
         self._native.remove()
+        self._world.unclosed.remove(self)
 
 
 def caches(own: int | str | None, others: int | str | None) -> _core.DiskArrayCaches:

@@ -82,6 +82,7 @@ class BlockSparseArray(AsNumpy, Closing):
                 caches=caches(cache_bytes, client_cache_bytes),
             )
 
+        world.unclosed.settle(world)
         native = in_gate("create block-sparse array", lambda gate: _core.BlockSparseArray(world, gate), bring)
         self._take(world, native)
 
@@ -91,6 +92,8 @@ class BlockSparseArray(AsNumpy, Closing):
         self._dtype = np.dtype(native.dtype)
         self._boundaries = native.boundaries
         self._one = np.ones((), self._dtype)
+        if native.path and not native.read_only:
+            world.unclosed.add(self, native, native.path)
 
     @classmethod
     def open(
@@ -115,6 +118,7 @@ class BlockSparseArray(AsNumpy, Closing):
                 caches=caches(cache_bytes, client_cache_bytes),
             )
 
+        world.unclosed.settle(world)
         native = in_gate(
             "open block-sparse array", lambda gate: _core.BlockSparseArray.open(world, gate), bring
         )
@@ -257,6 +261,10 @@ class BlockSparseArray(AsNumpy, Closing):
     def close(self) -> None:
         """Flushes a persistent array, lets a scratch array vanish. Collective; may be repeated."""
         self._native.close()
+        self._world.unclosed.remove(self)
+
+    def _left_by_error(self) -> None:
+        self._world.unclosed.leave(self)
 
     def drop(self) -> None:
         """As `close`, but commits nothing: a persistent array stays what was committed last, and is none if nothing
@@ -266,6 +274,7 @@ class BlockSparseArray(AsNumpy, Closing):
     def remove(self) -> None:
         """Deletes the array. Collective."""
         self._native.remove()
+        self._world.unclosed.remove(self)
 
     def stored_bytes(self) -> int:
         """Bytes on all disks. Collective."""

@@ -63,7 +63,7 @@ class MoleculeRun(Run):
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         super().__exit__(kind, error, traceback)
         if interrupts.behind(error) is None:  # which this process alone may have got
-            self.world.close()
+            self.world.__exit__(None if error is None else type(error), error)
 
     def common_settings(self) -> dict[str, Any]:
         """What methods with integrals of their own take, beside what is theirs alone."""

@@ -34,11 +34,13 @@ def text(name: str, value: Any) -> str:
 
 
 def path(name: str, value: Any) -> str:
-    """A file name; None: none."""
+    """A file name; None: none. ValueError for an empty one."""
     if value is None:
         return ""
     if not isinstance(value, str | os.PathLike):
         raise TypeError(f"{name} is {value!r}, neither a string nor a PathLike")
+    if not os.fspath(value):
+        raise ValueError(f"{name} is empty")
     return text(name, os.fspath(value))
 
 

@@ -47,6 +47,7 @@ def in_gate(what: str, call: Callable[[Gate[T]], Result], bring: Callable[[], T]
 
 class _Closable(Protocol):
     def close(self) -> None: ...
+    def _left_by_error(self) -> None: ...
 
 
 class Closing:
@@ -64,3 +65,8 @@ class Closing:
     ) -> None:
         if kind is None:
             self.close()
+        else:
+            self._left_by_error()
+
+    def _left_by_error(self) -> None:
+        """Of what is persistent: the end of its world does not commit it."""

@@ -29,6 +29,7 @@ from outcore import _core
 from outcore.base.errors import OutcoreError, as_fields, printable
 from outcore.job import arguments, launch
 from outcore.job.collective import in_gate
+from outcore.job.unclosed import Unclosed
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -94,6 +95,7 @@ class World(_core.World):
             )
 
         in_gate("make a world", lambda gate: _core.World.__init__(self, communicator, gate), options)
+        self.unclosed = Unclosed()
         _open.append(self)
 
     def split(self, color: int, key: int = 0, scratch: str | os.PathLike[str] | None = None) -> World | None:
@@ -112,6 +114,7 @@ class World(_core.World):
         part = World.__new__(World)
         _core.World.__init__(part, group, self, place)
         part.comm = None
+        part.unclosed = Unclosed()
         _open.append(part)
         return part
 
@@ -121,18 +124,33 @@ class World(_core.World):
         return self.node_count
 
     def close(self) -> None:
-        """Frees all memory of the world. Collective; may be repeated. Arrays in it are lost; views of their local
-        memory must not be used any more. While one process waits here, other collective calls of the rest
-        are errors."""
-        super().close()
-        if self in _open:
-            _open.remove(self)
+        """Frees all memory of the world. Collective; may be repeated. Arrays in memory and scratch are lost; views
+        of their local memory must not be used any more. While one process waits here, other collective calls of the
+        rest are errors.
+
+        Persistent arrays that are still open to write are committed, with a ResourceWarning for each. Where the
+        `with` block of the world is left by an exception, at any process, they stay what was committed last, and a
+        RuntimeWarning says so.
+
+        Raises OutcoreError if such an array could not be committed (ENOSPC, say); the world is closed then, too."""
+        self._end(commits=True)
+
+    def _end(self, *, commits: bool) -> None:
+        try:
+            if commits and not self.closed:
+                self.unclosed.end(self)
+        finally:
+            super().close()
+            if self in _open:
+                _open.remove(self)
+            self.unclosed.lose(self)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
+        ends = isinstance(error, SystemExit) and not error.code  # sys.exit() is no failure
+        self._end(commits=kind is None or ends)
 
     def __repr__(self) -> str:
         where = "closed" if self.closed else f"{self.node_count} nodes, {self.description}"
@@ -320,6 +338,8 @@ def _numbers(array: np.ndarray[Any, Any], op: str) -> np.ndarray[Any, Any]:
 
 def _forget() -> None:
     """In a forked child, whose parent's worlds are not its own: it must not close them, and starts with none."""
+    for world in _open:
+        world.unclosed.clear()
     _open.clear()
     _alone.cache_clear()
 
@@ -342,12 +362,13 @@ def _close_quietly() -> None:
     # A signal may have ended a step of all in its middle: what the others then bring makes no sense here.
     for world in list(_open):
         with suppress(OutcoreError, MemoryError, ValueError):
-            world.close()
+            world._end(commits=False)
 
 
 def _close(world: World) -> None:
+    failed = getattr(sys, "last_value", None) is not None and not hasattr(sys, "ps1")
     try:
-        world.close()
+        world._end(commits=not failed)
     except OutcoreError:
         if not world.closed:  # by the thread that began to before
             raise
@@ -364,6 +385,8 @@ def _close_all() -> None:
         closer = threading.Thread(target=_close, args=(world,), daemon=True)
         closer.start()
         closer.join(EXIT_GRACE_S)
+        while closer.is_alive() and world.unclosed.committing:  # all processes are there, and write
+            closer.join(EXIT_GRACE_S)
         if closer.is_alive():
             print(
                 f"outcore: process {world.rank} has ended without closing its world while others go on; "

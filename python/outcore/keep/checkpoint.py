@@ -34,6 +34,7 @@ from outcore.arrays.disk_array import DiskArray
 from outcore.arrays.global_array import GlobalArray
 from outcore.base.errors import OutcoreError
 from outcore.job import arguments
+from outcore.job.unclosed import only_flushed
 from outcore.keep.checkpoint_facts import (
     NAME,
     Entry,
@@ -297,7 +298,7 @@ def _kind(array: Any) -> str:
 
 def _root(world: World, name: str | os.PathLike[str], placement: str) -> DiskArray:
     try:
-        root = DiskArray.open(world, name, read_only=False)
+        root = only_flushed(DiskArray.open(world, name, read_only=False))
     except OutcoreError as error:  # the same at all processes
         if error.errno != errno.ENOENT:
             raise
@@ -305,7 +306,7 @@ def _root(world: World, name: str | os.PathLike[str], placement: str) -> DiskArr
         nothing = Facts(0, {}, None).as_json()
         root = DiskArray(world, 1, "int64", path=name, placement=placement, overwrite=True, metadata=nothing)
         root.flush()
-        return root
+        return only_flushed(root)
     try:
         ours = is_checkpoint(root.metadata)
     except OutcoreError:
@@ -373,16 +374,18 @@ def _remove_unless_read(place: Path) -> None:
 def _file_for(world: World, array: Any, path: Path, codec: str, placement: str, identity: str) -> DiskArray:
     shape = array.shape if array.size else (1,)
     chunk = array.chunk if isinstance(array, DiskArray) else None
-    return DiskArray(
-        world,
-        shape or (1,),
-        array.dtype,
-        path=path,
-        chunk=chunk,
-        codec=array.codec.split()[0] if isinstance(array, DiskArray) else codec,
-        placement=placement,
-        identity=identity,
-        contained=_CONTAINED,
+    return only_flushed(
+        DiskArray(
+            world,
+            shape or (1,),
+            array.dtype,
+            path=path,
+            chunk=chunk,
+            codec=array.codec.split()[0] if isinstance(array, DiskArray) else codec,
+            placement=placement,
+            identity=identity,
+            contained=_CONTAINED,
+        )
     )
 
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from outcore.arrays.disk_array import DiskArray
 from outcore.base.errors import OutcoreError
 from outcore.base.plain_file import sync_directory
+from outcore.job.unclosed import only_flushed
 from outcore.job.world import World
 from outcore.keep import checkpoint
 
@@ -76,7 +77,9 @@ class Stage:
         world, path = self.stages.world, self.path
         try:
             with offering(path):
-                array = DiskArray.open(world, path, read_only=read_only, cache_bytes=cache_bytes)
+                array = only_flushed(
+                    DiskArray.open(world, path, read_only=read_only, cache_bytes=cache_bytes)
+                )
         except OutcoreError as error:
             if error.errno != errno.ENOENT or Path(error.path or path).name not in (self.name, "manifest"):
                 raise
@@ -96,14 +99,16 @@ class Stage:
         self, shape: tuple[int, ...], chunk: tuple[int, ...], cache_bytes: int, dtype: str = "float64"
     ) -> DiskArray:
         """A new array, in place of what is there. It counts once it is complete."""
-        return DiskArray(
-            self.stages.world,
-            shape,
-            dtype,
-            path=self.path,
-            chunk=chunk,
-            cache_bytes=cache_bytes,
-            overwrite=True,
+        return only_flushed(
+            DiskArray(
+                self.stages.world,
+                shape,
+                dtype,
+                path=self.path,
+                chunk=chunk,
+                cache_bytes=cache_bytes,
+                overwrite=True,
+            )
         )
 
     def complete(self, array: DiskArray, **facts: Any) -> None:

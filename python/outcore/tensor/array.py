@@ -485,6 +485,9 @@ class Array(NumpyLike, Closing):
         """Gives its room back; commits a persistent array. Collective; may be repeated."""
         self._backend.close()
 
+    def _left_by_error(self) -> None:
+        self._backend.left_by_error()
+
     def drop(self) -> None:
         """As `close`, but commits nothing: a persistent array stays what was committed last, and is none if nothing
         was. Collective; may be repeated."""

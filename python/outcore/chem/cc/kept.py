@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.base.errors import OutcoreError
+from outcore.job.unclosed import only_flushed
 from outcore.keep.problem import fingerprint
 from outcore.keep.stages import Stage, Stages, damaged, offering
 from outcore.tensor.array import Array
@@ -129,7 +130,7 @@ class KeptAmplitudes:
         path = self._path(number)
         try:
             with offering(path):
-                array = Array.open(self._world, path, read_only=False)
+                array = only_flushed(Array.open(self._world, path, read_only=False))
         except OutcoreError as error:
             if error.errno != errno.ENOENT:
                 raise
@@ -221,9 +222,8 @@ class KeptAmplitudes:
         array = self._arrays[number]
         if array is None:
             path = self._path(number)
-            array = self._arrays[number] = Array(
-                self._world, self._layouts[number], path=path, overwrite=True
-            )
+            array = only_flushed(Array(self._world, self._layouts[number], path=path, overwrite=True))
+            self._arrays[number] = array
         return array
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ from outcore.arrays.sparse_array import BlockSparseArray
 from outcore.base.errors import OutcoreError
 from outcore.chem.cc.kept import CACHE_BYTES, State, copying
 from outcore.chem.cc.steps import Rows, Steps
+from outcore.job.unclosed import only_flushed
 from outcore.keep.problem import fingerprint
 from outcore.keep.stages import damaged, offering
 from outcore.parallel import team
@@ -131,8 +132,8 @@ class KeptSteps(Steps):
         if name not in self._arrays:
             try:
                 with offering(path):
-                    self._arrays[name] = Array.open(
-                        self.room.world, path, read_only=False, cache_bytes=CACHE_BYTES
+                    self._arrays[name] = only_flushed(
+                        Array.open(self.room.world, path, read_only=False, cache_bytes=CACHE_BYTES)
                     )
             except OutcoreError as error:
                 if error.errno != errno.ENOENT:
@@ -151,9 +152,16 @@ class KeptSteps(Steps):
             found.drop()
             found = None
         if found is None:
-            found = self._arrays[name] = Array(
-                self.room.world, like.layout, path=self.path(name), overwrite=True, cache_bytes=CACHE_BYTES
+            found = only_flushed(
+                Array(
+                    self.room.world,
+                    like.layout,
+                    path=self.path(name),
+                    overwrite=True,
+                    cache_bytes=CACHE_BYTES,
+                )
             )
+            self._arrays[name] = found
         return found
 
     def flush(self, array: Array, **facts: Any) -> None:

@@ -20,6 +20,7 @@ from outcore.base.errors import OutcoreError
 from outcore.chem.ci.vector import DiskVectors
 from outcore.chem.problem import digest
 from outcore.job import scratch
+from outcore.job.unclosed import only_flushed
 from outcore.keep.problem import Problem
 from outcore.keep.stages import Stages, damaged, offering
 
@@ -115,8 +116,10 @@ class KeptStates:
             path = self._path(dtype)
             try:
                 with offering(path):
-                    array = BlockSparseArray.open(
-                        self.world, path, read_only=False, cache_bytes=self._cache_bytes
+                    array = only_flushed(
+                        BlockSparseArray.open(
+                            self.world, path, read_only=False, cache_bytes=self._cache_bytes
+                        )
                     )
             except OutcoreError as error:
                 if error.errno != errno.ENOENT or Path(error.path or path).name not in (

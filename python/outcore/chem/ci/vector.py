@@ -21,6 +21,7 @@ import numpy as np
 from outcore.arrays.global_array import GlobalArray
 from outcore.arrays.sparse_array import BlockSparseArray
 from outcore.job.collective import Closing
+from outcore.job.unclosed import only_flushed
 
 if TYPE_CHECKING:
     from outcore.chem.ci.tiles import Tile, Tiling
@@ -234,6 +235,7 @@ class DiskVectors(Vectors):
             overwrite=True,
             cache_bytes=cache_bytes,
         )
+        only_flushed(self._array)
 
     @staticmethod
     def tilings(tiling: Tiling, count: int) -> list[list[int]]:

@@ -15,6 +15,7 @@ import numpy as np
 from outcore.arrays.sparse_array import BlockSparseArray
 from outcore.base.errors import OutcoreError
 from outcore.chem.mrci.integrals import weighed
+from outcore.job.unclosed import only_flushed
 from outcore.keep.problem import Problem
 from outcore.keep.stages import Stages, damaged, offering
 
@@ -79,7 +80,7 @@ class KeptStates:
         Raises OutcoreError: EINVAL (of another problem), ENOTSUP (in another format), EIO (damaged)."""
         try:
             with offering(self._path):
-                array = BlockSparseArray.open(self._world, self._path, read_only=False)
+                array = only_flushed(BlockSparseArray.open(self._world, self._path, read_only=False))
         except OutcoreError as error:
             if Path(error.path or self._path).name in (self._path.name, "manifest") and error.errno == 2:
                 return False
@@ -109,8 +110,10 @@ class KeptStates:
         """They are what another run goes on from."""
         if self._array is None:
             there = np.ones((self._roots, len(self._layout.blocks)), bool)
-            self._array = BlockSparseArray(
-                self._world, self._tilings, there, "float64", path=self._path, overwrite=True
+            self._array = only_flushed(
+                BlockSparseArray(
+                    self._world, self._tilings, there, "float64", path=self._path, overwrite=True
+                )
             )
         with self._world.together("keep states"):
             for block in self._mine:

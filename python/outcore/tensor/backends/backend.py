@@ -87,6 +87,10 @@ class Backend(ABC):
         """As `close`, but commits nothing of what is persistent. Collective; may be repeated."""
         self.close()
 
+    def left_by_error(self) -> None:
+        """Of what is persistent: the end of its world does not commit it."""
+        return
+
     def refuse(self, what: str, why: str) -> OutcoreError:
         return OutcoreError(errno.EINVAL, f"{what} a tile in {self.where} memory", detail=why)
 

@@ -74,6 +74,10 @@ class DiskTiles(Backend):
         if self._closes:
             self.array.close()
 
+    def left_by_error(self) -> None:
+        if self._closes:
+            self.array._left_by_error()
+
     def drop(self) -> None:
         if self._closes:
             self.array.drop()
