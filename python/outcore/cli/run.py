@@ -233,6 +233,11 @@ class Run:
     def say(self, line: str) -> None:
         self.console.print(visible(line), soft_wrap=True)
 
+    def warn(self, line: str) -> None:
+        """What makes a result doubtful: with --quiet too, and in the results."""
+        self.final.print(visible(f"warning: {line}"), soft_wrap=True)
+        self.results.setdefault("warnings", []).append(line)
+
     def header(self, title: str, *details: str) -> None:
         """What is computed, on what, and with how much of it."""
         options, processes = self.options, 1 if self.comm is None else self.comm.size

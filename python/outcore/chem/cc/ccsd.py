@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from outcore.base.errors import OutcoreError
+from outcore.chem import doubts, problem
 from outcore.chem import frozen as frozen_orbitals
-from outcore.chem import problem
 from outcore.chem import reference as references
 from outcore.chem.cc import amplitude_file, divergence, fno, forecast, orbitals
 from outcore.chem.cc import plan as plans
@@ -81,6 +81,9 @@ class CCSD(Results):
     contribute in second order; `fno_error`: by how much it is wrong then). Raises OutcoreError, the same on all
     processes.
 
+    What makes a result doubtful is in `warnings`; `kernel` gives it to `on_warning(line)`, or without one to
+    Python's warnings, as `outcore.chem.doubts.DoubtfulResult`.
+
     `on_iteration(found)` is called after each iteration, by the thread of the caller; `on_progress(part, fraction)`
     while integrals are made, in iterations and in (T), by any thread, one at a time in each iteration.
     """
@@ -127,6 +130,7 @@ class CCSD(Results):
         self.equations: RestrictedEquations | UnrestrictedEquations | None = None
         self.on_iteration: Callable[[Iteration], None] | None = None
         self.on_progress: Callable[[str, float], None] | None = None
+        self.on_warning: Callable[[str], None] | None = None
         self.iterations: list[Iteration] = []
         self.converged = False
         self.e_corr = self.e_t = 0.0
@@ -175,7 +179,7 @@ class CCSD(Results):
             )
         self.spins = orbitals.take(self.reference, self._frozen, kind, open_shell=open_shell)
         self.orbitals_note = orbitals.note(self.spins, kind, open_shell=open_shell)
-        self._every = self.spins  # also where natural orbitals take their place
+        self._every = self.spins
         self.singles: list[Values] = [np.zeros((each.occupied, each.virtual)) for each in self.spins]
 
     @property
@@ -435,6 +439,7 @@ class CCSD(Results):
             self._converge(equations)
         if self.converged and self._checkpoint is not None:
             self._checkpoint.finish()
+        doubts.tell(self.world, self.warnings, self.on_warning)
         return self.e_corr, self.t1, self.t2
 
     def _converge(self, equations: Equations) -> None:

@@ -162,6 +162,7 @@ class _Run(MoleculeRun):
         begin = time.monotonic()
         self._set_up(cc)
         cc.on_iteration = _Iterations(self.say)
+        cc.on_warning = self.warn
         with self.stages(stay=False) as cc.on_progress:
             cc.kernel()
         self.results |= {

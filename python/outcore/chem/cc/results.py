@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.base.errors import OutcoreError
+from outcore.chem import doubts
 from outcore.chem.cc import amplitude_file, fno, orbitals
 from outcore.chem.cc.doubles import spin_pairs
 from outcore.chem.cc.given import GivenDoubles
@@ -17,6 +18,7 @@ from outcore.chem.cc.given import GivenDoubles
 if TYPE_CHECKING:
     from outcore.chem.cc.doubles import Equations
     from outcore.chem.cc.orbitals import Active
+    from outcore.chem.cc.settings import Settings
     from outcore.chem.frozen import Frozen
     from outcore.chem.reference import Reference
 
@@ -34,6 +36,8 @@ class Results:
     equations: Equations | None
     e_corr: float
     delta_mp2: float
+    settings: Settings
+    _every: list[Active]  # orbitals, also where natural ones take the place of some
     _frozen: Frozen
 
     @property
@@ -53,6 +57,14 @@ class Results:
     @property
     def e_tot(self) -> float:
         return self.e_hf + self.e_corr
+
+    @property
+    def warnings(self) -> list[str]:
+        """What makes the result doubtful, a line each: a determinant that is not the lowest of its occupation, a
+        positive correlation energy."""
+        energies = [(each.energies, each.occupied) for each in self._every if not each.missing]
+        of_orbitals = doubts.of_orbitals([(e[:o], e[o:]) for e, o in energies])
+        return of_orbitals + doubts.of_energy(self.e_corr, self.settings.conv_tol)
 
     @property
     def active_orbitals(self) -> Any:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore import _core
+from outcore.chem import doubts
 from outcore.chem import reference as references
 from outcore.chem.mp2.finished_pairs import FinishedPairs
 from outcore.chem.mp2.tiles import Tile, TileReader
@@ -95,7 +96,8 @@ class MP2:
     After `kernel`: `e_corr`, its parts `e_os` and `e_ss` (opposite and same spin) and `e_singles` (of ROHF, see
     `noncanonical`), `e_scs`, `e_tot`, and
     `pair_energies`: of closed shells {"os", "ss"}, else {"ab", "aa", "bb"}, matrices over active occupied orbitals
-    whose elements add up to the parts. Raises OutcoreError, the same on all processes.
+    whose elements add up to the parts. What makes a result doubtful is in `warnings`, and given to Python's
+    warnings as `outcore.chem.doubts.DoubtfulResult`. Raises OutcoreError, the same on all processes.
     """
 
     def __init__(
@@ -172,6 +174,12 @@ class MP2:
     # ---- results ----
 
     @property
+    def warnings(self) -> list[str]:
+        """What makes the result doubtful, a line each; of orbitals that only `force` takes."""
+        spins = [(each.occupied_energies, each.virtual_energies) for each in self.orbitals]
+        return doubts.of_orbitals(spins) + doubts.of_energy(self.e_corr, 0.0)
+
+    @property
     def frozen(self) -> Any:
         """Orbitals that are not correlated: how many of the lowest, or a list; see `outcore.chem.frozen.Frozen`."""
         return self.reference.frozen.as_json()
@@ -202,6 +210,7 @@ class MP2:
             for each in integrals.values():
                 each.close()
         self._take(sums)
+        doubts.tell(self.world, self.warnings, None)
         return self.e_corr
 
     def _cases(self) -> list[Case]:

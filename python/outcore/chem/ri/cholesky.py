@@ -2,8 +2,10 @@
 
 Two steps. The first finds the pivots, products K of two functions, with vectors of those products alone that may
 become pivots; these lie in memory, and on scratch where that is too small. Its vectors at the pivots are a factor
-of the matrix (K|K'). The second makes rows (K|mn) when they are asked for, shell by shell, and solves with that
-factor: vectors over all products are nowhere at a time.
+of the matrix (K|K'). The integrals alone decide which products become pivots, and in which order: memory, processes
+and threads do not, nor does rounding where equivalent atoms have equal diagonal elements. The second step makes
+rows (K|mn) when they are asked for, shell by shell, and solves with that factor: vectors over all products are
+nowhere at a time.
 
 Beebe, Linderberg, Int. J. Quantum Chem. 12, 683 (1977); Koch, Sanchez de Meras, Pedersen, J. Chem. Phys. 118, 9481
 (2003); Folkestad, Kjonstad, Koch, J. Chem. Phys. 150, 194112 (2019).
@@ -34,7 +36,12 @@ Values = np.ndarray[Any, np.dtype[Any]]
 EXACT = 1e-11  # Hartree: a tolerance whose energies are those of all integrals, within 1e-9
 _SPAN = 1e-2  # of the largest diagonal element: smaller ones are no pivots of the same batch
 _PIECE = 32  # rows that are transformed at once, if no pair of shells has more
-_COLUMNS = 4  # of the memory of the first step, the part of integrals that are made pivots of at a time
+_BATCH_BYTES = 1 << 30  # of the columns of a batch, whatever the memory: the batch decides which are pivots
+_TIED = 1e-10  # relative: diagonal elements that differ by less are equal but for rounding
+_ROUNDING = (
+    1e-14  # of the largest element of the whole diagonal: what elements that have become small differ by
+)
+_COLUMNS = 4  # of the memory of the first step, the part of columns that are there at a time
 _PANEL_BYTES = 8 << 20  # of vectors that are read or broadcast at once
 
 
@@ -206,26 +213,24 @@ def decompose(mol: Mole, tolerance: float, limit_bytes: int, scratch: str) -> Pi
     i, j = (index[kept] for index in np.tril_indices(int(mol.nao)))
     pairs = shells.of[i] * mol.nbas + shells.of[j]
     vectors = _Vectors(len(kept), limit_bytes - limit_bytes // _COLUMNS, scratch)
+    rounding = _ROUNDING * float(diagonal.max(initial=0.0))
+    most = max(1, limit_bytes // _COLUMNS // (16 * max(1, len(kept))))
     pivots: list[int] = []
     try:
         while len(kept) and diagonal.max() > tolerance:
-            most = max(1, limit_bytes // _COLUMNS // (16 * len(kept)))
             least = max(tolerance, _SPAN * float(diagonal.max()))
-            batch = _batch(pairs, diagonal, least, most)
-            columns = np.concatenate([shells.rows(i[each], j[each], kept) for each in batch])
-            of_batch = np.concatenate(batch)
-            for panel in vectors.panels():
-                columns -= panel[:, of_batch].T @ panel
-            found, block = _eliminate(columns, of_batch, diagonal, least)
-            if not found:
-                raise OutcoreError(
-                    errno.EINVAL,
-                    "Cholesky decomposition",
-                    detail=f"rounding leaves no pivot above {least:.1e} Eh; raise the tolerance",
-                )
-            pivots += found
-            _check(len(pivots), limit_bytes, tolerance)
-            vectors.add(block)
+            batch = _batch(pairs, diagonal, np.arange(len(kept)), least, _BATCH_BYTES // (16 * len(kept)))
+            choice = _Choice(np.sort(np.concatenate(batch)), diagonal, least, rounding)
+            while (first := choice.next()) is not None:
+                here = _batch(pairs, diagonal, choice.products, least, most, pairs[first])
+                columns = np.concatenate([shells.rows(i[each], j[each], kept) for each in here])
+                of_columns = np.concatenate(here)
+                for panel in vectors.panels():
+                    columns -= panel[:, of_columns].T @ panel
+                found, block = _eliminate(columns, of_columns, choice)
+                pivots += found
+                _check(len(pivots), limit_bytes, tolerance)
+                vectors.add(block)
         where = np.array(pivots, int)
         factor = np.empty((len(pivots), len(pivots)))
         row = 0
@@ -237,37 +242,60 @@ def decompose(mol: Mole, tolerance: float, limit_bytes: int, scratch: str) -> Pi
     return Pivots(i[where], j[where], factor)
 
 
-def _batch(pairs: Values, diagonal: Values, least: float, most: int) -> list[Values]:
-    """Products of the pairs of shells with the largest diagonal elements, at least one pair."""
-    order = np.flatnonzero(diagonal >= least)
-    order = order[np.argsort(-diagonal[order], kind="stable")]
+def _batch(
+    pairs: Values, diagonal: Values, of: Values, least: float, most: int, first: int | None = None
+) -> list[Values]:
+    """Products of the pairs of shells with the largest diagonal elements, at least one pair. of: products of which
+    pairs are taken. first: the pair that comes before all others."""
+    order = of[diagonal[of] >= least]
+    # Elements that are equal but for rounding are in the order of their numbers.
+    digits = np.round(np.log(diagonal[order]) / _TIED / 100)
+    order = order[np.argsort(-digits, kind="stable")]
+    listed = pairs[order].tolist() if first is None else [int(first), *pairs[order].tolist()]
+    every = np.argsort(pairs[of], kind="stable")
+    begins = np.searchsorted(pairs[of], listed, "left", sorter=every)
+    ends = np.searchsorted(pairs[of], listed, "right", sorter=every)
     found: list[Values] = []
     count = 0
-    for pair in dict.fromkeys(pairs[order].tolist()):
-        of_pair = np.flatnonzero(pairs == pair)
-        if found and count + len(of_pair) > most:
+    for begin, end in dict.fromkeys(zip(begins.tolist(), ends.tolist(), strict=True)):
+        if found and count + end - begin > most:
             break
-        found.append(of_pair)
-        count += len(of_pair)
+        found.append(of[every[begin:end]])
+        count += end - begin
     return found
 
 
-def _eliminate(columns: Values, of_batch: Values, diagonal: Values, least: float) -> tuple[list[int], Values]:
-    """Pivots of a batch, whose columns are given, and their vectors. Changes the diagonal."""
-    found: list[int] = []
+class _Choice:
+    """Which product of a batch is the next pivot: that with the largest element of the diagonal, which is changed
+    from outside, as long as it is above `least`. Of equal ones the first, as rounding differs from run to run."""
+
+    def __init__(self, products: Values, diagonal: Values, least: float, rounding: float) -> None:
+        self.products, self.diagonal, self._least, self._rounding = products, diagonal, least, rounding
+
+    def next(self) -> int | None:
+        values = self.diagonal[self.products]
+        largest = float(values.max())
+        if not largest > self._least:
+            return None
+        enough = max(largest * (1 - _TIED) - self._rounding, self._least)
+        return int(self.products[np.argmax((values >= enough) & (values > self._least))])
+
+
+def _eliminate(columns: Values, of_columns: Values, choice: _Choice) -> tuple[list[int], Values]:
+    """Pivots as long as the next one is among those whose columns are given, and their vectors. Changes the
+    diagonal."""
+    diagonal, found = choice.diagonal, list[int]()
     vectors = np.empty_like(columns)
-    while True:
-        at = int(diagonal[of_batch].argmax())
-        pivot, count = int(of_batch[at]), len(found)
-        value = float(diagonal[pivot])
-        if value <= least:
-            return found, vectors[:count].copy()
-        row = columns[at] - vectors[:count, pivot] @ vectors[:count]
-        row /= np.sqrt(value)
+    place = dict(zip(of_columns.tolist(), range(len(of_columns)), strict=True))
+    while (pivot := choice.next()) is not None and pivot in place:
+        count = len(found)
+        row = columns[place[pivot]] - vectors[:count, pivot] @ vectors[:count]
+        row /= np.sqrt(diagonal[pivot])
         vectors[count] = row
         diagonal -= row * row
         diagonal[pivot] = 0.0
         found.append(pivot)
+    return found, vectors[: len(found)].copy()
 
 
 def _check(rank: int, limit_bytes: int, tolerance: float) -> None:

@@ -10,6 +10,8 @@ from cc_support import AMINO, BORANE, open_mean_field
 
 from outcore.base.errors import OutcoreError
 from outcore.chem.cc import CCSD
+from outcore.chem.doubts import DoubtfulResult
+from outcore.chem.mp2 import MP2
 
 TIGHT = {"conv_tol": 1e-9, "conv_tol_normt": 1e-7, "threads": 1}
 
@@ -127,3 +129,30 @@ def test_the_order_of_freezing_without_frozen_orbitals_is_refused() -> None:
     mf = open_mean_field("ROHF", BORANE, "cc-pvdz")
     with pytest.raises(OutcoreError, match="orbitals='standard' without frozen orbitals has no effect"):
         CCSD(mf, orbitals="standard", comm=None, memory="1GB")
+
+
+def test_what_makes_a_result_doubtful_is_a_warning() -> None:
+    """Carbon with a hole in 2s: a root of the equations above the determinant."""
+    import pyscf
+    from pyscf import scf
+
+    mf = scf.UHF(pyscf.M(atom="C 0 0 0", basis="6-31g", spin=2, verbose=0)).run(conv_tol=1e-11)
+    occupations = mf.mo_occ.copy()
+    occupations[0][[1, 4]] = 0, 1
+    excited = scf.addons.mom_occ(scf.UHF(mf.mol), mf.mo_coeff, occupations)
+    excited.kernel(excited.make_rdm1(mf.mo_coeff, occupations))
+    with (
+        CCSD(excited, integrals="conventional", comm=None, memory="1GB", max_cycle=9, threads=1) as cc,
+        pytest.warns(DoubtfulResult, match="the correlation energy is positive, 0.08"),
+        pytest.warns(
+            DoubtfulResult, match="orbital of spin alpha at -0.380.* lies above a virtual one at -0.385"
+        ),
+    ):
+        cc.kernel()
+    excited.converged = False
+    mp2 = MP2(excited, auxbasis="cc-pvdz-ri", force=True, comm=None, memory="1GB", threads=1)
+    with pytest.warns(DoubtfulResult, match="lies above a virtual one"):
+        mp2.kernel()
+    mp2.close()
+    with CCSD(mf, integrals="conventional", comm=None, memory="1GB", threads=1) as cc:
+        assert cc.warnings == []
