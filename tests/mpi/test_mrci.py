@@ -353,3 +353,21 @@ def test_all_refuse_what_cannot_be(comm):
         pytest.raises(OutcoreError, match="active orbitals cannot hold"),
     ):
         MRCI.from_mean_field(mean_field(WATER), inactive=1, active=1, comm=world)
+
+
+def test_one_electron(comm):
+    """Of which each process has the Hamiltonian, and the first the vectors."""
+    mf = mean_field("H 0 0 0; H 0 0 1", "6-31g", spin=0)
+    ion = mf.mol.copy()
+    ion.build(charge=1, spin=1, dump_input=False, parse_arg=False)
+    from pyscf import scf
+
+    cation = scf.ROHF(ion).run(conv_tol=1e-12)
+    cation.mo_coeff = mf.mo_coeff  # which are not those of the ion, so that it has something to mix
+    with (
+        World(comm, memory="300MB") as world,
+        MRCI.from_mean_field(cation, inactive=0, active=1, comm=world) as ci,
+    ):
+        assert ci.kernel() == pytest.approx(cation.e_tot, abs=1e-9)
+        assert ci.e_reference > cation.e_tot + 1e-3
+        assert ci.make_rdm1().trace() == pytest.approx(1)

@@ -29,8 +29,8 @@ class NaturalOrbitals:
 
 
 def check_pairs(electrons: tuple[int, int]) -> None:
-    """Whether there are pairs of an alpha and a beta electron. Raises OutcoreError (ENOTSUP)."""
-    if min(electrons) == 0:
+    """Whether there are pairs of an alpha and a beta electron, if there are two. Raises OutcoreError (ENOTSUP)."""
+    if min(electrons) == 0 and sum(electrons) > 1:
         raise OutcoreError(
             errno.ENOTSUP, "density of a multireference CI", detail="all electrons have one spin"
         )

@@ -35,6 +35,7 @@ from outcore.chem.mrci import (
 from outcore.chem.mrci import kept as kept_states
 from outcore.chem.mrci.configurations import Configurations
 from outcore.chem.mrci.density import Matrix, NaturalOrbitals
+from outcore.chem.mrci.few_electrons import FewElectronOperator
 from outcore.chem.mrci.following import ReferenceVectors
 from outcore.chem.mrci.kept import KeptStates
 from outcore.chem.mrci.packed import PackedOperator, Report
@@ -268,27 +269,9 @@ class MRCI:
         references.
         """
         self._drop()
-        settings = self.settings
         self._references_found = starts = self._states_of(self.records.references)
         self._origin = float(starts.energies[0])
-        kernel = self._kernel or self._make_kernel()
-        operator, options = storage.choose(
-            self.world,
-            self.layout,
-            kernel,
-            solver.Options(
-                tolerance=settings.residual,
-                max_iterations=settings.max_cycle,
-                vectors=settings.vectors,
-                threads=self.threads,
-            ),
-            storage.Wishes(
-                roots=self.roots,
-                error_bound=settings.error_bound,
-                memory_bytes=self.memory_bytes,
-                vector_memory=settings.vector_memory,
-            ),
-        )
+        operator, options = self._make_operator()
         self._operator = operator
         kept = self._kept()
         mine = self.records.is_reference
@@ -311,6 +294,26 @@ class MRCI:
         self._check_weights()
         self._check_spins()
         return self.e_tot
+
+    def _make_operator(self) -> tuple[solver.Operator, solver.Options]:
+        settings = self.settings
+        options = solver.Options(
+            tolerance=settings.residual,
+            max_iterations=settings.max_cycle,
+            vectors=settings.vectors,
+            threads=self.threads,
+        )
+        self.layout = Layout(self.records, size_consistency.penalty(settings.functional, sum(self.electrons)))
+        if sum(self.electrons) < 2:
+            constant = self.orbitals.core_energy - self._origin
+            return FewElectronOperator(self.world, self.layout, self.orbitals.one, constant), options
+        wishes = storage.Wishes(
+            roots=self.roots,
+            error_bound=settings.error_bound,
+            memory_bytes=self.memory_bytes,
+            vector_memory=settings.vector_memory,
+        )
+        return storage.choose(self.world, self.layout, self._kernel or self._make_kernel(), options, wishes)
 
     def _check_packing(self) -> None:
         bound = self.settings.error_bound
@@ -355,8 +358,7 @@ class MRCI:
 
     def _make_kernel(self) -> _core.MRCIKernel:
         """Of integrals, of which those between external pairs are moved into it. Collective."""
-        found, functional = self.orbitals, self.settings.functional
-        self.layout = Layout(self.records, size_consistency.penalty(functional, sum(self.electrons)))
+        found = self.orbitals
         m = (self.electrons[0] - self.electrons[1]) / 2
         shift = self.settings.shift
         raised = shift * (self.spin / 2 * (self.spin / 2 + 1) - m * (m + 1))  # a state of this spin is by it
@@ -479,6 +481,8 @@ class MRCI:
     def _density(self, root: int) -> Matrix:
         """Of the correlated orbitals in their order here."""
         state, n = self.found.states[root], self.orbitals.count
+        if isinstance(self._operator, FewElectronOperator):
+            return self._operator.density(state, n)
         alpha, beta = np.zeros((n, n)), np.zeros((n, n))
         assert self._operator is not None
         self._operator.add_density(state, alpha, beta)

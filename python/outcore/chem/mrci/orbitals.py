@@ -218,7 +218,7 @@ def _without_core(energy: float, one: Matrix, two: Matrix, frozen: int) -> tuple
 
 def check_choice(choice: Choice, orbitals: int, electrons: tuple[int, int]) -> None:
     """Of so many orbitals above the frozen ones, and electrons in them. Raises OutcoreError (EINVAL)."""
-    if min(choice.frozen, choice.inactive, choice.active) < 0 or choice.internal < 1:
+    if min(choice.frozen, choice.inactive, choice.active) < 0 or (choice.internal < 1 and max(electrons) > 0):
         raise _refused(f"{choice.inactive} inactive and {choice.active} active orbitals")
     if choice.internal > orbitals:
         raise _refused(
@@ -236,8 +236,6 @@ def check_choice(choice: Choice, orbitals: int, electrons: tuple[int, int]) -> N
         raise _refused(
             f"{choice.active} active orbitals cannot hold {left[0]} alpha and {left[1]} beta electrons"
         )
-    if sum(electrons) < 2:
-        raise _refused(f"{sum(electrons)} electrons to correlate; there must be two")
 
 
 def _order(choice: Choice, irreps: Integers) -> Integers:

@@ -88,13 +88,7 @@ def of(
             detail=f"states of {len(alpha)} determinants of the references need {in_words(needed)} "
             f"more in each process, but {free.reason} leaves {in_words(free.bytes)} to each",
         )
-    u = len(found.orbitals.internal)
-    inner = hamiltonians.make(
-        found.one[:u, :u],
-        found.two.rows[: u * (u + 1) // 2, : u * (u + 1) // 2],
-        core_energy=found.core_energy,
-    )
-    energies, vectors = np.linalg.eigh(determinants.matrix(inner, alpha, beta)) if len(alpha) else _none()
+    energies, vectors = np.linalg.eigh(_hamiltonian(found, alpha, beta)) if len(alpha) else _none()
     squares = determinants.spin_square(alpha, beta) if len(alpha) else np.zeros((0, 0))
     energies, vectors = _of_one_spin(energies, vectors, squares)
     wanted = spin / 2 * (spin / 2 + 1)
@@ -110,6 +104,15 @@ def of(
     return ReferenceStates(
         energies[pure][:roots], np.ascontiguousarray(vectors[:, pure].T[:roots]), alpha, beta
     )
+
+
+def _hamiltonian(found: Correlated, alpha: Masks, beta: Masks) -> Matrix:
+    u = len(found.orbitals.internal)
+    if not u:  # without electrons
+        return np.full((len(alpha),) * 2, found.core_energy)
+    rows = u * (u + 1) // 2
+    inner = hamiltonians.make(found.one[:u, :u], found.two.rows[:rows, :rows], core_energy=found.core_energy)
+    return determinants.matrix(inner, alpha, beta)
 
 
 def _none() -> tuple[Matrix, Matrix]:
