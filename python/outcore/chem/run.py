@@ -31,6 +31,23 @@ class MoleculeRun(Run):
         super().__init__(options, give_back=give_back)
         self.kept_at = options.checkpoint
 
+    def build(self) -> Mole:
+        """The molecule, which results have, too. Raises OutcoreError for what is wrong with it."""
+        mol = self.options.build(self.say)
+        self.results["molecule"] = {
+            "atoms": [
+                [mol.atom_symbol(atom), *map(float, place)]
+                for atom, place in enumerate(mol.atom_coords(unit="Angstrom"))
+            ],
+            "unit": "angstrom",
+            "basis": self.options.basis,
+            "charge": int(mol.charge),
+            "spin": int(mol.spin),
+            "electrons": int(mol.nelectron),
+            "functions": int(mol.nao),
+        }
+        return mol
+
     def open_world(self) -> None:
         """Collective."""
         from outcore.job.processes import make_world

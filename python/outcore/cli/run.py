@@ -23,21 +23,28 @@ from __future__ import annotations
 import errno
 import inspect
 import json
+import platform
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields
+from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Self, get_type_hints
 
 import typer
 
+from outcore import _core
 from outcore.base import interrupts, plain_file
 from outcore.base.console import make_console, visible
 from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words
 from outcore.cli import input_file
 from outcore.job import launch, preflight, resources
 from outcore.job.resources import parse_bytes
+from outcore.trace import report
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,6 +52,7 @@ if TYPE_CHECKING:
     from outcore.job.world import World
     from outcore.parallel.tasks import Progress
 
+SCHEMA = "outcore-results-1"  # of the file of results: docs/reference/results.schema.json
 MAX_THREADS = 1024  # of a process: more are a slip of the hand
 REPORTS = ("short", "full")
 
@@ -194,13 +202,17 @@ class Run:
     Args:
         give_back: memory that arrays free is the system's again at once (`resources.give_back_freed_memory`).
 
-    `results` is what `finish` writes; lines are those of rank 0.
+    `results` is what `finish` writes; lines are those of rank 0. `energies`: keys of results that the summary at
+    the end shows, with what it calls them; a list of energies has one for each root.
     """
+
+    energies: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, options: JobOptions, *, give_back: bool = True) -> None:
         if options.ranks is not None:
             launch.relaunch(options.ranks)
         self._start = time.monotonic()
+        _core.trace_reset()  # counters are of this run
         launch.limit_threads()
         if give_back:
             resources.give_back_freed_memory()
@@ -212,7 +224,7 @@ class Run:
         self._log = options.log.open("w") if self.root and options.log is not None else None
         self.console: Console = make_console(quiet=not self.root or options.quiet, log=self._log)
         self.final: Console = make_console(quiet=not self.root, log=self._log)  # what --quiet leaves
-        self.results: dict[str, Any] = {}
+        self.results: dict[str, Any] = {"schema": SCHEMA, **_origin()}
         self.kept_at: Path | None = None  # where what is complete stays, if the run is ended
 
     def __enter__(self) -> Self:
@@ -248,6 +260,11 @@ class Run:
             f"memory {options.memory or 'half of what is free'}",
             *details,
         )
+        self.results |= {
+            "method": title.partition("  ")[0],
+            "processes": processes,
+            "threads_of_a_process": threads,
+        }
         self.say(title)
         self.say(", ".join(what))
 
@@ -283,29 +300,67 @@ class Run:
             yield tell
 
     def finish(self, world: World) -> None:
-        """Time and memory of the run, and the file of results; of an estimate, that alone. Collective."""
+        """The summary of the run, and the file of results; of an estimate, that alone. Collective."""
         if not self.options.estimate:
-            peak, seconds = peak_memory_bytes(world), self.seconds
-            budget = self.options.memory_bytes
-            self.final.print(
-                f"run time {seconds:.1f} s, memory {peak / 1e6:.0f} MB"
-                + ("" if budget is None else f" of {budget / 1e6:.0f} MB")
-                + (", what processes share counted for each" if world.size > 1 else ""),
-                soft_wrap=True,
-            )
+            read, written = disk_traffic(world)
             self.results |= {
-                "run_seconds": seconds,
-                "peak_memory_bytes": peak,
-                "memory_budget_bytes": budget,
+                "run_seconds": self.seconds,
+                "peak_memory_bytes": peak_memory_bytes(world),
+                "memory_budget_bytes": self.options.memory_bytes,
+                "disk_read_bytes": read,
+                "disk_written_bytes": written,
             }
+            for line in self._summary(world.size):
+                self.final.print(line, soft_wrap=True)
         with world.together("write results"):
             if self.options.json_file is not None and world.rank == 0:
                 _write_json(self.options.json_file, self.results)
+
+    def _summary(self, processes: int) -> Iterator[str]:
+        """One block for every method: energies, memory, disk, time."""
+        found = self.results
+        state = {True: "", False: ", not converged", None: ""}[found.get("converged")]
+        for key, name in self.energies.items():
+            values = found.get(key)
+            if values is None:
+                continue
+            several = values if isinstance(values, list) else [values]
+            for root, energy in enumerate(several, 1):
+                title = f"{name} of root {root}" if isinstance(values, list) else name
+                yield f"{title:<26}{energy:18.10f} Eh{state}"
+        budget = found["memory_budget_bytes"]
+        given = "" if budget is None else f" of {in_words(budget)}"
+        shared = ", what processes share counted for each" if processes > 1 else ""
+        moved = f"{in_words(found['disk_written_bytes'])} written, {in_words(found['disk_read_bytes'])} read"
+        yield (
+            f"run time {found['run_seconds']:.1f} s, memory {in_words(found['peak_memory_bytes'])}{given}{shared}; "
+            f"disk: {moved}"
+        )
 
 
 def peak_memory_bytes(world: World) -> int:
     """The most memory that the processes have held, added up: pages that they share count for each. Collective."""
     return int(world.all_reduce(resources.peak_resident_bytes()))
+
+
+def disk_traffic(world: World) -> tuple[int, int]:
+    """Bytes that disks were asked to read and to write, of all processes, since counters began. Collective."""
+    counted = _core.trace_snapshot()["layers"]["device"]
+    sums = [sum(counted[operation]["bytes"] for operation in kind) for kind in (report.READS, report.WRITES)]
+    read, written = (int(world.all_reduce(each)) for each in sums)
+    return read, written
+
+
+def _origin() -> dict[str, Any]:
+    """What made a file of results."""
+    from importlib.metadata import version
+
+    return {
+        "version": version("outcore"),
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "host": platform.node(),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
 
 
 def _write_json(path: Path, results: dict[str, Any]) -> None:

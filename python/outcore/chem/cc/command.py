@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from outcore.base.errors import NotConverged
@@ -38,13 +39,20 @@ class _Run(MoleculeRun):
     """The stages of a run, and what is shown of them."""
 
     options: Options
+    energies = MappingProxyType(
+        {
+            "scf_energy_hartree": "SCF energy",
+            "ccsd_energy_hartree": "CCSD energy",
+            "ccsd_t_energy_hartree": "CCSD(T) energy",
+        }
+    )
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
         from outcore.chem.frozen import before_scf
 
         self.forced = options.force
-        self._mol = options.build(self.say)
+        self._mol = self.build()
         self._kind: Kind = "ROHF" if options.rohf else "UHF" if options.uhf or self._mol.spin else "RHF"
         self._open = self._kind == "UHF" or self._mol.spin != 0
         if self._open:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from outcore.base.errors import NotConverged
@@ -31,6 +32,12 @@ class _Run(MoleculeRun):
     """The stages of a run, and what is shown of them."""
 
     options: Options
+    energies = MappingProxyType(
+        {
+            "scf_energy_hartree": "SCF energy",
+            "energies_hartree": "FCI energy",
+        }
+    )
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
@@ -54,7 +61,7 @@ class _Run(MoleculeRun):
         from outcore.chem.symmetry import with_symmetry
 
         options = self.options
-        plain = options.build(self.say)
+        plain = self.build()
         count_frozen(plain, options.frozen, min(plain.nelec))
         mol = with_symmetry(plain, options.group or "auto") or plain
         kind: Kind = "UHF" if options.uhf else "ROHF" if options.rohf or mol.spin else "RHF"

@@ -6,6 +6,7 @@ import errno
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -90,10 +91,14 @@ class Options(MoleculeOptions):
 def scf(options: Options) -> int:
     """Hartree-Fock with two-electron integrals on disk (or direct), on one or several processes. Exit status 3: the
     energy is there, but the bound of its error is above --error."""
-    run = MoleculeRun(options, give_back=False)
+    run = _Run(options, give_back=False)
     run.open_world()
     with run:
         return _scf(run, options)
+
+
+class _Run(MoleculeRun):
+    energies = MappingProxyType({"energy_hartree": "SCF energy"})
 
 
 def _scf(run: MoleculeRun, options: Options) -> int:
@@ -101,7 +106,7 @@ def _scf(run: MoleculeRun, options: Options) -> int:
     from outcore.chem.hf import scf as methods
     from outcore.chem.hf.view import Cycles, View, refuse_unconverged
 
-    mol = options.build(run.say)
+    mol = run.build()
     if options.rhf and mol.spin:
         raise OutcoreError(
             errno.EINVAL,

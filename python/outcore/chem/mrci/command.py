@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,6 +58,14 @@ class _Run(MoleculeRun):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
+        name = NAMES[options.functional]
+        self.energies = MappingProxyType(
+            {
+                "scf_energy_hartree": "SCF energy",
+                "reference_energies_hartree": "reference energy",
+                "energies_hartree": f"{name} energy",
+            }
+        )
         self.open_world()
 
     def of_molecule(self) -> MRCI:
@@ -66,7 +75,7 @@ class _Run(MoleculeRun):
         from outcore.chem.symmetry import with_symmetry
 
         options = self.options
-        plain = options.build(self.say)
+        plain = self.build()
         frozen = count_frozen(plain, options.frozen, min(plain.nelec))
         inactive, active = options.orbitals(plain.nelectron, frozen)
         mol = with_symmetry(plain, options.group or "auto") or plain

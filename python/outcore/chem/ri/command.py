@@ -6,6 +6,7 @@ import errno
 import math
 import time
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -91,6 +92,12 @@ class _Run(MoleculeRun):
     """The stages of a run, and what is shown of them."""
 
     options: Options
+    energies = MappingProxyType(
+        {
+            "energy_hartree": "SCF energy",
+            "total_hartree": "RI-MP2 energy",
+        }
+    )
 
     def __init__(
         self,
@@ -103,7 +110,7 @@ class _Run(MoleculeRun):
         """auxiliary: the sets that the stages of the run will take, which are looked for now, as is what may be
         wrong with `frozen`: of occupied and of virtual orbitals."""
         super().__init__(options)
-        self._mol = options.build(self.say)
+        self._mol = self.build()
         self._unrestricted = not rohf and (options.uhf or self._mol.spin != 0)
         self._kind = "ROHF" if rohf else "UHF" if self._unrestricted else "RHF"
         self._check_mol(auxiliary, frozen)
