@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,15 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore.base.errors import OutcoreError
+from outcore.chem import orbital_numbers
 
 Asked = int | str | Sequence[int] | Sequence[Sequence[int]] | None
 """See `of`."""
 
 Integers = NDArray[np.int64]
 
-_LIST = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*,?", re.ASCII)
-_LISTS = (list, tuple, range, set, frozenset)
-_MOST = 1_000_000  # numbers of a range: more would only fill the memory
+_FREEZE = "freeze orbitals"
 
 
 @dataclass(frozen=True)
@@ -105,8 +103,8 @@ def of(
     if highest > most:
         raise _refused(f"{highest} virtual ones frozen, but there are only {most}")
     for number, (one, other, (numbers, occupied)) in enumerate(zip(named, outer, spins, strict=True)):
-        which = "" if len(spins) == 1 else f" of spin {('alpha', 'beta')[number]}"
-        _check_list([*one, *other], len(numbers), which)
+        which = orbital_numbers.of_spin(number, spins)
+        orbital_numbers.check([*one, *other], len(numbers), which, _FREEZE)
         inside = sorted({int(each) for each in numbers[:occupied]} & set(other))
         if inside:
             raise _refused(f"orbital {inside[0]}{which} is occupied, not virtual (numbers count from 0)")
@@ -144,73 +142,16 @@ def count_frozen(mol: Any, frozen: Asked, occupied: int) -> int:
     return count
 
 
-def _read(mol: Any, asked: Asked, spins: int) -> tuple[int, list[tuple[int, ...]]]:
+def _read(mol: Any, asked: Asked, spins: int) -> tuple[int, orbital_numbers.Lists]:
     """A number, or lists for each spin. mol: None where there is no "auto"."""
-    none: list[tuple[int, ...]] = [()] * spins
-    if asked is None:
-        return 0, none
-    if isinstance(asked, str):
-        asked = _parsed(asked, mol is not None)
-        if asked == "auto":
-            from pyscf.data import elements
+    if mol is not None and isinstance(asked, str) and asked.strip() == "auto":
+        from pyscf.data import elements
 
-            return int(elements.chemcore(mol)), none
-    given: Any = asked.tolist() if isinstance(asked, np.ndarray) else asked
-    if isinstance(given, _LISTS):
-        return 0, _lists([each.tolist() if isinstance(each, np.ndarray) else each for each in given], spins)
-    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 0:
-        raise _unknown(given, mol is not None)
-    return int(given), none
-
-
-def _parsed(text: str, auto: bool) -> Any:
-    """Of a command line: a number, "auto" or lists."""
-    plain = "".join(text.split())
-    if plain == "auto" and auto:
-        return plain
-    if plain.isascii() and plain.isdigit():
-        return int(plain)
-    parts = [part.removeprefix("[").removesuffix("]") for part in plain.split("/")]
-    if len(parts) > 2 or not all(part == "" or _LIST.fullmatch(part) for part in parts) or not any(parts):
-        raise _unknown(text, auto)
-    lists = [[each for item in part.split(",") if item for each in _range(item)] for part in parts]
-    return lists[0] if len(lists) == 1 else lists
-
-
-def _range(text: str) -> list[int]:
-    first, _, last = text.partition("-")
-    begin, end = int(first), int(last or first)
-    if not begin <= end < begin + _MOST:
-        raise _refused(f"{text} is no range of orbitals")
-    return list(range(begin, end + 1))
-
-
-def _lists(given: list[Any], spins: int) -> list[tuple[int, ...]]:
-    """Of each spin."""
-    nested = [isinstance(each, _LISTS) for each in given]
-    if not any(nested):
-        return [_numbers(given)] * spins
-    if nested != [True, True]:
-        raise _refused(f"{given}: take one list, or one of alpha and one of beta orbitals")
-    if spins == 1:
-        raise _refused(f"{given}: of closed shells there is one list, as both spins have the same orbitals")
-    return [_numbers(list(each)) for each in given]
-
-
-def _numbers(given: list[Any]) -> tuple[int, ...]:
-    for each in given:
-        if isinstance(each, bool | np.bool_) or not isinstance(each, int | np.integer):
-            raise _refused(f"'{each}' in a list is no number of an orbital")
-    return tuple(int(each) for each in given)
-
-
-def _check_list(numbers: list[int], count: int, which: str) -> None:
-    outside = [each for each in numbers if not 0 <= each < count]
-    if outside:
-        raise _refused(f"there is no orbital {outside[0]}{which}: they are 0 to {count - 1}")
-    twice = sorted({each for each in numbers if numbers.count(each) > 1})
-    if twice:
-        raise _refused(f"orbital {twice[0]}{which} is listed more than once")
+        return int(elements.chemcore(mol)), ((),) * spins
+    found = 0 if asked is None else orbital_numbers.read(asked, spins, _FREEZE)
+    if found is None:
+        raise _unknown(asked, mol is not None)
+    return (found, ((),) * spins) if isinstance(found, int) else (0, found)
 
 
 def _unknown(asked: Any, auto: bool) -> OutcoreError:
@@ -219,4 +160,4 @@ def _unknown(asked: Any, auto: bool) -> OutcoreError:
 
 
 def _refused(detail: str) -> OutcoreError:
-    return OutcoreError(errno.EINVAL, "freeze orbitals", detail=detail)
+    return OutcoreError(errno.EINVAL, _FREEZE, detail=detail)

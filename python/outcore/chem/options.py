@@ -29,6 +29,10 @@ FROZEN = typer.Option(
 FROZEN_VIRTUAL = typer.Option(
     help="Virtual orbitals that are not correlated: a number of the highest, or a list as of --frozen."
 )
+ACTIVE = typer.Option(
+    help="Active orbitals: a number of the next ones behind frozen ones; a list such as 3,4,6-8, counted from 0; "
+    "or a number for each irrep, such as A1=3,B1=1. Occupied ones that neither names stay doubly occupied."
+)
 INTEGRALS = typer.Option(
     help="'ri': density fitting, in the SCF too; 'cholesky': decomposed to --tolerance; 'conventional': exact, to "
     "rounding."

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from outcore.base import interrupts
 from outcore.chem.hf.view import Cycles, refuse_unconverged
 from outcore.cli.run import Run
@@ -167,5 +169,8 @@ class MoleculeRun(Run):
         density = mf.get_init_guess(mol, self.options.guess or scf_options.GUESSES[0])
         mf.mo_energy, mf.mo_coeff = mf.eig(mf.get_fock(dm=density), mf.get_ovlp())
         mf.mo_occ = mf.get_occ(mf.mo_energy, mf.mo_coeff)
+        order = np.lexsort((mf.mo_energy, -mf.mo_occ))  # as an SCF leaves them
+        mf.mo_energy, mf.mo_occ = (np.take_along_axis(each, order, -1) for each in (mf.mo_energy, mf.mo_occ))
+        mf.mo_coeff = np.take_along_axis(np.asarray(mf.mo_coeff), order[..., None, :], -1)
         mf.converged = True
         return mf

@@ -108,6 +108,21 @@ def irrep_of_linear(group: str, text: str | int) -> int | None:
         return None
 
 
+def irrep_number(group: str, text: str | int) -> int:
+    """The number of an irrep in the abelian group that is used for a point group of PySCF, by its name in either.
+    Raises OutcoreError (EINVAL)."""
+    found = irrep_of_linear(group, text)
+    if found is not None:
+        return found
+    names, wanted = IRREPS[ABELIAN.get(group, group)], str(text).strip().casefold().replace("''", '"')
+    for number, name in enumerate(names):
+        if name.casefold() == wanted:
+            return number
+    raise OutcoreError(
+        errno.EINVAL, f"irrep {str(text).strip()}", detail=f"point group {group} has {', '.join(names)}"
+    )
+
+
 def made_symmetric(
     mol: Mole, coefficients: Matrix, overlap: Matrix, energies: Matrix, spaces: Integers
 ) -> Symmetric:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ from outcore.chem.run import MoleculeRun
 from outcore.cli.run import with_options
 
 if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
     from outcore.chem.ci.fci import FCI
     from outcore.chem.mean_field import Kind
 
@@ -57,22 +60,32 @@ class _Run(MoleculeRun):
         return ci
 
     def of_molecule(self) -> FCI:
-        from outcore.chem.frozen import count_frozen
         from outcore.chem.symmetry import with_symmetry
 
         options = self.options
         plain = self.build()
-        count_frozen(plain, options.frozen, min(plain.nelec))
         mol = with_symmetry(plain, options.group or "auto") or plain
         kind: Kind = "UHF" if options.uhf else "ROHF" if options.rohf or mol.spin else "RHF"
         self.header(options.title(f"FCI({kind})", mol), f"scratch {self.world.scratch}")
         self.say(f"point group {mol.groupname if mol.symmetry else 'C1'}")
+        self._check_orbitals(mol)
         if options.estimate:
             return self._made(self.first_orbitals(mol, kind), integrals=False)
         mf = self.stored_scf(mol, kind)
         ci = self._made(mf)
         mf.close()
         return ci
+
+    def _check_orbitals(self, mol: Mole) -> None:
+        """What is wrong with frozen and active orbitals is found before the SCF."""
+        from outcore.chem import active, frozen
+        from outcore.chem.symmetry import irrep_number
+
+        options = self.options
+        numbers, spins = range(int(mol.nao)), mol.nelec if options.uhf else (min(mol.nelec),)
+        frozen.of(mol, options.frozen, options.frozen_virtual, [(numbers, int(each)) for each in spins])
+        group = str(mol.groupname) if mol.symmetry else "C1"
+        active.read(options.active, len(spins)).check(len(numbers), partial(irrep_number, group))
 
     def _made(self, mf: Any, **more: Any) -> FCI:
         from outcore.chem.ci.fci import FCI
@@ -81,6 +94,7 @@ class _Run(MoleculeRun):
         return FCI(
             mf,
             frozen=options.frozen,
+            frozen_virtual=options.frozen_virtual,
             active=options.active,
             group=None if mf.mol.symmetry else "C1",
             irrep=options.irrep,
@@ -116,6 +130,9 @@ class _Run(MoleculeRun):
         if options.write_fcidump is not None and not options.estimate:
             ci.write_fcidump(options.write_fcidump)
             self.say(f"wrote {options.write_fcidump}")
+            self.results["fcidump"] = str(options.write_fcidump)
+        if options.no_solve:
+            return
         forecast = ci.forecast()
         if options.estimate:
             self.console.print(forecast.table())
@@ -141,7 +158,7 @@ class _Run(MoleculeRun):
             self.say(f"wrote {options.molden}")
 
     def refuse_unconverged(self, ci: FCI) -> None:
-        if not self.options.estimate and not ci.converged:
+        if not (self.options.estimate or self.options.no_solve) and not ci.converged:
             raise NotConverged(
                 None,
                 "converge the CI",

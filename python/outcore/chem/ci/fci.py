@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from outcore.base.errors import OutcoreError
+from outcore.chem import frozen as frozen_orbitals
+from outcore.chem.active import Asked
 from outcore.chem.ci import analysis, densities, fcidump, orbitals, solver, target
 from outcore.chem.ci.analysis import Determinant, NaturalOrbitals
 from outcore.chem.ci.densities import Densities
@@ -44,8 +46,12 @@ class FCI:
 
     Args:
         mf: a converged RHF, ROHF or UHF object of PySCF or of Outcore, with exact or density-fitted integrals.
-        frozen: number of lowest orbitals that stay doubly occupied, or "auto" for the cores of the atoms.
-        active: number of orbitals above them that are correlated; default all, at most 64.
+        frozen: number of lowest orbitals that stay doubly occupied, "auto" for the cores of the atoms, or a list of
+            orbitals that are not correlated, from 0, virtual ones among them; as in PySCF.
+        frozen_virtual: number of highest virtual orbitals that are not correlated, or a list.
+        active: number of orbitals beside these that are correlated, a list of their numbers, or a dict of a number
+            for each irrep, such as {"A1": 3, "B1": 1}; default all, at most 64. Occupied orbitals that a list or
+            dict leaves out stay doubly occupied.
         group: abelian point group that is used, such as "D2h"; default that of the molecule, if it was built with
             symmetry, else none.
         irrep: of the states, by its name; default that of the determinant of `mf`.
@@ -67,8 +73,9 @@ class FCI:
         self,
         mf: Any,
         *,
-        frozen: int | str | Sequence[int] | None = None,
-        active: int | None = None,
+        frozen: frozen_orbitals.Asked = None,
+        frozen_virtual: frozen_orbitals.Asked = None,
+        active: Asked = None,
         group: str | None = None,
         irrep: str | int | None = None,
         spin: int | None = None,
@@ -87,6 +94,7 @@ class FCI:
             mf,
             self.world,
             frozen=frozen,
+            frozen_virtual=frozen_virtual,
             active=active,
             group=group,
             max_memory_bytes=min(budget // 2, _TRANSFORM_BYTES),

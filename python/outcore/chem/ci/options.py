@@ -11,16 +11,52 @@ import typer
 
 from outcore.base.errors import OutcoreError
 from outcore.chem import storage as storage_words
+from outcore.chem.active import read as read_active
 from outcore.chem.ci.settings import Settings
 from outcore.chem.hf.settings import METHOD, STORAGES
-from outcore.chem.options import BASIS, FCIDUMP, FROZEN, GEOMETRY, ROHF, SPIN_SHIFT, MoleculeOptions
+from outcore.chem.options import (
+    ACTIVE,
+    BASIS,
+    FCIDUMP,
+    FROZEN,
+    FROZEN_VIRTUAL,
+    GEOMETRY,
+    ROHF,
+    SPIN_SHIFT,
+    MoleculeOptions,
+)
 from outcore.chem.scf_options import check_one_method
 from outcore.job import preflight
 
 # What an FCIDUMP file takes the place of.
 _OF_MOLECULES = (
     *("geometry", "basis", "ecp", "cart", "charge", "frame", "unit", "uhf", "rohf", "guess", "conv_tol"),
-    *("max_cycle", "storage", "screening", "restart", "frozen", "active", "group", "molden"),
+    *(
+        "max_cycle",
+        "storage",
+        "screening",
+        "restart",
+        "frozen",
+        "frozen_virtual",
+        "active",
+        "group",
+        "molden",
+    ),
+)
+# What only the search, and what is told of its states, depends on.
+_OF_STATES = (
+    *(
+        "roots",
+        "precision",
+        "residual",
+        "iterations",
+        "vectors",
+        "start",
+        "spin_shift",
+        "unfolded",
+        "ordered",
+    ),
+    *("largest", "energy_only", "molden", "estimate"),
 )
 
 
@@ -34,9 +70,8 @@ class Options(MoleculeOptions):
     rohf: Annotated[bool, ROHF] = False
     fcidump: Annotated[Path | None, FCIDUMP] = None
     frozen: Annotated[str, FROZEN] = "0"
-    active: Annotated[
-        int | None, typer.Option(help="Orbitals above the frozen ones that are correlated. Default: all.")
-    ] = None
+    frozen_virtual: Annotated[str, FROZEN_VIRTUAL] = "0"
+    active: Annotated[str | None, ACTIVE] = None
     group: Annotated[
         str | None,
         typer.Option(
@@ -85,14 +120,20 @@ class Options(MoleculeOptions):
         Path | None, typer.Option(metavar="FILE", help="Write the integrals of the active orbitals here.")
     ] = None
 
+    no_solve: Annotated[
+        bool, typer.Option("--no-solve", help="End when the integrals are written, without a CI.")
+    ] = False
+
     def check(self) -> None:
+        if self.no_solve:
+            self._check_no_solve()
         if self.fcidump is not None:
             self._check_file()
         else:
             self._check_molecule()
         preflight.check_count("--roots", self.roots)
         preflight.check_count("--iterations", self.iterations)
-        preflight.check_count("--active", self.active)
+        read_active(self.active, 2)
         preflight.check_number("--residual", self.residual)
         if self.largest < 0:
             raise OutcoreError(errno.EINVAL, f"--largest {self.largest}", detail="it must be 0 or more")
@@ -102,13 +143,18 @@ class Options(MoleculeOptions):
         super().check()
 
     def _check_file(self) -> None:
+        preflight.refuse(self._given(_OF_MOLECULES), "with --fcidump, whose integrals are taken as they are")
+
+    def _check_no_solve(self) -> None:
+        preflight.refuse(self._given(_OF_STATES), "with --no-solve, which finds no states")
+        if self.write_fcidump is None:
+            preflight.refuse({"--no-solve": True}, "without --write-fcidump")
+
+    def _given(self, names: tuple[str, ...]) -> dict[str, Any]:
+        """Which of these options are not as they are by default."""
         defaults = {each.name: each.default for each in fields(self)}
-        given = {name for name in _OF_MOLECULES if getattr(self, name) != defaults[name]}
-        named = {
-            ("GEOMETRY" if name == "geometry" else f"--{name.replace('_', '-')}"): True
-            for name in sorted(given)
-        }
-        preflight.refuse(named, "with --fcidump, whose integrals are taken as they are")
+        given = [name for name in sorted(names) if getattr(self, name) != defaults[name]]
+        return {"GEOMETRY" if name == "geometry" else f"--{name.replace('_', '-')}": True for name in given}
 
     def _check_molecule(self) -> None:
         if self.geometry is None or self.basis is None:

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from outcore.base.errors import OutcoreError
+from outcore.chem import frozen as frozen_orbitals
 from outcore.chem import mean_field, reference
+from outcore.chem.active import Active, Asked
+from outcore.chem.active import read as read_active
 from outcore.chem.ci import hamiltonian as hamiltonians
 from outcore.chem.ci.determinants import listed, mask
 from outcore.chem.ci.hamiltonian import MAX_ORBITALS, Hamiltonian, Integers, Matrix
 from outcore.chem.driver import RootDriven
-from outcore.chem.frozen import count_frozen
-from outcore.chem.symmetry import ABELIAN, IRREPS, irrep_of_linear, made_symmetric, with_symmetry
+from outcore.chem.symmetry import (
+    ABELIAN,
+    IRREPS,
+    irrep_number,
+    irrep_of_linear,
+    made_symmetric,
+    with_symmetry,
+)
 from outcore.job.resources import resident_bytes
 
 if TYPE_CHECKING:
@@ -80,8 +90,9 @@ def of(
     mf: Any,
     world: World,
     *,
-    frozen: int | str | Sequence[int] | None = None,
-    active: int | None = None,
+    frozen: frozen_orbitals.Asked = None,
+    frozen_virtual: frozen_orbitals.Asked = None,
+    active: Asked = None,
     group: str | None = None,
     max_memory_bytes: int = 1 << 30,
     scratch: str | None = None,
@@ -90,18 +101,19 @@ def of(
     """The orbitals of an RHF, ROHF or UHF object, PySCF's or ours, that has converged. Collective; all processes
     get those of the first.
 
-    frozen: see `count_frozen`. active: number of orbitals that are correlated, the next ones in the order of their
-    energies; None: all. group: an abelian point group that the molecule has; None: that of the molecule if it was
-    built with symmetry, else none. max_memory_bytes, scratch: for the transformation of integrals.
+    frozen, frozen_virtual: see `outcore.chem.frozen.of`. active: see `outcore.chem.active.read`; occupied orbitals
+    that neither a list nor numbers for irreps name stay doubly occupied. group: an abelian point group that the
+    molecule has; None: that of the molecule if it was built with symmetry, else none. max_memory_bytes, scratch:
+    for the transformation of integrals.
     integrals: False: all are 0, which takes no time.
 
     Raises OutcoreError (EINVAL).
     """
     taken: Any = None
-    with world.together(_TAKE, str(frozen), active, group):
+    with world.together(_TAKE, str(frozen), str(frozen_virtual), str(active), group):
         reference.check_method(mf, _TAKE)
         if world.rank == 0:
-            taken = _taken(mf, frozen, active, group)
+            taken = _taken(mf, frozen, frozen_virtual, active, group)
     taken = world.broadcast(taken)
     fields = _core_fields(mf, taken, world, max_memory_bytes) if integrals else []
     if _fitted_by_all(mf):
@@ -143,8 +155,40 @@ class _Taken:
     notes: tuple[str, ...]
 
 
+@dataclass
+class _Given:
+    """Orbitals of one spin, or of both, by occupation and energy. numbers: theirs in the mean-field object, from 0.
+    filled: how many are occupied as far as they can be."""
+
+    coefficients: Matrix
+    energies: Matrix
+    occupations: Integers
+    numbers: Integers
+    filled: int
+
+    @classmethod
+    def of(cls, coefficients: Any, energies: Any, occupations: Any, overlap: Matrix, most: int) -> _Given:
+        """Sorted, if they are real and orthonormal. most: electrons that one can hold."""
+        if np.iscomplexobj(coefficients):
+            raise _refused("the orbitals are complex; take real ones")
+        c = np.asarray(coefficients, np.float64)
+        if len(c) != len(overlap) or abs(c.T @ overlap @ c - np.eye(c.shape[1])).max() > _ORTHONORMAL:
+            raise _refused(
+                "the orbitals are not orthonormal in the present molecule and basis; run the SCF again"
+            )
+        held = np.round(np.asarray(occupations, np.float64)).astype(np.int64)
+        order = np.lexsort((np.asarray(energies), -held))
+        return cls(
+            c[:, order],
+            np.asarray(energies, np.float64)[order],
+            held[order],
+            order.astype(np.int64),
+            int((held == most).sum()),
+        )
+
+
 def _taken(
-    mf: Any, frozen: int | str | Sequence[int] | None, active: int | None, group: str | None
+    mf: Any, frozen: frozen_orbitals.Asked, virtual: frozen_orbitals.Asked, active: Asked, group: str | None
 ) -> _Taken:
     mol = mf.mol
     if mf.mo_coeff is None or mf.mo_occ is None or mf.mo_energy is None:
@@ -157,27 +201,69 @@ def _taken(
         _each_spin(each, dimensions)
         for each, dimensions in ((mf.mo_coeff, 3), (mf.mo_energy, 2), (mf.mo_occ, 2))
     )
-    overlap = mf.get_ovlp()
-    sorted_ones, levels, spaces = [], [], []
-    for values, e, o in zip(coefficients, energies, occupations, strict=True):
-        if np.iscomplexobj(values):
-            raise _refused("the orbitals are complex; take real ones")
-        c = np.asarray(values, np.float64)
-        if len(c) != len(overlap) or abs(c.T @ overlap @ c - np.eye(c.shape[1])).max() > _ORTHONORMAL:
-            raise _refused(
-                "the orbitals are not orthonormal in the present molecule and basis; run the SCF again"
-            )
-        held = np.round(np.asarray(o, np.float64))
-        order = np.lexsort((np.asarray(e), -held))
-        sorted_ones.append(c[:, order])
-        levels.append(np.asarray(e, np.float64)[order])
-        spaces.append(held[order].astype(np.int64))
-    lowest = count_frozen(mol, frozen, min(mol.nelec))
-    left = min(each.shape[1] for each in sorted_ones) - lowest
-    count = left if active is None else active
-    electrons = mol.nelec[0] - lowest, mol.nelec[1] - lowest
-    if not 1 <= count <= left:
-        raise _refused(f"{active} active orbitals, but {left} are left above {lowest} frozen ones")
+    overlap, most = mf.get_ovlp(), 1 if len(occupations) == 2 else 2
+    given = [
+        _Given.of(c, e, o, overlap, most) for c, e, o in zip(coefficients, energies, occupations, strict=True)
+    ]
+    left_out = frozen_orbitals.of(mol, frozen, virtual, [(each.numbers, each.filled) for each in given])
+    wanted = read_active(active, len(given))
+    labelled, notes = with_symmetry(mol, group), list[str]()
+    name = "C1" if labelled is None else str(labelled.groupname)
+    found = _Taken([], [], [], name, ABELIAN.get(name, name), mol.nelec, ())
+    for spin, each in enumerate(given):
+        c, irreps = each.coefficients, np.zeros(len(each.numbers), np.int64)
+        if labelled is not None:
+            spaces = each.occupations + 3 * left_out.apart(spin, each.numbers)
+            spaces += 6 * wanted.listed_among(spin, each.numbers)
+            symmetric = made_symmetric(labelled, c, overlap, each.energies, spaces)
+            c, irreps = symmetric.coefficients, symmetric.irreps
+            notes += [note for note in symmetric.notes if note not in notes]
+        core, chosen, held = _chosen(each, left_out, wanted, spin, irreps, partial(irrep_number, name))
+        notes += [held] if held and held not in notes else []
+        found.core.append(np.ascontiguousarray(c[:, core]))
+        found.active.append(np.ascontiguousarray(c[:, chosen]))
+        found.irreps.append(irreps[chosen])
+    cores, counts = ([each.shape[1] for each in kind] for kind in (found.core, found.active))
+    if len(set(cores)) > 1 or len(set(counts)) > 1:
+        raise _refused(
+            f"{cores[0]} frozen and {counts[0]} active orbitals of spin alpha, {cores[-1]} and {counts[-1]} of "
+            "spin beta; give lists that are as long for both"
+        )
+    if (np.bincount(found.irreps[0], minlength=8) != np.bincount(found.irreps[-1], minlength=8)).any():
+        raise _refused(
+            "active orbitals of spin alpha and beta are not of the same irreps; take another number of active "
+            "orbitals, or group C1"
+        )
+    found.electrons = mol.nelec[0] - cores[0], mol.nelec[1] - cores[0]
+    _check_count(counts[0], found.electrons)
+    found.notes = tuple(notes)
+    return found
+
+
+def _chosen(
+    given: _Given,
+    left_out: frozen_orbitals.Frozen,
+    wanted: Active,
+    spin: int,
+    irreps: Integers,
+    number_of: Callable[[str], int],
+) -> tuple[Integers, Integers, str]:
+    """Positions of doubly occupied orbitals and of active ones; and which are the former though nobody has frozen
+    them, if any."""
+    left = np.concatenate(left_out.active(spin, given.numbers, given.filled))
+    chosen = wanted.choose(spin, left, given.numbers, irreps, number_of)
+    free = chosen if wanted.named else left
+    core = np.setdiff1d(np.arange(given.filled), free)
+    single = np.setdiff1d(np.flatnonzero(given.occupations == 1), np.concatenate([core, free]))
+    if len(single):
+        raise _refused(
+            f"orbital {given.numbers[single[0]]} (from 0) holds one electron: it has to be active, not frozen"
+        )
+    held = ", ".join(str(each) for each in np.sort(given.numbers[np.intersect1d(core, left)]))
+    return core, chosen, f"orbitals {held} (from 0) are not active and stay occupied" if held else ""
+
+
+def _check_count(count: int, electrons: tuple[int, int]) -> None:
     if count < max(electrons):
         raise _refused(
             f"{count} active orbitals cannot hold {electrons[0]} alpha and {electrons[1]} beta electrons"
@@ -185,28 +271,8 @@ def _taken(
     if count > MAX_ORBITALS:
         raise _refused(
             f"{count} orbitals, at most {MAX_ORBITALS} can be correlated: give the number of active ones "
-            "(--active), or of frozen ones (--frozen)"
+            "(--active), or of frozen ones (--frozen, --frozen-virtual)"
         )
-    labelled, notes = with_symmetry(mol, group), []
-    cores, actives, irreps = [], [], []
-    for each, energy, space in zip(sorted_ones, levels, spaces, strict=True):
-        taken = slice(0, lowest + count)
-        c, ids = each[:, taken], np.zeros(lowest + count, np.int64)
-        if labelled is not None:
-            apart = 3 * (np.arange(lowest + count) < lowest)
-            found = made_symmetric(labelled, c, overlap, energy[taken], space[taken] + apart)
-            c, ids = found.coefficients, found.irreps
-            notes += [note for note in found.notes if note not in notes]
-        cores.append(np.ascontiguousarray(c[:, :lowest]))
-        actives.append(np.ascontiguousarray(c[:, lowest:]))
-        irreps.append(ids[lowest:])
-    if (np.bincount(irreps[0], minlength=8) != np.bincount(irreps[-1], minlength=8)).any():
-        raise _refused(
-            "active orbitals of spin alpha and beta are not of the same irreps; take another number of active "
-            "orbitals, or group C1"
-        )
-    name = "C1" if labelled is None else str(labelled.groupname)
-    return _Taken(cores, actives, irreps, name, ABELIAN.get(name, name), electrons, tuple(notes))
 
 
 def _each_spin(values: Any, dimensions: int) -> list[Any]:

@@ -94,6 +94,18 @@ def test_ways_to_the_same_energy(water, capsys, arguments):
     assert ("folded" in output) == ("--unfolded" not in arguments)
 
 
+def test_integrals_of_chosen_orbitals_are_written_without_a_ci(water, tmp_path, capsys):
+    dump, options = tmp_path / "FCIDUMP", ("--basis", "sto-3g", "--frozen", "1", "--active", "A1=3,B1=1")
+    assert run(water, *options, "--no-solve", "--write-fcidump", str(dump)) == 0
+    output = capsys.readouterr().out
+    assert f"wrote {dump}" in output and "FCI energy" not in output
+    assert "orbitals 2 (from 0) are not active and stay occupied" in output
+    run(None, "--fcidump", str(dump), "--energy-only")
+    read = number(capsys.readouterr().out, "FCI energy of root 1:")
+    run(water, "--basis", "sto-3g", "--frozen", "0", "--active", "1,3,4,5", "--energy-only")
+    assert read == pytest.approx(number(capsys.readouterr().out, "FCI energy of root 1:"), abs=1e-9)
+
+
 def test_open_shells(tmp_path, capsys):
     path = tmp_path / "oxygen.xyz"
     path.write_text(OXYGEN)
@@ -191,7 +203,12 @@ def test_a_signal_leaves_states_to_go_on_from(chain, tmp_path, sent, ranks):
         (("--frozen", "6"), "6 frozen, but only 5 are occupied"),
         (("--frozen", "core"), "neither a number"),
         (("--active", "4"), "4 active orbitals cannot hold 5"),
-        (("--active", "0"), "--active 0"),
+        (("--active", "0"), "0 active orbitals"),
+        (("--active", "3,99"), "there is no orbital 99: they are 0 to 6"),
+        (("--active", "B3u=1"), "point group C2v has A1, A2, B1, B2"),
+        (("--frozen-virtual", "3"), "3 virtual ones frozen, but there are only 2"),
+        (("--no-solve",), "--no-solve has no effect without --write-fcidump"),
+        (("--no-solve", "--write-fcidump", "x", "--roots", "2"), "--roots has no effect with --no-solve"),
         (("--irrep", "B3u"), "C2v has the irreps A1, A2, B1, B2"),
         (("--group", "D2h"), "the molecule has C2v, not D2h"),
         (("--group", "Td"), "it may be D2h"),

@@ -231,3 +231,84 @@ def test_the_field_of_the_core_is_exact_where_integrals_are_stored(world):
     expected = orbitals.of(theirs, world, frozen=2)
     np.testing.assert_allclose(space.hamiltonian.one, expected.hamiltonian.one, atol=1e-12)
     assert space.hamiltonian.core_energy == pytest.approx(expected.hamiltonian.core_energy, abs=1e-11)
+
+
+def chosen(mf, electrons, orbitals, numbers):
+    """The energy of PySCF's CASCI with these orbitals, from 0."""
+    from pyscf import mcscf
+
+    mc = mcscf.CASCI(mf, orbitals, electrons)
+    mc.fcisolver.conv_tol = 1e-12
+    return mc.kernel(mc.sort_mo(list(numbers), base=0))[0]
+
+
+def test_active_orbitals_of_a_list_are_those_of_pyscf(world):
+    mf = mean_field(basis="6-31g")
+    for asked in ([2, 3, 4, 6, 7, 8], "2-4,8,6-7", np.array([8, 7, 6, 4, 3, 2])):
+        space = orbitals.of(mf, world, active=asked)
+        assert space.electrons == (3, 3) and space.frozen == 2
+        assert space.notes == ("orbitals 0, 1 (from 0) are not active and stay occupied",)
+    assert lowest(space) == pytest.approx(chosen(mf, 6, 6, [2, 3, 4, 6, 7, 8]), abs=1e-9)
+
+
+def test_active_orbitals_for_each_irrep_are_those_of_pyscf(world):
+    from pyscf import mcscf
+
+    mf = mean_field(basis="6-31g", symmetry=True)
+    counts = {"A1": 3, "B1": 1, "B2": 2}
+    space = orbitals.of(mf, world, frozen=1, active=counts)
+    assert np.bincount(space.hamiltonian.irreps, minlength=4).tolist() == [3, 0, 1, 2]
+    mc = mcscf.CASCI(mf, 6, 8)
+    mc.fcisolver.conv_tol = 1e-12
+    expected = mc.kernel(mc.sort_mo_by_irrep(counts, {"A1": 1}))[0]
+    assert lowest(space) == pytest.approx(expected, abs=1e-9)
+    assert lowest(orbitals.of(mf, world, frozen=1, active="A1=3,B1=1,B2=2")) == pytest.approx(
+        expected, abs=1e-9
+    )
+    linear = mean_field(N2, symmetry=True)
+    space = orbitals.of(
+        linear, world, frozen=2, active={"A1g": 1, "E1ux": 1, "e1uy": 1, "A1u": 1, "E1gx": 1, "E1gy": 1}
+    )
+    assert np.bincount(space.hamiltonian.irreps).tolist() == [1, 0, 1, 1, 0, 1, 1, 1]
+
+
+def test_frozen_orbitals_of_a_list_are_those_of_pyscf(world):
+    mf = mean_field()
+    space = orbitals.of(mf, world, frozen=[3, 0], frozen_virtual=[5])
+    assert (space.frozen, space.hamiltonian.orbitals, space.electrons, space.notes) == (2, 4, (3, 3), ())
+    assert lowest(space) == pytest.approx(chosen(mf, 6, 4, [1, 2, 4, 6]), abs=1e-9)
+    same = orbitals.of(mf, world, frozen="0,3,5")
+    np.testing.assert_array_equal(same.hamiltonian.two, space.hamiltonian.two)
+    highest = orbitals.of(mf, world, frozen=1, frozen_virtual=1)
+    assert lowest(highest) == pytest.approx(chosen(mf, 8, 5, range(1, 6)), abs=1e-9)
+
+
+def test_spins_may_have_lists_of_their_own(world):
+    mf = mean_field("O 0 0 0; O 0 0 1.2", "UHF", spin=2)
+    space = orbitals.of(mf, world, frozen=[[0, 1, 2], [1, 0, 2]], frozen_virtual=1)
+    assert space.electrons == (6, 4) and space.hamiltonian.orbitals == 6
+    assert lowest(space) == pytest.approx(casci(mf, (6, 4), 6), abs=1e-8)
+
+
+def test_orbitals_that_cannot_be_active_are_refused_by_name(world):
+    mf = mean_field(symmetry=True)
+    for active, told in (
+        ([3, 3], "orbital 3 is listed more than once"),
+        ([3, 7], "there is no orbital 7: they are 0 to 6"),
+        ([0, 3], "orbital 0 is frozen as well"),
+        ("3-", "'3-' is neither a number of orbitals nor a list"),
+        ("99999999999999999999", "99999999999999999999 is no range"),
+        ({"A1": 9}, "9 active orbitals of A1, but 3 are left"),
+        ({"E1ux": 1}, "point group C2v has A1, A2, B1, B2"),
+        ("A1=2,a1=2", "an irrep is named more than once"),
+        ({"A1": -1}, "'-1' is no number of orbitals of A1"),
+        ([], "an empty list"),
+        (0, "0 active orbitals"),
+        (True, "neither a number"),
+    ):
+        assert told in refused(mf, world, frozen=1, active=active)
+    mf = mean_field("O 0 0 0; O 0 0 1.2", "ROHF", spin=2)
+    assert "orbital 7 (from 0) holds one electron" in refused(mf, world, active=[5, 6, 8])
+    assert "orbital 7 (from 0) holds one electron" in refused(mf, world, frozen=[7])
+    mf = mean_field("O 0 0 0; O 0 0 1.2", "UHF", spin=2)
+    assert "give lists that are as long for both" in refused(mf, world, frozen=[[0, 1], [0]])
