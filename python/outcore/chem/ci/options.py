@@ -127,6 +127,8 @@ class Options(MoleculeOptions):
     def check(self) -> None:
         if self.no_solve:
             self._check_no_solve()
+        if self.estimate:
+            preflight.refuse({"--write-fcidump": self.write_fcidump}, "with --estimate, without integrals")
         if self.fcidump is not None:
             self._check_file()
         else:
