@@ -20,7 +20,8 @@ from outcore.tensor.section import section_facts
 
 if TYPE_CHECKING:
     from outcore.job.world import World
-    from outcore.tensor.program import Contract, Map, Program, Variable
+    from outcore.tensor.program import Contract, Map, Program
+    from outcore.tensor.recorded import Variable
 
 _MOST_BOXES = 500
 LETTERS = "abcdefghijklmnopqrstuvwxyz"  # of axes of functions of tiles
@@ -99,7 +100,8 @@ def _is_unchanged(program: Program, producer: int, reader: int, operands: Sequen
                 return False
         elif around:
             between |= set(range(loop.first, loop.last))
-    return not any(program.statements[number].out in operands for number in between)
+    written = [program.statements[number].out for number in between]
+    return not any(out is each for out in written for each in operands)
 
 
 # ---- boxes ----

@@ -26,10 +26,11 @@ from outcore.tensor.fusion import (
 from outcore.tensor.mapped import Mapped
 from outcore.tensor.operands import LocalOperand, Operand
 from outcore.tensor.plan import Plan
-from outcore.tensor.program import Contract, Map, Program, Variable
+from outcore.tensor.program import Contract, Map, Program
 from outcore.tensor.program_plan import Placed, ProgramPlan
 from outcore.tensor.progress import Told
 from outcore.tensor.rates import sharing_of
+from outcore.tensor.recorded import Variable
 from outcore.tensor.section import section
 
 if TYPE_CHECKING:

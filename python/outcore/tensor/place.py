@@ -21,9 +21,10 @@ from outcore.tensor import rates as rates_module
 from outcore.tensor.beside import cache_bytes, staging_bytes
 from outcore.tensor.fusion import candidates
 from outcore.tensor.operands import Where
-from outcore.tensor.program import Program, Variable
+from outcore.tensor.program import Program
 from outcore.tensor.program_plan import Placed, ProgramPlan
 from outcore.tensor.rates import Rates
+from outcore.tensor.recorded import Variable
 from outcore.tensor.ways import Way, Ways
 
 _IDLE_DISK = (

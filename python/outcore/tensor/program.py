@@ -20,7 +20,7 @@ import errno
 import hashlib
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -36,6 +36,8 @@ from outcore.tensor.letters import common_tilings
 from outcore.tensor.operands import Facts, Operand, plain
 from outcore.tensor.plan import result_tiles
 from outcore.tensor.progress import Tell
+from outcore.tensor.recorded import Linear, LoopNumber, Variable, as_linear
+from outcore.tensor.recording import Loop, Recording
 from outcore.tensor.result_check import (
     as_number,
     check_apart,
@@ -44,7 +46,6 @@ from outcore.tensor.result_check import (
     check_written,
     type_of_result,
 )
-from outcore.tensor.symmetry import Symmetry
 
 if TYPE_CHECKING:
     from outcore.job.world import World
@@ -54,102 +55,7 @@ if TYPE_CHECKING:
 Function = Callable[..., Any]
 
 
-class Linear:
-    """A sum of arrays of a program, each times a number, until it is assigned or used."""
-
-    def __init__(self, terms: Sequence[tuple[complex, Variable]]) -> None:
-        self.terms = tuple(terms)
-
-    def __add__(self, other: Variable | Linear) -> Linear:
-        return Linear([*self.terms, *as_linear(other).terms])
-
-    def __sub__(self, other: Variable | Linear) -> Linear:
-        return self + -as_linear(other)
-
-    def __mul__(self, number: complex) -> Linear:
-        number = as_number("record a program", "factor", number)
-        return Linear([(factor * number, variable) for factor, variable in self.terms])
-
-    __rmul__ = __mul__
-
-    def __neg__(self) -> Linear:
-        return self * -1
-
-
-@dataclass(eq=False)
-class Variable:
-    """An array of a program. `result` is the array itself, of outputs, after a run.
-
-    Attributes:
-        source: the array of the caller; None: the program makes it.
-        layout: of tiles; None: without tiles.
-    """
-
-    program: Program
-    number: int
-    name: str
-    facts: Facts
-    source: Any = None
-    layout: Layout | None = None
-    is_output: bool = False
-    result: Any = field(default=None, repr=False)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.facts.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.facts.dtype
-
-    @property
-    def symmetry(self) -> Symmetry:
-        """That it has whatever its elements are."""
-        return Symmetry(len(self.shape)) if self.layout is None else self.layout.symmetry
-
-    def __add__(self, other: Variable | Linear) -> Linear:
-        return as_linear(self) + other
-
-    def __sub__(self, other: Variable | Linear) -> Linear:
-        return as_linear(self) - other
-
-    def __mul__(self, number: complex) -> Linear:
-        return as_linear(self) * number
-
-    __rmul__ = __mul__
-
-    def __neg__(self) -> Linear:
-        return as_linear(self) * -1
-
-    def __iadd__(self, other: Variable | Linear) -> Self:
-        self.program.combine(as_linear(other), out=self, accumulate=True)
-        return self
-
-    def __isub__(self, other: Variable | Linear) -> Self:
-        self.program.combine(-as_linear(other), out=self, accumulate=True)
-        return self
-
-    def __setitem__(self, index: Any, value: Variable | Linear) -> None:
-        """`x[...] = sum`: all of it."""
-        if index is not Ellipsis:
-            raise OutcoreError(errno.EINVAL, f"assign to {self.name}", detail="all of it: x[...] = y")
-        self.program.combine(as_linear(value), out=self)
-
-    def __hash__(self) -> int:
-        return id(self)
-
-
-def as_linear(value: Variable | Linear) -> Linear:
-    """Raises OutcoreError (EINVAL) for what is no array of a program."""
-    if isinstance(value, Variable):
-        return Linear([(1, value)])
-    if not isinstance(value, Linear):
-        detail = f"{type(value).__name__} in place of an array of the program, or a sum of them"
-        raise OutcoreError(errno.EINVAL, "record a program", detail=detail)
-    return value
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Contract:
     """out = scale times a contraction, or added to what is there."""
 
@@ -165,7 +71,7 @@ class Contract:
         return f"{self.out.name} {'+=' if self.accumulate else '='} {factor}{self.subscripts} ({names})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Map:
     """Each tile of out = function(box, tiles of operands), or added to what is there."""
 
@@ -180,16 +86,6 @@ class Map:
 
 
 Statement = Contract | Map
-
-
-@dataclass
-class Loop:
-    """Statements first .. last - 1, `count` times at most; `until(iteration)` after each ends it if it is true."""
-
-    first: int
-    last: int
-    count: int
-    until: Callable[[int], bool] | None
 
 
 class Program:
@@ -228,15 +124,17 @@ class Program:
         self.loops: list[Loop] = []
         self.report: ProgramReport | None = None
         self.values: dict[int, Any] = {}
+        self.recording = Recording(self)
         self._sources: dict[int, Operand] = {}  # of inputs, by the numbers of variables
 
     # ---- recording ----
 
     def __enter__(self) -> Self:
+        self.recording.begin()
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        return
+    def __exit__(self, kind: object, exception: BaseException | None, trace: object) -> None:
+        self.recording.end(exception)
 
     def input(self, array: Any, name: str | None = None) -> Variable:
         """An array of the caller, of any kind that `einsum` takes. Statements may change it."""
@@ -267,22 +165,24 @@ class Program:
 
     def output(self, variable: Variable, name: str | None = None) -> Variable:
         """Marks what is there after a run, as `variable.result`; the caller closes it."""
+        self.recording.check()
+        if not isinstance(variable, Variable) or variable.program is not self:
+            detail = f"output of {type(variable).__name__}: an array of the program is one"
+            raise OutcoreError(errno.EINVAL, "record a program", detail=detail)
         variable.is_output = True
         if name is not None and name != variable.name:
             variable.name = self._new_name(name)
         return variable
 
-    def iterate(self, count: int, until: Callable[[int], bool] | None = None) -> Iterator[int]:
+    def iterate(self, count: int, until: Callable[[int], bool] | None = None) -> Iterator[LoopNumber]:
         """The statements in the body of `for _ in p.iterate(n):` are recorded once and run so many times; `until`,
-        the same at all processes, may look at numbers by `value`."""
+        the same at all processes, may look at numbers by `value`. The loop gives no numbers, and is left by `until`
+        alone: what would need a number, `break` and `return` raise OutcoreError (EINVAL), as a name that the body
+        reads and gives to another array."""
         if not isinstance(count, int | np.integer) or count < 0 or not (until is None or callable(until)):
             detail = f"iterate({count!r}, {until!r}): a number of times, and a function or None"
             raise OutcoreError(errno.EINVAL, "record a program", detail=detail)
-        first = len(self.statements)
-        try:
-            yield 0
-        finally:  # of a body that is left by `break`, too
-            self.loops.append(Loop(first, len(self.statements), count, until))
+        return self.recording.loop(int(count), until)
 
     def einsum(
         self,
@@ -319,15 +219,16 @@ class Program:
         self._check_result(what, out, dtype)
         check_symmetry(what, expression, found, [v.symmetry for v in found], out.symmetry)
         self._check_tilings(f"einsum '{expression}'", [*expression.inputs, expression.output], [*found, out])
-        self.statements.append(Contract(str(expression), tuple(found), out, accumulate, scale))
+        self._record(Contract(str(expression), tuple(found), out, accumulate, scale))
         return out
 
     def combine(self, value: Linear, out: Variable | None = None, *, accumulate: bool = False) -> Variable:
         """Records out = sum of arrays, or adds it to what is there. Of a result that lacks tiles, those that it has
         are computed and no others. If it has a symmetry, all arrays must have it: those with a layout that lacks it
         are refused; of arrays without layout the caller knows."""
-        value = as_linear(value)
-        factors = tuple(factor for factor, _ in value.terms)
+        terms = as_linear(value).terms
+        self.recording.use(terms)
+        factors, variables = tuple(each.factor for each in terms), [each.variable for each in terms]
 
         def add(box: Any, *blocks: Any) -> Any:
             total = factors[0] * blocks[0]
@@ -335,13 +236,16 @@ class Program:
                 total = total + factor * block  # of another type, perhaps
             return total
 
-        text = " + ".join(f"{factor} {v.name}" if factor != 1 else v.name for factor, v in value.terms)
-        dtype = type_of_result([v.dtype for _, v in value.terms], *factors)
+        text = " + ".join(
+            f"{factor} {v.name}" if factor != 1 else v.name
+            for factor, v in zip(factors, variables, strict=True)
+        )
+        dtype = type_of_result([v.dtype for v in variables], *factors)
         if out is None:
-            out = self._variable(None, plain(value.terms[0][1].shape, dtype, "disk"))
+            out = self._variable(None, plain(variables[0].shape, dtype, "disk"))
         self._check_result("record a program", out, dtype)
-        self._check_permutations(out, [v for _, v in value.terms], with_signs=True)
-        return self.map(add, *(v for _, v in value.terms), out=out, accumulate=accumulate, text=text)
+        self._check_permutations(out, variables, with_signs=True)
+        return self.map(add, *variables, out=out, accumulate=accumulate, text=text)
 
     def map(
         self,
@@ -378,7 +282,7 @@ class Program:
         axes = string.ascii_letters[: len(out.shape)]
         self._check_tilings("record a program", [axes] * (len(found) + 1), [*found, out])
         name = text or str(getattr(function, "__name__", "function"))
-        self.statements.append(Map(function, tuple(found), out, accumulate, name))
+        self._record(Map(function, tuple(found), out, accumulate, name))
         return out
 
     def _check_result(self, what: str, out: Variable, dtype: np.dtype[Any] | None = None) -> None:
@@ -427,7 +331,12 @@ class Program:
                 return known
         return self.input(value)
 
+    def _record(self, statement: Statement) -> None:
+        self.recording.check()
+        self.statements.append(statement)
+
     def _variable(self, name: str | None, facts: Facts, **more: Any) -> Variable:
+        self.recording.check()
         number = len(self.variables)
         variable = Variable(self, number, self._new_name(name or f"x{number}"), facts, **more)
         self.variables.append(variable)
@@ -525,6 +434,7 @@ class Program:
         """Where each array lies and how each statement runs. Collective."""
         from outcore.tensor import place
 
+        self.recording.check_whole()
         return place.plan_program(self, rates)
 
     def run(self, *, plan: Any = None, restart: bool = False, progress: Tell | None = None) -> ProgramReport:
@@ -538,6 +448,7 @@ class Program:
         """
         from outcore.tensor import program_run
 
+        self.recording.check_whole()
         made = self.plan() if plan is None else plan
         self.report = program_run.run(self, made, restart, progress)
         if plan is None and not self.report.restarted:
@@ -568,5 +479,5 @@ def recording(values: Sequence[Any]) -> Program | None:
         if isinstance(each, Variable):
             return each.program
         if isinstance(each, Linear):
-            return each.terms[0][1].program
+            return each.terms[0].variable.program
     return None

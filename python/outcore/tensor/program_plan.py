@@ -14,7 +14,8 @@ from outcore.tensor.operands import Where
 from outcore.tensor.rates import Rates
 
 if TYPE_CHECKING:
-    from outcore.tensor.program import Program, Variable
+    from outcore.tensor.program import Program
+    from outcore.tensor.recorded import Variable
 
 FORMAT = 2
 
@@ -141,6 +142,8 @@ def uses(program: Program, statements: Sequence[Placed], variable: Variable) -> 
     too."""
     found = set(program.uses(variable))
     for number, each in enumerate(statements):
-        if each.within is not None and variable in program.statements[each.within.producer].operands:
+        if each.within is None:
+            continue
+        if any(v is variable for v in program.statements[each.within.producer].operands):
             found.add(number)
     return sorted(found)

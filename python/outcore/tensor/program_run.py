@@ -29,10 +29,12 @@ from outcore.tensor.extended import operand
 from outcore.tensor.fusion import candidates
 from outcore.tensor.operands import LocalOperand, Operand, slices
 from outcore.tensor.parts import Parts
-from outcore.tensor.program import Loop, Program, Variable
+from outcore.tensor.program import Program
 from outcore.tensor.program_plan import ProgramPlan, uses
 from outcore.tensor.progress import Tell, Watch, watching
 from outcore.tensor.rates import learn
+from outcore.tensor.recorded import Variable
+from outcore.tensor.recording import Loop
 
 _EVERY_S = 60.0  # between two checkpoints, unless the caller says otherwise
 _SAVING = 20  # times as long is computed as is saved, at least

@@ -35,7 +35,8 @@ from outcore.tensor.rates import Rates
 from outcore.tensor.schedule import least_workspace, trade
 
 if TYPE_CHECKING:
-    from outcore.tensor.program import Contract, Map, Program, Variable
+    from outcore.tensor.program import Contract, Map, Program
+    from outcore.tensor.recorded import Variable
 
 LEVELS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.95)  # of the memory, for panels
 PANELS = 0.95  # of the memory for panels: the rest is for pieces that are put

@@ -161,18 +161,6 @@ def test_until_ends_a_loop(world):
     close(r)
 
 
-def test_a_body_that_is_left_by_break_runs_as_often_as_any(world):
-    with outcore.Program(world) as p:
-        x, one = p.output(p.array((3,)), "x"), p.input(np.ones(3), "one")
-        for _ in p.iterate(4):
-            x += one
-            break
-        x += 10 * one
-    p.run()
-    np.testing.assert_allclose(x.result[...], 14)
-    close(x)
-
-
 def test_loops_within_loops(world):
     with outcore.Program(world) as p:
         x, one = p.output(p.array((3,)), "x"), p.input(np.ones(3), "one")
