@@ -53,6 +53,7 @@ bench: $(BUILT)  ## all benchmarks, results in build/bench
 docs: $(BUILT)  ## the documents as a site, in build/site; fails if what is generated in them is out of date
 	$(VENV_PYTHON) scripts/documents --check
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
+	$(VENV_PYTHON) scripts/check_site.py
 
 lint: $(BUILT)  ## formatters, compiler warnings as errors, ruff, mypy, arrows between rooms, stub up to date
 	$(VENV)/bin/clang-format --dry-run -Werror $(CXX_FILES)

@@ -7,6 +7,7 @@ benchmarks/results, the studies, the command line, the headers, and the comments
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sys
 from collections.abc import Callable
@@ -51,12 +52,19 @@ def generated(text: str) -> str:
 
 def main() -> int:
     check = "--check" in sys.argv[1:]
+    warn_of_length()
     try:
         wanted = {path: generated(path.read_text()) for path in documents()}
     except front.Refused as refused:
         print(refused, file=sys.stderr)
         return 1
     wanted |= plots.all_plots(ROOT)
+    if undrawn := diagrams():
+        print(
+            f"{', '.join(undrawn)}: not drawn from the text beside it; run scripts/diagrams.sh",
+            file=sys.stderr,
+        )
+        return 1
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     unknown = [path for path in plots.directory(ROOT).glob("*.svg") if path not in wanted]
     for path in stale + unknown:
@@ -71,6 +79,26 @@ def main() -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(wanted[path])
     return int(check and bool(stale or unknown))
+
+
+def warn_of_length() -> None:
+    """Of pages that a reader takes in at once; a reviewer decides."""
+    for name, most in (("README.md", 400), ("ARCHITECTURE.md", 1200)):
+        text = PART.sub("", (ROOT / name).read_text())
+        if (words := len(re.findall(r"\S*\w\S*", text))) > most:
+            print(f"{name} has {words} words beside what is generated, more than {most}", file=sys.stderr)
+
+
+def diagrams() -> list[str]:
+    """Diagrams that were not drawn from the text that is there now."""
+
+    def drawn(text: Path) -> bool:
+        mark = f"<!-- of {hashlib.sha256(text.read_bytes()).hexdigest()[:16]} -->\n"
+        picture = text.with_suffix(".svg")
+        return picture.is_file() and picture.read_text().endswith(mark)
+
+    texts = sorted((ROOT / "docs" / "diagrams").glob("*.mmd"))
+    return [str(text.relative_to(ROOT)) for text in texts if not drawn(text)]
 
 
 def documents() -> list[Path]:

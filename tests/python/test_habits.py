@@ -72,7 +72,7 @@ def test_hooks_run_what_make_lint_runs() -> None:
     assert repository["repo"] == "local"
     for hook in repository["hooks"]:
         assert hook["language"] == "system"
-        command = hook["entry"].replace(".venv/bin/python", "$(PYTHON)").replace(".venv", "$(VENV)")
+        command = hook["entry"].replace(".venv/bin/python", "$(VENV_PYTHON)").replace(".venv", "$(VENV)")
         assert f"\t{command}" in makefile or f"\t@{command}" in makefile, command
 
 

@@ -75,12 +75,6 @@ def test_links_lead_somewhere():
             assert (document.parent / target).exists(), f"{document.name}: {target}"
 
 
-def test_the_readme_and_the_architecture_are_short():
-    for name, most in (("README.md", 400), ("ARCHITECTURE.md", 1200)):
-        text = re.sub(r"```mermaid\n.*?```", "", (ROOT / name).read_text(), flags=re.DOTALL)
-        assert len(re.findall(r"\S*\w\S*", text)) <= most, name
-
-
 def test_no_number_of_a_benchmark_is_typed_by_hand():
     """Rates and ratios stand in generated parts, in dated facts, and in reports of studies."""
     for document in documents():

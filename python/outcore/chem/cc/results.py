@@ -68,9 +68,10 @@ class Results:
 
     @property
     def active_orbitals(self) -> Any:
-        """Coefficients of the orbitals of `t1` and `t2`, [n][orbitals] without frozen ones: those of the reference,
-        but natural ones with `fno`, and semicanonical ones where ROHF was made so before orbitals were frozen. Of
-        open shells those of both spins."""
+        """Coefficients of the orbitals of `t1` and `t2`, (functions, orbitals), without frozen ones.
+
+        They are those of the reference, but natural ones with `fno`, and semicanonical ones where ROHF was made so
+        before orbitals were frozen. Open shells have a pair, for alpha and beta."""
         found = [
             orbitals.correlated(given, number, self._frozen)
             if each.missing

@@ -130,7 +130,7 @@ def by_excitation(levels: Matrix) -> Matrix:
 
 @dataclass(frozen=True)
 class NaturalOrbitals:
-    """occupations: of active orbitals, descending. rotation: [orbital][natural orbital], sorted orbitals. irreps:
+    """occupations: of active orbitals, descending. rotation: (orbital, natural orbital), sorted orbitals. irreps:
     of each natural orbital."""
 
     occupations: Matrix

@@ -29,8 +29,8 @@ _AHEAD = 6  # tiles that are read while one is put in its place
 class Densities:
     """Of sorted orbitals; p and q of `mixed` are of spin alpha, r and s of spin beta.
 
-    alpha, beta: [p][q] = <bra| p+ q |ket>.
-    same_alpha, mixed, same_beta: [p][q][r][s] = <bra| p+ r+ s q |ket>.
+    alpha, beta: D[p, q] = <bra| p+ q |ket>.
+    same_alpha, mixed, same_beta: D[p, q, r, s] = <bra| p+ r+ s q |ket>.
     """
 
     alpha: Matrix

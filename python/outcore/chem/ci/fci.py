@@ -287,23 +287,23 @@ class FCI:
         return self._densities[pair]
 
     def make_rdm1s(self, root: int = 0) -> tuple[Matrix, Matrix]:
-        """[p][q] = <p+ q> of spin alpha and beta; active orbitals."""
+        """D[p, q] = <p+ q> of spin alpha and beta; active orbitals."""
         found = self._callers(root)
         return found.alpha, found.beta
 
     def make_rdm1(self, root: int = 0) -> Matrix:
-        """[p][q] = <p+ q> of both spins together; active orbitals."""
+        """D[p, q] = <p+ q> of both spins together; active orbitals."""
         self._refuse_different("one-particle density of both spins")
         return self._callers(root).one
 
     def make_rdm12(self, root: int = 0) -> tuple[Matrix, Matrix]:
-        """The same, and [p][q][r][s] = <p+ r+ s q>."""
+        """The same, and D[p, q, r, s] = <p+ r+ s q>."""
         self._refuse_different("densities of both spins")
         found = self._callers(root)
         return found.one, found.two
 
     def trans_rdm1(self, bra: int, ket: int) -> Matrix:
-        """[p][q] = <bra| p+ q |ket> of both spins together."""
+        """D[p, q] = <bra| p+ q |ket> of both spins together."""
         self._refuse_different("transition density of both spins")
         return self._callers(bra, ket).one
 

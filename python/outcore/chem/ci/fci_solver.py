@@ -362,16 +362,16 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
     # ---- densities ----
 
     def make_rdm1s(self, fcivec: Any, norb: int, nelec: Any, **_: Any) -> tuple[Matrix, Matrix]:
-        """[p][q] = <q+ p> of each spin."""
+        """D[p, q] = <q+ p> of each spin."""
         found = _handle(fcivec, norb, nelec).densities()
         return found.alpha.T.copy(), found.beta.T.copy()
 
     def make_rdm1(self, fcivec: Any, norb: int, nelec: Any, **_: Any) -> Matrix:
-        """[p][q] = <q+ p> of both spins together."""
+        """D[p, q] = <q+ p> of both spins together."""
         return np.ascontiguousarray(_handle(fcivec, norb, nelec).densities().one.T)
 
     def make_rdm12s(self, fcivec: Any, norb: int, nelec: Any, **_: Any) -> Any:
-        """The same of each spin, and [p][q][r][s] = <p+ r+ s q> of (alpha-alpha, alpha-beta, beta-beta)."""
+        """The same of each spin, and D[p, q, r, s] = <p+ r+ s q> of (alpha-alpha, alpha-beta, beta-beta)."""
         found = _handle(fcivec, norb, nelec).densities()
         return (found.alpha.T.copy(), found.beta.T.copy()), (found.same_alpha, found.mixed, found.same_beta)
 
@@ -384,7 +384,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         return _handle(fcivec, norb, nelec).densities().two
 
     def trans_rdm1s(self, cibra: Any, ciket: Any, norb: int, nelec: Any, **_: Any) -> tuple[Matrix, Matrix]:
-        """[p][q] = <bra| q+ p |ket> of each spin."""
+        """D[p, q] = <bra| q+ p |ket> of each spin."""
         found = _handle(cibra, norb, nelec).densities(_handle(ciket, norb, nelec))
         return found.alpha.T.copy(), found.beta.T.copy()
 
@@ -408,7 +408,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         return direct_spin1.absorb_h1e(h1e, eri, norb, nelec, fac)
 
     def contract_2e(self, eri: Any, fcivec: Any, norb: int, nelec: Any, *_: Any, **__: Any) -> CIVector:
-        """sum_pqrs eri[pq][rs] E_pq E_rs on a state: a vector, not normalized. Collective."""
+        """sum_pqrs eri[pq, rs] E_pq E_rs on a state: a vector, not normalized. Collective."""
         vector = _handle(fcivec, norb, nelec)
         ci, world = vector.ci, self.world
         irreps = ci.hamiltonian.irreps[ci.hamiltonian.positions]
@@ -429,7 +429,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         return self._held(ci, product)
 
     def transform_ci_for_orbital_rotation(self, fcivec: Any, norb: int, nelec: Any, u: Any) -> CIVector:
-        """A state in orbitals rotated by u [old][new], or by one matrix for each spin. Collective."""
+        """A state in orbitals rotated by u[old, new], or by one matrix for each spin. Collective."""
         vector = _handle(fcivec, norb, nelec)
         h = vector.ci.hamiltonian
         pair = [u, u] if isinstance(u, np.ndarray) and u.ndim == 2 else list(u)

@@ -33,8 +33,8 @@ class Hamiltonian:
     """H = core_energy + sum_pq one_pq E_pq + 1/2 sum_pqrs (pq|rs) (E_pq E_rs - d_qr E_ps), in Hartree.
 
     Attributes:
-        one: [n][n]; of orbitals that differ in spin, a pair for (alpha, beta).
-        two: [n][n][n][n], chemists' order (pq|rs); of orbitals that differ in spin, three, for (alpha-alpha,
+        one: (n, n); of orbitals that differ in spin, a pair for (alpha, beta).
+        two: (n, n, n, n), chemists' order (pq|rs); of orbitals that differ in spin, three, for (alpha-alpha,
             alpha-beta, beta-beta). In alpha-beta p and q are of spin alpha, r and s of spin beta.
         irreps: of each orbital, ascending; the irrep of a product is the exclusive-or.
         groups: number of irreps: 1, 2, 4 or 8.
@@ -232,7 +232,7 @@ def _tensor(values: Any, n: int, kind: str) -> Matrix:
 
 
 def unpacked(pairs: Matrix, n: int) -> Matrix:
-    """[pq][rs] of pairs p >= q, r >= s as four indices; the pairs may be of different orbitals."""
+    """V[pq, rs] of pairs p >= q, r >= s as four indices; the pairs may be of different orbitals."""
     p, q = np.tril_indices(n)
     number = np.empty((n, n), np.int64)
     number[p, q] = number[q, p] = np.arange(len(p))

@@ -490,7 +490,7 @@ class MRCI:
         return density.of_sums(alpha, beta, self.electrons, norm, folded=self.records.parity != 0)
 
     def make_rdm1(self, root: int = 0) -> Matrix:
-        """[p][q] = <p+ q> of both spins together, of orbitals behind the frozen ones in the caller's order."""
+        """D[p, q] = <p+ q> of both spins together, of orbitals behind the frozen ones in the caller's order."""
         back = np.argsort(self.orbitals.permutation)
         return self._density(root)[np.ix_(back, back)]
 
