@@ -16,8 +16,8 @@ from outcore.chem.mrci.transform import check_memory
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
-    from outcore.chem.mrci.orbitals import Choice
     from outcore.chem.mrci.settings import Settings
+    from outcore.chem.mrci.spaces import Choice
     from outcore.job.resources import Allowance
     from outcore.job.world import World
 
@@ -25,27 +25,33 @@ if TYPE_CHECKING:
 def check(
     world: World,
     mol: Mole,
-    choice: Choice,
+    choice: Choice | None,
     irrep: str | int | None,
     settings: Settings,
     free: Allowance,
     auxiliary: int = 0,
 ) -> None:
-    """auxiliary: functions of density fitting. Collective.
+    """choice: None: it is known after the SCF. auxiliary: functions of density fitting. Collective.
 
     Raises OutcoreError: EINVAL; EFBIG (references); ENOMEM, ENOSPC (integrals)."""
-    electrons = mol.nelec[0] - choice.frozen, mol.nelec[1] - choice.frozen
     with world.together("check a multireference CI"):
-        check_choice(choice, mol.nao - choice.frozen, electrons)
         if irrep is not None:
             Group.of(mol).number_of(irrep)
+        if choice is None:
+            check_factors(auxiliary, mol.nao, free.bytes // 2)
+    if choice is None:
+        return
+    electrons = mol.nelec[0] - choice.frozen, mol.nelec[1] - choice.frozen
+    apart = choice.frozen + choice.left_out
+    with world.together("check a multireference CI"):
+        check_choice(choice, mol.nao - apart, electrons)
         if isinstance(settings.references, Path):
             references.of_file(settings.references, choice, sum(electrons))
         else:
             references.check_space(choice, sum(electrons))
-        check_memory(mol.nao - choice.frozen, choice.internal, free.bytes)
+        check_memory(mol.nao - apart, choice.internal, free.bytes)
         check_factors(auxiliary, mol.nao, free.bytes // 2)
-    tables = least_table_bytes(_counts(mol), choice.frozen + choice.internal)
+    tables = least_table_bytes(_counts(mol), apart + choice.internal)
     if tables > free.bytes // 2:
         check_disk(world, tables)
 

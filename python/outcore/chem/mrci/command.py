@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from outcore.chem.mean_field import Kind
     from outcore.chem.mrci.mrci import MRCI
-    from outcore.chem.mrci.orbitals import Choice
     from outcore.chem.mrci.packed import Traffic
     from outcore.chem.mrci.solver import Iteration
+    from outcore.chem.mrci.spaces import Choice
 
 _SHOWN = 0.01  # electrons in an orbital
 NAMES = {"ci": "MRCI", "acpf": "MR-ACPF", "aqcc": "MR-AQCC"}  # of functionals
@@ -69,34 +69,34 @@ class _Run(MoleculeRun):
         self.open_world()
 
     def of_molecule(self) -> MRCI:
-        from outcore.chem.frozen import count_frozen
+        from outcore.chem.mrci import spaces
         from outcore.chem.mrci.mrci import MRCI
-        from outcore.chem.mrci.orbitals import Choice
+        from outcore.chem.mrci.orbitals import Group
         from outcore.chem.symmetry import with_symmetry
 
         options = self.options
         plain = self.build()
-        frozen = count_frozen(plain, options.frozen, min(plain.nelec))
-        inactive, active = options.orbitals(plain.nelectron, frozen)
+        asked = options.asked(plain, int(plain.nao), plain.nelec)
         mol = with_symmetry(plain, options.group or "auto") or plain
         kind: Kind = "ROHF" if options.rohf or mol.spin else "RHF"
         self.header(
             options.title(f"{NAMES[options.functional]}({kind})", mol), f"scratch {self.world.scratch}"
         )
         self.say(f"point group {mol.groupname if mol.symmetry else 'C1'}")
-        self._check(mol, Choice(frozen, inactive, active))
+        self._check(mol, spaces.before_scf(mol, asked, Group.of(mol).number_of))
         mf = self._mean_field(mol, kind)
-        return MRCI.from_mean_field(
+        ci = MRCI.from_mean_field(
             mf,
-            inactive=inactive,
-            active=active,
-            frozen=frozen,
+            **asdict(asked),
             group=None if mol.symmetry else "C1",
             with_integrals=not options.estimate,
             **self._given(),
         )
+        for note in ci.orbitals.notes:
+            self.say(note)
+        return ci
 
-    def _check(self, mol: Mole, choice: Choice) -> None:
+    def _check(self, mol: Mole, choice: Choice | None) -> None:
         """What is known to be wrong before an SCF."""
         from outcore.chem.mrci import before
         from outcore.job.launch import threads_per_rank
@@ -132,12 +132,13 @@ class _Run(MoleculeRun):
 
         options, path = self.options, self.options.fcidump
         assert path is not None
-        frozen, electrons = int(options.frozen), 0
+        asked: Any = None
         with self.world.together("read FCIDUMP", str(path)):
-            if self.world.rank == 0 and options.cas is not None:
-                electrons = sum(fcidump.read(path).electrons)
-        inactive, active = options.orbitals(self.world.broadcast(electrons), frozen)
-        ci = MRCI.from_fcidump(path, inactive=inactive, active=active, frozen=frozen, **self._given())
+            if self.world.rank == 0:
+                dump = fcidump.read(path) if options.cas is not None else None
+                counts = (0, (0, 0)) if dump is None else (dump.hamiltonian.orbitals, dump.electrons)
+                asked = options.asked(None, *counts)
+        ci = MRCI.from_fcidump(path, **asdict(self.world.broadcast(asked)), **self._given())
         name = NAMES[options.functional]
         self.header(
             f"{name}  {path}: {sum(ci.electrons)} electrons, {ci.orbitals.count} orbitals",
@@ -165,6 +166,7 @@ class _Run(MoleculeRun):
         self.say(
             f"{ci.electrons[0]}+{ci.electrons[1]} electrons in {ci.orbitals.count} orbitals: {choice.inactive} "
             f"inactive, {choice.active} active, {len(records.orbitals.external)} external; {choice.frozen} frozen"
+            + (f", {choice.left_out} virtual ones too" if choice.left_out else "")
         )
         by_weight = options.estimate and isinstance(ci.settings.references, float)
         references = f"{'at most ' if by_weight else ''}{len(records.references)} references"

@@ -19,6 +19,8 @@ import numpy as np
 from outcore import _core
 from outcore.base import interrupts
 from outcore.base.errors import NotConverged, OutcoreError
+from outcore.chem.active import Asked as Active
+from outcore.chem.frozen import Asked as Frozen
 from outcore.chem.mrci import (
     configurations,
     density,
@@ -42,6 +44,7 @@ from outcore.chem.mrci.packed import PackedOperator, Report
 from outcore.chem.mrci.records import Functions, Records
 from outcore.chem.mrci.settings import WORDS, Given, Settings
 from outcore.chem.mrci.size_consistency import Corrections
+from outcore.chem.mrci.spaces import Asked
 from outcore.chem.mrci.vectors import Layout
 from outcore.job import launch
 from outcore.job.processes import JOB, free_memory_of_each, make_world
@@ -71,7 +74,8 @@ class MRCI:
     Args:
         mc: a CASCI or CASSCF object of PySCF that has run: orbitals, active space and reference vector are taken
             from it.
-        frozen: number of lowest orbitals of its core that are not correlated, or "auto".
+        frozen, frozen_virtual: orbitals beside its active space that are not correlated: numbers of the lowest and
+            of the highest ones, "auto" for the cores, or lists, from 0; as in PySCF.
         group: abelian point group that is used; default that of the molecule, if it was built with symmetry, else
             none.
         given: see `Given` and `Settings`.
@@ -81,10 +85,17 @@ class MRCI:
     """
 
     def __init__(
-        self, mc: Any, *, frozen: int | str | None = None, group: str | None = None, **given: Unpack[Given]
+        self,
+        mc: Any,
+        *,
+        frozen: Frozen = None,
+        frozen_virtual: Frozen = None,
+        group: str | None = None,
+        **given: Unpack[Given],
     ) -> None:
         target = self._set_up(given)
-        self._aim(orbitals.of_active_space(mc, self.world, frozen=frozen, group=group), target)
+        asked = Asked(frozen, frozen_virtual)
+        self._aim(orbitals.of_active_space(mc, self.world, asked, group=group), target)
         self._choose(mc._scf, _vectors(getattr(mc, "ci", None)))
 
     @classmethod
@@ -92,21 +103,22 @@ class MRCI:
         cls,
         mf: Any,
         *,
-        inactive: int,
-        active: int,
-        frozen: int | str | None = None,
+        active: Active,
+        inactive: Active = None,
+        frozen: Frozen = None,
+        frozen_virtual: Frozen = None,
         group: str | None = None,
         with_integrals: bool = True,
         **given: Unpack[Given],
     ) -> Self:
-        """Of a converged RHF or ROHF object: so many orbitals in the order of occupation and energy.
+        """Of a converged RHF or ROHF object: so many orbitals in the order of occupation and energy, or lists of
+        them, from 0, or a dict of a number for each irrep, see `outcore.chem.mrci.spaces.Asked`.
         with_integrals: False: none are made, to know the space alone; of references by weight the largest that it
         may be."""
         self = cls.__new__(cls)
         target = self._set_up(given)
-        found = orbitals.of_mean_field(
-            mf, self.world, frozen=frozen, inactive=inactive, active=active, group=group
-        )
+        asked = Asked(frozen, frozen_virtual, inactive, active)
+        found = orbitals.of_mean_field(mf, self.world, asked, group=group)
         self._aim(found, target)
         self._choose(mf, with_integrals=with_integrals)
         return self
@@ -116,16 +128,18 @@ class MRCI:
         cls,
         path: str | os.PathLike[str],
         *,
-        inactive: int,
-        active: int,
-        frozen: int = 0,
+        active: Active,
+        inactive: Active = None,
+        frozen: Frozen = None,
+        frozen_virtual: Frozen = None,
         **given: Unpack[Given],
     ) -> Self:
         """Of the integrals in a file, whose orbitals are frozen, inactive, active and external ones in this
-        order."""
+        order, if only their numbers are given, see `from_mean_field`; the first ones are taken as occupied."""
         self = cls.__new__(cls)
         target = self._set_up(given)
-        found = orbitals.of_file(Path(path), self.world, inactive=inactive, active=active, frozen=frozen)
+        asked = Asked(frozen, frozen_virtual, inactive, active)
+        found = orbitals.of_file(Path(path), self.world, asked)
         self._aim(found, target)
         chosen = self._references()
         self.records = self._reached(self._heaviest(chosen) if self._by_weight else chosen)

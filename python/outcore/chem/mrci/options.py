@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,10 +13,13 @@ from outcore.base.errors import OutcoreError
 from outcore.chem import storage as storage_words
 from outcore.chem.hf.settings import METHOD, STORAGES
 from outcore.chem.mrci.settings import WORDS, Settings
+from outcore.chem.mrci.spaces import Asked, Given, choose
 from outcore.chem.options import (
+    ACTIVE,
     BASIS,
     FCIDUMP,
     FROZEN,
+    FROZEN_VIRTUAL,
     GEOMETRY,
     INTEGRALS,
     ROHF,
@@ -26,6 +29,9 @@ from outcore.chem.options import (
 )
 from outcore.chem.ri import plan as ri_plan
 from outcore.job import preflight
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
 
 # What an FCIDUMP file takes the place of.
 _OF_MOLECULES = (
@@ -67,12 +73,12 @@ class Options(MoleculeOptions):
     ] = None
     rohf: Annotated[bool, ROHF] = False
     frozen: Annotated[str, FROZEN] = "0"
+    frozen_virtual: Annotated[str, FROZEN_VIRTUAL] = "0"
     inactive: Annotated[
-        int | None, typer.Option(help="Orbitals above them that are doubly occupied in all references.")
+        str | None,
+        typer.Option(help="Orbitals that are doubly occupied in all references, as --active takes them."),
     ] = None
-    active: Annotated[
-        int | None, typer.Option(help="Orbitals above these whose occupation references choose.")
-    ] = None
+    active: Annotated[str | None, ACTIVE] = None
     cas: Annotated[
         str | None,
         typer.Option(metavar="N,M", help="N electrons in M orbitals, in place of --inactive and --active."),
@@ -164,6 +170,7 @@ class Options(MoleculeOptions):
             self._cas()
         elif self.active is None:
             raise _refused("--active is missing: give --inactive and --active, or --cas N,M")
+        self._asked(self.inactive, self.active).read()
         preflight.check_count("--roots", self.roots)
         preflight.check_count("--iterations", self.iterations)
         of_scf = (ri_plan.STORAGES, ri_plan.METHOD) if self.integrals == "ri" else (STORAGES, METHOD)
@@ -179,8 +186,8 @@ class Options(MoleculeOptions):
             for name in sorted(given)
         }
         preflight.refuse(named, "with --fcidump, whose integrals are taken as they are")
-        if not self.frozen.isdigit():
-            raise _refused(f"--frozen {self.frozen}: with --fcidump a number is needed")
+        if self.frozen.strip() == "auto":
+            raise _refused("--frozen auto: with --fcidump a number is needed, or a list")
 
     def _cas(self) -> tuple[int, int]:
         """Electrons and orbitals."""
@@ -191,15 +198,21 @@ class Options(MoleculeOptions):
             )
         return int(numbers[0]), int(numbers[1])
 
-    def orbitals(self, electrons: int, frozen: int) -> tuple[int, int]:
-        """Inactive and active ones."""
+    def _asked(self, inactive: str | int | None, active: str | int | None) -> Asked:
+        return Asked(self.frozen, self.frozen_virtual, inactive, active)
+
+    def asked(self, mol: Mole | None, orbitals: int, electrons: tuple[int, int]) -> Asked:
+        """Orbitals of a molecule, or, None, of a file. electrons: alpha, beta; all of them."""
         if self.cas is None:
-            return self.inactive or 0, self.active or 0
-        wanted, orbitals = self._cas()
-        inactive, odd = divmod(electrons - 2 * frozen - wanted, 2)
+            return self._asked(self.inactive, self.active)
+        wanted, active = self._cas()
+        left = (
+            sum(electrons) - 2 * choose(mol, self._asked(0, 0), Given.of(orbitals, electrons)).choice.frozen
+        )
+        inactive, odd = divmod(left - wanted, 2)
         if odd or inactive < 0:
-            raise _refused(f"--cas {self.cas}: {wanted} of {electrons - 2 * frozen} electrons leave no pairs")
-        return inactive, orbitals
+            raise _refused(f"--cas {self.cas}: {wanted} of {left} electrons leave no pairs")
+        return self._asked(inactive, active)
 
     def settings(self) -> dict[str, Any]:
         """For MRCI."""

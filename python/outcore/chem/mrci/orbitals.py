@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore.base.errors import OutcoreError
+from outcore.chem import frozen as frozen_orbitals
 from outcore.chem import reference
 from outcore.chem.ci import fcidump
-from outcore.chem.frozen import count_frozen
-from outcore.chem.mrci import integrals
+from outcore.chem.mrci import integrals, spaces
 from outcore.chem.mrci.configurations import MAX_INTERNAL
 from outcore.chem.mrci.integrals import TwoElectron
 from outcore.chem.mrci.records import Orbitals
+from outcore.chem.mrci.spaces import Asked, Choice, Given, Spaces
 from outcore.chem.symmetry import ABELIAN, IRREPS, irrep_of_linear, made_symmetric, with_symmetry
 
 if TYPE_CHECKING:
@@ -63,20 +66,6 @@ class Group:
         )
 
 
-@dataclass(frozen=True)
-class Choice:
-    """Numbers of orbitals: doubly occupied always; doubly occupied in references; whose occupation
-    references choose."""
-
-    frozen: int
-    inactive: int
-    active: int
-
-    @property
-    def internal(self) -> int:
-        return self.inactive + self.active
-
-
 @dataclass(frozen=True, eq=False)
 class Correlated:
     """Internal orbitals (inactive, active) and external ones, these sorted by irrep.
@@ -84,7 +73,7 @@ class Correlated:
     Attributes:
         one: [n][n] with the field of the frozen orbitals (Hartree).
         electrons: alpha, beta, without those of frozen orbitals.
-        permutation: orbital k here is orbital permutation[k] of the caller, counted behind the frozen ones.
+        permutation: orbital k here is orbital permutation[k] of the caller, those that are frozen left out.
         coefficients, frozen: [function][orbital], None without a molecule.
         irrep: of the determinant of the mean field.
         notes: what was taken for granted in a file, or done to orbitals so that they have irreps.
@@ -109,21 +98,13 @@ class Correlated:
         return len(self.one)
 
 
-def of_mean_field(
-    mf: Any,
-    world: World,
-    *,
-    frozen: int | str | None,
-    inactive: int,
-    active: int,
-    group: str | None = None,
-) -> Correlated:
+def of_mean_field(mf: Any, world: World, asked: Asked, *, group: str | None = None) -> Correlated:
     """Of a converged RHF or ROHF object, without integrals: orbitals by occupation and energy. Collective; all get
     those of the first process.
 
     Raises OutcoreError (EINVAL)."""
     found: Any = None
-    with world.together(_TAKE, str(frozen), inactive, active, group):
+    with world.together(_TAKE, str(asked), group):
         reference.check_method(mf, _TAKE)
         if world.rank == 0:
             if not mf.converged:
@@ -132,25 +113,20 @@ def of_mean_field(
             if occupation.ndim != 1:
                 raise _refused("orbitals of spin alpha and beta differ; take RHF, ROHF or CASSCF orbitals")
             order = np.lexsort((np.asarray(mf.mo_energy), -occupation))
-            lowest = count_frozen(mf.mol, frozen, min(mf.mol.nelec))
-            choice = Choice(lowest, inactive, active)
-            found = _of_coefficients(
-                mf,
-                (np.asarray(mf.mo_coeff)[:, order], np.asarray(mf.mo_energy)[order]),
-                choice,
-                group,
-            )
+            given = Given(order.astype(np.int64), int((occupation == 2).sum()), int((occupation == 1).sum()))
+            sorted_ones = np.asarray(mf.mo_coeff)[:, order], np.asarray(mf.mo_energy)[order]
+            alike = spaces.before_irreps(mf.mol, asked, given)
+            choose = partial(spaces.choose, mf.mol, asked, given)
+            found = _of_coefficients(mf, sorted_ones, alike, choose, group)
     shared: Correlated = world.broadcast(found)
     return shared
 
 
-def of_active_space(
-    mc: Any, world: World, *, frozen: int | str | None, group: str | None = None
-) -> Correlated:
+def of_active_space(mc: Any, world: World, asked: Asked, *, group: str | None = None) -> Correlated:
     """Of a CASCI or CASSCF object of PySCF, without integrals: its orbitals, its core as frozen and inactive ones,
-    its active space. Collective. Raises OutcoreError (EINVAL)."""
+    its active space. asked: of it, those that are frozen. Collective. Raises OutcoreError (EINVAL)."""
     found: Any = None
-    with world.together(_TAKE, str(frozen), group):
+    with world.together(_TAKE, str(asked), group):
         for name in ("mo_coeff", "ncore", "ncas", "nelecas", "_scf"):
             if getattr(mc, name, None) is None:
                 raise _refused(
@@ -159,61 +135,75 @@ def of_active_space(
         if world.rank == 0:
             if np.ndim(mc.mo_coeff) != 2 or not isinstance(mc.ncore, (int, np.integer)):
                 raise _refused("orbitals of spin alpha and beta differ; take RHF, ROHF or CASSCF orbitals")
-            lowest = count_frozen(mc.mol, frozen, int(mc.ncore))
-            choice = Choice(lowest, int(mc.ncore) - lowest, int(mc.ncas))
-            found = _of_coefficients(
-                mc._scf,
-                (np.asarray(mc.mo_coeff), getattr(mc, "mo_energy", None)),
-                choice,
-                group,
-                tuple(mc.nelecas),
-            )
+            chosen = _of_casci(mc, asked)
+            alike = np.zeros(mc.mo_coeff.shape[1], np.int64)
+            for k, positions in enumerate((chosen.frozen, chosen.inactive, chosen.active, chosen.left_out)):
+                alike[positions] = k + 1
+            given = np.asarray(mc.mo_coeff), getattr(mc, "mo_energy", None)
+            found = _of_coefficients(mc._scf, given, alike, lambda *_: chosen, group, tuple(mc.nelecas))
     shared: Correlated = world.broadcast(found)
     return shared
 
 
-def of_file(path: Path, world: World, *, inactive: int, active: int, frozen: int = 0) -> Correlated:
-    """Of the integrals in an FCIDUMP file, whose orbitals are in the order frozen, inactive, active, external.
-    Collective. Raises OutcoreError."""
+def _of_casci(mc: Any, asked: Asked) -> Spaces:
+    core, active = int(mc.ncore), np.arange(int(mc.ncore), int(mc.ncore) + int(mc.ncas))
+    numbers = np.arange(mc.mo_coeff.shape[1])
+    left_out = frozen_orbitals.of(mc.mol, asked.frozen, asked.frozen_virtual, [(numbers, core)])
+    left = np.concatenate(left_out.active(0, numbers, core))
+    frozen = np.setdiff1d(active, left)
+    if len(frozen):
+        raise _refused(f"orbital {frozen[0]} (from 0) is active in the CASCI object; it cannot be frozen")
+    rest = np.setdiff1d(numbers, left)
+    external = np.setdiff1d(left[left >= core], active)
+    return Spaces(rest[rest < core], left[left < core], active, external, rest[rest >= core])
+
+
+def of_file(path: Path, world: World, asked: Asked) -> Correlated:
+    """Of the integrals in an FCIDUMP file, whose orbitals are in the order frozen, inactive, active, external, if
+    only their numbers are given. Collective. Raises OutcoreError."""
     found: Any = None
-    with world.together("read FCIDUMP", str(path), inactive, active, frozen):
+    with world.together("read FCIDUMP", str(path), str(asked)):
         if world.rank == 0:
             dump = fcidump.read(path)
             h = dump.hamiltonian
             if h.unrestricted:
                 raise _refused("orbitals of spin alpha and beta differ; take RHF, ROHF or CASSCF orbitals")
             back = h.positions
+            group = Group(h.group or "of the orbitals", h.names)
+            irreps = np.asarray(h.irreps)[back]
+            given = Given.of(len(back), dump.electrons)
+            chosen = spaces.choose(None, asked, given, irreps, group.number_of)
+            order, correlated = _order(chosen, irreps)
             one, two = h.ones[0][np.ix_(back, back)], h.twos[0][np.ix_(back, back, back, back)]
-            core, one, two = _without_core(h.core_energy, one, two, frozen)
-            choice = Choice(frozen, inactive, active)
-            electrons = dump.electrons[0] - frozen, dump.electrons[1] - frozen
-            irreps = np.asarray(h.irreps)[back][frozen:]
+            core, one, two = _without_core(h.core_energy, one, two, chosen.frozen, order)
+            choice = chosen.choice
+            electrons = dump.electrons[0] - choice.frozen, dump.electrons[1] - choice.frozen
             check_choice(choice, len(one), electrons)
-            order = _order(choice, irreps)
             p, q = np.tril_indices(len(one))
             found = Correlated(
-                one[np.ix_(order, order)],
-                integrals.of_whole(two[np.ix_(order, order, order, order)][p, q][:, p, q], choice.internal),
+                one,
+                integrals.of_whole(two[p, q][:, p, q], choice.internal),
                 core,
                 _labels(choice, irreps[order], h.groups),
                 choice,
                 electrons,
-                Group(h.group or "of the orbitals", h.names),
-                order,
+                group,
+                correlated,
                 dump.irrep,
-                notes=dump.notes,
+                notes=(*dump.notes, *chosen.notes),
             )
     shared: Correlated = world.broadcast(found)
     return shared
 
 
-def _without_core(energy: float, one: Matrix, two: Matrix, frozen: int) -> tuple[float, Matrix, Matrix]:
-    """Integrals in the field of the first orbitals, doubly occupied."""
-    core = slice(0, frozen)
-    field = 2 * np.einsum("pqii->pq", two[:, :, core, core]) - np.einsum("piiq->pq", two[:, core, core, :])
-    energy += float(np.einsum("ii->", 2 * one[core, core] + field[core, core]))
-    rest = slice(frozen, None)
-    return energy, (one + field)[rest, rest], two[rest, rest, rest, rest]
+def _without_core(
+    energy: float, one: Matrix, two: Matrix, core: Integers, rest: Integers
+) -> tuple[float, Matrix, Matrix]:
+    """Integrals of some orbitals in the field of others, doubly occupied."""
+    coulomb = np.einsum("pqii->pq", two[:, :, core][..., core])
+    field = 2 * coulomb - np.einsum("piiq->pq", two[:, core][:, :, core])
+    energy += float(np.trace((2 * one + field)[np.ix_(core, core)]))
+    return energy, (one + field)[np.ix_(rest, rest)], two[np.ix_(rest, rest, rest, rest)]
 
 
 def check_choice(choice: Choice, orbitals: int, electrons: tuple[int, int]) -> None:
@@ -238,11 +228,12 @@ def check_choice(choice: Choice, orbitals: int, electrons: tuple[int, int]) -> N
         )
 
 
-def _order(choice: Choice, irreps: Integers) -> Integers:
-    """Internal orbitals as they are, external ones by irrep."""
-    internal = np.arange(choice.internal)
-    external = choice.internal + np.argsort(irreps[choice.internal :], kind="stable")
-    return np.concatenate([internal, external])
+def _order(chosen: Spaces, irreps: Integers) -> tuple[Integers, Integers]:
+    """Positions of the correlated orbitals: inactive and active ones as they are, external ones by irrep; and their
+    ranks among correlated ones."""
+    external = chosen.external[np.argsort(irreps[chosen.external], kind="stable")]
+    order = np.concatenate([chosen.inactive, chosen.active, external])
+    return order, np.searchsorted(np.sort(order), order)
 
 
 def _labels(choice: Choice, irreps: Integers, groups: int) -> Orbitals:
@@ -253,11 +244,13 @@ def _labels(choice: Choice, irreps: Integers, groups: int) -> Orbitals:
 def _of_coefficients(
     mf: Any,
     given: tuple[Matrix, Matrix | None],
-    choice: Choice,
+    alike: Integers,
+    choose: Callable[[Integers, Callable[[str], int]], Spaces],
     group: str | None,
     active_electrons: tuple[int, int] | None = None,
 ) -> Correlated:
-    """Without integrals. given: coefficients, and energies (Hartree) if orbitals have any."""
+    """Without integrals. given: coefficients, and energies (Hartree) if orbitals have any. alike: the same number
+    of orbitals that may be mixed. choose: spaces, of irreps and of what numbers these."""
     mol = mf.mol
     overlap = np.asarray(mf.get_ovlp())
     c = np.asarray(given[0], np.float64)
@@ -268,23 +261,18 @@ def _of_coefficients(
     irreps: Integers = np.zeros(c.shape[1], np.int64)
     notes: tuple[str, ...] = ()
     if labelled is not None:
-        ends = np.cumsum([choice.frozen, choice.inactive, choice.active])
-        found = made_symmetric(
-            labelled, c, overlap, energies, np.searchsorted(ends, np.arange(c.shape[1]), "right")
-        )
+        found = made_symmetric(labelled, c, overlap, energies, alike)
         c, irreps, notes = found.coefficients, found.irreps, found.notes
     point_group = Group.of(labelled)
+    chosen = choose(irreps, point_group.number_of)
+    choice = chosen.choice
     electrons = mol.nelec[0] - choice.frozen, mol.nelec[1] - choice.frozen
     if active_electrons is not None:
         electrons = active_electrons[0] + choice.inactive, active_electrons[1] + choice.inactive
-    frozen, rest = c[:, : choice.frozen], c[:, choice.frozen :]
-    irreps = irreps[choice.frozen :]
-    check_choice(choice, rest.shape[1], electrons)
-    order = _order(choice, irreps)
-    found_irrep = (
-        int(np.bitwise_xor.reduce(irreps[electrons[1] : electrons[0]])) if electrons[0] > electrons[1] else 0
-    )
-    rest = np.ascontiguousarray(rest[:, order])
+    order, correlated = _order(chosen, irreps)
+    check_choice(choice, len(order), electrons)
+    open_shells = irreps[order[electrons[1] : electrons[0]]]
+    rest = np.ascontiguousarray(c[:, order])
     return Correlated(
         np.zeros((rest.shape[1],) * 2),
         integrals.none(),
@@ -293,12 +281,12 @@ def _of_coefficients(
         choice,
         electrons,
         point_group,
-        order,
-        found_irrep,
+        correlated,
+        int(np.bitwise_xor.reduce(open_shells)) if len(open_shells) else 0,
         mol,
         rest,
-        frozen,
-        notes,
+        np.ascontiguousarray(c[:, chosen.frozen]),
+        (*notes, *chosen.notes),
     )
 
 

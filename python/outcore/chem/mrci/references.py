@@ -16,7 +16,8 @@ from outcore.chem.mrci import configurations
 from outcore.chem.mrci.configurations import Configurations
 
 if TYPE_CHECKING:
-    from outcore.chem.mrci.orbitals import Choice, Correlated
+    from outcore.chem.mrci.orbitals import Correlated
+    from outcore.chem.mrci.spaces import Choice
 
 Matrix = NDArray[np.float64]
 

@@ -1,0 +1,200 @@
+"""Which orbitals of a multireference CI are frozen, inactive, active and external, as users ask for them."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outcore.base.errors import OutcoreError
+from outcore.chem import active as active_orbitals
+from outcore.chem import frozen as frozen_orbitals
+from outcore.chem.active import Active
+
+Integers = NDArray[np.int64]
+
+_CHOOSE = "choose orbitals of a multireference CI"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Numbers of orbitals: doubly occupied always; doubly occupied in references; whose occupation references
+    choose; empty always."""
+
+    frozen: int
+    inactive: int
+    active: int
+    left_out: int = 0
+
+    @property
+    def internal(self) -> int:
+        return self.inactive + self.active
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user asks for.
+
+    frozen, frozen_virtual: see `outcore.chem.frozen.of`.
+    inactive, active: see `outcore.chem.active.read`; 0 and None: none. Numbers count the next orbitals by
+        occupation and energy: inactive ones behind frozen ones, active ones behind these. Beside lists and numbers
+        of irreps doubly occupied orbitals that are in neither are inactive, too.
+    """
+
+    frozen: frozen_orbitals.Asked = None
+    frozen_virtual: frozen_orbitals.Asked = None
+    inactive: active_orbitals.Asked = None
+    active: active_orbitals.Asked = None
+
+    def read(self) -> tuple[Active, Active]:
+        """Inactive and active ones. Raises OutcoreError (EINVAL)."""
+        return _read(self.inactive), _read(self.active)
+
+
+@dataclass(frozen=True)
+class Given:
+    """Orbitals by occupation and energy. numbers: theirs, from 0, as users count. filled: how many are doubly
+    occupied, and single: how many next ones are singly."""
+
+    numbers: Integers
+    filled: int
+    single: int = 0
+
+    @classmethod
+    def of(cls, orbitals: int, electrons: Sequence[int]) -> Given:
+        """The lowest are occupied."""
+        low, high = sorted(int(each) for each in electrons)
+        return cls(np.arange(orbitals), low, high - low)
+
+
+@dataclass(frozen=True)
+class Spaces:
+    """Positions of orbitals. notes: what nobody has asked for."""
+
+    frozen: Integers
+    inactive: Integers
+    active: Integers
+    external: Integers
+    left_out: Integers
+    notes: tuple[str, ...] = ()
+
+    @property
+    def choice(self) -> Choice:
+        each = (self.frozen, self.inactive, self.active, self.left_out)
+        return Choice(*(len(positions) for positions in each))
+
+
+def before_irreps(mol: Any, asked: Asked, given: Given) -> NDArray[np.int64]:
+    """A number for each orbital, the same of orbitals that may be mixed with each other: frozen, inactive, active
+    and external ones, as far as numbers and lists tell. mol: None without a molecule."""
+    inactive, active = asked.read()
+    found = np.zeros(len(given.numbers), np.int64)
+    if _of_irreps(inactive, active):
+        left_out = frozen_orbitals.of(
+            mol, asked.frozen, asked.frozen_virtual, [(given.numbers, given.filled)]
+        )
+        left = np.concatenate(left_out.active(0, given.numbers, given.filled))
+        found[: given.filled] = 4
+        found[given.filled + given.single :] = 5
+        found[left] += 10
+        for k, each in enumerate((inactive, active)):
+            found += 20 * (k + 1) * each.listed_among(0, given.numbers)
+        return found
+    spaces = choose(mol, asked, given)
+    for k, positions in enumerate((spaces.frozen, spaces.inactive, spaces.active, spaces.left_out)):
+        found[positions] = k + 1
+    return found
+
+
+def choose(
+    mol: Any,
+    asked: Asked,
+    given: Given,
+    irreps: Integers | None = None,
+    number_of: Callable[[str], int] | None = None,
+) -> Spaces:
+    """mol: None without a molecule. irreps: of each orbital; number_of: an irrep by its name; None: not asked for.
+
+    Raises OutcoreError (EINVAL)."""
+    left_out = frozen_orbitals.of(mol, asked.frozen, asked.frozen_virtual, [(given.numbers, given.filled)])
+    left = np.concatenate(left_out.active(0, given.numbers, given.filled))
+    places = np.arange(len(given.numbers))
+    inactive, active = asked.read()
+    labels = np.zeros(len(places), np.int64) if irreps is None else irreps
+    listed = places[active.listed_among(0, given.numbers)]
+    filled = np.setdiff1d(left[left < given.filled], listed)
+    _check_inactive(inactive, given, listed)
+
+    def pick(wanted: Active, among: Integers) -> Integers:
+        if wanted.count is not None:
+            return among[: wanted.count]
+        return wanted.choose(0, among, given.numbers, labels, number_of or _no_irreps)
+
+    named = inactive.named or active.named
+    first = pick(inactive, filled if named else left)
+    chosen = pick(active, np.setdiff1d(left, first))
+    wanted = [len(some) if n is None else n for n, some in ((inactive.count, first), (active.count, chosen))]
+    if wanted != [len(first), len(chosen)]:
+        below = given.filled - int((left < given.filled).sum())
+        raise _refused(
+            f"{wanted[0]} inactive and {wanted[1]} active orbitals, but there are {len(left)} above {below} frozen "
+            "ones"
+        )
+    more = np.setdiff1d(filled, np.concatenate([first, chosen])) if named else filled[:0]
+    notes: tuple[str, ...] = ()
+    if len(more) and (inactive.named or inactive.count):
+        numbers = ", ".join(map(str, sorted(given.numbers[more].tolist())))
+        notes = (f"orbitals {numbers} (from 0) are doubly occupied and not active: they are inactive, too",)
+    single = np.setdiff1d(np.arange(given.filled, given.filled + given.single), chosen)
+    if len(single) and (named or left_out.has_list):
+        raise _refused(f"orbital {given.numbers[single[0]]} (from 0) holds one electron: it has to be active")
+    core = np.setdiff1d(places[: given.filled], left)
+    first = np.sort(np.concatenate([first, more]))
+    external = np.setdiff1d(left, np.concatenate([first, chosen]))
+    return Spaces(core, first, chosen, external, np.setdiff1d(places[given.filled :], left), notes)
+
+
+def before_scf(mol: Any, asked: Asked, number_of: Callable[[str], int]) -> Choice | None:
+    """How many there will be, and what is wrong, as far as it is known before an SCF; None if numbers of irreps are
+    asked for. Raises OutcoreError (EINVAL)."""
+    given = Given.of(int(mol.nao), mol.nelec)
+    inactive, active = asked.read()
+    if not _of_irreps(inactive, active):
+        return choose(mol, asked, given).choice
+    frozen_orbitals.of(mol, asked.frozen, asked.frozen_virtual, [(given.numbers, given.filled)])
+    for each in (inactive, active):
+        each.check(len(given.numbers), number_of)
+    return None
+
+
+def _of_irreps(*asked: Active) -> bool:
+    return any(each.of_irreps is not None for each in asked)
+
+
+def _read(asked: active_orbitals.Asked) -> Active:
+    text = asked.strip() if isinstance(asked, str) else asked
+    if text is None or (type(text) is not bool and text in (0, "0", "", "none")):
+        return Active(count=0)
+    return active_orbitals.read(text)
+
+
+def _check_inactive(inactive: Active, given: Given, active: Integers) -> None:
+    listed = np.flatnonzero(inactive.listed_among(0, given.numbers))
+    both = np.intersect1d(listed, active)
+    if len(both):
+        raise _refused(f"orbital {given.numbers[both[0]]} is inactive and active")
+    empty = listed[listed >= given.filled]
+    if len(empty):
+        raise _refused(f"orbital {given.numbers[empty[0]]} is not doubly occupied, so it cannot be inactive")
+
+
+def _no_irreps(name: str) -> int:
+    raise _refused(f"there is no irrep {name}")
+
+
+def _refused(detail: str) -> OutcoreError:
+    return OutcoreError(errno.EINVAL, _CHOOSE, detail=detail)
