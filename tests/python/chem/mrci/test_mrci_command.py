@@ -126,6 +126,16 @@ def test_natural_occupations_of_one_spin_are_refused_before_the_search(tmp_path,
     assert "all electrons have one spin" in refused(path, *given)
 
 
+def test_orbitals_by_list_and_of_irreps(water, capsys):
+    """The same ones, by which what is beside them is inactive."""
+    for given in ("1-6", "A1=3,B2=2,B1=1"):
+        inactive = ("--inactive", "A1=1") if "=" in given else ()
+        assert run(water, "--basis", "6-31g", "--active", given, *inactive, "--frozen-virtual", "1") == 0
+        output = capsys.readouterr().out
+        assert "1 inactive, 6 active, 5 external; 0 frozen, 1 virtual ones too" in output
+        assert "34 references" in output and "MRCI energy of root 1: -76." in output
+
+
 def test_functionals(water, capsys):
     assert run(water, *SPACE, "--acpf") == 0
     assert "MR-ACPF energy of root 1: -76.1" in capsys.readouterr().out
@@ -186,11 +196,14 @@ def test_too_few_iterations(water):
         ((*SPACE, "--natural", "--estimate"), "--natural has no effect with --estimate"),
         ((*SPACE, "--references", "1.5"), "references of a weight of 1.5"),
         ((*SPACE, "--references", "symetry"), "symetry"),
+        (("--basis", "6-31g", "--active", "0,40"), "there is no orbital 40: they are 0 to 12"),
+        (("--basis", "6-31g", "--active", "A1=3,E=1"), "irrep E"),
+        (("--basis", "6-31g", "--active", "A1:3"), "'A1:3' is neither a number of orbitals nor a list"),
         (("--basis", "6-31g", "--active", "20"), "20 active orbitals, but there are 13"),
         (("--basis", "6-31g", "--inactive", "6", "--active", "6"), "6 inactive orbitals for 5 alpha"),
         (("--basis", "6-31g", "--active", "4"), "4 active orbitals cannot hold 5 alpha"),
         (("--basis", "6-31g", "--frozen", "6", "--active", "4"), "6 frozen, but only 5 are occupied"),
-        ((*SPACE, "--memory", "20KB"), "integrals over 13 orbitals take 114 kB, there are 0 MB"),
+        ((*SPACE, "--memory", "20KB"), "integrals over 13 orbitals take 51.0 kB, there are 0 bytes"),
         (("--cas", "8,6", "--fcidump", "x"), "GEOMETRY has no effect with --fcidump"),
     ],
 )
@@ -215,7 +228,7 @@ def test_references_that_are_refused_before_the_scf(water, no_scf, tmp_path, tex
 def test_factors_that_do_not_fit_are_refused_before_the_scf(water, no_scf, monkeypatch):
     monkeypatch.setattr("outcore.chem.mrci.before.check_memory", lambda *_: None)
     given = ("--memory", "50KB", "--integrals", "ri", "--auxbasis", "cc-pvdz-ri")
-    assert "three-index integrals of 84 functions over 13 orbitals take 114 kB" in refused(
+    assert "three-index integrals of 84 functions over 13 orbitals take 61.2 kB" in refused(
         water, *SPACE, *given
     )
 
