@@ -47,7 +47,9 @@ struct DiskArrayOptions {
   /// Directory of a persistent array, made here; its parent must exist. "{node}" in it stands for the number
   /// of the node. Empty: scratch, which vanishes with the job, also when it is killed.
   std::string path = {};
-  bool overwrite = false;  ///< replace a persistent array that is there; else Error(EEXIST)
+  /// Replace a persistent array that is there; else Error(EEXIST). It stays, whole, until the first commit of
+  /// the new one, also if that never comes; so there must be room for both.
+  bool overwrite = false;
   Placement placement = Placement::automatic;
   Extents chunk = {};                ///< shape of a chunk, the unit of I/O; empty: from the typical section
   Extents typical = {};              ///< shape of a typical section; empty: reads of any, tall and wide alike

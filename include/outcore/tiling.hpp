@@ -17,8 +17,8 @@ class OUTCORE_API TileMap {
  public:
   static constexpr std::int64_t max_tiles = 1 << 24;  ///< zero ones among them
 
-  /// `boundaries`: for each axis 0, ..., its extent, rising. `nonzero`: for each tile, in row-major order.
-  /// Throws Error(EINVAL) for anything else, and for more than max_tiles.
+  /// `boundaries`: for each axis 0, ..., its extent, rising; 0 alone: an axis without elements. `nonzero`:
+  /// for each tile, in row-major order. Throws Error(EINVAL) for anything else, and for more than max_tiles.
   TileMap(std::vector<std::vector<std::int64_t>> boundaries, std::vector<bool> nonzero);
   TileMap() = default;  ///< of rank 0, without tiles
 

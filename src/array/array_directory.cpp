@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <system_error>
+#include <utility>
 
 #include "dio/visibility.hpp"
 #include "outcore/error.hpp"
@@ -58,7 +60,12 @@ bool is_ours(std::string_view name) {
   if (written.ends_with(".new")) written.remove_suffix(4);
   return written == manifest_name || written == next_name ||
          is_numbered(name, dio::Visibility::mark_name, 1) || is_numbered(name, "component", 1) ||
-         is_numbered(name, "table", 2);
+         is_numbered(name, "component", 2) || is_numbered(name, "table", 2);
+}
+
+/// The number behind the last dot of a name that is_numbered.
+std::uint64_t last_number(const std::string& name) {
+  return std::strtoull(name.c_str() + name.rfind('.') + 1, nullptr, 10);
 }
 
 /// Deletes the files of an array, of which there is no manifest any more.
@@ -106,8 +113,13 @@ Found find_manifest(const device::Directory& directory) {
 
 }  // namespace
 
-std::string component_name(int component) {
-  return "component." + std::to_string(component);
+std::string component_name(int component, std::uint64_t replaced) {
+  return "component." + std::to_string(component) + (replaced > 0 ? "." + std::to_string(replaced) : "");
+}
+
+std::uint64_t replaced_by(const Manifest& manifest) {
+  const std::string& name = manifest.components.front().data_name;
+  return is_numbered(name, "component", 2) ? last_number(name) : 0;
 }
 
 store::SlotTable read_table(const Manifest& manifest, int component, const device::Directory& directory) {
@@ -128,9 +140,11 @@ store::SlotTable read_table(const Manifest& manifest, int component, const devic
 }
 
 void check_names(const Manifest& manifest, const std::string& path) {
+  const std::uint64_t replaced = replaced_by(manifest);
   for (int c = 0; c < static_cast<int>(manifest.components.size()); ++c) {
     const Manifest::Component& each = manifest.components[static_cast<std::size_t>(c)];
-    if (each.data_name == component_name(c) && each.table_name == store::table_name(c, manifest.generation))
+    if (replaced < manifest.generation && each.data_name == component_name(c, replaced) &&
+        each.table_name == store::table_name(c, manifest.generation))
       continue;
     fail(EIO, "open disk array", path,
          "its manifest is damaged or written wrongly: component " + std::to_string(c) + " is in '" +
@@ -168,7 +182,33 @@ void ArrayDirectory::make_directory(bool overwrite) {
     fail(EEXIST, what, path_,
          committed ? "there is an array; say overwrite to replace it" : "the directory is not empty");
   refuse_foreign(opened_);
-  if (!made) delete_manifest();
+  if (made) return;
+  try {
+    replaced_ = find_manifest(opened_).generation;
+  } catch (const Error&) {  // it cannot be opened: there is nothing to keep
+  }
+}
+
+/// Deletes the files of an array that this one has replaced, and what was never committed. Those that cannot
+/// be deleted now go later.
+void ArrayDirectory::delete_others() const {
+  for (const std::string& name : opened_.names()) {
+    const bool is_data = is_numbered(name, "component", 1) || is_numbered(name, "component", 2);
+    const std::uint64_t of = is_numbered(name, "component", 2) ? last_number(name) : 0;
+    const bool goes =
+        is_data ? of != replaced_ : is_numbered(name, "table", 2) && last_number(name) <= replaced_;
+    if (goes) try {
+        opened_.remove(name);
+      } catch (const Error&) {
+      }
+  }
+}
+
+void ArrayDirectory::give_up(int number) const noexcept {
+  try {
+    opened_.remove(component(number));
+  } catch (const Error&) {  // it goes when the array is replaced or opened to write
+  }
 }
 
 /// First what makes it an array, and for good: of half of an array no manifest may be found later. That
@@ -230,8 +270,18 @@ void ArrayDirectory::make(World& world, Placement placement, bool overwrite) {
   world.together(what, 0, [&] {
     if (!opened_) opened_ = device::Directory(path_, contained_);
   });
-  world.together(what, 0, [&] {  // there is no manifest on any node
-    if (leads_) delete_files(opened_);
+  auto replaced = static_cast<std::int64_t>(replaced_);
+  world.transport().all_reduce(std::span(&replaced, 1), transport::Reduction::max);
+  replaced_ = static_cast<std::uint64_t>(replaced);
+  replaces_ = replaced_ > 0;
+  world.together(what, 0, [&] {
+    if (leads_ && !replaces_ && !is_new_) delete_manifest();  // one that cannot be opened
+  });
+  world.together(what, 0, [&] {
+    if (leads_ && !replaces_) delete_files(opened_);  // there is no manifest on any node
+    // What a job has left that was killed before it had replaced the array.
+    for (const std::string& name : leads_&& replaces_ ? opened_.names() : std::vector<std::string>())
+      if (is_numbered(name, "component", 2) && last_number(name) == replaced_) opened_.remove(name);
   });
 }
 
@@ -273,6 +323,7 @@ ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool 
     const Manifest decoded = Manifest::decode(manifest, place);
     check_names(decoded, place);
     identity = decoded.identity;
+    found.replaced_ = replaced_by(decoded);
     found.placement_ = decoded.shared ? Placement::shared : Placement::local;
   });
   if (read_only) return found;
@@ -290,7 +341,7 @@ ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool 
     found.lock(what);
     const Found here = find_manifest(found.opened_);
     if (here.generation > wanted) fail(EBUSY, what, place, "somebody else has written it just now");
-    if (here.generation > 0 && here.identity != identity)
+    if (here.generation > found.replaced_ && here.identity != identity)
       fail(EEXIST, what, place, "on this node another array lies there, which the next commit would replace");
     // What another node has committed is so here, too, before its predecessor goes; and the job that has
     // committed it may have been killed before it was durable.
@@ -301,6 +352,7 @@ ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool 
     } else {
       store::sync_directory(place, found.opened_.fd());
     }
+    found.delete_others();
   });
   return found;
 }
@@ -315,7 +367,7 @@ std::vector<int> ArrayDirectory::share(World& world, const dio::ChunkGrid& grid)
   constexpr std::int64_t nowhere = std::numeric_limits<std::int64_t>::max();
   std::vector<std::int64_t> node(static_cast<std::size_t>(components), nowhere);
   for (int c = 0; c < components; ++c)
-    if (opened_ && opened_.holds(component_name(c))) node[static_cast<std::size_t>(c)] = world.node();
+    if (opened_ && opened_.holds(component(c))) node[static_cast<std::size_t>(c)] = world.node();
   world.transport().all_reduce(std::span(node), transport::Reduction::min);
   int turn = 0;
   for (int c = 0; c < components; ++c) {
@@ -324,8 +376,7 @@ std::vector<int> ArrayDirectory::share(World& world, const dio::ChunkGrid& grid)
       continue;
     }
     if (node[static_cast<std::size_t>(c)] == nowhere)
-      fail(ENOENT, "open disk array", file(component_name(c)),
-           "no node of this job has this part of the array");
+      fail(ENOENT, "open disk array", file(component(c)), "no node of this job has this part of the array");
     if (node[static_cast<std::size_t>(c)] == world.node() && turn++ % world.node_size() == world.node_rank())
       mine.push_back(c);
   }
@@ -336,6 +387,7 @@ void ArrayDirectory::commit(transport::Transport& group, std::span<const std::by
   constexpr std::string_view what = "commit disk array";
   const std::string last = file(std::string(manifest_name)), next = file(std::string(next_name));
   fresh_ = false;  // see syncs
+  const bool replaces = std::exchange(replaces_, false);
   bool replaced = false;
   try {
     world::agree(group, what, [&] {
@@ -344,10 +396,12 @@ void ArrayDirectory::commit(transport::Transport& group, std::span<const std::by
     world::agree(group, what, [&] {
       if (leads_) store::rename_durably(next, last, &replaced, opened_.fd());
     });
+    if (leads_ && replaces) delete_others();
   } catch (const Error&) {  // by all processes
     std::int64_t any = replaced ? 1 : 0;
     group.all_reduce(std::span(&any, 1), transport::Reduction::max);
     uncertain_ = any != 0;
+    replaces_ = replaces;
     throw;
   }
 }

@@ -25,7 +25,11 @@ class Visibility;
 
 namespace outcore::array {
 
-[[nodiscard]] std::string component_name(int component);
+/// Names of the files of a component. `replaced`: the generation of the array in whose place this one was
+/// made; 0: there was none.
+[[nodiscard]] std::string component_name(int component, std::uint64_t replaced);
+/// What the names in a manifest say of that.
+[[nodiscard]] std::uint64_t replaced_by(const Manifest& manifest);
 /// The table that belongs to this state of a component, and no other. Throws Error(EIO) if it does not.
 [[nodiscard]] store::SlotTable read_table(const Manifest& manifest, int component,
                                           const device::Directory& directory);
@@ -34,7 +38,9 @@ void check_names(const Manifest& manifest, const std::string& path);
 
 /// A directory that all processes share, or one of the same name on each node. It holds
 ///
-///     component.<c>            data of component c, for its owner
+///     component.<c>            data of component c, for its owner; component.<c>.<g> of an array that was
+///     made
+///                              in the place of one that had been committed as generation g
 ///     table.<c>.<generation>   what of it is valid, with checksums
 ///     manifest                 the state that was committed last: it names generation and tables
 ///     manifest.next            a state that is being committed
@@ -44,7 +50,9 @@ void check_names(const Manifest& manifest, const std::string& path);
 /// A commit makes tables durable, then `manifest.next` on each node that has a manifest, without its name.
 /// When that is so everywhere it takes the place of the old manifest, at once. So a node that has the new one
 /// proves that all of the new state is durable; the other nodes learn of it from that one, and nothing of the
-/// old state is removed before all have it. Deleting an array goes the other way: manifests go first, on all
+/// old state is removed before all have it. An array that is made in the place of another one has files of
+/// other names, and its first generation follows the last one of that: so the other one is there until the
+/// first commit, and its files go after it. Deleting an array goes the other way: manifests go first, on all
 /// nodes and for good, so that there is all of the array or none.
 ///
 /// Another party may have made the directory, or change it: each process holds it open, looks up the names
@@ -72,6 +80,9 @@ class ArrayDirectory {
   [[nodiscard]] Placement placement() const noexcept { return placement_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
+  [[nodiscard]] std::string component(int number) const { return component_name(number, replaced_); }
+  /// Generation of the array that this one replaces, or has replaced; 0: none. The same everywhere.
+  [[nodiscard]] std::uint64_t replaced() const noexcept { return replaced_; }
   [[nodiscard]] const device::Directory& opened() const noexcept { return opened_; }  ///< none if not here
 
   /// Collective. The components this process is to own; each has one owner, on a node that has its file.
@@ -89,11 +100,14 @@ class ArrayDirectory {
 
   /// Collective: removes everything.
   void remove(transport::Transport& group) const;
+  /// Removes a component that was never committed, of an array that replaces another one. Throws nothing.
+  void give_up(int number) const noexcept;
 
  private:
   void make(World& world, Placement placement, bool overwrite);
   void make_directory(bool overwrite);
   void delete_manifest() const;
+  void delete_others() const;
   static bool leads(const World& world, Placement placement, const dio::Visibility& seen);
   void lock(std::string_view what);
   void look_for();  ///< opens the directory, if it is here
@@ -106,6 +120,8 @@ class ArrayDirectory {
   bool fresh_ = false;                      ///< made here: the first commit makes its name durable, too
   bool is_new_ = false;                     ///< this process has made the directory
   bool uncertain_ = false;
+  std::uint64_t replaced_ = 0;
+  bool replaces_ = false;  ///< the other array is still there
   device::HeldLock lock_;  ///< of the directory: who leads keeps other writers out, until it ends
 };
 

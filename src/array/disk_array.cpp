@@ -402,7 +402,9 @@ void DiskArray::drop() {
   if (!state_.here()) return;
   State& state = *state_;
   (void)state.take_undelivered();  // whoever cares has called close
+  const bool never_committed = state.open && state.generation == 0 && !state.directory.uncertain();
   state.let_go();
+  if (never_committed && state.directory.replaced() > 0) state.directory.give_up(state.world.rank());
   state.directory.unlock();
 }
 

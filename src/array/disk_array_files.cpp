@@ -26,15 +26,17 @@ namespace {
 
 /// The parts of a node, or of all if they share a disk, have to fit together.
 void check_space(const World& world, const std::string& directory, Placement placement,
-                 std::int64_t part_bytes) {
+                 std::int64_t part_bytes, bool replaces) {
   const std::int64_t processes = placement == Placement::shared ? world.size() : world.node_size();
   const device::FileSystem disk = device::file_system(directory);
   const std::int64_t needed = part_bytes * processes;
   if (needed > disk.free_bytes)
-    throw Error(ENOSPC, {.attempted = "create disk array",
-                         .path = directory,
-                         .detail = "it takes " + std::to_string(needed) + " bytes there, " +
-                                   std::to_string(disk.free_bytes) + " are free"});
+    throw Error(ENOSPC,
+                {.attempted = "create disk array",
+                 .path = directory,
+                 .detail = "it takes " + std::to_string(needed) + " bytes there, " +
+                           std::to_string(disk.free_bytes) + " are free" +
+                           (replaces ? "; the array that it replaces stays until the first commit" : "")});
 }
 
 /// The process of each component, from what each knows to be its own. Collective.
@@ -187,16 +189,20 @@ void DiskArray::State::create(const Make& make) {
       const std::int64_t expected =
           options.expected_bytes < 0 ? whole : std::min(whole, options.expected_bytes / world.size());
       const Placement placement = persistent ? directory.placement() : Placement::local;
-      if (codec.codec == store::Codec::none) check_space(world, place, placement, expected);
+      if (codec.codec == store::Codec::none)
+        check_space(world, place, placement, expected, directory.replaced() > 0);
       if (grid.slots(mine) == 0) return serve();
-      const std::string path = persistent ? directory.file(array::component_name(mine))
+      const std::string path = persistent ? directory.file(directory.component(mine))
                                           : place + "/array." + std::to_string(scratch_number++);
       add_component(mine, store::Component::create(path, geometry(mine), component_options(mine)), 1);
       serve();
     });
   } catch (const Error&) {  // by all processes
     let_go();
-    if (persistent) directory.remove(world.transport());
+    if (directory.replaced() > 0)
+      directory.give_up(world.rank());
+    else if (persistent)
+      directory.remove(world.transport());
     directory.unlock();
     throw;
   }
@@ -262,7 +268,7 @@ void DiskArray::State::open_components(const array::Manifest& manifest, std::spa
     store::StateLease lease;
     if (read_only) lease = store::StateLease(directory.opened(), store::table_name(c, generation));
     store::SlotTable slots = array::read_table(manifest, c, directory.opened());
-    store::Component file = store::Component::open(directory.file(array::component_name(c)), std::move(slots),
+    store::Component file = store::Component::open(directory.file(directory.component(c)), std::move(slots),
                                                    component_options(c));
     if (read_only) lease.check(directory.opened());  // then this is its file
     add_component(c, std::move(file), mine.size(), std::move(lease));
@@ -290,7 +296,7 @@ void DiskArray::State::commit(const TransferQueue::Context& context, const std::
   constexpr std::string_view what = "commit disk array";
   transport::Transport& group = context.transport;
   changed = persistent;  // until it has succeeded: the stores forget that they were changed before that
-  const std::uint64_t next = generation + 1;
+  const std::uint64_t next = std::max(generation, directory.replaced()) + 1;
   const auto count = static_cast<std::size_t>(grid.components());
   std::vector<std::int64_t> facts(2 * count);  // size and checksum of each table, from its owner
   const Box all = Box::whole(grid.shape());
@@ -333,7 +339,7 @@ void DiskArray::State::commit(const TransferQueue::Context& context, const std::
                            .components = {},
                            .user = {text, text + new_metadata.size()}};
   for (std::size_t c = 0; c < count; ++c)
-    manifest.components.push_back({array::component_name(static_cast<int>(c)),
+    manifest.components.push_back({directory.component(static_cast<int>(c)),
                                    store::table_name(static_cast<int>(c), next), facts[2 * c],
                                    static_cast<std::uint32_t>(facts[2 * c + 1])});
   try {

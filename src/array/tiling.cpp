@@ -63,11 +63,12 @@ TileMap::TileMap(std::vector<std::vector<std::int64_t>> boundaries, std::vector<
   std::int64_t tiles = 1;
   for (int i = 0; i < rank; ++i) {
     const std::vector<std::int64_t>& axis = boundaries_[static_cast<std::size_t>(i)];
-    if (axis.size() < 2 || axis.front() != 0 || !std::ranges::is_sorted(axis, std::ranges::less_equal()))
+    if (axis.empty() || axis.front() != 0 || !std::ranges::is_sorted(axis, std::ranges::less_equal()))
       refuse("boundaries of axis " + std::to_string(i) + " do not rise from 0");
     shape_[i] = axis.back();
     grid_[i] = static_cast<std::int64_t>(axis.size()) - 1;
-    if (grid_[i] > max_tiles / tiles) refuse("more than " + std::to_string(max_tiles) + " tiles");
+    if (tiles > 0 && grid_[i] > max_tiles / tiles)
+      refuse("more than " + std::to_string(max_tiles) + " tiles");
     tiles *= grid_[i];
   }
   std::int64_t elements = 1;

@@ -38,7 +38,8 @@ bool hold(const device::Directory& directory, const array::Manifest& manifest,
   const dio::ChunkGrid grid = manifest.grid();
   try {
     for (int c = 0; c < grid.components(); ++c)
-      if (grid.slots(c) > 0 && (manifest.shared || directory.holds(array::component_name(c))))
+      if (grid.slots(c) > 0 &&
+          (manifest.shared || directory.holds(manifest.components[static_cast<std::size_t>(c)].data_name)))
         leases.emplace_back(directory, manifest.components[static_cast<std::size_t>(c)].table_name)
             .check(directory);
     return true;
@@ -79,9 +80,10 @@ void verify_slots(const store::Component& component, std::int64_t first, std::in
 
 void verify_component(const device::Directory& directory, const array::Manifest& manifest,
                       const dio::ChunkGrid& grid, int c, Verification& result) {
-  const std::string data = directory.path() + "/" + array::component_name(c);
+  const std::string& name = manifest.components[static_cast<std::size_t>(c)].data_name;
+  const std::string data = directory.path() + "/" + name;
   if (grid.slots(c) == 0) return;
-  if (!manifest.shared && !directory.holds(array::component_name(c))) {
+  if (!manifest.shared && !directory.holds(name)) {
     ++result.elsewhere;
     return;
   }

@@ -213,7 +213,8 @@ TEST("an array may go as soon as a read has failed") {
       disk->write_all_async(memory, {.box = all}, all).wait();
       disk->close();
       if (world.rank() == 0) {
-        std::fstream file(path + "/component.0", std::ios::in | std::ios::out | std::ios::binary);
+        const std::string name = round == 0 ? "component.0" : "component.0." + std::to_string(round);
+        std::fstream file(path + "/" + name, std::ios::in | std::ios::out | std::ios::binary);
         file.seekp(31 * (128 << 10) + 5000);  // in the last chunk here of the first half
         file.put('x');
       }

@@ -85,7 +85,8 @@ TEST("what makes no map is refused") {
   };
   refused({}, 1);
   refused(Boundaries(9, {0, 1}), 1);
-  refused({{0}}, 0);
+  refused({{}}, 0);
+  check::equal(TileMap({{0}, {0, 3}}, {}).shape().product(), std::int64_t{0});
   refused({{1, 2}}, 1);
   refused({{0, 2, 2}}, 2);
   refused({{0, 2, 1}}, 2);

@@ -142,7 +142,8 @@ TEST("a box outside of the array, or a component that is not there, is refused")
 TEST("grids that are none are refused") {
   check::equal(refused([] { dio::ChunkGrid({}, {}, 8, 1); }), EINVAL);
   check::equal(refused([] { dio::ChunkGrid({4, 4}, {4}, 8, 1); }), EINVAL);
-  check::equal(refused([] { dio::ChunkGrid({4, 0}, {4, 4}, 8, 1); }), EINVAL);
+  check::equal(refused([] { dio::ChunkGrid({4, -1}, {4, 4}, 8, 1); }), EINVAL);
+  check::equal(dio::ChunkGrid({4, 0}, {4, 4}, 8, 2).chunks(), std::int64_t{0});
   check::equal(refused([] { dio::ChunkGrid({4, 4}, {4, -1}, 8, 1); }), EINVAL);
   check::equal(refused([] { dio::ChunkGrid({4, 4}, {4, 4}, 0, 1); }), EINVAL);
   check::equal(refused([] { dio::ChunkGrid({4, 4}, {4, 4}, 8, 0); }), EINVAL);
@@ -195,7 +196,8 @@ TEST("chosen chunks are never larger than the array, nor than the target, nor mu
 
 TEST("a choice of chunks for what is no array, or no section of it, is refused") {
   check::equal(refused([] { (void)dio::choose_chunk({}, 8); }), EINVAL);
-  check::equal(refused([] { (void)dio::choose_chunk({3, 0}, 8); }), EINVAL);
+  check::equal(refused([] { (void)dio::choose_chunk({3, -1}, 8); }), EINVAL);
+  check::is_true(dio::choose_chunk({3, 0}, 8) == Extents{3, 1});
   check::equal(refused([] { (void)dio::choose_chunk({3, 3}, 8, {3}); }), EINVAL);
   check::equal(refused([] { (void)dio::choose_chunk({3, 3}, 8, {3, 0}); }), EINVAL);
 }

@@ -18,8 +18,8 @@ extern "C" {
 typedef struct oc_dra_options {
   size_t size;      /**< sizeof of this structure. */
   const char* path; /**< Directory of a persistent array, made here. NULL or "": scratch, which vanishes. */
-  int overwrite;    /**< Not 0: replace a persistent array that is there; else EEXIST. */
-  int placement;    /**< One of OC_PLACEMENT_*. */
+  int overwrite; /**< Not 0: replace a persistent array that is there, with the first commit; else EEXIST. */
+  int placement; /**< One of OC_PLACEMENT_*. */
   const int64_t* chunk;       /**< Shape of the unit of I/O; NULL: from `typical`. */
   const int64_t* typical;     /**< Shape of a typical section; NULL: reads of any shape. */
   const char* codec;          /**< "none" (also NULL), "blosc2" or "blosc2-lz4". */

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class DiskArray(DiskArrayAccess, Closing):
-    """An array of `shape` (1 to 8 dimensions) in files, each owned by a process. What was never written is zero.
+    """An array of `shape` in files, each owned by a process. What was never written is zero.
 
     Indexing, `get`, `put`, `acc`, their nonblocking forms, `prefetch` and `sync` are for each process alone
     (DiskArrayAccess); boxes are those of Sectioned.
@@ -52,7 +52,7 @@ class DiskArray(DiskArrayAccess, Closing):
 
     Args:
         world: the processes that share it.
-        shape: extents.
+        shape: extents, 1 to 8 of them; scratch may have none.
         dtype: int8, int16, int32, int64, uint8, float32, float64, complex64 or complex128.
         path: directory of a persistent array, made here ("{node}" in it stands for the number of the node);
             without it the array is scratch, and vanishes with the job.
@@ -61,7 +61,8 @@ class DiskArray(DiskArrayAccess, Closing):
         codec: "none", "blosc2" (lossless compression by zstd) or "blosc2-lz4". Checksums are kept in any case.
         placement: "shared" (a directory that all processes see), "local" (a directory of the same name on each
             node) or "auto" (which of them it is).
-        overwrite: replace a persistent array of the same name.
+        overwrite: replace a persistent array of the same name. It stays until the first commit of the new one
+            (`flush`, `close`), also if that never comes; so the disks must have room for both.
         expected_bytes: how much of it will be written, where that is less than all of it: the disks must have
             room for as much.
         metadata: what it holds, in terms of JSON; kept with a persistent array.
@@ -100,8 +101,13 @@ class DiskArray(DiskArrayAccess, Closing):
         contained: int = 0,
     ) -> None:
         def bring() -> _core.DiskArrayArguments:
+            extents = arguments.integers("shape", shape)
+            if not extents and path is not None:
+                raise ValueError(
+                    "a persistent array has 1 to 8 dimensions: keep a number in one of shape (1,)"
+                )
             return _core.DiskArrayArguments(
-                shape=arguments.integers("shape", shape),
+                shape=extents or [1],
                 dtype=arguments.element_type(dtype).name,
                 path=arguments.path("path", path),
                 chunk=[] if chunk is None else arguments.integers("chunk", chunk),
@@ -120,6 +126,8 @@ class DiskArray(DiskArrayAccess, Closing):
 
         world.unclosed.settle(world)
         self._take(world, in_gate("create disk array", lambda gate: _core.DiskArray(world, gate), bring))
+        if len(arguments.integers("shape", shape)) == 0:
+            self._shape = ()
 
     def _take(self, world: World, native: _core.DiskArray) -> None:
         self._world = world

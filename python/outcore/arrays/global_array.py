@@ -59,7 +59,7 @@ class Section(AsNumpy):
 
 
 class GlobalArray(Sectioned, Closing):
-    """An array of `shape` (1 to 8 dimensions), zero at first, in the memory of all processes of `world`.
+    """An array of `shape` (0 to 8 dimensions), zero at first, in the memory of all processes of `world`.
 
     Made, synchronised and closed collectively: by all processes, in the same order. Everything else is
     one-sided: any process, any thread, at any time, without help of the processes concerned. Collective methods
@@ -103,7 +103,8 @@ class GlobalArray(Sectioned, Closing):
         native = in_gate("create a global array", lambda gate: _core.GlobalArray(world, gate), bring)
         self._world = world
         self._distribution = native.distribution
-        self._take_shape(native, self._distribution.shape, wanted, "global array")
+        scalar = len(arguments.integers("shape", shape)) == 0
+        self._take_shape(native, () if scalar else self._distribution.shape, wanted, "global array")
 
     # ---- what it is ----
 
@@ -206,7 +207,7 @@ class GlobalArray(Sectioned, Closing):
 
 
 def _distribution(shape: Any, processes: int, block: Any, given: Any) -> Distribution:
-    extents = arguments.integers("shape", shape)
+    extents = arguments.integers("shape", shape) or [1]  # an array without axes is kept with one
     if block is not None and given is not None:
         raise TypeError("give either block or distribution")
     if isinstance(given, _core.Distribution):

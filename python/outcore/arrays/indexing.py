@@ -65,6 +65,9 @@ def select(index: Any, shape: Sequence[int], what: str, *, strict: bool = False)
     with `strict` they are OutcoreError (EINVAL). IndexError for anything else, or an integer outside. `what` is
     named in errors."""
     axes = index if type(index) is tuple else (index,)
+    if not shape:  # an element, kept as an axis of one that an integer has taken
+        _all_axes(axes, 0, what)
+        return Selection([0], [1], [1], [False], [True])
     if len(axes) != len(shape) or any([axis is Ellipsis for axis in axes]):
         axes = _all_axes(axes, len(shape), what)
     begin, end, steps, backwards, dropped = [], [], [], [], []

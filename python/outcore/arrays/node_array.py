@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class NodeArray(AsNumpy, Closing):
-    """An array of `shape` (1 to 8 dimensions), zero at first, in memory that the processes of one node share; each
+    """An array of `shape` (0 to 8 dimensions), zero at first, in memory that the processes of one node share; each
     node has one of its own.
 
     To make one, `barrier` and `close` are collective among the processes of a node, which call them in the same
@@ -41,7 +41,7 @@ class NodeArray(AsNumpy, Closing):
             self._dtype = arguments.element_type(dtype)
             extents = arguments.integers("shape", shape)
             self._shape = tuple(extents)
-            return self._dtype.name, extents
+            return self._dtype.name, extents or [1]
 
         self._world = world
         self._native = in_gate("create a node array", lambda gate: _core.NodeArray(world, gate), bring)
@@ -71,7 +71,7 @@ class NodeArray(AsNumpy, Closing):
     def view(self) -> np.ndarray[Any, np.dtype[Any]]:
         """All of it as a writable NumPy array. It keeps the memory alive, but must not be used after `close`.
         What one process writes the others see after `barrier`."""
-        return self._native.view
+        return self._native.view.reshape(self._shape)
 
     def _whole(self) -> np.ndarray[Any, np.dtype[Any]]:
         return self.view.copy()

@@ -84,9 +84,15 @@ def element_type(value: Any) -> np.dtype[Any]:
     return wanted
 
 
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is nothing that JSON can hold")
+
+
 def as_json(name: str, value: Any) -> str:
-    """Metadata, as a file holds them."""
+    """Metadata, as a file holds them. Scalars of NumPy become numbers and booleans."""
     try:
-        return json.dumps(value)
+        return json.dumps(value, default=_plain)
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{name}: {error}") from error

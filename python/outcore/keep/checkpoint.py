@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import importlib
 import os
 import shutil
 import time
@@ -30,8 +31,11 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from outcore.arrays.as_numpy import AsNumpy
 from outcore.arrays.disk_array import DiskArray
 from outcore.arrays.global_array import GlobalArray
+from outcore.arrays.node_array import NodeArray
+from outcore.arrays.sparse_array import BlockSparseArray
 from outcore.base.errors import OutcoreError
 from outcore.job import arguments
 from outcore.job.unclosed import only_flushed
@@ -60,7 +64,7 @@ _CONTAINED = 2  # names that save makes, and that must be no links: arrays.<gene
 def save(
     world: World,
     name: str | os.PathLike[str],
-    arrays: Mapping[str, GlobalArray | DiskArray | Array],
+    arrays: Mapping[str, AsNumpy | Array],
     meta: Any = None,
     *,
     codec: str = "none",
@@ -68,9 +72,10 @@ def save(
 ) -> None:
     """Saves arrays under `name`, a directory, in place of the checkpoint that is there. Collective.
 
-    arrays: global arrays and disk arrays of this world, and NumPy arrays that are the same at all processes.
-        Names are made of letters, digits and _ . + -
-    meta: anything that JSON can hold.
+    arrays: arrays of this world of any kind, and NumPy arrays that are the same at all processes. Extended and
+        block-sparse arrays are saved dense; node arrays as NumPy arrays, and each node has the same. Names are
+        made of letters, digits and _ . + -
+    meta: anything that JSON can hold, and scalars of NumPy.
     codec, placement: as for DiskArray.
 
     When it returns the checkpoint is on stable storage. If it raises OutcoreError (ENOSPC, say, the same at all
@@ -92,7 +97,11 @@ def save(
                 file = _file_for(world, array, given / key, codec, root.placement, labels[key])
                 files.append(file)
                 if isinstance(array, DiskArray):
-                    _copy(world, array, file)
+                    if array.size:
+                        _copy(world, array, file)
+                elif _is_extended(array):
+                    if array.size:
+                        _extended().put_all(array, file)
                 elif array.size:
                     source = array if isinstance(array, GlobalArray) else array.reshape(file.shape)
                     under_way.append(file.write_all_async(source))
@@ -144,7 +153,9 @@ class Checkpoint(Mapping[str, Any]):
     """What was saved: a mapping from names to arrays, which are read when asked for; `meta` beside it.
 
     `saved[name]` is collective. It gives what was saved: a new GlobalArray; a DiskArray, open to read, in place
-    in the checkpoint (close it before the checkpoint is saved again); or a NumPy array at every process.
+    in the checkpoint (close it before the checkpoint is saved again); a new Array with the layout of the one that
+    was saved, or with the tiles of a block-sparse array, in memory or on disk as there is room; or a NumPy array at
+    every process.
     `read(name, into)` reads into an array that is there.
     """
 
@@ -214,7 +225,13 @@ class Checkpoint(Mapping[str, Any]):
         file = self.open(key)
         entry = self._facts.arrays[key]
         if entry.kind == "disk":
-            return file
+            if file.metadata is None and 0 not in entry.shape:
+                return file
+            if file.metadata is None:  # its file holds one element
+                file.close()
+                return DiskArray(self._world, entry.shape, entry.dtype)
+            with file:
+                return _extended().loaded(self._world, file)
         with file:
             shape = entry.shape
             if entry.kind == "global":
@@ -271,7 +288,12 @@ def _checked(world: World, given: Mapping[str, Any], meta: Any) -> dict[str, Any
 
     def bring() -> list[tuple[str, str]]:
         for key, each in given.items():
-            arrays[key] = np.asarray(each) if isinstance(each, np.generic) else each
+            if isinstance(each, NodeArray):
+                arrays[key] = each.view
+            elif isinstance(each, DiskArray) and not each.shape:
+                arrays[key] = each.to_numpy()
+            else:
+                arrays[key] = np.asarray(each) if isinstance(each, np.generic) else each
         return [(str(key), _kind(array)) for key, array in arrays.items()]
 
     with world.together_with("save checkpoint", bring):
@@ -285,13 +307,25 @@ def _checked(world: World, given: Mapping[str, Any], meta: Any) -> dict[str, Any
                 )
             if _kind(array) == "unknown":
                 raise OutcoreError(errno.EINVAL, f"save '{key}'", detail="it is no array")
+    for key, array in arrays.items():
+        if isinstance(array, BlockSparseArray):
+            arrays[key] = importlib.import_module("outcore.tensor.array").Array.wrap(world, array)
     return arrays
+
+
+def _is_extended(array: Any) -> bool:
+    return isinstance(array, AsNumpy) and hasattr(array, "layout")
+
+
+def _extended() -> Any:
+    """The module that saves extended arrays, which stands above this one."""
+    return importlib.import_module("outcore.tensor.saved")
 
 
 def _kind(array: Any) -> str:
     if isinstance(array, GlobalArray):
         return "global"
-    if isinstance(array, DiskArray):
+    if isinstance(array, DiskArray | BlockSparseArray) or _is_extended(array):
         return "disk"
     return "numpy" if isinstance(array, np.ndarray) else "unknown"
 
@@ -373,7 +407,7 @@ def _remove_unless_read(place: Path) -> None:
 
 def _file_for(world: World, array: Any, path: Path, codec: str, placement: str, identity: str) -> DiskArray:
     shape = array.shape if array.size else (1,)
-    chunk = array.chunk if isinstance(array, DiskArray) else None
+    chunk = array.chunk if isinstance(array, DiskArray) and array.size else None
     return only_flushed(
         DiskArray(
             world,
@@ -385,6 +419,7 @@ def _file_for(world: World, array: Any, path: Path, codec: str, placement: str, 
             placement=placement,
             identity=identity,
             contained=_CONTAINED,
+            metadata=_extended().facts(array) if _is_extended(array) else None,
         )
     )
 

@@ -10,6 +10,7 @@ of them serve the disk array. Small arrays need none of it: `file.create_dataset
 from __future__ import annotations
 
 import errno
+import importlib
 import inspect
 import json
 import os
@@ -19,7 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outcore.arrays.as_numpy import AsNumpy
 from outcore.arrays.disk_array import DiskArray
+from outcore.arrays.node_array import NodeArray
+from outcore.arrays.sparse_array import BlockSparseArray
 from outcore.base import extras, metadata
 from outcore.base.checked import FormatError
 from outcore.base.errors import OutcoreError
@@ -43,14 +47,26 @@ _WIDER = {
 }  # which disk arrays have
 
 
-def export_array(array: DiskArray, file: str | os.PathLike[str], dataset: str, **options: Any) -> None:
-    """Writes a disk array into a new dataset of an HDF5 file, which is made if it is not there. `options` are those
-    of h5py's create_dataset, such as chunks=True, compression="gzip". Collective.
+def export_array(array: AsNumpy, file: str | os.PathLike[str], dataset: str, **options: Any) -> None:
+    """Writes an array of any kind into a new dataset of an HDF5 file, which is made if it is not there. `options`
+    are those of h5py's create_dataset, such as chunks=True, compression="gzip". Of a node array that of the first
+    node counts; zeros of a block-sparse array are written. Collective.
 
     Raises OutcoreError, the same at all processes: EEXIST (there is such a dataset), EINVAL (options), ENOSPC and
     the like. Then there is no dataset.
     """
+    if not isinstance(array, AsNumpy):
+        raise OutcoreError(
+            errno.EINVAL,
+            f"export to dataset '{dataset}'",
+            detail=f"{type(array).__name__} is no array of Outcore",
+        )
     world = array.world
+    if isinstance(array, BlockSparseArray):
+        array = importlib.import_module("outcore.tensor.array").Array.wrap(world, array)
+    if hasattr(array, "to_hdf5"):  # an extended one
+        array.to_hdf5(file, dataset, **options)
+        return
     with opened(world, file, "a") as target:
         with world.together("make a dataset of HDF5", dataset, options):
             arguments.text("dataset", dataset)
@@ -66,7 +82,10 @@ def export_array(array: DiskArray, file: str | os.PathLike[str], dataset: str, *
             raise
 
 
-def _copy_out(array: DiskArray, target: Any, dataset: str, file: str | os.PathLike[str]) -> None:
+def _copy_out(array: Any, target: Any, dataset: str, file: str | os.PathLike[str]) -> None:
+    if not isinstance(array, DiskArray):
+        _write_out(array, target, dataset, file)
+        return
     for box in pieces_of(array.shape, array.chunk, array.dtype.itemsize, PIECE_BYTES):
         piece = np.empty(shape_of(box), array.dtype) if target is not None else None
         array.read_all(or_nothing(piece, array), box if piece is not None else None)
@@ -74,6 +93,18 @@ def _copy_out(array: DiskArray, target: Any, dataset: str, file: str | os.PathLi
             if target is not None:
                 with translated("write", file):
                     target[dataset][box] = piece
+
+
+def _write_out(array: Any, target: Any, dataset: str, file: str | os.PathLike[str]) -> None:
+    """What the first process gets by itself."""
+    array.barrier() if isinstance(array, NodeArray) else array.world.barrier()
+    get = array.view.__getitem__ if isinstance(array, NodeArray) else array.__getitem__
+    with array.world.together("write to HDF5"):
+        if target is not None:
+            with translated("write", file):
+                chunk = (1,) * array.ndim
+                for box in pieces_of(array.shape, chunk, array.dtype.itemsize, PIECE_BYTES):
+                    target[dataset][box] = get(box)
 
 
 def import_array(
@@ -182,12 +213,12 @@ class translated:
 _ERRORS = (("signature not found|not an HDF5 file", errno.EINVAL), ("filter|plugin", errno.ENOTSUP))
 
 
-def _make_dataset(target: Any, dataset: str, array: DiskArray, options: dict[str, Any]) -> None:
+def _make_dataset(target: Any, dataset: str, array: Any, options: dict[str, Any]) -> None:
     if dataset in target:
         raise OutcoreError(errno.EEXIST, f"export to dataset '{dataset}'", path=target.filename)
     made = target.create_dataset(dataset, array.shape, array.dtype, **options)
     try:
-        made.attrs[_METADATA] = json.dumps(array.metadata)
+        made.attrs[_METADATA] = json.dumps(getattr(array, "metadata", None))
     except BaseException:
         del target[dataset]
         raise
@@ -209,9 +240,8 @@ def facts_of(source: Any, file: Any, dataset: str) -> tuple[tuple[int, ...], str
     if not isinstance(found, h5py.Dataset):
         inside = f", with {', '.join(found) or 'nothing'}" if isinstance(found, h5py.Group) else ""
         raise refuse(errno.EINVAL, f"it is no dataset but a {type(found).__name__.lower()}{inside}")
-    if found.shape is None or 0 in found.shape:
-        shape = "no shape" if found.shape is None else f"the shape {found.shape}"
-        raise refuse(errno.EINVAL, f"it is empty, with {shape}; an array has one element at least")
+    if found.shape is None:
+        raise refuse(errno.EINVAL, "it is empty, with no shape")
     if len(found.shape) > _MAX_DIMENSIONS:
         raise refuse(
             errno.EINVAL, f"it has {len(found.shape)} dimensions; an array has {_MAX_DIMENSIONS} at most"

@@ -15,13 +15,13 @@ def pieces_of(
 ) -> Iterator[Slices]:
     """Boxes of whole chunks that cover an array, in memory order, of at most `piece_bytes` where that can be."""
     step = list(shape)
-    for axis, length in enumerate(chunk):
-        others = int(np.prod(step, dtype=np.int64)) // step[axis] * element_bytes
+    for axis, length in enumerate(chunk[: len(shape)]):
+        others = max(int(np.prod(step[:axis] + step[axis + 1 :], dtype=np.int64)) * element_bytes, 1)
         fits = max(piece_bytes // others, 1)
         if fits >= step[axis]:
             break
         step[axis] = max(fits - fits % length, length)
-    counts = [-(-n // s) for n, s in zip(shape, step, strict=True)]
+    counts = [-(-n // max(s, 1)) for n, s in zip(shape, step, strict=True)]
     for index in np.ndindex(*counts):
         yield tuple(slice(i * s, min(i * s + s, n)) for i, s, n in zip(index, step, shape, strict=True))
 

@@ -267,11 +267,13 @@ class Array(NumpyLike, Closing):
         element.
         """
         with world.together("make an extended array of a NumPy array"):
+            if isinstance(values, np.generic):  # what NumPy makes of arrays without axes
+                values = np.asarray(values)
             if not isinstance(values, np.ndarray) or isinstance(values, np.ma.MaskedArray):
                 raise TypeError(f"{type(values).__name__} is no NumPy array; numpy.asarray makes one")
             dtype = element_type(values.dtype)
             if layout is None:
-                layout = Layout(tiled(values.shape, dtype.itemsize))
+                layout = tiled(values.shape, dtype.itemsize)
         options.setdefault("store_dtype", None)
         array = cls(world, layout, dtype, where, **options)
         with world.together("take elements of a NumPy array"):

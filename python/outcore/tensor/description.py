@@ -48,10 +48,9 @@ def element_type(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 def tiled(shape: Sequence[int], itemsize: int, chunk: Sequence[int] | None = None) -> list[Tiling]:
-    """Tilings of moderate size, a few MB a tile, whose cuts are multiples of `chunk`. Raises ValueError for arrays
-    without axes, or without elements."""
+    """Tilings of moderate size, a few MB a tile, whose cuts are multiples of `chunk`."""
     if not shape or 0 in shape:
-        raise ValueError(f"an array of shape {tuple(shape)} has no tiles")
+        return [Tiling(n) for n in shape]
     sides = [1] * len(shape) if chunk is None else [min(c, n) for c, n in zip(chunk, shape, strict=True)]
     wanted = _TILE_BYTES // itemsize
     while True:  # the axis that is cut most grows
@@ -93,7 +92,9 @@ def read_facts(array: BlockSparseArray) -> tuple[Layout, np.dtype[Any]]:
     try:
         layout, dtype = Layout.from_json(facts["layout"]), element_type(facts["dtype"])
         stored_types.check(dtype, array.dtype)
-        fits = layout.stored == array.tiles and [list(axis.cuts) for axis in layout.tilings] == array.tilings
+        tiles = [tile or (0,) for tile in layout.stored]
+        cuts = [list(axis.cuts) for axis in layout.tilings] or [[0, 1]]
+        fits = tiles == array.tiles and cuts == array.tilings
     except (KeyError, TypeError, ValueError, IndexError) as error:
         detail = f"its description is damaged: {error}"
         raise OutcoreError(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from outcore.job.world import World
 
 _LAYOUT = "outcore_layout"  # attribute of what was exported
+_EXACT = 2.0**53
 
 PathLike = str | os.PathLike[str]
 
@@ -48,7 +49,7 @@ def to_hdf5(array: Array, file: PathLike, dataset: str, **options: Any) -> None:
             with hdf5.translated("write a dataset", file):
                 if dataset in target:
                     raise OutcoreError(errno.EEXIST, f"write dataset '{dataset}'", path=file)
-                options.setdefault("chunks", _chunks(array.layout))
+                _chunks(options, array.layout)
                 try:
                     _write(array, target.create_dataset(dataset, array.shape, array.dtype, **options))
                 except BaseException:
@@ -68,10 +69,11 @@ def from_hdf5(
     **options: Any,
 ) -> Array:
     """A new array with the elements of a dataset. Without `layout` it is that of the array that was written, or
-    dense. `tolerance` is that of Array.from_numpy, `options` are those of Array.
+    dense. `tolerance` is that of Array.from_numpy, `options` are those of Array. Elements become those of this
+    machine, of any byte order; integers, booleans and float16 become float32 or float64, which hold them.
 
     Raises OutcoreError, the same at all processes: ENOENT (no such file or dataset), EINVAL (elements that arrays
-    do not have, or that the layout cannot hold).
+    do not have, integers above 2^53, or what the layout cannot hold).
     """
     with hdf5.opened(world, file, "r") as source:
 
@@ -93,7 +95,7 @@ def to_zarr(array: Array, path: PathLike, **options: Any) -> None:
             with _zarr("write a zarr array", path) as zarr:
                 if os.path.exists(path) and not options.get("overwrite"):
                     raise OutcoreError(errno.EEXIST, "write a zarr array", path=path)
-                options.setdefault("chunks", _chunks(array.layout))
+                _chunks(options, array.layout)
                 _write(
                     array,
                     zarr.create_array(store=os.fspath(path), shape=array.shape, dtype=array.dtype, **options),
@@ -152,7 +154,7 @@ def _read(
                 source = found()
                 wanted = _layout_of(source) if layout is None else as_layout(layout)
                 check_fits(source, wanted, tolerance)
-                facts = wanted, element_type(source.dtype)
+                facts = wanted, _type_of(source.dtype)
     its_layout, dtype = world.broadcast(facts)
     # One process puts what it reads, which copies of others do not see.
     first = where if where in ("auto", "global", "disk") else "global"
@@ -162,7 +164,7 @@ def _read(
             if reads:
                 with translated():
                     for tile in its_layout.stored:
-                        array.put_tile(tile, np.ascontiguousarray(source[its_layout.box(tile)], dtype))
+                        array.put_tile(tile, _taken(source[its_layout.box(tile)], dtype))
         array.check_symmetry(tolerance)
         return array if first == where else array.move(where)
     except OutcoreError:
@@ -172,9 +174,9 @@ def _read(
 
 def _layout_of(source: Any) -> Layout:
     text = source.attrs.get(_LAYOUT)
+    if source.shape is None:
+        raise ValueError("it has no shape, and no elements")
     if text is None:
-        if not source.shape or 0 in source.shape:
-            raise ValueError(f"it has the shape {source.shape}; an array has one element at least")
         return Layout(tiled(source.shape, np.dtype(source.dtype).itemsize))
     try:
         return Layout.from_json(json.loads(text))
@@ -182,8 +184,28 @@ def _layout_of(source: Any) -> Layout:
         raise ValueError(f"its attribute '{_LAYOUT}': {error}") from error
 
 
-def _chunks(layout: Layout) -> tuple[int, ...]:
-    return tuple(max(axis.sizes) for axis in layout.tilings)
+def _type_of(found: Any) -> np.dtype[Any]:
+    """Of the array that takes elements of a type: the same in the byte order of this machine; numbers of other
+    kinds become floats that hold them."""
+    dtype: np.dtype[Any] = np.dtype(found).newbyteorder("=")
+    if dtype.kind in "biu" or dtype == np.float16:
+        dtype = np.result_type(dtype, np.float32)
+    return element_type(dtype)
+
+
+def _taken(values: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Raises ValueError for an integer that the type does not hold."""
+    found = np.asarray(values)
+    taken = found.astype(dtype)
+    if found.dtype.kind in "iu" and found.dtype.itemsize == 8 and (np.abs(taken) > _EXACT).any():
+        raise ValueError(f"integers above 2^53 are not held by {dtype}")
+    return taken.copy(order="C") if taken.ndim == 0 else np.ascontiguousarray(taken)
+
+
+def _chunks(options: dict[str, Any], layout: Layout) -> None:
+    """As large as the largest tiles, if there are elements and nobody has said others."""
+    if layout.shape and 0 not in layout.shape:
+        options.setdefault("chunks", tuple(max(axis.sizes) for axis in layout.tilings))
 
 
 @contextmanager

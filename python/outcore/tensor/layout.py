@@ -31,7 +31,8 @@ class Layout:
     the symmetry maps to itself is stored whole.
 
     Args:
-        tilings: for each axis (1 to 8) a Tiling; a number stands for one tile of so many elements.
+        tilings: for each axis (0 to 8) a Tiling; a number stands for one tile of so many elements, 0 for no tile.
+            Without axes there is one tile of one element.
         sparsity: which tiles are there: None (all), Labels, an array of booleans, or indices of tiles.
         symmetry: words, as "pair" or "antisymmetric(0,1) symmetric(2,3)", or a Symmetry.
 
@@ -46,13 +47,15 @@ class Layout:
         symmetry: Symmetry | str | Sequence[str] | None = None,
     ) -> None:
         self.tilings = tuple(as_tiling(axis) for axis in tilings)
-        if not 1 <= len(self.tilings) <= 8:
-            raise ValueError(f"{len(self.tilings)} axes; there may be 1 to 8")
+        if len(self.tilings) > 8:
+            raise ValueError(f"{len(self.tilings)} axes; there may be 8 at most")
         self.shape = tuple(axis.size for axis in self.tilings)
         self.grid = tuple(len(axis) for axis in self.tilings)
         if math.prod(self.grid) > MAX_TILES:
             raise ValueError(f"{math.prod(self.grid)} tiles; there may be {MAX_TILES}: make them larger")
         self.symmetry = Symmetry.parse(symmetry, self.rank)
+        if isinstance(sparsity, np.bool_):  # what NumPy makes of flags without axes
+            sparsity = np.asarray(sparsity)
         self.there: Flags = sparsity_module.flags(sparsity, self.tilings)
         self._check_size()
         self._check_symmetry()
@@ -117,7 +120,7 @@ class Layout:
 
     def _sizes_of(self, flags: Flags) -> np.ndarray[Any, np.dtype[np.int64]]:
         sizes = np.ones(int(np.count_nonzero(flags)), np.int64)
-        for axis, places in zip(self.tilings, np.nonzero(flags), strict=True):
+        for axis, places in zip(self.tilings, np.argwhere(flags).T, strict=True):
             sizes *= np.array(axis.sizes, np.int64)[places]
         return sizes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 from abc import abstractmethod
 from collections import deque
@@ -12,6 +13,7 @@ import numpy as np
 
 from outcore.arrays.as_numpy import AsNumpy
 from outcore.arrays.indexing import select
+from outcore.base.errors import OutcoreError
 from outcore.job import arguments
 from outcore.tensor import numpy_functions
 from outcore.tensor.layout import Layout, Tile
@@ -100,6 +102,8 @@ class NumpyLike(AsNumpy):
     def __getitem__(self, index: Any) -> Any:
         """A copy of a section, of integers, slices and an Ellipsis; of an integer for each axis, the element."""
         selection = select(index, self.shape, repr(self))
+        if not self.shape:
+            return self.get_tile(()).copy()[() if index == () else ...]
         result = np.zeros(selection.shape, self.dtype)
         if 0 in selection.shape:
             return result
@@ -117,6 +121,12 @@ class NumpyLike(AsNumpy):
                 target.append(slice(place, place + -(-(last - first) // step)))
             view[tuple(target)] = values[tuple(source)]
         return result[()] if selection.is_element else result
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError(
+            f"elements of {self!r} are not assigned: use put_tile or acc_tile, a.fill(number), "
+            "a.fill(0) and then a += x, or Array.from_numpy"
+        )
 
     def _whole(self) -> Values:
         whole: Values = self[...]
@@ -284,6 +294,9 @@ class NumpyLike(AsNumpy):
 
     def _operands(self, other: Any) -> tuple[Self | None, Any]:
         """As an array, or as a number. Collective."""
+        if isinstance(other, np.ndarray) and other.ndim:
+            with self.world.together("use a NumPy array with an extended array", other.shape):
+                other = _repeated(self, other)
         if isinstance(other, NumpyLike):
             array: Any = other
         elif np.ndim(other) == 0 and not hasattr(other, "world"):
@@ -291,8 +304,18 @@ class NumpyLike(AsNumpy):
                 pass
             return None, other
         else:
+            if getattr(other, "shape", self.shape) != self.shape:
+                raise OutcoreError(
+                    errno.EINVAL,
+                    f"use {other!r} with {self!r}",
+                    detail="their shapes differ; only arrays of NumPy are repeated along an axis",
+                )
             array = self._wrapped(other)
         with self.world.together("use two extended arrays"):
+            if array.shape != self.shape:
+                raise ValueError(
+                    f"shapes that differ: {self!r}, {array!r}; only arrays of NumPy are repeated along an axis"
+                )
             if array.layout.tilings != self.layout.tilings:
                 raise ValueError(f"tilings that differ: {self!r}, {array!r}")
         self.sync()
@@ -400,6 +423,16 @@ def ahead(tiles: Iterable[Tile], arrays: Sequence[NumpyLike]) -> Iterator[tuple[
             return
         tile, requests = waiting.popleft()
         yield tile, [request.wait() for request in requests]
+
+
+def _repeated(array: NumpyLike, other: Values) -> Values:
+    """An array of NumPy with the shape of an extended one, repeated along axes as NumPy does."""
+    try:
+        return np.broadcast_to(other, array.shape)
+    except ValueError:
+        raise ValueError(
+            f"an array of shape {other.shape} with {array!r}, whose shape the result has"
+        ) from None
 
 
 def _number(value: Any) -> Any:

@@ -39,14 +39,14 @@ class Tiling:
         name: str = "",
     ) -> None:
         extent = arguments.integer("size", size)
-        if extent < 1:
-            raise ValueError(f"size is {extent}; an axis has at least one element")
+        if extent < 0:
+            raise ValueError(f"size is {extent}; an axis has no fewer than 0 elements")
         if cuts is not None and tile is not None:
             raise TypeError("give either cuts or tile")
         if cuts is None:
             cuts = even_cuts(extent, extent if tile is None else arguments.integer("tile", tile))
         self.cuts: tuple[int, ...] = tuple(arguments.integers("cuts", cuts))
-        if len(self.cuts) < 2 or self.cuts[0] != 0 or self.cuts[-1] != extent:
+        if not self.cuts or self.cuts[0] != 0 or self.cuts[-1] != extent:
             raise ValueError(f"cuts {_short(self.cuts)} do not go from 0 to {extent}")
         if any(a >= b for a, b in pairwise(self.cuts)):
             raise ValueError(f"cuts {_short(self.cuts)} do not rise")
@@ -139,6 +139,8 @@ def as_tiling(axis: Tiling | int) -> Tiling:
 
 def even_cuts(size: int, tile: int) -> list[int]:
     """Boundaries of the fewest tiles of at most `tile` elements, which differ by one at most."""
+    if size == 0:
+        return [0]
     if tile < 1:
         raise ValueError(f"tiles of {tile} elements")
     count = -(-size // tile)

@@ -31,8 +31,8 @@ std::int64_t limited_product(const Extents& factors, std::int64_t first) {
   return product;
 }
 
-bool all_positive(const Extents& extents) {
-  return std::ranges::all_of(extents.values(), [](std::int64_t value) { return value > 0; });
+bool all_from(std::int64_t least, const Extents& extents) {
+  return std::ranges::all_of(extents.values(), [least](std::int64_t value) { return value >= least; });
 }
 
 /// Dimension of the chunk that is smallest, measured by the section, and can be doubled; -1: none can.
@@ -61,13 +61,15 @@ std::int64_t balanced(std::int64_t side, std::int64_t length) {
 
 }  // namespace
 
-Extents choose_chunk(const Extents& shape, std::size_t element_bytes, const Extents& typical_section,
+Extents choose_chunk(const Extents& its_shape, std::size_t element_bytes, const Extents& typical_section,
                      std::int64_t target_bytes) {
-  const std::string attempted = "choice of chunks for an array of shape " + shape.text();
-  if (shape.rank() == 0 || !all_positive(shape)) refuse(attempted, "every side must be at least 1");
+  const std::string attempted = "choice of chunks for an array of shape " + its_shape.text();
+  if (its_shape.rank() == 0 || !all_from(0, its_shape)) refuse(attempted, "no side may be negative");
+  Extents shape = its_shape;  // an array without elements has chunks as if there were some
+  for (int i = 0; i < shape.rank(); ++i) shape[i] = std::max<std::int64_t>(shape[i], 1);
   if (element_bytes == 0) refuse(attempted, "elements of 0 bytes");
   const bool known = typical_section.rank() > 0;
-  if (known && (typical_section.rank() != shape.rank() || !all_positive(typical_section)))
+  if (known && (typical_section.rank() != shape.rank() || !all_from(1, typical_section)))
     refuse(attempted, "the typical section " + typical_section.text() + " is none of it");
 
   Extents section = known ? typical_section : Extents::filled(shape.rank(), 1);
@@ -97,7 +99,8 @@ ChunkGrid::ChunkGrid(const Extents& shape, const Extents& chunk, std::size_t ele
   const std::string attempted = "array of shape " + shape.text() + " in chunks of " + chunk.text();
   if (shape.rank() == 0 || shape.rank() != chunk.rank())
     refuse(attempted, "one to " + std::to_string(max_rank) + " dimensions are needed, as many in both");
-  if (!all_positive(shape) || !all_positive(chunk)) refuse(attempted, "every side must be at least 1");
+  if (!all_from(0, shape) || !all_from(1, chunk))
+    refuse(attempted, "no side may be negative, and those of chunks must be at least 1");
   if (element_bytes == 0 || element_bytes > static_cast<std::size_t>(max_bytes))
     refuse(attempted, "elements of " + std::to_string(element_bytes) + " bytes");
   if (components < 1) refuse(attempted, std::to_string(components) + " components");

@@ -16,8 +16,9 @@ inline constexpr std::int64_t usual_chunk_bytes = 128 << 10;
 /// as far as `target_bytes` go. If it is of rank 0 (unknown) sections of all shapes shall run equally well:
 /// then sides are nearly equal, but for the first, which is four times as long, because along it a part of a
 /// chunk is read by itself. Sides divide the array evenly and are multiples of eight where that can be. Never
-/// larger than the array, nor than `target_bytes` but for a single element. Throws Error(EINVAL) for a shape
-/// that is no array's, and for a section of another rank or with sides below one.
+/// larger than the array, unless that has no elements, nor than `target_bytes` but for a single element.
+/// Throws Error(EINVAL) for a shape that is no array's, and for a section of another rank or with sides below
+/// one.
 [[nodiscard]] Extents choose_chunk(const Extents& shape, std::size_t element_bytes,
                                    const Extents& typical_section = {},
                                    std::int64_t target_bytes = usual_chunk_bytes);
@@ -39,8 +40,9 @@ class ChunkGrid {
   };
 
   ChunkGrid() = default;  ///< of an array of rank 0, without chunks
-  /// Throws Error(EINVAL) unless there is at least one dimension, all numbers are positive, and the size of
-  /// all chunks in bytes fits into 62 bits.
+  /// Throws Error(EINVAL) unless there is at least one dimension, no extent is negative, all other numbers
+  /// are positive, and the size of all chunks in bytes fits into 62 bits. An array without elements has no
+  /// chunks.
   ChunkGrid(const Extents& shape, const Extents& chunk, std::size_t element_bytes, int components,
             std::int64_t group = default_group);
 

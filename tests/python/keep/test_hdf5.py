@@ -208,7 +208,8 @@ def test_what_has_no_numbers_is_refused_by_name(world, tmp_path):
     refused(world, tmp_path, "opaque", "opaque")
     refused(world, tmp_path, "large", "uint64")
     refused(world, tmp_path, "nothing", "empty, with no shape")
-    refused(world, tmp_path, "none", r"empty, with the shape \(0, 3\)")
+    with hdf5.import_array(world, tmp_path / "x.h5", "none") as found:
+        assert found.shape == (0, 3)
     refused(world, tmp_path, "deep", "9 dimensions")
     refused(world, tmp_path, "group", "no dataset but a group, with inner")
     refused(world, tmp_path, "type", "no dataset but a datatype")

@@ -9,6 +9,7 @@ import numpy as np
 
 from outcore.arrays.sparse_array import BlockSparseArray
 from outcore.tensor.backends.backend import Backend, Values
+from outcore.tensor.requests import Then
 
 if TYPE_CHECKING:
     from outcore.job.world import World
@@ -36,34 +37,44 @@ class DiskTiles(Backend):
         self._closes = closes
         self.array = (
             BlockSparseArray(
-                world, [axis.cuts for axis in layout.tilings], layout.canonical_flags, dtype, **options
+                world,
+                [axis.cuts for axis in layout.tilings] or [(0, 1)],
+                layout.canonical_flags if layout.rank else layout.canonical_flags.reshape(1),
+                dtype,
+                **options,
             )
             if array is None
             else array
         )
         self.read_only = self.array.read_only
 
+    def _tile(self, number: int) -> tuple[int, ...]:
+        return self.layout.stored[number] or (0,)  # an array without axes is kept with one
+
     @property
     def storage(self) -> object:
         return self.array
 
     def get_async(self, number: int, out: Values | None = None) -> Waitable:
-        return self.array.get_tile_async(self.layout.stored[number], out)
+        if self.layout.rank:
+            return self.array.get_tile_async(self._tile(number), out)
+        result = np.empty((), self.dtype) if out is None else out
+        return Then(self.array.get_tile_async((0,), result.reshape(1)), lambda _: result)
 
     def put_async(self, number: int, value: Values) -> Waitable:
-        return self.array.put_tile_async(self.layout.stored[number], value)
+        return self.array.put_tile_async(self._tile(number), value)
 
     def acc_async(self, number: int, value: Values, alpha: complex = 1) -> Waitable:
-        return self.array.acc_tile_async(self.layout.stored[number], value, alpha)
+        return self.array.acc_tile_async(self._tile(number), value, alpha)
 
     def owner(self, number: int) -> int | None:
-        return self.array.owner(self.layout.stored[number])
+        return self.array.owner(self._tile(number))
 
     def own(self) -> list[int]:
         return [number for number in range(len(self.layout.stored)) if self.owner(number) == self.world.rank]
 
     def prefetch(self, numbers: Iterable[int]) -> None:
-        self.array.prefetch(self.layout.stored[number] for number in numbers)
+        self.array.prefetch(self._tile(number) for number in numbers)
 
     def sync(self) -> None:
         with self.world.together("synchronize tiles on disk"):
