@@ -29,7 +29,7 @@ def common_tilings(what: str, arrays: Iterable[tuple[str, str, Tilings]]) -> dic
             found = known.setdefault(letter, {})
             for kind in ("cuts", "irreps", "spins"):
                 mine = getattr(tiling, kind)
-                if not any(mine):
+                if kind != "cuts" and not any(mine):
                     continue  # no labels
                 first, theirs = found.setdefault(kind, (name, mine))
                 if mine != theirs:

@@ -77,6 +77,13 @@ def test_arithmetic_without_elements_or_axes(world, where, shape):
     assert np.array_equal(a[...], 2 * x)
 
 
+def test_products_over_no_elements_are_zero(world):
+    a, b = (Array.from_numpy(world, np.ones(shape)) for shape in ((0, 3), (0, 2)))
+    assert outcore.einsum("ji,jk->ik", a, b).to_numpy().tolist() == [[0, 0]] * 3
+    assert outcore.einsum("ij,kl->ik", a, b).shape == (0, 0)
+    assert outcore.einsum("ij,ij->", a, a) == 0
+
+
 @pytest.mark.parametrize("shape", [(0,), (3, 0)])
 def test_persistent_arrays_without_elements_open_again(world, tmp_path, shape):
     DiskArray(world, shape, path=tmp_path / "d", metadata="none").close()
@@ -107,7 +114,7 @@ def test_a_checkpoint_keeps_what_an_extended_array_is(world, tmp_path):
     }
     checkpoint.save(world, tmp_path / "saved", {"a": symmetric, "b": single, "c": sparse}, meta)
     with checkpoint.load(world, tmp_path / "saved") as saved:
-        assert saved.meta == {"energy": -1.5, "cycle": 3, "ok": True, "list": [0.5]}
+        assert saved.meta == {"energy": -1.5, "cycle": 3, "converged": True, "list": [0.5]}
         assert saved["a"].layout == symmetric.layout
         assert np.array_equal(saved["a"].to_numpy(), x)
         assert saved["b"].store_dtype == np.float32

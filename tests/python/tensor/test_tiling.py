@@ -55,7 +55,7 @@ def test_it_survives_writing_down_and_pickling():
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ((0,), {}, "size is 0"),
+        ((-1,), {}, "size is -1"),
         ((4, [0, 2, 2, 4]), {}, "do not rise"),
         ((4, [0, 2]), {}, "do not go from 0 to 4"),
         ((4, [1, 4]), {}, "do not go from 0 to 4"),
