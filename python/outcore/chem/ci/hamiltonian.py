@@ -81,11 +81,7 @@ class Hamiltonian:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was averaged away, if it is worth a line."""
-        return tuple(
-            f"{kind} integrals were made symmetric: the largest change is {change:.1e} Eh"
-            for kind, change in zip(("one-electron", "two-electron"), self.averaged, strict=True)
-            if change > WORTH_TELLING
-        )
+        return symmetry_notes(*self.averaged)
 
     def irrep(self, text: str | int) -> int:
         """The number of an irrep, from its name or number. Raises OutcoreError (EINVAL)."""
@@ -98,6 +94,15 @@ class Hamiltonian:
         raise OutcoreError(
             errno.EINVAL, f"irrep {words}", detail=f"{where} has the irreps {', '.join(self.names)}"
         )
+
+
+def symmetry_notes(one: float, two: float) -> tuple[str, ...]:
+    """Lines for people, about the largest changes of integrals that were made symmetric."""
+    return tuple(
+        f"{kind} integrals were made symmetric: the largest change is {change:.1e} Eh"
+        for kind, change in (("one-electron", one), ("two-electron", two))
+        if change > WORTH_TELLING
+    )
 
 
 def make(

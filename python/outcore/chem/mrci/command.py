@@ -144,8 +144,6 @@ class _Run(MoleculeRun):
             f"{name}  {path}: {sum(ci.electrons)} electrons, {ci.orbitals.count} orbitals",
             f"scratch {self.world.scratch}",
         )
-        for note in ci.orbitals.notes:
-            self.say(note)
         return ci
 
     def _given(self) -> dict[str, Any]:
@@ -163,6 +161,8 @@ class _Run(MoleculeRun):
     def solve(self, ci: MRCI) -> None:
         options, records, functions = self.options, ci.records, ci.functions
         choice, name = ci.orbitals.choice, ci.orbitals.group.irreps[ci.irrep]
+        for note in ci.orbitals.notes:
+            self.say(note)
         self.say(
             f"{ci.electrons[0]}+{ci.electrons[1]} electrons in {ci.orbitals.count} orbitals: {choice.inactive} "
             f"inactive, {choice.active} active, {len(records.orbitals.external)} external; {choice.frozen} frozen"

@@ -26,6 +26,7 @@ Matrix = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _BROADCAST_BYTES = 64 << 20
+_ROWS = 128
 
 
 class External(Protocol):
@@ -114,6 +115,18 @@ def weighed(values: Matrix) -> float:
 def none() -> TwoElectron:
     empty = np.zeros((0, 0))
     return TwoElectron(empty, empty, empty, Whole(empty))
+
+
+def symmetrize(integrals: Matrix) -> float:
+    """(pq|rs) [pq][rs] and (rs|pq) become their mean, in place. Returns the largest change."""
+    n, change = len(integrals), 0.0
+    for first in range(0, n, _ROWS):
+        rows, columns = slice(first, min(first + _ROWS, n)), slice(0, min(first + _ROWS, n))
+        mean = (integrals[rows, columns] + integrals[columns, rows].T) / 2
+        change = max(change, float(abs(mean - integrals[rows, columns]).max()))
+        integrals[rows, columns] = mean
+        integrals[columns, rows] = mean.T
+    return change
 
 
 def of_whole(integrals: Matrix, internal: int, title: str = "integrals in memory") -> TwoElectron:

@@ -76,7 +76,7 @@ class Correlated:
         permutation: orbital k here is orbital permutation[k] of the caller, those that are frozen left out.
         coefficients, frozen: [function][orbital], None without a molecule.
         irrep: of the determinant of the mean field.
-        notes: what was taken for granted in a file, or done to orbitals so that they have irreps.
+        notes: what was taken for granted in a file, or done to orbitals and integrals so that they are symmetric.
     """
 
     one: Matrix
@@ -190,7 +190,7 @@ def of_file(path: Path, world: World, asked: Asked) -> Correlated:
                 group,
                 correlated,
                 dump.irrep,
-                notes=(*dump.notes, *chosen.notes),
+                notes=(*dump.notes, *h.notes, *chosen.notes),
             )
     shared: Correlated = world.broadcast(found)
     return shared

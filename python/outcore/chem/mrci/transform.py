@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from outcore.base.errors import OutcoreError
 from outcore.base.sizes import in_words
 from outcore.chem import reference
+from outcore.chem.ci.hamiltonian import symmetry_notes
 from outcore.chem.ci.orbitals import integrals_of, plain, temporary, transformed
 from outcore.chem.driver import RootDriven
 from outcore.chem.mrci import integrals
@@ -155,7 +156,7 @@ def _whole(found: Correlated, mf: Any, free_bytes: int, scratch: str) -> Correla
         two = transformed(integrals_of(mf, free_bytes // 2), rest, rest, free_bytes // 2).reshape(
             pairs, pairs
         )
-    two = (two + two.T) / 2
+    notes = (*found.notes, *symmetry_notes(0.0, integrals.symmetrize(two)))
     hcore = np.asarray(mf.get_hcore(), np.float64)
     field, energy = np.zeros_like(hcore), float(mf.energy_nuc())
     if found.choice.frozen:
@@ -164,7 +165,8 @@ def _whole(found: Correlated, mf: Any, free_bytes: int, scratch: str) -> Correla
         field = np.asarray(coulomb) - np.asarray(exchange) / 2
         energy += float(np.sum(density * (hcore + field / 2)))
     one = rest.T @ (hcore + field) @ rest
-    return replace(found, one=one, two=integrals.of_whole(two, found.choice.internal), core_energy=energy)
+    whole = integrals.of_whole(two, found.choice.internal)
+    return replace(found, one=one, two=whole, core_energy=energy, notes=notes)
 
 
 # ---- sizes ----

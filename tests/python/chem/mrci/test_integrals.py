@@ -169,6 +169,15 @@ def test_integrals_too_large_for_the_disk_are_refused_before_the_start(monkeypat
     assert caught.value.errno == errno.ENOSPC
 
 
+def test_integrals_become_symmetric_in_place(monkeypatch):
+    monkeypatch.setattr(integrals, "_ROWS", 4)
+    values = np.random.default_rng(1).random((10, 10))
+    expected = (values + values.T) / 2
+    change = integrals.symmetrize(found := values.copy())
+    np.testing.assert_array_equal(found, expected)
+    assert change == pytest.approx(abs(values - expected).max())
+
+
 def test_factors_larger_than_memory():
     with pytest.raises(
         OutcoreError, match="three-index integrals of 100 functions over 20 orbitals"
