@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from outcore.base.errors import OutcoreError
+from outcore.chem import stability
 from outcore.chem.hf import integrals as integrals_module
 from outcore.chem.hf import scf
 from outcore.chem.hf.integrals import TwoElectronIntegrals
@@ -349,3 +350,19 @@ def test_a_failing_task_stops_all_processes(comm):
     with pytest.raises(OutcoreError, match="task"), world.together("tasks"):
         run_tasks(counter, np.ones(10**6), 1, work)
     assert counter.next() >= 1 << 48
+
+
+def test_rank_0_finds_an_instability_and_all_follow_it(comm, shared_tmp_path):
+    """The second order of all ends in the state that parts the spins."""
+    mol = molecule(atom="H 0 0 0; H 0 0 2.5", basis="6-31g")
+    mf = scf.UHF(mol, comm=comm, scratch=str(shared_tmp_path), threads=1)
+    mf.conv_tol = 1e-10
+    before = mf.kernel()
+    found = mf.at_root(lambda: stability.internal(mf))
+    assert not found.stable and comm.allgather(found.eigenvalue) == [found.eigenvalue] * comm.size
+    second = mf.newton()
+    second.kernel(found.orbitals, mf.mo_occ)
+    assert second.converged and second.e_tot < before - 0.05
+    mf.mo_coeff, mf.mo_occ, mf.mo_energy = second.mo_coeff, second.mo_occ, second.mo_energy
+    assert mf.at_root(lambda: stability.internal(mf)).stable
+    mf.close()

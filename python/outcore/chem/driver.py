@@ -4,6 +4,7 @@ cannot make processes part ways."""
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ class RootDriven:
     loaded works with those of the job that loads it."""
 
     _running = False  # inside `kernel`, which calls `scf`
+    _least_gap = math.inf  # Hartree, of the cycles, between an empty and an occupied orbital
 
     if TYPE_CHECKING:
 
@@ -62,52 +64,79 @@ class RootDriven:
         """Around the iterations."""
         return nullcontext()
 
+    def get_occ(self, mo_energy: Any = None, mo_coeff: Any = None) -> Any:
+        """As PySCF's."""
+        occupied = super().get_occ(mo_energy, mo_coeff)  # type: ignore[misc]
+        if self._running and mo_energy is not None:
+            self._least_gap = min(self._least_gap, mean_field.gap(mo_energy, occupied))
+        return occupied
+
+    @property
+    def nearly_degenerate(self) -> bool:
+        """Whether occupied and empty orbitals were nearly degenerate in a cycle, so that the least noise may have
+        chosen the state that was found. Of rank 0."""
+        return self._least_gap < mean_field.NEAR
+
     def _run(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if self._running:
             return function(*args, **kwargs)
         with self.world.together("SCF"):
             mean_field.check_before(self)
         self.prepare()
-        self._running = True
+        self._running, self._least_gap = True, math.inf
         try:
             with self.iterating():
-                if self.world.size == 1:
-                    function(*args, **kwargs)
-                elif self.world.rank == 0:
-                    self._drive(function, args, kwargs)
-                else:
-                    self._follow()
+                self._lead(lambda: function(*args, **kwargs))
         finally:
             del self._running
+        self._share()
         mean_field.check_after(self)
+        if self.nearly_degenerate:
+            lib.logger.warn(
+                self,
+                "orbitals of the cycles were nearly degenerate, and the least noise may have chosen the state: "
+                "stability() says whether it is a minimum of the energy",
+            )
         shifted = getattr(self, "level_shift", 0) or not getattr(self, "conv_check", True)
         if self.converged and not shifted:  # type: ignore[attr-defined]
             mark_canonical(self)
         return self.e_tot  # type: ignore[attr-defined]
 
-    def _drive(self, function: Callable[..., Any], args: Any, kwargs: Any) -> None:
+    def at_root(self, function: Callable[[], Any]) -> Any:
+        """What a function gives at rank 0, whose J and K all processes make meanwhile; at all. Collective."""
+        self.prepare()
+        with self.iterating():
+            return self.world.broadcast(self._lead(function))
+
+    def _lead(self, function: Callable[[], Any]) -> Any:
+        """Rank 0 calls, the others answer; what it gives is rank 0's."""
+        if self.world.size == 1:
+            return function()
         failure: Exception | None = None
-        try:
-            function(*args, **kwargs)
-        except Exception as error:
-            if getattr(error, "collective", False):
-                raise
-            failure = error
-        self.world.broadcast(None)
+        value = nothing = None
+        if self.world.rank == 0:
+            try:
+                value = function()
+            except Exception as error:
+                if getattr(error, "collective", False):
+                    raise
+                failure = error
+            self.world.broadcast(None)
+        else:
+            while (request := self.world.broadcast(nothing)) is not None:
+                self.answer(request)
         with self.world.together("SCF"):
             if failure is not None:
                 raise failure
+        return value
+
+    def _share(self) -> None:
+        """What rank 0 has found, at all."""
+        if self.world.size == 1:
+            return
         found = {name: getattr(self, name, None) for name in RESULTS}
         found |= {name: vars(self)[name] for name in _OF_SMEARING if name in vars(self)}
-        self.world.broadcast(found)
-
-    def _follow(self) -> None:
-        nothing: Any = None
-        while (request := self.world.broadcast(nothing)) is not None:
-            self.answer(request)
-        with self.world.together("SCF"):
-            pass
-        for name, value in self.world.broadcast(nothing).items():
+        for name, value in self.world.broadcast(found).items():
             setattr(self, name, value)
 
     # ---- what PySCF makes of it ----

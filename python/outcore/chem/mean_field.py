@@ -4,6 +4,7 @@ classes that are made at run time, for pickle."""
 from __future__ import annotations
 
 import errno
+import math
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 Kind = Literal["RHF", "UHF", "ROHF"]
 
 _DEPENDENT = 1e-9  # an eigenvalue of the overlap below it is 0 within rounding
+NEAR = 1e-2  # Hartree between occupied and empty orbitals: below it noise may choose the state of an SCF
 _ELECTRONS = 1e-4  # fewer or more in the occupied orbitals are rounding
 
 
@@ -87,6 +89,18 @@ def check_after(mf: Any) -> None:
             "SCF",
             detail=f"its orbitals hold {electrons:.6g} electrons, the molecule has {mf.mol.nelectron}",
         )
+
+
+def gap(energies: Any, occupied: Any) -> float:
+    """The least difference (Hartree) between an empty and an occupied orbital of one spin."""
+    least = math.inf
+    pairs = ((energies, occupied),) if np.ndim(occupied) == 1 else zip(energies, occupied, strict=True)
+    for each, of_each in pairs:
+        for filled in {float(value) for value in of_each if value > 0}:
+            below, above = each[of_each >= filled], each[of_each < filled]
+            if len(below) and len(above):
+                least = min(least, abs(float(above.min() - below.max())))
+    return least
 
 
 def refused(detail: str) -> OutcoreError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from outcore.chem import scf_options, storage
+from outcore.base.errors import OutcoreError
+from outcore.chem import occupation, scf_options, storage
 from outcore.chem.hf.settings import STORAGES
 from outcore.cli.run import JobOptions
 from outcore.job import preflight
@@ -42,7 +44,18 @@ SPIN_SHIFT = typer.Option(
     help="Raises states of higher spin by it, times S(S+1), during the search of a CI (Hartree). Default: 0.05.",
     show_default=False,
 )
+SMEARING = typer.Option(
+    help="Width of a Fermi distribution of the occupations (Hartree); each spin has its electrons.",
+    show_default=False,
+)
 TOLERANCE = typer.Option(help="Of --integrals cholesky (Hartree). Default: 1e-8.")
+
+
+# Of how an SCF goes, which has no effect where there is none.
+OF_SCF = (
+    *("uhf", "guess", "conv_tol", "max_cycle", "storage", "screening", "restart", "scf_level_shift"),
+    *("scf_damping", "diis_space", "second_order", "stability", "irrep_nelec", "swap"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,9 +90,62 @@ class MoleculeOptions(JobOptions):
     guess: Annotated[str | None, typer.Option(help="Start guess, as PySCF names it. Default: minao.")] = None
     conv_tol: Annotated[
         float | None,
-        typer.Option(help="Convergence of the energy (Hartree). Default: 1e-9, or --error if that is less."),
+        typer.Option(
+            help="Convergence of the energy (Hartree). Default: 1e-9, or --error if that is less; what a method "
+            "after the SCF needs."
+        ),
     ] = None
     max_cycle: Annotated[int, typer.Option(help="Most SCF cycles.")] = 50
+    scf_level_shift: Annotated[
+        float,
+        typer.Option(
+            "--level-shift",
+            "--scf-level-shift",
+            help="Raises empty orbitals during the SCF (Hartree): slower, safer.",
+            show_default=False,
+        ),
+    ] = 0.0
+    scf_damping: Annotated[
+        float,
+        typer.Option(
+            "--damping",
+            "--scf-damping",
+            help="Share of the last Fock matrix that stays in each cycle of the SCF, below 1: slower, safer.",
+            show_default=False,
+        ),
+    ] = 0.0
+    diis_space: Annotated[
+        int | None, typer.Option(help="Fock matrices of the extrapolation (DIIS) of the SCF. Default: 8.")
+    ] = None
+    second_order: Annotated[
+        bool | None,
+        typer.Option(
+            "--second-order/--no-second-order",
+            help="The SCF by second order from the start, or never. Default: where DIIS does not converge.",
+            show_default=False,
+        ),
+    ] = None
+    stability: Annotated[
+        bool,
+        typer.Option(
+            "--stability",
+            help="Follow instabilities of the SCF to a minimum; of closed shells say whether UHF is lower.",
+        ),
+    ] = False
+    irrep_nelec: Annotated[
+        str | None,
+        typer.Option(
+            help="Electrons of irreps, such as A1=6,B1=2, or A1=3/3,B1=2/1 of both spins; the others as energies "
+            "say."
+        ),
+    ] = None
+    swap: Annotated[
+        str | None,
+        typer.Option(
+            help="Exchange occupations of orbitals of --restart, such as 5:6, or a5:6 of spin alpha, counted from "
+            "1, and keep to what is occupied then (maximum overlap)."
+        ),
+    ] = None
     storage: Annotated[str, storage.option(STORAGES, "integrals")] = "auto"
     screening: Annotated[
         float | None,
@@ -99,8 +165,9 @@ class MoleculeOptions(JobOptions):
     restart: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR",
-            help="Begin with the orbitals that another run has kept by --checkpoint, of any method.",
+            metavar="PATH",
+            help="Begin with the orbitals that another run has kept by --checkpoint, of any method; or with those "
+            "of a Molden file or a chkfile of PySCF, of any basis and charge.",
         ),
     ] = None
 
@@ -110,7 +177,46 @@ class MoleculeOptions(JobOptions):
         preflight.check_number("--screening", self.screening, zero=True)
         if self.restart is not None:
             preflight.refuse({"--guess": self.guess}, "with --restart, which starts from orbitals")
+        self._check_way()
         super().check()
+
+    def _check_way(self) -> None:
+        """Of the SCF to its state."""
+        for option, value, below in (
+            ("--scf-level-shift", self.scf_level_shift, 100.0),
+            ("--scf-damping", self.scf_damping, 1.0),
+        ):
+            preflight.check_number(option, value, zero=True, below=below)
+        if self.diis_space is not None and not 2 <= self.diis_space <= 32:
+            raise OutcoreError(
+                errno.EINVAL, f"--diis-space {self.diis_space}", detail="it must be from 2 to 32"
+            )
+        of_diis = {
+            "--scf-level-shift": self.scf_level_shift or None,
+            "--scf-damping": self.scf_damping or None,
+            "--diis-space": self.diis_space,
+        }
+        if self.second_order:
+            preflight.refuse(of_diis, "with --second-order, which is without DIIS")
+        if self.irrep_nelec is not None:
+            occupation.irreps(self.irrep_nelec)
+        if self.swap is not None:
+            occupation.swaps(self.swap)
+            if self.restart is None:
+                raise OutcoreError(
+                    errno.EINVAL,
+                    "choose options",
+                    detail="--swap needs --restart, whose orbitals it exchanges",
+                )
+            why = "with --swap, which keeps to given orbitals whatever their energy"
+            preflight.refuse(
+                {
+                    "--second-order": self.second_order is not None,
+                    "--stability": self.stability,
+                    "--irrep-nelec": self.irrep_nelec,
+                },
+                why,
+            )
 
     def writes(self) -> dict[str, Any]:
         return super().writes() | {"--checkpoint": self.checkpoint}
@@ -124,13 +230,18 @@ class MoleculeOptions(JobOptions):
             preflight.check_directory(self.checkpoint / ORBITALS, "write checkpoint", array=True)
 
     def reads(self) -> dict[str, Any]:
-        return {"the geometry": self.geometry, "the basis": self.basis, "the potentials": self.ecp}
+        return {
+            "the geometry": self.geometry,
+            "the basis": self.basis,
+            "the potentials": self.ecp,
+            "the orbitals": None if self.restart is None or self.restart.is_dir() else self.restart,
+        }
 
     def build(self, say: Callable[[str], None]) -> Mole:
         """The molecule. `say`: for a line that tells what was found in the file."""
         from outcore.chem import molecule
 
-        return molecule.build(
+        mol = molecule.build(
             self.geometry,
             self.basis,
             charge=self.charge,
@@ -141,13 +252,40 @@ class MoleculeOptions(JobOptions):
             unit=self.unit,
             say=say,
         )
+        return mol if self.irrep_nelec is None else occupation.with_irreps(mol)
 
-    def set_up(self, mf: Any, allowed_error: float | None = None) -> None:
-        """How an SCF goes. `allowed_error`: of its energy, see scf_options.convergence."""
-        tolerance = self.conv_tol
-        mf.conv_tol = scf_options.convergence(allowed_error) if tolerance is None else tolerance
+    def set_up(
+        self,
+        mf: Any,
+        allowed_error: float | None = None,
+        *,
+        asked: float | None = None,
+        smearing: float = 0.0,
+    ) -> Any:
+        """How an SCF goes: the object itself, or one that smears occupations (Hartree).
+
+        allowed_error: of its energy, see scf_options.convergence. asked: convergence of a method after it, see
+        scf_options.for_correlation."""
+        if self.conv_tol is not None:
+            mf.conv_tol = self.conv_tol
+        elif asked is not None:
+            mf.conv_tol, mf.conv_tol_grad = scf_options.for_correlation(asked)
+        else:
+            mf.conv_tol = scf_options.convergence(allowed_error)
         mf.max_cycle, mf.chkfile = self.max_cycle, None
         mf.init_guess = self.guess or scf_options.GUESSES[0]
+        mf.level_shift, mf.diis_damp = self.scf_level_shift, self.scf_damping
+        if self.diis_space is not None:
+            mf.diis_space = self.diis_space
+        if self.irrep_nelec is not None:
+            wanted = occupation.irreps(self.irrep_nelec)
+            occupation.check_irreps(mf.mol, wanted)
+            mf.irrep_nelec = wanted
+        if self.swap is not None:
+            mf.swapped = self.swap
+        if smearing:
+            mf = occupation.smear(mf, smearing)
+        return mf
 
     def title(self, method: str, mol: Mole) -> str:
         """The first line of a run."""

@@ -81,6 +81,7 @@ def mean_field(mf: Any) -> Settings:
         "symmetry": mol.groupname if mol.symmetry else None,
         "irrep_nelec": _plain(own.get("irrep_nelec") or None),
         "functional": _plain(own.get("xc")),
+        **{name: _plain(own[name]) for name in ("swapped", "sigma") if own.get(name)},
     }
 
 

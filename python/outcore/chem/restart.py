@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.base.errors import OutcoreError
-from outcore.chem import problem
+from outcore.chem import orbital_file, problem
 from outcore.chem.reference import mark_canonical
 from outcore.keep import stages
 from outcore.keep.problem import Problem
@@ -34,6 +34,12 @@ ORBITALS = "orbitals"  # name in the directory of a checkpoint
 WHAT = "SCF orbitals"
 FORMAT = 2
 _NAMES = ("mo_coeff", "mo_energy", "mo_occ")
+_OF_STATE = (
+    "symmetry",
+    "irrep_nelec",
+    "swapped",
+    "sigma",
+)  # which orbitals that are a start alone need not have
 _ORTHONORMAL = 1e-6
 _HAMILTONIAN = 1e-9  # of its largest element: what processors differ in when they compute the same
 
@@ -54,10 +60,10 @@ class Checkpoint:
         if not self._name.absolute().parent.is_dir():
             raise OutcoreError(errno.ENOENT, "write checkpoint", path=self._name, detail="no such directory")
 
-    def cycle(self, state: dict[str, Any]) -> None:
-        """For mf.callback: saves in every cycle."""
+    def cycle(self, state: dict[str, Any], number: int) -> None:
+        """For mf.callback: saves in every cycle, which count from 1."""
         orbitals = {key: state[key] for key in _NAMES}
-        self.save(orbitals, int(state["cycle"]) + 1, float(state["e_tot"]), converged=False)
+        self.save(orbitals, number, float(state["e_tot"]), converged=False)
 
     def finish(self) -> None:
         """Saves what the mean-field object has in the end."""
@@ -72,6 +78,8 @@ class Checkpoint:
             "energy_hartree": energy,
             "converged": converged,
             "conv_tol": float(self._mf.conv_tol),
+            "conv_tol_grad": gradient(self._mf),
+            "integrals": _integrals(self._mf),
         }
         arrays = {key: np.asarray(each) for key, each in orbitals.items()}
         stages.save(self._name, self._record, {"hamiltonian": self._hamiltonian, **arrays}, facts)
@@ -91,7 +99,12 @@ class Found:
 
     def finished(self, mf: Any) -> bool:
         """They are converged as far as those of `mf` are to be; if not, an SCF goes on from them."""
-        return self.same and bool(self.meta["converged"] and self.meta["conv_tol"] <= mf.conv_tol)
+        if not self.same:
+            return False
+        reached = self.meta.get("conv_tol_grad") or self.meta["conv_tol"] ** 0.5
+        enough = self.meta["conv_tol"] <= mf.conv_tol and reached <= gradient(mf)
+        alike = self.meta.get("integrals", _integrals(mf)) == _integrals(mf)
+        return bool(self.meta["converged"] and enough and alike)
 
     def exhausted(self, mf: Any) -> bool:
         """They have not converged in all cycles that `mf` may take: where that is taken as it is, an SCF that goes
@@ -121,7 +134,7 @@ def begin(
     """What an SCF begins with, at all processes, and what keeps its orbitals, at the first. Collective.
 
     Orbitals in the directory `checkpoint` are those of a run of the same problem, and come before those of the
-    directory `restart`. `more`: see Checkpoint; called at the first process.
+    directory or file `restart`. `more`: see Checkpoint; called at the first process.
 
     Raises OutcoreError, at all processes: ENOENT (none in `restart`), and as `load`."""
     if checkpoint is not None:
@@ -135,11 +148,25 @@ def begin(
                 keeper = Checkpoint(mf, method, checkpoint / ORBITALS, settings)
                 if found is not None:
                     say(f"goes on from {_told(found)} of {checkpoint}")
+            if restart is not None and found is None and restart.exists() and not restart.is_dir():
+                found = Found(orbital_file.start(mf, restart), {}, same=False)
+                say(f"begins with the orbitals of {restart}")
             if restart is not None and found is None:
                 orbitals, meta = load(mf, method, restart / ORBITALS, of_any_method=True)
                 found = Found(orbitals, meta, same=False)
                 say(f"restart from {_told(found)} of {restart}")
     return world.broadcast(found), keeper
+
+
+def gradient(mf: Any) -> float:
+    """What the orbital gradient is converged to."""
+    return float(mf.conv_tol**0.5 if mf.conv_tol_grad is None else mf.conv_tol_grad)
+
+
+def _integrals(mf: Any) -> list[float | None] | None:
+    """How well two-electron integrals are stored, on which the energy depends a little; None of others."""
+    stored = getattr(mf, "settings", None)
+    return None if stored is None else [stored.allowed_error, stored.screening]
 
 
 def _told(found: Found) -> str:
@@ -171,9 +198,11 @@ def load(
     Raises OutcoreError: ENOENT, EIO (damaged), ENOTSUP (of another format), EINVAL (of another problem or method,
     whose settings are named).
     """
-    with stages.opened(
-        name, _problem(mf, method, more), f"restart {method}", of_any_method=of_any_method
-    ) as saved:
+    wanted = _problem(mf, method, more)
+    if of_any_method:
+        for setting in _OF_STATE:
+            wanted.settings.pop(setting, None)
+    with stages.opened(name, wanted, f"restart {method}", of_any_method=of_any_method) as saved:
         meta = saved.meta
         _check(saved, mf, name)
         present, found = _hamiltonian(mf), saved["hamiltonian"]

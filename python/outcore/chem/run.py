@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.base import interrupts
-from outcore.chem.hf.view import Cycles, refuse_unconverged
 from outcore.cli.run import Run
 
 if TYPE_CHECKING:
@@ -28,6 +27,9 @@ class MoleculeRun(Run):
     options: MoleculeOptions
     world: World
     forced = False  # an SCF that has not converged is taken as it is
+    asked = (
+        1e-8  # convergence of the energy of the method after the SCF (Hartree), which that of the SCF follows
+    )
 
     def __init__(self, options: MoleculeOptions, *, give_back: bool = True) -> None:
         super().__init__(options, give_back=give_back)
@@ -137,28 +139,27 @@ class MoleculeRun(Run):
 
         Raises NotConverged."""
         from outcore.chem import restart
+        from outcore.chem.search import Search
 
         options, begin = self.options, time.monotonic()
-        options.set_up(mf)
+        options.set_up(mf, asked=self.asked)
+        if options.conv_tol is None:
+            self.say(
+                f"SCF converged to {mf.conv_tol:.0e} Eh and an orbital gradient of {mf.conv_tol_grad:.0e}, as the "
+                "method after it needs"
+            )
         found, keeper = restart.begin(
             mf, kind, world, self.say, checkpoint=options.checkpoint, restart=options.restart, more=more
         )
-        if found is not None and (found.finished(mf) or (self.forced and found.exhausted(mf))):
-            found.restore(mf)
-            told = "converged orbitals" if mf.converged else "orbitals that have not converged"
-            self.say(f"{told} found in {options.checkpoint}")
-        else:
-            mf.callback = Cycles(self.say, keeper)
-            mf.kernel(None if found is None else found.density(mf))
-            with world.together("keep orbitals"):
-                if keeper is not None:
-                    keeper.finish()
+        search = Search(mf, options, world, self.say, keeper)
+        search.run(found, as_it_is=self.forced)
         if not self.forced:
-            refuse_unconverged(mf)
+            search.refuse()
         seconds = time.monotonic() - begin
         state = "converged" if mf.converged else "not converged"
         self.say(f"{kind} energy {mf.e_tot:.10f} Eh, {state} in {mf.cycles} cycles, {seconds:.1f} s")
         self.results |= {"scf_energy_hartree": float(mf.e_tot), "scf_seconds": seconds}
+        self.results |= {"stability": search.report}
 
     def first_orbitals(self, mol: Mole, kind: Kind) -> Any:
         """For an estimate of a CI: an object with the orbitals that its SCF would begin with, as their irreps

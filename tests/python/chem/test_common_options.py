@@ -19,6 +19,10 @@ OF_ITS_OWN = {
 }
 
 
+OF_CCSD = {
+    "--level-shift",
+    "--damping",
+}  # of its amplitudes; of its SCF they are --scf-level-shift, --scf-damping
 OF_MRCI = {"--active", "--irrep"}  # orbitals that references choose; no number of an irrep in an FCIDUMP file
 
 
@@ -53,7 +57,7 @@ def test_an_option_of_several_methods_means_the_same_in_each():
     for name in METHODS:
         for option, facts in options(name).items():
             first, expected = seen.setdefault(option, (name, facts))
-            own = option in OF_ITS_OWN or (name == "mrci" and option in OF_MRCI)
+            own = option in OF_ITS_OWN | {"mrci": OF_MRCI, "ccsd": OF_CCSD}.get(name, set())
             assert own or facts == expected, f"{option} of {name} and {first}"
     assert len(seen) > len(OF_ALL)
 

@@ -51,7 +51,7 @@ class _Run(MoleculeRun):
         super().__init__(options)
         from outcore.chem.frozen import before_scf
 
-        self.forced = options.force
+        self.forced, self.asked = options.force, min(self.asked, options.cc_tol)
         self._mol = self.build()
         self._kind: Kind = "ROHF" if options.rohf else "UHF" if options.uhf or self._mol.spin else "RHF"
         self._open = self._kind == "UHF" or self._mol.spin != 0

@@ -77,6 +77,22 @@ class Options(MoleculeOptions):
     diis: Annotated[int, typer.Option(help="Vectors of the extrapolation (DIIS); 1 for none.")] = (
         Settings.diis_space
     )
+    scf_level_shift: Annotated[
+        float,
+        typer.Option(
+            "--scf-level-shift",
+            help="Raises empty orbitals during the SCF (Hartree): slower, safer.",
+            show_default=False,
+        ),
+    ] = 0.0
+    scf_damping: Annotated[
+        float,
+        typer.Option(
+            "--scf-damping",
+            help="Share of the last Fock matrix that stays in each cycle of the SCF, below 1: slower, safer.",
+            show_default=False,
+        ),
+    ] = 0.0
     level_shift: Annotated[
         float, typer.Option(help="Raises virtual orbitals in denominators (Hartree): slower, safer.")
     ] = Settings.level_shift

@@ -44,6 +44,7 @@ class _Run(MoleculeRun):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
+        self.asked = min(self.asked, options.residual / 100)  # residuals enter energies squared
         self.open_world()
 
     # ---- what is solved ----

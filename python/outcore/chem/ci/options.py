@@ -21,6 +21,7 @@ from outcore.chem.options import (
     FROZEN,
     FROZEN_VIRTUAL,
     GEOMETRY,
+    OF_SCF,
     ROHF,
     SPIN_SHIFT,
     MoleculeOptions,
@@ -30,12 +31,8 @@ from outcore.job import preflight
 
 # What an FCIDUMP file takes the place of.
 _OF_MOLECULES = (
-    *("geometry", "basis", "ecp", "cart", "charge", "frame", "unit", "uhf", "rohf", "guess", "conv_tol"),
+    *("geometry", "basis", "ecp", "cart", "charge", "frame", "unit", "rohf", *OF_SCF),
     *(
-        "max_cycle",
-        "storage",
-        "screening",
-        "restart",
         "frozen",
         "frozen_virtual",
         "active",

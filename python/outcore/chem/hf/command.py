@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from outcore.base.errors import OutcoreError
-from outcore.chem import scf_options
+from outcore.chem import occupation, scf_options
 from outcore.chem import storage as storage_words
 from outcore.chem.hf.settings import METHOD, STORAGES
-from outcore.chem.options import ROHF, MoleculeOptions
+from outcore.chem.options import ROHF, SMEARING, MoleculeOptions
 from outcore.chem.run import MoleculeRun
 from outcore.cli.run import Run, with_options
 from outcore.job import preflight
@@ -38,6 +38,7 @@ class Options(MoleculeOptions):
     """Of Hartree-Fock with stored integrals."""
 
     rohf: Annotated[bool, ROHF] = False
+    smearing: Annotated[float, SMEARING] = 0.0
     rhf: Annotated[bool, typer.Option("--rhf", help="Insist on closed shells.")] = False
     storage: Annotated[str, storage_words.option(STORAGES, "integrals")] = "disk"
     disk: Annotated[
@@ -90,7 +91,7 @@ class Options(MoleculeOptions):
 @with_options
 def scf(options: Options) -> int:
     """Hartree-Fock with two-electron integrals on disk (or direct), on one or several processes. Exit status 3: the
-    energy is there, but the bound of its error is above --error."""
+    energy is there, but the bound of its error is above --error, or its state is a saddle point."""
     run = _Run(options, give_back=False)
     run.open_world()
     with run:
@@ -104,7 +105,8 @@ class _Run(MoleculeRun):
 def _scf(run: MoleculeRun, options: Options) -> int:
     from outcore.chem import restart
     from outcore.chem.hf import scf as methods
-    from outcore.chem.hf.view import Cycles, View, refuse_unconverged
+    from outcore.chem.hf.view import View
+    from outcore.chem.search import Search
 
     mol = run.build()
     if options.rhf and mol.spin:
@@ -124,7 +126,7 @@ def _scf(run: MoleculeRun, options: Options) -> int:
     if options.estimate:
         _forecast(run, mf)
         return 0
-    options.set_up(mf, mf.settings.allowed_error)
+    mf = options.set_up(mf, mf.settings.allowed_error, smearing=options.smearing)
     raw = _begin_io(mf, options.trace)
     found, keeper = restart.begin(
         mf, method, mf.world, run.say, checkpoint=options.checkpoint, restart=options.restart
@@ -134,11 +136,8 @@ def _scf(run: MoleculeRun, options: Options) -> int:
     with view.storing():
         _ = mf.two_electron
     view.stored()
-    mf.callback = Cycles(run.say, keeper)
-    mf.kernel(None if found is None else found.density(mf))
-    with mf.world.together("write checkpoint"):
-        if keeper is not None:
-            keeper.finish()
+    search = Search(mf, options, mf.world, run.say, keeper)
+    search.run(found, anew=True)  # with the integrals of this run
     storage_error = mf.energy_error()
     run_seconds = run.seconds
     work = mf.two_electron.work()
@@ -149,10 +148,11 @@ def _scf(run: MoleculeRun, options: Options) -> int:
     if report is not None and options.storage != "direct":
         report.render(run.console, full=options.full)
     run.results |= _results(mf, work, report, storage_error, run_seconds)
+    run.results |= {"stability": search.report, "smearing": occupation.smearing_as_json(mf)}
     run.finish(world)
     mf.close()
-    refuse_unconverged(mf)
-    return 0 if storage_error.kept else NOT_KEPT
+    search.refuse()
+    return NOT_KEPT if search.undecided or not storage_error.kept else 0
 
 
 def _check_options(given: dict[str, Any]) -> None:
@@ -161,6 +161,7 @@ def _check_options(given: dict[str, Any]) -> None:
 
     storage_words.check(given["storage"], STORAGES, METHOD)
     scf_options.check_one_method(given["uhf"], given["rohf"], given["rhf"])
+    scf_options.check_smearing(given)
     keep, scratch = given["keep_integrals"], given["scratch"]
     if keep is not None and scratch is not None and os.path.realpath(keep) != os.path.realpath(scratch):
         preflight.refuse({"--scratch": scratch}, "with --keep-integrals, where the integrals are")

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from outcore.base.errors import NotConverged
+import numpy as np
+
+from outcore.chem import occupation
 from outcore.job.scratch import find_scratch
 
 if TYPE_CHECKING:
@@ -94,7 +96,8 @@ class View:
             )
 
     def storage_error(self, error: EnergyError) -> None:
-        line = f"error of the energy by storing integrals: within {error.bound:.1e} Eh"
+        which = "free energy" if self._mf.istype("_SmearingSCF") else "energy"
+        line = f"error of the {which} by storing integrals: within {error.bound:.1e} Eh"
         if error.allowed is not None:
             line += f"; allowed {error.allowed:.0e} Eh" + ("" if error.kept else ": NOT KEPT")
         self.say(line)
@@ -110,6 +113,8 @@ class View:
         self.say(
             f"{self._method} energy {mf.e_tot:.10f} Eh, {state} in {mf.cycles} cycles, {run_seconds:.1f} s"
         )
+        for line in occupation.smeared(mf):
+            self.say(line)
         expected = "" if work.expected_seconds is None else f"; {work.expected_seconds:.1f} s were expected"
         self.say(
             f"integrals: {work.store_seconds:.1f} s to store, {work.contract_seconds:.1f} s for "
@@ -119,36 +124,44 @@ class View:
             self.say(f"{work.damaged} integral records came back damaged; they were recomputed each time")
         if work.lost_tasks:
             self.say(f"of {work.lost_tasks} tasks something found no place: recomputed each time")
-        if self._method == "UHF":
+        if self._method == "UHF" and not mf.istype("_SmearingSCF"):
             spin_square, multiplicity = mf.spin_square()
             self.say(f"<S^2> = {spin_square:.6f}, 2S+1 = {multiplicity:.4f}")
 
 
 class Cycles:
     """For mf.callback: a line for each cycle, whose orbitals are kept before it is shown. Made when the cycles
-    begin."""
+    begin. `before`: cycles that came before those of `mf.kernel`."""
 
     def __init__(self, say: Callable[[str], None], keeper: Checkpoint | None = None) -> None:
         self._say, self._keeper, self._begin = say, keeper, time.monotonic()
+        self.before = 0
 
     def __call__(self, state: dict[str, Any]) -> None:
+        self._cycle(state, self.before + int(state["cycle"]) + 1)
+
+    def after(self, before: int) -> Callable[[dict[str, Any]], None]:
+        """The same for PySCF's second-order solver, whose cycles count from `before`."""
+        last = before
+
+        def cycle(state: dict[str, Any]) -> None:
+            nonlocal last
+            number = before + int(state["imacro"]) + 1
+            if number == last:  # told once more at the end
+                return
+            last = state["mf"].cycles = number
+            self._cycle(state | {"norm_ddm": np.linalg.norm(state["dm"] - state["dm_last"])}, number)
+
+        return cycle
+
+    def _cycle(self, state: dict[str, Any], number: int) -> None:
         if self._keeper is not None:
-            self._keeper.cycle(state)
+            self._keeper.cycle(state, number)
         now = time.monotonic()
-        if state["cycle"] == 0:
+        if number == 1:
             self._say(f"{'cycle':>5} {'energy / Eh':>20} {'change':>10} {'|g|':>9} {'|dD|':>9} {'s':>7}")
         self._say(
-            f"{state['cycle'] + 1:5d} {state['e_tot']:20.10f} {state['e_tot'] - state['last_hf_e']:10.2e} "
+            f"{number:5d} {state['e_tot']:20.10f} {state['e_tot'] - state['last_hf_e']:10.2e} "
             f"{state['norm_gorb']:9.2e} {state['norm_ddm']:9.2e} {now - self._begin:7.2f}"
         )
         self._begin = now
-
-
-def refuse_unconverged(mf: Any) -> None:
-    """Raises NotConverged."""
-    if not mf.converged:
-        raise NotConverged(
-            None,
-            "converge the SCF",
-            detail=f"after {mf.cycles} cycles E = {mf.e_tot:.10f}; raise --max-cycle, or try another --guess",
-        )

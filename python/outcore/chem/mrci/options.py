@@ -22,6 +22,7 @@ from outcore.chem.options import (
     FROZEN_VIRTUAL,
     GEOMETRY,
     INTEGRALS,
+    OF_SCF,
     ROHF,
     SPIN_SHIFT,
     TOLERANCE,
@@ -35,9 +36,8 @@ if TYPE_CHECKING:
 
 # What an FCIDUMP file takes the place of.
 _OF_MOLECULES = (
-    *("geometry", "basis", "ecp", "cart", "charge", "frame", "unit", "uhf", "rohf", "guess", "conv_tol"),
-    *("max_cycle", "storage", "screening", "restart", "group"),
-    *("integrals", "tolerance", "auxbasis", "jkbasis"),
+    *("geometry", "basis", "ecp", "cart", "charge", "frame", "unit", "rohf", *OF_SCF),
+    *("group", "integrals", "tolerance", "auxbasis", "jkbasis"),
 )
 
 

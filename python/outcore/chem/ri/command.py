@@ -13,12 +13,11 @@ import typer
 
 from outcore import _core, trace
 from outcore.base.errors import OutcoreError
-from outcore.chem.hf.view import Cycles, refuse_unconverged
-from outcore.chem.options import FROZEN, FROZEN_VIRTUAL, ROHF
+from outcore.chem import occupation, scf_options
+from outcore.chem.options import FROZEN, FROZEN_VIRTUAL, ROHF, SMEARING
 from outcore.chem.ri.options import Options
 from outcore.chem.ri.traffic import Traffic, Watch
 from outcore.chem.run import MoleculeRun
-from outcore.chem.scf_options import check_one_method
 from outcore.cli.run import with_options
 from outcore.trace import report
 
@@ -42,10 +41,12 @@ def ri_scf(
     options: Options,
     auxbasis: Annotated[str | None, typer.Option(help=_AUXILIARY.format(""))] = None,
     rohf: Annotated[bool, ROHF] = False,
+    smearing: Annotated[float, SMEARING] = 0.0,
 ) -> int:
     """Hartree-Fock with density fitting; three-index integrals in memory and on disk."""
-    check_one_method(options.uhf, rohf)
-    with _Run(options, {"jk": auxbasis}, rohf=rohf) as run:
+    scf_options.check_one_method(options.uhf, rohf)
+    scf_options.check_smearing(vars(options) | {"smearing": smearing, "rohf": rohf})
+    with _Run(options, {"jk": auxbasis}, rohf=rohf, smearing=smearing) as run:
         run.scf(auxbasis)
         run.io_report()
         run.finish(run.world)
@@ -106,11 +107,13 @@ class _Run(MoleculeRun):
         frozen: tuple[str, str] | None = None,
         *,
         rohf: bool = False,
+        smearing: float = 0.0,
     ) -> None:
         """auxiliary: the sets that the stages of the run will take, which are looked for now, as is what may be
         wrong with `frozen`: of occupied and of virtual orbitals."""
         super().__init__(options)
         self._mol = self.build()
+        self._smearing, self._alone = smearing, "mp2" not in auxiliary
         self._unrestricted = not rohf and (options.uhf or self._mol.spin != 0)
         self._kind = "ROHF" if rohf else "UHF" if self._unrestricted else "RHF"
         self._check_mol(auxiliary, frozen)
@@ -136,20 +139,21 @@ class _Run(MoleculeRun):
 
     def scf(self, auxbasis: str | None) -> None:
         from outcore.chem import ri
+        from outcore.chem.search import Search
 
         method = getattr(ri, self._kind)
         mf = self._mf = method(self._mol, auxbasis, **self.common_settings())
         options = self.options
-        options.set_up(mf)
+        mf = self._mf = options.set_up(mf, asked=None if self._alone else self.asked, smearing=self._smearing)
         if self.options.estimate:
             self._forecast("SCF", mf.with_df.prepare())
             mf.with_df.close_integrals()
             return
         begin = time.monotonic()
         found, keeper = self._kept_orbitals(mf)
+        search = Search(mf, options, self.world, self.say, keeper)
         if found is not None and found.finished(mf):
-            found.restore(mf)
-            self.say(f"converged orbitals found in {self.options.checkpoint}")
+            search.run(found)
         else:
             integrals = mf.with_df.prepare()
             forecast = self._forecast("SCF", integrals)
@@ -163,20 +167,18 @@ class _Run(MoleculeRun):
                 "integral_seconds": integrals.seconds,
                 "integrals_found": integrals.resumed,
             }
-            mf.callback = Cycles(self.say, keeper)
-            mf.kernel(None if found is None else found.density(mf))
+            search.run(found)
             waited = integrals.waited_seconds
-            mf.with_df.close_integrals()
-            with self.world.together("keep orbitals"):
-                if keeper is not None:
-                    keeper.finish()
             self._compare("scf", forecast, watch.traffic(self.world, waited), begin)
-        refuse_unconverged(mf)
+        mf.with_df.close_integrals()
+        search.refuse()
         seconds = time.monotonic() - begin
         self.say(
             f"{self._method} energy {mf.e_tot:.10f} Eh, converged in {mf.cycles} cycles, {seconds:.1f} s"
         )
-        if self._unrestricted:
+        for line in occupation.smeared(mf):
+            self.say(line)
+        if self._unrestricted and not self._smearing:
             spin_square, multiplicity = mf.spin_square()
             self.say(f"<S^2> = {spin_square:.6f}, 2S+1 = {multiplicity:.4f}")
         self.results |= {
@@ -185,6 +187,8 @@ class _Run(MoleculeRun):
             "cycles": int(mf.cycles),
             "functions": int(self._mol.nao),
             "scf_seconds": seconds,
+            "stability": search.report,
+            "smearing": occupation.smearing_as_json(mf),
         }
 
     # ---- forecasts ----

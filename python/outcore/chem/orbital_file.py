@@ -1,0 +1,129 @@
+"""Orbitals that other programs have left, as the start of an SCF: Molden files, and chkfiles of PySCF."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.base import plain_file
+from outcore.base.errors import OutcoreError
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+_ATTEMPTED = "begin with the orbitals of a file"
+_LIMIT_BYTES = 4 << 30  # of a file, which is read whole
+_DEPENDENT = 1e-4  # of an orbital's norm, what is left beside those before it
+
+
+def start(mf: Any, path: Path) -> dict[str, Array]:
+    """Orbitals of the present molecule and kind (RHF, UHF, ROHF), made of those in a file: projected onto its
+    functions, orthonormal, and filled in the order of their occupation in the file, then of their energy. So the
+    file may be of another basis, geometry, charge or kind, but not of other atoms.
+
+    Raises OutcoreError: EINVAL (of other atoms, or neither kind of file), ENOENT, EIO."""
+    there, found = _read(path)
+    _check_atoms(there, mf.mol, path)
+    overlap = mf.get_ovlp()
+    spins = [_present(mf.mol, there, overlap, *each) for each in found]
+    needed = max(mf.mol.nelec)
+    if min(each.shape[1] for each in spins) < needed:
+        raise _refused(path, f"it has fewer than {needed} orbitals that the present functions tell apart")
+    alpha, beta = mf.mol.nelec
+    if mf.istype("UHF"):
+        least = min(each.shape[1] for each in spins)
+        pair = [each[:, :least] for each in (spins if len(spins) == 2 else spins * 2)]
+        occupied = np.array([np.arange(least) < count for count in (alpha, beta)], float)
+        return {"mo_coeff": np.array(pair), "mo_occ": occupied, "mo_energy": np.zeros_like(occupied)}
+    numbers = np.arange(spins[0].shape[1])
+    occupied = (numbers < alpha).astype(float) + (numbers < beta)
+    return {"mo_coeff": spins[0], "mo_occ": occupied, "mo_energy": np.zeros_like(occupied)}
+
+
+def _present(
+    mol: Mole, there: Mole, overlap: Array, coefficients: Any, occupied: Any, energies: Any
+) -> Array:
+    """Orthonormal orbitals [functions][orbitals] of the present molecule, in the order in which they are filled."""
+    import scipy.linalg
+    from pyscf.scf import addons
+
+    order = np.lexsort((np.asarray(energies), -np.round(occupied, 6)))
+    c = np.asarray(addons.project_mo_nr2nr(there, np.asarray(coefficients)[:, order], mol))
+    values, vectors = np.linalg.eigh(overlap)
+    root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+    inverse = (vectors / np.sqrt(np.maximum(values, 1e-10))) @ vectors.T
+    q, r = scipy.linalg.qr(root @ c, mode="economic")
+    kept = abs(np.diag(r)) > _DEPENDENT
+    found: Array = inverse @ q[:, : len(kept)][:, kept]
+    return found
+
+
+def _read(path: Path) -> tuple[Mole, list[tuple[Any, Any, Any]]]:
+    """The molecule of a file, and coefficients, occupations and energies of each spin."""
+    content = plain_file.read_bytes(path, _ATTEMPTED, _LIMIT_BYTES)
+    try:
+        there, *values = _chkfile(path) if content[:8] == b"\x89HDF\r\n\x1a\n" else _molden(path)
+    except Exception as error:  # whatever a parser of others makes of a damaged file
+        raise _refused(
+            path,
+            f"neither a Molden file nor a chkfile of PySCF with orbitals ({type(error).__name__}: {error})",
+        ) from error
+    coefficients, occupied, energies = values
+    if len(occupied) == 2 and np.ndim(occupied[0]) == 1:
+        return there, list(zip(coefficients, occupied, energies, strict=True))
+    return there, [(coefficients, occupied, energies)]
+
+
+def _molden(path: Path) -> tuple[Any, ...]:
+    from pyscf.tools import molden
+
+    with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+        there, energies, coefficients, occupied, *_ = molden.load(str(path))
+    if coefficients is None or occupied is None:
+        raise ValueError("no section [MO]")
+    return there, coefficients, occupied, energies
+
+
+def _chkfile(path: Path) -> tuple[Any, ...]:
+    """Of the molecule its tables alone, which are numbers: PySCF's own reader evaluates text of the file."""
+    import json
+
+    import h5py
+    from pyscf import gto
+
+    with h5py.File(path, "r") as file:
+        tables = json.loads(file["mol"][()])
+        scf = [file[f"scf/{name}"][()] for name in ("mo_coeff", "mo_occ", "mo_energy")]
+    there = gto.Mole()
+    there.verbose, there.cart = 0, bool(tables.get("cart", False))
+    there._atm, there._bas = (np.array(tables[name], np.int32) for name in ("_atm", "_bas"))
+    there._env, there._built = np.array(tables["_env"], float), True
+    return (there, *scf)
+
+
+def _check_atoms(there: Mole, mol: Mole, path: Path) -> None:
+    """Of an effective core potential, a file may have the charge that is left."""
+    ours = [int(mol.atom_charge(atom)) for atom in range(mol.natm)]
+    whole = [_nuclear_charge(mol, atom) for atom in range(mol.natm)]
+    theirs = [int(there.atom_charge(atom)) for atom in range(there.natm)]
+    if len(theirs) != len(ours) or any(
+        found not in choices for found, choices in zip(theirs, zip(ours, whole, strict=True), strict=True)
+    ):
+        raise _refused(path, "it is of other atoms than the molecule, or has them in another order")
+
+
+def _nuclear_charge(mol: Mole, atom: int) -> int:
+    from pyscf.data.elements import charge
+
+    return int(charge(mol.atom_pure_symbol(atom))) if mol.atom_charge(atom) else 0
+
+
+def _refused(path: Path, detail: str) -> OutcoreError:
+    return OutcoreError(errno.EINVAL, _ATTEMPTED, path=path, detail=detail)

@@ -1,0 +1,216 @@
+"""How a command brings an SCF to a state: DIIS, second order where that stalls, a look whether it is a minimum."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from outcore.base.errors import NotConverged
+from outcore.chem import occupation, stability
+from outcore.chem.hf.view import Cycles
+from outcore.chem.reference import mark_canonical
+from outcore.chem.restart import gradient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from outcore.chem.options import MoleculeOptions
+    from outcore.chem.restart import Checkpoint, Found
+    from outcore.job.world import World
+
+_PATIENCE = 15  # cycles in which DIIS has to halve the gradient, or second order takes over
+_FIRST = 25  # cycles that DIIS has in any case
+_SECOND = 1e-5  # orbital gradient to which second order goes: rounding in its rotations stays far below
+_FOLLOWED = 5  # instabilities, one after another
+_LOWER = 1e-7  # Hartree, at least, by which a state that an instability leads to lies lower
+
+
+class Search:
+    """The way of one SCF to its state. `mf`: an object of ours, set up; at the end it has what was found. Methods
+    are collective.
+
+    Attributes: `report`, for --json: whether the state is stable, where that was looked at."""
+
+    def __init__(
+        self,
+        mf: Any,
+        options: MoleculeOptions,
+        world: World,
+        say: Callable[[str], None],
+        keeper: Checkpoint | None,
+    ) -> None:
+        self.mf, self.options, self._world, self._say, self._keeper = mf, options, world, say, keeper
+        self._cycles = Cycles(say, keeper)
+        self._second_order = False
+        self.report: dict[str, Any] | None = None
+
+    @property
+    def undecided(self) -> bool:
+        """The state is a saddle point that could not be left: of exact integrals it may be another."""
+        return self.report is not None and self.report["followed"] > 0 and not self.report["stable"]
+
+    def run(self, found: Found | None, *, anew: bool = False, as_it_is: bool = False) -> None:
+        """`found`: what to begin with. `anew`: iterates though it has converged. `as_it_is`: orbitals that have not
+        converged are taken, if all cycles were used. Raises OutcoreError, the same at all processes."""
+        mf = self.mf
+        complete = found is not None and (found.finished(mf) or (as_it_is and found.exhausted(mf)))
+        if found is not None and complete and not anew:
+            found.restore(mf)
+            told = "converged orbitals" if mf.converged else "orbitals that have not converged"
+            self._say(f"{told} found in {self.options.checkpoint}")
+        else:
+            self._iterate(found)
+        if mf.converged:
+            self._look()
+        with self._world.together("keep orbitals"):
+            if self._keeper is not None:
+                self._keeper.finish()
+
+    # ---- iterations ----
+
+    def _iterate(self, found: Found | None) -> None:
+        mf, options = self.mf, self.options
+        if options.swap is not None:
+            assert found is not None  # as the options demand
+            occupied = found.orbitals["mo_occ"]
+            if not found.same:
+                occupied = occupation.swapped(occupied, occupation.swaps(options.swap))
+            found.orbitals["mo_occ"] = occupied
+            occupation.hold(mf, found.orbitals["mo_coeff"], occupied)
+        density = None if found is None else found.density(mf)
+        if options.second_order:
+            self._newton(dm0=density)
+            return
+        may_change = options.second_order is None and self._free
+        mf.callback = self._cycles
+        mf.check_convergence = _Patience(mf) if may_change else None
+        try:
+            mf.kernel(density)
+        finally:
+            mf.check_convergence = None
+        if may_change and not mf.converged and mf.cycles < options.max_cycle:
+            self._say(f"DIIS does not converge; second order from cycle {mf.cycles + 1} on")
+            self._newton(mf.mo_coeff, mf.mo_occ)
+
+    @property
+    def _free(self) -> bool:
+        """Nothing but the energy chooses the orbitals that are occupied."""
+        return self.options.swap is None and not self.mf.istype("_SmearingSCF")
+
+    def _newton(self, *orbitals: Any, dm0: Any = None) -> None:
+        """Second order, from orbitals and occupations or a density: in the cycles that are left, or in as many as
+        are allowed on the way from a state to the next."""
+        mf = self.mf
+        second, asked = mf.newton(), gradient(mf)
+        second.conv_tol_grad = max(asked, _SECOND)
+        before = mf.cycles if orbitals else 0
+        second.max_cycle = self.options.max_cycle - (0 if mf.converged else before)
+        second.callback = self._cycles.after(before)
+        second.kernel(*orbitals, dm0=dm0)
+        for name in ("converged", "e_tot", "mo_energy", "mo_coeff", "mo_occ", "cycles", "scf_summary"):
+            setattr(mf, name, getattr(second, name))
+        self._second_order = True
+        if mf.converged and asked < _SECOND:
+            self._finish()
+        elif mf.converged:
+            mark_canonical(mf)
+
+    def _finish(self) -> None:
+        """DIIS from the state of second order, whose orbitals stay occupied, to the gradient that is asked for."""
+        mf, self._cycles.before = self.mf, self.mf.cycles
+        mf.callback = self._cycles
+        occupation.hold(mf, mf.mo_coeff, mf.mo_occ)
+        try:
+            mf.kernel(mf.make_rdm1(mf.mo_coeff, mf.mo_occ))
+        finally:
+            del mf.get_occ
+        mf.cycles += self._cycles.before
+
+    # ---- stability ----
+
+    def _look(self) -> None:
+        """At the stability of the state, where it was asked for, or the way to it was hard or met orbitals of
+        nearly the same energy of which some were occupied: then the least noise decides where it leads."""
+        near = self._world.broadcast(self.mf.nearly_degenerate)
+        asked = self.options.stability
+        if not self._free or not (asked or near or self._second_order):
+            return
+        mf, followed = self.mf, 0
+        found = self._internal()
+        while not found.stable and (asked or near) and followed < _FOLLOWED:
+            energy = mf.e_tot
+            why = "" if asked else "orbitals on the way were nearly degenerate; "
+            self._say(
+                f"{why}the state at {energy:.10f} Eh is a saddle point (lowest eigenvalue of the orbital Hessian "
+                f"{found.eigenvalue:.1e} Eh): on to a lower one"
+            )
+            self._newton(found.orbitals, mf.mo_occ)
+            followed += 1
+            if not mf.converged:
+                return
+            found = self._internal()
+            if mf.e_tot > energy - _LOWER:
+                break
+        self.report = {
+            "stable": found.stable,
+            "lowest_eigenvalue_hartree": found.eigenvalue,
+            "followed": followed,
+        }
+        state = "stable" if found.stable else "not stable"
+        line = f"the state is {state}: lowest eigenvalue of the orbital Hessian {found.eigenvalue:.2e} Eh"
+        if not found.stable and not (asked or near):
+            line += "; --stability leads to a lower one"
+        self._say(line)
+        if asked and not mf.istype("UHF") and not mf.istype("ROHF"):
+            outside = mf.at_root(lambda: stability.towards_uhf(mf))
+            self.report |= {
+                "stable_towards_uhf": outside.stable,
+                "lowest_eigenvalue_towards_uhf_hartree": outside.eigenvalue,
+            }
+            better = "stable" if outside.stable else "not stable: --uhf has a lower one"
+            self._say(f"towards UHF it is {better} (lowest eigenvalue {outside.eigenvalue:.2e} Eh)")
+
+    def _internal(self) -> stability.Stability:
+        mf = self.mf
+        found: stability.Stability = mf.at_root(lambda: stability.internal(mf))
+        return found
+
+    # ---- the end ----
+
+    def refuse(self) -> None:
+        """Raises NotConverged if the SCF has not, or --stability has found no minimum."""
+        mf = self.mf
+        if not mf.converged:
+            raise NotConverged(
+                None,
+                "converge the SCF",
+                detail=f"after {mf.cycles} cycles E = {mf.e_tot:.10f}; raise --max-cycle, or try another --guess, "
+                "--second-order or --level-shift",
+            )
+        if self.options.stability and self.report is not None and not self.report["stable"]:
+            raise NotConverged(
+                None,
+                "find a stable state",
+                detail=f"E = {mf.e_tot:.10f} is a saddle point after {self.report['followed']} instabilities were "
+                "followed; try another --guess",
+            )
+
+
+class _Patience:
+    """For mf.check_convergence: PySCF's criteria, and an end where DIIS has not halved the gradient for long."""
+
+    def __init__(self, mf: Any) -> None:
+        self._energy, self._gradient = float(mf.conv_tol), gradient(mf)
+        self._norms: list[float] = []
+        self._ending, self._given_up = False, False
+
+    def __call__(self, state: dict[str, Any]) -> bool:
+        """Called in each cycle, and once more after that which says yes."""
+        change, norm = abs(state["e_tot"] - state["last_hf_e"]), float(state["norm_gorb"])
+        if self._ending:
+            return not self._given_up and (change < 10 * self._energy or norm < 3 * self._gradient)
+        self._norms.append(norm)
+        if change < self._energy and norm < self._gradient:
+            self._ending = True
+        elif len(self._norms) >= _FIRST and min(self._norms[-_PATIENCE:]) > min(self._norms[:-_PATIENCE]) / 2:
+            self._ending = self._given_up = True
+        return self._ending
