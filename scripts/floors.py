@@ -69,6 +69,7 @@ PYTHON_FLOORS = (
     "cli",
     "chem.options",  # what stands from here on is put into the frame of all commands
     "chem.hf.view chem.ri.options chem.ci.options chem.mrci.options chem.cc.options",
+    "chem.search",
     "chem.run",
     "chem.hf.command chem.ri.command chem.ci.command chem.mrci.command chem.cc.command",
     "study",
