@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -242,6 +243,11 @@ mode_t mode_of(int flags, va_list arguments) {
 }  // namespace
 
 void begin_recording(const std::string& directory, const Disk& disk) {
+  const char* const engine = std::getenv("OUTCORE_ENGINE");
+  if (!engine || std::string(engine) != "threads")
+    throw std::runtime_error(
+        "OUTCORE_ENGINE is not 'threads': what io_uring writes is not recorded, and its loss would be "
+        "reported");
   recorder().begin(directory, disk);
 }
 

@@ -1,6 +1,6 @@
 // Records what this process does to the files of a directory. The library that holds it stands before the C
 // library, so that it sees the calls; nothing in Outcore knows of it. Requests of io_uring are not seen:
-// OUTCORE_ENGINE=threads.
+// without OUTCORE_ENGINE=threads nothing is recorded, and that is an error.
 #pragma once
 
 #include <string>

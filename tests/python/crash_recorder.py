@@ -8,9 +8,16 @@ States are numbers below 64. Of one recording at a time, images are made: what m
 from __future__ import annotations
 
 import ctypes
+import os
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+
+if os.environ.get("OUTCORE_ENGINE") != "threads":
+    sys.exit(
+        "OUTCORE_ENGINE is not 'threads': what io_uring writes is not recorded, and its loss would be reported"
+    )
 
 _library = ctypes.CDLL(None)
 for _name in ("end", "syncs", "examine"):

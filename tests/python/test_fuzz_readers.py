@@ -7,6 +7,7 @@ goes where it has not been (see atheris for options, such as -max_total_time).
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import struct
@@ -29,6 +30,7 @@ from outcore.chem import molecule
 from outcore.chem.ci import fcidump
 from outcore.chem.mrci import references
 from outcore.chem.mrci.orbitals import Choice
+from outcore.keep import classic_layout, hdf5
 from outcore.keep.checkpoint_facts import facts_of
 from outcore.keep.problem import Problem
 from outcore.trace import tracefile
@@ -98,6 +100,28 @@ def read_problem(path: Path) -> None:
     )
 
 
+def read_dra_info(path: Path) -> None:
+    """Of a classic disk resident array, beside a file of 96 bytes; small ones are imported."""
+    info, base = path.with_name("classic.info"), path.with_name("classic")
+    info.write_bytes(path.read_bytes())
+    base.write_bytes(bytes(range(96)))
+    layout = classic_layout.read_layout(info)
+    assert layout.size_bytes(0) <= 96
+    with outcore.World("self", scratch=path.parent) as world:
+        outcore.classic.import_dra(world, info).close()
+
+
+def read_hdf5(path: Path) -> None:
+    """Of all its datasets, those that have no more elements than the file has bytes are imported."""
+    with outcore.World("self", scratch=path.parent) as world:
+        for dataset in ("t2", "group/scalar", "group"):
+            with suppress(outcore.OutcoreError):
+                with hdf5.opened(world, path, "r") as source, hdf5.translated("find a dataset", path):
+                    shape, _, _ = hdf5.facts_of(source, path, dataset)
+                if math.prod(shape) <= 1 << 16:
+                    hdf5.import_array(world, path, dataset).close()
+
+
 READERS: dict[str, tuple[Reader, str]] = {
     "xyz": (read_xyz, "xyz"),
     "basis": (read_basis, "basis"),
@@ -105,6 +129,8 @@ READERS: dict[str, tuple[Reader, str]] = {
     "references": (read_references, "references"),
     "trace": (tracefile.read, "trace"),
     "checkpoint": (read_checkpoint_facts, "checkpoint"),
+    "dra": (read_dra_info, "dra"),
+    "hdf5": (read_hdf5, "hdf5"),
     "manifest": (read_manifest, "manifest"),
     "index": (read_index, "index"),
     "record": (read_record, "record"),

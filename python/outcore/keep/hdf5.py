@@ -129,7 +129,8 @@ def import_array(
             arguments.text("dataset", dataset)
             inspect.signature(DiskArray).bind_partial(**options)  # TypeError for one that it does not have
             if source is not None:
-                facts = facts_of(source, file, dataset)
+                with translated("find a dataset", file):
+                    facts = facts_of(source, file, dataset)
         shape, dtype, metadata = world.broadcast(facts)
         array = DiskArray(world, shape, dtype, path=path, metadata=metadata, **options)
         try:
@@ -238,7 +239,9 @@ def facts_of(source: Any, file: Any, dataset: str) -> tuple[tuple[int, ...], str
     except KeyError as error:
         raise refuse(errno.ENOENT, f"its link leads nowhere: {error}") from error
     if not isinstance(found, h5py.Dataset):
-        inside = f", with {', '.join(found) or 'nothing'}" if isinstance(found, h5py.Group) else ""
+        inside = (
+            f", with {', '.join(map(_text, found)) or 'nothing'}" if isinstance(found, h5py.Group) else ""
+        )
         raise refuse(errno.EINVAL, f"it is no dataset but a {type(found).__name__.lower()}{inside}")
     if found.shape is None:
         raise refuse(errno.EINVAL, "it is empty, with no shape")
@@ -266,13 +269,17 @@ def _datasets(source: Any) -> list[str]:
     """Names of the datasets in a file, the first ones if there are many."""
     names: list[str] = []
 
-    def visit(name: str, found: Any) -> bool | None:
+    def visit(name: str | bytes, found: Any) -> bool | None:  # bytes: no UTF-8
         if hasattr(found, "shape"):
-            names.append(name)
+            names.append(_text(name))
         return True if len(names) > _MAX_NAMES else None  # ends the visit
 
     source.visititems(visit)
     return [*names[:_MAX_NAMES], "..."] if len(names) > _MAX_NAMES else names
+
+
+def _text(name: str | bytes) -> str:
+    return name if isinstance(name, str) else name.decode(errors="replace")
 
 
 def _element_type(found: Any) -> tuple[str | None, str]:

@@ -33,6 +33,18 @@ def look(what: str, images: int) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_no_images_are_made_of_what_io_uring_writes():
+    done = subprocess.run(
+        [sys.executable, JOB, "saves", "1"],
+        env=os.environ | {"LD_PRELOAD": str(RECORDER), "OUTCORE_ENGINE": "uring"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "what io_uring writes is not recorded" in done.stderr
+
+
 @pytest.mark.timeout(120 + IMAGES)
 def test_after_a_loss_of_power_there_is_a_complete_checkpoint():
     look("saves", IMAGES)
