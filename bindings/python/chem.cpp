@@ -9,6 +9,7 @@
 
 #include "bindings.hpp"
 #include "cache_arg.hpp"
+#include "chem/hf/record_index.hpp"
 #include "chem/hf/survey.hpp"
 #include "chem/hf/two_electron.hpp"
 #include "string_arg.hpp"
@@ -161,6 +162,18 @@ void bind_keep_rule(nb::module_& module) {
       "that of the molecule. Any number of threads at a time.");
 }
 
+void bind_kept_records(nb::module_& module) {
+  module.def(
+      "damaged_integral_records",
+      [](const nb::bytes& index, std::size_t record_bytes, const std::string& path) {
+        const auto bytes = from_bytes(index);
+        const nb::gil_scoped_release released;
+        return chem::damaged_records(bytes, record_bytes, path);
+      },
+      "index"_a, "record_bytes"_a, "path"_a,
+      "Reads all records of a kept file: what is damaged, one line for each.");
+}
+
 void bind_two_electron(nb::module_& module) {
   nb::class_<chem::IntegralCounts>(module, "IntegralCounts")
       .def_ro("quartets", &chem::IntegralCounts::quartets)
@@ -299,6 +312,7 @@ void bind_chem(nb::module_& module) {
   bind_accuracy(module);
   bind_screening(module);
   bind_keep_rule(module);
+  bind_kept_records(module);
   bind_two_electron(module);
   module.def(
       "integral_memory_bytes",

@@ -658,6 +658,9 @@ def survey(
     Makes draws first, first + stride, ... for `seconds`, at most `most` of them. density [1][n][n]: about that of the molecule. Any number of threads at a time.
     """
 
+def damaged_integral_records(index: bytes, record_bytes: int, path: str) -> list[str]:
+    """Reads all records of a kept file: what is damaged, one line for each."""
+
 class IntegralCounts:
     @property
     def quartets(self) -> int: ...

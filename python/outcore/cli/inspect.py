@@ -1,4 +1,5 @@
-"""`outcore inspect` and `outcore verify`: what an array or a checkpoint holds, and whether it is whole."""
+"""`outcore inspect` and `outcore verify`: what an array, a checkpoint or a directory of a method holds, and whether
+it is whole."""
 
 from __future__ import annotations
 
@@ -16,6 +17,9 @@ from outcore import _core
 from outcore.base.checked import FormatError
 from outcore.base.errors import OutcoreError
 from outcore.base.metadata import parse, parsed
+from outcore.chem.hf import kept
+from outcore.job.world import World
+from outcore.keep import checkpoint
 from outcore.keep.checkpoint_facts import Facts, check_array, facts_of, hold, is_checkpoint
 
 FACTS = ("shape", "dtype", "chunk", "chunks", "components", "placement", "codec", "generation", "identity")
@@ -23,11 +27,18 @@ _CONTAINED = 2  # names of an array of a checkpoint, which must be no links
 
 
 def inspect(
-    path: Annotated[Path, typer.Argument(help="directory of a disk array or of a checkpoint")],
+    path: Annotated[
+        Path, typer.Argument(help="directory of a disk array, of a checkpoint, or that a method has kept")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="for programs")] = False,
 ) -> None:
-    """Print what a persistent array or a checkpoint holds."""
-    facts = _facts(path)
+    """Print what a persistent array, a checkpoint or a directory of --checkpoint or --keep-integrals holds."""
+    parts = _parts(path)
+    facts = (
+        {"path": str(path), "kind": "kept by a method", "parts": {each.name: _facts(each) for each in parts}}
+        if parts
+        else _facts(path)
+    )
     if as_json:
         print(json.dumps(facts, indent=2))
         return
@@ -35,23 +46,32 @@ def inspect(
 
 
 def verify(
-    path: Annotated[Path, typer.Argument(help="directory of a disk array or of a checkpoint")],
+    path: Annotated[
+        Path, typer.Argument(help="directory of a disk array, of a checkpoint, or that a method has kept")
+    ],
 ) -> int:
     """Read all of it that is on this node and check every checksum; name what is damaged. Exit status 1 if anything
     is."""
     damage: list[str] = []
     arrays = elsewhere = 0
-    for array in _arrays(path, damage):
-        arrays += 1
-        try:
-            found, not_here = _core.verify_array(str(array), 0 if array == path else _CONTAINED)
-        except OutcoreError as error:
-            if array == path:
-                raise
-            damage.append(str(error))
+    for part in _parts(path) or [path]:
+        if part != path and not (part / "manifest").exists():
+            damage.append(
+                f"{part}: there is no manifest"
+            )  # of a run that was ended before it was whole, perhaps
             continue
-        damage += found
-        elsewhere += not_here
+        for array in _arrays(part, damage):
+            arrays += 1
+            try:
+                found, not_here = _core.verify_array(str(array), 0 if array == part else _CONTAINED)
+            except OutcoreError as error:
+                if array == path:
+                    raise
+                damage.append(str(error))
+                continue
+            damage += found
+            elsewhere += not_here
+        damage += _records(part)
     for line in damage:
         print(f"damaged: {line}")
     whole = f"{len(damage)} damaged places" if damage else "all whole"
@@ -60,6 +80,28 @@ def verify(
     )
     print(f"{path}: {arrays} arrays, {whole}{others}")
     return 1 if damage else 0
+
+
+def _parts(path: Path) -> list[Path]:
+    """What lies in a directory that a method keeps: arrays and checkpoints, also those that lack a manifest. None
+    of an array or a checkpoint."""
+    if (path / "manifest").exists() or not path.is_dir():
+        return []
+    names = ("manifest", "component.*", "table.*")
+    folders = sorted(each for each in path.iterdir() if each.is_dir() and not each.is_symlink())
+    return [each for each in folders if any(True for name in names for _ in each.glob(name))]
+
+
+def _records(path: Path) -> list[str]:
+    """Damage of the records of kept integrals, if that is what a checkpoint is of."""
+    try:
+        metadata = parsed(_core.array_facts(str(path))[1] or b"null")
+        if not is_checkpoint(metadata) or not kept.is_kept(facts_of(metadata, path).meta):
+            return []
+        with World("self") as world, checkpoint.load(world, path) as saved:
+            return list(kept.verify(path, saved, saved.meta))
+    except (FormatError, OutcoreError) as error:
+        return [str(error)] if isinstance(error, OutcoreError) and error.errno != errno.ENOENT else []
 
 
 def _facts(path: Path, contained: int = 0) -> dict[str, Any]:
@@ -103,6 +145,13 @@ def _held(path: Path, about: Facts) -> Iterator[Facts]:
 
 def _lines(facts: dict[str, Any]) -> Iterator[str]:
     yield f"{facts['kind']} {facts['path']}"
+    if "parts" in facts:
+        for name, part in facts["parts"].items():
+            about = part.get("meta", part.get("metadata"))
+            what = about.get("what", "") if isinstance(about, dict) else ""
+            shape = f"{part['dtype']} {part['shape']}" if "shape" in part else ", ".join(part["arrays"])
+            yield f"  {name}: {part['kind']}{f' of {what}' if what else ''} ({shape})"
+        return
     if facts["kind"] == "checkpoint":
         yield f"  generation  {facts['generation']}"
         yield f"  meta        {json.dumps(facts['meta'])}"

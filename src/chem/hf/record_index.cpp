@@ -4,12 +4,14 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <tuple>
 
 #include "chem/hf/packing.hpp"
 #include "chem/hf/record_disk.hpp"
 #include "outcore/error.hpp"
+#include "store/checksum.hpp"
 
 namespace outcore::chem {
 namespace {
@@ -160,6 +162,25 @@ void check_ranges(std::span<const RecordIndex> indices, std::size_t tasks) {
       throw damaged("", name(range) + ": number " + std::to_string(range.first) + " where " +
                             std::to_string(expected) + " is expected");
   }
+}
+
+std::vector<std::string> damaged_records(std::span<const std::byte> index, std::size_t record_bytes,
+                                         const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error(ENOENT, {.attempted = "read kept integrals", .path = path});
+  std::vector<std::string> found;
+  std::vector<std::byte> record;
+  for (const IndexedRecord& each : RecordIndex::parse(index, record_bytes, path).records) {
+    record.assign(whole_pages(each.used), std::byte{});
+    const auto at = each.number * static_cast<std::int64_t>(record_bytes);
+    file.clear();
+    file.seekg(at);
+    file.read(reinterpret_cast<char*>(record.data()), static_cast<std::streamsize>(record.size()));
+    if (!file || store::crc32c(record) != each.checksum)
+      found.push_back(path + ": the record of " + std::to_string(each.used) + " bytes at offset " +
+                      std::to_string(at));
+  }
+  return found;
 }
 
 }  // namespace outcore::chem

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "chem/hf/integral_file.hpp"
+#include "outcore/error.hpp"
 
 namespace outcore::chem {
 
@@ -27,5 +28,11 @@ struct RecordIndex {
 /// Throws Error(EIO) unless the indices of all processes name tasks below `tasks` alone, and no slab of a
 /// task twice.
 void check_ranges(std::span<const RecordIndex> indices, std::size_t tasks);
+
+/// Reads all records of a kept file: what is damaged, one line for each, also an index that is none. Throws
+/// Error(ENOENT) if the file is missing.
+[[nodiscard]] OUTCORE_API std::vector<std::string> damaged_records(std::span<const std::byte> index,
+                                                                   std::size_t record_bytes,
+                                                                   const std::string& path);
 
 }  // namespace outcore::chem

@@ -124,3 +124,59 @@ def test_parts_of_other_nodes_are_counted(tmp_path, capsys):
     (path / "component.0").unlink()
     assert cli.run(["verify", str(path)]) == 0
     assert "1 parts are not here" in capsys.readouterr().out
+
+
+# ---- what methods keep
+
+
+@pytest.fixture
+def kept(tmp_path, array, saved):
+    """As a method keeps its stages."""
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    array.rename(folder / "pairs")
+    saved.rename(folder / "orbitals")
+    (folder / "notes").mkdir()
+    return folder
+
+
+def test_a_directory_of_a_method_is_described(kept, capsys):
+    assert cli.run(["inspect", str(kept)]) == 0
+    text = capsys.readouterr().out
+    assert "pairs: disk array of t2 (float64 [64, 64])" in text
+    assert "orbitals: checkpoint (a, b)" in text
+    assert cli.run(["inspect", "--json", str(kept)]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert list(facts["parts"]) == ["orbitals", "pairs"]
+
+
+def test_damage_within_a_directory_of_a_method_is_named(kept, capsys):
+    assert cli.run(["verify", str(kept)]) == 0
+    assert "4 arrays, all whole" in capsys.readouterr().out
+    flip(kept / "pairs" / "component.0", 3 * 4096 + 5)
+    flip(kept / "orbitals" / "arrays.1" / "a" / "component.0", 100)
+    assert cli.run(["verify", str(kept)]) == 1
+    text = capsys.readouterr().out
+    assert "pairs/component.0" in text
+    assert "orbitals/arrays.1/a/component.0" in text
+    (kept / "pairs" / "manifest").unlink()
+    assert cli.run(["verify", str(kept)]) == 1
+    assert "pairs: there is no manifest" in capsys.readouterr().out
+
+
+def test_damage_of_kept_integrals_is_named(tmp_path, capsys):
+    geometry, folder = tmp_path / "h2.xyz", tmp_path / "kept"
+    geometry.write_text("2\n\nH 0 0 0\nH 0 0 0.74\n")
+    folder.mkdir()
+    options = ["--basis", "sto-3g", "--storage", "disk", "--keep-integrals", str(folder), "--threads", "1"]
+    assert cli.run(["scf", str(geometry), *options]) == 0
+    assert cli.run(["inspect", str(folder)]) == 0
+    assert "integrals: checkpoint of two-electron integrals" in capsys.readouterr().out
+    assert cli.run(["verify", str(folder)]) == 0
+    records = next(folder.glob("integrals-*.0"))
+    flip(records, 20)
+    assert cli.run(["verify", str(folder)]) == 1
+    assert f"{records}: the record of" in capsys.readouterr().out
+    records.unlink()
+    assert cli.run(["verify", str(folder)]) == 1
+    assert records.name in capsys.readouterr().out

@@ -15,6 +15,7 @@ import errno
 import math
 import re
 import secrets
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outcore import _core
 from outcore.base.errors import OutcoreError
 from outcore.base.plain_file import sync_directory
 from outcore.chem.hf.plan import Rule
@@ -38,6 +40,7 @@ FORMAT = 2  # of records and their index, and which integrals are in them; anoth
 _RECORDS = re.compile(r"integrals-[0-9a-f]+\.[0-9]+")
 _PAGE = 4096  # bytes, of which a record has at least one
 _INDEX_BYTES = 128  # more than a record or a range of slabs takes in an index
+_MAX_RECORD = 1 << 30  # bytes
 _MAX_WORTH = 4096  # powers of two of a bound
 
 Files = list[tuple[str, bytes]]  # names and indices, as `_core.TwoElectron.commit` gives them
@@ -137,6 +140,32 @@ def _check(saved: Checkpoint, screening: dict[str, int], name: Path) -> None:
             or dtype != ("uint8" if key.startswith("index.") else "float64")
         ):
             raise _damaged(name, f"{key} is {dtype} of shape {shape}; at most {count} were expected")
+
+
+def is_kept(meta: Any) -> bool:
+    """Whether these are facts of a checkpoint of kept integrals."""
+    return isinstance(meta, dict) and meta.get("what") == WHAT
+
+
+def verify(name: Path, saved: Mapping[str, Any], meta: dict[str, Any]) -> Iterator[str]:
+    """What is damaged of the records that a checkpoint `name`, with these arrays and facts, is of. Not collective.
+    Raises OutcoreError (EIO) for facts that lead nowhere."""
+    files, settings = meta.get("files"), meta.get("settings")
+    record_bytes = settings.get("record") if isinstance(settings, dict) else None
+    if (
+        type(record_bytes) is not int
+        or not _PAGE <= record_bytes <= _MAX_RECORD
+        or not isinstance(files, list)
+    ):
+        raise _damaged(name, f"files are {str(files)[:99]}, records of {str(record_bytes)[:99]} bytes")
+    for n, each in enumerate(files):
+        if not isinstance(each, str) or not _RECORDS.fullmatch(each) or f"index.{n}" not in saved:
+            raise _damaged(name, f"files are {str(files)[:99]}")
+        path = name.parent / each
+        try:
+            yield from _core.damaged_integral_records(saved[f"index.{n}"].tobytes(), record_bytes, str(path))
+        except OutcoreError as error:
+            yield str(error)
 
 
 def save(directory: str, problem: Problem, screening: dict[str, int], kept: Kept) -> None:
