@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 Matrix = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# A root follows the state that is most like its state of the references, or a lower one that no other root follows
-# and that is so many times as much like it: where two states share a reference alike, the lower one is meant.
+# A root of a CI follows the state that is most like its state of the references, or a lower one that no other root
+# follows and that is so many times as much like it: where two states share a reference alike, the lower one is meant.
 LOWER = 0.5
 _SAME = 1e-6  # Hartree: energies that differ by less are not told apart
 
@@ -123,27 +123,33 @@ class Roots:
 
 def follow(space: SmallSpace, shifts: Matrix) -> Roots:
     """The root of each state of the references, in their order. The first vectors of the space are the present
-    roots.
+    roots. Of a functional it is the state that is most like the root of a CI: one choice for all roots, whose
+    Hamiltonians differ.
 
     shifts: Hartree, of each root: its states are those of H - shift, to whose energies the shift is added (which
     makes a difference with a metric alone).
     Raises ValueError, as `ritz` does."""
-    count = len(shifts)
+    count, of_functional = len(shifts), space.plain is not space.overlap
     energies, likeness = np.empty(count), np.empty(count)
     levels: list[tuple[Matrix, Matrix]] = [(energies, energies)] * count
     coefficients = np.empty((count, len(space.overlap)))
     passed: list[Matrix] = []
+    plain = ritz(space.plain, space.hamiltonian, count, every=True)
+    c = plain.coefficients
+    of_ci = choose((space.likeness @ c.T) ** 2)
+    followed = c[of_ci] @ space.plain
     for shift in np.unique(shifts):
-        found = ritz(space.overlap, space.hamiltonian - shift * space.plain, count, every=True)
-        c = found.coefficients
-        norms = np.einsum("ij,jk,ik->i", c, space.plain, c)
-        like = (space.likeness @ c.T) ** 2 / norms
-        chosen = choose(like)
+        found, chosen = plain, of_ci
+        if of_functional:
+            found = ritz(space.overlap, space.hamiltonian - shift * space.plain, count, every=True)
+            c = found.coefficients
+            norms = np.einsum("ij,jk,ik->i", c, space.plain, c)
+            chosen = assign((followed @ c.T) ** 2 / norms)
         others = np.setdiff1d(np.arange(len(c)), chosen)
         for root in np.flatnonzero(shifts == shift):
             state = chosen[root]
             energies[root], coefficients[root] = found.energies[state] + shift, c[state]
-            likeness[root] = like[root, state]
+            likeness[root] = (space.likeness[root] @ c[state]) ** 2 / (c[state] @ space.plain @ c[state])
             rest = np.delete(chosen, root)
             levels[root] = found.energies + shift, found.energies[rest] + shift
         if others.min(initial=len(c)) < max(chosen):
@@ -151,11 +157,16 @@ def follow(space: SmallSpace, shifts: Matrix) -> Roots:
     return Roots(energies, coefficients, likeness, levels, _in_turn(passed))
 
 
-def choose(likeness: Matrix) -> list[int]:
-    """[root][state], states by energy: the state of each root."""
+def assign(likeness: Matrix) -> list[int]:
+    """[root][state]: a state for each root, so that the sum is largest."""
     from scipy.optimize import linear_sum_assignment
 
-    chosen = [int(each) for each in linear_sum_assignment(-likeness)[1]]
+    return [int(each) for each in linear_sum_assignment(-likeness)[1]]
+
+
+def choose(likeness: Matrix) -> list[int]:
+    """[root][state], states by energy: the state of each root."""
+    chosen = assign(likeness)
     for root, state in enumerate(chosen):
         for other in range(state):
             if other not in chosen and likeness[root, other] >= LOWER * likeness[root, state]:

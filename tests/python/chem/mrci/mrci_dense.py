@@ -37,9 +37,14 @@ def followed(one, two, alpha, beta, spin, is_reference, root=0, functional="ci")
     metric = np.where(is_reference, 1.0, penalty(functional, electrons))
     wrong = determinants.spin_square(alpha, beta) - spin / 2 * (spin / 2 + 1) * np.eye(len(alpha))
     matrix = determinants.matrix(hamiltonians.make(one, two), alpha, beta) - before[root] * np.eye(len(alpha))
-    found, vectors = scipy.linalg.eigh(matrix + 1e3 * wrong @ wrong, np.diag(metric))
-    like = (own[:, root] @ vectors[inside]) ** 2 / (vectors**2).sum(0)
-    state = np.flatnonzero(like >= LOWER * like.max())[0]
+    matrix += 1e3 * wrong @ wrong
+    vectors = np.linalg.eigh(matrix)[1]
+    like = (own[:, root] @ vectors[inside]) ** 2
+    of_ci = vectors[:, np.flatnonzero(like >= LOWER * like.max())[0]]
+    found, vectors = scipy.linalg.eigh(matrix, np.diag(metric))
+    vectors /= np.linalg.norm(vectors, axis=0)
+    state = np.argmax((of_ci @ vectors) ** 2)
+    like = (own[:, root] @ vectors[inside]) ** 2
     return before[root] + found[state], like[state]
 
 

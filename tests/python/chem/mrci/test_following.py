@@ -25,7 +25,7 @@ def test_acpf_does_not_end_in_a_state_without_references(vector_memory):
 
 
 def test_roots_of_a_functional_are_above_their_own_references():
-    """The first is the same alone, and in memory of records."""
+    """The first is the same alone."""
     with c2(functional="aqcc", comm=None) as one, c2(functional="aqcc", roots=2, comm=None) as two:
         assert one.kernel() == pytest.approx(two.kernel()[0], abs=1e-9)
         assert two.converged and two.own_weight(1) == pytest.approx(0.6604, abs=1e-3)
@@ -51,6 +51,14 @@ def test_states_in_another_order_than_their_references():
         assert ci.e_reference[0] < ci.e_reference[1] and first > second
         assert ci.own_weight(0) > 0.5 and ci.own_weight(1) > 0.5
         assert ci.corrections(1).davidson < ci.corrections(0).davidson
+
+
+@pytest.mark.parametrize("error_bound", [0.0, 1e-7])
+def test_roots_of_a_functional_are_those_of_a_ci(error_bound):
+    """Where two states share two references: each root is another state, also if it is all that is kept of them."""
+    with lif(roots=2, functional="aqcc", error_bound=error_bound) as ci:
+        assert ci.kernel() == pytest.approx([-106.82648608, -106.87911456], abs=2e-7)
+        assert ci.converged
 
 
 def test_references_that_do_not_describe_a_state_are_an_error():

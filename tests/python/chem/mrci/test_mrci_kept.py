@@ -316,6 +316,6 @@ def test_a_disk_without_room_is_refused_before_the_start(tmp_path, monkeypatch):
 
 
 def test_integrals_larger_than_memory(tmp_path):
-    with pytest.raises(OutcoreError, match="integrals over 13 orbitals take 51.0 kB") as caught:
+    with pytest.raises(OutcoreError, match=r"integrals over 13 orbitals take 51\.0 kB") as caught:
         water(None, memory="60KB")
     assert caught.value.errno == errno.ENOMEM
