@@ -24,7 +24,7 @@ Matrix = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 # A root of a CI follows the state that is most like its state of the references, or a lower one that no other root
-# follows and that is so many times as much like it: where two states share a reference alike, the lower one is meant.
+# follows and that is so many times as much like it: where two share a reference alike, the lower one is meant.
 LOWER = 0.5
 _SAME = 1e-6  # Hartree: energies that differ by less are not told apart
 
