@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/uninterrupted.hpp"
 #include "dio/visibility.hpp"
 #include "outcore/error.hpp"
 #include "store/checksum.hpp"
@@ -219,9 +220,10 @@ void ArrayDirectory::delete_manifest() const {
 }
 
 void ArrayDirectory::lock(std::string_view what) {
-  device::Descriptor directory(::openat(opened_.fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  device::Descriptor directory = device::open_at(opened_.fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (!directory) fail(errno, what, path_);
-  const int refused = ::flock(directory.get(), LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
+  const int refused =
+      uninterrupted([&] { return ::flock(directory.get(), LOCK_EX | LOCK_NB); }) == 0 ? 0 : errno;
   // A file system that has no locks cannot help: then it is on the user.
   const bool has_none = refused == ENOLCK || refused == EOPNOTSUPP || refused == ENOSYS || refused == EINVAL;
   if (refused != 0 && refused != EWOULDBLOCK && !has_none) fail(refused, what, path_);

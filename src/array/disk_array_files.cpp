@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "array/disk_array_state.hpp"
+#include "base/file_size_limit.hpp"
 #include "device/file.hpp"
 #include "outcore/error.hpp"
 #include "outcore/scratch.hpp"
@@ -189,11 +190,13 @@ void DiskArray::State::create(const Make& make) {
       const std::int64_t expected =
           options.expected_bytes < 0 ? whole : std::min(whole, options.expected_bytes / world.size());
       const Placement placement = persistent ? directory.placement() : Placement::local;
-      if (codec.codec == store::Codec::none)
-        check_space(world, place, placement, expected, directory.replaced() > 0);
-      if (grid.slots(mine) == 0) return serve();
       const std::string path = persistent ? directory.file(directory.component(mine))
                                           : place + "/array." + std::to_string(scratch_number++);
+      if (codec.codec == store::Codec::none) {
+        check_space(world, place, placement, expected, directory.replaced() > 0);
+        check_file_size(what, path, expected);
+      }
+      if (grid.slots(mine) == 0) return serve();
       add_component(mine, store::Component::create(path, geometry(mine), component_options(mine)), 1);
       serve();
     });

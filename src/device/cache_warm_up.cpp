@@ -16,7 +16,7 @@ constexpr std::size_t step_bytes = 1 << 20;
 }  // namespace
 
 CacheWarmUp::CacheWarmUp(int fd, std::uint32_t trace_file)
-    : file_(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDONLY | O_CLOEXEC)),
+    : file_(open_at(AT_FDCWD, "/proc/self/fd/" + std::to_string(fd), O_RDONLY | O_CLOEXEC)),
       trace_file_(trace_file),
       buffer_(step_bytes),
       entry_{buffer_.data(), step_bytes} {

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "base/uninterrupted.hpp"
+
 namespace outcore::device {
 namespace {
 
@@ -30,6 +32,10 @@ int Descriptor::reset() noexcept {
   if (fd_ < 0) return 0;
   const int result = ::close(std::exchange(fd_, -1));
   return result == 0 || errno == EINTR ? 0 : errno;
+}
+
+Descriptor open_at(int directory, const std::string& name, int flags, unsigned mode) noexcept {
+  return Descriptor(uninterrupted([&] { return ::openat(directory, name.c_str(), flags, mode); }));
 }
 
 DirectAlign direct_align(int fd) noexcept {

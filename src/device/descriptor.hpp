@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <utility>
 
 namespace outcore::device {
@@ -27,6 +28,11 @@ class Descriptor {
  private:
   int fd_ = -1;
 };
+
+/// As openat(2), and `AT_FDCWD` as open(2): also where a signal has interrupted it. None if it fails, with
+/// errno.
+[[nodiscard]] Descriptor open_at(int directory, const std::string& name, int flags,
+                                 unsigned mode = 0) noexcept;
 
 struct DirectAlign {
   std::uint32_t memory = 0, offset = 0;  ///< 0: no direct I/O

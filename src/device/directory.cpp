@@ -33,7 +33,7 @@ std::string_view parent(std::string_view path) {
 /// One step down, through no symbolic link. The system says ENOTDIR for a link, too.
 Descriptor step(int at, const std::string& name, const std::string& path) {
   if (name.empty() || name == "." || name == "..") fail(EINVAL, "open", path, "'" + name + "' is no name");
-  Descriptor next(openat(at, name.c_str(), directory_flags | O_NOFOLLOW));
+  Descriptor next = open_at(at, name, directory_flags | O_NOFOLLOW);
   if (next) return next;
   const int reason = errno;
   struct stat about{};
@@ -49,7 +49,7 @@ Descriptor walk(const std::string& path, int contained) {
     names.push_back(last_name(base));
     base = parent(base);
   }
-  Descriptor at(::open(std::string(base).c_str(), directory_flags));
+  Descriptor at = open_at(AT_FDCWD, std::string(base), directory_flags);
   if (!at) fail(errno, "open", path);
   for (; !names.empty(); names.pop_back()) at = step(at.get(), names.back(), path);
   return at;
@@ -83,7 +83,7 @@ int Directory::fd() const {
 }
 
 std::vector<std::string> Directory::names() const {
-  Descriptor own(openat(fd(), ".", directory_flags));  // with a position of its own
+  Descriptor own = open_at(fd(), ".", directory_flags);  // with a position of its own
   if (!own) fail(errno, "list", path_);
   struct Close {
     void operator()(DIR* open) const noexcept { closedir(open); }

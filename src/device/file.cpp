@@ -6,6 +6,8 @@
 
 #include <cerrno>
 
+#include "base/file_size_limit.hpp"
+#include "base/uninterrupted.hpp"
 #include "device/file_state.hpp"
 
 namespace outcore::device {
@@ -31,6 +33,7 @@ File::State::State(std::string name, const OpenOptions& wanted) : path(std::move
   const bool emulated = !options.engine && !emulation().empty();
   plain = !options.engine && !emulated;
   if (emulated) static_cast<void>(default_engine());  // it may be refused
+  outlive_file_size_limit();
   buffered = open_descriptor(path, options,
                              access | (create ? O_CREAT : 0) | (options.truncate ? O_TRUNC : 0) |
                                  (create && options.exclusive ? O_EXCL : 0));
@@ -127,9 +130,12 @@ void File::State::flush() {
   check("flush");
   wait_for_all();
   const std::int64_t synced = traced(trace::Op::flush, 0, [&] {
-    std::int64_t result = -EINTR;
-    for (int i = 0; i < 1000 && result == -EINTR; ++i)
+    std::int64_t result = 0;
+    (void)uninterrupted([&] {
       result = run({.kind = Kind::sync, .fd = buffered.get()});
+      errno = static_cast<int>(-result);
+      return result < 0 ? -1 : 0;
+    });
     return result;
   });
   undelivered.raise();
@@ -233,8 +239,13 @@ void File::write_async(std::span<const iovec> list, std::int64_t offset, Then th
 void File::preallocate(std::int64_t size_bytes) {
   state_->check("preallocate", 0, size_bytes);
   if (size_bytes == 0) return;
-  const auto error = state_->traced(trace::Op::preallocate, size_bytes,
-                                    [&] { return posix_fallocate(state_->buffered.get(), 0, size_bytes); });
+  const auto error = state_->traced(trace::Op::preallocate, size_bytes, [&] {
+    const auto preallocated = [&] {
+      errno = posix_fallocate(state_->buffered.get(), 0, size_bytes);
+      return errno == 0 ? 0 : -1;
+    };
+    return uninterrupted(preallocated) == 0 ? 0 : errno;
+  });
   if (error == 0) return state_->ahead->reserved(size_bytes);
   throw state_->not_allocated(static_cast<int>(error), "preallocate", -1, size_bytes);
 }
@@ -243,7 +254,10 @@ bool File::reserve(std::int64_t offset, std::int64_t size_bytes) {
   state_->check("reserve", offset, size_bytes);
   if (size_bytes == 0) return true;
   const auto error = state_->traced(trace::Op::preallocate, size_bytes, [&] {
-    return fallocate(state_->buffered.get(), FALLOC_FL_KEEP_SIZE, offset, size_bytes) == 0 ? 0 : errno;
+    const auto reserved = [&] {
+      return fallocate(state_->buffered.get(), FALLOC_FL_KEEP_SIZE, offset, size_bytes);
+    };
+    return uninterrupted(reserved) == 0 ? 0 : errno;
   });
   if (error == EOPNOTSUPP || error == ENOSYS) return false;
   if (error != 0) throw state_->not_allocated(static_cast<int>(error), "reserve", offset, size_bytes);
@@ -253,11 +267,13 @@ bool File::reserve(std::int64_t offset, std::int64_t size_bytes) {
 void File::truncate(std::int64_t length_bytes) {
   state_->check("truncate", 0, length_bytes);
   const auto result = state_->traced(trace::Op::truncate, 0, [&] {
-    return ftruncate(state_->buffered.get(), length_bytes) == 0 ? 0 : errno;
+    return uninterrupted([&] { return ftruncate(state_->buffered.get(), length_bytes); }) == 0 ? 0 : errno;
   });
   if (result != 0)
-    throw Error(static_cast<int>(result),
-                {.attempted = "truncate", .path = state_->path, .size_bytes = length_bytes});
+    throw Error(static_cast<int>(result), {.attempted = "truncate",
+                                           .path = state_->path,
+                                           .size_bytes = length_bytes,
+                                           .detail = file_size_limit(static_cast<int>(result))});
   state_->ahead->truncated(length_bytes);
   state_->refused->truncated(length_bytes);
 }
@@ -267,7 +283,8 @@ bool File::punch(std::int64_t offset, std::int64_t size_bytes) {
   if (size_bytes == 0) return true;
   const auto result = state_->traced(trace::Op::truncate, size_bytes, [&] {
     const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-    return fallocate(state_->buffered.get(), mode, offset, size_bytes) == 0 ? 0 : errno;
+    const auto punched = [&] { return fallocate(state_->buffered.get(), mode, offset, size_bytes); };
+    return uninterrupted(punched) == 0 ? 0 : errno;
   });
   if (result == EOPNOTSUPP || result == ENOSYS) return false;
   if (result != 0)

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 
+#include "base/file_size_limit.hpp"
 #include "device/file_state.hpp"
 
 namespace outcore::device {
@@ -127,7 +128,7 @@ Request File::State::nonblocking(Kind kind, std::span<const iovec> list, std::in
   try {
     engine().submit(transfer);
   } catch (...) {
-    under_way.fetch_sub(1, std::memory_order_relaxed);
+    ended();
     trace::transfer_ends(transfer->is_write());
     throw;
   }
@@ -218,12 +219,17 @@ Error File::State::error_of(const Transfer& transfer) const {
                        .size_bytes = transfer.size_bytes() - transfer.moved_bytes()};
   if (transfer.errno_value() == ENOSPC)
     context.detail = needed_and_free(context.size_bytes, transfer.free_bytes);
+  if (transfer.is_write() && transfer.errno_value() == EFBIG) context.detail = file_size_limit(EFBIG);
   return {transfer.errno_value(), std::move(context)};
 }
 
 Error File::State::not_allocated(int error, const char* attempted, std::int64_t offset,
                                  std::int64_t size_bytes) const {
-  ErrorContext context{.attempted = attempted, .path = path, .offset = offset, .size_bytes = size_bytes};
+  ErrorContext context{.attempted = attempted,
+                       .path = path,
+                       .offset = offset,
+                       .size_bytes = size_bytes,
+                       .detail = file_size_limit(error)};
   FileSpace space{};
   if (error == ENOSPC && fstatvfs(buffered.get(), &space) == 0)
     context.detail = needed_and_free(size_bytes, static_cast<std::int64_t>(space.f_bavail * space.f_frsize));

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <string>
 
+#include "base/uninterrupted.hpp"
 #include "device/descriptor.hpp"
 #include "device/file.hpp"
 #include "outcore/error.hpp"
@@ -72,7 +73,8 @@ FileSystem file_system(const std::string& path) {
   const std::string there = nearest_existing(path);
   FileSystemStatus kind{};
   FileSpace space{};
-  if (statfs(there.c_str(), &kind) != 0 || statvfs(there.c_str(), &space) != 0)
+  if (uninterrupted([&] { return statfs(there.c_str(), &kind); }) != 0 ||
+      uninterrupted([&] { return statvfs(there.c_str(), &space); }) != 0)
     throw Error(errno, {.attempted = "query of the file system", .path = there});
   FileSystem result;
   const auto magic = static_cast<std::uint32_t>(kind.f_type);

@@ -36,8 +36,8 @@ Descriptor open_descriptor(const std::string& path, const OpenOptions& options, 
   const std::string name = inside ? last_name(path) : path;
   const int at = inside ? options.directory : AT_FDCWD;
   flags |= O_CLOEXEC | O_NONBLOCK | (inside ? O_NOFOLLOW : 0);
-  Descriptor file(openat(at, name.c_str(), flags | O_NOATIME, 0666));  // which only the owner may ask for
-  if (!file && errno == EPERM) file = Descriptor(openat(at, name.c_str(), flags, 0666));
+  Descriptor file = open_at(at, name, flags | O_NOATIME, 0666);  // which only the owner may ask for
+  if (!file && errno == EPERM) file = open_at(at, name, flags, 0666);
   if (!file && errno == ELOOP && inside) refuse(EINVAL, path, "it is a symbolic link");
   if (!file) return file;
   const int now = fcntl(file.get(), F_GETFL);

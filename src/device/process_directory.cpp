@@ -22,6 +22,8 @@
 #include <mutex>
 #include <random>
 
+#include "base/uninterrupted.hpp"
+#include "device/descriptor.hpp"
 #include "device/directory.hpp"
 #include "outcore/error.hpp"
 #include "outcore/scratch.hpp"
@@ -76,13 +78,14 @@ bool remove_if_stale(const std::string& directory) {
   struct stat status{};
   if (lstat(directory.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid())
     return false;
-  const int fd = open((directory + lock_name).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  const int fd = open_at(AT_FDCWD, directory + lock_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW).release();
   if (fd < 0) return errno == ENOENT && rmdir(directory.c_str()) == 0;
   struct Closer {
     int fd;
     ~Closer() { close(fd); }
   } closer{fd};
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0) return false;                // alive, or a file system without locks
+  if (uninterrupted([&] { return flock(fd, LOCK_EX | LOCK_NB); }) != 0)
+    return false;                                                     // alive, or a file system without locks
   if (fstat(fd, &status) != 0 || status.st_nlink == 0) return false;  // another cleaner was faster
   remove_locked(directory);
   return true;
@@ -128,7 +131,8 @@ class ProcessDirectory {
       if (errno == EEXIST) return false;
       fail(errno, "make scratch directory", path_);
     }
-    fd_ = open((path_ + lock_name).c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    fd_ = open_at(AT_FDCWD, path_ + lock_name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)
+              .release();
     if (fd_ < 0) {
       if (errno == ENOENT) return false;
       const int reason = errno;
@@ -136,7 +140,8 @@ class ProcessDirectory {
       fail(reason, "make", path_ + lock_name);
     }
     struct stat status{};
-    const bool taken = flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    const bool taken =
+        uninterrupted([&] { return flock(fd_, LOCK_EX | LOCK_NB); }) != 0 && errno == EWOULDBLOCK;
     if (!taken && fstat(fd_, &status) == 0 && status.st_nlink > 0) return true;
     close(fd_);
     fd_ = -1;

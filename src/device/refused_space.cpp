@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/uninterrupted.hpp"
+
 namespace outcore::device {
 
 RefusedSpace::RefusedSpace(int fd) : fd_(fd) {
@@ -30,7 +32,8 @@ void RefusedSpace::truncated(std::int64_t length_bytes) noexcept {
 void RefusedSpace::give_back(int error, std::int64_t begin, std::int64_t end) const noexcept {
   if (end <= begin || (error != ENOSPC && error != EDQUOT && error != EFBIG)) return;
   // File systems without holes keep it: the file is as good.
-  static_cast<void>(fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, begin, end - begin));
+  static_cast<void>(uninterrupted(
+      [&] { return fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, begin, end - begin); }));
 }
 
 }  // namespace outcore::device

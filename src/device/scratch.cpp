@@ -11,6 +11,7 @@
 #include <limits>
 #include <set>
 
+#include "base/uninterrupted.hpp"
 #include "device/buffer.hpp"
 #include "device/file.hpp"
 #include "outcore/error.hpp"
@@ -49,9 +50,11 @@ double probe_seconds(const std::string& directory) {
   unlink(name.c_str());
   const Buffer buffer(probe_bytes);
   const auto start = std::chrono::steady_clock::now();
-  const bool moved = pwrite(fd, buffer.data(), probe_bytes, 0) == probe_bytes && fdatasync(fd) == 0 &&
-                     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0 &&
-                     pread(fd, buffer.data(), probe_bytes, 0) == probe_bytes;
+  const bool moved =
+      uninterrupted([&] { return pwrite(fd, buffer.data(), probe_bytes, 0); }) == probe_bytes &&
+      uninterrupted([&] { return fdatasync(fd); }) == 0 &&
+      posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0 &&
+      uninterrupted([&] { return pread(fd, buffer.data(), probe_bytes, 0); }) == probe_bytes;
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   ::close(fd);
   return moved ? taken.count() : failed;

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "base/uninterrupted.hpp"
+
 namespace outcore::device {
 namespace {
 
@@ -71,7 +73,9 @@ void SpaceAhead::truncated(std::int64_t length_bytes) noexcept {
 void SpaceAhead::give_back() noexcept {
   struct stat about{};
   if (reserved_any_ && named_ && fstat(fd_, &about) == 0 && end_ > about.st_size)
-    static_cast<void>(!ftruncate(fd_, about.st_size));  // if it fails, some space is lost until the file goes
+    static_cast<void>(!uninterrupted([&] {
+      return ftruncate(fd_, about.st_size);
+    }));  // if it fails, some space is lost until the file goes
 }
 
 }  // namespace outcore::device

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/uninterrupted.hpp"
 #include "device/descriptor.hpp"
 #include "outcore/error.hpp"
 #include "outcore/trace.hpp"
@@ -122,12 +123,12 @@ void DiskClock::share() {
         error,
         {.attempted = "use the clock of a throttled storage", .path = throttle_.clock, .detail = detail});
   };
-  const Descriptor file(::open(throttle_.clock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  const Descriptor file = open_at(AT_FDCWD, throttle_.clock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (!file) throw failure(errno);
   struct stat about{};
   if (fstat(file.get(), &about) != 0) throw failure(errno);
   if (about.st_size != 0 && about.st_size != sizeof(Shared)) throw failure(EINVAL, "it is another file");
-  if (ftruncate(file.get(), sizeof(Shared)) != 0) throw failure(errno);
+  if (uninterrupted([&] { return ftruncate(file.get(), sizeof(Shared)); }) != 0) throw failure(errno);
   void* const memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (memory == MAP_FAILED) throw failure(errno);
   shared_ = static_cast<Shared*>(memory);

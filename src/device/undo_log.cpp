@@ -9,6 +9,7 @@
 #include <ranges>
 #include <string>
 
+#include "base/uninterrupted.hpp"
 #include "outcore/error.hpp"
 
 namespace outcore::device {
@@ -84,7 +85,8 @@ std::int64_t UndoLog::undo() {
     restore(fd, entry.old_bytes, entry.offset);
     FileStatus about{};
     const bool grown = fstat(fd, &about) == 0 && about.st_size > entry.old_length;
-    if (grown && ftruncate(fd, entry.old_length) != 0) throw Error(errno, {.attempted = "undo of a write"});
+    if (grown && uninterrupted([&] { return ftruncate(fd, entry.old_length); }) != 0)
+      throw Error(errno, {.attempted = "undo of a write"});
     bytes += entry.size_bytes;
   }
   entries_.clear();

@@ -6,6 +6,11 @@
 
 namespace outcore::dio {
 
+void ThreadPool::begin() {
+  const std::lock_guard guard(mutex_);
+  if (threads_.empty()) start();
+}
+
 void ThreadPool::end() {
   {
     const std::lock_guard guard(mutex_);
@@ -27,11 +32,10 @@ void ThreadPool::add(std::function<void()> task) {
 
 /// One thread more; where the system has none, those there are must do.
 void ThreadPool::start() {
-  threads_.emplace_back();
   try {
-    threads_.back() = device::start_worker(name_, [this] { run(); });
+    threads_.reserve(threads_.size() + 1);
+    threads_.push_back(device::start_worker(name_, [this] { run(); }));
   } catch (...) {
-    threads_.pop_back();
     if (threads_.empty()) throw;
   }
 }

@@ -23,7 +23,9 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  /// Any thread. A task must not throw.
+  /// Starts the first thread, so that a task is always taken. Throws Error(EAGAIN).
+  void begin();
+  /// Any thread. A task must not throw. Throws Error(EAGAIN) if there is no thread, and none can be started.
   void add(std::function<void()> task);
   /// All are done when it returns; none may be added from then on. Idempotent.
   void end();

@@ -7,6 +7,8 @@
 #include <random>
 #include <span>
 
+#include "base/uninterrupted.hpp"
+#include "device/descriptor.hpp"
 #include "outcore/error.hpp"
 
 namespace outcore::dio {
@@ -21,13 +23,13 @@ std::string mark_file(const std::string& directory, std::int64_t number) {
 void Visibility::leave_mark(const std::string& directory) {
   number_ = std::random_device{}();
   mark_ = mark_file(directory, number_);
-  const int fd = ::open(mark_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-  if (fd < 0) throw Error(errno, {.attempted = "leave a mark", .path = mark_});
+  const device::Descriptor file =
+      device::open_at(AT_FDCWD, mark_, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  if (!file) throw Error(errno, {.attempted = "leave a mark", .path = mark_});
   const std::string text = std::to_string(number_);
-  const bool written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  const int error = errno;
-  ::close(fd);
-  if (!written) throw Error(error, {.attempted = "leave a mark", .path = mark_});
+  const ssize_t written = uninterrupted([&] { return ::write(file.get(), text.data(), text.size()); });
+  if (written != static_cast<ssize_t>(text.size()))
+    throw Error(errno, {.attempted = "leave a mark", .path = mark_});
 }
 
 void Visibility::look(World& world, const std::string& directory) {

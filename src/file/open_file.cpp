@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <unordered_map>
 
+#include "base/file_size_limit.hpp"
 #include "device/directory.hpp"
 #include "outcore/error.hpp"
 #include "outcore/scratch.hpp"
@@ -71,6 +72,7 @@ void check_space(const std::string& path, const device::FileSystem& system, std:
     throw Error(EINVAL, {.attempted = "open",
                          .path = path,
                          .detail = "expected_bytes is negative: " + std::to_string(expected)});
+  check_file_size("open", path, expected);
   if (const auto needed = expected - present; needed > system.free_bytes)
     throw Error(ENOSPC, {.attempted = "open",
                          .path = path,

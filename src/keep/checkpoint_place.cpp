@@ -26,7 +26,7 @@ bool is_generation(std::string_view name) {
 /// Removes a generation, unless somebody has loaded it, which a file system without locks cannot tell. Nobody
 /// can load it while it goes.
 void remove_unless_held(const device::Directory& root, const std::string& name) {
-  device::Descriptor place(::openat(root.fd(), name.c_str(), flags));
+  device::Descriptor place = device::open_at(root.fd(), name, flags);
   if (place && device::try_lock(place, LOCK_EX) == device::Locked::by_others) return;
   const device::HeldLock lock(std::move(place));
   root.remove_tree(name);
@@ -54,7 +54,7 @@ device::HeldLock hold_place(const std::string& root, std::int64_t generation) {
   };
   struct stat root_is{};
   if (::stat(root.c_str(), &root_is) != 0) return {};
-  device::Descriptor place(::open(path.c_str(), flags));
+  device::Descriptor place = device::open_at(AT_FDCWD, path, flags);
   if (!place && (errno == ENOTDIR || errno == ELOOP))
     throw Error(EINVAL, {.attempted = "open checkpoint",
                          .path = path,

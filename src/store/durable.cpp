@@ -11,6 +11,7 @@
 #include <new>
 
 #include "base/thread_team.hpp"
+#include "base/uninterrupted.hpp"
 #include "device/descriptor.hpp"
 #include "device/directory.hpp"
 #include "device/worker.hpp"
@@ -26,7 +27,7 @@ class HeldDirectory {
   HeldDirectory(const std::string& directory, int held, const std::string& wanted = {})
       : path_(directory.empty() ? "." : directory), fd_(held) {
     if (held >= 0) return;
-    opened_ = device::Descriptor(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    opened_ = device::open_at(AT_FDCWD, path_, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (!opened_) throw Error(errno, {.attempted = "open", .path = wanted.empty() ? path_ : wanted});
     fd_ = opened_.get();
   }
@@ -37,7 +38,7 @@ class HeldDirectory {
   [[nodiscard]] int fd() const noexcept { return fd_; }
   void sync() const {
     // File systems that cannot do it say so, and need it not.
-    if (::fsync(fd_) != 0 && errno != EINVAL && errno != EROFS)
+    if (uninterrupted([&] { return ::fsync(fd_); }) != 0 && errno != EINVAL && errno != EROFS)
       throw Error(errno, {.attempted = "flush", .path = path_});
   }
 

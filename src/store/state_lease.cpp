@@ -37,7 +37,7 @@ std::string path_of(const device::Directory& directory, const std::string& name)
 }  // namespace
 
 StateLease::StateLease(const device::Directory& directory, const std::string& table)
-    : table_(table), lock_(device::Descriptor(::openat(directory.fd(), table.c_str(), O_RDONLY | no_link))) {
+    : table_(table), lock_(device::open_at(directory.fd(), table, O_RDONLY | no_link)) {
   if (!lock_) throw Error(errno, {.attempted = "open disk array", .path = path_of(directory, table)});
   if (device::try_lock(lock_.file(), LOCK_SH) == device::Locked::by_others) gone(directory, table);
   check(directory);
@@ -49,9 +49,8 @@ void StateLease::check(const device::Directory& directory) const {
 
 bool is_read(const device::Directory& directory, const std::string& table) {
   // Locks of network file systems that exclude others need a file that may be written.
-  device::Descriptor file(::openat(directory.fd(), table.c_str(), O_RDWR | no_link));
-  if (!file && errno != ENOENT)
-    file = device::Descriptor(::openat(directory.fd(), table.c_str(), O_RDONLY | no_link));
+  device::Descriptor file = device::open_at(directory.fd(), table, O_RDWR | no_link);
+  if (!file && errno != ENOENT) file = device::open_at(directory.fd(), table, O_RDONLY | no_link);
   if (file && device::try_lock(file, LOCK_EX) == device::Locked::by_others) return true;
   directory.remove(table);
   return false;

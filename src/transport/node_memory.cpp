@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <string>
 
+#include "base/file_size_limit.hpp"
+#include "base/uninterrupted.hpp"
 #include "outcore/error.hpp"
 #include "transport/agree.hpp"
 #include "transport/memory_segment.hpp"
@@ -38,11 +40,13 @@ class Descriptor {
 }
 
 Address make(Descriptor& descriptor, std::size_t file_bytes) {
+  outlive_file_size_limit();
   descriptor.number = memfd_create("outcore", MFD_CLOEXEC);
   struct stat status{};
-  if (descriptor.number < 0 || ftruncate(descriptor.number, static_cast<off_t>(file_bytes)) != 0 ||
+  if (descriptor.number < 0 ||
+      uninterrupted([&] { return ftruncate(descriptor.number, static_cast<off_t>(file_bytes)); }) != 0 ||
       fstat(descriptor.number, &status) != 0)
-    fail("make shared memory", file_bytes, "");
+    fail("make shared memory", file_bytes, file_size_limit(errno));
   return {getpid(), descriptor.number, static_cast<std::int64_t>(status.st_dev),
           static_cast<std::int64_t>(status.st_ino)};
 }
@@ -50,7 +54,7 @@ Address make(Descriptor& descriptor, std::size_t file_bytes) {
 void open(Descriptor& descriptor, const Address& address, std::size_t file_bytes) {
   const std::string path =
       "/proc/" + std::to_string(address.process) + "/fd/" + std::to_string(address.descriptor);
-  descriptor.number = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  descriptor.number = uninterrupted([&] { return ::open(path.c_str(), O_RDWR | O_CLOEXEC); });
   struct stat status{};
   const bool found = descriptor.number >= 0 && fstat(descriptor.number, &status) == 0;
   if (found && address.device == static_cast<std::int64_t>(status.st_dev) &&

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "outcore/error.hpp"
+#include "outcore/extend/engine.hpp"
 #include "transport/remote_error.hpp"
 
 namespace outcore::dio {
@@ -126,6 +127,13 @@ struct StripedComponents::Asked {
   std::optional<Error> failure;
 };
 
+void StripedComponents::prepare_to_serve(Budget& budget) {
+  replies = std::make_shared<ReplySlots>(budget);
+  reads_.begin();
+  copies_.begin();
+  (void)device::default_engine();
+}
+
 void StripedComponents::serve(Call call) {
   Request request = parsed(call.header());
   for (const AskedRange& each : request.ranges) (void)at(static_cast<int>(each.component));
@@ -137,8 +145,8 @@ void StripedComponents::serve(Call call) {
     asked->reply = replies->try_take(asked->request.size_bytes);
     if (!asked->reply)
       return reads_.add([this, asked] {
-        asked->reply = replies->take(asked->request.size_bytes);
         try {
+          asked->reply = replies->take(asked->request.size_bytes);
           begin(asked);
         } catch (...) {
           asked->call.fail(transport::current_error("serve bytes of a striped file"));

@@ -49,6 +49,8 @@ struct StripedComponents {
   void read(int component, std::span<TransferRange> ranges);  ///< blocking; gaps are zeros
   void write(int component, std::span<TransferRange> ranges);
 
+  /// Memory and threads for `serve`.
+  void prepare_to_serve(Budget& budget);
   /// What the procedure does, in the thread that serves: what the page cache holds is read at once; what goes
   /// there is copied by a thread, as it may have to wait for the disk; all else goes to the engine, whose
   /// threads answer.

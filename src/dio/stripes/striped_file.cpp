@@ -6,6 +6,7 @@
 #include <random>
 #include <utility>
 
+#include "base/file_size_limit.hpp"
 #include "dio/stripes/striped_file_state.hpp"
 #include "dio/visibility.hpp"
 #include "outcore/error.hpp"
@@ -162,9 +163,12 @@ void StripedFile::State::open_components(const StripedFileOptions& options) {
   });
   const bool by_calls = !seen && world.node_count() > 1;
   if (by_calls) {
-    world.together(creating, 0, [&] { components->replies = std::make_shared<ReplySlots>(world.budget()); });
-    if (options.client_cache_bytes > 0)
-      copies = std::make_shared<BlockCopies>(world.budget(), options.client_cache_bytes, copied_block_bytes);
+    world.together(creating, 0, [&] {
+      components->prepare_to_serve(world.budget());
+      if (options.client_cache_bytes > 0)
+        copies =
+            std::make_shared<BlockCopies>(world.budget(), options.client_cache_bytes, copied_block_bytes);
+    });
     procedure = world.register_procedure(
         "striped file " + id, [served = components](Call call) { served->serve(std::move(call)); });
     served = true;
@@ -178,6 +182,7 @@ void StripedFile::State::open_components(const StripedFileOptions& options) {
 void StripedFile::State::check_space(const StripedFileOptions& options) const {
   const std::int64_t nodes = placement == Placement::shared ? 1 : world.node_count();
   const std::int64_t needed = options.expected_bytes / nodes;
+  check_file_size(creating, directory + "/" + name, options.expected_bytes / stripes.components());
   const device::FileSystem disk = device::file_system(directory);
   if (needed > disk.free_bytes)
     fail(ENOSPC, directory,
