@@ -17,10 +17,14 @@ constexpr std::size_t max_ahead = 4;  // reads; small ones have little to do for
 
 }  // namespace
 
-TransferQueue::TransferQueue(World& world)
+TransferQueue::TransferQueue(World& world, Idle)
     : transport_(world.transport().duplicate()),
-      stage_(world.allocate(2 * stage_half_bytes, "staging of blocks for disk arrays")),
-      thread_(device::start_worker("outcore-arrays", [this] { run(); })) {}
+      stage_(world.allocate(2 * stage_half_bytes, "staging of blocks for disk arrays")) {}
+
+TransferQueue::TransferQueue(World& world) : TransferQueue(world, Idle{}) {
+  world::agree(*transport_, "start the queue of disk arrays",
+               [&] { thread_ = device::start_worker("outcore-arrays", [this] { run(); }); });
+}
 
 TransferQueue::~TransferQueue() {
   {
@@ -28,7 +32,7 @@ TransferQueue::~TransferQueue() {
     stop_ = true;
   }
   changed_.notify_one();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void TransferQueue::closing() noexcept {

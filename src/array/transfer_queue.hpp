@@ -20,8 +20,8 @@
 
 namespace outcore::array {
 
-/// One for a world, made collectively. It has a group of its own, so that its collectives and those of the
-/// program do not meet.
+/// One for a world, made collectively: where one process cannot start its thread, all throw its error. It has
+/// a group of its own, so that its collectives and those of the program do not meet.
 class TransferQueue {
  public:
   explicit TransferQueue(World& world);
@@ -55,6 +55,9 @@ class TransferQueue {
                                Job job, Begin begin = {});
 
  private:
+  struct Idle {};
+  TransferQueue(World& world, Idle);  ///< without a thread
+
   struct Entry {
     std::string what;
     std::uint64_t fingerprint;

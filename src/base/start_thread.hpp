@@ -27,7 +27,8 @@ std::thread start_thread(const char* name, Body body) {
     throw Error(
         error.code().value(),
         {.attempted = std::string("start the thread ") + name,
-         .detail = "the address space (ulimit -v), or the number of processes (ulimit -u) is limited"});
+         .detail = "the number of processes (ulimit -u, pids of the control group) or the address space "
+                   "(ulimit -v) is limited"});
   } catch (...) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     throw;

@@ -6,7 +6,6 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <system_error>
 #include <vector>
 
 #include "device/worker.hpp"
@@ -26,13 +25,13 @@ unsigned default_thread_count() {
 class ThreadEngine final : public Engine {
  public:
   explicit ThreadEngine(unsigned threads) {
-    try {
-      for (unsigned i = 0; i < threads; ++i)
+    workers_.reserve(threads);
+    for (unsigned i = 0; i < threads; ++i) try {
         workers_.push_back(start_worker("outcore-io", [this] { work(); }));
-    } catch (const std::system_error& error) {
-      stop();
-      throw Error(error.code().value(), {.attempted = "start of I/O threads"});
-    }
+      } catch (const Error&) {  // where the system has no thread more, those there are must do
+        if (workers_.empty()) throw;
+        break;
+      }
   }
   ~ThreadEngine() override { stop(); }
 

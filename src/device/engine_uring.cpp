@@ -318,6 +318,11 @@ class UringEngine final : public Engine {
         if (ring_serves_) listen(ring);
         continue;
       }
+      if (value == -ECANCELED) {  // the kernel has no thread for it
+        ended(running, run(*running->operation));
+        advance(ring, running);
+        continue;
+      }
       const bool pause_over = running->operation->kind == Operation::Kind::pause && value == -ETIME;
       ended(running, pause_over ? 0 : value);
       advance(ring, running);

@@ -76,6 +76,13 @@ bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) noexcep
   return before(a.data(), b.data() + b.size()) && before(b.data(), a.data() + a.size());
 }
 
+/// What is thrown just now, where `size_bytes` of memory were asked for.
+Error no_memory(const char* attempted, std::int64_t size_bytes) {
+  const Error error = transport::current_error(attempted);
+  return {error.errno_value(),
+          {.attempted = attempted, .size_bytes = size_bytes, .detail = error.context().detail}};
+}
+
 /// The bytes of an error, with as much of its text as a packet holds.
 std::vector<std::byte> short_bytes(const Error& error) {
   auto bytes = transport::to_bytes(error);
@@ -215,16 +222,18 @@ void Protocol::reply_arrived(int from, std::span<const std::byte> packet) {
   } else {
     const auto size = static_cast<std::size_t>(head.size_bytes);
     auto into = pending->options.reply;
-    if (into.empty() && size > 0) {
-      pending->own_reply = Bytes(size);
-      into = pending->own_reply.span();
-    }
-    pending->came = into.first(size);
+    if (into.empty() && size > 0) try {
+        pending->own_reply = Bytes(size);
+        into = pending->own_reply.span();
+      } catch (...) {
+        pending->failure = no_memory("take the reply of a call", head.size_bytes);
+      }
+    pending->came = into.first(std::min(size, into.size()));
     pending->reply_placed = head.placed;
     if (head.bulk) {
       ++pending->legs;
       outlet_.receive_bulk(from, head.tag, pending->came, begin_transfer({.peer = from, .pending = pending}));
-    } else if (!head.placed) {
+    } else if (!head.placed && !pending->failure) {
       std::copy(body.begin(), body.end(), pending->came.begin());
     }
   }
@@ -372,9 +381,18 @@ void Protocol::receive_payloads() {
     const Arrival arrival = std::move(arrivals_.front());
     arrivals_.pop_front();
     held_bytes_ += size;
-    arrival.served->payload = Bytes(static_cast<std::size_t>(size));
-    outlet_.receive_bulk(arrival.served->caller, arrival.tag, arrival.served->payload.span(),
-                         begin_transfer({.peer = arrival.served->caller, .arriving = arrival.served}));
+    const auto& served = arrival.served;
+    std::optional<Error> failure;
+    std::span<std::byte> into;  // of nothing, so that the caller may let go, if there is no memory
+    try {
+      served->payload = Bytes(static_cast<std::size_t>(size));
+      into = served->payload.span();
+    } catch (...) {
+      failure = no_memory("take the payload of a call", size);
+    }
+    outlet_.receive_bulk(
+        served->caller, arrival.tag, into,
+        begin_transfer({.peer = served->caller, .arriving = served, .failure = std::move(failure)}));
   }
 }
 
@@ -463,7 +481,7 @@ void Protocol::bulk_done(std::uint64_t token, int errno_value) {
   const Transfer transfer = std::move(found->second);
   transfers_.erase(found);
   if (transfer.pending) {
-    if (errno_value != 0)
+    if (errno_value != 0 && !transfer.pending->failure)
       abandon(transfer.pending, errno_value == ECONNRESET
                                     ? died(transfer.peer)
                                     : Error(errno_value, {.attempted = "exchange data with process " +
@@ -471,7 +489,9 @@ void Protocol::bulk_done(std::uint64_t token, int errno_value) {
     else
       leg_done(transfer.pending);
   } else if (transfer.arriving) {
-    if (errno_value != 0)
+    if (transfer.failure)
+      fail(*transfer.arriving, Error(transfer.failure->errno_value(), transfer.failure->context(), rank_));
+    else if (errno_value != 0)
       fail(*transfer.arriving, Error(errno_value, {.attempted = "receive the payload of a call"}, rank_));
     else
       outlet_.serve(transfer.arriving);

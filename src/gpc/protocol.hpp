@@ -184,6 +184,7 @@ class Protocol {
     std::shared_ptr<Pending> pending = {};    // of which it moves the payload, or the reply
     std::shared_ptr<Served> arriving = {};    // of which it moves the payload
     std::shared_ptr<const void> keeper = {};  // of the reply it moves
+    std::optional<Error> failure = {};        // why there is no memory for what arrives
   };
   struct Arrival {  // a call whose payload is still at its caller
     std::shared_ptr<Served> served;

@@ -8,6 +8,7 @@
 
 #include "base/completion.hpp"
 #include "device/worker.hpp"
+#include "transport/agree.hpp"
 #include "transport/remote_error.hpp"
 
 namespace outcore::gpc {
@@ -39,15 +40,21 @@ Error answered() {
 
 }  // namespace
 
-Service::Service(transport::Transport& transport)
+Service::Service(transport::Transport& transport, Idle)
     : rank_(transport.rank()),
       size_(transport.size()),
       protocol_(transport.rank(), *this),
       messages_(transport.messages()),
       slots_(std::make_shared<CallSlots>(messages_->common(transport.rank()))),
-      backoff_(idle_share) {
-  // Not a worker that yields to others: it must take the core of a thread that computes.
-  thread_ = start_thread("outcore-gpc", [this] { run(); });
+      backoff_(idle_share) {}
+
+Service::Service(transport::Transport& transport) : Service(transport, Idle{}) {
+  transport::agree(transport, [&] {
+    // Not a worker that yields to others: it must take the core of a thread that computes.
+    thread_ = start_thread("outcore-gpc", [this] { run(); });
+    const std::lock_guard guard(mutex_);
+    start_worker();
+  });
 }
 
 Service::~Service() {
@@ -62,7 +69,7 @@ Service::~Service() {
   relieved_.notify_one();
   messages_->wake();
   work_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
   for (std::size_t i = 0;; ++i) {  // one that works off what is left may start another
     std::unique_lock lock(mutex_);
     if (i == workers_.size()) break;
@@ -210,11 +217,14 @@ void Service::stand_back(bool begins) {
   Entry& entry = service.procedures_[works_for->procedure];
   if (!begins) {
     ++entry.running;
+    --service.standing_back_;
     return;
   }
   --entry.running;
+  ++service.standing_back_;
   if (!works_for->ended) service.protocol_.yield(*works_for);
-  if (service.begin_work(works_for->procedure)) service.need_worker();
+  (void)service.begin_work(works_for->procedure);
+  if (!service.to_work_.empty()) service.need_worker();
 }
 
 void Service::step() {
@@ -272,6 +282,11 @@ bool Service::claim(Served& served) {
 template <class How>
 void Service::end(Served& served, const How& how) {
   const std::lock_guard guard(mutex_);
+  ended(served, how);
+}
+
+template <class How>
+void Service::ended(Served& served, const How& how) {
   how();
   served.let_go();
   if (--procedures_[served.procedure].active == 0) idle_.notify_all();
@@ -355,15 +370,33 @@ bool Service::begin_work(std::uint32_t procedure) {
   return true;
 }
 
-/// For what is to run. Where the system has no thread more, those there are must do.
-void Service::need_worker() {
+/// For what is to run. Where the system has no thread more, those there are must do; if all of these wait for
+/// others the calls fail, as their callers would wait for ever.
+void Service::need_worker() noexcept {
   if (workers_.size() - working_ >= to_work_.size()) return work_.notify_one();
-  workers_.emplace_back();
   try {
-    workers_.back() = start_thread("outcore-gpc-io", [this] { work(); });
+    start_worker();
   } catch (...) {
-    workers_.pop_back();
-    if (workers_.empty()) throw;
+    if (workers_.size() == standing_back_) refuse_work(transport::current_error("serve a call"));
+  }
+}
+
+void Service::start_worker() {
+  workers_.reserve(workers_.size() + 1);
+  workers_.push_back(start_thread("outcore-gpc-io", [this] { work(); }));
+}
+
+/// All calls that wait for a worker fail.
+void Service::refuse_work(const Error& error) {
+  to_work_.clear();
+  for (Entry& entry : procedures_) {
+    entry.begun = 0;
+    while (!entry.waiting.empty()) {
+      const auto served = std::move(entry.waiting.front());
+      entry.waiting.pop_front();
+      served->ended = true;
+      ended(*served, [&] { protocol_.fail(*served, Error(error.errno_value(), error.context(), rank_)); });
+    }
   }
 }
 

@@ -21,12 +21,14 @@
 
 namespace outcore::gpc {
 
-/// One thread polls, and runs procedures that do not block; worker threads, started when the first is needed,
-/// run those that may. Threads that wait for a call poll, too, and run procedures that do not block.
+/// One thread polls, and runs procedures that do not block; worker threads, one from the beginning and more
+/// when they are needed, run those that may. Threads that wait for a call poll, too, and run procedures that
+/// do not block.
 class Service final : Protocol::Outlet, transport::Messages::Receiver {
  public:
-  explicit Service(transport::Transport& transport);  ///< collective
-  ~Service() override;                                ///< collective, after `finish` at all processes
+  /// Collective. Where one process cannot start its threads, all throw its error.
+  explicit Service(transport::Transport& transport);
+  ~Service() override;  ///< collective, after `finish` at all processes
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
@@ -53,6 +55,9 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   void finish();
 
  private:
+  struct Idle {};
+  Service(transport::Transport& transport, Idle);  // without a thread
+
   struct Entry {
     std::string name;
     std::shared_ptr<const Procedure> procedure;
@@ -95,8 +100,12 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   [[nodiscard]] bool claim(Served& served);
   template <class How>
   void end(Served& served, const How& how);
+  template <class How>
+  void ended(Served& served, const How& how);
   bool begin_work(std::uint32_t procedure);
-  void need_worker();
+  void need_worker() noexcept;
+  void start_worker();
+  void refuse_work(const Error& error);
 
   int rank_, size_;
   mutable std::mutex mutex_;  // of all that follows, but where it is said
@@ -127,7 +136,8 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   std::atomic<std::chrono::steady_clock::time_point> polled_{};  // by one of them, last
   std::thread thread_;
   std::vector<std::thread> workers_;
-  std::size_t working_ = 0;  // of the workers: those that run a procedure
+  std::size_t working_ = 0;        // of the workers: those that run a procedure
+  std::size_t standing_back_ = 0;  // of those: that wait for others
 };
 
 }  // namespace outcore::gpc

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "outcore/error.hpp"
+#include "transport/remote_error.hpp"
 
 namespace outcore::transport {
 
@@ -17,7 +18,8 @@ void agree(Transport& transport, const std::function<void()>& step) {
   Outcome mine;
   try {
     step();
-  } catch (const Error& error) {
+  } catch (...) {
+    const Error error = current_error("take part in a collective call");
     const ErrorContext& context = error.context();
     mine.errno_value = std::max(error.errno_value(), 1);
     mine.rank = error.rank();

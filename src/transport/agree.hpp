@@ -8,7 +8,7 @@
 
 namespace outcore::transport {
 
-/// Runs a step that waits for nobody. If it throws an Error at any process, all throw that of the lowest rank
+/// Runs a step that waits for nobody. If it throws at any process, all throw that of the lowest rank
 /// (a long message is cut). Collective.
 OUTCORE_SIBLING void agree(Transport& transport, const std::function<void()>& step);
 

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 import numpy as np
 
 from outcore import _core
+from outcore.base import threads
 from outcore.base.errors import OutcoreError, as_fields, printable
 from outcore.job import arguments, launch
 from outcore.job.collective import in_gate
@@ -353,9 +354,8 @@ _closers: list[threading.Thread] = []
 def let_others_fail() -> None:
     """Begins to close all worlds of this process, which is ending by itself: collective calls of the others become
     errors."""
-    closer = threading.Thread(target=_close_quietly, daemon=True)
-    closer.start()
-    _closers.append(closer)
+    with suppress(OutcoreError):  # without a thread for it this process ends the job
+        _closers.append(threads.start("outcore-close", _close_quietly))
 
 
 def _close_quietly() -> None:
@@ -382,12 +382,15 @@ def _close_all() -> None:
     for closer in _closers:
         closer.join(EXIT_GRACE_S)
     for world in list(_open):
-        closer = threading.Thread(target=_close, args=(world,), daemon=True)
-        closer.start()
-        closer.join(EXIT_GRACE_S)
-        while closer.is_alive() and world.unclosed.committing:  # all processes are there, and write
-            closer.join(EXIT_GRACE_S)
-        if closer.is_alive():
+        closing: threading.Thread | None = None
+        with suppress(OutcoreError):  # without a thread nobody could say when it has waited long enough
+            closing = threads.start("outcore-close", _close, world)
+            closing.join(EXIT_GRACE_S)
+        while (
+            closing is not None and closing.is_alive() and world.unclosed.committing
+        ):  # all are there, and write
+            closing.join(EXIT_GRACE_S)
+        if closing is None or closing.is_alive():
             print(
                 f"outcore: process {world.rank} has ended without closing its world while others go on; "
                 "ending the job",

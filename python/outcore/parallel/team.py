@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from outcore.base import interrupts
+from outcore.base import threads as system
 
 T = TypeVar("T")
 Stopped = Callable[[], bool]
@@ -56,10 +57,10 @@ def run(
 
     with interrupts.held() as interrupted, blas_of_one_thread():
         first = 0 if watch is not None else 1
-        helpers = [threading.Thread(target=member, args=(t,), daemon=True) for t in range(first, threads)]
+        helpers: list[threading.Thread] = []
         try:
-            for helper in helpers:
-                helper.start()
+            for thread in range(first, threads):
+                helpers.append(system.start("outcore-team", member, thread))
             if watch is None:
                 member(0)
             else:
@@ -70,8 +71,7 @@ def run(
             fail(error)
         finally:
             for helper in helpers:
-                if helper.ident is not None:
-                    helper.join()
+                helper.join()
     if errors:
         raise errors[0]
 

@@ -9,6 +9,9 @@ from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import NamedTuple, Self
 
+from outcore.base.errors import OutcoreError
+from outcore.base.threads import start
+
 Work = Callable[[], None]
 
 
@@ -33,9 +36,13 @@ class Crew:
         self._given: deque[tuple[threading.Semaphore, int]] = (
             deque()
         )  # steps under way: their parts that are done
-        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(threads)]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[threading.Thread] = []
+        try:
+            for _ in range(threads):
+                self._threads.append(start("outcore-crew", self._work))
+        except OutcoreError:
+            self.__exit__()
+            raise
 
     def give(self, parts: Sequence[Work]) -> None:
         """A step, of any number of parts."""

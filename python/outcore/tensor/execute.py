@@ -20,9 +20,9 @@ import numpy as np
 from outcore.parallel import tasks as dealt
 from outcore.parallel import team
 from outcore.parallel.prefetch import Waitable
+from outcore.tensor import gemm
 from outcore.tensor.amounts import Amounts
 from outcore.tensor.crew import Crew, Work
-from outcore.tensor.gemm import add_product
 from outcore.tensor.geometry import Step
 from outcore.tensor.operands import Array, Operand
 from outcore.tensor.panel import Side
@@ -201,6 +201,7 @@ class Product:
         """This process's part, and what it has moved. The counter must be at zero; None: all is done here, or on
         this node. Raises the first error of this process, and leaves nothing to the others then."""
         begun = time.perf_counter()
+        gemm.load(self._planned.dtype.name)
         panels: OwnPanels | SharedPanels
         if self._memory is None:
             panels = OwnPanels(self._sides, self._planned.plan.slots, self._planned.largest)
@@ -365,7 +366,7 @@ def multiply(left: Array, right: Array, out: Array, scale: complex, *, add: bool
             _multiply_small(left[part], right[part], out[part], scale, add=add)
         return
     for a, b, c in zip(left, right, out, strict=True):
-        add_product(a, b, c, scale, add=add)
+        gemm.add_product(a, b, c, scale, add=add)
 
 
 def _multiply_small(left: Array, right: Array, out: Array, scale: complex, *, add: bool) -> None:

@@ -61,6 +61,12 @@ def add_product(left: Matrix, right: Matrix, out: Matrix, alpha: complex = 1, *,
     )
 
 
+def load(dtype: str) -> None:
+    """What products of this type need. Before `team.blas_of_one_thread`, which sees the libraries that are there:
+    one that came later would have threads of its own in every product."""
+    _function(dtype)
+
+
 def _leading(matrix: Matrix) -> tuple[bool, int] | None:
     """Whether columns lie one after another, instead of rows, and elements between two of them; None if neither."""
     rows, columns = matrix.shape

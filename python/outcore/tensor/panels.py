@@ -4,7 +4,6 @@ all processes of a node have, so that each panel is read once a node."""
 from __future__ import annotations
 
 import queue
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -14,6 +13,7 @@ import numpy as np
 
 from outcore.arrays.node_array import NodeArray
 from outcore.base.errors import OutcoreError
+from outcore.base.threads import start
 from outcore.parallel import tasks as dealt
 from outcore.parallel.prefetch import Waitable
 from outcore.tensor.geometry import Step
@@ -203,8 +203,11 @@ class SharedPanels:
         self._to_fetch: queue.SimpleQueue[_Fetch | None] = queue.SimpleQueue()
         self._closed = False
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._fill, daemon=True)
-        self._thread.start()
+        try:
+            self._thread = start("outcore-panels", self._fill)
+        except OutcoreError:
+            self.stop()
+            raise
 
     def units(self, counter: Counter | None, count: int) -> Iterator[int]:
         """Pieces of work of this node: all, or those that its first process asks for."""

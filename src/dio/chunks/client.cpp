@@ -110,7 +110,11 @@ Request ChunkClient::start(Operation operation, const Slices& slices, const Stri
   if (waits || asks_little(slices))
     run(task);
   else
-    service_.submit([self = shared_from_this(), task] { self->run(task); });
+    try {
+      service_.submit([self = shared_from_this(), task] { self->run(task); });
+    } catch (...) {  // no thread
+      task.request->end_part(std::current_exception());
+    }
   return Request(task.request);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/accumulate_strided.hpp"
 #include "outcore/error.hpp"
+#include "outcore/extend/engine.hpp"
 
 namespace outcore::dio {
 namespace {
@@ -74,6 +75,10 @@ Slices ChunkCall::slices() const {
 
 ChunkService::ChunkService(World& world)
     : world_(world), staging_(std::make_shared<Staging>(world.budget())) {
+  world.together("start the threads of disk arrays", 0, [&] {
+    jobs_.begin();
+    (void)device::default_engine();
+  });
   procedure_ = world.register_procedure(
       "outcore: chunks of disk arrays",
       [arrays = arrays_, &budget = world.budget()](Call call) { serve(*arrays, budget, std::move(call)); },

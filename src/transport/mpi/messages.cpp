@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "outcore/error.hpp"
+#include "transport/agree.hpp"
 #include "transport/host_mail.hpp"
 #include "transport/host_wake_up.hpp"
 
@@ -99,6 +100,18 @@ class MpiMessages final : public Messages {
  public:
   MpiMessages(Transport& transport, MPI_Comm comm, std::shared_ptr<Session> session,
               std::vector<int> session_ranks)
+      : MpiMessages(Deaf{}, transport, comm, std::move(session), std::move(session_ranks)) {
+    agree(transport, [&] {
+      if (!all_by_mail_)
+        listener_.emplace(session_->remote_wake_up(), RemoteWakeUp::Reason::messages,
+                          [this] { wake_up_.wake(rank_); });
+    });
+  }
+
+ private:
+  struct Deaf {};
+  MpiMessages(Deaf, Transport& transport, MPI_Comm comm, std::shared_ptr<Session> session,
+              std::vector<int> session_ranks)
       : rank_(transport.rank()),
         session_(std::move(session)),
         session_ranks_(std::move(session_ranks)),
@@ -112,11 +125,9 @@ class MpiMessages final : public Messages {
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "set an error handler");
     all_by_mail_ = true;
     for (int i = 0; i < transport.size(); ++i) all_by_mail_ &= mail_.reaches(i);
-    if (!all_by_mail_)
-      listener_.emplace(session_->remote_wake_up(), RemoteWakeUp::Reason::messages,
-                        [this] { wake_up_.wake(rank_); });
   }
 
+ public:
   ~MpiMessages() override {
     if (finalized()) return;
     try {

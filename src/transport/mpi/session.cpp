@@ -121,19 +121,18 @@ void Session::check_whole() const {
 }
 
 void Session::serve() {
-  {
-    const std::lock_guard guard(mutex_);
-    if (thread_.joinable() || stopping_) return;
-    at_finalize_.emplace([this] { stop(); });  // also of a program that forgets to close the world
-    thread_ = start_thread("outcore-mpi", [this] { run(); });
-  }
-  listener_.emplace(remote_wake_up_, RemoteWakeUp::Reason::memory, [this] {
-    {
-      const std::lock_guard heard(mutex_);
-      woken_ = true;
-    }
-    wake_.notify_all();
-  });
+  if (!listener_)
+    listener_.emplace(remote_wake_up_, RemoteWakeUp::Reason::memory, [this] {
+      {
+        const std::lock_guard heard(mutex_);
+        woken_ = true;
+      }
+      wake_.notify_all();
+    });
+  const std::lock_guard guard(mutex_);
+  if (thread_.joinable() || stopping_) return;
+  at_finalize_.emplace([this] { stop(); });  // also of a program that forgets to close the world
+  thread_ = start_thread("outcore-mpi", [this] { run(); });
 }
 
 void Session::stop() noexcept {

@@ -30,7 +30,8 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  void serve();                     ///< starts the thread, if it does not run yet
+  /// Starts the thread, if it does not run yet; not by two threads at once.
+  void serve();
   void poke(int process) noexcept;  ///< rank in the communicator of the session; at most each 2 ms
   /// Of the processes of the communicator of the session.
   [[nodiscard]] RemoteWakeUp& remote_wake_up() noexcept { return remote_wake_up_; }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from functools import partial
@@ -18,6 +18,7 @@ import numpy as np
 
 from outcore import _core
 from outcore.arrays.global_array import GlobalArray
+from outcore.base.threads import Pool
 from outcore.chem.ci.strips import UNIT_BYTES, Strips
 from outcore.chem.ci.vector import MemoryVectors
 from outcore.parallel import team
@@ -202,7 +203,7 @@ class Sigma:
     def _work(self, x: Place, y: Place) -> None:
         numbers = tasks_of(self._counter, len(self.tasks))
         # Moving does not overlap with computing in one set of panels: then all threads move.
-        with self._moving(self.threads if len(self._slots) == 1 else 1), ThreadPoolExecutor(1) as mover:
+        with self._moving(self.threads if len(self._slots) == 1 else 1), Pool("outcore-mover", 1) as mover:
             try:
                 which = 0
                 coming = mover.submit(self._move, x, y, which, numbers)
@@ -224,7 +225,7 @@ class Sigma:
     def _moving(self, movers: int) -> Iterator[None]:
         """So many threads share what is moved between tiles and panels."""
         self._movers = movers
-        with ThreadPoolExecutor(movers) as self._sharing:
+        with Pool("outcore-mover", movers) as self._sharing:
             yield
 
     def _waiting(self, move: Callable[[Place], None], place: Place) -> None:
