@@ -11,6 +11,10 @@
 #include "base/pause.hpp"
 #include "outcore/error.hpp"
 
+#ifdef OPEN_MPI
+extern "C" __attribute__((weak)) volatile std::int32_t ompi_mpi_state;  // of Open MPI 4 and 5
+#endif
+
 namespace outcore::transport::over_mpi {
 namespace {
 
@@ -69,6 +73,15 @@ bool finalized() noexcept {
   int flag = 0;
   MPI_Finalized(&flag);
   return flag != 0;
+}
+
+bool finalize_is_over() noexcept {
+#ifdef OPEN_MPI
+  // MPI_Finalized is true there as soon as the attributes of MPI_COMM_SELF are gone.
+  constexpr int completed = 5;
+  if (&ompi_mpi_state) return ompi_mpi_state >= completed;
+#endif
+  return finalized();
 }
 
 void check_alive() {

@@ -33,6 +33,8 @@ inline void wait(MPI_Request request, const char* attempted, const std::function
 
 /// After MPI_Finalize nothing of MPI may be called any more: it would end the process.
 [[nodiscard]] bool finalized() noexcept;
+/// Whether MPI_Finalize has come to its end. Until then it may wait for others.
+[[nodiscard]] bool finalize_is_over() noexcept;
 void check_alive();  ///< throws Error(ESHUTDOWN) if MPI was finalized
 
 /// Calls a function when MPI_Finalize begins: MPI can still be used then, and others may not be waited for.

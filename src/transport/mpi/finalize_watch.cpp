@@ -21,23 +21,50 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds look_every{250}, grace{5000}, abort_within{2000};
 
+/// There is nobody to tell that the system has no thread: then nobody watches.
+template <class Body>
+std::thread try_thread(const char* name, Body body) noexcept {
+  try {
+    return start_thread(name, std::move(body));
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+void detach(std::thread thread) noexcept {
+  if (thread.joinable()) thread.detach();
+}
+
 /// Never destroyed: its thread may be there until the process ends.
 struct Watch {
   std::mutex mutex;
   std::set<int> processes;
-  AtFinalize at_finalize{[this] { start_thread("outcore-finalize", [this] { run(); }).detach(); }};
+  AtFinalize at_finalize{[this] {
+    detach(try_thread("outcore-finalize", [this] {
+      look("MPI_Finalize", [](milliseconds time) {
+        std::this_thread::sleep_for(time);
+        return finalize_is_over();
+      });
+    }));
+  }};
 
-  void run() {
-    for (milliseconds since_death{0}; since_death < grace; std::this_thread::sleep_for(look_every)) {
-      if (finalized()) return;
+  static Watch& instance() {
+    static auto* const watch = new Watch;
+    return *watch;
+  }
+
+  /// Until `is_over`, which waits for so long; ends the job if a process has died some time ago.
+  template <class Over>
+  void look(const char* call, const Over& is_over) {
+    for (milliseconds since_death{0}; since_death < grace;) {
+      if (is_over(look_every)) return;
       if (since_death.count() > 0 || one_is_dead()) since_death += look_every;
     }
-    std::fputs("outcore: a process of the job has died, for which MPI_Finalize waits; ending the job\n",
-               stderr);
-    // MPI_Finalize may keep the lock that MPI_Abort needs.
-    start_thread("outcore-abort", [] { MPI_Abort(MPI_COMM_WORLD, 1); }).detach();
-    std::this_thread::sleep_for(abort_within);
-    if (!finalized()) kill(getpid(), SIGKILL);
+    std::fprintf(stderr, "outcore: a process of the job has died, for which %s waits; ending the job\n",
+                 call);
+    // MPI may keep the lock that MPI_Abort needs.
+    detach(try_thread("outcore-abort", [] { MPI_Abort(MPI_COMM_WORLD, 1); }));
+    if (!is_over(abort_within)) kill(getpid(), SIGKILL);
   }
 
   bool one_is_dead() {
@@ -49,9 +76,26 @@ struct Watch {
 }  // namespace
 
 void watch_in_finalize(std::span<const int> processes) {
-  static auto* const watch = new Watch;
-  const std::lock_guard guard(watch->mutex);
-  watch->processes.insert(processes.begin(), processes.end());
+  Watch& watch = Watch::instance();
+  const std::lock_guard guard(watch.mutex);
+  watch.processes.insert(processes.begin(), processes.end());
+}
+
+WatchedCall::WatchedCall(const char* call)
+    : thread_(try_thread("outcore-watch", [this, call] {
+        Watch::instance().look(call, [this](milliseconds time) {
+          std::unique_lock lock(mutex_);
+          return ended_.wait_for(lock, time, [this] { return over_; });
+        });
+      })) {}
+
+WatchedCall::~WatchedCall() {
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  ended_.notify_all();
+  if (thread_.joinable()) thread_.join();
 }
 
 }  // namespace outcore::transport::over_mpi

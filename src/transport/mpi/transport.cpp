@@ -8,6 +8,7 @@
 #include "outcore/error.hpp"
 #include "transport/host.hpp"
 #include "transport/mpi/calls.hpp"
+#include "transport/mpi/finalize_watch.hpp"
 #include "transport/mpi/messages.hpp"
 #include "transport/mpi/session.hpp"
 #include "transport/mpi/window.hpp"
@@ -110,7 +111,10 @@ class Mpi final : public Transport {
   std::unique_ptr<Transport> split(int color, int key) override {
     barrier();  // MPI_Comm_split waits without sleeping
     MPI_Comm part = MPI_COMM_NULL;
-    check(MPI_Comm_split(comm_, color < 0 ? MPI_UNDEFINED : color, key, &part), "split a communicator");
+    {
+      const WatchedCall watched("MPI_Comm_split");
+      check(MPI_Comm_split(comm_, color < 0 ? MPI_UNDEFINED : color, key, &part), "split a communicator");
+    }
     if (part == MPI_COMM_NULL) return nullptr;
     auto result = std::make_unique<Mpi>(part, session_);
     const int mine = session_ranks_[static_cast<std::size_t>(rank_)];

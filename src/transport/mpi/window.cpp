@@ -17,6 +17,7 @@
 #include "outcore/error.hpp"
 #include "transport/agree.hpp"
 #include "transport/mapping.hpp"
+#include "transport/mpi/finalize_watch.hpp"
 #include "transport/strided_transfer.hpp"
 
 namespace outcore::transport::over_mpi {
@@ -197,6 +198,21 @@ class Window final : public Segment {
  public:
   Window(Transport& transport, MPI_Comm comm, std::size_t size_bytes, std::shared_ptr<Session> session,
          std::vector<int> session_ranks)
+      : Window(Unopened{}, transport, comm, size_bytes, std::move(session), std::move(session_ranks)) {
+    agree(transport, [&] {     // zero everywhere, and served
+      known_.emplace(local_);  // to the procedure calls between processes of a host
+      zero(local_, size_bytes);
+      check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "open one-sided memory");
+      locked_ = true;
+      check(MPI_Win_sync(window_), "open one-sided memory");
+      session_->serve();
+    });
+  }
+
+ private:
+  struct Unopened {};
+  Window(Unopened, Transport& transport, MPI_Comm comm, std::size_t size_bytes,
+         std::shared_ptr<Session> session, std::vector<int> session_ranks)
       : session_(std::move(session)), session_ranks_(std::move(session_ranks)), rank_(transport.rank()) {
     MPI_Info info = MPI_INFO_NULL;
     MPI_Info_create(&info);
@@ -210,24 +226,23 @@ class Window final : public Segment {
       const auto rounded = std::max<std::size_t>((size_bytes + 4095) / 4096 * 4096, 4096);
       bytes_ = static_cast<MPI_Aint>(rounded);
     });
-    code = MPI_Win_allocate(bytes_, 1, info, comm, &base, &window_);
+    {
+      const WatchedCall watched("MPI_Win_allocate");
+      code = MPI_Win_allocate(bytes_, 1, info, comm, &base, &window_);
+    }
     MPI_Info_free(&info);
     agree(transport, [&] { check(code, "allocate one-sided memory"); });
     local_ = static_cast<std::byte*>(base);
     size_bytes_ = size_bytes;
-    known_.emplace(local_);  // to the procedure calls between processes of a host
     MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN);
-    zero(local_, size_bytes);
-    check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "open one-sided memory");
-    check(MPI_Win_sync(window_), "open one-sided memory");
-    session_->serve();
-    transport.barrier();  // zero everywhere
   }
 
+ public:
   ~Window() override {
     known_.reset();
     if (finalized() || session_->broken()) return;
-    MPI_Win_unlock_all(window_);
+    const WatchedCall watched("MPI_Win_free");
+    if (locked_) MPI_Win_unlock_all(window_);
     MPI_Win_free(&window_);
   }
 
@@ -389,6 +404,7 @@ class Window final : public Segment {
   std::vector<int> session_ranks_;
   int rank_;
   MPI_Aint bytes_ = 0;
+  bool locked_ = false;
   MPI_Win window_ = MPI_WIN_NULL;
   std::optional<ForeignMapping> known_;
   std::atomic<bool> dirty_{false};  // puts or accumulates may not have arrived

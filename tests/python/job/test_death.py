@@ -215,3 +215,24 @@ def test_all_of_this_holds_with_open_mpi(open_mpi):
     )
     assert answer.returncode == 0, answer.stdout
     assert " passed" in answer.stdout
+
+
+def test_survivors_end_where_open_mpi_lets_them_live(tmp_path, open_mpi):
+    """The launcher ends nothing; MPI_Finalize of the survivors may wait for the dead process."""
+    script = f"""{BEGIN}
+world.barrier()
+rank = world.rank
+world.close()
+if rank == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+pathlib.Path(sys.argv[1], f"{{rank}}.{{os.getpid()}}").touch()
+"""
+    command = [
+        str(Path(open_mpi["PATH"].split(":")[0]) / "mpiexec"),
+        "--runtime-options", "recoverable,continuous",
+        "-n", "3", sys.executable, "-c", script, str(tmp_path),
+    ]  # fmt: skip
+    subprocess.run(command, capture_output=True, check=False, timeout=60, env={**os.environ, **open_mpi})
+    ended = [each.name.split(".") for each in tmp_path.iterdir() if each.name[0] in "02" and each.is_file()]
+    assert sorted(rank for rank, _ in ended) == ["0", "2"]
+    assert not any(Path("/proc", process).exists() for _, process in ended)
