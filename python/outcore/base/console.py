@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import io
+import os
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -42,13 +44,85 @@ def make_console(*, quiet: bool = False, log: TextIO | None = None) -> Console:
     return Both(quiet=quiet, **plain)  # type: ignore[arg-type]
 
 
-def accept_any_text() -> None:
+def shows_bars() -> bool:
+    """Whether standard output is a terminal, or leads to one by a launcher that we have started."""
+    return sys.stdout.isatty() or os.environ.get("TTY_COMPATIBLE") == "1"
+
+
+class OutputLost(Exception):
+    """What is written to standard output gets nowhere: it is full, closed, or its reader has gone; see `errno`. No
+    OSError, of which libraries would make an end of the process without a word."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(os.strerror(number))
+        self.errno = number
+
+
+class _Output(io.FileIO):
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise OutputLost(error.errno or errno.EIO) from None
+
+
+def prepare_streams() -> None:
     """Makes the standard streams take every string: bytes of names that are no text are written as they are, and
-    what the encoding of the terminal lacks as escapes."""
+    what the encoding of the terminal lacks as escapes. What is printed and gets nowhere raises OutputLost. A stream
+    that is closed becomes /dev/null, so that no file gets its number: standard output one that nobody writes."""
     codecs.register_error("outcore.names", _encode)
+    for number, flags in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            _replace(number, flags)
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115, as long as the process
+    if sys.stdout is None or _number(sys.stdout) == 1:
+        encoding = "utf-8" if sys.stdout is None else sys.stdout.encoding
+        buffer = io.BufferedWriter(_Output(1, "w", closefd=False))
+        sys.stdout = io.TextIOWrapper(buffer, encoding, line_buffering=os.isatty(1))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="outcore.names")
+
+
+def check_output() -> None:
+    """Raises OutputLost where standard output is closed: before another program gets it."""
+    try:
+        os.write(1, b"")
+    except OSError as error:
+        raise OutputLost(error.errno or errno.EIO) from None
+
+
+def drop_output() -> None:
+    """After an error: what was not written yet, and gets nowhere, is dropped."""
+    try:
+        sys.stdout.flush()
+    except OutputLost:
+        _replace(1, os.O_WRONLY)
+
+
+def complain(text: str) -> None:
+    """A line on standard error, where there is somebody to read it."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        _replace(2, os.O_WRONLY)
+
+
+def _replace(number: int, flags: int) -> None:
+    opened = os.open(os.devnull, flags)
+    if opened != number:
+        os.dup2(opened, number)
+        os.close(opened)
+
+
+def _number(stream: Any) -> int:
+    try:
+        return int(stream.fileno())
+    except (AttributeError, OSError, ValueError):  # one of a test
+        return -1
 
 
 def _encode(error: UnicodeError) -> tuple[bytes, int]:

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from outcore import _core
+from outcore.base.console import OutputLost
 
 
 class OutcoreError(OSError):
@@ -83,6 +84,8 @@ def as_outcore_error(error: BaseException, attempted: str) -> OutcoreError:
     """Any error as one of ours: with the errno that it has or stands for, or none."""
     if isinstance(error, OutcoreError):
         return error
+    if isinstance(error, OutputLost):
+        return OutcoreError(error.errno, "write to standard output")
     number = getattr(error, "errno", None)
     if not isinstance(number, int) or number <= 0:
         number = _errno_of(error)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn, cast
 
 from outcore.base import interrupts
-from outcore.base.console import accept_any_text, visible
+from outcore.base.console import OutputLost, complain, drop_output, prepare_streams, visible
 
 FAILURE, USAGE = 1, 2  # exit statuses
 GRACE_S = 5.0  # a process that failed waits so long for the others to fail too, before it ends the job
@@ -83,19 +83,17 @@ class UsageError(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Entry point of the `outcore` script. Exit status: 0, 1 failure, 2 wrong usage, 130 Ctrl-C, 143 SIGTERM."""
-    accept_any_text()
+    prepare_streams()
     try:
         interrupts.end_on_sigterm()
         status = run(list(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader of our output has gone; there is nobody to tell
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 0
     except (Exception, KeyboardInterrupt) as error:
         try:
             status = report(error)
         except KeyboardInterrupt as signalled:  # before others could be told of the first
             status = report(signalled)
+        drop_output()
     sys.exit(status)
 
 
@@ -200,7 +198,7 @@ def _command(name: str) -> Any:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    application.command(name)(_carrying_interrupts(_function(SUBCOMMANDS[name])))
+    application.command(name)(_carrying(_function(SUBCOMMANDS[name])))
     return typer.main.get_command(application)
 
 
@@ -239,8 +237,8 @@ def _run_subcommand(name: str, arguments: list[str]) -> int:
         result = command.main(arguments, prog_name=f"outcore {name}", standalone_mode=False)
     except typer.Abort as error:
         raise KeyboardInterrupt from error
-    except _Interrupted as carried:
-        raise carried.signalled from None
+    except _Carried as carried:
+        raise carried.error from carried.error.__cause__
     except Exception as error:
         if not isinstance(error, typer.BadParameter.__mro__[1]):  # UsageError, which typer does not export
             raise
@@ -249,21 +247,21 @@ def _run_subcommand(name: str, arguments: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
-class _Interrupted(Exception):
-    """Carries Ctrl-C or SIGTERM past typer, which makes an exit status of it."""
+class _Carried(Exception):
+    """Carries Ctrl-C, SIGTERM and errors of the system past typer, which makes exit statuses of some."""
 
-    def __init__(self, signalled: KeyboardInterrupt) -> None:
+    def __init__(self, error: BaseException) -> None:
         super().__init__()
-        self.signalled = signalled
+        self.error = error
 
 
-def _carrying_interrupts(function: Callable[..., Any]) -> Callable[..., Any]:
+def _carrying(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def run(*arguments: Any, **options: Any) -> Any:
         try:
             return function(*arguments, **options)
-        except KeyboardInterrupt as error:
-            raise _Interrupted(error) from error
+        except (KeyboardInterrupt, OSError) as error:
+            raise _Carried(error) from error
 
     return run
 
@@ -299,6 +297,8 @@ def _explained(error: BaseException) -> BaseException:
     from outcore.job import resources
 
     found: OutcoreError | None = None
+    if isinstance(error, OutputLost):
+        found = as_outcore_error(error, "")
     if isinstance(error, ImportError):
         found = extras.missing(error, "start")
     if found is None and not isinstance(error, OutcoreError):
@@ -328,17 +328,17 @@ def report(error: BaseException) -> int:
     job = launch.launched()
     if job is None or not launch.joined():
         if job is None or job.rank == 0 or not isinstance(error, UsageError):
-            print(message, file=sys.stderr)
+            complain(message)
         return status
     interrupts.ignore()
     messages = launch.gather_within(GRACE_S, message)
     if messages is not None and any(each.startswith(_SIGNALLED) for each in messages):
         return max(int(each.removeprefix(_SIGNALLED)) for each in messages if each.startswith(_SIGNALLED))
     if messages is None:  # this process alone failed
-        print(message, file=sys.stderr, flush=True)
+        complain(message)
         launch.abort(status)
     elif job.rank == 0:
-        print("\n".join(_without_repeats(messages)), file=sys.stderr)
+        complain("\n".join(_without_repeats(messages)))
     return status
 
 

@@ -38,7 +38,7 @@ import typer
 
 from outcore import _core
 from outcore.base import interrupts, plain_file
-from outcore.base.console import make_console, visible
+from outcore.base.console import make_console, shows_bars, visible
 from outcore.base.errors import OutcoreError
 from outcore.base.sizes import in_words
 from outcore.cli import input_file
@@ -279,8 +279,9 @@ class Run:
     @contextmanager
     def stages(self, *, stay: bool = True) -> Iterator[Callable[[str, float], None]]:
         """The same for several parts, each with a bar of its own from when it is first told of. `stay`: they
-        are seen afterwards, in files too; else terminals alone show one, of the part that is under way."""
-        if not self.root or not (stay or self.console.is_terminal):
+        are seen afterwards; else one is shown, of the part that is under way. Bars are for terminals: nothing of
+        them is written into a file or a pipe."""
+        if not self.root or not shows_bars():
             yield lambda label, fraction: None
             return
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn

@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from outcore.base.console import check_output
 from outcore.base.errors import OutcoreError
 from outcore.base.extras import install, needed
 from outcore.job.resources import cores, spare_address_space
@@ -127,6 +128,7 @@ def relaunch(ranks: int) -> None:
         return
     launcher = find_launcher()
     command = [sys.executable, "-u", *sys.orig_argv[1:]]
+    check_output()
     sys.stdout.flush()
     sys.stderr.flush()
     start = [str(launcher), "-n", str(ranks), *command]

@@ -7,11 +7,13 @@ import errno
 import math
 import os
 import re
+import resource
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from outcore.base.errors import OutcoreError, as_outcore_error
+from outcore.base.sizes import in_words
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
 # Files of arrays and checkpoints, whole or as a run that was killed has left them.
 _OF_ARRAYS = re.compile(r"manifest(\..*)?|\.?[A-Za-z_-]+(\.[0-9]+)+")
+
+
+_RESULTS_BYTES = 1 << 14  # of a small file of results
 
 
 def refuse(given: Mapping[str, Any], because: str) -> None:
@@ -49,6 +54,8 @@ def check_file(path: Path | None, attempted: str) -> None:
     """Raises OutcoreError if a file of results could not be written there. Leaves nothing behind."""
     if path is None:
         return
+    if not _is_device(path):
+        check_file_size(attempted, path, _RESULTS_BYTES)
     existed = os.path.lexists(path)
     try:
         if existed and not path.is_file():  # a device or a pipe is not to be opened: its reader would notice
@@ -61,6 +68,19 @@ def check_file(path: Path | None, attempted: str) -> None:
             path.unlink()
     except OSError as error:
         raise OutcoreError(error.errno or errno.EIO, attempted, path=path) from error
+
+
+def check_file_size(attempted: str, path: str | os.PathLike[str], size_bytes: int) -> None:
+    """Raises OutcoreError (EFBIG) if no file of this size may be written. `path`: of the file, or its directory."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if limit != resource.RLIM_INFINITY and size_bytes > limit:
+        raise OutcoreError(
+            errno.EFBIG,
+            attempted,
+            path=path,
+            detail=f"a file of {in_words(size_bytes)}, where one may have {in_words(limit)}, by ulimit -f "
+            "(RLIMIT_FSIZE)",
+        )
 
 
 def check_directory(path: Path | None, attempted: str, *, array: bool = False) -> None:

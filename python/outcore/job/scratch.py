@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from outcore import _core
 from outcore.base.errors import OutcoreError
 from outcore.base.sizes import in_words
+from outcore.job.preflight import check_file_size
 
 if TYPE_CHECKING:
     from outcore.job.world import World
@@ -57,11 +58,15 @@ def free_bytes_of_all(world: World, directory: str | os.PathLike[str]) -> float:
     return float(world.all_reduce(mine))
 
 
-def check_room(world: World, attempted: str, needs: Sequence[tuple[Path, int]]) -> None:
+def check_room(
+    world: World, attempted: str, needs: Sequence[tuple[Path, int]], *, largest_file: int = 0
+) -> None:
     """Whether the disks of these directories have room for so many bytes, of all processes that use the same disk
-    (`bytes_here`), those of one file system together. Collective. Raises OutcoreError (ENOSPC), which names the
-    directory that needs most."""
+    (`bytes_here`), those of one file system together, and whether the largest file may be written. Collective.
+    Raises OutcoreError: ENOSPC, which names the directory that needs most; EFBIG."""
     with world.together("room on disks"):
+        if needs:
+            check_file_size(attempted, max(needs, key=lambda need: need[1])[0], largest_file)
         of_disks: dict[int, list[tuple[int, Path]]] = {}
         for directory, size in needs:
             place = directory if directory.exists() else directory.absolute().parent

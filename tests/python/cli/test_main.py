@@ -96,10 +96,10 @@ def test_bug_is_shown_with_its_traceback(capsys):
     assert "ModuleNotFoundError" in capsys.readouterr().err
 
 
-def test_reader_that_goes_away_is_no_error():
+def test_a_reader_that_goes_away_is_the_documented_status():
     command = f"{sys.executable} -m outcore --help | true; echo ${{PIPESTATUS[0]}}"
     answer = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
-    assert answer.stdout == "0\n"
+    assert answer.stdout == "1\n"
     assert answer.stderr == ""
 
 

@@ -122,7 +122,12 @@ def test_results_that_cannot_be_written_are_an_error(world, tmp_path):
         run.finish(world)
 
 
-def test_progress_shows_its_part_and_all_of_it_in_the_end(capsys):
+def test_progress_shows_its_part_and_all_of_it_in_the_end_on_terminals_alone(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with Run(Options(orbitals=1)).progress("sigma") as tell:
+        tell(0.25)
+    assert capsys.readouterr().out == ""
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
     run = Run(Options(orbitals=1))
     with run.progress("[red]sigma") as tell:
         tell(0.25)

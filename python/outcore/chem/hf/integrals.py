@@ -21,6 +21,7 @@ from outcore.chem.hf import accuracy, kept, plan
 from outcore.chem.hf.accuracy import EnergyError
 from outcore.chem.hf.settings import DENSITY_FACTOR, Settings
 from outcore.job import launch, resources
+from outcore.job.preflight import check_file_size
 from outcore.job.processes import memory_share
 from outcore.job.resources import Allowance
 from outcore.job.scratch import find_scratch
@@ -441,6 +442,7 @@ class TwoElectronIntegrals:
         )
 
     def _refuse_full_disk(self, estimate: Estimate) -> None:
+        check_file_size("store two-electron integrals", self.scratch, estimate.disk_bytes // self.world.size)
         on_node = estimate.disk_bytes * self.world.node_size // self.world.size
         if on_node > estimate.free_bytes:
             raise OutcoreError(

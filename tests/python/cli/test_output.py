@@ -1,0 +1,69 @@
+"""Standard output that gets nowhere is one line and exit status 1; files get no bars."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MOLECULE = "2\n\nH 0 0 0\nH 0 0 0.74\n"
+LOST = "write to standard output: "
+
+
+def _outcore(*arguments: str, **options: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "outcore", *arguments]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **options)  # type: ignore[call-overload,no-any-return]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["scf", "--help"], ["bench", "--list"], ["config", "--cflags"]]
+)
+def test_a_full_disk_behind_standard_output_is_one_line(arguments: list[str]) -> None:
+    with open("/dev/full", "w") as full, _outcore(*arguments, stdout=full) as run:
+        said = run.communicate(timeout=60)[1]
+    assert said == f"outcore: {LOST}No space left on device\n"
+    assert run.returncode == 1
+
+
+def test_standard_output_that_is_closed_is_one_line() -> None:
+    with _outcore("--version", preexec_fn=lambda: os.close(1)) as run:
+        said = run.communicate(timeout=60)[1]
+    assert said == f"outcore: {LOST}Bad file descriptor\n"
+    assert run.returncode == 1
+
+
+def test_a_reader_that_leaves_ends_a_run_with_one_line(tmp_path: Path) -> None:
+    (tmp_path / "h2.xyz").write_text(MOLECULE)
+    command = [
+        "scf",
+        str(tmp_path / "h2.xyz"),
+        "--basis",
+        "sto-3g",
+        "--threads",
+        "1",
+        "--scratch",
+        str(tmp_path),
+    ]
+    reading, writing = os.pipe()
+    with _outcore(*command, stdout=writing) as run:
+        os.close(writing)
+        os.close(reading)
+        said = run.communicate(timeout=60)[1]
+    assert said == f"outcore: {LOST}Broken pipe\n"
+    assert run.returncode == 1
+    assert [each.name for each in tmp_path.iterdir()] == ["h2.xyz"]
+
+
+def test_a_limit_of_the_size_of_files_is_named_before_anything_is_computed(tmp_path: Path) -> None:
+    (tmp_path / "h2.xyz").write_text(MOLECULE)
+    command = [
+        "scf", str(tmp_path / "h2.xyz"), "--basis", "sto-3g", "--threads", "1", "--json", str(tmp_path / "h2.json"),
+    ]  # fmt: skip
+    limited = f"ulimit -f 1 && exec {sys.executable} -m outcore " + " ".join(command)
+    answer = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, check=False, timeout=60)
+    assert answer.returncode == 1
+    assert "h2.json" in answer.stderr and "ulimit -f (RLIMIT_FSIZE)" in answer.stderr
+    assert answer.stdout == ""
