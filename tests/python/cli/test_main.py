@@ -100,7 +100,7 @@ def test_a_reader_that_goes_away_is_the_documented_status():
     command = f"{sys.executable} -m outcore --help | true; echo ${{PIPESTATUS[0]}}"
     answer = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert answer.stdout == "1\n"
-    assert answer.stderr == ""
+    assert answer.stderr == "outcore: write to standard output: Broken pipe\n"
 
 
 @pytest.mark.launcher
