@@ -27,6 +27,8 @@ class Settings:
         (what takes least time of what there is room for).
     conv_tol: change of the energy (Hartree) below which an iteration may be the last.
     conv_tol_normt: norm of the change of the amplitudes below which it may be, as it is without shift and damping.
+        The energy is linear in amplitudes: it was wrong by a twentieth of that norm, so that 20 times `conv_tol`
+        goes with it.
     diis_space: vectors of the extrapolation; 1 for none.
     level_shift: raises virtual orbitals in denominators (Hartree): slower, safer.
     orbitals: of ROHF with frozen ones: "semicanonical", made so before they are frozen, or "standard", after. None:
@@ -40,7 +42,7 @@ class Settings:
     tolerance: float | None = None
     ladder: str = "auto"
     conv_tol: float = 1e-8
-    conv_tol_normt: float = 1e-6
+    conv_tol_normt: float = 2e-7
     max_cycle: int = 50
     diis_space: int = 6
     level_shift: float = 0.0
