@@ -54,7 +54,7 @@ class Reference:
     second-order energy of single excitations of the others, 0 of a determinant that is stationary. `note` says what
     was done to the orbitals, if anything. `given` is the fingerprint of those
     they were made from: made canonical again they differ by rounding, and degenerate ones by more. `energy`: of the
-    determinant (Hartree), of `as_given`."""
+    determinant (Hartree), of `as_given`. `overlap`: of the functions."""
 
     restricted: bool
     spins: list[Spin]
@@ -63,6 +63,7 @@ class Reference:
     note: str = ""
     given: str = ""
     energy: float = math.nan
+    overlap: Matrix = field(default_factory=lambda: np.empty((0, 0)))
 
 
 def mark_canonical(mf: Any) -> None:
@@ -199,7 +200,7 @@ def of_rank_0(
     found: Any = None
     with world.together(attempted, *alike):
         if world.rank == 0 or isinstance(mf, RootDriven):
-            found = take(mf)
+            found = replace(take(mf), overlap=np.asarray(mf.get_ovlp()))
     reference: Reference = world.broadcast(found)
     return reference
 
@@ -255,12 +256,15 @@ def _spins(mf: Any) -> tuple[bool, list[Occupied]]:
             f"the occupied orbitals have {electrons} electrons, the molecule {mol.nelectron}; "
             "run the SCF of this molecule, with ROHF or UHF if electrons are unpaired"
         )
-    overlap = mol.intor_symmetric("int1e_ovlp")
+    overlap = mf.get_ovlp()
     for each in coefficients:
-        if len(each) != mol.nao or abs(each.T @ overlap @ each - np.eye(each.shape[1])).max() > _ORTHONORMAL:
+        if (
+            len(each) != len(overlap)
+            or abs(each.T @ overlap @ each - np.eye(each.shape[1])).max() > _ORTHONORMAL
+        ):
             raise _refused(
                 "the orbitals are not orthonormal in the present molecule and basis (was the geometry changed, or "
-                "are the integrals those of a model?); run the SCF again"
+                "the overlap of a model?); run the SCF again"
             )
     if len(coefficients) == 2:
         return False, [(c, e, o > 0.5) for c, e, o in zip(coefficients, energies, occupations, strict=True)]

@@ -140,9 +140,16 @@ def _turned(box: Any) -> tuple[slice, slice, slice, slice]:
 
 
 def load(
-    path: Path, mol: Mole, room: Room, spins: Sequence[Active], singles: list[Values], doubles: list[Doubles]
+    path: Path,
+    mol: Mole,
+    overlap: Values,
+    room: Room,
+    spins: Sequence[Active],
+    singles: list[Values],
+    doubles: list[Doubles],
 ) -> None:
-    """Singles are changed in place, doubles are put; the caller synchronizes these. Collective.
+    """Singles are changed in place, doubles are put; the caller synchronizes these. overlap: of the functions.
+    Collective.
 
     Raises OutcoreError: ENOENT, EINVAL (of another molecule, basis or other orbitals, or of something else), EIO.
     """
@@ -152,7 +159,7 @@ def load(
         with world.together(_READ, str(path)):
             if file is not None:
                 with hdf5.translated("read", path):
-                    found = _read(file, path, mol, spins)
+                    found = _read(file, path, mol, overlap, spins)
         values, turns = world.broadcast(found)
         for mine, given, (o, v) in zip(singles, values, turns, strict=True):
             if given.size:
@@ -163,7 +170,7 @@ def load(
                 _load(room, file, path, name, each, [*turns[first], *turns[second]])
 
 
-def _read(file: Any, path: Path, mol: Mole, spins: Sequence[Active]) -> Any:
+def _read(file: Any, path: Path, mol: Mole, overlap: Values, spins: Sequence[Active]) -> Any:
     """Singles, and rotations from the orbitals of the file."""
     if "ccsd/problem" in file:
         record = json.loads(file["ccsd/problem"][()])
@@ -179,7 +186,6 @@ def _read(file: Any, path: Path, mol: Mole, spins: Sequence[Active]) -> Any:
         )
     singles = [np.asarray(file[name], float) for name in names]
     turns = []
-    overlap = mol.intor_symmetric("int1e_ovlp")
     for number, (spin, t1, given) in enumerate(
         zip(spins, singles, _orbitals(file, path, count), strict=True)
     ):

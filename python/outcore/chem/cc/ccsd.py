@@ -39,6 +39,7 @@ from outcore.chem.cc.settings import LATE, Settings
 from outcore.chem.cc.triples import Triples
 from outcore.chem.cc.unrestricted import UnrestrictedEquations
 from outcore.chem.cc.updates import Updates
+from outcore.chem.ri import given as given_integrals
 from outcore.chem.ri.cholesky import Cholesky
 from outcore.chem.ri.fitting import SCREENING
 from outcore.chem.ri.source import Fitted, Source
@@ -118,6 +119,7 @@ class CCSD(Results):
         if not isinstance(comm, World):
             comm = make_world(comm, self._memory_bytes, scratch)
         self.world = comm
+        self._integrals = given_integrals.of_rank_0(comm, mf)
         self.reference = references.of_rank_0(
             comm, mf, "coupled cluster", lambda given: references.as_given(given, force=force), force
         )
@@ -165,9 +167,13 @@ class CCSD(Results):
             raise OutcoreError(
                 errno.ENOTSUP, "frozen natural orbitals", detail="of open shells they are not there yet"
             )
-        given = [(each.numbers, each.occupied) for each in self.reference.spins]
+        if settings.integrals == "ri" and not self.mol.natm:
+            raise _refused(
+                "integrals='ri' of a model, for which there are no auxiliary functions; take 'conventional'"
+            )
+        of_each = [(each.numbers, each.occupied) for each in self.reference.spins]
         self._frozen = frozen_orbitals.of(
-            self.mol, self._asked["frozen"], self._asked["frozen_virtual"], given
+            self.mol, self._asked["frozen"], self._asked["frozen_virtual"], of_each
         )
         if settings.orbitals is not None and not self._frozen:
             raise _refused(f"orbitals='{settings.orbitals}' without frozen orbitals has no effect")
@@ -266,7 +272,7 @@ class CCSD(Results):
         if self.settings.fno:
             self._truncate(self._source)
         if self._checkpoint is not None:
-            self.spins = self._checkpoint.orbitals(self.mol, self.spins)
+            self.spins = self._checkpoint.orbitals(self.reference.overlap, self.spins)
         self.plan = self._make_plan(self._source)
         return self.plan
 
@@ -284,7 +290,7 @@ class CCSD(Results):
             rates = forecast.Rates.measure(self.world, self.threads, pairs)
         with self.world.together("coupled cluster"):
             sizes = plans.Sizes(
-                int(self.mol.nao),
+                len(self.reference.overlap),
                 source.rank,
                 tuple(each.occupied for each in self.spins),
                 tuple(each.virtual for each in self.spins),
@@ -309,7 +315,7 @@ class CCSD(Results):
     def _truncate(self, source: Source) -> None:
         """Virtual orbitals become natural ones, of which some are left out."""
         plan = self._make_plan(source, fno.ARRAYS)
-        room = Room(self.world, self.threads, plan)
+        room = Room(self.world, self.threads, plan, source.signs)
         found = fno.truncate(room, plan.spaces[0], source, self.spins[0], self.settings.fno)
         room.close()
         self.natural, self.spins = found, [found.active]
@@ -321,7 +327,10 @@ class CCSD(Results):
         settings = self.settings
         if settings.integrals == "ri":
             return Fitted(self.world, self.mol, self._auxbasis, self.threads, self._screening)
-        return Cholesky(self.world, self.mol, settings.decomposed_to, self._free().bytes // 2)
+        limit = self._free().bytes // 2
+        if self._integrals is not None:
+            return given_integrals.vectors(self.world, self._integrals, settings.decomposed_to, limit)
+        return Cholesky(self.world, self.mol, settings.decomposed_to, limit)
 
     def _tell(self, part: str) -> Callable[[float], None]:
         def tell(fraction: float) -> None:
@@ -343,7 +352,7 @@ class CCSD(Results):
             names = ["T"] if self.restricted else ["Taa", "Tab", "Tbb"]
             self._checkpoint.find([plan.arrays[each].layout for each in names], self.singles, self.spins)
         self._check_disks(plan)
-        room = self._room = Room(self.world, self.threads, plan)
+        room = self._room = Room(self.world, self.threads, plan, self._source.signs)
         names = [""] if self.restricted else ["a", "b"]
         tell = self._tell("three-index integrals")
         integrals = [
@@ -359,7 +368,15 @@ class CCSD(Results):
         if self.natural is None or self.settings.level_shift:
             updates.put_second_order(self.settings.level_shift)
         if self._start is not None:
-            amplitude_file.load(self._start, self.mol, room, self.spins, self.singles, equations.doubles)
+            amplitude_file.load(
+                self._start,
+                self.mol,
+                self.reference.overlap,
+                room,
+                self.spins,
+                self.singles,
+                equations.doubles,
+            )
             equations.sync()
         if self._checkpoint is not None:
             self._take_kept(room, equations, self._checkpoint)

@@ -45,10 +45,10 @@ class Checkpoint:
 
     # ---- what another run has kept ----
 
-    def orbitals(self, mol: Any, spins: list[Active]) -> list[Active]:
+    def orbitals(self, overlap: Values, spins: list[Active]) -> list[Active]:
         """Those that are kept, where they are the given ones but for rotations; else the given ones."""
         problem = self._problem(kept_orbitals.NAME)
-        return kept_orbitals.taken(self.world, self.directory, problem, mol, spins)
+        return kept_orbitals.taken(self.world, self.directory, problem, overlap, spins)
 
     def find(self, layouts: list[Layout], singles: list[Values], spins: list[Active]) -> None:
         """Looks for amplitudes; layouts: of the doubles. Without any these orbitals are kept."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
+_SINGLE = 6e-8  # of an error: its rounding to single precision
+_LOST = 1e-2  # of the least error: rounding of a combination may be no more
 _SMALLEST = 1e-14  # of the largest eigenvalue: smaller ones are rounding
 
 
@@ -79,15 +81,20 @@ class Diis:
         return float(np.sqrt(dots[slot]))
 
     def coefficients(self) -> Values:
-        """Of the vectors: their sum is 1, and the error of the combination is least."""
+        """Of the vectors: their sum is 1, and the error of the combination is least. The oldest vectors are left
+        out where errors depend on each other so much that their rounding would be larger than what is left of
+        them, as in small systems with symmetry."""
         n = self._used
-        matrix = np.zeros((n + 1, n + 1))
-        scale = self._products[:n, :n].diagonal().min()
-        matrix[:n, :n] = self._products[:n, :n] / (scale if scale > 0 else 1.0)
-        matrix[n, :n] = matrix[:n, n] = 1.0
-        right = np.zeros(n + 1)
-        right[n] = 1.0
-        found: Values = np.linalg.lstsq(matrix, right, rcond=_SMALLEST)[0][:n]
+        newest_first = [(self._count - 1 - k) % self._vectors for k in range(n)]
+        found = np.zeros(n)
+        for count in range(n, 0, -1):
+            slots = newest_first[:count]
+            products = self._products[np.ix_(slots, slots)]
+            part = _least(products)
+            sizes = np.sqrt(products.diagonal())
+            if count == 1 or (abs(part) * sizes).max() * _SINGLE <= _LOST * sizes.min():
+                found[slots] = part
+                break
         return found
 
     def combine(self, coefficients: Values, put: list[Callable[[Tile, Values], None]]) -> Values:
@@ -110,3 +117,19 @@ class Diis:
             np.zeros_like(self._small[0]),
         )
         return small
+
+
+def _least(products: Values) -> Values:
+    """Coefficients of errors with these products: errors are scaled to the same length, as those of early
+    iterations are larger by more than all digits."""
+    sizes = np.sqrt(products.diagonal())
+    if not sizes.min() > 0:
+        exact: Values = np.eye(len(sizes))[sizes.argmin()]
+        return exact
+    weights = sizes.min() / sizes
+    values, vectors = np.linalg.eigh(products / np.outer(sizes, sizes))
+    kept = values > _SMALLEST * values.max()
+    projected = vectors[:, kept].T @ weights
+    found = vectors[:, kept] @ (projected / values[kept])
+    scaled: Values = found * weights / (found @ weights)
+    return scaled

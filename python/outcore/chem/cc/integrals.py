@@ -156,9 +156,13 @@ def _transform(
     out.sync()
 
 
-def four_index(left: Values, right: Values, buffers: Buffers, number: int = 0) -> Values:
-    """sum_Q left[Q,p,c] right[Q,q,d] as [p,c,q,d], in a buffer."""
+def four_index(
+    left: Values, right: Values, buffers: Buffers, number: int = 0, *, signs: Values | None
+) -> Values:
+    """sum_Q s_Q left[Q,p,c] right[Q,q,d] as [p,c,q,d], in a buffer; signs None: all s_Q are 1."""
     rows = left.shape[0]
+    if signs is not None:
+        left = left * signs[:, None, None]
     one, other = left.reshape(rows, -1), right.reshape(rows, -1)
     flat = np.matmul(one.T, other, out=buffers.take(number, (one.shape[1], other.shape[1])))
     return flat.reshape(*left.shape[1:], *right.shape[1:])

@@ -28,9 +28,11 @@ _SAME_FOCK = 1e-7  # Hartree
 _CACHE_BYTES = 1 << 20
 
 
-def taken(world: World, directory: Path, problem: Problem, mol: Any, spins: list[Active]) -> list[Active]:
+def taken(
+    world: World, directory: Path, problem: Problem, overlap: Values, spins: list[Active]
+) -> list[Active]:
     """The kept orbitals, if there are any of this problem that span the spaces of `spins` and have the same Fock
-    matrix; else `spins`. Collective.
+    matrix; else `spins`. overlap: of the functions. Collective.
 
     Raises OutcoreError: EIO (damaged)."""
     try:
@@ -55,8 +57,8 @@ def taken(world: World, directory: Path, problem: Problem, mol: Any, spins: list
             raise damaged(
                 "take kept orbitals", directory / NAME, "orbitals are no numbers; remove it and run again"
             )
-        overlap, begin = mol.intor_symmetric("int1e_ovlp"), 0
-        kept = []
+        kept: list[Active | None] = []
+        begin = 0
         for each in spins:
             functions, orbitals = each.coefficients.shape
             part = values[begin : begin + _length(functions, orbitals)]

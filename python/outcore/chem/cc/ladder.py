@@ -95,14 +95,14 @@ class Ladder:
         """A tile [pq][cd] of each of V+-, made of three-index integrals; valid until this thread makes another."""
         rows, columns, read = self._spaces.all_pairs, self._spaces.virtual_pairs, self._block
         (p, r), (c, d) = rows.blocks[row], columns.blocks[column]
-        buffers = self._buffers
-        direct = four_index(read(p, c), read(r, d), buffers)  # [p,c,q,d]
+        buffers, signs = self._buffers, self._room.signs
+        direct = four_index(read(p, c), read(r, d), buffers, signs=signs)  # [p,c,q,d]
         if c == d:
             exchanged = direct  # [p,d,q,c] of the same orbitals
         elif p == r:
             exchanged = direct.transpose(2, 3, 0, 1)
         else:
-            exchanged = four_index(read(p, d), read(r, c), buffers, 1)
+            exchanged = four_index(read(p, d), read(r, c), buffers, 1, signs=signs)
         first, second = direct.transpose(0, 2, 1, 3), exchanged.transpose(0, 2, 3, 1)  # [p,q,c,d]
         plus, minus = (buffers.take(number, first.shape) for number in (2, 3))
         for one, other, total, difference in zip(first, second, plus, minus, strict=True):  # in the caches

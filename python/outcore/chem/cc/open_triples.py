@@ -150,6 +150,9 @@ class _Spins:
         self.occupied, self.virtual = equations.spaces[s].occupied, equations.spaces[s].virtual
         self._first, self._second = np.tril_indices(self.occupied, -1)
 
+    def _product(self, left: Values, right: Values) -> Values:
+        return product(left, right, self._equations.room.signs)
+
     def _pairs(self, x: Values) -> Values:
         """[..][i][j] as [..][pairs], i > j."""
         return np.ascontiguousarray(x[..., self._first, self._second])
@@ -188,13 +191,13 @@ class _Spins:
         def make(of: Range, bvo: Values) -> tuple[Values, Values]:
             x = slice(*of)
             t = self._equations.same[self._s][x, :, :, :].transpose(0, 2, 1, 3)  # [x,d,i,j]
-            g = product(bvo, self._boo[self._s]).transpose(0, 2, 3, 1)  # [x,l,i,j] of (li|jx)
+            g = self._product(bvo, self._boo[self._s]).transpose(0, 2, 3, 1)  # [x,l,i,j] of (li|jx)
             same = np.concatenate([self._pairs(t), self._antisymmetric(g)], axis=1)
             if not mixed:
                 return same, np.zeros((0, 0, 0, 0))
             every = slice(0, self._equations.spaces[self._r].virtual)
             t = self._mixed_amplitudes(x, every)  # [x,D,i,k]
-            g = product(bvo, self._boo[self._r]).transpose(0, 2, 1, 3)  # [x,L,i,k] of (Lk|ix)
+            g = self._product(bvo, self._boo[self._r]).transpose(0, 2, 1, 3)  # [x,L,i,k] of (Lk|ix)
             return same, np.concatenate([t, g], axis=1)
 
         return self._of(self._s, number, make)
@@ -204,7 +207,7 @@ class _Spins:
 
         def make(of: Range, bvo: Values) -> tuple[Values, Values]:
             t = self._mixed_amplitudes(slice(0, self.virtual), slice(*of)).transpose(1, 0, 2, 3)  # [z,d,i,k]
-            g = product(bvo, self._boo[self._s]).transpose(0, 2, 3, 1)  # [z,l,i,k] of (li|kz)
+            g = self._product(bvo, self._boo[self._s]).transpose(0, 2, 3, 1)  # [z,l,i,k] of (li|kz)
             return np.zeros((0, 0, 0)), np.concatenate([t, -g], axis=1)
 
         return self._of(self._r, number, make)
@@ -212,19 +215,19 @@ class _Spins:
     def same_pair(self, x: _Block, y: _Block) -> tuple[Values, Values, Values]:
         """Of two blocks of spin s."""
         t = self._equations.same[self._s][slice(*x.range), :, slice(*y.range), :].transpose(0, 2, 1, 3)
-        integrals = product(y.bvo, x.bvv).transpose(2, 0, 1, 3)  # [x,y,i,d] of (iy|xd)
-        integrals = integrals - product(x.bvo, y.bvv).transpose(0, 2, 1, 3)
-        g = product(x.bvo, y.bvo).transpose(0, 2, 1, 3)  # [x,y,i,j] of (ix|jy)
+        integrals = self._product(y.bvo, x.bvv).transpose(2, 0, 1, 3)  # [x,y,i,d] of (iy|xd)
+        integrals = integrals - self._product(x.bvo, y.bvv).transpose(0, 2, 1, 3)
+        g = self._product(x.bvo, y.bvo).transpose(0, 2, 1, 3)  # [x,y,i,j] of (ix|jy)
         return np.concatenate([integrals, -t], axis=3), self._antisymmetric(g), self._pairs(t)
 
     def mixed_pair(self, x: _Block, z: _Block) -> tuple[Values, Values, Values, Values]:
         """Of a block of spin s and one of r."""
         t = self._mixed_amplitudes(slice(*x.range), slice(*z.range))  # [x,z,i,k]
-        integrals = product(z.bvo, x.bvv).transpose(2, 0, 1, 3)  # [x,z,k,d] of (xd|kz)
-        turned = product(x.bvo, z.bvv).transpose(0, 2, 1, 3)  # [x,z,i,D] of (ix|zD)
+        integrals = self._product(z.bvo, x.bvv).transpose(2, 0, 1, 3)  # [x,z,k,d] of (xd|kz)
+        turned = self._product(x.bvo, z.bvv).transpose(0, 2, 1, 3)  # [x,z,i,D] of (ix|zD)
         return (
             np.concatenate([integrals, t.transpose(0, 1, 3, 2)], axis=3),
             np.concatenate([turned, -t], axis=3),
-            np.ascontiguousarray(product(x.bvo, z.bvo).transpose(0, 2, 1, 3)),
+            np.ascontiguousarray(self._product(x.bvo, z.bvo).transpose(0, 2, 1, 3)),
             np.ascontiguousarray(t),
         )

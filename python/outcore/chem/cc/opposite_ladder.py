@@ -80,7 +80,9 @@ class OppositeLadder:
         """[p,q,c,d]; valid until this thread makes another."""
         p, q, c, d = self._tile(row, column)
         blocks = self._blocks[0](p, c), self._blocks[1](q, d)
-        turned = four_index(*blocks, self._buffers).transpose(0, 2, 1, 3)  # of [p,c,q,d]
+        turned = four_index(*blocks, self._buffers, signs=self._room.signs).transpose(
+            0, 2, 1, 3
+        )  # of [p,c,q,d]
         found = self._buffers.take(1, turned.shape)
         found[...] = turned
         return [found]

@@ -24,11 +24,12 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class Room:
-    """Collective, all of it. `plan`: of the arrays; products take its work space. `moved`: by all products, since
-    it was made. `meter`: is told of their operations."""
+    """Collective, all of it. `plan`: of the arrays; products take its work space. `signs`: of three-index
+    integrals, see `ri.source.Source`. `moved`: by all products, since it was made. `meter`: is told of their
+    operations."""
 
-    def __init__(self, world: World, threads: int, plan: Plan) -> None:
-        self.world, self.threads, self.plan = world, threads, plan
+    def __init__(self, world: World, threads: int, plan: Plan, signs: Values | None = None) -> None:
+        self.world, self.threads, self.plan, self.signs = world, threads, plan, signs
         self._arrays: list[Array] = []
         self._bytes: dict[int, int] = {}  # of these, by identity: memory of this process
         self._plans: dict[tuple[Any, ...], ProductPlan] = {}
@@ -49,7 +50,10 @@ class Room:
         self, subscripts: str, *operands: Any, out: Any = None, scale: float = 1.0, add: bool = False
     ) -> Any:
         """`outcore.einsum`, planned once for operands of the same forms. `out`: an array, or None for a new one of
-        NumPy, the same at all processes."""
+        NumPy, the same at all processes. What is summed over Q, the rows of three-index integrals, has their
+        signs."""
+        if self.signs is not None and subscripts.count("Q") == 2 and "Q" not in subscripts.split("->")[1]:
+            return self._contract_signed(subscripts, *operands, out=out, scale=scale, add=add)
         result = out
         if out is None:
             inputs, output = subscripts.split("->")
@@ -78,6 +82,25 @@ class Room:
         self.meter.add(counted.actual.flops)
         self.moved += Moved(counted.plan.predicted.disk, counted.actual.disk, counted.plan.bound_bytes)
         return result
+
+    def _contract_signed(self, subscripts: str, *operands: Any, out: Any, scale: float, add: bool) -> Any:
+        """What rows of either sign make, one after the other; in memory, as models are small. Rows behind those of
+        three-index integrals, of Fock matrices, have the sign 1."""
+        assert self.signs is not None
+        whole: dict[int, Values] = {}
+        for each in operands:
+            whole[id(each)] = each.to_numpy() if isinstance(each, Array) else each
+        rows = operands[0].shape[0]
+        negative = np.concatenate([self.signs < 0, np.zeros(rows - len(self.signs), bool)])
+        letters = subscripts.replace("Q", "P")  # a letter without signs
+        for of, factor in ((~negative, scale), (negative, -scale)):
+            if not of.any():
+                continue
+            parts = {name: np.ascontiguousarray(values[of]) for name, values in whole.items()}
+            given = [parts[id(each)] for each in operands]
+            out = self.contract(letters, *given, out=out, scale=factor, add=add)
+            add = True
+        return out
 
     def each_tile(self, array: Array, work: Callable[[Tile], None], what: str) -> None:
         """`work` for each stored tile of an array, at the process near to it, by its threads."""

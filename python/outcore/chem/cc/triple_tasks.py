@@ -133,7 +133,9 @@ def _blocks(virtual: int, size: int) -> list[Range]:
     return list(pairwise(virtual * n // count for n in range(count + 1)))
 
 
-def product(left: Values, right: Values) -> Values:
-    """sum_Q left[Q,p,q] right[Q,r,s] as [p,q,r,s]."""
+def product(left: Values, right: Values, signs: Values | None) -> Values:
+    """sum_Q s_Q left[Q,p,q] right[Q,r,s] as [p,q,r,s]; signs None: all s_Q are 1."""
+    if signs is not None:
+        left = left * signs[:, None, None]
     flat = left.reshape(len(left), -1).T @ right.reshape(len(right), -1)
     return flat.reshape(*left.shape[1:], *right.shape[1:])

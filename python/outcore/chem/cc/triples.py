@@ -181,7 +181,7 @@ class Triples(TripleTasks):
 
     def _product(self, left: Values, right: Values) -> Values:
         """As `four_index`, until this thread makes another."""
-        return four_index(left, right, self._products)
+        return four_index(left, right, self._products, signs=self._room.signs)
 
     def _padded(self, key: tuple[str, str], given: Values) -> Values:
         """A copy in which the last index, an occupied orbital, has room for more."""

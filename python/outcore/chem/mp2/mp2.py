@@ -11,6 +11,7 @@ Feyereisen, Fitzgerald, Komornicki, Chem. Phys. Lett. 208, 359 (1993); Weigend, 
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore import _core
+from outcore.base.errors import OutcoreError
 from outcore.chem import doubts
 from outcore.chem import reference as references
 from outcore.chem.mp2.finished_pairs import FinishedPairs
@@ -118,6 +120,12 @@ class MP2:
         noncanonical: str = "refuse",
         force: bool = False,
     ) -> None:
+        if not mf.mol.natm:
+            raise OutcoreError(
+                errno.ENOTSUP,
+                "RI-MP2",
+                detail="a model has no auxiliary functions; coupled cluster takes its integrals",
+            )
         self._storage = "disk" if checkpoint else check_storage(storage)
         self.mol, self._mf = mf.mol, mf
         self.scs, self.screening = scs, screening

@@ -29,6 +29,7 @@ from outcore.base.sizes import in_words
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
+    from outcore.chem.ri.given import GivenIntegrals
     from outcore.job.world import World
 
 Values = np.ndarray[Any, np.dtype[Any]]
@@ -62,16 +63,20 @@ class Cholesky:
     limit_bytes: of memory of the first step, and of the factor. Raises OutcoreError: ENOMEM, ENOSPC, EINVAL.
     """
 
-    def __init__(self, world: World, mol: Mole, tolerance: float, limit_bytes: int) -> None:
+    signs: Values | None = None  # all are 1, see `given.Signed`
+
+    def __init__(
+        self, world: World, source: Mole | GivenIntegrals, tolerance: float, limit_bytes: int
+    ) -> None:
         if not 0 < tolerance < 1:
             raise OutcoreError(
                 errno.EINVAL, f"tolerance {tolerance:g}", detail="it lies between 0 and 1 Hartree"
             )
-        self._shells = _Shells(mol)
+        self._shells = _shells_of(source)
         found: Pivots | None = None
         with world.together("Cholesky decomposition", tolerance):
             if world.rank == 0:
-                found = decompose(mol, tolerance, limit_bytes, world.scratch)
+                found = decompose(source, tolerance, limit_bytes, world.scratch)
         products: Any = None if found is None else (found.m, found.n)
         m, n = world.broadcast(products)
         self.rank = len(m)
@@ -80,7 +85,7 @@ class Cholesky:
         for first in range(0, self.rank if world.size > 1 else 0, some):
             self._factor[first : first + some] = world.broadcast(self._factor[first : first + some])
         # Rows are in the order of pairs of shells, of which integrals are made together.
-        pairs = self._shells.of[m] * mol.nbas + self._shells.of[n]
+        pairs = self._shells.of[m] * self._shells.count + self._shells.of[n]
         rows = np.argsort(pairs, kind="stable")
         self._m, self._n, self._order = m[rows], n[rows], np.argsort(rows)
         ends = np.flatnonzero(np.diff(pairs[rows], append=-1)) + 1
@@ -119,13 +124,18 @@ def _pieces(ends: list[int]) -> tuple[int, ...]:
     return tuple(cuts)
 
 
-class _Shells:
+class Shells:
     """Integrals (mn|K) of all products m >= n with those of one pair of shells."""
 
     def __init__(self, mol: Mole) -> None:
         self._mol, self._first = mol, mol.ao_loc_nr()
         self.of = np.repeat(np.arange(mol.nbas), np.diff(self._first))
         """The shell of each function."""
+
+    @property
+    def count(self) -> int:
+        """Of shells."""
+        return int(self._mol.nbas)
 
     @cached_property
     def _optimizer(self) -> Any:
@@ -204,14 +214,19 @@ class _Vectors:
             self._file.delete()
 
 
-def decompose(mol: Mole, tolerance: float, limit_bytes: int, scratch: str) -> Pivots:
+def _shells_of(source: Mole | GivenIntegrals) -> Shells | GivenIntegrals:
+    """What makes integrals: of a molecule, or those that are given."""
+    return source if hasattr(source, "packed") else Shells(source)
+
+
+def decompose(source: Mole | GivenIntegrals, tolerance: float, limit_bytes: int, scratch: str) -> Pivots:
     """The first step. Raises OutcoreError: ENOMEM, ENOSPC, EINVAL."""
-    shells = _Shells(mol)
+    shells = _shells_of(source)
     diagonal = shells.diagonal()
     kept = np.flatnonzero(diagonal > tolerance)  # others never become pivots
     diagonal = diagonal[kept]
-    i, j = (index[kept] for index in np.tril_indices(int(mol.nao)))
-    pairs = shells.of[i] * mol.nbas + shells.of[j]
+    i, j = (index[kept] for index in np.tril_indices(len(shells.of)))
+    pairs = shells.of[i] * shells.count + shells.of[j]
     vectors = _Vectors(len(kept), limit_bytes - limit_bytes // _COLUMNS, scratch)
     rounding = _ROUNDING * float(diagonal.max(initial=0.0))
     most = max(1, limit_bytes // _COLUMNS // (16 * max(1, len(kept))))

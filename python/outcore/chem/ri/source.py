@@ -30,12 +30,15 @@ class Source(Protocol):
         rank: rows of B, after `fit`.
         title: for people.
         settings: what B depends on beside the orbital basis.
+        signs: of the rows of B where integrals are differences, sum_Q s_Q B[Q,mn] B[Q,ls], those of 1 first; None:
+            all are 1.
     """
 
     cuts: tuple[int, ...]
     rank: int
     title: str
     settings: dict[str, Any]
+    signs: Values | None
 
     def matrices(self, piece: int) -> Values:
         """Those rows as symmetric matrices [rows][n][n], valid until this thread asks for others."""
@@ -48,6 +51,8 @@ class Source(Protocol):
 
 class Fitted:
     """Density fitting: rows (K|mn) of auxiliary functions, with the inverse of the Coulomb metric."""
+
+    signs: Values | None = None
 
     def __init__(
         self, world: Any, mol: Any, auxbasis: Any, threads: int, screening: float, purpose: Purpose = "mp2"

@@ -61,13 +61,13 @@ def test_pivots_are_the_same_in_any_memory_and_with_any_rounding(
     mol = pyscf.M(atom=RING, basis="6-31g", verbose=0)
     wanted = cholesky.decompose(mol, 1e-4, PLENTY, str(tmp_path))
     generator = np.random.default_rng(1)
-    rows, diagonal = cholesky._Shells.rows, cholesky._Shells.diagonal
+    rows, diagonal = cholesky.Shells.rows, cholesky.Shells.diagonal
 
     def noisy(values: Any) -> Any:
         return values * (1 + 4e-15 * generator.normal(size=values.shape))
 
-    monkeypatch.setattr(cholesky._Shells, "rows", lambda *given: noisy(rows(*given)))
-    monkeypatch.setattr(cholesky._Shells, "diagonal", lambda *given: noisy(diagonal(*given)))
+    monkeypatch.setattr(cholesky.Shells, "rows", lambda *given: noisy(rows(*given)))
+    monkeypatch.setattr(cholesky.Shells, "diagonal", lambda *given: noisy(diagonal(*given)))
     least = 16 * len(wanted.m) ** 2 + 1000
     for memory in (PLENTY, PLENTY, 4 * least, 2 * least, least):
         found = cholesky.decompose(mol, 1e-4, memory, str(tmp_path))

@@ -1,0 +1,241 @@
+"""Two-electron integrals that a mean-field object of PySCF has been given, `mf._eri`: those of a model, or of a
+molecule changed by its user. Vectors of a decomposition are made of them as they are of a molecule's.
+"""
+
+from __future__ import annotations
+
+import errno
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.base.errors import OutcoreError
+from outcore.chem import problem
+from outcore.chem.reference import check_method
+from outcore.chem.ri.cholesky import Cholesky
+
+if TYPE_CHECKING:
+    from outcore.job.world import World
+
+Values = np.ndarray[Any, np.dtype[Any]]
+
+_SYMMETRIC = 1e-9  # of the largest integral: what more breaks (pq|rs) = (qp|rs) = (rs|pq) is no rounding
+_THE_MOLECULES = (
+    1e-9  # of the largest integral: what differs less from an integral of the molecule is rounding
+)
+_ZERO = 1e-10  # of the largest integral: eigenvalues that are less negative are 0
+_SAMPLES = 24  # pairs of shells whose integrals with all others are compared
+_PIECE = 32  # vectors that are transformed at once
+_TAKE = "take the integrals of a mean-field object"
+
+
+@dataclass(frozen=True)
+class GivenIntegrals:
+    """(mn|ls) in rows of the lower triangle of pairs m >= n, l >= s, and of that of pairs (PySCF's 8-fold
+    symmetry); each function is a shell of its own. `settings`: what tells them, the Hamiltonian and the overlap
+    from others."""
+
+    packed: Values
+    functions: int
+    settings: dict[str, Any]
+
+    @property
+    def of(self) -> Values:
+        """The shell of each function."""
+        return np.arange(self.functions)
+
+    @property
+    def count(self) -> int:
+        return self.functions
+
+    def rows(self, m: Values, n: Values, of: Values | None = None) -> Values:
+        """[K][mn] of products K = m n, m >= n. `of`: some products mn alone."""
+        k = (m * (m + 1) // 2 + n)[:, None]
+        every = np.arange(self.functions * (self.functions + 1) // 2) if of is None else of
+        low, high = np.minimum(k, every), np.maximum(k, every)
+        return np.asarray(self.packed[high * (high + 1) // 2 + low])
+
+    def diagonal(self) -> Values:
+        """(mn|mn) in rows of the lower triangle."""
+        every = np.arange(self.functions * (self.functions + 1) // 2)
+        return np.array(self.packed[every * (every + 3) // 2])
+
+
+def of_rank_0(world: World, mf: Any) -> GivenIntegrals | None:
+    """Of the object of rank 0; None if the integrals are those of its molecule. Collective.
+
+    Raises OutcoreError (EINVAL), the same at all."""
+    found: GivenIntegrals | None = None
+    with world.together(_TAKE):
+        if world.rank == 0:
+            check_method(mf)
+            found = _of(mf)
+    given: GivenIntegrals | None = world.broadcast(found)
+    return given
+
+
+def _of(mf: Any) -> GivenIntegrals | None:
+    eri = vars(mf).get("_eri")
+    overlap = np.asarray(mf.get_ovlp())
+    functions = len(overlap)
+    is_molecules = functions == mf.mol.nao and functions > 0
+    if eri is None:
+        if not is_molecules:
+            raise _refused(
+                f"it has {functions} functions, its molecule {mf.mol.nao}, and no two-electron integrals: set "
+                "mf._eri"
+            )
+        return None
+    eri = np.asarray(eri)
+    if np.iscomplexobj(eri):
+        raise _refused("mf._eri is complex; take real integrals")
+    packed = _packed(eri, functions)
+    if not np.isfinite(packed).all():
+        raise _refused("mf._eri has elements that are no numbers")
+    hamiltonian = np.asarray(mf.get_hcore())
+    settings = {
+        "given one-electron integrals": problem.digest(hamiltonian, overlap),
+        "given two-electron integrals": problem.digest(packed),
+    }
+    found = GivenIntegrals(packed, functions, settings)
+    return None if is_molecules and _are_of_the_molecule(mf, overlap, found) else found
+
+
+def _packed(eri: Values, functions: int) -> Values:
+    """In PySCF's 8-fold form, of any of its forms."""
+    from pyscf import ao2mo
+
+    pairs = functions * (functions + 1) // 2
+    if eri.size not in (functions**4, pairs**2, pairs * (pairs + 1) // 2):
+        raise _refused(
+            f"mf._eri has the shape {eri.shape}, which is that of integrals of no form over {functions} functions"
+        )
+    limit = _SYMMETRIC * float(abs(eri).max(initial=0.0))
+    if eri.size == functions**4 and functions > 1:
+        eri = eri.reshape((functions,) * 4)
+        turned: tuple[Values, ...] = (
+            eri.transpose(1, 0, 2, 3),
+            eri.transpose(0, 1, 3, 2),
+            eri.transpose(2, 3, 0, 1),
+        )
+    elif eri.size == pairs**2 and functions > 1:
+        eri = eri.reshape(pairs, pairs)
+        turned = (eri.T,)
+    else:
+        return np.ascontiguousarray(eri, np.float64).ravel()
+    if any(abs(eri - each).max() > limit for each in turned):
+        raise _refused("mf._eri lacks the symmetry (pq|rs) = (qp|rs) = (rs|pq) of real orbitals")
+    return np.asarray(ao2mo.restore(8, np.ascontiguousarray(eri, np.float64), functions))
+
+
+def _are_of_the_molecule(mf: Any, overlap: Values, given: GivenIntegrals) -> bool:
+    """By the whole diagonal, and by rows of some pairs of shells."""
+    from outcore.chem.ri.cholesky import Shells
+
+    mol = mf.mol
+    if mol.incore_anyway or abs(overlap - mol.intor_symmetric("int1e_ovlp")).max() > _THE_MOLECULES:
+        return False
+    shells = Shells(mol)
+    diagonal = shells.diagonal()
+    limit = _THE_MOLECULES * float(diagonal.max())
+    if abs(given.diagonal() - diagonal).max() > limit:
+        return False
+    i, j = np.tril_indices(given.functions)
+    pairs = shells.of[i] * shells.count + shells.of[j]
+    every = np.unique(pairs)
+    for pair in every[:: max(1, len(every) // _SAMPLES)]:
+        where = np.flatnonzero(pairs == pair)
+        if abs(given.rows(i[where], j[where]) - shells.rows(i[where], j[where])).max() > limit:
+            return False
+    return True
+
+
+# ---- vectors ----
+
+
+def vectors(world: World, given: GivenIntegrals, tolerance: float, limit_bytes: int) -> Cholesky | Signed:
+    """Rows of three-index integrals of given ones, each right within a tolerance (Hartree). Collective.
+
+    Raises OutcoreError: as Cholesky."""
+    if _is_positive(world, given):
+        found: Cholesky | Signed = Cholesky(world, given, tolerance, limit_bytes)
+    else:
+        found = Signed(world, given, tolerance, limit_bytes)
+    found.settings |= given.settings
+    found.title += " of given integrals"
+    return found
+
+
+def _matrix(given: GivenIntegrals) -> tuple[Values, Values]:
+    """Products of which an integral is not 0, and the matrix of their integrals."""
+    i, j = np.tril_indices(given.functions)
+    some = (k for k in range(len(i)) if k == 0 or given.rows(i[k : k + 1], j[k : k + 1]).any())
+    kept = np.array(list(some), int)
+    return kept, given.rows(i[kept], j[kept], kept)
+
+
+def _is_positive(world: World, given: GivenIntegrals) -> bool:
+    """Whether the matrix of integrals has no negative eigenvalues but for rounding, as those of a repulsion."""
+    found = False
+    with world.together(_TAKE):
+        if world.rank == 0:
+            _, matrix = _matrix(given)
+            size = float(abs(matrix).max(initial=0.0))
+            with suppress(np.linalg.LinAlgError):
+                np.linalg.cholesky(matrix + _ZERO * size * np.eye(len(matrix)))
+                found = len(matrix) > 0
+    return bool(world.broadcast(found))
+
+
+class Signed:
+    """Vectors of integrals of any sign, say of an attraction: (mn|ls) = sum_Q s_Q B[Q,mn] B[Q,ls], of the
+    eigenvalues of the matrix of integrals. Collective to make.
+
+    signs: s_Q, 1 or -1, those of 1 first."""
+
+    def __init__(self, world: World, given: GivenIntegrals, tolerance: float, limit_bytes: int) -> None:
+        found: Any = None
+        with world.together("decompose integrals", tolerance):
+            if world.rank == 0:
+                kept, matrix = _matrix(given)
+                if 3 * matrix.nbytes > limit_bytes:
+                    raise OutcoreError(
+                        errno.ENOMEM,
+                        "decompose integrals",
+                        detail=f"integrals that are not positive take {3 * matrix.nbytes / 1e6:.0f} MB, "
+                        f"{max(0, limit_bytes) / 1e6:.0f} MB are left",
+                    )
+                values, eigenvectors = np.linalg.eigh(matrix)
+                large = np.flatnonzero(abs(values) > tolerance / 10)
+                if not len(large):  # of no interaction
+                    large = np.arange(min(1, len(values)))
+                large = large[np.argsort(values[large] < 0, kind="stable")]
+                rows = eigenvectors[:, large].T * np.sqrt(abs(values[large]))[:, None]
+                signs = np.where(values[large] < 0, -1.0, 1.0)
+                found = kept, np.ascontiguousarray(rows), signs
+        self._kept, self._rows, self.signs = world.broadcast(found)
+        self._functions = given.functions
+        self.rank = len(self._rows)
+        self.cuts = (*range(0, self.rank, _PIECE), self.rank)
+        self.settings: dict[str, Any] = {"Cholesky tolerance": tolerance}
+        negative = int(np.count_nonzero(self.signs < 0))
+        self.title = f"{self.rank} eigenvectors, {negative} of them of negative eigenvalues,"
+
+    def matrices(self, piece: int) -> Values:
+        rows = self._rows[self.cuts[piece] : self.cuts[piece + 1]]
+        n = self._functions
+        packed = np.zeros((len(rows), n * (n + 1) // 2))
+        packed[:, self._kept] = rows
+        result = np.empty((len(rows), n, n))
+        i, j = np.tril_indices(n)
+        result[:, i, j] = result[:, j, i] = packed
+        return result
+
+    def fit(self, block: Values) -> Values:
+        return block
+
+
+def _refused(detail: str) -> OutcoreError:
+    return OutcoreError(errno.EINVAL, _TAKE, detail=detail)
