@@ -353,7 +353,7 @@ def test_what_is_kept_needs_no_room_again(
     monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
     needs: list[int] = []
 
-    def see(world: Any, attempted: str, wanted: list[tuple[Path, int]]) -> None:
+    def see(world: Any, attempted: str, wanted: list[tuple[Path, int]], **_: int) -> None:
         needs.append(sum(size for _, size in wanted))
         scratch.check_room(world, attempted, wanted)
 
@@ -376,7 +376,7 @@ def test_triples_of_kept_amplitudes_need_no_room_for_iterations(
     with start(water, tmp_path) as first:
         first.kernel()
     needs: list[tuple[Path, int]] = []
-    monkeypatch.setattr(ccsd, "check_room", lambda world, attempted, wanted: needs.extend(wanted))
+    monkeypatch.setattr(ccsd, "check_room", lambda world, attempted, wanted, **_: needs.extend(wanted))
     with start(water, tmp_path) as second:
         second.kernel()
         assert second.converged and not second.iterations
