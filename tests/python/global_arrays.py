@@ -22,6 +22,15 @@ LIBRARIES = (
     "-lgfortran",
     "-lm",
 )
+_NUMERICAL = ("scalapack-openmpi", "lapack", "blas")
+PACKAGES = (
+    "libglobalarrays-dev",
+    "libarmci-mpi-dev",
+    "openmpi-bin",
+    "libscalapack-openmpi2.2",
+    "liblapack3",
+    "libblas3",
+)
 ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -32,10 +41,10 @@ ENVIRONMENT = {
 def require() -> None:
     missing = [name for name in ("mpicc.openmpi", "mpiexec.openmpi") if shutil.which(name) is None]
     missing += [] if ctypes.util.find_library("ga-openmpi") or _has_static() else ["libglobalarrays-dev"]
+    # Debian's package recommends these, which it is linked with.
+    missing += [name for name in _NUMERICAL if ctypes.util.find_library(name) is None]
     if missing:
-        pytest.skip(
-            f"NOT TESTED without {', '.join(missing)} (Debian: libglobalarrays-dev, libarmci-mpi-dev, openmpi-bin)"
-        )
+        pytest.skip(f"NOT TESTED without {', '.join(missing)} (Debian: {', '.join(PACKAGES)})")
 
 
 def _has_static() -> bool:
