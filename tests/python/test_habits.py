@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -143,3 +144,15 @@ def test_the_citation_is_of_this_version() -> None:
         <= set(citation)
         <= required | {"abstract", "keywords", "repository-code", "doi", "date-released"}
     )
+
+
+# ---- maps of methods
+
+
+@pytest.mark.parametrize("method", ["hf", "ri", "mp2", "cc", "ci", "mrci"])
+def test_the_map_of_a_method_names_all_its_files(method: str) -> None:
+    place = ROOT / "python" / "outcore" / "chem" / method
+    text = ast.get_docstring(ast.parse((place / "__init__.py").read_text())) or ""
+    lines = text.partition("Files:\n")[2].splitlines()
+    named = {name for line in lines if line.endswith(":") for name in line.strip()[:-1].split(", ")}
+    assert named == {path.stem for path in place.glob("*.py")} - {"__init__"}

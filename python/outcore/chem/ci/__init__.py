@@ -1,6 +1,25 @@
 """Configuration interaction: all determinants of some orbitals, or those that references reach.
 
 Names are loaded at first use: `outcore.chem.ci.FCI`, `outcore.chem.ci.MRCI`.
+
+Files:
+
+    command, options, settings, view:
+        `outcore fci`
+    fci, fci_solver:
+        the object, and the solver of PySCF's CASCI and CASSCF
+    hamiltonian, orbitals, fcidump:
+        integrals, orbitals, FCIDUMP files
+    space, target, tiles, determinants, spins:
+        determinants, states, tiles of vectors
+    groups, sigma, passes, strips, vector:
+        the sigma vector: tasks, products, passes, rows on disk
+    solver, search, small, guess, bounds:
+        the search for states
+    analysis, densities, rotation:
+        what states look like, densities, rotated orbitals
+    plan, estimate, restart:
+        memory, predictions, what another run goes on from
 """
 
 from __future__ import annotations

@@ -1,6 +1,17 @@
 """Hartree-Fock with two-electron integrals on disk.
 
 Names are loaded at first use: `outcore.chem.hf.RHF`.
+
+Files:
+
+    command, view:
+        `outcore scf`, and what it shows
+    scf:
+        mean-field objects
+    settings, plan, estimate, accuracy:
+        what to store, how finely, and what that takes
+    integrals, stores, kept:
+        integrals over all processes, shared, kept after a run
 """
 
 from __future__ import annotations

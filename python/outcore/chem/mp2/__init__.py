@@ -1,6 +1,15 @@
 """Second-order perturbation theory on three-index integrals.
 
 Names are loaded at first use: `outcore.chem.mp2.MP2`.
+
+Files:
+
+    mp2:
+        RI-MP2 of closed and open shells
+    transformed, tiles:
+        integrals of occupied and virtual orbitals, fetched ahead
+    finished_pairs:
+        pair energies that another run goes on from
 """
 
 from __future__ import annotations

@@ -1,6 +1,23 @@
 """Multireference configuration interaction: all single and double excitations from a list of references.
 
 Names are loaded at first use: `outcore.chem.mrci.MRCI`.
+
+Files:
+
+    command, options, settings, before:
+        `outcore mrci`, and what is wrong before its SCF
+    mrci:
+        the object
+    spaces, orbitals, references, configurations, records:
+        orbitals, references and the space that they reach
+    integrals, transform, tables, operator, few_electrons:
+        integrals and the Hamiltonian
+    solver, following, reference_states, size_consistency:
+        the search, which states it follows, ACPF, AQCC and corrections
+    vectors, packed, record_store, storage, kept:
+        vectors in memory, packed, in files, kept
+    density, estimate:
+        densities and natural orbitals; predictions
 """
 
 from __future__ import annotations
