@@ -66,6 +66,7 @@ PYTHON_FLOORS = (
     "chem.ci.determinants",
     "chem.ci.orbitals chem.ci.fcidump",
     "chem.ci chem.mrci chem.hf chem.mp2 chem.cc",
+    "chem.least_memory",
     "cli",
     "chem.options",  # what stands from here on is put into the frame of all commands
     "chem.hf.view chem.ri.options chem.ci.options chem.mrci.options chem.cc.options",

@@ -81,7 +81,7 @@ def keep_focks(mf: Any) -> None:
 
 
 def _is_canonical(mf: Any, given: str) -> bool:
-    return not is_restricted_open(mf) and getattr(mf, "_canonical", "") == given
+    return not is_restricted_open(mf) and vars(mf).get("_canonical") == given
 
 
 def _fingerprint(mf: Any) -> str:
@@ -288,7 +288,7 @@ def _sorted(coefficients: Matrix, energies: Matrix, occupied: NDArray[np.bool_])
 
 def _focks(mf: Any) -> list[Matrix]:
     """Of each spin, over basis functions."""
-    of_orbitals, kept = getattr(mf, "_kept_focks", ("", []))
+    of_orbitals, kept = vars(mf).get("_kept_focks", ("", []))
     if of_orbitals == _fingerprint(mf):
         return list(kept)
     fock = mf.get_fock(dm=mf.make_rdm1())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from outcore.base import interrupts
+from outcore.base.errors import OutcoreError
 from outcore.cli.run import Run
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from outcore.chem.ri.auxiliary import Purpose
     from outcore.job.world import World
 
+Made = TypeVar("Made")
+
 
 class MoleculeRun(Run):
     """A run whose method has a world, from `open_world`, which is closed with the run."""
@@ -30,6 +34,7 @@ class MoleculeRun(Run):
     asked = (
         1e-8  # convergence of the energy of the method after the SCF (Hartree), which that of the SCF follows
     )
+    _held_bytes: int | None = None
 
     def __init__(self, options: MoleculeOptions, *, give_back: bool = True) -> None:
         super().__init__(options, give_back=give_back)
@@ -52,11 +57,60 @@ class MoleculeRun(Run):
         }
         return mol
 
-    def open_world(self) -> None:
-        """Collective."""
+    def open_world(self, held: int | None = None) -> None:
+        """held: see World.held_bytes. Collective."""
         from outcore.job.processes import make_world
 
         self.world = make_world(self.comm, self.options.memory_bytes, self.options.scratch)
+        self.world.held_bytes = held
+
+    @property
+    def held_bytes(self) -> int:
+        """Of each process, beside what stages take. Collective when asked for first."""
+        from outcore.job.processes import foreseen_held
+
+        if self._held_bytes is None:
+            self._held_bytes = foreseen_held(self.world)
+        return self._held_bytes
+
+    @property
+    def threads(self) -> int:
+        """Of each process, at most. Collective."""
+        from outcore.job.launch import threads_per_rank
+
+        return int(self.world.all_reduce(self.options.threads or threads_per_rank(), "max"))
+
+    def least_of_fitted_scf(self, mol: Mole, auxmol: Mole, spins: int) -> int:
+        """What `fitted_scf` needs of each process. spins: that have densities of their own. Collective."""
+        from outcore.chem import least_memory
+        from outcore.chem.ri.fitting import SCREENING
+
+        options = self.options
+        return least_memory.fitted_scf(
+            self.world,
+            mol,
+            auxmol,
+            spins=spins,
+            screening=SCREENING if options.screening is None else options.screening,
+            threads=self.threads,
+            storage="disk" if options.checkpoint else options.storage,
+            held_bytes=self.held_bytes,
+        )
+
+    def foresee(self, stages: Mapping[str, int]) -> None:
+        """The least memory of the run, before anything is computed; `stages`: what each takes of each process.
+        Collective. Raises OutcoreError (ENOMEM) if there is less."""
+        from outcore.chem.least_memory import Least
+        from outcore.job.processes import memory_share
+
+        least = Least(self.world.size, self.held_bytes, stages)
+        share = min(self.world.gather(memory_share(self.world, self.options.memory_bytes, self.threads)))
+        self.results["least_memory_bytes"] = least.bytes
+        if self.options.estimate:
+            self.say(f"least memory: {least.bytes // 10**6} MB for all processes")
+        with self.world.together("memory of a run"):
+            least.check(share)
+        self.world.held_bytes = self.held_bytes
 
     def check_auxiliary(self, mol: Mole, names: dict[Purpose, str | None]) -> dict[Purpose, Mole]:
         """Molecules with the auxiliary sets that a run will take, which are looked for now, and what is to be said
@@ -76,8 +130,9 @@ class MoleculeRun(Run):
     def renew_world(self, mf: Any = None) -> None:
         """What arrays have taken of the memory is free again. `mf`: of `stored_scf`, it goes on in the new world.
         Collective."""
+        held = self.world.held_bytes
         self.world.close()
-        self.open_world()
+        self.open_world(held)
         if mf is not None:
             mf.comm = self.world
 
@@ -161,12 +216,23 @@ class MoleculeRun(Run):
         self.results |= {"scf_energy_hartree": float(mf.e_tot), "scf_seconds": seconds}
         self.results |= {"stability": search.report}
 
+    def with_first_orbitals(self, make: Callable[[], Made]) -> Made | None:
+        """What `make` makes of `first_orbitals`; None where these have other irreps than they may have, which those
+        of the SCF need not have: an estimate is refused then. Collective."""
+        try:
+            return make()
+        except OutcoreError as error:
+            if self.options.estimate or error.errno != errno.EINVAL:
+                raise
+            return None
+
     def first_orbitals(self, mol: Mole, kind: Kind) -> Any:
         """For an estimate of a CI: an object with the orbitals that its SCF would begin with, as their irreps
         count."""
         from outcore.chem import mean_field, scf_options
 
         mf = mean_field.make(mol, kind)
+        mf.max_memory = 0  # nothing is kept of integrals
         density = mf.get_init_guess(mol, self.options.guess or scf_options.GUESSES[0])
         mf.mo_energy, mf.mo_coeff = mf.eig(mf.get_fock(dm=density), mf.get_ovlp())
         mf.mo_occ = mf.get_occ(mf.mo_energy, mf.mo_coeff)

@@ -104,6 +104,7 @@ class JobOptions:
     def check(self) -> None:
         """Raises OutcoreError for values that are out of range or have no effect, before anything is done."""
         preflight.check_count("--threads", self.threads, MAX_THREADS)
+        preflight.check_size("--memory", self.memory)
         if self.report not in REPORTS:
             raise OutcoreError(
                 errno.EINVAL, f"--report {self.report}", detail=f"it may be {' or '.join(REPORTS)}"
@@ -122,6 +123,19 @@ class JobOptions:
         preflight.check_distinct(self.reads(), self.writes())
         preflight.check_file(self.json_file, "write results")
         preflight.check_file(self.log, "write the log")
+
+    def check_memory(self, processes: int) -> None:
+        """Raises OutcoreError (EINVAL) for more memory than there is; an estimate may be of another machine."""
+        if self.estimate:
+            return
+        share, machine = (self.memory_bytes or 0) // processes, resources.total_memory_bytes()
+        if share > machine:
+            each = "" if processes == 1 else f" for each of {processes} processes"
+            raise OutcoreError(
+                errno.EINVAL,
+                f"--memory {self.memory}",
+                detail=f"it is {in_words(share)}{each}, of {in_words(machine)} that there are",
+            )
 
     @property
     def full(self) -> bool:
@@ -220,6 +234,8 @@ class Run:
         self.options = options
         self.comm = launch.world()
         preflight.at_root(self.comm, options.check_targets)
+        processes = 1 if self.comm is None else self.comm.size
+        preflight.at_root(self.comm, lambda: options.check_memory(processes))
         self.root = self.comm is None or self.comm.rank == 0
         self._log = options.log.open("w") if self.root and options.log is not None else None
         self.console: Console = make_console(quiet=not self.root or options.quiet, log=self._log)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from outcore.base.errors import OutcoreError, as_outcore_error
 from outcore.base.sizes import in_words
+from outcore.job.resources import parse_bytes
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -48,6 +49,16 @@ def check_number(option: str, value: float | None, *, below: float = 1.0, zero: 
 def check_count(option: str, value: int | None, most: int = (1 << 31) - 1) -> None:
     if value is not None and not 1 <= value <= most:
         raise OutcoreError(errno.EINVAL, f"{option} {value}", detail=f"it must be from 1 to {most}")
+
+
+def check_size(option: str, value: str | None) -> None:
+    """Raises OutcoreError (EINVAL), which names the option, for what is no number of bytes."""
+    if value is None:
+        return
+    try:
+        parse_bytes(value)
+    except OutcoreError as error:
+        raise OutcoreError(errno.EINVAL, f"{option} {value}", detail=error.detail) from None
 
 
 def check_file(path: Path | None, attempted: str) -> None:

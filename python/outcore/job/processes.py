@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
 _UNFORESEEN_BYTES = 8 << 20  # at each process: modules that are loaded later, memory in pieces
+# What a process of a command holds beside what its method plans: the interpreter, the libraries that any method
+# loads, what heaps keep in pieces. More than was seen, so that runs of the same input need the same memory.
+PROCESS_BYTES = 146 << 20
+_MPI_BYTES = 22 << 20
+_STEP_BYTES = 16 << 20  # where a process holds more than that, its memory is foreseen in steps
 
 JOB: Any = object()  # default of `comm`: all processes of the job
 
@@ -41,10 +46,25 @@ def memory_share(world: World, memory_bytes: int | None, threads: int) -> Allowa
     return mine if left is None else min(mine, Allowance(resident + left.bytes, left.reason))
 
 
+def foreseen_held(world: World) -> int:
+    """What each process of a command will hold beside what its method plans, libraries that are loaded later
+    included. Collective."""
+    usual = PROCESS_BYTES + (_MPI_BYTES if world.size > 1 else 0)
+    present = resources.resident_bytes() + _UNFORESEEN_BYTES
+    return int(world.all_reduce(max(usual, -(-present // _STEP_BYTES) * _STEP_BYTES), "max"))
+
+
 def free_memory(world: World, memory_bytes: int | None, threads: int) -> Allowance:
-    """Memory that this process can still take, of a budget of all together (None: half of what is available)."""
+    """Memory that this process can still take, of a budget of all together (None: half of what is available). Of
+    a command, whose memory was foreseen, what it holds counts as foreseen, but if it is much more: a run that has
+    begun is not refused for pages that heaps keep."""
+    if world.held_bytes is not None:
+        resources.trim_heap()  # what stages before have freed
     share = memory_share(world, memory_bytes, threads)
-    return Allowance(share.bytes - resources.resident_bytes() - _UNFORESEEN_BYTES, share.reason)
+    held = resources.resident_bytes()
+    foreseen = world.held_bytes if share.reason == "--memory" else None
+    held = held + _UNFORESEEN_BYTES if foreseen is None else max(held - _UNFORESEEN_BYTES, foreseen)
+    return Allowance(share.bytes - held, share.reason)
 
 
 def free_memory_of_each(world: World, memory_bytes: int | None, threads: int) -> Allowance:

@@ -71,6 +71,9 @@ class World(_core.World):
             a `comm` that is none EINVAL at this process alone, as it names no others.
     """
 
+    held_bytes: int | None = None
+    """Of a command whose memory was foreseen: what each process holds beside what methods plan."""
+
     def __init__(
         self,
         comm: Intracomm | Literal["self"] | None = None,

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from outcore.arrays.disk_array import DiskArray
+from outcore.base.errors import OutcoreError
 from outcore.cli import main as cli
+from outcore.job.resources import Allowance
 from outcore.job.world import World
 
 pytest.importorskip("pyscf")
+
+from outcore.chem.least_memory import Least
+from outcore.chem.ri.plan import most_transfer_bytes
 
 WATER = "3\nwater\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n"
 AUXILIARY = "def2-svp-jkfit"
@@ -48,3 +58,64 @@ def test_all_that_a_command_starts_has_its_memory_and_scratch(name, water, tmp_p
     common = ["--basis", "sto-3g", "--threads", "1", "--memory", "600MB", "--scratch", str(place)]
     assert cli.run([command, str(water), *more, *common]) == 0
     assert set(made) == {(600_000_000, str(place))}
+
+
+@pytest.mark.memory
+@pytest.mark.parametrize(
+    "arguments",
+    [  # one more run of one of them has a megabyte less
+        ("scf",),
+        ("rimp2", "--storage", "disk"),
+        ("ccsd", "--triples"),
+        ("ccsd", "--integrals", "conventional", "--storage", "disk", "--charge", "1"),
+        ("fci", "--frozen", "2", "--storage", "auto"),
+        ("mrci", "--cas", "2,2"),
+    ],
+    ids=" ".join,
+)
+def test_the_least_memory_is_enough_and_one_megabyte_less_is_refused_before_the_scf(
+    arguments, water, tmp_path
+):
+    command, *more = arguments
+    common = [water, "--basis", "6-31g", "--threads", "1", "--scratch", tmp_path, *more]
+    if command in ("rimp2", "ccsd") and "conventional" not in more:
+        common += ["--auxbasis", AUXILIARY, "--jkbasis", AUXILIARY]
+
+    def run(megabytes: int, *options: Any) -> subprocess.CompletedProcess[str]:
+        given = [*common, *options, "--memory", f"{megabytes}MB"]
+        return subprocess.run(
+            [sys.executable, "-m", "outcore", command, *map(str, given)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    told = re.search(r"--memory (\d+)MB is the least that is enough", run(1).stderr)
+    assert told
+    least, results = int(told[1]), tmp_path / "results.json"
+    enough = run(least, "--json", results)
+    assert enough.returncode == 0, enough.stderr
+    found = json.loads(results.read_text())
+    assert found["least_memory_bytes"] == found["memory_budget_bytes"] == least * 10**6
+    assert found["peak_memory_bytes"] <= least * 10**6
+    if command == "scf":
+        less = run(least - 1)
+        assert less.returncode != 0 and f"--memory {least}MB is the least" in less.stderr
+        assert "cycle" not in less.stdout
+
+
+def test_the_least_memory_is_of_the_largest_stage_and_of_all_processes():
+    least = Least(2, 100_000_000, {"Hartree-Fock": 5_000_000, "coupled cluster": 20_300_001})
+    assert least.bytes == 241_000_000
+    least.check(Allowance(120_500_000, "--memory"))
+    with pytest.raises(
+        OutcoreError, match=r"coupled cluster: .*--memory 241MB is .* for 2 processes together"
+    ):
+        least.check(Allowance(120_000_000, "--memory"))
+
+
+def test_no_budget_has_a_larger_transfer_than_was_foreseen():
+    for megabytes in (1, 20, 100, 250, 500, 719, 721, 3000):
+        with World("self", memory=megabytes * 10**6) as world:
+            transfer = DiskArray.transfer_bytes(world)
+            assert transfer <= most_transfer_bytes(megabytes * 10**6 - transfer)

@@ -130,7 +130,7 @@ def test_the_auxiliary_basis_can_be_chosen(water, capsys):
         (("--frozen", "9"), "9 frozen, but only 5 are occupied"),
         (("--frozen", "core"), "neither a number"),
         (("--scs", "1"), "two numbers are needed"),
-        (("--memory", "10MB"), "need at least"),
+        (("--memory", "10MB"), "is the least that is enough"),
         (("--storage", "tape"), "storage 'tape'"),
         (("--max-cycle", "2"), "after 2 cycles"),
     ],
@@ -183,7 +183,9 @@ def test_an_estimate_computes_nothing(water, tmp_path, capsys):
     output = capsys.readouterr().out
     assert "SCF estimate: memory" in output and "MP2 estimate: memory" in output and "free in" in output
     assert "energy" not in output
-    assert set(json.loads(results.read_text())) == {"auxiliary_sets", "scf_estimate", "mp2_estimate"}
+    found = json.loads(results.read_text())
+    assert found.keys() >= {"auxiliary_sets", "scf_estimate", "mp2_estimate", "least_memory_bytes"}
+    assert not any("energy" in key for key in found)
 
 
 @pytest.mark.launcher
@@ -238,10 +240,10 @@ def test_memory_stays_within_the_budget(tmp_path, arguments):
     """One that leaves so little beside what a process has anyway that not all integrals fit."""
     path, results = tmp_path / "ethane.xyz", tmp_path / "results"
     path.write_text(ETHANE)
-    output = own_process("rimp2", path, results, "--basis", "cc-pvtz", "--memory", "182MB", *arguments)
+    output = own_process("rimp2", path, results, "--basis", "cc-pvtz", "--memory", "212MB", *arguments)
     data = json.loads(results.read_text())
-    assert 100e6 < data["peak_memory_bytes"] <= data["memory_budget_bytes"] == 182_000_000
-    assert "MB of 182 MB" in output
+    assert 100e6 < data["peak_memory_bytes"] <= data["memory_budget_bytes"] == 212_000_000
+    assert "MB of 212 MB" in output
 
 
 def proportional_bytes(path: Path) -> int:

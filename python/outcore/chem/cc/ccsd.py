@@ -73,6 +73,7 @@ class CCSD(Results):
         from_amplitudes: HDF5 file of amplitudes to begin with, of this program or of PySCF; see `amplitude_file`.
         checkpoint: directory where amplitudes and finished parts of an iteration and of (T) are kept, and found
             again by a run of the same orbitals and integrals, on any number of processes and in any memory.
+        source: three-index functions of these integrals that are there already.
         settings: see `Settings`. They are attributes, as in PySCF: `ccsd.max_cycle = 100` is
             `ccsd.set(max_cycle=100)`, and so it is with `frozen` and `frozen_virtual`. A name that is not there is
             an error.
@@ -105,6 +106,7 @@ class CCSD(Results):
         storage: str = "auto",
         from_amplitudes: str | os.PathLike[str] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        source: Source | None = None,
         **settings: Any,
     ) -> None:
         self._mf = mf
@@ -142,7 +144,7 @@ class CCSD(Results):
         )
         self.found = 0  # the iteration whose amplitudes another run has kept; 0: none
         self._room: Room | None = None
-        self._source: Source | None = None
+        self._source = source
         self._updates: Updates | None = None
         self._why_broken = ""
         self._is_made = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from outcore.base.errors import NotConverged
 from outcore.chem import reference as references
 from outcore.chem.cc.options import Options
-from outcore.chem.cc.plan import enough
+from outcore.chem.cc.plan import METHOD
+from outcore.chem.cc.settings import Settings
+from outcore.chem.hf.settings import Settings as HFSettings
 from outcore.chem.run import MoleculeRun
 from outcore.cli.run import with_options
 from outcore.job import preflight
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from outcore.chem.cc.ccsd import CCSD
     from outcore.chem.cc.iteration import Iteration
     from outcore.chem.mean_field import Kind
+    from outcore.chem.ri.auxiliary import Purpose
+    from outcore.chem.ri.source import Source
 
 
 @with_options
@@ -69,8 +73,9 @@ class _Run(MoleculeRun):
             for spin, occupied in enumerate(self._mol.nelec[:spins])
         ):
             self._refuse_amplitudes()
-        if options.integrals == "ri":
-            self.check_auxiliary(self._mol, {"jk": options.jkbasis, "mp2": options.auxbasis})
+        sets: dict[Purpose, str | None] = {"jk": options.jkbasis, "mp2": options.auxbasis}
+        self._sets = self.check_auxiliary(self._mol, sets) if options.integrals == "ri" else {}
+        self._frozen = frozen
         self.open_world()
         method = ("CCSD(T)" if options.triples else "CCSD") + (
             "" if self._kind == "RHF" else f"({self._kind})"
@@ -80,6 +85,49 @@ class _Run(MoleculeRun):
             options.title(what.replace("ri-", "RI-").replace("cholesky-", "Cholesky-"), self._mol),
             f"scratch {self.world.scratch}",
         )
+        self._source: Source | None = None
+        self._foresee()
+
+    # ---- memory ----
+
+    def _foresee(self) -> None:
+        """The least memory of all stages. That of decomposed integrals is known once there are pivots."""
+        from outcore.chem import least_memory
+        from outcore.chem.ri.cholesky import Cholesky
+        from outcore.job.processes import free_memory_of_each
+
+        options = self.options
+        if options.integrals == "ri":
+            auxmol = self._sets["mp2"]
+            self.foresee(self._needs(int(auxmol.nao), least_memory.auxiliary_cuts(auxmol)))
+            return
+        free = free_memory_of_each(self.world, options.memory_bytes, self.threads)
+        tolerance = Settings(**options.settings()).decomposed_to
+        self._source = Cholesky(
+            self.world,
+            self._mol,
+            tolerance,
+            free.bytes // 2,
+            check=lambda found: self.foresee(self._needs(found.rank, found.cuts)),
+        )
+
+    def _needs(self, rank: int, cuts: Sequence[int]) -> dict[str, int]:
+        """The least memory of each stage, of each process, for `rank` three-index functions."""
+        from outcore.chem import least_memory
+
+        options, mol, threads = self.options, self._mol, self.threads
+        left, spins = least_memory.left_by_scf(mol), 2 if self._open else 1
+        found = {
+            METHOD: left
+            + least_memory.coupled_cluster(
+                mol, self._frozen, spins=spins, rank=rank, cuts=cuts, vectors=options.diis, threads=threads
+            )
+        }
+        if options.integrals == "ri":
+            return found | {"density-fitted SCF": self.least_of_fitted_scf(mol, self._sets["jk"], spins)}
+        settings = HFSettings(storage=options.storage)
+        scf = least_memory.stored_scf(mol, settings, threads) + least_memory.factor_bytes(rank)
+        return found | {"Cholesky decomposition": least_memory.decomposition(mol, rank), "Hartree-Fock": scf}
 
     # ---- the SCF ----
 
@@ -122,6 +170,7 @@ class _Run(MoleculeRun):
             auxbasis=options.auxbasis,
             force=options.force,
             from_amplitudes=options.from_amplitudes,
+            source=self._source,
             **common,
             **settings,
         )
@@ -211,8 +260,6 @@ class _Run(MoleculeRun):
         self.console.print(plan.table())
         self.console.print(plan.ladder_table())
         self.console.print(plan.time(triples=self.options.triples))
-        if plan.least_budget_bytes is not None:
-            self.say(f"least memory: {enough(plan.least_budget_bytes)} for all processes, after the SCF")
         self.results["estimate"] = plan.as_json()
 
     def _took(self, cc: CCSD) -> None:

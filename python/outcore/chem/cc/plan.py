@@ -189,8 +189,7 @@ def make_plan(
     work = max(_work(sizes, chosen, threads), free_bytes // _SHARE)
     spaces = tuple(Spaces(o, v, chosen) for o, v in zip(sizes.occupied, sizes.virtual, strict=True))
     layouts = [each for each in arrays_of(sizes, spaces) if only is None or each[0] in only]
-    caches = CACHE_BYTES * len(layouts)
-    least = _work(sizes, _least_block(sizes) if block is None else chosen, threads) + caches
+    least = least_bytes(sizes, threads, block=block, only=only)
     budget = None if budget_bytes is None else budget_bytes + (least - free_bytes) * processes
     if free_bytes < least:
         more = "" if budget is None else f"; {enough(budget)} for all of them are enough"
@@ -253,6 +252,16 @@ def make_plan(
         beside_made_bytes=max(0, work - ladder_sizes.tiles(sizes, chosen, threads, "rebuild")),
         least_budget_bytes=None if ladder == "memory" else budget,
     )
+
+
+def least_bytes(
+    sizes: Sizes, threads: int, *, block: int | None = None, only: Collection[str] | None = None
+) -> int:
+    """What `make_plan` needs of each process, whatever the ladder, if not in memory."""
+    chosen = _least_block(sizes) if block is None else _block(sizes, 0, threads, block)
+    spaces = tuple(Spaces(o, v, chosen) for o, v in zip(sizes.occupied, sizes.virtual, strict=True))
+    count = sum(only is None or name in only for name, *_ in arrays_of(sizes, spaces))
+    return _work(sizes, chosen, threads) + CACHE_BYTES * count
 
 
 def _caches(layouts: Collection[tuple[str, Layout, str | None]], free_bytes: int) -> dict[str, int]:
@@ -340,6 +349,7 @@ def _work(sizes: Sizes, block: int, threads: int) -> int:
         4 * square * square,
         *_of_its_rows(sizes, block, threads),
         q * block * (o + 4 * block) * threads,  # operands of rings
+        q * block * (7 * block + 4 * o),  # panels of products with three-index integrals
         3 * q * block * o + 3 * pair,  # Coulomb
         q * (2 * square + 3 * block * max(o, block)),  # exchange
         3 * q * (rows * threads + hole),  # fit

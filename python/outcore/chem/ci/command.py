@@ -70,12 +70,28 @@ class _Run(MoleculeRun):
         self.header(options.title(f"FCI({kind})", mol), f"scratch {self.world.scratch}")
         self.say(f"point group {mol.groupname if mol.symmetry else 'C1'}")
         self._check_orbitals(mol)
-        if options.estimate:
-            return self._made(self.first_orbitals(mol, kind), integrals=False)
+        first = self.with_first_orbitals(lambda: self._made(self.first_orbitals(mol, kind), integrals=False))
+        self._foresee(mol, first)
+        if first is not None and options.estimate:
+            return first
+        del first
         mf = self.stored_scf(mol, kind)
-        ci = self._made(mf)
-        mf.close()
-        return ci
+        mf.close()  # integrals of active orbitals are made of exact ones
+        return self._made(mf)
+
+    def _foresee(self, mol: Mole, first: FCI | None) -> None:
+        """The least memory of all stages. `first`: with the orbitals that the SCF begins with, as irreps count;
+        None: it is that of the SCF."""
+        from outcore.chem import least_memory
+        from outcore.chem.ci.orbitals import transform_bytes
+        from outcore.chem.hf.settings import METHOD, Settings
+
+        stages = {METHOD: least_memory.stored_scf(mol, Settings(storage=self.options.storage), self.threads)}
+        if first is not None:
+            left, n = least_memory.left_by_scf(mol), first.hamiltonian.orbitals
+            made = transform_bytes(int(mol.nao), n, unrestricted=first.hamiltonian.unrestricted)
+            stages |= {"transform integrals": left + made, "full CI": left + first.least_bytes()}
+        self.foresee(stages)
 
     def _check_orbitals(self, mol: Mole) -> None:
         """What is wrong with frozen and active orbitals is found before the SCF."""

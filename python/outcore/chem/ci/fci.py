@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from outcore.base.errors import OutcoreError
 from outcore.chem import frozen as frozen_orbitals
 from outcore.chem.active import Asked
-from outcore.chem.ci import analysis, densities, fcidump, orbitals, solver, target
+from outcore.chem.ci import analysis, densities, fcidump, orbitals, plan, solver, target
 from outcore.chem.ci.analysis import Determinant, NaturalOrbitals
 from outcore.chem.ci.densities import Densities
 from outcore.chem.ci.determinants import listed, mask
@@ -25,8 +25,9 @@ from outcore.chem.ci.orbitals import ActiveSpace
 from outcore.chem.ci.settings import Settings
 from outcore.chem.ci.space import Space
 from outcore.chem.ci.target import Target
+from outcore.chem.ci.tiles import Tiling
 from outcore.job import launch
-from outcore.job.processes import JOB, make_world
+from outcore.job.processes import JOB, free_memory_of_each, make_world
 from outcore.job.resources import parse_bytes
 from outcore.job.world import World
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from outcore.chem.ci.passes import Place
     from outcore.chem.ci.solver import Solved
 
+_GUESS_MATRICES = 4  # of the small space
 _TRANSFORM_BYTES = 1 << 30  # memory for the transformation of integrals, unless a budget says less
 
 
@@ -89,7 +91,7 @@ class FCI:
         **settings: Any,
     ) -> None:
         self._set_up(memory, scratch, threads, comm, settings)
-        budget = self.memory_bytes or _TRANSFORM_BYTES
+        free = free_memory_of_each(self.world, self.memory_bytes, self.threads)
         found = orbitals.of(
             mf,
             self.world,
@@ -97,7 +99,7 @@ class FCI:
             frozen_virtual=frozen_virtual,
             active=active,
             group=group,
-            max_memory_bytes=min(budget // 2, _TRANSFORM_BYTES),
+            max_memory_bytes=max(0, min(free.bytes // 2, _TRANSFORM_BYTES)),
             scratch=str(self.world.scratch),
             integrals=integrals,
         )
@@ -213,6 +215,20 @@ class FCI:
             memory_bytes=self.memory_bytes,
             kept=self.settings.checkpoint is not None,
         )
+
+    def least_bytes(self) -> int:
+        """What the search takes of each process at least, with its integrals."""
+        needed = plan.least_bytes(
+            self.space,
+            Tiling(self.space),
+            self._options(),
+            roots=self.target.roots,
+            processes=self.world.size,
+            states_on_disk=self.settings.checkpoint is not None,
+        )
+        guess = _GUESS_MATRICES * 8 * min(self.settings.guess_size, self.space.determinants) ** 2
+        n, unrestricted = self.hamiltonian.orbitals, self.hamiltonian.unrestricted
+        return orbitals.integral_bytes(n, unrestricted=unrestricted) + needed + guess
 
     def _options(self) -> solver.Options:
         settings = self.settings

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from outcore.job.world import World
 
 _TAKE = "take the orbitals of a CI"
+_COPIES = 6  # of integrals, while they are made
+_HALVES = 3  # of integrals with two orbitals and two functions
+_ROWS = 160  # of PySCF's buffers, at least
 _ORTHONORMAL = 1e-6
 _EPSILON = 2.0**-52
 _ROUNDINGS = 32  # that an integral is off by at most: of one element, times what orbitals are made of
@@ -428,8 +431,24 @@ def transformed(source: Any, left: Matrix, right: Matrix, max_memory_bytes: int)
     return np.asarray(made, np.float64)
 
 
+def integral_bytes(orbitals: int, *, unrestricted: bool) -> int:
+    """Of all two-electron integrals of so many active orbitals, which each process has."""
+    return (3 if unrestricted else 1) * 8 * orbitals**4
+
+
+def transform_bytes(functions: int, orbitals: int, *, unrestricted: bool) -> int:
+    """What the first process needs at least to make them of exact ones: the copies that there are while they are
+    made symmetric, integrals that are transformed by half, rows of functions; and half as much of what PySCF takes
+    for integrals of functions, which is a third of what there is."""
+    pairs, done = functions * (functions + 1) // 2, orbitals * (orbitals + 1) // 2
+    copies = integral_bytes(orbitals, unrestricted=unrestricted) + _COPIES * 8 * orbitals**4
+    half, rows = _HALVES * 8 * pairs * done, _ROWS * 8 * (pairs + 2 * done)
+    return (copies + half + rows) * 3 // 2
+
+
 def _is_fitted(mf: Any) -> bool:
-    return getattr(mf, "with_df", None) is not None
+    # Not as an attribute: PySCF would import all of itself to look for one that is not there.
+    return vars(mf).get("with_df") is not None
 
 
 def _fitted(mf: Any, orbitals: list[Matrix]) -> Any:

@@ -228,6 +228,81 @@ def _slab_elements(orbitals: int, groups: int, electrons: int, columns: int) -> 
     return 2 * rows * columns + 2 * pairs * rows + pairs * pairs
 
 
+@dataclass(frozen=True)
+class _Needs:
+    """What a search takes of each process, with its vectors in memory or on disk."""
+
+    space: Space
+    tiling: Tiling
+    options: Options
+    roots: int
+    processes: int
+    states_on_disk: bool
+
+    @property
+    def _mixed(self) -> bool:
+        return self.options.precision == "mixed"
+
+    @property
+    def _tile(self) -> int:
+        return self.tiling.largest * _DOUBLE
+
+    @property
+    def fixed(self) -> int:
+        """Kernel, tiles under way in products, and sums."""
+        roots, mixed = self.roots, self._mixed
+        in_products = 2 * tiles_ahead(self.tiling, "float32" if mixed else "float64") * self._tile
+        in_products = max(in_products, strips.buffer_bytes(self.space, "float64"))
+        sums = 8 * len(self.tiling) * (3 * roots * 5 * roots + 2 * roots)
+        return kernel_bytes(self.space, self.options.threads, mixed=mixed) + in_products + sums
+
+    @property
+    def in_passes(self) -> int:
+        """Tiles of all vectors in passes of corrections."""
+        places = 2 * self.roots * self.options.vectors + self.roots
+        return (self.options.threads + PASS_AHEAD) * places * self._tile
+
+    @property
+    def vectors(self) -> int:
+        """Bytes in memory, if they are all there."""
+        roots, mixed, kept = self.roots, self._mixed, self.states_on_disk
+        count = self.options.vectors
+        pairs = 2 * roots * (0 if kept else _DOUBLE)
+        pairs += 2 * roots * (count - 1) * (_SINGLE if mixed else _DOUBLE)
+        # At the switch there are both kinds of states, directions, and corrections that H was not applied to.
+        if mixed and not kept:
+            pairs = max(pairs, 2 * roots * (_DOUBLE + _SINGLE) + roots * (2 * count - 3) * _SINGLE)
+        return -(-self.tiling.elements // self.processes) * pairs
+
+    @property
+    def panels(self) -> int:
+        """Of the smallest tasks."""
+        return 2 * _least_elements(self.space) * _DOUBLE + _PANELS * _PAGE_BYTES
+
+    @property
+    def buffers(self) -> int:
+        return self.in_passes if self.processes > 1 or self.states_on_disk else 0
+
+    def _caches(self, kind: str) -> int:
+        return _arrays(self.options, self.roots, kind, self.states_on_disk) * _LEAST_CACHE_BYTES
+
+    @property
+    def in_memory(self) -> int:
+        return self.fixed + self.buffers + self._caches("memory") + self.vectors + self.panels
+
+    @property
+    def on_disk(self) -> int:
+        return self.fixed + self.in_passes + self._caches("disk") + self.panels
+
+
+def least_bytes(
+    space: Space, tiling: Tiling, options: Options, *, roots: int, processes: int, states_on_disk: bool
+) -> int:
+    """What `make_plan` needs of each process."""
+    needs = _Needs(space, tiling, options, roots, processes, states_on_disk)
+    return min(needs.in_memory, needs.on_disk)
+
+
 def make_plan(
     space: Space,
     tiling: Tiling,
@@ -241,15 +316,8 @@ def make_plan(
 ) -> Plan:
     """For `free_bytes` at each process, which `limit` leaves. Raises OutcoreError (ENOMEM) if that is too little,
     with what is enough."""
-    threads, mixed = options.threads, options.precision == "mixed"
-    kernel = kernel_bytes(space, threads, mixed=mixed)
-    tile = tiling.largest * _DOUBLE
-    places = 2 * roots * options.vectors + roots
-    in_products = 2 * tiles_ahead(tiling, "float32" if mixed else "float64") * tile
-    in_products = max(in_products, strips.buffer_bytes(space, "float64"))
-    in_passes = (threads + PASS_AHEAD) * places * tile
-    sums = 8 * len(tiling) * (3 * roots * 5 * roots + 2 * roots)
-    fixed = kernel + in_products + sums
+    needs = _Needs(space, tiling, options, roots, processes, states_on_disk)
+    fixed, vectors, in_passes, least = needs.fixed, needs.vectors, needs.in_passes, needs.panels
 
     def plan(kind: str, *, overlaps: bool, panels: int, cache: int, vectors: int, buffers: int) -> Plan:
         return Plan(
@@ -257,17 +325,9 @@ def make_plan(
             fixed + buffers, limit,
         )  # fmt: skip
 
-    pairs = 2 * roots * (0 if states_on_disk else _DOUBLE)
-    pairs += 2 * roots * (options.vectors - 1) * (_SINGLE if mixed else _DOUBLE)
-    # At the switch there are both kinds of states, directions, and corrections that H was not applied to.
-    if mixed and not states_on_disk:
-        pairs = max(pairs, 2 * roots * (_DOUBLE + _SINGLE) + roots * (2 * options.vectors - 3) * _SINGLE)
-    vectors = -(-tiling.elements // processes) * pairs
-    least = 2 * _least_elements(space) * _DOUBLE + _PANELS * _PAGE_BYTES  # panels of the smallest tasks
     everything = _everything(space)
-    caches = _arrays(options, roots, "memory", states_on_disk) * _LEAST_CACHE_BYTES
-    buffers = in_passes if processes > 1 or states_on_disk else 0
-    left = free_bytes - fixed - buffers - caches - vectors
+    buffers = needs.buffers
+    left = free_bytes - needs.in_memory + least
     if left >= least:
         overlaps = processes > 1 and left >= 2 * least
         return plan(
@@ -279,7 +339,7 @@ def make_plan(
             buffers=buffers,
         )
     arrays = _arrays(options, roots, "disk", states_on_disk)
-    need = fixed + in_passes + arrays * _LEAST_CACHE_BYTES + least
+    need = needs.on_disk
     if free_bytes < need:
         raise OutcoreError(
             errno.ENOMEM,

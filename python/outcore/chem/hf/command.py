@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -123,6 +123,7 @@ def _scf(run: MoleculeRun, options: Options) -> int:
         comm=run.world,
         **_settings(vars(options)),
     )
+    run.foresee({METHOD: _least(run, mf)})
     if options.estimate:
         _forecast(run, mf)
         return 0
@@ -190,6 +191,19 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
         "record_bytes": None if given["record_bytes"] is None else parse_bytes(given["record_bytes"]),
     }
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def _least(run: MoleculeRun, mf: Any) -> int:
+    """The least memory of each process, with the storage that is asked for, also for an estimate of all."""
+    from outcore.chem.least_memory import stored_scf
+
+    storage = run.options.storage
+    settings = (
+        mf.settings
+        if mf.settings.storage == storage
+        else replace(mf.settings, storage=storage, disk_bytes=None)
+    )
+    return stored_scf(mf.mol, settings, run.threads)
 
 
 def _forecast(run: Run, mf: Any) -> None:

@@ -22,7 +22,7 @@ from outcore.chem.hf.accuracy import EnergyError
 from outcore.chem.hf.settings import DENSITY_FACTOR, Settings
 from outcore.job import launch, resources
 from outcore.job.preflight import check_file_size
-from outcore.job.processes import memory_share
+from outcore.job.processes import free_memory
 from outcore.job.resources import Allowance
 from outcore.job.scratch import find_scratch
 from outcore.job.world import shared
@@ -41,6 +41,8 @@ Progress = Callable[[float], None]
 
 _NO_LIMIT = (1 << 63) - 1
 _SMALL = 127.0  # times the cutoff: cheapest to keep, first to be negligible for a change of the density
+_PREFETCH = 2  # records read ahead, at least
+_PAIR_BYTES = 16  # of the lists of pairs of shells, for each pair of functions at most
 _DIIS_MATRICES = 40  # of n*n doubles, which an SCF driver with DIIS over 8 vectors, two spins, may hold
 
 
@@ -152,7 +154,7 @@ class TwoElectronIntegrals:
             else self._disk_budget * self.world.size,
             free_bytes=_core.file_system(self.scratch).free_bytes if self.scratch else 0,
             record_memory_bytes=self._memory_budget * self.world.size,
-            memory_bytes=self._memory_bytes(self._prefetch) + self._memory_budget,
+            memory_bytes=resources.resident_bytes() + self._work_bytes(self._prefetch) + self._memory_budget,
             scratch=self.scratch,
         )
 
@@ -239,7 +241,7 @@ class TwoElectronIntegrals:
                     free if settings.disk_bytes is None else min(free, settings.disk_bytes // self.world.size)
                 )
             if settings.storage == "auto" and not settings.keep:  # what lies in memory cannot be kept
-                memory = max(0, self._memory_share().bytes - self._memory_bytes(self._prefetch))
+                memory = max(0, self._free_memory().bytes - self._work_bytes(self._prefetch))
         return int(self.world.all_reduce(memory, "min")), int(self.world.all_reduce(disk, "min"))
 
     def _choose(self) -> plan.Rule:
@@ -454,18 +456,9 @@ class TwoElectronIntegrals:
                 "a larger --error, or --storage direct",
             )
 
-    def _memory_bytes(self, prefetch: int) -> int:
-        """Peak of this process: what it holds now, its matrices, buffers and work space."""
-        n = self._basis.functions
-        native = _core.integral_memory_bytes(
-            self._basis,
-            self._threads,
-            2,
-            self.settings.record_bytes if self.settings.storage != "direct" else 0,
-            prefetch,
-            self._small_below,
-        )
-        return resources.resident_bytes() + native + _DIIS_MATRICES * n * n * 8
+    def _work_bytes(self, prefetch: int) -> int:
+        """Of this process: its matrices, buffers and work space."""
+        return work_bytes(self._basis, self.settings, self._threads, prefetch, self._small_below)
 
     def _seconds_per_byte(self) -> float:
         """Core seconds for which writing a byte once and reading it in every cycle may keep this node waiting."""
@@ -475,26 +468,42 @@ class TwoElectronIntegrals:
         cores = self._threads * self.world.node_size
         return cores * (1 / rates.write_bytes_per_s + plan.CYCLES / rates.read_bytes_per_s)
 
-    def _memory_share(self) -> Allowance:
-        """This process's part of the memory budget."""
-        return memory_share(self.world, self.settings.memory_bytes, self._threads)
+    def _free_memory(self) -> Allowance:
+        """This process's part of the memory budget, without what it holds."""
+        return free_memory(self.world, self.settings.memory_bytes, self._threads)
 
     def _fit_memory(self) -> int:
         """The deepest prefetch up to the one asked for that keeps to the memory budget. Chooses below what
         integrals are small: these have records of their own, which later cycles may leave out, if there is memory
         for them."""
-        share = self._memory_share()
+        free = self._free_memory()
         for small in (_SMALL * self.settings.cutoff, 0.0) if self.settings.density_cutoff > 0 else (0.0,):
             self._small_below = small
-            for prefetch in range(max(2, self.settings.prefetch), 1, -1):
-                if self._memory_bytes(prefetch) <= share.bytes:
+            for prefetch in range(max(_PREFETCH, self.settings.prefetch), _PREFETCH - 1, -1):
+                if self._work_bytes(prefetch) <= free.bytes:
                     return prefetch
-        need = self._memory_bytes(2)
+        need = self._work_bytes(_PREFETCH)
         raise OutcoreError(
             errno.ENOMEM,
             "two-electron integrals",
             detail=f"{self._basis.functions} functions on {self._threads} threads need at least "
-            f"{in_words(need)} in each of "
-            f"{self.world.size} processes, {in_words(need * self.world.size)} in all, "
-            f"but {share.reason} leaves {in_words(share.bytes)} to each",
+            f"{in_words(need)} more in each of {self.world.size} processes, {in_words(need * self.world.size)} in "
+            f"all, but {free.reason} leaves {in_words(free.bytes)} to each",
         )
+
+
+def work_bytes(
+    basis: _core.Basis, settings: Settings, threads: int, prefetch: int = _PREFETCH, small_below: float = 0.0
+) -> int:
+    """What an SCF takes of one process, beside what it keeps of integrals in memory: matrices, buffers, work space,
+    the list of pairs of shells. Prefetched as little as possible it is the least that an SCF takes."""
+    native = _core.integral_memory_bytes(
+        basis,
+        threads,
+        2,
+        0 if settings.storage == "direct" else settings.record_bytes,
+        prefetch,
+        small_below,
+    )
+    n = basis.functions
+    return int(native) + (_DIIS_MATRICES * n * n * 8) + _PAIR_BYTES * n * (n + 1) // 2

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from outcore.chem.mrci import references
-from outcore.chem.mrci.integrals import check_factors
 from outcore.chem.mrci.orbitals import Group, check_choice
 from outcore.chem.mrci.tables import check_disk, least_table_bytes
-from outcore.chem.mrci.transform import check_memory
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
@@ -29,16 +27,13 @@ def check(
     irrep: str | int | None,
     settings: Settings,
     free: Allowance,
-    auxiliary: int = 0,
 ) -> None:
-    """choice: None: it is known after the SCF. auxiliary: functions of density fitting. Collective.
+    """choice: None: it is known after the SCF. Collective.
 
-    Raises OutcoreError: EINVAL; EFBIG (references); ENOMEM, ENOSPC (integrals)."""
+    Raises OutcoreError: EINVAL; EFBIG (references); ENOSPC (integrals)."""
     with world.together("check a multireference CI"):
         if irrep is not None:
             Group.of(mol).number_of(irrep)
-        if choice is None:
-            check_factors(auxiliary, mol.nao, free.bytes // 2)
     if choice is None:
         return
     electrons = mol.nelec[0] - choice.frozen, mol.nelec[1] - choice.frozen
@@ -49,8 +44,6 @@ def check(
             references.of_file(settings.references, choice, sum(electrons))
         else:
             references.check_space(choice, sum(electrons))
-        check_memory(mol.nao - apart, choice.internal, free.bytes)
-        check_factors(auxiliary, mol.nao, free.bytes // 2)
     tables = least_table_bytes(_counts(mol), apart + choice.internal)
     if tables > free.bytes // 2:
         check_disk(world, tables)

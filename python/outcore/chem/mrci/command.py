@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.base.errors import NotConverged
+from outcore.chem.hf.settings import METHOD
+from outcore.chem.hf.settings import Settings as ScfSettings
 from outcore.chem.mrci import density
 from outcore.chem.mrci.estimate import forecast
 from outcore.chem.mrci.options import Options
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from outcore.chem.mrci.packed import Traffic
     from outcore.chem.mrci.solver import Iteration
     from outcore.chem.mrci.spaces import Choice
+    from outcore.chem.ri.auxiliary import Purpose
+    from outcore.chem.ri.source import Source
 
 _SHOWN = 0.01  # electrons in an orbital
 NAMES = {"ci": "MRCI", "acpf": "MR-ACPF", "aqcc": "MR-AQCC"}  # of functionals
@@ -55,6 +59,7 @@ class _Run(MoleculeRun):
     """The stages of a run, and what is shown of them."""
 
     options: Options
+    _source: Source | None = None
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
@@ -84,40 +89,83 @@ class _Run(MoleculeRun):
             options.title(f"{NAMES[options.functional]}({kind})", mol), f"scratch {self.world.scratch}"
         )
         self.say(f"point group {mol.groupname if mol.symmetry else 'C1'}")
-        self._check(mol, spaces.before_scf(mol, asked, Group.of(mol).number_of))
-        mf = self._mean_field(mol, kind)
-        ci = MRCI.from_mean_field(
-            mf,
+        sets = self._check(mol, spaces.before_scf(mol, asked, Group.of(mol).number_of))
+        given: dict[str, Any] = {
             **asdict(asked),
-            group=None if mol.symmetry else "C1",
-            with_integrals=not options.estimate,
+            "group": None if mol.symmetry else "C1",
             **self._given(),
+        }
+        ci = self.with_first_orbitals(
+            lambda: MRCI.from_mean_field(self.first_orbitals(mol, kind), with_integrals=False, **given)
         )
+        self._foresee(mol, kind, ci, sets)
+        if ci is None or not options.estimate:
+            ci = MRCI.from_mean_field(self._mean_field(mol, kind), **given | self._given())
         for note in ci.orbitals.notes:
             self.say(note)
         return ci
 
-    def _check(self, mol: Mole, choice: Choice | None) -> None:
-        """What is known to be wrong before an SCF."""
+    def _check(self, mol: Mole, choice: Choice | None) -> dict[Purpose, Mole]:
+        """What is known to be wrong before an SCF. Molecules with auxiliary sets."""
         from outcore.chem.mrci import before
-        from outcore.job.launch import threads_per_rank
         from outcore.job.processes import free_memory_of_each
 
-        options, functions = self.options, 0
+        options, sets = self.options, dict[Any, Any]()
         if options.integrals == "ri":
             with self.world.together("auxiliary basis", str(options.auxbasis), str(options.jkbasis)):
                 sets = self.check_auxiliary(mol, {"jk": options.jkbasis, "mp2": options.auxbasis})
-                functions = int(sets["mp2"].nao)
         if not options.estimate:
-            threads = options.threads or threads_per_rank()
-            free = free_memory_of_each(self.world, options.memory_bytes, threads)
-            before.check(
-                self.world, mol, choice, options.irrep, Settings(**options.settings()), free, functions
-            )
+            free = free_memory_of_each(self.world, options.memory_bytes, self.threads)
+            before.check(self.world, mol, choice, options.irrep, Settings(**options.settings()), free)
+        return sets
+
+    def _foresee(self, mol: Mole, kind: Kind, first: MRCI | None, sets: dict[Purpose, Mole]) -> None:
+        """The least memory of all stages. `first`: with the orbitals that the SCF begins with, as irreps count;
+        None: it is that of the SCF. Of decomposed integrals it is known once there are pivots, which are found
+        first only where they decide."""
+        from outcore.chem import least_memory
+        from outcore.chem.mrci import plan
+        from outcore.chem.ri.cholesky import Cholesky
+        from outcore.job.processes import free_memory_of_each
+
+        options, n = self.options, int(mol.nao)
+        if first is None:
+            self.foresee(self._of_scf(mol, kind, sets))
+            return
+
+        def stages(rank: int | None) -> dict[str, int]:
+            left = least_memory.left_by_scf(mol)
+            own = plan.least_bytes(first, n, rank).items()
+            return {name: left + needed for name, needed in own} | self._of_scf(mol, kind, sets)
+
+        def found(source: Cholesky) -> None:
+            decomposed = stages(source.rank)
+            decomposed["Cholesky decomposition"] = least_memory.decomposition(mol, source.rank)
+            decomposed[METHOD] += least_memory.factor_bytes(source.rank)
+            self.foresee(min(decomposed, whole, key=lambda each: max(each.values())) if whole else decomposed)
+
+        whole = stages(None) if options.integrals == "conventional" else {}
+        if options.integrals == "ri":
+            self.foresee(stages(int(sets["mp2"].nao)))
+            return
+        free = free_memory_of_each(self.world, options.memory_bytes, self.threads)
+        decides = not whole or max(whole.values()) > least_memory.decomposition(mol, 1)
+        if whole and (not decides or (max(whole.values()) <= free.bytes and not options.estimate)):
+            self.foresee(whole)
+            return
+        tolerance = first.settings.decomposed_to
+        self._source = Cholesky(self.world, mol, tolerance, free.bytes // 2, check=found)
+
+    def _of_scf(self, mol: Mole, kind: Kind, sets: dict[Purpose, Mole]) -> dict[str, int]:
+        from outcore.chem import least_memory
+
+        options = self.options
+        if options.integrals != "ri":
+            settings = ScfSettings(storage=options.storage)
+            return {METHOD: least_memory.stored_scf(mol, settings, self.threads)}
+        return {"density-fitted SCF": self.least_of_fitted_scf(mol, sets["jk"], 1 if kind == "RHF" else 2)}
 
     def _mean_field(self, mol: Mole, kind: Kind) -> Any:
-        if self.options.estimate:
-            return self.first_orbitals(mol, kind)
         if self.options.integrals == "ri":
             mf = self.fitted_scf(mol, kind, self.options.jkbasis)
             self.renew_world()
@@ -156,6 +204,7 @@ class _Run(MoleculeRun):
             "memory": options.memory,
             "threads": options.threads,
             "comm": self.world,
+            "source": self._source,
             **options.settings(),
         }
 

@@ -148,7 +148,7 @@ class MRCI:
     def _set_up(self, given: Given) -> _Target:
         rest: dict[str, Any] = dict(given)
         memory, scratch, comm = rest.pop("memory", None), rest.pop("scratch", None), rest.pop("comm", JOB)
-        threads = rest.pop("threads", None)
+        threads, self._source = rest.pop("threads", None), rest.pop("source", None)
         target = _Target(**{name: rest.pop(name) for name in ("irrep", "spin", "roots") if name in rest})
         self.settings = Settings(**rest)
         self.memory_bytes = None if memory is None else parse_bytes(memory)
@@ -179,6 +179,7 @@ class MRCI:
             free=self._free(),
             threads=self.threads,
             tables_bytes=settings.integral_memory,
+            source=self._source,
         )
 
     def _aim(self, found: Correlated, target: _Target) -> None:

@@ -66,6 +66,11 @@ def _of_irrep(found: Correlated, references: Configurations, irrep: int) -> Conf
     return chosen
 
 
+def matrix_bytes(count: int) -> int:
+    """What finding the states of so many determinants takes."""
+    return 8 * _MATRICES * count**2
+
+
 def of(
     found: Correlated,
     references: Configurations,
@@ -80,7 +85,7 @@ def of(
     Raises OutcoreError: EFBIG (too many references), ENOMEM (their Hamiltonian), EINVAL (fewer states)."""
     check(found, references, electrons, irrep)
     alpha, beta = configurations.determinants(_of_irrep(found, references, irrep), *electrons)
-    needed = 8 * _MATRICES * len(alpha) ** 2
+    needed = matrix_bytes(len(alpha))
     if needed > free.bytes:
         raise OutcoreError(
             errno.ENOMEM,

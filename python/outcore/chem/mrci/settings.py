@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from outcore.base.errors import OutcoreError
 from outcore.chem.mrci.size_consistency import FUNCTIONALS
+from outcore.chem.ri.cholesky import EXACT
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
+    from outcore.chem.ri.source import Source
     from outcore.job.world import World
 
 COUPLINGS = ("all", "interacting")
@@ -30,7 +32,7 @@ class Given(TypedDict, total=False):
 
     irrep: of the states, by its name; default that of the determinant of the mean field. spin: 2S of the states;
     default that of the active space. roots: number of states. memory, scratch, threads, comm: as for
-    DensityFitting.
+    DensityFitting. source: a Cholesky decomposition of these integrals that is there already.
     """
 
     irrep: str | int | None
@@ -40,6 +42,7 @@ class Given(TypedDict, total=False):
     scratch: str | None
     threads: int | None
     comm: Intracomm | World | None
+    source: Source | None
     references: str | float | Path
     couplings: str
     functional: str
@@ -108,6 +111,11 @@ class Settings:
     def limit_of_weights(self) -> float:
         """The least weight that is applied."""
         return LEAST_WEIGHTS[self.functional] if self.least_weight is None else self.least_weight
+
+    @property
+    def decomposed_to(self) -> float:
+        """The tolerance of a Cholesky decomposition (Hartree)."""
+        return EXACT if self.integrals == "conventional" else self.tolerance
 
     def __post_init__(self) -> None:
         wrong = (

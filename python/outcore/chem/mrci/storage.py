@@ -14,12 +14,13 @@ from outcore.base.errors import OutcoreError
 from outcore.base.sizes import in_words
 from outcore.chem.mrci.operator import MemoryOperator
 from outcore.chem.mrci.packed import PackedOperator, Packing
+from outcore.chem.mrci.solver import Options
 from outcore.job.processes import free_memory_of_each
 from outcore.job.scratch import bytes_here, check_room
 
 if TYPE_CHECKING:
     from outcore import _core
-    from outcore.chem.mrci.solver import Operator, Options
+    from outcore.chem.mrci.solver import Operator
     from outcore.chem.mrci.vectors import Layout
     from outcore.job.world import World
 
@@ -103,6 +104,13 @@ def choose(
         workers=int(world.all_reduce(options.threads)),
     )
     return PackedOperator(world, layout, kernel, packing, options.threads), options
+
+
+def least_bytes(block: int, threads: int, penalty: float, vectors: int, roots: int) -> int:
+    """What passes over packed vectors take of a process at least, of so many elements in a block, with records and
+    tasks."""
+    options = Options(vectors=min(vectors, PACKED_VECTORS), passed=passed_vectors(penalty))
+    return 8 * block * threads * (options.most(roots) + (_TEMPORARY - 1) * roots) + _LEAST
 
 
 def passed_vectors(penalty: float) -> int:

@@ -31,12 +31,15 @@ if TYPE_CHECKING:
 Matrix = NDArray[np.float64]
 
 _TRANSFORM = "transform integrals of a multireference CI"
-_WHOLE = 1.5  # times all integrals: with what they are made of, or with tables of them
+_WHOLE = (
+    3  # times all integrals: with what they are made of, half of them transformed, or with tables of them
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Which integrals: see `Settings.integrals`. free: memory that each process can still take. tables_bytes: of
+    """Which integrals: see `Settings.integrals`. free: memory that each process can still take. source: a
+    decomposition that is there already. tables_bytes: of
     those between external pairs that may lie there; None: half of it."""
 
     kind: str
@@ -45,6 +48,7 @@ class Wanted:
     free: Allowance
     threads: int
     tables_bytes: int | None = None
+    source: Source | None = None
 
     @property
     def tables_room(self) -> int:
@@ -55,9 +59,11 @@ def with_integrals(found: Correlated, mf: Any, world: World, wanted: Wanted) -> 
     """Collective. Raises OutcoreError: ENOMEM, ENOSPC."""
     check_memory(found.count, found.choice.internal, wanted.free.bytes)
     mine = table_bytes(found.orbitals)
-    fitted = wanted.kind == "conventional" and getattr(mf, "with_df", None) is not None
+    fitted = wanted.kind == "conventional" and vars(mf).get("with_df") is not None
     whole = wanted.kind == "conventional" and not fitted and wanted.tables_bytes is None
-    whole = whole and _WHOLE * integral_bytes(found.count) <= wanted.free.bytes
+    functions, several = int(mf.mol.nao), world.size > 1
+    needed = whole_bytes(functions, found.count, found.choice.internal, several=several)
+    whole = whole and needed <= wanted.free.bytes
     if not whole and mine > wanted.tables_room:
         check_disk(world, mine)
     if whole:
@@ -98,7 +104,7 @@ def _of_source(world: World, mf: Any, wanted: Wanted, coefficients: Matrix, limi
         source = Fitted(world, mf.mol, wanted.auxbasis, wanted.threads, SCREENING)
     else:
         tolerance = EXACT if wanted.kind == "conventional" else wanted.tolerance
-        source = Cholesky(world, mf.mol, tolerance, limit)
+        source = wanted.source or Cholesky(world, mf.mol, tolerance, limit)
     return integrals.of_source(world, source, coefficients, limit), source.title
 
 
@@ -175,6 +181,18 @@ def _whole(found: Correlated, mf: Any, free_bytes: int, scratch: str) -> Correla
 def integral_bytes(orbitals: int) -> int:
     """Of all two-electron integrals."""
     return 8 * (orbitals * (orbitals + 1) // 2) ** 2
+
+
+def whole_bytes(functions: int, orbitals: int, internal: int, *, several: bool) -> int:
+    """What making all integrals at once takes of a process; `several`: these copy them from the first."""
+    pairs, done = functions * (functions + 1) // 2, orbitals * (orbitals + 1) // 2
+    copies = _WHOLE * integral_bytes(orbitals) + (2 if several else 1) * row_bytes(orbitals, internal)
+    return copies + 8 * pairs * done + (2 * integral_bytes(orbitals) if several else 0)
+
+
+def factor_bytes(rank: int, orbitals: int) -> int:
+    """Of three-index factors."""
+    return 8 * rank * (orbitals * (orbitals + 1) // 2)
 
 
 def row_bytes(orbitals: int, internal: int) -> int:

@@ -14,7 +14,7 @@ Beebe, Linderberg, Int. J. Quantum Chem. 12, 683 (1977); Koch, Sanchez de Meras,
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -43,55 +43,67 @@ _ROUNDING = (
     1e-14  # of the largest element of the whole diagonal: what elements that have become small differ by
 )
 _COLUMNS = 4  # of the memory of the first step, the part of columns that are there at a time
+_COPIES = 6  # of columns
 _PANEL_BYTES = 8 << 20  # of vectors that are read or broadcast at once
-
-
-@dataclass(frozen=True)
-class Pivots:
-    """Products of functions m >= n, in the order in which they were found; factor: L with (K|K') = L L^T, lower
-    triangular."""
-
-    m: Values
-    n: Values
-    factor: Values
 
 
 class Cholesky:
     """Rows of pivots, and what makes vectors of them. Collective to make; rank 0 decides, all have the same pivots.
 
     tolerance: the diagonal (mn|mn) is right within it, and so are all integrals (Hartree).
-    limit_bytes: of memory of the first step, and of the factor. Raises OutcoreError: ENOMEM, ENOSPC, EINVAL.
+    limit_bytes: of memory of the first step, and of the factor. check: is called when `rank` and `cuts` are known,
+        and no factor is made yet, in place of the check that the factor fits; collective. Raises OutcoreError:
+        ENOMEM, ENOSPC, EINVAL.
     """
 
     signs: Values | None = None  # all are 1, see `given.Signed`
 
     def __init__(
-        self, world: World, source: Mole | GivenIntegrals, tolerance: float, limit_bytes: int
+        self,
+        world: World,
+        source: Mole | GivenIntegrals,
+        tolerance: float,
+        limit_bytes: int,
+        *,
+        check: Callable[[Cholesky], None] | None = None,
     ) -> None:
         if not 0 < tolerance < 1:
             raise OutcoreError(
                 errno.EINVAL, f"tolerance {tolerance:g}", detail="it lies between 0 and 1 Hartree"
             )
         self._shells = _shells_of(source)
-        found: Pivots | None = None
+        found: _Found | None = None
         with world.together("Cholesky decomposition", tolerance):
             if world.rank == 0:
-                found = decompose(source, tolerance, limit_bytes, world.scratch)
-        products: Any = None if found is None else (found.m, found.n)
-        m, n = world.broadcast(products)
-        self.rank = len(m)
-        self._factor = np.empty((self.rank, self.rank)) if found is None else found.factor
+                found = search(source, tolerance, limit_bytes, world.scratch)
+        try:
+            products: Any = None if found is None else (found.m, found.n)
+            self._order_rows(*world.broadcast(products))
+            if check is None:
+                with world.together("factor of a Cholesky decomposition"):
+                    _check(self.rank, limit_bytes, tolerance)
+            else:
+                check(self)
+            with world.together("factor of a Cholesky decomposition"):
+                self._factor = np.empty((self.rank, self.rank)) if found is None else found.factor()
+        finally:
+            if found is not None:
+                found.vectors.close()
         some = max(1, _PANEL_BYTES // (8 * max(1, self.rank)))
         for first in range(0, self.rank if world.size > 1 else 0, some):
             self._factor[first : first + some] = world.broadcast(self._factor[first : first + some])
+        self.settings = {"Cholesky tolerance": tolerance}
+        self.title = f"{self.rank} Cholesky vectors, tolerance {tolerance:g} Eh"
+
+    def _order_rows(self, m: Values, n: Values) -> None:
+        """Of pivots m n."""
+        self.rank = len(m)
         # Rows are in the order of pairs of shells, of which integrals are made together.
         pairs = self._shells.of[m] * self._shells.count + self._shells.of[n]
         rows = np.argsort(pairs, kind="stable")
         self._m, self._n, self._order = m[rows], n[rows], np.argsort(rows)
         ends = np.flatnonzero(np.diff(pairs[rows], append=-1)) + 1
         self._ends, self.cuts = set(ends.tolist()), _pieces(ends.tolist())
-        self.settings = {"Cholesky tolerance": tolerance}
-        self.title = f"{self.rank} Cholesky vectors, tolerance {tolerance:g} Eh"
 
     def matrices(self, piece: int) -> Values:
         """(K|mn) of the pivots of some pairs of shells."""
@@ -219,8 +231,28 @@ def _shells_of(source: Mole | GivenIntegrals) -> Shells | GivenIntegrals:
     return source if hasattr(source, "packed") else Shells(source)
 
 
-def decompose(source: Mole | GivenIntegrals, tolerance: float, limit_bytes: int, scratch: str) -> Pivots:
-    """The first step. Raises OutcoreError: ENOMEM, ENOSPC, EINVAL."""
+@dataclass(frozen=True)
+class _Found:
+    """Products of functions m >= n that are pivots, in the order in which they were found, with their places in
+    `vectors`, of products that may become pivots; these are to be closed."""
+
+    m: Values
+    n: Values
+    where: Values
+    vectors: _Vectors
+
+    def factor(self) -> Values:
+        """L with (K|K') = L L^T, lower triangular."""
+        made = np.empty((len(self.where), len(self.where)))
+        row = 0
+        for panel in self.vectors.panels():
+            made[:, row : row + len(panel)] = panel[:, self.where].T
+            row += len(panel)
+        return made
+
+
+def search(source: Mole | GivenIntegrals, tolerance: float, limit_bytes: int, scratch: str) -> _Found:
+    """The first step. Raises OutcoreError: ENOSPC, EINVAL."""
     shells = _shells_of(source)
     diagonal = shells.diagonal()
     kept = np.flatnonzero(diagonal > tolerance)  # others never become pivots
@@ -244,17 +276,23 @@ def decompose(source: Mole | GivenIntegrals, tolerance: float, limit_bytes: int,
                     columns -= panel[:, of_columns].T @ panel
                 found, block = _eliminate(columns, of_columns, choice)
                 pivots += found
-                _check(len(pivots), limit_bytes, tolerance)
                 vectors.add(block)
-        where = np.array(pivots, int)
-        factor = np.empty((len(pivots), len(pivots)))
-        row = 0
-        for panel in vectors.panels():
-            factor[:, row : row + len(panel)] = panel[:, where].T
-            row += len(panel)
-    finally:
+    except BaseException:
         vectors.close()
-    return Pivots(i[where], j[where], factor)
+        raise
+    where = np.array(pivots, int)
+    return _Found(i[where], j[where], where, vectors)
+
+
+def search_bytes(functions: int, largest_pair: int) -> int:
+    """What the first step takes at least: integrals of all products with those of one pair of shells, in the copies
+    that there are of them at a time, and panels of vectors."""
+    return _COPIES * 8 * (functions * (functions + 1) // 2) * largest_pair + 2 * _PANEL_BYTES
+
+
+def factor_bytes(rank: int) -> int:
+    """What the factor takes at least while it is made, of vectors of which a part lies in memory."""
+    return 8 * rank * rank * 8 // 5 + 2 * _PANEL_BYTES
 
 
 def _batch(

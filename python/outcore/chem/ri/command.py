@@ -22,6 +22,9 @@ from outcore.cli.run import with_options
 from outcore.trace import report
 
 if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+    from outcore.chem.frozen import Frozen
     from outcore.chem.mp2.mp2 import MP2
     from outcore.chem.restart import Checkpoint, Found
     from outcore.chem.ri.auxiliary import Purpose
@@ -111,25 +114,45 @@ class _Run(MoleculeRun):
     ) -> None:
         """auxiliary: the sets that the stages of the run will take, which are looked for now, as is what may be
         wrong with `frozen`: of occupied and of virtual orbitals."""
+        from outcore.chem.frozen import before_scf
+
         super().__init__(options)
         self._mol = self.build()
         self._smearing, self._alone = smearing, "mp2" not in auxiliary
         self._unrestricted = not rohf and (options.uhf or self._mol.spin != 0)
         self._kind = "ROHF" if rohf else "UHF" if self._unrestricted else "RHF"
-        self._check_mol(auxiliary, frozen)
+        sets = self.check_auxiliary(self._mol, auxiliary)
+        spins = 2 if self._unrestricted else 1
+        correlated = None if frozen is None else before_scf(self._mol, *frozen, spins=spins)
         self.open_world()
         if options.full and not options.estimate:
             self._disk_rates()  # before what is counted begins
             trace.reset()
         self._mf: Any = None
         self.header(options.title(self._method, self._mol), f"scratch {self.world.scratch}")
+        self.foresee(self._needs(sets, correlated))
 
-    def _check_mol(self, auxiliary: dict[Purpose, str | None], frozen: tuple[str, str] | None) -> None:
-        from outcore.chem.frozen import before_scf
+    def _needs(self, sets: dict[Purpose, Mole], frozen: Frozen | None) -> dict[str, int]:
+        """The least memory of each stage, of each process."""
+        from outcore.chem import least_memory
+        from outcore.chem.ri.fitting import SCREENING
 
-        self.check_auxiliary(self._mol, auxiliary)
+        options, mol = self.options, self._mol
+        spins = 1 if self._kind == "RHF" and not mol.spin else 2
+        found = {self._method: self.least_of_fitted_scf(mol, sets["jk"], spins)}
         if frozen is not None:
-            before_scf(self._mol, *frozen, spins=2 if self._unrestricted else 1)
+            left = least_memory.left_by_scf(mol)
+            found["RI-MP2"] = left + least_memory.mp2(
+                self.world,
+                mol,
+                sets["mp2"],
+                frozen,
+                spins=spins,
+                screening=SCREENING if options.screening is None else options.screening,
+                threads=self.threads,
+                storage="disk" if options.checkpoint else options.storage,
+            )
+        return found
 
     @property
     def _method(self) -> str:

@@ -91,6 +91,12 @@ class Pairs:
         return np.ascontiguousarray(symmetric)
 
 
+def kept_columns(bounds: Matrix, sizes: NDArray[np.int64], screening: float) -> int:
+    """Columns of the pairs that `Pairs` keeps, without its slabs."""
+    i, j = np.tril_indices(len(sizes))
+    return int((sizes[i] * sizes[j])[bounds * bounds.max() >= screening].sum())
+
+
 def native(mol: Mole, auxmol: Mole) -> Any:
     """The integrals (mn|P) of both bases for the native code, with the libcint that PySCF has loaded."""
     from pyscf import gto

@@ -25,6 +25,8 @@ _WIDEST_SLAB = 2048
 _MAX_ROWS = 16  # of a batch; more do not make BLAS faster
 _MAX_TRANSFORMED_ROWS = 32  # no fewer than the functions of a shell
 _CACHE_BYTES = 2 * _MIB  # of a disk array at one process, at least
+_TRANSFER_PART = 12  # of a budget, which a collective transfer of a disk array takes at most
+_LEAST_TRANSFER_BYTES, _MOST_TRANSFER_BYTES = 256 << 10, 30 * _MIB
 _PAGE_BYTES = 2 * _MIB  # large buffers take whole huge pages
 
 
@@ -80,24 +82,44 @@ def plan_integrals(
     array takes `transfer_bytes`. Raises OutcoreError (ENOMEM) if nothing fits, with what does."""
     from_disk = partial(_Integrals, sizes, threads, transfer_bytes)
     in_memory = partial(_Integrals, sizes, threads, None)
-    least = from_disk(width=1, rows=1)
-    if free_bytes < least.bytes:
+    share = _share(sizes, processes)
+    whole = _largest(in_memory, free_bytes - share)
+    if storage == "auto" and whole.bytes + share <= free_bytes:
+        return whole.plan(sizes.auxiliary, share)
+    least = least_for_integrals(sizes, processes, threads, storage, transfer_bytes=transfer_bytes)
+    if free_bytes < least:
         raise OutcoreError(
             errno.ENOMEM,
             "three-index integrals",
             detail=f"{sizes.functions} functions with {sizes.auxiliary} auxiliary ones need at least "
-            f"{in_words(least.bytes)} more in each of {processes} processes, but {limit} leaves "
+            f"{in_words(least)} more in each of {processes} processes, but {limit} leaves "
             f"{in_words(free_bytes)} to each",
         )
     row = sizes.columns * _DOUBLE
-    share = -(-sizes.auxiliary // processes) * row
-    whole = _largest(in_memory, free_bytes - share)
-    if storage == "auto" and whole.bytes + share <= free_bytes:
-        return whole.plan(sizes.auxiliary, share)
     partly = _largest(from_disk, free_bytes)
     rows = 0 if storage == "disk" else (free_bytes - partly.bytes) // row * processes
     rows = min(rows - rows % (partly.rows * processes), sizes.auxiliary)
     return partly.plan(rows, -(-rows // processes) * row)
+
+
+def least_for_integrals(
+    sizes: IntegralSizes, processes: int, threads: int, storage: str, *, transfer_bytes: int
+) -> int:
+    """What `plan_integrals` needs of each process."""
+    from_disk = _Integrals(sizes, threads, transfer_bytes, width=1, rows=1).bytes
+    in_memory = _Integrals(sizes, threads, None, width=1, rows=1).bytes + _share(sizes, processes)
+    return min(from_disk, in_memory) if storage == "auto" else from_disk
+
+
+def most_transfer_bytes(beside_bytes: int) -> int:
+    """What a collective transfer of a disk array takes at most of the least budget that has room for it and for
+    `beside_bytes`: a part of the budget, up to a limit."""
+    return min(beside_bytes // (_TRANSFER_PART - 1) + _LEAST_TRANSFER_BYTES, _MOST_TRANSFER_BYTES)
+
+
+def _share(sizes: IntegralSizes, processes: int) -> int:
+    """Of one process, of all integrals."""
+    return -(-sizes.auxiliary // processes) * sizes.columns * _DOUBLE
 
 
 def blas_bytes(threads: int) -> int:
@@ -248,39 +270,21 @@ def plan_transform(
 ) -> TransformPlan:
     """The plan for `free_bytes` at each process, which `limit` leaves. Raises OutcoreError (ENOMEM) if not even one
     orbital fits."""
-    most = max(sizes.occupied)
-    n, virtual = sizes.functions, max(sizes.virtual)
-    products = sum(o * v for o, v in zip(sizes.occupied, sizes.virtual, strict=True))
-    per_row = threads * (sizes.columns + products) * _DOUBLE
-    fixed = blas_bytes(threads) + threads * matrices_at_once(n) * (n + most) * n * _DOUBLE
-    shell = min(sizes.auxiliary, _LARGEST_SHELL)
-    metric = sizes.auxiliary**2 * _DOUBLE
-
-    def pair_bytes(block: int, tile: int, tiles: int = TILES) -> int:
-        return (block + tiles * tile) * sizes.orbital_bytes + threads * tile * virtual**2 * _DOUBLE
-
-    def fit_bytes(tile: int) -> int:
-        return metric + max(metric, threads * tile * sizes.orbital_bytes)
-
-    share = sum(
-        -(-o // processes) * v * sizes.auxiliary * _DOUBLE
-        for o, v in zip(sizes.occupied, sizes.virtual, strict=True)
-    )
-    tile = min(_MAX_TILE, most)
-    left = free_bytes - fixed - share
+    needs = _Transform(sizes, processes, threads)
+    most, virtual = needs.most, needs.virtual
+    tile, share, per_row, shell = needs.tile, needs.share, needs.per_row, needs.shell
+    left = free_bytes - needs.fixed - share
     rows = min(max(left // per_row, 0), _MAX_TRANSFORMED_ROWS)
-    # A process that is alone has everything in its memory, and copies nothing.
-    need = max(2 * metric, pair_bytes(1, tile) if processes > 1 else pair_bytes(0, tile, 0))
-    if storage == "auto" and rows >= shell and need <= left:
-        block = (
-            most if processes == 1 else min(most, max(1, (left - pair_bytes(0, tile)) // sizes.orbital_bytes))
-        )
-        pair = pair_bytes(0, tile, 0) if processes == 1 else pair_bytes(block, tile)
+    if storage == "auto" and free_bytes >= needs.least_in_memory:
+        alone = processes == 1
+        block = most if alone else min(most, max(1, (left - needs.pairs(0, tile)) // sizes.orbital_bytes))
+        pair = needs.pairs(0, tile, 0) if alone else needs.pairs(block, tile)
+        fit = 2 * needs.metric
         return TransformPlan(
-            int(rows), True, (1, 1), int(block), tile, 0, share, int(rows * per_row), 2 * metric, int(pair)
+            int(rows), True, (1, 1), int(block), tile, 0, share, int(rows * per_row), fit, int(pair)
         )
 
-    least = fixed + _CACHE_BYTES + max(shell * per_row, fit_bytes(1), pair_bytes(1, 1))
+    least = least_for_transform(sizes, processes, threads, storage)
     if free_bytes < least:
         raise OutcoreError(
             errno.ENOMEM,
@@ -289,12 +293,12 @@ def plan_transform(
             f"{in_words(least)} more in each of {processes} processes, but {limit} leaves "
             f"{in_words(free_bytes)} to each",
         )
-    left = free_bytes - fixed
+    left = free_bytes - needs.fixed
     cache = int(min(max(left // 8, _CACHE_BYTES), 32 * _CACHE_BYTES))
     left -= cache
-    while tile > 1 and max(pair_bytes(tile, tile), fit_bytes(tile)) > left:
+    while tile > 1 and max(needs.pairs(tile, tile), needs.fit(tile)) > left:
         tile -= 1
-    block = (left - pair_bytes(0, tile)) // sizes.orbital_bytes
+    block = (left - needs.pairs(0, tile)) // sizes.orbital_bytes
     block = min(max(block - block % tile, tile), -(-most // tile) * tile)
     rows = min(max(left // per_row, shell), _MAX_TRANSFORMED_ROWS)
     deep = max(1, min(sizes.auxiliary, _CHUNK_BYTES // (tile * virtual * _DOUBLE)))
@@ -307,9 +311,84 @@ def plan_transform(
         cache,
         0,
         int(rows * per_row),
-        int(fit_bytes(tile)),
-        int(pair_bytes(block, tile)),
+        int(needs.fit(tile)),
+        int(needs.pairs(block, tile)),
     )
+
+
+def least_for_transform(sizes: TransformSizes, processes: int, threads: int, storage: str) -> int:
+    """What `plan_transform` needs of each process."""
+    needs = _Transform(sizes, processes, threads)
+    return min(needs.least_on_disk, needs.least_in_memory) if storage == "auto" else needs.least_on_disk
+
+
+@dataclass(frozen=True)
+class _Transform:
+    """What the stages of MP2 take of each process."""
+
+    sizes: TransformSizes
+    processes: int
+    threads: int
+
+    @property
+    def most(self) -> int:
+        return max(self.sizes.occupied)
+
+    @property
+    def virtual(self) -> int:
+        return max(self.sizes.virtual)
+
+    @property
+    def tile(self) -> int:
+        """Orbitals that pass by, as many as make BLAS fast."""
+        return min(_MAX_TILE, self.most)
+
+    @property
+    def metric(self) -> int:
+        return self.sizes.auxiliary**2 * _DOUBLE
+
+    @property
+    def shell(self) -> int:
+        """Auxiliary functions of the largest shell that there may be."""
+        return min(self.sizes.auxiliary, _LARGEST_SHELL)
+
+    @property
+    def fixed(self) -> int:
+        """Work space of any stage."""
+        n, threads = self.sizes.functions, self.threads
+        return blas_bytes(threads) + threads * matrices_at_once(n) * (n + self.most) * n * _DOUBLE
+
+    @property
+    def per_row(self) -> int:
+        """Of an auxiliary function that is transformed."""
+        products = sum(o * v for o, v in zip(self.sizes.occupied, self.sizes.virtual, strict=True))
+        return self.threads * (self.sizes.columns + products) * _DOUBLE
+
+    @property
+    def share(self) -> int:
+        """Of all transformed integrals."""
+        return sum(
+            -(-o // self.processes) * v * self.sizes.auxiliary * _DOUBLE
+            for o, v in zip(self.sizes.occupied, self.sizes.virtual, strict=True)
+        )
+
+    def pairs(self, block: int, tile: int, tiles: int = TILES) -> int:
+        """Of a block of orbitals that is held, and tiles that pass by."""
+        passing = self.threads * tile * self.virtual**2 * _DOUBLE
+        return (block + tiles * tile) * self.sizes.orbital_bytes + passing
+
+    def fit(self, tile: int) -> int:
+        return self.metric + max(self.metric, self.threads * tile * self.sizes.orbital_bytes)
+
+    @property
+    def least_in_memory(self) -> int:
+        # A process that is alone has everything in its memory, and copies nothing.
+        pairs = self.pairs(1, self.tile) if self.processes > 1 else self.pairs(0, self.tile, 0)
+        return self.fixed + self.share + max(self.shell * self.per_row, 2 * self.metric, pairs)
+
+    @property
+    def least_on_disk(self) -> int:
+        return self.fixed + _CACHE_BYTES + max(self.shell * self.per_row, self.fit(1), self.pairs(1, 1))
 
 
 def pair_tasks(

@@ -81,6 +81,11 @@ class Fitted:
     fit: Callable[[Values], Values]
 
 
+def cuts_of(auxmol: Any) -> tuple[int, ...]:
+    """Boundaries of the rows of `Fitted` that are made together."""
+    return _pieces(auxmol.ao_loc_nr(), _PIECE)[1]
+
+
 def _pieces(first: Any, most: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Neighbouring shells with at most `most` functions together, or one shell: boundaries in shells and in
     functions."""
