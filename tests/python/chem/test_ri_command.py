@@ -198,7 +198,7 @@ def test_bytes_are_as_predicted(tmp_path, ranks):
         pytest.importorskip("mpi4py")
     path, results = tmp_path / "ethane.xyz", tmp_path / "results"
     path.write_text(ETHANE)
-    memory = {"1": "200MB", "2": "430MB"}[ranks]
+    memory = {"1": "228MB", "2": "478MB"}[ranks]
     own_process(
         "rimp2",
         path,
@@ -277,7 +277,7 @@ def test_processes_together_stay_within_the_budget(tmp_path):
         "--basis",
         "cc-pvtz",
     ]
-    with subprocess.Popen([*line, "--memory", "430MB", "--ranks", "2"], stdout=subprocess.PIPE) as process:
+    with subprocess.Popen([*line, "--memory", "478MB", "--ranks", "2"], stdout=subprocess.PIPE) as process:
         most = 0
         while process.poll() is None:
             most = max(most, proportional_bytes(path))
