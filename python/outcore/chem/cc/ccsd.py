@@ -169,10 +169,8 @@ class CCSD(Results):
             raise OutcoreError(
                 errno.ENOTSUP, "frozen natural orbitals", detail="of open shells they are not there yet"
             )
-        if settings.integrals == "ri" and not self.mol.natm:
-            raise _refused(
-                "integrals='ri' of a model, for which there are no auxiliary functions; take 'conventional'"
-            )
+        if settings.integrals == "ri" and self._integrals is not None:
+            raise _refused(f"{given_integrals.UNFITTED}: integrals='ri' is refused, take 'conventional'")
         of_each = [(each.numbers, each.occupied) for each in self.reference.spins]
         self._frozen = frozen_orbitals.of(
             self.mol, self._asked["frozen"], self._asked["frozen_virtual"], of_each

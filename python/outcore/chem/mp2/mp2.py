@@ -28,15 +28,14 @@ from outcore.base.errors import OutcoreError
 from outcore.chem import doubts
 from outcore.chem import reference as references
 from outcore.chem.mp2.finished_pairs import FinishedPairs
+from outcore.chem.mp2.rows import Block, FittedRows, GivenRows, Maker, Rows
 from outcore.chem.mp2.tiles import Tile, TileReader
 from outcore.chem.mp2.transformed import TRANSFORMED, Orbitals, Transformed
 from outcore.chem.problem import ROUNDED, Settings
-from outcore.chem.ri import auxiliary
-from outcore.chem.ri import pairs as pair_lists
+from outcore.chem.ri import given as given_integrals
 from outcore.chem.ri.fitting import SCREENING
-from outcore.chem.ri.forecast import Forecast, Rates
+from outcore.chem.ri.forecast import Forecast
 from outcore.chem.ri.forecast import mp2 as forecast_mp2
-from outcore.chem.ri.metric import Metric
 from outcore.chem.ri.plan import (
     TransformPlan,
     TransformSizes,
@@ -45,9 +44,9 @@ from outcore.chem.ri.plan import (
     pair_tasks,
     plan_transform,
 )
-from outcore.chem.ri.problem import FORMAT, settings
+from outcore.chem.ri.problem import FORMAT
 from outcore.job import launch
-from outcore.job.processes import JOB, free_memory, make_world
+from outcore.job.processes import JOB, free_memory, free_memory_of_each, make_world
 from outcore.job.resources import parse_bytes
 from outcore.job.world import World
 from outcore.keep.problem import Problem
@@ -80,14 +79,16 @@ class Case:
 
 
 class MP2:
-    """RI-MP2 of a converged PySCF RHF, UHF or ROHF object, with density fitting or without.
+    """RI-MP2 of a converged PySCF RHF, UHF or ROHF object, with density fitting or without. Two-electron integrals
+    that the object has been given (`mf._eri` of a model, or changed ones) are not fitted: MP2 of all of them.
 
     Args:
         mf: the reference; on several processes the orbitals of rank 0 count.
         frozen: number of lowest orbitals that are not correlated (a spin with fewer occupied ones freezes
             those), "auto" for the cores of the atoms, or a list of any orbitals; see `outcore.chem.frozen.of`.
         frozen_virtual: number of the highest virtual orbitals that are not correlated, or a list.
-        auxbasis: as `auxiliary.build` takes it; the MP2 set of the orbital basis if not given.
+        auxbasis: as `auxiliary.build` takes it; the MP2 set of the orbital basis if not given. Neither this nor
+            `screening` has a meaning for given integrals.
         scs: factors of opposite-spin and same-spin parts in `e_scs`.
         noncanonical, force: what becomes of ROHF and other orbitals that do not diagonalize the Fock matrix, and of
             an SCF that has not converged: see `outcore.chem.reference.of`.
@@ -113,22 +114,16 @@ class MP2:
         memory: int | str | None = None,
         scratch: str | None = None,
         threads: int | None = None,
-        screening: float = SCREENING,
+        screening: float | None = None,
         comm: Intracomm | World | None = JOB,
         storage: str = "auto",
         checkpoint: str | os.PathLike[str] | None = None,
         noncanonical: str = "refuse",
         force: bool = False,
     ) -> None:
-        if not mf.mol.natm:
-            raise OutcoreError(
-                errno.ENOTSUP,
-                "RI-MP2",
-                detail="a model has no auxiliary functions; coupled cluster takes its integrals",
-            )
         self._storage = "disk" if checkpoint else check_storage(storage)
         self.mol, self._mf = mf.mol, mf
-        self.scs, self.screening = scs, screening
+        self.scs, self.screening = scs, SCREENING if screening is None else screening
         self.threads = threads or launch.threads_per_rank()
         self._auxbasis = auxbasis
         self._memory_bytes = None if memory is None else parse_bytes(memory)
@@ -136,6 +131,11 @@ class MP2:
         if not isinstance(comm, World):
             comm = make_world(comm, self._memory_bytes, scratch)
         self.world = comm
+        self._integrals = given_integrals.of_rank_0(comm, mf)
+        with comm.together("RI-MP2", auxbasis is not None, screening is not None):
+            if self._integrals is not None and not (auxbasis is None and screening is None):
+                word = "screening" if auxbasis is None else "auxbasis"
+                raise _refused(f"{given_integrals.UNFITTED}: {word} has no effect")
         self._stages = None if checkpoint is None else Stages(comm, Path(checkpoint))
         self._settings: Settings = {}  # that the integrals of orbitals depend on
         self._noncanonical = noncanonical
@@ -159,7 +159,7 @@ class MP2:
         self.orbitals = [self._active(*each) for each in enumerate(self.reference.spins)]
         self.plan: TransformPlan | None = None
         self.dropped = self.auxiliary = self.integral_bytes = 0
-        self.auxiliary_title = ""
+        self._rows: Rows | None = None
         self.waited_seconds = 0.0  # for integrals from the disk, by this process
         self.found: set[str] = set()  # stages that another run had done, "" if one was not
         self.on_progress: Callable[[str, float], None] | None = (
@@ -259,30 +259,25 @@ class MP2:
             shapes += f" {self.reference.note}"
         if self.uncorrelated:
             return f"{shapes} orbitals, {self.reference.frozen}: nothing to correlate, the energy is 0"
-        assert self.plan is not None
+        assert self.plan is not None and self._rows is not None
         lost = f", {self.dropped} linearly dependent ones left out" if self.dropped else ""
         return (
-            f"{shapes} orbitals, {self.reference.frozen}; {self.auxiliary} auxiliary functions "
-            f"({self.auxiliary_title}){lost}: {self.integral_bytes / 1e6:.0f} MB "
+            f"{shapes} orbitals, {self.reference.frozen}; {self.auxiliary} {self._rows.kind} "
+            f"({self._rows.title}){lost}: {self.integral_bytes / 1e6:.0f} MB "
             f"{'in memory' if self.plan.in_memory else 'on disk'}"
         )
 
     # ---- integrals ----
 
     def prepare(self) -> TransformPlan:
-        """Auxiliary basis, pairs of functions, and the plan. Collective."""
-        with self.world.together("auxiliary basis", str(self._auxbasis)):
-            self._auxmol = auxiliary.build(self.mol, self._auxbasis, "mp2")
-            auxiliary.warn(self._auxmol, "mp2", self.world)
-            self._native = pair_lists.native(self.mol, self._auxmol)
-            bounds = np.array(self._native.bounds(self.threads))
-            self._pairs = pair_lists.Pairs(bounds, pair_lists.shell_sizes(self.mol), self.screening, 1 << 30)
+        """Auxiliary basis and pairs of functions, or vectors of given integrals, and the plan. Collective."""
+        self._rows = rows = self._make_rows()
         free = min(self.world.gather(free_memory(self.world, self._memory_bytes, self.threads)))
         with self.world.together("RI-MP2"):
             self._sizes = TransformSizes(
-                self._pairs.functions,
-                self._pairs.columns,
-                int(self._auxmol.nao),
+                rows.functions,
+                rows.columns,
+                rows.count,
                 tuple(each.shape[0] for each in self.orbitals),
                 tuple(each.shape[1] for each in self.orbitals),
             )
@@ -291,18 +286,19 @@ class MP2:
             )
         return self.plan
 
+    def _make_rows(self) -> Rows:
+        if self._integrals is None:
+            return FittedRows(self.world, self.mol, self._auxbasis, self.threads, self.screening)
+        limit = free_memory_of_each(self.world, self._memory_bytes, self.threads).bytes // 2
+        return GivenRows(self.world, self.mol, self._integrals, limit)
+
     def forecast(self) -> Forecast:
-        """What it will take, by samples of this process. Not collective, after `prepare`."""
-        assert self.plan is not None
+        """What it will take, by samples of this process. Not collective, after `prepare`. Raises OutcoreError
+        (ENOTSUP) of given integrals."""
+        assert self.plan is not None and self._rows is not None
         orbitals = max(self._sizes.occupied)
-        rates = Rates.measure(
-            self._native,
-            self._pairs,
-            self._sizes.auxiliary,
-            orbitals,
-            self.threads,
-            None if self.plan.in_memory else self.world.scratch,
-        )
+        scratch = None if self.plan.in_memory else str(self.world.scratch)
+        rates = self._rows.rates(orbitals, self.threads, scratch)
         same = [(case.first, case.second) for case in self._cases()]
         return forecast_mp2(self._sizes, self.plan, same, rates, self.world.size, self.threads)
 
@@ -310,10 +306,10 @@ class MP2:
         """B[P, i, a] of each spin that has occupied orbitals."""
         if self.plan is None:
             self.prepare()
-        assert self.plan is not None
-        native, pairs, auxmol, sizes = self._native, self._pairs, self._auxmol, self._sizes
+        assert self.plan is not None and self._rows is not None
+        rows, sizes = self._rows, self._sizes
         self._settings = {
-            **settings(self.mol, auxmol, self.screening),
+            **rows.settings,
             "frozen": self.frozen,
             "restricted": self.restricted,
             # Those that were given: what is made of them has other rounding in each run.
@@ -332,18 +328,18 @@ class MP2:
         self.found = {each.stage for each in integrals.values()}
         missing = [each for each in integrals.values() if not each.stage]
         if missing:
-            self._three_center(native, pairs, auxmol, missing)
+            self._three_center(rows, missing)
             for each in missing:
                 each.complete(TRANSFORMED)
         if any(each.stage == TRANSFORMED for each in integrals.values()):
-            metric = Metric(self.world, auxmol)
+            metric = rows.fit(self.world)
             for each in integrals.values():
                 if each.stage == TRANSFORMED:
                     each.fit(metric, self.threads)
                     self.waited_seconds += each.waited_seconds
         self.auxiliary = min(each.rows for each in integrals.values())
         self.dropped = sizes.auxiliary - self.auxiliary
-        self.auxiliary_title, self.integral_bytes = auxiliary.title(auxmol), sizes.bytes
+        self.integral_bytes = sizes.bytes
         return integrals
 
     def _kept(self, name: str) -> Stage | None:
@@ -352,19 +348,19 @@ class MP2:
         problem = Problem(f"{name} of MP2", FORMAT, self._settings, ROUNDED, ("orbital energies",))
         return Stage(self._stages, name, problem)
 
-    def _three_center(self, native: Any, pairs: Any, auxmol: Any, integrals: list[Transformed]) -> None:
-        """(P|ia), in blocks of auxiliary shells that processes take as they come to them."""
+    def _three_center(self, rows: Rows, integrals: list[Transformed]) -> None:
+        """(P|ia), in blocks of rows that processes take as they come to them."""
         assert self.plan is not None
-        blocks = list(_shell_blocks(auxmol.ao_loc_nr(), self.plan.batch_rows))
+        blocks = rows.blocks(self.plan.batch_rows)
         counter = self.world.counter()
         with self.world.together("three-centre integrals"):
-            most = max(rows.stop - rows.start for _, rows in blocks)
-            transforms = [_Transform(native, pairs, integrals, most) for _ in range(self.threads)]
+            most = max(each.stop - each.start for _, each in blocks)
+            transforms = [_Transform(rows.maker(most), integrals, most) for _ in range(self.threads)]
             each_task(
                 counter,
                 len(blocks),
                 self.threads,
-                lambda thread, task: transforms[thread].work(*blocks[task]),
+                lambda thread, task: transforms[thread].work(blocks[task]),
                 partial(self._tell, "three-centre integrals"),
             )
 
@@ -420,7 +416,8 @@ class MP2:
         done: FinishedPairs,
     ) -> None:
         """Works off tasks until a time, or until there are none. Collective."""
-        assert self.plan is not None
+        assert self.plan is not None and self._rows is not None
+        signs = self._rows.signs
         with self.world.together("pair energies", case.name), offering(self._directory(case)):
             products = [
                 np.empty(first.orbitals.shape[1] * self.plan.tile * second.orbitals.shape[1])
@@ -430,7 +427,7 @@ class MP2:
             for block, tile in stream:
 
                 def work(thread: int, i: int, block: Tile = block, tile: Tile = tile) -> None:
-                    _pairs_of(case, first, second, i, block, tile, products[thread], done.sums)
+                    _pairs_of(case, first, second, i, block, tile, products[thread], done.sums, signs)
 
                 team.each(range(block.end - 1, block.begin - 1, -1), self.threads, work)
                 done.finish((block.begin, block.end), (tile.begin, tile.end))
@@ -448,32 +445,29 @@ class MP2:
 
 
 class _Transform:
-    """Three-centre integrals into those of molecular orbitals: the part of one thread."""
+    """Rows over functions into those of molecular orbitals: the part of one thread."""
 
-    def __init__(self, native: Any, pairs: Any, integrals: list[Transformed], rows: int) -> None:
-        self._native, self._pairs, self._integrals = native, pairs, integrals
-        n = pairs.functions
-        self._values = np.empty((rows, pairs.columns))
-        self._matrices = np.zeros((matrices_at_once(n), n, n))
-        self._half = np.empty((len(self._matrices), max(each.orbitals.shape[0] for each in integrals) * n))
+    def __init__(self, maker: Maker, integrals: list[Transformed], rows: int) -> None:
+        self._maker, self._integrals = maker, integrals
+        n = len(integrals[0].orbitals.occupied)
+        most = max(each.orbitals.shape[0] for each in integrals)
+        self._half = np.empty(matrices_at_once(n) * most * n)
         self._whole = [np.empty((rows, *each.orbitals.shape)) for each in integrals]
 
-    def work(self, shells: slice, rows: slice) -> None:
-        """(P|ia) of some auxiliary shells, which are functions `rows`."""
-        n, at_once = self._pairs.functions, len(self._matrices)
-        values = self._values[: rows.stop - rows.start]
-        self._native.integrals(self._pairs.table, shells.start, shells.stop, values, 1)
-        for first in range(0, len(values), at_once):
-            part = values[first : first + at_once]
-            self._native.expand(self._pairs.table, part, self._matrices, 1)
+    def work(self, block: Block) -> None:
+        """(P|ia) of the rows of a block."""
+        rows, first = block[1], 0
+        for matrices in self._maker.matrices(block):
+            count, n, _ = matrices.shape
             for each, whole in zip(self._integrals, self._whole, strict=True):
                 occupied, virtual = each.orbitals.shape
-                half = self._half.reshape(-1)[: len(part) * occupied * n].reshape(len(part), occupied, n)
-                np.matmul(each.orbitals.occupied.T, self._matrices[: len(part)], out=half)
-                target = whole[first : first + len(part)].reshape(-1, virtual)
+                half = self._half[: count * occupied * n].reshape(count, occupied, n)
+                np.matmul(each.orbitals.occupied.T, matrices, out=half)
+                target = whole[first : first + count].reshape(-1, virtual)
                 np.matmul(half.reshape(-1, n), each.orbitals.virtual, out=target)
+            first += count
         transfers = [
-            each.put(rows.start, whole[: len(values)])
+            each.put(rows.start, whole[:first])
             for each, whole in zip(self._integrals, self._whole, strict=True)
         ]
         for transfer in transfers:
@@ -489,8 +483,10 @@ def _pairs_of(
     tile: Any,
     product: Matrix,
     sums: Matrix,
+    signs: Matrix | None,
 ) -> None:
-    """Pairs of orbital i with those of a tile, j <= i if they are of the same kind, into `sums`."""
+    """Pairs of orbital i with those of a tile, j <= i if they are of the same kind, into `sums`. signs: see
+    `Rows`."""
     end = min(tile.end, i + 1) if case.same else tile.end
     count = end - tile.begin
     if count <= 0:
@@ -498,7 +494,8 @@ def _pairs_of(
     a, b = first.orbitals.virtual_energies, second.orbitals.virtual_energies
     gaps = first.orbitals.occupied_energies[i] + second.orbitals.occupied_energies[tile.begin : end]
     v = product[: len(a) * count * len(b)].reshape(len(a), count, len(b))
-    _contract(block.values[:, i - block.begin, :], tile.values[:, :count, :], v)
+    left = block.values[:, i - block.begin, :]
+    _contract(left if signs is None else signs[:, None] * left, tile.values[:, :count, :], v)
     sums[:, i, tile.begin : end] = np.array(_core.pair_sums(v, gaps, a, b, case.same)).T
 
 
@@ -515,12 +512,5 @@ def _contract(left: Matrix, right: Matrix, out: Matrix) -> None:
         out[:, j] = left.T @ right[:, j]
 
 
-def _shell_blocks(first: Any, most: int) -> Iterator[tuple[slice, slice]]:
-    """Neighbouring shells with at most `most` functions together (or one shell): shells, functions."""
-    begin = 0
-    while begin < len(first) - 1:
-        end = begin + 1
-        while end < len(first) - 1 and first[end + 1] - first[begin] <= most:
-            end += 1
-        yield slice(begin, end), slice(int(first[begin]), int(first[end]))
-        begin = end
+def _refused(detail: str) -> OutcoreError:
+    return OutcoreError(errno.EINVAL, "RI-MP2", detail=detail)

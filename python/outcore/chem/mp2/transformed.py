@@ -15,7 +15,7 @@ from outcore.parallel import team
 
 if TYPE_CHECKING:
     from outcore._core import Request
-    from outcore.chem.ri.metric import Metric
+    from outcore.chem.mp2.rows import Fit
     from outcore.chem.ri.plan import TransformPlan
     from outcore.job.world import World
     from outcore.keep.stages import Stage
@@ -108,7 +108,7 @@ class Transformed:
         if self._kept is not None and isinstance(self._array, DiskArray):
             self._kept.complete(self._array, stage=stage, rows=self.rows)
 
-    def fit(self, metric: Metric, threads: int) -> None:
+    def fit(self, metric: Fit, threads: int) -> None:
         """(P|ia) becomes B, in place."""
         with self.world.together("fit integrals"):
             if isinstance(self._array, GlobalArray):
@@ -124,7 +124,7 @@ class Transformed:
         self.rows = metric.rank
         self.complete(FITTED)
 
-    def _fit_on_disk(self, metric: Metric, threads: int) -> None:
+    def _fit_on_disk(self, metric: Fit, threads: int) -> None:
         """Each process and thread its share of the tiles."""
         rows, occupied, virtual = self._array.shape
         tile = self._plan.tile

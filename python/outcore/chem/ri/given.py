@@ -22,13 +22,16 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 
 _SYMMETRIC = 1e-9  # of the largest integral: what more breaks (pq|rs) = (qp|rs) = (rs|pq) is no rounding
-_THE_MOLECULES = (
-    1e-9  # of the largest integral: what differs less from an integral of the molecule is rounding
-)
+_OVERLAP = 1e-9  # that differs less from that of the molecule is the same
+_THE_MOLECULES = 1e-13  # of the largest integral: what one of the molecule's may differ by from run to run
 _ZERO = 1e-10  # of the largest integral: eigenvalues that are less negative are 0
-_SAMPLES = 24  # pairs of shells whose integrals with all others are compared
 _PIECE = 32  # vectors that are transformed at once
 _TAKE = "take the integrals of a mean-field object"
+
+UNFITTED = (
+    "the two-electron integrals that mf has been given (mf._eri, say of a model) are not those of its molecule, "
+    "whose auxiliary functions do not fit them"
+)
 
 
 @dataclass(frozen=True)
@@ -80,12 +83,12 @@ def _of(mf: Any) -> GivenIntegrals | None:
     eri = vars(mf).get("_eri")
     overlap = np.asarray(mf.get_ovlp())
     functions = len(overlap)
-    is_molecules = functions == mf.mol.nao and functions > 0
+    is_molecules = functions > 0 and _is_overlap(overlap, mf.mol)
     if eri is None:
         if not is_molecules:
             raise _refused(
-                f"it has {functions} functions, its molecule {mf.mol.nao}, and no two-electron integrals: set "
-                "mf._eri"
+                f"its {functions} functions or their overlap are not those of its molecule (of {mf.mol.nao}), and "
+                "it has no two-electron integrals: set mf._eri"
             )
         return None
     eri = np.asarray(eri)
@@ -100,7 +103,7 @@ def _of(mf: Any) -> GivenIntegrals | None:
         "given two-electron integrals": problem.digest(packed),
     }
     found = GivenIntegrals(packed, functions, settings)
-    return None if is_molecules and _are_of_the_molecule(mf, overlap, found) else found
+    return None if is_molecules and _are_of_the_molecule(mf, found) else found
 
 
 def _packed(eri: Values, functions: int) -> Values:
@@ -130,26 +133,25 @@ def _packed(eri: Values, functions: int) -> Values:
     return np.asarray(ao2mo.restore(8, np.ascontiguousarray(eri, np.float64), functions))
 
 
-def _are_of_the_molecule(mf: Any, overlap: Values, given: GivenIntegrals) -> bool:
-    """By the whole diagonal, and by rows of some pairs of shells."""
-    from outcore.chem.ri.cholesky import Shells
+def _is_overlap(overlap: Values, mol: Any) -> bool:
+    """Whether it is that of the functions of a molecule."""
+    return overlap.shape == (mol.nao, mol.nao) and bool(
+        abs(overlap - mol.intor_symmetric("int1e_ovlp")).max(initial=0.0) <= _OVERLAP
+    )
 
-    mol = mf.mol
-    if mol.incore_anyway or abs(overlap - mol.intor_symmetric("int1e_ovlp")).max() > _THE_MOLECULES:
-        return False
-    shells = Shells(mol)
-    diagonal = shells.diagonal()
-    limit = _THE_MOLECULES * float(diagonal.max())
-    if abs(given.diagonal() - diagonal).max() > limit:
-        return False
-    i, j = np.tril_indices(given.functions)
-    pairs = shells.of[i] * shells.count + shells.of[j]
-    every = np.unique(pairs)
-    for pair in every[:: max(1, len(every) // _SAMPLES)]:
-        where = np.flatnonzero(pairs == pair)
-        if abs(given.rows(i[where], j[where]) - shells.rows(i[where], j[where])).max() > limit:
-            return False
-    return True
+
+def _are_of_the_molecule(mf: Any, given: GivenIntegrals) -> bool:
+    """By the Coulomb matrix of a density that nothing cancels in: an integral that differs changes an element."""
+    from pyscf.scf import hf
+
+    n = given.functions
+    random = np.random.default_rng(1)
+    density = random.uniform(0.5, 1.0, (n, n)) * random.choice([-1.0, 1.0], (n, n))
+    density = np.tril(density) + np.tril(density, -1).T
+    ours, _ = hf.dot_eri_dm(given.packed, density, hermi=1, with_k=False)
+    molecules, _ = hf.get_jk(mf.mol, density, hermi=1, with_k=False)
+    limit = _THE_MOLECULES * n * float(given.diagonal().max())
+    return bool(abs(ours - molecules).max() <= limit)
 
 
 # ---- vectors ----
