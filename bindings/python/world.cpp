@@ -16,6 +16,7 @@
 #include "gate.hpp"
 #include "outcore/disk_array.hpp"
 #include "string_arg.hpp"
+#include "transport/death_watch.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -38,6 +39,12 @@ void make(World* self, std::optional<int> communicator, const nb::callable& gate
   new (self) World(communicator ? transport::mpi(*communicator) : transport::self(),
                    [&] { return brought<WorldOptions>(gate); });
 }
+
+struct AwaitedBlock {
+  explicit AwaitedBlock(std::string of) : name(std::move(of)) {}
+  std::string name;
+  std::optional<transport::WatchedCall> watched{};
+};
 
 /// Some processes of a world, that are to be a world of their own.
 struct Group {
@@ -235,6 +242,13 @@ void bind_world(nb::module_& module) {
                                     .node_for_each_process = node_for_each_process};
           },
           nb::kw_only(), "memory_bytes"_a, "scratch"_a, "node_for_each_process"_a);
+  module.def("watch_in_finalize", &transport::watch_in_finalize,
+             "From now on MPI_Finalize ends the job if it waits for a process that has died.");
+  nb::class_<AwaitedBlock>(module, "AwaitedCall",
+                           "A block that waits for processes ends this one if one has died.")
+      .def(nb::init<std::string>(), "name"_a)
+      .def("__enter__", [](AwaitedBlock& self) { self.watched.emplace(self.name.c_str()); })
+      .def("__exit__", [](AwaitedBlock& self, const nb::args&) { self.watched.reset(); });
   nb::class_<World>(module, "World", nb::is_weak_referenceable(), "Native part of outcore.World.")
       .def("__init__", &make, "communicator"_a.none(), "gate"_a)
       .def("__init__", &make_of_group, "group"_a, "whole"_a, "scratch"_a)

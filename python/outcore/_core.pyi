@@ -384,6 +384,18 @@ class WorldOptions:
 
     def __init__(self, *, memory_bytes: int, scratch: str, node_for_each_process: bool) -> None: ...
 
+def watch_in_finalize() -> None:
+    """
+    From now on MPI_Finalize ends the job if it waits for a process that has died.
+    """
+
+class AwaitedCall:
+    """A block that waits for processes ends this one if one has died."""
+
+    def __init__(self, name: str) -> None: ...
+    def __enter__(self) -> None: ...
+    def __exit__(self, *args) -> None: ...
+
 class World:
     """Native part of outcore.World."""
 

@@ -11,6 +11,7 @@
 
 #include "outcore/error.hpp"
 #include "outcore/extend/transport.hpp"
+#include "transport/death_watch.hpp"
 
 namespace outcore::transport {
 namespace {
@@ -77,9 +78,8 @@ std::string own_folder() {
   return std::filesystem::path(info.dli_fname).parent_path();
 }
 
-using Attach = Transport* (*)(int);
-
-Attach find_attach() {
+/// What has the functions of this library that call MPI.
+void* find_shim() {
   const auto paths = loaded_libraries();
   if (paths.empty())
     refuse(
@@ -104,15 +104,25 @@ Attach find_attach() {
            " is missing; build it again where mpi.h of that MPI is installed");
   void* handle = dlopen(shim.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) refuse("the MPI library " + path + " does not fit " + shim + ": " + dlerror());
-  return reinterpret_cast<Attach>(dlsym(handle, "outcore_mpi_attach"));
+  return handle;
+}
+
+template <class Function>
+Function* function_of_shim(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(find_shim(), name));
 }
 
 }  // namespace
 
 std::unique_ptr<Transport> mpi(int fortran_communicator) {
   if (parent_had_mpi) refuse("this process was forked from one with MPI; start workers by 'spawn'");
-  static const Attach attach = find_attach();  // tried again if it throws
+  static const auto attach =
+      function_of_shim<Transport*(int)>("outcore_mpi_attach");  // tried again if it throws
   return std::unique_ptr<Transport>(attach(fortran_communicator));
+}
+
+void watch_in_finalize() {
+  if (!parent_had_mpi) function_of_shim<void()>("outcore_mpi_watch_in_finalize")();
 }
 
 }  // namespace outcore::transport

@@ -275,10 +275,13 @@ def world() -> Intracomm | None:
         return None
     if importlib.util.find_spec("mpi4py") is None:
         raise needed("mpi4py", f"join a job of {job.size} processes")
-    try:
-        from mpi4py import MPI
-    except (ImportError, RuntimeError) as error:
-        raise OutcoreError(None, "load MPI through mpi4py", detail=f"{error}; {_INSTALL}") from error
+    from outcore import _core
+
+    with _core.AwaitedCall("MPI_Init"):
+        try:
+            from mpi4py import MPI
+        except (ImportError, RuntimeError) as error:
+            raise OutcoreError(None, "load MPI through mpi4py", detail=f"{error}; {_INSTALL}") from error
     if MPI.COMM_WORLD.size != job.size:
         raise OutcoreError(
             errno.EINVAL,
@@ -286,10 +289,11 @@ def world() -> Intracomm | None:
             detail=f"the MPI of mpi4py sees {MPI.COMM_WORLD.size}: the launcher is of another MPI, "
             f"use --ranks {job.size} instead of it",
         )
-    from outcore import _core
-
     _core.set_process_rank(job.rank, job.size)
-    _side_channel()
+    with suppress(OutcoreError):  # of an MPI that a world refuses
+        _core.watch_in_finalize()
+    with _core.AwaitedCall("the first exchange of the processes"):
+        _side_channel()
     return MPI.COMM_WORLD
 
 

@@ -2,31 +2,25 @@
 // form.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
 #include <span>
-#include <thread>
+
+#include "transport/death_watch.hpp"
 
 namespace outcore::transport::over_mpi {
 
-/// From now on MPI_Finalize of this process ends the job if it still waits five seconds after one of these
-/// processes of the own host (their numbers) has died. One that ends well leaves MPI_Finalize as all do.
+/// From now on MPI_Finalize of this process ends the job if it still waits five seconds after a process has
+/// died that the launcher started beside this one. One that ends well leaves MPI_Finalize as all do.
+void watch_in_finalize();
+/// The same for these processes of the own host (their numbers), however they were started.
 void watch_in_finalize(std::span<const int> processes);
 
-/// While it lives, a call of MPI that waits for others runs in this thread. It ends the job as MPI_Finalize
-/// does.
-class WatchedCall {
- public:
-  explicit WatchedCall(const char* call);  ///< its name, kept by the caller
-  ~WatchedCall();
-  WatchedCall(const WatchedCall&) = delete;
-  WatchedCall& operator=(const WatchedCall&) = delete;
+void abort_job();  ///< by MPI_Abort
 
- private:
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  bool over_ = false;
-  std::thread thread_;
+/// While it lives, a call of MPI runs in this thread that waits for processes which `watch_in_finalize` was
+/// told of. It ends the job as MPI_Finalize does.
+class WatchedMpiCall : public WatchedCall {
+ public:
+  explicit WatchedMpiCall(const char* name);  ///< kept by the caller
 };
 
 }  // namespace outcore::transport::over_mpi

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <string>
 
 #include "outcore/error.hpp"
@@ -112,7 +113,7 @@ class Mpi final : public Transport {
     barrier();  // MPI_Comm_split waits without sleeping
     MPI_Comm part = MPI_COMM_NULL;
     {
-      const WatchedCall watched("MPI_Comm_split");
+      const WatchedMpiCall watched("MPI_Comm_split");
       check(MPI_Comm_split(comm_, color < 0 ? MPI_UNDEFINED : color, key, &part), "split a communicator");
     }
     if (part == MPI_COMM_NULL) return nullptr;
@@ -153,6 +154,10 @@ class Mpi final : public Transport {
 }  // namespace outcore::transport::over_mpi
 
 /// What the core looks for in this library.
+extern "C" void outcore_mpi_watch_in_finalize() {
+  outcore::transport::over_mpi::watch_in_finalize();
+}
+
 extern "C" outcore::transport::Transport* outcore_mpi_attach(int fortran_communicator) {
   namespace mpi = outcore::transport::over_mpi;
   int initialized = 0, level = 0;
@@ -174,6 +179,15 @@ extern "C" outcore::transport::Transport* outcore_mpi_attach(int fortran_communi
   mpi::check(MPI_Comm_test_inter(given, &inter), "use a communicator");
   if (inter)
     throw outcore::Error(EINVAL, {.attempted = "use a communicator", .detail = "it is an intercommunicator"});
+  mpi::watch_in_finalize();
+  // Until the processes know one another's numbers. Those that are not of the communicator may end.
+  int of_world = MPI_UNEQUAL;
+  mpi::check(MPI_Comm_compare(given, MPI_COMM_WORLD, &of_world), "use a communicator");
+  std::optional<outcore::transport::WatchedCall> watched;
+  if (of_world != MPI_UNEQUAL) {
+    using outcore::transport::one_beside_has_ended;
+    watched.emplace("the first exchange of a world", one_beside_has_ended, mpi::abort_job);
+  }
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Request request = MPI_REQUEST_NULL;
   mpi::check(MPI_Comm_idup(given, &comm, &request), "duplicate a communicator");

@@ -227,7 +227,7 @@ class Window final : public Segment {
       bytes_ = static_cast<MPI_Aint>(rounded);
     });
     {
-      const WatchedCall watched("MPI_Win_allocate");
+      const WatchedMpiCall watched("MPI_Win_allocate");
       code = MPI_Win_allocate(bytes_, 1, info, comm, &base, &window_);
     }
     MPI_Info_free(&info);
@@ -241,7 +241,7 @@ class Window final : public Segment {
   ~Window() override {
     known_.reset();
     if (finalized() || session_->broken()) return;
-    const WatchedCall watched("MPI_Win_free");
+    const WatchedMpiCall watched("MPI_Win_free");
     if (locked_) MPI_Win_unlock_all(window_);
     MPI_Win_free(&window_);
   }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -236,3 +237,43 @@ pathlib.Path(sys.argv[1], f"{{rank}}.{{os.getpid()}}").touch()
     ended = [each.name.split(".") for each in tmp_path.iterdir() if each.name[0] in "02" and each.is_file()]
     assert sorted(rank for rank, _ in ended) == ["0", "2"]
     assert not any(Path("/proc", process).exists() for _, process in ended)
+
+
+def runs(process: int) -> bool:
+    try:
+        return launch._runs(process)
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("before", ["launch.world()", "outcore.World()"])
+def test_survivors_of_a_death_before_there_is_a_world_end_with_open_mpi(tmp_path, open_mpi, before):
+    """They do not know one another's numbers yet, and wait in MPI_Init or for the first exchange."""
+    script = f"""
+import os, pathlib, signal, sys
+import outcore
+from outcore.job import launch
+
+rank = os.environ["OMPI_COMM_WORLD_RANK"]
+pathlib.Path(sys.argv[1], f"{{rank}}.{{os.getpid()}}").touch()
+if {before!r} == "outcore.World()":
+    launch.world()
+if rank == "1":
+    os.kill(os.getpid(), signal.SIGKILL)
+{before}
+"""
+    command = [
+        str(Path(open_mpi["PATH"].split(":")[0]) / "mpiexec"),
+        "--runtime-options", "recoverable,continuous",
+        "-n", "2", sys.executable, "-c", script, str(tmp_path),
+    ]  # fmt: skip
+    answer = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=60, env={**os.environ, **open_mpi}
+    )
+    assert "outcore: a process of the job has died, for which " in answer.stderr
+    begun = [int(each.name.split(".")[1]) for each in tmp_path.iterdir()]
+    assert len(begun) == 2
+    until = time.monotonic() + 10  # the launcher may leave before them, and nobody may ask for their status
+    while any(map(runs, begun)) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not any(map(runs, begun))
