@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -186,7 +187,9 @@ void ArrayDirectory::make_directory(bool overwrite) {
   if (made) return;
   try {
     replaced_ = find_manifest(opened_).generation;
-  } catch (const Error&) {  // it cannot be opened: there is nothing to keep
+  } catch (const Error& error) {
+    constexpr std::array damaged{EINVAL, EIO, EFBIG, ENOTSUP};  // or of another version: nothing to keep
+    if (std::ranges::find(damaged, error.errno_value()) == damaged.end()) throw;
   }
 }
 
@@ -280,10 +283,13 @@ void ArrayDirectory::make(World& world, Placement placement, bool overwrite) {
     if (leads_ && !replaces_ && !is_new_) delete_manifest();  // one that cannot be opened
   });
   world.together(what, 0, [&] {
-    if (leads_ && !replaces_) delete_files(opened_);  // there is no manifest on any node
-    // What a job has left that was killed before it had replaced the array.
-    for (const std::string& name : leads_&& replaces_ ? opened_.names() : std::vector<std::string>())
-      if (is_numbered(name, "component", 2) && last_number(name) == replaced_) opened_.remove(name);
+    if (!leads_) return;
+    if (!replaces_) return delete_files(opened_);  // there is no manifest on any node
+    // What jobs have left that were killed before they had committed the array, or had replaced it.
+    for (const std::string& name : opened_.names())
+      if ((is_numbered(name, "table", 2) && last_number(name) > replaced_) ||
+          (is_numbered(name, "component", 2) && last_number(name) >= replaced_))
+        opened_.remove(name);
   });
 }
 

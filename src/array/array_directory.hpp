@@ -39,8 +39,7 @@ void check_names(const Manifest& manifest, const std::string& path);
 /// A directory that all processes share, or one of the same name on each node. It holds
 ///
 ///     component.<c>            data of component c, for its owner; component.<c>.<g> of an array that was
-///     made
-///                              in the place of one that had been committed as generation g
+///                              made in the place of one that had been committed as generation g
 ///     table.<c>.<generation>   what of it is valid, with checksums
 ///     manifest                 the state that was committed last: it names generation and tables
 ///     manifest.next            a state that is being committed

@@ -157,12 +157,15 @@ class Job {
 
   [[nodiscard]] int known() const noexcept { return known_; }  ///< the state that is committed
 
+  /// With `overwrite` an array that is there stays until the first commit of this one.
   void make(bool overwrite = false) {
-    allow(possible_ | any_of(0));
+    const bool stays = overwrite && there();
+    if (!stays) allow(possible_ | any_of(0));
     all([&](World& world) {
       handles_[static_cast<std::size_t>(world.rank())].emplace(states_.make(world, directory_, overwrite));
     });
-    settle(0);
+    if (!stays) settle(0);
+    written_ = 0;
   }
   /// Whether an array is found; if not, that is what is known from now on.
   bool there() {
@@ -181,17 +184,19 @@ class Job {
       if (world.rank() == 0) known_ = state;
     });
     settle(known_);
+    written_ = known_;
   }
   /// Commits another state.
   void commit() {
-    const Box box = known_ == 0 ? States::all : states_.some_box();
-    const int next = states_.add(known_, box);
-    allow(any_of(known_, next));
+    const Box box = written_ == 0 ? States::all : states_.some_box();
+    const int next = states_.add(written_, box);
+    allow(possible_ | any_of(next));
     all([&](World& world) { states_.commit(mine(world), next, box); });
     settle(next);
+    written_ = next;
   }
   void remove() {
-    allow(any_of(known_, 0));
+    allow(possible_ | any_of(0));
     all([&](World& world) { mine(world).remove(); });
     settle(0);
   }
@@ -210,6 +215,10 @@ class Job {
         check::equal(states_.of(world, reader), state);
         reader.drop();
       });
+    let_go();
+  }
+  /// Readers go on.
+  void let_go() {
     all([&](World& world) { mine(world).drop(); });
   }
 
@@ -227,7 +236,8 @@ class Job {
   States& states_;
   const std::string directory_;
   std::uint64_t possible_;
-  int known_ = 0;
+  int known_ = 0;    ///< of what is found
+  int written_ = 0;  ///< of the array that this job has; another one as long as it has replaced nothing
   std::vector<std::optional<DiskArray>> handles_;
   std::vector<std::pair<int, std::vector<std::optional<DiskArray>>>> readers_;  ///< and the state of each
 };
@@ -258,6 +268,7 @@ struct Recorded {
     for (std::size_t i = 0; i < cut; ++i) disk.apply(log[i]);
     return disk;
   }
+  [[nodiscard]] Disk end() const { return at(log.size()); }
 };
 
 using Work = std::function<void(Job& job)>;

@@ -39,13 +39,45 @@ void commit_and_remove(Job& job) {
   job.remove();
 }
 
-void replace(Job& job) {
+void make_and_commit(Job& job) {
   job.make();
   for (int i = 0; i < 2; ++i) job.commit();
   job.drop();
+}
+
+/// The first one that would take the place of the array is given up.
+void replace(Job& job) {
+  make_and_commit(job);
   job.make(true);
+  job.drop();
+  for (int array = 0; array < 2; ++array) {
+    job.make(true);
+    for (int i = 0; i < 2; ++i) job.commit();
+    job.drop();
+  }
+  job.open();
   job.commit();
   job.drop();
+}
+
+void replace_beside_readers(Job& job) {
+  job.make();
+  job.commit();
+  for (int array = 0; array < 2; ++array) {
+    job.read();
+    job.let_go();
+    job.make(true);
+    job.commit();
+  }
+  job.read();
+  job.commit();
+  job.drop();
+}
+
+void replace_and_remove(Job& job) {
+  job.make(true);
+  job.commit();
+  job.remove();
 }
 
 void none_is_wrong(const Examination& found, std::source_location at = std::source_location::current()) {
@@ -63,20 +95,22 @@ void whole_in(const Setting& setting, const Work& work,
                 at);
 }
 
-/// Without any one of the syncs, or of those whose name says `which`, something wrong is found. On two nodes
-/// that depends on which is faster, hence the attempts.
-void needs_each_sync(const Setting& setting, const Work& work, std::size_t least,
-                     std::string_view which = {}) {
+/// Without any one of the syncs that `work` makes in directories of arrays, and beside them, something wrong
+/// is found. Work goes on where `before` has ended; its syncs are not meant. On two nodes that depends on
+/// which is faster, hence the attempts.
+void needs_each_sync(const Setting& setting, const Work& work, std::size_t least, const Work& before = {}) {
   constexpr int max_attempts = 20;
   constexpr std::size_t images = 400;
   Processes processes(setting.processes, setting.apart);
   std::set<std::string> missing;
   for (int attempt = 0; attempt == 0 || (attempt < max_attempts && !missing.empty()); ++attempt) {
     States states(setting.options(), static_cast<std::uint64_t>(attempt));
-    const Recorded recorded = record(processes, states, setting, work);
+    const Recorded recorded =
+        before ? record_after(processes, states, record(processes, states, setting, before).end(), work)
+               : record(processes, states, setting, work);
     if (attempt == 0) {
       for (const Sync& each : syncs_of(recorded.log))
-        if (each.name.find(which) != std::string::npos) missing.insert(each.name);
+        if (!before || each.name.find("array") != std::string::npos) missing.insert(each.name);
       check::is_true(missing.size() >= least, "there are too few syncs");
     }
     find_needed(recorded.start, recorded.log, look_at(processes, states, false), images, missing);
@@ -127,6 +161,15 @@ TEST("an array on the disks of two nodes takes the place of another one") {
   whole_in({.processes = 2, .apart = true}, replace);
 }
 
+TEST("an array in a shared directory takes the place of another one, by three processes") {
+  whole_in({.processes = 3}, replace);
+}
+
+TEST("arrays take the place of those that others read") {
+  whole_in({}, replace_beside_readers);
+  whole_in({.processes = 2, .apart = true}, replace_beside_readers);
+}
+
 TEST(
     "what was made in the directory of a node before a commit is there after it, also without a part of the "
     "array") {
@@ -164,12 +207,33 @@ TEST("each sync of a commit on the disks of two nodes is needed") {
   needs_each_sync({.processes = 2, .apart = true}, commit_and_remove, 14);
 }
 
-TEST("each sync that removes what another array takes the place of is needed") {
-  needs_each_sync({}, replace, 1, "removed");
+TEST("each sync of an array that takes the place of another one is needed") {
+  needs_each_sync({}, replace_and_remove, 6, make_and_commit);
 }
 
-TEST("each sync that removes what another array on the disks of two nodes takes the place of is needed") {
-  needs_each_sync({.processes = 2, .apart = true}, replace, 2, "removed");
+TEST("each sync of an array on the disks of two nodes that takes the place of another one is needed") {
+  needs_each_sync({.processes = 2, .apart = true}, replace_and_remove, 12, make_and_commit);
+}
+
+TEST("an array that takes the place of one whose name is not on the disk yet is found under it") {
+  Processes processes(1);
+  States states(Setting{}.options());
+  const Recorded made = record(processes, states, {}, make_and_commit);
+  Recorded copied{.start = made.start};  // as programs do it that copy directories
+  for (const Operation& each : made.log)
+    if (each.kind != Operation::Kind::sync || each.name != ".") copied.log.push_back(each);
+  Disk start = copied.end();
+  start.apply({.kind = Operation::Kind::allow, .states = start.allowed() | any_of(0)});
+  const Recorded then = record_after(processes, states, start, [](Job& job) {
+    job.make(true);
+    job.commit();
+    job.drop();
+  });
+  none_is_wrong(examine(then.start, then.log, look_at(processes, states, false),
+                        {.images = images_wanted(usual_images)}));
+  std::set<std::string> missing{"."};
+  find_needed(then.start, then.log, look_at(processes, states, false), usual_images, missing);
+  check::is_true(missing.empty(), "nothing needs the sync of the directory that has it");
 }
 
 TEST_MAIN

@@ -42,6 +42,12 @@ void open_and_remove(Job& job) {
   job.remove();
 }
 
+void replace_what_is_there(Job& job) {
+  job.make(true);
+  for (int i = 0; i < 2; ++i) job.commit();
+  job.drop();
+}
+
 /// What is wrong when a job is killed after each of its steps and the next one works, with `images` in all.
 Examination killed_and_next(const Setting& setting, const Work& first, const Work& next, std::size_t images) {
   Processes processes(setting.processes, setting.apart);
@@ -87,6 +93,12 @@ TEST("the same where the next job removes the array") {
 TEST("the same where the job that was killed replaces and removes an array") {
   for (const Setting& setting : {Setting{}, Setting{.processes = 2, .apart = true}})
     none_is_wrong(killed_and_next(setting, replace, go_on, images_wanted(usual_images / 2)));
+}
+
+TEST("the same where the next job replaces what the first one has made or replaced") {
+  for (const Setting& setting : {Setting{}, Setting{.processes = 2, .apart = true}})
+    for (const Work& first : {Work(make_and_commit), Work(replace)})
+      none_is_wrong(killed_and_next(setting, first, replace_what_is_there, images_wanted(usual_images / 4)));
 }
 
 TEST("a job that is killed between the rename of a manifest and its sync leaves the sync to the next one") {
