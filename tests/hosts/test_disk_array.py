@@ -161,3 +161,42 @@ def test_a_checkpoint_on_local_disks_is_loaded_by_other_processes(clean):
     assert sizes(clean.directory / "host1") >= 8 * 400_000
     assert clean.run(LOAD, 2) == ["1 True"] * 2
     assert clean.run(LOAD, 3) == ["1 True"] * 3
+
+
+REPLACE = """
+import contextlib
+import outcore
+
+path = directory / "scratch" / "array"
+def values(world):
+    with outcore.DiskArray.open(world, path) as found:
+        return set(found[...].ravel().tolist()), found.shape
+
+def replace(world, commits):
+    before = values(world) if {value} > 1 else None
+    d = outcore.DiskArray(world, {shape}, path=path, chunk=(1, 600), overwrite={value} > 1)
+    with outcore.GlobalArray(world, {shape}) as g:
+        g.local[...] = {value}
+        g.sync()
+        d.write_all(g.section(), ...)
+    assert not before or values(world) == before, "the old one has to stay until the first commit"
+    if not commits:
+        raise KeyError  # what an error has left is not committed
+    d.close()
+
+for commits in (False, True) if {value} > 1 else (True,):
+    with contextlib.suppress(KeyError), outcore.World() as world:
+        replace(world, commits)
+        tell(*values(world))
+"""
+
+
+def test_an_array_on_local_disks_stays_on_all_until_another_one_takes_its_place(clean):
+    for value, processes in ((1, 4), (2, 2)):
+        shape = (100 + value, 600)
+        said = clean.run(REPLACE.format(value=value, shape=shape), processes)
+        assert said == [f"{{{float(value)}}} {shape}"] * processes
+        for host in ("host0", "host1"):
+            kinds = sorted(file.name.split(".")[0] for file in (clean.directory / host / "array").iterdir())
+            parts = processes // 2
+            assert kinds == ["component"] * parts + ["manifest"] + ["table"] * parts  # of no other array
