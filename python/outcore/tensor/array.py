@@ -22,12 +22,11 @@ from outcore.arrays.sparse_array import BlockSparseArray
 from outcore.base.errors import OutcoreError
 from outcore.job.collective import Closing
 from outcore.tensor import kernels, stored_types
+from outcore.tensor.backends import places
 from outcore.tensor.backends.backend import Backend
 from outcore.tensor.backends.disk import DiskTiles
 from outcore.tensor.backends.generated import GeneratedTiles, made
-from outcore.tensor.backends.global_memory import GlobalTiles
-from outcore.tensor.backends.node import NodeTiles
-from outcore.tensor.backends.process import NumpyTiles, ProcessTiles
+from outcore.tensor.backends.process import NumpyTiles
 from outcore.tensor.backends.sections import SectionTiles
 from outcore.tensor.description import (
     as_layout,
@@ -53,8 +52,6 @@ if TYPE_CHECKING:
     from outcore.tensor.symmetry import Symmetry
 
     Values = np.ndarray[Any, np.dtype[Any]]
-
-PLACES = ("auto", "process", "node", "global", "disk")
 
 
 class Array(NumpyLike, Closing):
@@ -105,15 +102,11 @@ class Array(NumpyLike, Closing):
             self._dtype = element_type(dtype)
             self._stored = self._dtype if store_dtype is None else np.dtype(store_dtype)
             stored_types.check(self._dtype, self._stored)
-            place = _place(where, path, distribution, options)
-            return self._layout.as_json(), self._dtype.name, self._stored.name, place, distribution
+            places.check(where, path, distribution, options)
+            return self._layout.as_json(), self._dtype.name, self._stored.name, where, distribution
 
         with world.together_with("make an extended array", bring):
             pass
-        if path is not None:
-            where = "disk"
-        elif where == "auto":
-            where = _automatic(world, self._layout.elements * self._stored.itemsize)
         self._world = world
         self._backend: Backend = self._placed(where, path=path, distribution=distribution, **options)
 
@@ -126,15 +119,10 @@ class Array(NumpyLike, Closing):
         metadata: Any = None,
         **options: Any,
     ) -> Backend:
-        arguments = self._world, self._layout, self._stored
-        if where == "process":
-            return ProcessTiles(*arguments)
-        if where == "node":
-            return NodeTiles(*arguments)
-        if where == "global":
-            return GlobalTiles(*arguments, distribution)
-        facts = facts_of(self._layout, self._dtype, metadata) if path is not None else None
-        return DiskTiles(*arguments, path=path, metadata=facts, **options)
+        where = places.settle(where, path, self._world, self._layout.elements * self._stored.itemsize)
+        if path is not None or metadata is not None:
+            options |= {"path": path, "metadata": facts_of(self._layout, self._dtype, metadata)}
+        return places.make(where, self._world, self._layout, self._stored, distribution, **options)
 
     @classmethod
     def _of(cls, world: World, layout: Layout, dtype: np.dtype[Any], backend: Backend) -> Self:
@@ -355,7 +343,7 @@ class Array(NumpyLike, Closing):
 
     @property
     def metadata(self) -> Any:
-        """What was given as such to a persistent array."""
+        """What was given as such to an array on disk."""
         array = self._backend.array if isinstance(self._backend, DiskTiles) else None
         found = None if array is None else array.metadata
         return callers_metadata(found)
@@ -452,9 +440,7 @@ class Array(NumpyLike, Closing):
         """Puts all tiles elsewhere: "process", "node", "global", "disk" (with `options` of the constructor), and
         gives their room back. Collective. Returns itself. After an error it is where it was."""
         with self._world.together("move an extended array", where, sorted(options)):
-            _place(where, options.get("path"), options.get("distribution"), options)
-        if where == "auto":
-            where = _automatic(self._world, self._layout.elements * self._stored.itemsize)
+            places.check(where, options.get("path"), options.get("distribution"), options)
         old = self._backend
         old.sync()
         new = self._placed(where, **options)
@@ -509,7 +495,7 @@ class Array(NumpyLike, Closing):
     # ---- parts ----
 
     def _new(self, layout: Layout, dtype: np.dtype[Any]) -> Self:
-        where = self.where if self.where in PLACES else "auto"
+        where = self.where if self.where in places.PLACES else "auto"
         return type(self)(self._world, layout, dtype, where)
 
     def _wrapped(self, other: Any) -> Self:
@@ -579,28 +565,3 @@ class Array(NumpyLike, Closing):
             return np.broadcast_to(np.zeros((), self._dtype), self._layout.tile_shape(tile))
         out[...] = 0
         return out
-
-
-# ---- where it lies ----
-
-
-def _place(where: str, path: Any, distribution: Any, options: dict[str, Any]) -> str:
-    if where not in PLACES:
-        raise ValueError(f"where={where!r}; it may be {', '.join(PLACES)}")
-    if path is not None and where not in ("auto", "disk"):
-        raise ValueError(f"where={where!r} with a path")
-    on_disk = where == "disk" or path is not None
-    others = sorted(set(options) - {"path", "distribution"})
-    if others and not on_disk:
-        raise TypeError(f"{', '.join(others)}: options of arrays on disk, with where={where!r}")
-    if distribution is not None and where != "global":
-        raise TypeError(f"distribution is of where='global', not {where!r}")
-    return where
-
-
-def _automatic(world: World, nbytes: int) -> str:
-    """The same at all processes. Collective."""
-    free = world.all_reduce(world.budget.limit_bytes - world.budget.used_bytes, "min")
-    if nbytes > world.size * free // 2:
-        return "disk"
-    return "process" if world.size == 1 else "global"

@@ -42,6 +42,21 @@ def test_a_persistent_array_is_found_again(world, tmp_path, name, dtype):
             assert caught.value.errno == errno.EROFS
 
 
+def test_an_array_that_is_moved_to_a_path_lies_there_wherever_there_is_room(world, tmp_path):
+    array, whole = made(world, "labels", where="process")
+    array.move("auto", path=tmp_path / "a", metadata="moved")
+    assert array.where == "disk"
+    array.close()
+    with Array.open(world, tmp_path / "a") as found:
+        assert found.metadata == "moved"
+        assert np.array_equal(found.to_numpy(), whole)
+
+
+def test_an_array_on_disk_without_a_path_has_its_metadata(world):
+    with Array(world, LAYOUTS["labels"], where="disk", metadata=[1, "two"]) as array:
+        assert array.metadata == [1, "two"]
+
+
 def test_what_was_flushed_is_found(world, tmp_path):
     array, whole = made(world, "labels", path=tmp_path / "a")
     array.flush({"cycle": 1})
