@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from conformance.full_disk import files_of_at_most
 
 import outcore
 from outcore import Array, Layout, OutcoreError, Program, Tiling, _core
+from outcore.base.sizes import in_words
 from outcore.tensor.rates import ASSUMED
 
 N = 512
@@ -104,7 +106,8 @@ def test_a_disk_that_is_too_small_is_said_before_the_start(world, monkeypatch):
         monkeypatch.setattr(
             _core, "file_system", lambda path: SimpleNamespace(free_bytes=1_000_000, network=False)
         )
-        with pytest.raises(OutcoreError, match=r"arrays take [0-9]+ MB, there are 1 MB") as caught:
+        needed = re.escape(in_words(plan.disk_bytes))
+        with pytest.raises(OutcoreError, match=rf"arrays take {needed}, there are 1\.00 MB") as caught:
             p.run(plan=plan)
         assert caught.value.errno == errno.ENOSPC
         assert p.report is None
@@ -207,6 +210,7 @@ INTERRUPTED = """
 import sys, time
 import numpy as np
 import outcore
+from outcore.base.sizes import in_words
 from outcore.tensor.rates import ASSUMED
 
 with outcore.World("self", scratch=sys.argv[1], memory="64MB") as world:
