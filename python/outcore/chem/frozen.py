@@ -126,22 +126,6 @@ def before_scf(mol: Any, frozen: Asked, virtual: Asked = None, *, spins: int) ->
     return of(mol, frozen, virtual, [(numbers, int(each)) for each in mol.nelec[:spins]])
 
 
-def count_frozen(mol: Any, frozen: Asked, occupied: int) -> int:
-    """Lowest orbitals that are not correlated, of so many occupied ones, for methods that have no lists of others.
-
-    frozen: as `of` takes it; a list has to name the lowest ones. Raises OutcoreError (EINVAL)."""
-    lowest, (named,) = _read(mol, frozen, 1)
-    if sorted(named) != list(range(len(named))):
-        raise _refused(
-            f"{list(named)} are not the lowest orbitals 0 to {len(named) - 1}, each once; others cannot be "
-            "frozen, give the number of the lowest ones"
-        )
-    count = lowest + len(named)
-    if count > occupied:
-        raise _refused(f"{count} frozen, but only {occupied} are occupied")
-    return count
-
-
 def _read(mol: Any, asked: Asked, spins: int) -> tuple[int, orbital_numbers.Lists]:
     """A number, or lists for each spin. mol: None where there is no "auto"."""
     if mol is not None and isinstance(asked, str) and asked.strip() == "auto":

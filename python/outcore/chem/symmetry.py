@@ -76,8 +76,10 @@ def with_symmetry(mol: Mole, group: str | None) -> Mole | None:
     wanted = names.get(group.strip().casefold())
     if wanted is None:
         raise OutcoreError(errno.EINVAL, f"point group {group}", detail=f"it may be {', '.join(IRREPS)}")
-    if wanted == "C1":
+    if wanted == "C1" or (wanted == "auto" and not mol.natm):
         return None
+    if not mol.natm:
+        raise OutcoreError(errno.EINVAL, f"point group {group}", detail="a model without atoms has C1 alone")
     if mol.symmetry and wanted in (mol.groupname, ABELIAN.get(mol.groupname)):
         return mol
     labelled = mol.copy()

@@ -162,7 +162,7 @@ def spin_square(electrons: tuple[int, int], found: Densities) -> float:
 
 def spin_square_of(space: ActiveSpace, electrons: tuple[int, int], found: Densities) -> float:
     """<S^2> of orbitals that may differ in spin, with the core electrons."""
-    overlap = space.mol.intor_symmetric("int1e_ovlp")
+    overlap = space.overlap
     (a, b), (core_a, core_b) = space.coefficients, space.core
     excess = (electrons[0] - electrons[1]) / 2
     both = core_a.T @ overlap @ core_b

@@ -26,6 +26,7 @@ from outcore.chem.ci.settings import Settings
 from outcore.chem.ci.space import Space
 from outcore.chem.ci.target import Target
 from outcore.chem.ci.tiles import Tiling
+from outcore.chem.ri.given import is_of_functions
 from outcore.job import launch
 from outcore.job.processes import JOB, free_memory_of_each, make_world
 from outcore.job.resources import parse_bytes
@@ -407,6 +408,8 @@ class FCI:
             raise OutcoreError(
                 errno.EINVAL, what, detail="the integrals are of a file, which has no molecule"
             )
+        if not is_of_functions(self.orbitals.overlap, self.orbitals.mol):
+            raise OutcoreError(errno.EINVAL, what, detail="the functions of a model lie nowhere in space")
         return self.orbitals
 
     # ---- life ----

@@ -20,6 +20,7 @@ from outcore.chem.ci import hamiltonian as hamiltonians
 from outcore.chem.ci.determinants import listed, mask
 from outcore.chem.ci.hamiltonian import MAX_ORBITALS, Hamiltonian, Integers, Matrix
 from outcore.chem.driver import RootDriven
+from outcore.chem.ri.given import packed_of
 from outcore.chem.symmetry import (
     ABELIAN,
     IRREPS,
@@ -49,6 +50,7 @@ class ActiveSpace:
     """Orbitals that are correlated, and what lies below them.
 
     Attributes:
+        overlap: of the functions, which those of a model are not those of the molecule.
         coefficients: [function][orbital] of both spins, in the order of the Hamiltonian; twice the same of orbitals
             that are those of both spins.
         core: [function][orbital] of both spins: doubly occupied always.
@@ -59,6 +61,7 @@ class ActiveSpace:
     """
 
     mol: Mole
+    overlap: Matrix
     hamiltonian: Hamiltonian
     coefficients: tuple[Matrix, Matrix]
     core: tuple[Matrix, Matrix]
@@ -130,6 +133,7 @@ def of(
     coefficients = [np.ascontiguousarray(each[:, order[k]]) for k, each in enumerate(taken.active)]
     return ActiveSpace(
         mf.mol,
+        taken.overlap,
         hamiltonian,
         (coefficients[0], coefficients[-1]),
         (taken.core[0], taken.core[-1]),
@@ -155,6 +159,7 @@ class _Taken:
     group: str  # of the molecule
     abelian: str  # of the irreps
     electrons: tuple[int, int]
+    overlap: Matrix
     notes: tuple[str, ...]
 
 
@@ -212,7 +217,7 @@ def _taken(
     wanted = read_active(active, len(given))
     labelled, notes = with_symmetry(mol, group), list[str]()
     name = "C1" if labelled is None else str(labelled.groupname)
-    found = _Taken([], [], [], name, ABELIAN.get(name, name), mol.nelec, ())
+    found = _Taken([], [], [], name, ABELIAN.get(name, name), mol.nelec, np.asarray(overlap), ())
     for spin, each in enumerate(given):
         c, irreps = each.coefficients, np.zeros(len(each.numbers), np.int64)
         if labelled is not None:
@@ -288,10 +293,11 @@ def _each_spin(values: Any, dimensions: int) -> list[Any]:
 
 
 def plain(mf: Any, free_bytes: int) -> Any:
-    """An object whose integrals are exact, and need no other process, nor more memory."""
+    """An object whose two-electron integrals are exact, and need no other process, nor more memory."""
     if not isinstance(mf, RootDriven):
         return mf
     found = mean_field.make(mf.mol, "RHF")  # type: ignore[attr-defined]
+    found._eri = vars(mf).get("_eri")
     found.max_memory = (resident_bytes() + free_bytes) / 1e6  # as PySCF counts
     return found
 
@@ -411,8 +417,8 @@ def _unpacked(source: Any, left: Matrix, right: Matrix, n: int, max_memory_bytes
 
 def integrals_of(mf: Any, max_memory_bytes: int) -> Any:
     """Two-electron integrals of an object, as many times as `transformed` takes them; the molecule if they are too
-    large."""
-    found = getattr(mf, "_eri", None)
+    large. Raises OutcoreError (EINVAL), see `outcore.chem.ri.given.packed_of`."""
+    found = packed_of(mf)
     if found is not None:
         return found
     functions = mf.mol.nao

@@ -17,6 +17,7 @@ from outcore.chem.ci.orbitals import integrals_of, plain, temporary, transformed
 from outcore.chem.driver import RootDriven
 from outcore.chem.mrci import integrals
 from outcore.chem.mrci.tables import check_disk, table_bytes
+from outcore.chem.ri import given as given_integrals
 from outcore.chem.ri.cholesky import EXACT, Cholesky
 from outcore.chem.ri.fitting import SCREENING
 from outcore.chem.ri.source import Fitted
@@ -85,7 +86,7 @@ def with_integrals(found: Correlated, mf: Any, world: World, wanted: Wanted) -> 
                 around = _around_the_scf(mf, given, coefficients, factors)
         energy, h = world.broadcast(around)  # type: ignore[misc]
     else:
-        h = coefficients.T @ np.asarray(plain(mf, wanted.free.bytes).get_hcore()) @ coefficients
+        h = coefficients.T @ np.asarray(mf.get_hcore()) @ coefficients
         energy = float(mf.energy_nuc())
         if not fitted and wanted.kind == "cholesky":
             made_of = {"one-electron integrals": integrals.weighed(h), "tolerance": wanted.tolerance}
@@ -100,11 +101,24 @@ def with_integrals(found: Correlated, mf: Any, world: World, wanted: Wanted) -> 
 def _of_source(world: World, mf: Any, wanted: Wanted, coefficients: Matrix, limit: int) -> tuple[Matrix, str]:
     """Factors, and where they are from."""
     source: Source
+    given = given_integrals.of_rank_0(world, mf)
+    if wanted.kind == "ri" and given is not None:
+        raise OutcoreError(errno.EINVAL, _TRANSFORM, detail=f"{given_integrals.UNFITTED}: integrals='ri'")
     if wanted.kind == "ri":
         source = Fitted(world, mf.mol, wanted.auxbasis, wanted.threads, SCREENING)
     else:
         tolerance = EXACT if wanted.kind == "conventional" else wanted.tolerance
-        source = wanted.source or Cholesky(world, mf.mol, tolerance, limit)
+        if given is None:
+            source = wanted.source or Cholesky(world, mf.mol, tolerance, limit)
+        else:
+            source = given_integrals.vectors(world, given, tolerance, limit)
+        if source.signs is not None:
+            raise OutcoreError(
+                errno.ENOTSUP,
+                _TRANSFORM,
+                detail="integrals that are not positive, as those of an attraction, have no three-index factors "
+                "here; take integrals='conventional' and more memory",
+            )
     return integrals.of_source(world, source, coefficients, limit), source.title
 
 
@@ -154,12 +168,12 @@ def _around_the_scf(mf: Any, given: Reference, coefficients: Matrix, factors: Ma
 
 def _whole(found: Correlated, mf: Any, free_bytes: int, scratch: str) -> Correlated:
     mol = mf.mol
-    mf = plain(mf, free_bytes)
+    exact = plain(mf, free_bytes)
     rest, frozen = found.coefficients, found.frozen
     assert rest is not None and frozen is not None
     pairs = rest.shape[1] * (rest.shape[1] + 1) // 2
     with temporary(scratch):
-        two = transformed(integrals_of(mf, free_bytes // 2), rest, rest, free_bytes // 2).reshape(
+        two = transformed(integrals_of(exact, free_bytes // 2), rest, rest, free_bytes // 2).reshape(
             pairs, pairs
         )
     notes = (*found.notes, *symmetry_notes(0.0, integrals.symmetrize(two)))
@@ -167,7 +181,7 @@ def _whole(found: Correlated, mf: Any, free_bytes: int, scratch: str) -> Correla
     field, energy = np.zeros_like(hcore), float(mf.energy_nuc())
     if found.choice.frozen:
         density = 2 * frozen @ frozen.T
-        coulomb, exchange = mf.get_jk(mol, density, hermi=1)
+        coulomb, exchange = exact.get_jk(mol, density, hermi=1)
         field = np.asarray(coulomb) - np.asarray(exchange) / 2
         energy += float(np.sum(density * (hcore + field / 2)))
     one = rest.T @ (hcore + field) @ rest

@@ -80,30 +80,44 @@ def of_rank_0(world: World, mf: Any) -> GivenIntegrals | None:
 
 
 def _of(mf: Any) -> GivenIntegrals | None:
-    eri = vars(mf).get("_eri")
-    overlap = np.asarray(mf.get_ovlp())
-    functions = len(overlap)
-    is_molecules = functions > 0 and _is_overlap(overlap, mf.mol)
+    packed, overlap = packed_of(mf), np.asarray(mf.get_ovlp())
+    if packed is None:
+        return None
+    settings = {
+        "given one-electron integrals": problem.digest(np.asarray(mf.get_hcore()), overlap),
+        "given two-electron integrals": problem.digest(packed),
+    }
+    found = GivenIntegrals(packed, len(overlap), settings)
+    return None if is_of_functions(overlap, mf.mol) and _are_of_the_molecule(mf, found) else found
+
+
+def packed_of(mf: Any) -> Values | None:
+    """What `mf._eri` holds, see GivenIntegrals; None: nothing, the integrals are those of the molecule.
+
+    Raises OutcoreError (EINVAL): they are none of real functions, or missing of functions that are not the
+    molecule's."""
+    eri, overlap = vars(mf).get("_eri"), np.asarray(mf.get_ovlp())
     if eri is None:
-        if not is_molecules:
+        if not is_of_functions(overlap, mf.mol):
             raise _refused(
-                f"its {functions} functions or their overlap are not those of its molecule (of {mf.mol.nao}), and "
-                "it has no two-electron integrals: set mf._eri"
+                f"its {len(overlap)} functions or their overlap are not those of its molecule (of {mf.mol.nao}), "
+                "and it has no two-electron integrals: set mf._eri"
             )
         return None
     eri = np.asarray(eri)
     if np.iscomplexobj(eri):
         raise _refused("mf._eri is complex; take real integrals")
-    packed = _packed(eri, functions)
+    packed = _packed(eri, len(overlap))
     if not np.isfinite(packed).all():
         raise _refused("mf._eri has elements that are no numbers")
-    hamiltonian = np.asarray(mf.get_hcore())
-    settings = {
-        "given one-electron integrals": problem.digest(hamiltonian, overlap),
-        "given two-electron integrals": problem.digest(packed),
-    }
-    found = GivenIntegrals(packed, functions, settings)
-    return None if is_molecules and _are_of_the_molecule(mf, found) else found
+    return packed
+
+
+def is_of_functions(overlap: Values, mol: Any) -> bool:
+    """Whether an overlap is that of the functions of a molecule, which has some."""
+    return overlap.shape == (mol.nao, mol.nao) != (0, 0) and bool(
+        abs(overlap - mol.intor_symmetric("int1e_ovlp")).max() <= _OVERLAP
+    )
 
 
 def _packed(eri: Values, functions: int) -> Values:
@@ -131,13 +145,6 @@ def _packed(eri: Values, functions: int) -> Values:
     if any(abs(eri - each).max() > limit for each in turned):
         raise _refused("mf._eri lacks the symmetry (pq|rs) = (qp|rs) = (rs|pq) of real orbitals")
     return np.asarray(ao2mo.restore(8, np.ascontiguousarray(eri, np.float64), functions))
-
-
-def _is_overlap(overlap: Values, mol: Any) -> bool:
-    """Whether it is that of the functions of a molecule."""
-    return overlap.shape == (mol.nao, mol.nao) and bool(
-        abs(overlap - mol.intor_symmetric("int1e_ovlp")).max(initial=0.0) <= _OVERLAP
-    )
 
 
 def _are_of_the_molecule(mf: Any, given: GivenIntegrals) -> bool:
