@@ -99,6 +99,20 @@ TEST("a failed write-behind is thrown, and the rest goes on") {
   });
 }
 
+TEST("a limit of the size of files is an error that names it, not the end by a signal") {
+  TemporaryDirectory scratch;
+  in_child([&] {
+    signal(SIGXFSZ, SIG_DFL);
+    const rlimit limit{64 << 10, 64 << 10};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    ExclusiveFile file("ints", {.scratch = scratch});
+    const Error error = check::throws<Error>([&] { file.write(pattern(1 << 20), 0); });
+    check::equal(error.errno_value(), EFBIG);
+    check::is_true(std::string(error.what()).find("65536 bytes, by ulimit -f") != std::string::npos);
+    file.close();
+  });
+}
+
 TEST("a failed nonblocking write that nobody waits for fails the close") {
   TemporaryDirectory scratch;
   in_child([&] {
