@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from outcore.chem.options import MoleculeOptions
     from outcore.chem.problem import Settings
     from outcore.chem.ri.auxiliary import Purpose
+    from outcore.job.resources import Allowance
     from outcore.job.world import World
 
 Made = TypeVar("Made")
@@ -34,7 +35,9 @@ class MoleculeRun(Run):
     asked = (
         1e-8  # convergence of the energy of the method after the SCF (Hartree), which that of the SCF follows
     )
-    _held_bytes: int | None = None
+    held_bytes = (
+        0  # of each process, beside what stages take, as it was foreseen when the first world was opened
+    )
 
     def __init__(self, options: MoleculeOptions, *, give_back: bool = True) -> None:
         super().__init__(options, give_back=give_back)
@@ -59,19 +62,11 @@ class MoleculeRun(Run):
 
     def open_world(self, held: int | None = None) -> None:
         """held: see World.held_bytes. Collective."""
-        from outcore.job.processes import make_world
+        from outcore.job.processes import foreseen_held, make_world
 
         self.world = make_world(self.comm, self.options.memory_bytes, self.options.scratch)
         self.world.held_bytes = held
-
-    @property
-    def held_bytes(self) -> int:
-        """Of each process, beside what stages take. Collective when asked for first."""
-        from outcore.job.processes import foreseen_held
-
-        if self._held_bytes is None:
-            self._held_bytes = foreseen_held(self.world)
-        return self._held_bytes
+        self.held_bytes = self.held_bytes or foreseen_held(self.world)
 
     @property
     def threads(self) -> int:
@@ -97,14 +92,21 @@ class MoleculeRun(Run):
             held_bytes=self.held_bytes,
         )
 
+    def free_bytes(self) -> int:
+        """What stages may take of each process, before the first one. Collective."""
+        return max(0, self._share().bytes - self.held_bytes)
+
+    def _share(self) -> Allowance:
+        from outcore.job.processes import memory_share
+
+        return min(self.world.gather(memory_share(self.world, self.options.memory_bytes, self.threads)))
+
     def foresee(self, stages: Mapping[str, int]) -> None:
         """The least memory of the run, before anything is computed; `stages`: what each takes of each process.
         Collective. Raises OutcoreError (ENOMEM) if there is less."""
         from outcore.chem.least_memory import Least
-        from outcore.job.processes import memory_share
 
-        least = Least(self.world.size, self.held_bytes, stages)
-        share = min(self.world.gather(memory_share(self.world, self.options.memory_bytes, self.threads)))
+        least, share = Least(self.world.size, self.held_bytes, stages), self._share()
         self.results["least_memory_bytes"] = least.bytes
         if self.options.estimate:
             self.say(f"least memory: {least.bytes // 10**6} MB for all processes")

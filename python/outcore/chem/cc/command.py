@@ -94,20 +94,19 @@ class _Run(MoleculeRun):
         """The least memory of all stages. That of decomposed integrals is known once there are pivots."""
         from outcore.chem import least_memory
         from outcore.chem.ri.cholesky import Cholesky
-        from outcore.job.processes import free_memory_of_each
 
         options = self.options
         if options.integrals == "ri":
             auxmol = self._sets["mp2"]
             self.foresee(self._needs(int(auxmol.nao), least_memory.auxiliary_cuts(auxmol)))
             return
-        free = free_memory_of_each(self.world, options.memory_bytes, self.threads)
+        free = self.free_bytes()
         tolerance = Settings(**options.settings()).decomposed_to
         self._source = Cholesky(
             self.world,
             self._mol,
             tolerance,
-            free.bytes // 2,
+            free // 2,
             check=lambda found: self.foresee(self._needs(found.rank, found.cuts)),
         )
 

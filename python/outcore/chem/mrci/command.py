@@ -126,7 +126,6 @@ class _Run(MoleculeRun):
         from outcore.chem import least_memory
         from outcore.chem.mrci import plan
         from outcore.chem.ri.cholesky import Cholesky
-        from outcore.job.processes import free_memory_of_each
 
         options, n = self.options, int(mol.nao)
         if first is None:
@@ -148,13 +147,13 @@ class _Run(MoleculeRun):
         if options.integrals == "ri":
             self.foresee(stages(int(sets["mp2"].nao)))
             return
-        free = free_memory_of_each(self.world, options.memory_bytes, self.threads)
+        free = self.free_bytes()
         decides = not whole or max(whole.values()) > least_memory.decomposition(mol, 1)
-        if whole and (not decides or (max(whole.values()) <= free.bytes and not options.estimate)):
+        if whole and (not decides or (max(whole.values()) <= free and not options.estimate)):
             self.foresee(whole)
             return
         tolerance = first.settings.decomposed_to
-        self._source = Cholesky(self.world, mol, tolerance, free.bytes // 2, check=found)
+        self._source = Cholesky(self.world, mol, tolerance, free // 2, check=found)
 
     def _of_scf(self, mol: Mole, kind: Kind, sets: dict[Purpose, Mole]) -> dict[str, int]:
         from outcore.chem import least_memory

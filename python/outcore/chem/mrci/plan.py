@@ -19,6 +19,7 @@ _DISK_TABLES = 32 * _MIB  # cache and slabs of tables on disk
 _LINES = (1 << 18, 1 << 21)  # elements of a panel of the kernel, with tables in memory and on disk
 _SLAB = 1 << 20  # elements of tables that a product reads at once
 _RECORD_BYTES = 256  # of what is kept of a record
+_LISTS = 8 * _MIB  # of tasks and units, and of groups that take the interacting part
 _INNER = 8  # copies of integrals of internal orbitals
 
 
@@ -42,7 +43,7 @@ def least_bytes(ci: MRCI, functions: int, rank: int | None) -> dict[str, int]:
 
 
 def _space_bytes(ci: MRCI) -> int:
-    return _RECORD_BYTES * len(ci.records)
+    return _RECORD_BYTES * len(ci.records) + _LISTS
 
 
 def _search_bytes(ci: MRCI, rows: int, external: int) -> int:
