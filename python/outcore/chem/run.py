@@ -12,6 +12,7 @@ import numpy as np
 from outcore.base import interrupts
 from outcore.base.errors import OutcoreError
 from outcore.cli.run import Run
+from outcore.job import preflight
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
@@ -113,6 +114,23 @@ class MoleculeRun(Run):
         with self.world.together("memory of a run"):
             least.check(share)
         self.world.held_bytes = self.held_bytes
+
+    def foresee_file(self, stage: str, largest: Callable[[], int]) -> None:
+        """The largest file of a stage, before anything is computed: bytes of one process, by a plan that is made
+        where the size of files is limited. Collective. Raises OutcoreError (EFBIG)."""
+        if not self.options.estimate and any(self.world.gather(preflight.files_are_limited())):
+            size = largest()
+            place = self.options.checkpoint or self.world.scratch
+            with self.world.together("files of a run"):
+                preflight.check_file_size(stage, place, size)
+
+    def stand_in(self, mol: Mole, kind: Kind) -> Any:
+        """A mean field without an SCF: orbitals of the right number, for plans."""
+        from outcore.chem import mean_field
+
+        mf = mean_field.make(mol, kind)
+        mean_field.give_orbitals(mf)
+        return mf
 
     def check_auxiliary(self, mol: Mole, names: dict[Purpose, str | None]) -> dict[Purpose, Mole]:
         """Molecules with the auxiliary sets that a run will take, which are looked for now, and what is to be said

@@ -81,6 +81,11 @@ def check_file(path: Path | None, attempted: str) -> None:
         raise OutcoreError(error.errno or errno.EIO, attempted, path=path) from error
 
 
+def files_are_limited() -> bool:
+    """Whether the system limits the size of files (ulimit -f)."""
+    return resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
+
+
 def check_file_size(attempted: str, path: str | os.PathLike[str], size_bytes: int) -> None:
     """Raises OutcoreError (EFBIG) if no file of this size may be written. `path`: of the file, or its directory."""
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -67,3 +67,34 @@ def test_a_limit_of_the_size_of_files_is_named_before_anything_is_computed(tmp_p
     assert answer.returncode == 1
     assert "h2.json" in answer.stderr and "ulimit -f (RLIMIT_FSIZE)" in answer.stderr
     assert answer.stdout == ""
+
+
+WATER = "3\n\nO 0 0 0.117\nH 0 0.757 -0.469\nH 0 -0.757 -0.469\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "stage", "kilobytes"),
+    [
+        ("rimp2 --basis sto-3g --storage disk", "RI-MP2", 1),
+        ("ccsd --basis sto-3g --integrals ri --storage disk", "coupled cluster", 1),
+        ("fci --basis 6-31g --checkpoint kept", "full CI", 1000),
+    ],
+)
+def test_files_of_methods_that_are_too_large_are_refused_before_the_scf(
+    tmp_path: Path, command: str, stage: str, kilobytes: int
+) -> None:
+    (tmp_path / "water.xyz").write_text(WATER)
+    method, *options = command.split()
+    words = [method, str(tmp_path / "water.xyz"), *options, "--threads", "1"]
+    limited = f"ulimit -f {kilobytes} && exec {sys.executable} -m outcore " + " ".join(words)
+    answer = subprocess.run(
+        ["bash", "-c", f"cd {tmp_path} && {limited} --scratch {tmp_path}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(f"outcore: {stage} ")
+    assert "File too large (a file of " in answer.stderr
+    assert "energy" not in answer.stdout

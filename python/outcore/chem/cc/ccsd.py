@@ -393,8 +393,12 @@ class CCSD(Results):
             names += [name for name in plan.arrays if name[0] == "A"]
             whole = sum(plan.arrays[name].bytes for name in names)
             needs.append((self._checkpoint.directory, self._checkpoint.room_bytes(whole)))
+        check_room(self.world, "coupled cluster", needs, largest_file=self.largest_file(plan))
+
+    def largest_file(self, plan: plans.Plan) -> int:
+        """Bytes of the largest file of each process."""
         files = [entry.bytes // self.world.size for entry in plan.arrays.values() if not entry.in_memory]
-        check_room(self.world, "coupled cluster", needs, largest_file=max(files, default=0))
+        return max(files, default=0)
 
     def _equations(
         self, room: Room, plan: plans.Plan, integrals: list[Integrals], names: list[str]

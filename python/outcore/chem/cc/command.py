@@ -87,6 +87,7 @@ class _Run(MoleculeRun):
         )
         self._source: Source | None = None
         self._foresee()
+        self.foresee_file(METHOD, self._largest_file)
 
     # ---- memory ----
 
@@ -133,7 +134,7 @@ class _Run(MoleculeRun):
     def mean_field(self) -> Any:
         """The SCF, run; of an estimate, orbitals of the right number."""
         if self.options.estimate:
-            return self._stand_in()
+            return self.stand_in(self._mol, "UHF" if self._open else "RHF")
         if self.options.integrals == "ri":
             mf = self.fitted_scf(self._mol, self._kind, self.options.jkbasis)
             self.renew_world()
@@ -144,25 +145,19 @@ class _Run(MoleculeRun):
             self.renew_world(mf)
         return mf
 
-    def _stand_in(self) -> Any:
-        from outcore.chem import mean_field
-
-        mf = mean_field.make(self._mol, "UHF" if self._open else "RHF")
-        mean_field.give_orbitals(mf)
-        return mf
-
     # ---- coupled cluster ----
 
-    def solve(self, mf: Any) -> CCSD:
+    def _made(self, mf: Any, *, stands_in: bool = False) -> CCSD:
+        """stands_in: `mf` is of `stand_in`, and there will be a plan alone."""
         from outcore.chem.cc.ccsd import CCSD
 
         options, common = self.options, self.common_settings()
         settings = options.settings()
-        if options.estimate:
-            settings.pop("orbitals", None)  # the stand-in has none that could be made semicanonical
+        if stands_in:
+            settings.pop("orbitals", None)  # it has none that could be made semicanonical
         if options.integrals != "ri":
             common.pop("screening", None)  # it is the SCF's alone
-        cc = CCSD(
+        return CCSD(
             mf,
             options.frozen,
             frozen_virtual=options.frozen_virtual,
@@ -173,6 +168,14 @@ class _Run(MoleculeRun):
             **common,
             **settings,
         )
+
+    def _largest_file(self) -> int:
+        cc = self._made(self.stand_in(self._mol, "UHF" if self._open else "RHF"), stands_in=True)
+        return 0 if cc.uncorrelated else cc.largest_file(cc.estimate())
+
+    def solve(self, mf: Any) -> CCSD:
+        options = self.options
+        cc = self._made(mf, stands_in=options.estimate)
         self.results |= {
             "frozen": cc.frozen,
             "occupied": [each.sizes[0] for each in cc.spins],

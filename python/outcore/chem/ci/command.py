@@ -72,6 +72,8 @@ class _Run(MoleculeRun):
         self._check_orbitals(mol)
         first = self.with_first_orbitals(lambda: self._made(self.first_orbitals(mol, kind), integrals=False))
         self._foresee(mol, first)
+        if first is not None and not options.no_solve:
+            self.foresee_file("full CI", first.largest_file)
         if first is not None and options.estimate:
             return first
         del first

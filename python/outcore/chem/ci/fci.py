@@ -217,6 +217,18 @@ class FCI:
             kept=self.settings.checkpoint is not None,
         )
 
+    def largest_file(self) -> int:
+        """Bytes of the largest file of each process, by the plan. Collective."""
+        chosen = solver.plan(
+            self.world,
+            self.space,
+            self._options(),
+            roots=self.target.roots,
+            memory_bytes=self.memory_bytes,
+            kept=self.settings.checkpoint is not None,
+        )
+        return chosen.largest_file
+
     def least_bytes(self) -> int:
         """What the search takes of each process at least, with its integrals."""
         needed = plan.least_bytes(

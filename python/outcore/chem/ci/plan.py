@@ -111,6 +111,13 @@ class Plan:
         return max(2 * strips.file_bytes(self.space, each) if self.bands(each) else 0 for each in types)
 
     @property
+    def largest_file(self) -> int:
+        """That of a vector."""
+        if self.kind != "disk" and not self.states_on_disk:
+            return 0
+        return self.tiling.elements * np.dtype("float64").itemsize // self.processes
+
+    @property
     def disk_bytes(self) -> int:
         return self.kept_bytes + self.scratch_bytes
 

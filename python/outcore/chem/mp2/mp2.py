@@ -286,6 +286,14 @@ class MP2:
             )
         return self.plan
 
+    def largest_file(self) -> int:
+        """Bytes of the largest file of each process, by the plan, which is made. Collective."""
+        plan, sizes = self.prepare(), self._sizes
+        if plan.in_memory:
+            return 0
+        pairs = max(i * a for i, a in zip(sizes.occupied, sizes.virtual, strict=True))
+        return 8 * sizes.auxiliary * pairs // self.world.size
+
     def _make_rows(self) -> Rows:
         if self._integrals is None:
             return FittedRows(self.world, self.mol, self._auxbasis, self.threads, self.screening)

@@ -131,6 +131,13 @@ class _Run(MoleculeRun):
         self._mf: Any = None
         self.header(options.title(self._method, self._mol), f"scratch {self.world.scratch}")
         self.foresee(self._needs(sets, correlated))
+        if frozen is not None:
+            self.foresee_file(
+                "RI-MP2",
+                lambda: self._made(
+                    self.stand_in(self._mol, "UHF" if self._unrestricted else "RHF"), auxiliary["mp2"], frozen
+                ).largest_file(),
+            )
 
     def _needs(self, sets: dict[Purpose, Mole], frozen: Frozen | None) -> dict[str, int]:
         """The least memory of each stage, of each process."""
@@ -276,18 +283,22 @@ class _Run(MoleculeRun):
             more=lambda: settings(self._mol, fitting.auxiliary_molecule(), fitting.screening),
         )
 
+    def _made(self, mf: Any, auxbasis: str | None, frozen: tuple[str, str], **more: Any) -> MP2:
+        from outcore.chem.mp2 import MP2
+
+        occupied, virtual = frozen
+        return MP2(mf, occupied, auxbasis, frozen_virtual=virtual, **more, **self.common_settings())
+
     def mp2(
         self, auxbasis: str | None, frozen: tuple[str, str], scs: tuple[float, float], pairs: bool
     ) -> None:
         from outcore.chem.mean_field import give_orbitals
-        from outcore.chem.mp2 import MP2
 
         begin = time.monotonic()
         if self.options.estimate:
             give_orbitals(self._mf)
         self.renew_world()
-        occupied, virtual = frozen
-        mp2 = MP2(self._mf, occupied, auxbasis, frozen_virtual=virtual, scs=scs, **self.common_settings())
+        mp2 = self._made(self._mf, auxbasis, frozen, scs=scs)
         mp2.prepare()
         forecast = self._forecast("MP2", mp2)
         if self.options.estimate:
