@@ -233,8 +233,12 @@ class MoleculeRun(Run):
         seconds = time.monotonic() - begin
         state = "converged" if mf.converged else "not converged"
         self.say(f"{kind} energy {mf.e_tot:.10f} Eh, {state} in {mf.cycles} cycles, {seconds:.1f} s")
-        self.results |= {"scf_energy_hartree": float(mf.e_tot), "scf_seconds": seconds}
-        self.results |= {"stability": search.report}
+        self.results |= {
+            "scf_energy_hartree": float(mf.e_tot),
+            "scf_converged": bool(mf.converged),
+            "scf_seconds": seconds,
+            "stability": search.report,
+        }
 
     def with_first_orbitals(self, make: Callable[[], Made]) -> Made | None:
         """What `make` makes of `first_orbitals`; None where these have other irreps than they may have, which those

@@ -336,11 +336,12 @@ class Run:
     def _summary(self, processes: int) -> Iterator[str]:
         """One block for every method: energies, memory, disk, time."""
         found = self.results
-        state = {True: "", False: ", not converged", None: ""}[found.get("converged")]
         for key, name in self.energies.items():
             values = found.get(key)
             if values is None:
                 continue
+            converged = found.get("scf_converged" if key == "scf_energy_hartree" else "converged")
+            state = ", not converged" if converged is False else ""
             several = values if isinstance(values, list) else [values]
             for root, energy in enumerate(several, 1):
                 title = f"{name} of root {root}" if isinstance(values, list) else name

@@ -99,8 +99,9 @@ class MP2:
     After `kernel`: `e_corr`, its parts `e_os` and `e_ss` (opposite and same spin) and `e_singles` (of ROHF, see
     `noncanonical`), `e_scs`, `e_tot`, and
     `pair_energies`: of closed shells {"os", "ss"}, else {"ab", "aa", "bb"}, matrices over active occupied orbitals
-    whose elements add up to the parts. What makes a result doubtful is in `warnings`, and given to Python's
-    warnings as `outcore.chem.doubts.DoubtfulResult`. Raises OutcoreError, the same on all processes.
+    whose elements add up to the parts. What makes a result doubtful is in `warnings`; `kernel` gives it to
+    `on_warning(line)`, or without one to Python's warnings, as `outcore.chem.doubts.DoubtfulResult`.
+    Raises OutcoreError, the same on all processes.
     """
 
     def __init__(
@@ -165,6 +166,7 @@ class MP2:
         self.on_progress: Callable[[str, float], None] | None = (
             None  # the part, and its fraction that is done
         )
+        self.on_warning: Callable[[str], None] | None = None  # None: Python's warnings
         self.e_corr = self.e_os = self.e_ss = self.e_singles = 0.0
         self.pair_energies: dict[str, Matrix] = {}
 
@@ -218,7 +220,7 @@ class MP2:
             for each in integrals.values():
                 each.close()
         self._take(sums)
-        doubts.tell(self.world, self.warnings, None)
+        doubts.tell(self.world, self.warnings, self.on_warning)
         return self.e_corr
 
     def _cases(self) -> list[Case]:

@@ -303,6 +303,7 @@ class _Run(MoleculeRun):
         forecast = self._forecast("MP2", mp2)
         if self.options.estimate:
             return
+        mp2.on_warning = self.warn
         watch, start = Watch(), time.monotonic()
         with self.stages() as mp2.on_progress:
             mp2.kernel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,42 @@ def test_an_scf_that_has_not_converged_is_refused_but_by_force(water: Path, caps
     output = capsys.readouterr().out
     assert "not converged in 2 cycles" in output
     assert "of an SCF that has not converged" in output
-    assert "CCSD energy" in output
+    assert re.search(r"^SCF energy +-\S+ Eh, not converged\nCCSD energy +-\S+ Eh$", output, re.MULTILINE)
+
+
+def test_what_was_stopped_goes_on_to_the_energies_of_a_whole_run(
+    water: Path, tmp_path: Path, capsys: Any
+) -> None:
+    command = ("--triples", "--cc-tol", "1e-10", "--amplitude-tol", "1e-8", "--json", tmp_path / "found.json")
+    for what, limit in (("amplitudes", "--iterations"), ("cycles", "--max-cycle")):
+        with pytest.raises(OutcoreError, match=f"after 3 .*{what}"):
+            run(water, *command, "--checkpoint", tmp_path / what, limit, "3")
+        if what == "amplitudes":
+            output = capsys.readouterr().out
+            summary = r"^SCF energy +-\S+ Eh\nCCSD energy +-\S+ Eh, not converged$"
+            assert re.search(summary, output, re.MULTILINE)
+    energies = []
+    for kept in ((), ("--checkpoint", tmp_path / "amplitudes"), ("--checkpoint", tmp_path / "cycles")):
+        assert run(water, *command, *kept) == 0
+        found = json.loads((tmp_path / "found.json").read_text())
+        assert found["scf_converged"] and found["converged"] and "warnings" not in found
+        energies.append(found["ccsd_t_energy_hartree"])
+    assert energies[1:] == pytest.approx([energies[0]] * 2, abs=1e-8)
+
+
+def test_what_makes_a_result_doubtful_is_told_and_kept(tmp_path: Path, capsys: Any) -> None:
+    carbon = tmp_path / "carbon.xyz"
+    carbon.write_text("1\n\nC 0 0 0\n")
+    command = ("--spin", "2", "--iterations", "1")
+    with pytest.raises(OutcoreError):
+        run(carbon, *command, "--checkpoint", tmp_path / "kept")
+    capsys.readouterr()
+    swapped = ("--restart", tmp_path / "kept", "--swap", "a1:5", "--quiet")
+    with pytest.raises(OutcoreError):
+        run(carbon, *command, *swapped, "--json", tmp_path / "found.json")
+    told = json.loads((tmp_path / "found.json").read_text())["warnings"]
+    assert "occupied orbital of spin alpha" in told[0]
+    assert f"warning: {told[0]}" in capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.parametrize("integrals", ["conventional", "ri"])
