@@ -1,4 +1,4 @@
-"""CASSCF of nitrogen by PySCF, with Outcore's full CI as its solver: six electrons of the triple bond in six orbitals."""
+"""CASSCF of nitrogen by PySCF, with full CI by Outcore: six electrons of the triple bond in six orbitals."""
 
 import pyscf
 

@@ -1,7 +1,7 @@
-"""A method of one's own: coupled-cluster doubles, written with einsum; arrays lie in memory or on disk as the plan says.
+"""A method of one's own: coupled-cluster doubles, written with einsum for arrays in memory or on disk.
 
-The amplitude equations are those of closed shells (Scuseria, Janssen, Schaefer, J. Chem. Phys. 89, 7382 (1988)), without
-singles. Integrals are products of three-index integrals of density fitting: (pq|rs) = sum_Q B_Qpq B_Qrs.
+Amplitude equations of closed shells: Scuseria, Janssen, Schaefer, J. Chem. Phys. 89, 7382 (1988), without singles.
+Integrals are products of three-index integrals of density fitting: (pq|rs) = sum_Q B_Qpq B_Qrs.
 """
 
 import sys
@@ -67,7 +67,7 @@ with outcore.World() as world:
     for array in arrays:
         array.close()
 print(f"moved {report.moved_bytes / 1e6:.1f} MB")
-print(f"CCD correlation energy {p.value(energy):.8f} Eh")
+print(f"CCD correlation energy {p.value(energy):.7f} Eh")
 
 
 class WithoutSingles(dfccsd.RCCSD):
@@ -76,4 +76,4 @@ class WithoutSingles(dfccsd.RCCSD):
         return 0 * t1, t2
 
 
-print(f"PySCF, without singles {WithoutSingles(mf).run(conv_tol=1e-9).e_corr:.8f} Eh")
+print(f"PySCF, without singles {WithoutSingles(mf).run(conv_tol=1e-9).e_corr:.7f} Eh")

@@ -1,4 +1,4 @@
-"""MP2 from three-index integrals on disk: one contraction at a time, then the same as a program that is planned as a whole."""
+"""MP2 from three-index integrals on disk: one contraction by itself, and a program that is planned as a whole."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A checkpoint that goes from Python to Fortran and back: python exchange.py save, then fortran/exchange, then load."""
+"""A checkpoint from Python to Fortran and back: `exchange.py save`, fortran/exchange.f90, `exchange.py load`."""
 
 import sys
 

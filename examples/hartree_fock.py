@@ -1,4 +1,4 @@
-"""Hartree-Fock of nitrogen with its integrals on disk, near its bond length and stretched: what closed shells cost there."""
+"""RHF and UHF of nitrogen with integrals on disk, near the bond length and stretched."""
 
 import pyscf
 

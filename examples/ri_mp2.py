@@ -1,4 +1,4 @@
-"""What holds two neon atoms together: interaction energies of RHF and RI-MP2, with and without counterpoise correction."""
+"""Interaction of two neon atoms: RHF and RI-MP2, with and without counterpoise correction."""
 
 import pyscf
 

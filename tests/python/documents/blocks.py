@@ -4,9 +4,11 @@
     console   lines after `$ ` run; the lines below are found in their output, in this order; `..` is any text
     c, cpp, fortran   whole programs are compiled, linked and run; declarations are compiled
     sh, slurm         not run, as they install things or need a cluster; their syntax is checked
+    toml      an input file
     cmake, mermaid, text   not checked here
 
-Blocks of a document run in its order, in a directory of its own.
+Blocks of a document run in its order, in a directory of its own that has `examples` of the checkout. A block of one
+line, `--8<-- "examples/x.py"`, shows that file: a command of the document must name it, and so runs it.
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ from types import ModuleType
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[3]
-LANGUAGES = ("python", "console", "c", "cpp", "fortran", "sh", "slurm", "cmake", "mermaid", "text")
+LANGUAGES = ("python", "console", "c", "cpp", "fortran", "sh", "slurm", "toml", "cmake", "mermaid", "text")
 
+_SHOWN = re.compile(r'\s*--8<-- "([^"\n]+)"\s*')
 _FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 
 
@@ -41,6 +44,12 @@ def blocks(document: Path) -> list[Block]:
     return [
         Block(match[2], match[3], text.count("\n", 0, match.start()) + 1) for match in _FENCE.finditer(text)
     ]
+
+
+def shown(block: Block) -> str | None:
+    """The file that a block shows, if it does nothing else."""
+    found = _SHOWN.fullmatch(block.text)
+    return found[1] if found else None
 
 
 def commands(block: Block) -> list[tuple[str, list[str]]]:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from blocks import LANGUAGES, ROOT, Block, blocks, commands, documents, says
+from blocks import LANGUAGES, ROOT, Block, blocks, commands, documents, says, shown
 
 pytestmark = pytest.mark.launcher
 
@@ -28,10 +28,23 @@ def test_languages_are_known(document):
 
 
 @pytest.mark.parametrize("document", with_blocks())
+def test_files_that_are_shown_run(document):
+    every = blocks(document)
+    given = [command for each in every if each.language == "console" for command, _ in commands(each)]
+    for block in every:
+        if (name := shown(block)) is not None:
+            assert (ROOT / name).is_file(), f"{document.name}:{block.line}"
+            assert any(name in command.split() for command in given), f"{document.name}:{block.line}: {name}"
+
+
+@pytest.mark.parametrize("document", with_blocks())
 def test_blocks_run(document, tmp_path):
     (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "examples").symlink_to(ROOT / "examples")
     for block in blocks(document):
         where = f"{document.relative_to(ROOT)}:{block.line}"
+        if shown(block) is not None:
+            continue
         if block.language == "python":
             run([sys.executable, "-c", block.text], tmp_path / "work", where)
         elif block.language == "console":
