@@ -185,11 +185,11 @@ def make_plan(
 
     Raises OutcoreError: ENOMEM if nothing fits, with what does; EINVAL."""
     check_places(storage, ladder)
-    chosen = _block(sizes, free_bytes, threads, block)
+    least = least_bytes(sizes, threads, block=block, only=only)
+    chosen = _block(sizes, free_bytes, free_bytes - CACHE_BYTES * _count(sizes, only), threads, block)
     work = max(_work(sizes, chosen, threads), free_bytes // _SHARE)
     spaces = tuple(Spaces(o, v, chosen) for o, v in zip(sizes.occupied, sizes.virtual, strict=True))
     layouts = [each for each in arrays_of(sizes, spaces) if only is None or each[0] in only]
-    least = least_bytes(sizes, threads, block=block, only=only)
     budget = None if budget_bytes is None else budget_bytes + (least - free_bytes) * processes
     if free_bytes < least:
         more = "" if budget is None else f"; {enough(budget)} for all of them are enough"
@@ -258,10 +258,14 @@ def least_bytes(
     sizes: Sizes, threads: int, *, block: int | None = None, only: Collection[str] | None = None
 ) -> int:
     """What `make_plan` needs of each process, whatever the ladder, if not in memory."""
-    chosen = _least_block(sizes) if block is None else _block(sizes, 0, threads, block)
-    spaces = tuple(Spaces(o, v, chosen) for o, v in zip(sizes.occupied, sizes.virtual, strict=True))
-    count = sum(only is None or name in only for name, *_ in arrays_of(sizes, spaces))
-    return _work(sizes, chosen, threads) + CACHE_BYTES * count
+    chosen = _least_block(sizes) if block is None else _asked(sizes, block)
+    return _work(sizes, chosen, threads) + CACHE_BYTES * _count(sizes, only)
+
+
+def _count(sizes: Sizes, only: Collection[str] | None) -> int:
+    """Of arrays, which is the same for all blocks."""
+    spaces = tuple(Spaces(o, v, v) for o, v in zip(sizes.occupied, sizes.virtual, strict=True))
+    return sum(only is None or name in only for name, *_ in arrays_of(sizes, spaces))
 
 
 def _caches(layouts: Collection[tuple[str, Layout, str | None]], free_bytes: int) -> dict[str, int]:
@@ -302,17 +306,21 @@ def enough(needed_bytes: int) -> str:
     return f"{math.ceil(needed_bytes / 1e6) + _BEGIN_MB} MB"
 
 
-def _block(sizes: Sizes, free_bytes: int, threads: int, asked: int | None) -> int:
-    """The largest that the memory has room for, and that makes anything faster."""
+def _asked(sizes: Sizes, block: int) -> int:
+    if block < 1:
+        raise OutcoreError(errno.EINVAL, f"blocks of {block} orbitals", detail="1 or more are needed")
+    return min(max(block, _least_block(sizes)), max(sizes.virtual))
+
+
+def _block(sizes: Sizes, free_bytes: int, room_bytes: int, threads: int, asked: int | None) -> int:
+    """The largest that the memory has room for, and that makes anything faster. room_bytes: without caches."""
     if asked is not None:
-        if asked < 1:
-            raise OutcoreError(errno.EINVAL, f"blocks of {asked} orbitals", detail="1 or more are needed")
-        return min(max(asked, _least_block(sizes)), max(sizes.virtual))
+        return _asked(sizes, asked)
     virtual = max(sizes.virtual)
     most = max(1, min(_LARGEST_BLOCK, int((_TILE_BYTES / _DOUBLE) ** 0.5) // max(sizes.occupied)))
     found = max(min(most, virtual), _least_block(sizes))
     while found > _least_block(sizes) and (
-        _work(sizes, found, threads) > free_bytes // 2
+        _work(sizes, found, threads) > min(free_bytes // 2, room_bytes)
         or ladder_sizes.tiles(sizes, found, threads, "rebuild") > free_bytes // _SHARE
     ):
         found -= 1
@@ -328,7 +336,9 @@ def _of_its_rows(sizes: Sizes, block: int, threads: int) -> list[int]:
     o = max(sizes.occupied)
     hole, one, pair = o**4, o**3 * block, (o * block) ** 2
     if len(sizes.occupied) == 2:
-        return [4 * hole + 3 * one * threads]
+        # The last: panels of dressed integrals of open shells, which have a row of virtual orbitals.
+        row = sizes.auxiliary * block * (6 * max(sizes.virtual) + 3 * o)
+        return [4 * hole + 3 * one * threads, row]
     return [hole + 3 * one * threads, hole + (one + 5 * pair) * threads, hole // 2 + 7 * pair * threads]
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from outcore import OutcoreError
 from outcore.chem.cc import forecast
+from outcore.chem.cc import plan as plans
 from outcore.chem.cc.forecast import Rates
 from outcore.chem.cc.plan import CACHE_BYTES, Plan, Sizes, make_plan
 from outcore.chem.cc.triple_sizes import padded
@@ -119,3 +120,13 @@ def test_rows_of_triples_are_whole_registers_and_fall_on_different_places_of_a_c
     room = padded(occupied)
     assert occupied <= room < occupied + 8
     assert room % 4 == 0 and room % 32 != 0
+
+
+@pytest.mark.parametrize("more", [0, 10**6, 10**7])
+@pytest.mark.parametrize("occupied", [(5,), (5, 4), (9, 7)])
+def test_the_least_memory_leaves_room_for_the_blocks_that_are_chosen(
+    occupied: tuple[int, ...], more: int
+) -> None:
+    sizes = plans.Sizes(29, 279, occupied, (20,) * len(occupied), 6, (0, 140, 279))
+    found = plans.make_plan(sizes, plans.least_bytes(sizes, 1) + more, 1, 1)
+    assert found.work_bytes >= plans._work(sizes, found.spaces[0].block, 1)
