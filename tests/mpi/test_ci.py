@@ -10,10 +10,11 @@ import pytest
 
 pytest.importorskip("pyscf")
 sys.path.append(str(Path(__file__).parents[1] / "python" / "chem" / "ci"))
+import ci_cases
 import ci_water
 
 from outcore.base.errors import OutcoreError
-from outcore.chem.ci import solver
+from outcore.chem.ci import FCI, solver
 from outcore.job.world import World
 
 
@@ -96,6 +97,15 @@ def test_ordered_sums_in_strips_are_those_of_one_process_bit_by_bit(comm, given,
         assert len(solved.plan.tasks("float64")) == len(expected.plan.tasks("float64")) > 1
         assert solved.energies[0] == expected.energies[0]
         assert np.array_equal(dense, vector)
+
+
+def test_tiles_that_are_larger_than_a_share_leave_processes_without_any(comm, shared_tmp_path):
+    hamiltonian = ci_cases.random_hamiltonian(6)
+    energies = []
+    for of in ("self", comm):
+        with World(of, scratch=shared_tmp_path, memory="300MB") as world:
+            energies.append(FCI.from_hamiltonian(hamiltonian, (3, 3), comm=world, threads=1).kernel())
+    assert energies[1] == pytest.approx(energies[0], abs=1e-9)
 
 
 def test_too_little_memory_is_refused_at_all(comm, given, shared_tmp_path):
