@@ -167,9 +167,9 @@ class GlobalVectors(Vectors):
     def __init__(self, world: World, tiling: Tiling, count: int, dtype: str) -> None:
         super().__init__(world, tiling, count, dtype)
         even = np.linspace(0, tiling.elements, world.size + 1)[:-1]
-        begins = tiling.offsets[np.searchsorted(tiling.offsets, even)]
-        # Tiles that are larger than a share leave the last processes with nothing.
-        self._begins = begins = sorted({int(each) for each in begins if each < tiling.elements})
+        whole = tiling.offsets[np.searchsorted(tiling.offsets, even)]
+        # Tiles that are larger than a share leave processes without any.
+        self._begins = begins = sorted({int(each) for each in whole if each < tiling.elements})
         shape = (count, tiling.elements)
         self._array = GlobalArray(world, shape, dtype, distribution=[[0], begins])
 
