@@ -267,7 +267,7 @@ class Array(NumpyLike, Closing):
         with world.together("take elements of a NumPy array"):
             check_fits(values, array._layout, tolerance)
         array._fill_new(
-            lambda number: np.ascontiguousarray(values[array._layout.box(array._layout.stored[number])]),
+            lambda number: np.asarray(values[array._layout.box(array._layout.stored[number])], order="C"),
             "from_numpy",
         )
         return array
@@ -549,7 +549,7 @@ class Array(NumpyLike, Closing):
         shape = self._layout.tile_shape(tile)
         if elements.shape != shape:
             elements = np.broadcast_to(elements, shape)
-        return np.ascontiguousarray(elements)
+        return np.asarray(elements, order="C")
 
     def _check_out(self, tile: Sequence[int], out: Values) -> None:
         if not isinstance(out, np.ndarray):

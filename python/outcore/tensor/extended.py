@@ -55,7 +55,7 @@ class ExtendedOperand(Tiled):
 
     def _put_copy(self, tile: Tile, number: int, value: Values, *, add: bool) -> Waitable:
         array: ExtendedArray = self.array
-        values = np.ascontiguousarray(value + array.get_tile(tile) if add else value, array.dtype)
+        values = np.asarray(value + array.get_tile(tile) if add else value, array.dtype, order="C")
         return array.backend.put_async(number, stored_types.rounded(values, array.store_dtype, array))
 
     def copies(self, world: World) -> int:

@@ -199,7 +199,7 @@ def _taken(values: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     taken = found.astype(dtype)
     if found.dtype.kind in "iu" and found.dtype.itemsize == 8 and (np.abs(taken) > _EXACT).any():
         raise ValueError(f"integers above 2^53 are not held by {dtype}")
-    return taken.copy(order="C") if taken.ndim == 0 else np.ascontiguousarray(taken)
+    return np.asarray(taken, order="C")
 
 
 def _chunks(options: dict[str, Any], layout: Layout) -> None:

@@ -30,11 +30,12 @@ def permute(
     if np.may_share_memory(out, value):
         raise ValueError("the result of a permutation overlaps with what is permuted")
     number = np.array(alpha, out.dtype)
+    target = out
     if out.ndim == 0:
-        out, turned = out.reshape(1), turned.reshape(1)
+        target, turned = out.reshape(1), turned.reshape(1)
     if not turned.flags.aligned:
         turned = turned.copy()
-    _core.tensor_permute(out, turned, out.dtype.name, number, accumulate)
+    _core.tensor_permute(target, turned, out.dtype.name, number, accumulate)
     return out
 
 

@@ -234,7 +234,7 @@ class NumpyLike(AsNumpy):
                 source = [0] * self.ndim
                 for place, axis in zip(layout.stored[number], order, strict=True):
                     source[axis] = place
-                yield number, np.ascontiguousarray(np.transpose(self.get_tile(tuple(source)), order))
+                yield number, np.asarray(np.transpose(self.get_tile(tuple(source)), order), order="C")
 
         result._fill(tiles, "transpose")
         return result
@@ -278,7 +278,7 @@ class NumpyLike(AsNumpy):
                 else:
                     factor = 1
                 for tile, axes, sign in images:
-                    here = np.ascontiguousarray(np.transpose(mine, axes)).astype(wide, copy=False)
+                    here = np.asarray(np.transpose(mine, axes), order="C").astype(wide, copy=False)
                     there = array.get_tile(tile).astype(wide, copy=False)
                     total = total + factor * sign * product(here.ravel(), there.ravel())
         return self.world.all_reduce(complex(total) if wide.kind == "c" else float(total))
@@ -351,7 +351,7 @@ class NumpyLike(AsNumpy):
         def tiles(numbers: list[int]) -> Iterator[tuple[int, Values]]:
             wanted = ahead((stored[number] for number in numbers), [self, *others])
             for number, (_, values) in zip(numbers, wanted, strict=True):
-                yield number, np.ascontiguousarray(function(*values), dtype)
+                yield number, np.asarray(function(*values), dtype, order="C")
 
         result._fill(tiles, what)
         return result
@@ -382,7 +382,7 @@ class NumpyLike(AsNumpy):
             extra = [number] if array is None else []
             wanted = ahead((stored[n] for n in numbers), arrays)
             for n, (_, values) in zip(numbers, wanted, strict=True):
-                yield n, np.ascontiguousarray(function(*values, *extra), self.dtype)
+                yield n, np.asarray(function(*values, *extra), self.dtype, order="C")
 
         self.sync()
         self._fill(tiles, what)

@@ -364,8 +364,9 @@ class TileOperand(Tiled):
         self.array.sync()
 
 
-def tiles_of(cuts: Sequence[Cuts | None], box: Box) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-    """The tiles that make up a box, and where in it each lies. Raises ValueError for a box that cuts a tile."""
+def tiles_of(cuts: Sequence[Cuts | None], box: Box) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
+    """The tiles that make up a box, and the index of each in it, which makes a view of a number too. Raises
+    ValueError for a box that cuts a tile."""
     axes = []
     for axis, (begin, end) in zip(cuts, box, strict=True):
         assert axis is not None
@@ -378,7 +379,7 @@ def tiles_of(cuts: Sequence[Cuts | None], box: Box) -> Iterator[tuple[tuple[int,
         ]
         axes.append(inside)
     for parts in itertools.product(*axes):
-        yield tuple(tile for tile, _ in parts), tuple(inside for _, inside in parts)
+        yield tuple(tile for tile, _ in parts), (*(inside for _, inside in parts), ...)
 
 
 class OnesOperand(Operand):

@@ -77,11 +77,53 @@ def test_arithmetic_without_elements_or_axes(world, where, shape):
     assert np.array_equal(a[...], 2 * x)
 
 
+NUMBERS = {
+    "wrapped": lambda world: Array.wrap(world, np.array(3.0)),
+    "a wrapped global array": lambda world: Array.wrap(world, made(world, GlobalArray, np.array(3.0))),
+    "float32": lambda world: Array.from_numpy(world, np.array(3.0), store_dtype="float32"),
+    "of a function": lambda world: Array.from_function(world, (), lambda box: 3.0),
+    "generated": lambda world: Array.generated(world, (), lambda box: np.array(3.0)),
+    **{
+        where: lambda world, where=where: Array.from_numpy(world, np.array(3.0), where=where)
+        for where in ("process", "node", "global", "disk")
+    },
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_a_number_is_an_array_without_axes(world, kind):
+    a, one, two = NUMBERS[kind](world), np.array(1.0), np.ones(2)
+    out = np.empty(())
+    assert a.get_tile((), out) is out
+    for found in (out, a.get_tile(()), a.to_numpy(), a.transpose().to_numpy(), (2 * a - a).to_numpy()):
+        assert (found.shape, found) == ((), 3)
+    assert outcore.einsum(",->", a, a) == 9
+    assert outcore.einsum(",i->i", a, two).to_numpy().tolist() == [3, 3]
+    if kind != "generated":
+        a += 1
+        a.put_tile((), a.get_tile(()) + one)
+        a.acc_tile((), one)
+        a.sync()
+        outcore.einsum("i,i->", two, two, out=a, accumulate=True)
+        assert a[()] == 8
+        outcore.einsum("i,i->", two, two, out=a)
+        assert a[()] == 2
+
+
 def test_products_over_no_elements_are_zero(world):
     a, b = (Array.from_numpy(world, np.ones(shape)) for shape in ((0, 3), (0, 2)))
     assert outcore.einsum("ji,jk->ik", a, b).to_numpy().tolist() == [[0, 0]] * 3
     assert outcore.einsum("ij,kl->ik", a, b).shape == (0, 0)
     assert outcore.einsum("ij,ij->", a, a) == 0
+    none = np.ones((0, 2))
+    assert outcore.einsum("ik,kj->ij", none, none.T, symmetry="pair", world=world).shape == (0, 0)
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0)])
+def test_arrays_of_numpy_without_elements_are_wrapped(world, shape):
+    wrapped = Array.wrap(world, np.zeros(shape))
+    wrapped += 1
+    assert (wrapped.shape, wrapped.to_numpy().shape, wrapped.sum()) == (shape, shape, 0)
 
 
 @pytest.mark.parametrize("shape", [(0,), (3, 0)])

@@ -94,8 +94,10 @@ def test_what_cannot_hold_the_result_is_not_changed(world):
     labelled, _ = pair(world, "labels")
     with pytest.raises(OutcoreError, match="tiles differ"):
         labelled += Array(world, [O, O, V])
-    with pytest.raises(OutcoreError, match="tilings that differ"):
+    with pytest.raises(OutcoreError, match="shapes that differ"):
         a + labelled
+    with pytest.raises(OutcoreError, match="tilings that differ"):
+        a + Array(world, [Tiling(extent, tile=extent) for extent in a.shape])
     with pytest.raises(OutcoreError, match="no number"):
         a + "one"
 
@@ -109,7 +111,7 @@ def test_arrays_of_others_are_operands(world):
         assert same(x + a, 2 * x)
         assert same(x - a, 0 * x)
         assert np.isclose(a.dot(d), 2 * (x * x).sum())
-    with pytest.raises(OutcoreError, match="no dense layout"):
+    with pytest.raises(OutcoreError, match=r"an array of shape \(8, 6\) with"):
         a + np.ones((8, 6))
 
 

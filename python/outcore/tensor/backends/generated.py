@@ -62,4 +62,4 @@ def made(function: Function, layout: Layout, number: int, dtype: np.dtype[Any]) 
         )
     if not np.can_cast(value.dtype, dtype, "same_kind"):
         raise TypeError(f"the function made elements of type {value.dtype}, the array has {dtype}")
-    return np.ascontiguousarray(value, dtype)
+    return np.asarray(value, dtype, order="C")

@@ -96,11 +96,14 @@ class NumpyTiles(InProcess):
     def view(self, number: int) -> Values:
         if self._values is None:
             raise self.refuse("use", "the array is closed")
-        return self._values[self.layout.box(self.layout.stored[number])]
+        box = self.layout.box(self.layout.stored[number])
+        index: tuple[Any, ...] = (*box, ...)  # a view of a number too
+        view: Values = self._values[index]
+        return view
 
     def get_async(self, number: int, out: Values | None = None) -> Waitable:
         view = self.view(number)
-        return Done(given(view if out is not None else np.ascontiguousarray(view), out))
+        return Done(given(view if out is not None else np.asarray(view, order="C"), out))
 
     def close(self) -> None:
         self._values = None
