@@ -248,7 +248,9 @@ void bind_world(nb::module_& module) {
                            "A block that waits for processes ends this one if one has died.")
       .def(nb::init<std::string>(), "name"_a)
       .def("__enter__", [](AwaitedBlock& self) { self.watched.emplace(self.name.c_str()); })
-      .def("__exit__", [](AwaitedBlock& self, const nb::args&) { self.watched.reset(); });
+      .def(
+          "__exit__", [](AwaitedBlock& self, const nb::args&) { self.watched.reset(); },
+          nb::sig("def __exit__(self, *exception: object) -> None"));
   nb::class_<World>(module, "World", nb::is_weak_referenceable(), "Native part of outcore.World.")
       .def("__init__", &make, "communicator"_a.none(), "gate"_a)
       .def("__init__", &make_of_group, "group"_a, "whole"_a, "scratch"_a)

@@ -151,7 +151,7 @@ def test_basis_without_the_element_is_said(tmp_path):
         ("3\n\nO 0 0 0\n", "line 1 says 3 atoms, but only 1 lines follow"),
         ("water\n\nO 0 0 0\n", "line 1 must be the number of atoms"),
         ("0\n\n", "it has no atoms"),
-        ("", "line 1 must be the number of atoms"),
+        ("", "it is empty"),
     ],
 )
 def test_bad_geometry_is_explained(tmp_path, content, text):
