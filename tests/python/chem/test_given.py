@@ -12,7 +12,7 @@ from models import MODELS, changed_helium, hubbard
 from pyscf import ao2mo, fci, mp
 
 from outcore import OutcoreError
-from outcore.chem import hf
+from outcore.chem import hf, ri
 from outcore.chem.cc import CCSD
 from outcore.chem.ci import FCI
 from outcore.chem.mp2 import MP2
@@ -103,6 +103,11 @@ def test_given_integrals_are_never_fitted(make: Callable[[], Any]) -> None:
         MRCI.from_mean_field(mf, active=4, inactive=len(mf.mo_occ) - 4, integrals="ri", **SMALL)
     with pytest.raises(OutcoreError, match="do not fit them: screening has no effect"):
         MP2(mf, screening=1e-12, **SMALL)
+
+
+def test_a_model_has_no_auxiliary_functions() -> None:
+    with pytest.raises(OutcoreError, match="a model without atoms has none"):
+        ri.density_fit(hubbard(2.0), comm=None).kernel()
 
 
 def test_what_a_ci_cannot_treat_is_named() -> None:

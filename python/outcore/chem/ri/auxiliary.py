@@ -29,12 +29,18 @@ def build(mol: Mole, name: Any = None, purpose: Purpose = "jk") -> Mole:
     functions for all. Those of a ghost atom are those of its element. A set on record that was made for another
     orbital basis is taken, and `stand_in` says so.
 
-    Raises OutcoreError (EINVAL): an unknown set, or one that lacks an element; no set on record. Even-tempered
+    Raises OutcoreError (EINVAL): an unknown set, or one that lacks an element; no set on record; no atoms. Even-tempered
     functions are never taken without being asked for.
     """
     from pyscf.df import addons
 
     symbols = list(dict.fromkeys(mol.atom_symbol(atom) for atom in range(mol.natm)))
+    if not symbols:
+        raise OutcoreError(
+            errno.EINVAL,
+            f"find an auxiliary basis for {_TITLE[purpose]}",
+            detail="a model without atoms has none",
+        )
     way = name.lower() if isinstance(name, str) else ""
     named, made, foreign = "", list[str](), list[str]()
     if name is None or way in ("auto", "etb", "autoaux"):
