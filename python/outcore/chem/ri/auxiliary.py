@@ -29,8 +29,8 @@ def build(mol: Mole, name: Any = None, purpose: Purpose = "jk") -> Mole:
     functions for all. Those of a ghost atom are those of its element. A set on record that was made for another
     orbital basis is taken, and `stand_in` says so.
 
-    Raises OutcoreError (EINVAL): an unknown set, or one that lacks an element; no set on record; no atoms. Even-tempered
-    functions are never taken without being asked for.
+    Raises OutcoreError (EINVAL): an unknown set, or one that lacks an element; no set on record; no atoms.
+    Even-tempered functions are never taken without being asked for.
     """
     from pyscf.df import addons
 
