@@ -253,10 +253,12 @@ class MoleculeRun(Run):
     def first_orbitals(self, mol: Mole, kind: Kind) -> Any:
         """For an estimate of a CI: an object with the orbitals that its SCF would begin with, as their irreps
         count."""
-        from outcore.chem import mean_field, scf_options
+        from outcore.chem import scf_options
+        from outcore.chem.hf import scf as methods
 
-        mf = mean_field.make(mol, kind)
-        mf.max_memory = 0  # nothing is kept of integrals
+        # By the kernels of the SCF: those of PySCF take gigabytes of address space, and end the process without.
+        # They take less than the SCF, whose memory is not checked yet: that of a run is told as a whole.
+        mf = getattr(methods, kind)(mol, comm=self.world, storage="direct", threads=self.options.threads)
         density = mf.get_init_guess(mol, self.options.guess or scf_options.GUESSES[0])
         mf.mo_energy, mf.mo_coeff = mf.eig(mf.get_fock(dm=density), mf.get_ovlp())
         mf.mo_occ = mf.get_occ(mf.mo_energy, mf.mo_coeff)
@@ -264,4 +266,5 @@ class MoleculeRun(Run):
         mf.mo_energy, mf.mo_occ = (np.take_along_axis(each, order, -1) for each in (mf.mo_energy, mf.mo_occ))
         mf.mo_coeff = np.take_along_axis(np.asarray(mf.mo_coeff), order[..., None, :], -1)
         mf.converged = True
+        mf.close()
         return mf

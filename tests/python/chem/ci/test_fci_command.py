@@ -255,3 +255,13 @@ def test_files_are_not_overwritten_by_results(water, tmp_path):
         None, "--fcidump", str(dump), "--write-fcidump", str(dump)
     )
     assert "No such file" in refused(water, "--basis", "sto-3g", "--molden", str(tmp_path / "no" / "x"))
+
+
+def test_a_limit_of_address_space_does_not_end_a_run_that_needs_little(tmp_path):
+    (tmp_path / "h2.xyz").write_text("2\n\nH 0 0 0\nH 0 0 0.74\n")
+    command = "-m outcore fci h2.xyz --basis sto-3g --threads 1 --scratch ."
+    limited = f"ulimit -v 1500000 && exec {sys.executable} {command}"
+    answer = subprocess.run(
+        ["bash", "-c", limited], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert answer.returncode == 0, answer.stderr
