@@ -214,6 +214,8 @@ def _distribution(shape: Any, processes: int, block: Any, given: Any) -> Distrib
         if list(given.shape) != extents:
             raise ValueError(f"the distribution is of shape {given.shape}")
         return given
+    if np.size(shape) == 0 and (block is not None or given is not None):
+        raise ValueError("an array without axes is at one process: it has no blocks to distribute")
     if given is not None:
         begins = [arguments.integers("distribution", axis) for axis in given]
         return _core.Distribution.irregular(extents, processes, begins)

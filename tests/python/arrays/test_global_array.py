@@ -345,7 +345,8 @@ def test_indices_that_are_none_are_refused(world):
     ("arguments", "text"),
     [
         ({"shape": (1,) * 9}, "9 dimensions"),
-        ({"shape": ()}, "at least one dimension"),
+        ({"shape": (), "block": 2}, "without axes"),
+        ({"shape": (), "distribution": [[0]]}, "without axes"),
         ({"shape": (3, -1)}, "[3, -1]"),
         ({"shape": (2.5,)}, "integers"),
         ({"shape": (1 << 40, 1 << 40)}, "64 bits"),
