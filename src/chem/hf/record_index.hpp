@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sibling.hpp"
 #include "chem/hf/integral_file.hpp"
 #include "outcore/error.hpp"
 
@@ -31,8 +32,8 @@ void check_ranges(std::span<const RecordIndex> indices, std::size_t tasks);
 
 /// Reads all records of a kept file: what is damaged, one line for each, also an index that is none. Throws
 /// Error(ENOENT) if the file is missing.
-[[nodiscard]] OUTCORE_API std::vector<std::string> damaged_records(std::span<const std::byte> index,
-                                                                   std::size_t record_bytes,
-                                                                   const std::string& path);
+[[nodiscard]] OUTCORE_SIBLING std::vector<std::string> damaged_records(std::span<const std::byte> index,
+                                                                       std::size_t record_bytes,
+                                                                       const std::string& path);
 
 }  // namespace outcore::chem

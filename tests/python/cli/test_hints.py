@@ -60,7 +60,7 @@ def options() -> set[str]:
         application = typer.Typer()
         application.command(name)(getattr(importlib.import_module(entry.module), entry.function))
         for parameter in typer.main.get_command(application).params:
-            found |= set(parameter.opts)
+            found |= {*parameter.opts, *parameter.secondary_opts}
     return found
 
 

@@ -1,11 +1,13 @@
 """A team of threads: errors are collected, nothing is left behind, BLAS is as before."""
 
+import errno
 import subprocess
 import sys
 import threading
 
 import pytest
 
+from outcore import OutcoreError
 from outcore.parallel import team
 
 
@@ -52,8 +54,9 @@ def test_a_thread_that_cannot_be_started_is_an_error_and_leaves_no_other(monkeyp
             pass
 
     monkeypatch.setattr(threading.Thread, "start", limited)
-    with pytest.raises(RuntimeError, match="new thread"):
+    with pytest.raises(OutcoreError, match="start the thread outcore-team") as refused:
         team.run(4, work)
+    assert refused.value.errno == errno.EAGAIN
     assert running() == before
 
 

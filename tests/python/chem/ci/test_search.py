@@ -97,7 +97,9 @@ def test_mixed_precision_is_as_good_as_double(roots, vectors, tmp_path):
         _, double, _ = solve(space, tmp_path, **given)
         operator, found, dense = solve(space, tmp_path, precision="mixed", **given)
         assert found.converged
-        assert len(found.iterations) <= len(double.iterations) + (2 if roots == 1 else 10)
+        # Where the space holds no more than the states, rounding decides on the way of several of them.
+        allowed = 2 if roots == 1 else len(double.iterations) // 2
+        assert len(found.iterations) <= len(double.iterations) + allowed
         assert found.last.energies == pytest.approx(operator.eigenvalues(roots), abs=1e-9)
         for root in range(roots):
             x, norm = dense[root].ravel(), np.linalg.norm(dense[root])
