@@ -216,7 +216,10 @@ class Ways:
     # ---- what was chosen ----
 
     def exact(self, number: int, way: Way) -> Way:
-        """A way with seconds and bytes as its plans, which are made when it is run, will have them."""
+        """A way with seconds and bytes as its plans, which are made when it is run, will have them.
+
+        It gets more memory for panels where they need it, as processes that share panels may divide a result
+        unevenly."""
         if way.skips:
             return way
         statement = self.program.statements[number]
@@ -224,6 +227,13 @@ class Ways:
         if way.within is None:
             facts = [self.placed(v, way.inside) for v in [*statement.operands, statement.out]]
             seconds, moved = self._exactly(statement, facts, memory, statement.accumulate)
+            if seconds is None:
+                enough = least_memory(
+                    lambda given: self._exactly(statement, facts, given, statement.accumulate)[0] is not None,
+                    memory,
+                )
+                seconds, moved = self._exactly(statement, facts, enough, statement.accumulate)
+                way = replace(way, workspace_bytes=enough)
             return way if seconds is None else replace(way, seconds=seconds, moved=moved)
         within = way.within
         candidate = next(each for each in self.made_within.values() if each.variable.name == within.variable)

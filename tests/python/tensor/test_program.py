@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import outcore
 from outcore.base.errors import OutcoreError
+from outcore.tensor import place
 from outcore.tensor.program_plan import ProgramPlan
 from outcore.tensor.rates import ASSUMED
 
@@ -480,3 +482,16 @@ def test_tiles_of_another_layout_are_not_gone_on_with(world, tmp_path):
         else:
             p.run()
             close(y)
+
+
+def test_a_statement_gets_the_memory_that_its_exact_plan_needs(world):
+    """A point of the planner may be too small: processes that share panels may divide a result unevenly."""
+    given = outcore.Array.from_numpy(world, np.ones((75, 7, 11)), where="disk")
+    with outcore.Program(world) as p:
+        b = p.input(given, "b")
+        p.output(outcore.einsum("Qia,Qjb->ijab", b, b), "k")
+    solver = place.Solver(p, 20_000_000, replace(ASSUMED, processes=2, sharing=2))
+    way = min(solver.ways()[0], key=lambda each: each.workspace_bytes)
+    exact = solver._ways.exact(0, replace(way, workspace_bytes=1000))
+    assert exact.workspace_bytes > 1000
+    assert solver._ways.exact(0, exact).workspace_bytes == exact.workspace_bytes, "it can be planned"
