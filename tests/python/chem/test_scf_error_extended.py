@@ -12,6 +12,7 @@ import pytest
 from outcore.chem import scf_options
 from outcore.chem.hf import accuracy, scf
 from outcore.cli import main as cli
+from outcore.job import resources
 
 pyscf = pytest.importorskip("pyscf")
 from pyscf import gto  # noqa: E402
@@ -85,8 +86,8 @@ def test_auto_runs_in_the_memory_in_which_disk_runs(exact, tmp_path):
     mol, energy, density = exact["waters"]
     common = {"comm": None, "scratch": str(tmp_path), "record_bytes": 16 << 20, "threads": 2, "prefetch": 2}
     with scf.RHF(mol, **common) as mf:
-        least = mf.two_electron._memory_bytes(2)
-    with scf.RHF(mol, **common, storage="auto", memory_bytes=least + (40 << 20)) as mf:
+        least = resources.resident_bytes() + mf.two_electron._work_bytes(2)
+    with scf.RHF(mol, **common, storage="auto", memory_bytes=least + (60 << 20)) as mf:
         assert mf.kernel(density) == pytest.approx(energy, abs=1e-8)
 
 

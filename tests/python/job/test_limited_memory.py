@@ -66,14 +66,18 @@ def test_memory_that_does_not_suffice_names_the_limit(run):
     answer = run(resource.RLIMIT_AS, 560, "ri-scf", "--basis", "cc-pv5z")
     said(
         answer,
-        "three-index integrals: Cannot allocate memory",
+        "RI-RHF: Cannot allocate memory",
         "ulimit -v (RLIMIT_AS)",
         "in /proc/self/limits",
     )
 
 
-@pytest.mark.parametrize("options", [(), ("--memory", "8GB")])
-def test_a_run_stays_within_its_limit(run, options):
-    answer = run(resource.RLIMIT_AS, 900, "rimp2", "--basis", "cc-pvtz", *options)
+def test_a_budget_above_the_limit_is_refused(run):
+    answer = run(resource.RLIMIT_AS, 900, "rimp2", "--basis", "cc-pvtz", "--memory", "8GB")
+    said(answer, "--memory 8GB: Invalid argument (it is 8.00 GB, of 944 MB that there are)")
+
+
+def test_a_run_stays_within_its_limit(run):
+    answer = run(resource.RLIMIT_AS, 900, "rimp2", "--basis", "cc-pvtz")
     assert answer.returncode == 0, answer.stderr
     assert "RI-MP2 energy" in answer.stdout

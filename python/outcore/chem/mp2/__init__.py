@@ -6,7 +6,7 @@ Files:
 
     mp2:
         RI-MP2 of closed and open shells
-    transformed, tiles:
+    rows, transformed, tiles:
         integrals of occupied and virtual orbitals, fetched ahead
     finished_pairs:
         pair energies that another run goes on from

@@ -16,7 +16,7 @@ Files:
         the search, which states it follows, ACPF, AQCC and corrections
     vectors, packed, record_store, storage, kept:
         vectors in memory, packed, in files, kept
-    density, estimate:
+    density, estimate, plan:
         densities and natural orbitals; predictions
 """
 
