@@ -28,6 +28,7 @@ def test_processes_may_let_go_of_an_array_at_different_times(comm, shared_tmp_pa
         for number in range(6):
             array = DiskArray(world, (4, 4), path=shared_tmp_path / f"a{number}", cache_bytes="2MB")
             array[comm.rank] = 2.0
+            world.barrier()
             if comm.rank == 0:
                 del array  # which its parts are still put into by the other process
             else:
