@@ -21,7 +21,7 @@ Files:
         integrals, orbitals and amplitudes as extended arrays
     updates, diis, divergence, iteration, steps:
         an iteration
-    plan, placing, layouts, traffic, forecast, moved, room, buffers:
+    plan, placing, specs, layouts, traffic, forecast, moved, room, buffers:
         memory: what lies where, and what moves
     kept, kept_orbitals, kept_steps, checkpoint:
         what another run goes on from

@@ -350,7 +350,7 @@ class CCSD(Results):
         ]
         if self._checkpoint is not None:
             names = ["T"] if self.restricted else ["Taa", "Tab", "Tbb"]
-            self._checkpoint.find([plan.arrays[each].layout for each in names], self.singles, self.spins)
+            self._checkpoint.find([plan.entry(each).layout for each in names], self.singles, self.spins)
         self._check_disks(plan)
         room = self._room = Room(self.world, self.threads, plan, self._source.signs)
         names = [""] if self.restricted else ["a", "b"]
@@ -389,10 +389,7 @@ class CCSD(Results):
             needs = [(Path(scratch), bytes_here(self.world, scratch, plan.disk_bytes))]
         # Of amplitudes that have converged, only energies of (T) are kept from now on.
         if self._checkpoint is not None and not self._checkpoint.has_converged(self.settings):
-            names = ["T", "R"] if self.restricted else ["Taa", "Tab", "Tbb", "Waa", "Wbb"]
-            names += [name for name in plan.arrays if name[0] == "A"]
-            whole = sum(plan.arrays[name].bytes for name in names)
-            needs.append((self._checkpoint.directory, self._checkpoint.room_bytes(whole)))
+            needs.append((self._checkpoint.directory, self._checkpoint.room_bytes(plan.kept_bytes)))
         check_room(self.world, "coupled cluster", needs, largest_file=self.largest_file(plan))
 
     def largest_file(self, plan: plans.Plan) -> int:

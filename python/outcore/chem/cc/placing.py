@@ -7,29 +7,42 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from outcore.chem.cc import ladder_sizes, traffic
+from outcore.chem.cc.specs import Role
 
 if TYPE_CHECKING:
     from outcore.chem.cc.plan import Sizes
+    from outcore.chem.cc.specs import ArraySpec
     from outcore.tensor.layout import Layout
 
 CACHE_BYTES = 1 << 20
 """Of each array on disk, at each process, at least."""
 _AS_GOOD = 1.02  # times the least that an iteration may move
-_DOUBLE = 8
 
 
 @dataclass(frozen=True)
 class Entry:
     """One array of the plan. cache_bytes: at each process, if it is on disk."""
 
-    layout: Layout
+    spec: ArraySpec
     in_memory: bool
-    store_dtype: str | None = None
     cache_bytes: int = CACHE_BYTES
 
     @property
+    def layout(self) -> Layout:
+        return self.spec.layout
+
+    @property
+    def store_dtype(self) -> str | None:
+        return self.spec.store_dtype
+
+    @property
     def bytes(self) -> int:
-        return self.layout.elements * (4 if self.store_dtype else _DOUBLE)
+        return self.spec.bytes
+
+
+def of_role(entries: Mapping[str, Entry], role: Role) -> list[str]:
+    """Names of the arrays that have this role."""
+    return [name for name, entry in entries.items() if entry.spec.role is role]
 
 
 @dataclass(frozen=True)
@@ -74,7 +87,7 @@ class Placing:
         self._sizes, self._entries = sizes, entries
         self._free, self._left, self._processes = free_bytes, left_bytes, processes
         self._threads, self._block = threads, block
-        self._integrals = [name for name in entries if name[0] == "V"]
+        self._integrals = of_role(entries, Role.LADDER_INTEGRALS)
 
     def best(self, way: str) -> Placed:
         """With integrals of the ladder that are "disk", "memory" or "rebuild": of what moves about least, that with

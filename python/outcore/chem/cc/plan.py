@@ -17,8 +17,9 @@ from outcore.base.sizes import in_words
 from outcore.chem import storage as storage_words
 from outcore.chem.cc import forecast, ladder_sizes
 from outcore.chem.cc.layouts import arrays_of
-from outcore.chem.cc.placing import CACHE_BYTES, Entry, Placing
+from outcore.chem.cc.placing import CACHE_BYTES, Entry, Placing, of_role
 from outcore.chem.cc.spaces import Spaces
+from outcore.chem.cc.specs import ArraySpec, Role
 from outcore.chem.cc.triple_sizes import block_bytes
 from outcore.tensor.layout import Layout
 from outcore.tensor.tiling import Tiling
@@ -38,6 +39,7 @@ _TILE_BYTES = 16 << 20  # of pairs of occupied and virtual orbitals, at most: la
 _LARGEST_BLOCK = 32
 _MOST_BLOCKS = 24  # of virtual orbitals: tiles of four indices are counted by the fourth power of it
 _BEGIN_MB = 4  # that processes have more or less before they begin
+_GO_BY = (Role.VECTOR, Role.PREPARATION, Role.LADDER_PRODUCT)  # tile after tile, none of them again
 _SHARE = 4  # of the free memory, the part that work takes at least, if arrays do not leave more
 
 
@@ -136,6 +138,21 @@ class Plan:
             )
         return "\n".join(lines)
 
+    def entry(self, name: str) -> Entry:
+        """Raises OutcoreError (EINVAL): there is no such array."""
+        if name not in self.arrays:
+            raise OutcoreError(errno.EINVAL, METHOD, detail=f"the plan has no array {name}")
+        return self.arrays[name]
+
+    def of_role(self, role: Role) -> list[str]:
+        """Names of the arrays that have this role."""
+        return of_role(self.arrays, role)
+
+    @property
+    def kept_bytes(self) -> int:
+        """Of all arrays that a checkpoint has copies of."""
+        return sum(each.bytes for each in self.arrays.values() if each.spec.is_kept)
+
     @property
     def iteration_s(self) -> float:
         """Of an iteration, foreseen; of a plan with rates."""
@@ -189,7 +206,7 @@ def make_plan(
     chosen = _block(sizes, free_bytes, free_bytes - CACHE_BYTES * _count(sizes, only), threads, block)
     work = max(_work(sizes, chosen, threads), free_bytes // _SHARE)
     spaces = tuple(Spaces(o, v, chosen) for o, v in zip(sizes.occupied, sizes.virtual, strict=True))
-    layouts = [each for each in arrays_of(sizes, spaces) if only is None or each[0] in only]
+    specs = arrays_of(sizes, spaces, only)
     budget = None if budget_bytes is None else budget_bytes + (least - free_bytes) * processes
     if free_bytes < least:
         more = "" if budget is None else f"; {enough(budget)} for all of them are enough"
@@ -200,10 +217,10 @@ def make_plan(
             f"{sizes.auxiliary} auxiliary functions need at least {in_words(least)} more in each of "
             f"{processes} processes, but {limit} leaves {in_words(free_bytes)} to each{more}",
         )
-    cached = _caches(layouts, free_bytes - work)
+    cached = _caches(specs, free_bytes - work)
     left = (free_bytes - work - sum(cached.values())) * processes if storage == "auto" else 0
-    entries = {name: Entry(layout, False, store, cached[name]) for name, layout, store in layouts}
-    integrals = [name for name in entries if name[0] == "V"]
+    entries = {each.name: Entry(each, False, cached[each.name]) for each in specs}
+    integrals = of_role(entries, Role.LADDER_INTEGRALS)
     placing = Placing(sizes, entries, free_bytes, left, processes, threads, chosen)
     found = {way: placing.best(way) for way in forecast.WAYS}
     passes = {way: each.passes for way, each in found.items()}
@@ -233,9 +250,9 @@ def make_plan(
             forecast.triples(sizes, rates),
         )
     )
-    for name, entry in arrays.items():
-        if name[0] == "A":
-            arrays[name] = replace(entry, layout=_in_parts(entry.layout, count))
+    for name in of_role(arrays, Role.LADDER_PRODUCT):
+        spec = arrays[name].spec
+        arrays[name] = replace(arrays[name], spec=replace(spec, layout=_in_parts(spec.layout, count)))
     return Plan(
         sizes,
         spaces,
@@ -265,19 +282,18 @@ def least_bytes(
 def _count(sizes: Sizes, only: Collection[str] | None) -> int:
     """Of arrays, which is the same for all blocks."""
     spaces = tuple(Spaces(o, v, v) for o, v in zip(sizes.occupied, sizes.virtual, strict=True))
-    return sum(only is None or name in only for name, *_ in arrays_of(sizes, spaces))
+    return len(arrays_of(sizes, spaces, only))
 
 
-def _caches(layouts: Collection[tuple[str, Layout, str | None]], free_bytes: int) -> dict[str, int]:
+def _caches(specs: Collection[ArraySpec], free_bytes: int) -> dict[str, int]:
     """Of arrays on disk. Tiles that are brought ahead share that of their array: where little fits into it the disk
     rests between one piece and the next. Products read those that are as large as amplitudes again and again;
     vectors of the extrapolation go by one after another."""
-    sizes = {name: Entry(layout, False, store).bytes for name, layout, store in layouts}
-    amplitudes = min((size for name, size in sizes.items() if name[0] == "T"), default=0)
-    often = [name for name, size in sizes.items() if name[0] not in "etrA" and 0 < amplitudes <= size]
-    spare = (free_bytes - CACHE_BYTES * len(sizes)) // (_CACHES * max(1, len(often)))
+    amplitudes = min((each.bytes for each in specs if each.role is Role.AMPLITUDES), default=0)
+    often = [each.name for each in specs if each.role not in _GO_BY and 0 < amplitudes <= each.bytes]
+    spare = (free_bytes - CACHE_BYTES * len(specs)) // (_CACHES * max(1, len(often)))
     larger = min(max(CACHE_BYTES, CACHE_BYTES + spare), _LARGEST_CACHE)
-    return {name: larger if name in often else CACHE_BYTES for name in sizes}
+    return {each.name: larger if each.name in often else CACHE_BYTES for each in specs}
 
 
 def _way(asked: str, ways: dict[str, Way], room: dict[str, bool]) -> tuple[str, str]:

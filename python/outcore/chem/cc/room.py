@@ -37,7 +37,7 @@ class Room:
 
     def array(self, name: str) -> Array:
         """A new array of zeros, by its name in the plan; closed with the room at the latest."""
-        entry = self.plan.arrays[name]
+        entry = self.plan.entry(name)
         memory = "process" if self.world.size == 1 else "global"
         where = memory if entry.in_memory else "disk"
         options: dict[str, Any] = {} if entry.in_memory else {"cache_bytes": entry.cache_bytes}

@@ -7,16 +7,13 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from outcore.chem.cc.specs import Role
+
 if TYPE_CHECKING:
     from outcore.chem.cc.placing import Entry
     from outcore.chem.cc.plan import Sizes
 
 _DOUBLE = 8
-_USES = {"V": 0, "r": 0, "e": 2, "t": 2, "A": 2, "G": 2, "U": 4, "E": 0, "H": 0, "M": 0, "L": 0}
-_OFTEN = 8
-"""Times that an array is read or written beside products of pairs and the ladder, by the first letter of its
-name."""
-_OF_PAIRS = "TUGERHML"  # arrays of two pairs that such products read
 _PRODUCTS = {1: 4, 2: 13}  # of pairs with pairs, by spins
 PANELS = 0.75
 """Of the work space, for panels of products: the rest is for tiles that are converted and permuted."""
@@ -24,7 +21,7 @@ PANELS = 0.75
 
 def of_ladder(arrays: Mapping[str, Entry], passes: int) -> float:
     """Integrals of these arrays that a ladder reads, so often."""
-    return float(passes * sum(entry.bytes for name, entry in arrays.items() if name[0] == "V"))
+    return float(passes * _bytes_of(arrays, Role.LADDER_INTEGRALS))
 
 
 def beside_ladder(
@@ -32,12 +29,16 @@ def beside_ladder(
 ) -> float:
     """All else that is moved of arrays, which are some of those `among` which products are: those on disk, or all.
     `passes` of the amplitudes that the ladder packs. Of all processes, each with so much to work in."""
-    moved = float(sum(_USES.get(name[0], _OFTEN) * entry.bytes for name, entry in arrays.items()))
-    moved += passes * sum(entry.bytes for name, entry in arrays.items() if name[0] == "T")
-    of_pairs = [name for name in among if name[0] in _OF_PAIRS]
+    moved = float(sum(entry.spec.uses * entry.bytes for entry in arrays.values()))
+    moved += passes * _bytes_of(arrays, Role.AMPLITUDES)
+    of_pairs = [name for name, entry in among.items() if entry.spec.in_pair_products]
     if of_pairs:
         share = sum(name in arrays for name in of_pairs) / len(of_pairs)
         pairs = sum(o * v for o, v in zip(sizes.occupied, sizes.virtual, strict=True)) / len(sizes.occupied)
         words = max(1.0, PANELS * work_bytes / _DOUBLE)
         moved += share * _PRODUCTS[len(sizes.occupied)] * 2 * pairs**3 / math.sqrt(words) * _DOUBLE
     return moved
+
+
+def _bytes_of(arrays: Mapping[str, Entry], role: Role) -> int:
+    return sum(entry.bytes for entry in arrays.values() if entry.spec.role is role)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from outcore import OutcoreError
-from outcore.chem.cc import forecast
+from outcore.chem.cc import forecast, layouts
 from outcore.chem.cc import plan as plans
 from outcore.chem.cc.forecast import Rates
 from outcore.chem.cc.plan import CACHE_BYTES, Plan, Sizes, make_plan
+from outcore.chem.cc.specs import ArraySpec, Role
 from outcore.chem.cc.triple_sizes import padded
 
 LARGE = Sizes(300, 1232, (53,), (247,), 6, tuple(range(0, 1233, 16)))
@@ -65,7 +70,7 @@ def test_places_of_the_ladder_are_as_asked() -> None:
     assert plan(OPEN, 5e10, ladder="disk").ladder == "disk"
     rebuilt = plan(OPEN, 5e10, ladder="rebuild")
     assert rebuilt.ladder == "rebuild"
-    assert not [name for name in rebuilt.arrays if name[0] == "V"]
+    assert not rebuilt.of_role(Role.LADDER_INTEGRALS)
     with pytest.raises(OutcoreError, match="ladder integrals in memory"):
         plan(LARGE, 2e9, ladder="memory")
     assert plan(LARGE, 6e10, storage="disk").memory_bytes == 0
@@ -130,3 +135,38 @@ def test_the_least_memory_leaves_room_for_the_blocks_that_are_chosen(
     sizes = plans.Sizes(29, 279, occupied, (20,) * len(occupied), 6, (0, 140, 279))
     found = plans.make_plan(sizes, plans.least_bytes(sizes, 1) + more, 1, 1)
     assert found.work_bytes >= plans._work(sizes, found.spaces[0].block, 1)
+
+
+def renamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All arrays get other names, none of which begins as it did."""
+    for table in ("_restricted", "_unrestricted"):
+        right = getattr(layouts, table)
+
+        def of(*given: Any, right: Any = right) -> Iterator[ArraySpec]:
+            for number, each in enumerate(right(*given)):
+                yield replace(each, name=f"{number} {each.name}")
+
+        monkeypatch.setattr(layouts, table, of)
+
+
+@pytest.mark.parametrize("sizes", [LARGE, OPEN], ids=["closed", "open"])
+@pytest.mark.parametrize("free", [4e8, 8.5e8, 2e9, 1e10, 6e10])
+def test_a_plan_does_not_go_by_names(sizes: Sizes, free: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = plan(sizes, free, rates=FAST)
+    renamed(monkeypatch)
+    found = plan(sizes, free, rates=FAST)
+    assert [each.in_memory for each in found.arrays.values()] == [
+        each.in_memory for each in before.arrays.values()
+    ]
+    assert [each.cache_bytes for each in found.arrays.values()] == [
+        each.cache_bytes for each in before.arrays.values()
+    ]
+    assert not set(found.arrays) & set(before.arrays)
+    assert replace(found, arrays={}) == replace(before, arrays={})
+
+
+def test_a_name_that_no_array_has_is_an_error() -> None:
+    with pytest.raises(OutcoreError, match="there is no array t9, x"):
+        plan(LARGE, 2e9, only=["T", "x", "t9"])
+    with pytest.raises(OutcoreError, match="the plan has no array V0"):
+        plan(LARGE, 2e9).entry("V0")
