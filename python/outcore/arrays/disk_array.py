@@ -21,8 +21,10 @@ import numpy as np
 from outcore import _core
 from outcore.arrays.disk_array_access import AttachedDiskArray, DiskArrayAccess
 from outcore.arrays.global_array import GlobalArray, Section
+from outcore.base import html
 from outcore.base import metadata as metadata_module
 from outcore.base.errors import OutcoreError, as_fields
+from outcore.base.sizes import shape_rows, times
 from outcore.job import arguments
 from outcore.job.collective import Closing, in_gate
 
@@ -248,6 +250,12 @@ class DiskArray(DiskArrayAccess, Closing):
     def __repr__(self) -> str:
         place = self.path or "scratch"
         return f"<outcore.DiskArray {self.shape} {self.dtype} in {place}{', closed' if self.closed else ''}>"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [*shape_rows(self.shape, self.dtype), ("chunk", times(self.chunk))]
+        if self.closed:
+            return html.facts("outcore.DiskArray", [*rows, ("state", "closed")])
+        return html.facts("outcore.DiskArray", [*rows, ("where", self.path or "scratch")])
 
     # ---- transfers ----
 

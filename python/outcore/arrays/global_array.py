@@ -20,7 +20,9 @@ from outcore import _core
 from outcore.arrays.as_numpy import AsNumpy
 from outcore.arrays.indexing import Selection, as_elements
 from outcore.arrays.sectioned import Sectioned
+from outcore.base import html
 from outcore.base.errors import OutcoreError
+from outcore.base.sizes import shape_rows
 from outcore.job import arguments
 from outcore.job.collective import Closing, in_gate
 
@@ -136,6 +138,10 @@ class GlobalArray(Sectioned, Closing):
     def __repr__(self) -> str:
         state = "closed" if self.closed else self._distribution.kind
         return f"<outcore.GlobalArray {self._shape} {self._dtype}, {state}>"
+
+    def _repr_html_(self) -> str:
+        state = "closed" if self.closed else f"memory of all processes, {self._distribution.kind}"
+        return html.facts("outcore.GlobalArray", [*shape_rows(self._shape, self._dtype), ("where", state)])
 
     # ---- scattered transfers, and sections ----
 

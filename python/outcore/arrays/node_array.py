@@ -9,6 +9,8 @@ import numpy as np
 
 from outcore import _core
 from outcore.arrays.as_numpy import AsNumpy
+from outcore.base import html
+from outcore.base.sizes import shape_rows
 from outcore.job import arguments
 from outcore.job.collective import Closing, in_gate
 
@@ -102,3 +104,7 @@ class NodeArray(AsNumpy, Closing):
 
     def __repr__(self) -> str:
         return f"<outcore.NodeArray {self._shape} {self._dtype}{', closed' if self.closed else ''}>"
+
+    def _repr_html_(self) -> str:
+        state = "closed" if self.closed else "memory that the processes of a node share"
+        return html.facts("outcore.NodeArray", [*shape_rows(self._shape, self._dtype), ("where", state)])

@@ -21,7 +21,9 @@ from outcore._core import Request
 from outcore.arrays.as_numpy import AsNumpy
 from outcore.arrays.disk_array import caches, metadata_or_none
 from outcore.arrays.indexing import as_elements
+from outcore.base import html
 from outcore.base import metadata as metadata_module
+from outcore.base.sizes import times
 from outcore.job import arguments
 from outcore.job.collective import Closing, in_gate
 
@@ -204,6 +206,15 @@ class BlockSparseArray(AsNumpy, Closing):
             f"<outcore.BlockSparseArray {self.shape} {self._dtype}, {self._native.count} tiles in "
             f"{self.path or 'scratch'}{state}>"
         )
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [
+            ("shape", times(self.shape)),
+            ("elements", self._dtype),
+            ("stored tiles", self._native.count),
+            ("where", "closed" if self.closed else self.path or "scratch"),
+        ]
+        return html.facts("outcore.BlockSparseArray", rows)
 
     # ---- transfers ----
 

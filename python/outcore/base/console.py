@@ -45,7 +45,10 @@ def make_console(*, quiet: bool = False, log: TextIO | None = None) -> Console:
 
 
 def shows_bars() -> bool:
-    """Whether standard output is a terminal, or leads to one by a launcher that we have started."""
+    """Whether standard output is a terminal, or leads to one by a launcher that we have started. A command that a
+    notebook starts (`!outcore ..`) has a terminal which shows no movements of the cursor: it has no bars."""
+    if os.environ.get("JPY_PARENT_PID"):  # of kernels of Jupyter, and what they start
+        return False
     return sys.stdout.isatty() or os.environ.get("TTY_COMPATIBLE") == "1"
 
 

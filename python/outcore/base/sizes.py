@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
 _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
@@ -14,3 +21,17 @@ def in_words(count: float) -> str:
             digits = 2 if amount < 9.995 else 1 if amount < 99.95 else 0
             return f"{amount:.{digits}f} {name}"
     return f"{count} byte{'' if count == 1 else 's'}"
+
+
+def times(numbers: Iterable[int]) -> str:
+    """A shape for people: 2 x 3; of no axes "one element"."""
+    return " x ".join(map(str, numbers)) or "one element"
+
+
+def shape_rows(shape: Sequence[int], dtype: np.dtype[Any]) -> list[tuple[str, object]]:
+    """What a table says of the size of a dense array."""
+    return [
+        ("shape", times(shape)),
+        ("elements", dtype),
+        ("size", in_words(math.prod(shape) * dtype.itemsize)),
+    ]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyscf import lib
 
+from outcore.base import html
 from outcore.chem import mean_field
 from outcore.chem.reference import mark_canonical
 
@@ -70,6 +71,19 @@ class RootDriven:
         if self._running and mo_energy is not None:
             self._least_gap = min(self._least_gap, mean_field.gap(mo_energy, occupied))
         return occupied
+
+    def _repr_html_(self) -> str:
+        title = type(self).__name__
+        if self.mo_coeff is None:  # type: ignore[attr-defined]
+            return html.facts(title, [("state", "not run")])
+        rows: list[tuple[str, object]] = [
+            ("energy", f"{self.e_tot:.10f} Eh"),  # type: ignore[attr-defined]
+            ("converged", "yes" if self.converged else "no"),  # type: ignore[attr-defined]
+            ("cycles", self.cycles),  # type: ignore[attr-defined]
+            ("functions", self.mol.nao),  # type: ignore[attr-defined]
+            ("electrons", self.mol.nelectron),  # type: ignore[attr-defined]
+        ]
+        return html.facts(title, rows)
 
     @property
     def nearly_degenerate(self) -> bool:

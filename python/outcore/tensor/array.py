@@ -19,7 +19,9 @@ from outcore.arrays.disk_array import DiskArray
 from outcore.arrays.global_array import GlobalArray
 from outcore.arrays.indexing import as_elements
 from outcore.arrays.sparse_array import BlockSparseArray
+from outcore.base import html
 from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words, times
 from outcore.job.collective import Closing
 from outcore.tensor import kernels, stored_types
 from outcore.tensor.backends import places
@@ -355,6 +357,18 @@ class Array(NumpyLike, Closing):
             f"<outcore.Array {layout.shape} {self._dtype}{stored}, {len(layout.stored)} of "
             f"{int(np.prod(layout.grid))} tiles, {self.nbytes / 1e6:.1f} MB, {self.where}>"
         )
+
+    def _repr_html_(self) -> str:
+        layout = self._layout
+        rows: list[tuple[str, object]] = [
+            ("shape", times(layout.shape)),
+            ("elements", self._dtype),
+            ("stored as", self._stored if self._stored != self._dtype else None),
+            ("tiles", f"{len(layout.stored)} stored of {int(np.prod(layout.grid))}"),
+            ("size", in_words(self.nbytes)),
+            ("where", self.where),
+        ]
+        return html.facts("outcore.Array", rows)
 
     # ---- tiles ----
 

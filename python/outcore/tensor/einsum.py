@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from outcore.base import html
 from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words
 from outcore.job.world import World
 from outcore.tensor.amounts import Amounts
 from outcore.tensor.contraction import Contraction, fill_zero, rates_of
@@ -42,6 +44,17 @@ class Counted:
         return "\n".join(
             f"{name:22s} predicted {mine:12.4g}, was {was:12.4g} {unit}" for name, mine, was, unit in rows
         )
+
+    def _repr_html_(self) -> str:
+        p, a = self.plan.predicted, self.actual
+        rows = [
+            ("read from disk", in_words(p.disk_read), in_words(a.disk_read)),
+            ("written to disk", in_words(p.disk_written), in_words(a.disk_written)),
+            ("from other processes", in_words(p.network), in_words(a.network)),
+            ("operations", f"{p.flops / 1e9:.3g} Gflop", f"{a.flops / 1e9:.3g} Gflop"),
+            ("time", f"{p.seconds:.3g} s", f"{a.seconds:.3g} s"),
+        ]
+        return html.table(f"Run of {self.plan.expression}", ("", "predicted", "actual"), rows)
 
 
 class Einsum:
@@ -86,7 +99,7 @@ class Einsum:
             world: if no array says which; None then: this process alone.
             threads: of each process; None: its share of the cores.
             progress: a function that process 0 calls with a `Progress`, ten times a second at most; True: a bar in
-                the terminal, with the time that is left.
+                the terminal or the notebook, with the time that is left.
             symmetry: of a new result, as of Array: tiles that follow from others are not computed.
             symmetrize: the result is the sum over all permutations of its symmetry, each with its sign, of what the
                 subscripts say. Without it the result must have the symmetry whatever the elements are.

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from outcore.base import html
 from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words, times
 from outcore.tensor.amounts import Amounts
 from outcore.tensor.canonical import Binary, binary
 from outcore.tensor.expression import Expression
@@ -145,6 +147,32 @@ class Plan:
         return "\n".join(lines)
 
     __str__ = table
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for each in self.statements:
+            plan = each.plan
+            rows.append(
+                (
+                    f"{','.join(each.labels[:2])}->{each.labels[2]}",
+                    plan.choice.keep,
+                    times(plan.choice.most[1:]),
+                    in_words(plan.workspace_bytes),
+                    in_words(plan.predicted.disk),
+                    f"{plan.over_bound:.2f}",
+                    f"{plan.predicted.flops / 1e9:.3g}",
+                    f"{plan.predicted.seconds:.3g}",
+                    each.where or "",
+                )
+            )
+        total = self.predicted
+        return html.table(
+            f"Plan of {self.expression}, {in_words(self.memory_bytes)} of memory",
+            ("product", "keeps", "panels", "work space", "disk", "x bound", "Gflop", "seconds", "result"),
+            rows,
+            f"{in_words(total.disk_read)} read, {in_words(total.disk_written)} written (bound "
+            f"{in_words(self.bound_bytes)}), {total.flops / 1e9:.3g} Gflop, {total.seconds:.3g} s",
+        )
 
     def compare(self, other: Plan) -> str:
         """Both, and by how much the other one differs."""

@@ -444,7 +444,7 @@ class Program:
             plan: that `plan` has made; None: the best.
             restart: go on from `checkpoint`, if something is there.
             progress: a function that process 0 calls with a `Progress`, ten times a second at most; True: a bar in
-                the terminal, with the time that is left.
+                the terminal or the notebook, with the time that is left.
         """
         from outcore.tensor import program_run
 

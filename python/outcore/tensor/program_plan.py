@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from outcore.base import html
 from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words
 from outcore.tensor.fusion import Within
 from outcore.tensor.operands import Where
 from outcore.tensor.rates import Rates
@@ -128,6 +130,30 @@ class ProgramPlan:
         return "\n".join(lines)
 
     __str__ = table
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for each, memory in zip(self.statements, self.memory, strict=True):
+            if each.skipped:
+                rows.append((each.text, "", "made where it is used", "", "", ""))
+                continue
+            within = f", with {each.within.variable}" if each.within is not None else ""
+            moved, bound = in_words(each.moved_bytes), in_words(each.bound_bytes)
+            rows.append(
+                (each.text + within, str(each.repeats), moved, bound, in_words(memory), f"{each.seconds:.3g}")
+            )
+        places = [
+            f"{place}: {', '.join(name for name, where in self.where.items() if where == place)}"
+            for place in ("process", "node", "global", "disk")
+            if place in self.where.values()
+        ]
+        return html.table(
+            f"Plan of a program, {in_words(self.memory_bytes)} of memory",
+            ("statement", "times", "moved", "bound", "memory", "seconds"),
+            rows,
+            f"{'; '.join(places)}. In all {self.seconds:.3g} s, {in_words(self.moved_bytes)} moved (at least "
+            f"{in_words(self.bound_bytes)}), {in_words(self.disk_bytes)} on disk at a time",
+        )
 
 
 def _placed(values: dict[str, Any]) -> Placed:

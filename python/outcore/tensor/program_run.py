@@ -18,7 +18,9 @@ from outcore.arrays.disk_array import DiskArray
 from outcore.arrays.global_array import GlobalArray
 from outcore.arrays.node_array import NodeArray
 from outcore.arrays.sparse_array import BlockSparseArray
+from outcore.base import html
 from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words
 from outcore.job import scratch
 from outcore.job.world import World
 from outcore.keep import checkpoint
@@ -76,6 +78,24 @@ class ProgramReport:
             )
         lines.append(f"  in all {self.seconds:.3g} s, {self.moved_bytes / 1e6:.1f} MB moved")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                each.text,
+                f"{each.predicted_seconds:.3g}",
+                f"{each.seconds:.3g}",
+                in_words(each.predicted_bytes),
+                in_words(each.moved_bytes),
+            )
+            for each in self.statements
+        ]
+        return html.table(
+            "Run of a program" + (", gone on" if self.restarted else ""),
+            ("statement", "seconds predicted", "seconds", "moved, predicted", "moved"),
+            rows,
+            f"in all {self.seconds:.3g} s, {in_words(self.moved_bytes)} moved",
+        )
 
 
 def run(program: Program, plan: ProgramPlan, restart: bool, progress: Tell | None) -> ProgramReport:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from outcore.base.console import make_console, visible
+from outcore.base.notebook import Bar, in_notebook
 
 if TYPE_CHECKING:
     from outcore.job.world import World
@@ -38,7 +39,8 @@ class Progress:
 
 
 Tell = Callable[[Progress], None] | bool
-"""What a caller gives: a function that process 0 calls, ten times a second at most; True: a bar in the terminal."""
+"""What a caller gives: a function that process 0 calls, ten times a second at most; True: a bar in the terminal, or
+in the output of a notebook's cell."""
 
 Told = Callable[[float, int, int], None]
 """What a part of a run calls: the fraction of it that is done, a number of a task, how many there are."""
@@ -88,6 +90,12 @@ def watching(tell: Tell | None, world: World, predicted_seconds: float) -> Itera
     """Of a run, for what the caller gave; None at other processes than 0, and if nothing is to be told."""
     if not tell or world.rank != 0:
         yield None
+    elif tell is True and in_notebook():
+        bar = Bar()
+        yield Watch(
+            lambda found: bar.show(found.statement, found.fraction, f"{found.seconds_left:.0f} s left"),
+            predicted_seconds,
+        )
     elif tell is True:
         with _bar() as show:
             yield Watch(show, predicted_seconds)

@@ -35,7 +35,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from outcore import _core
+from outcore.base import html
 from outcore.base.checked import FormatError, integer, integers, item, mapping, number, text
+from outcore.base.sizes import in_words
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm
@@ -288,6 +290,26 @@ class Report:
         from outcore.trace.tables import render, summarize
 
         (render if full else summarize)(self, console)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                f"{layer} {row.operation.replace('_', ' ')}",
+                row.count,
+                in_words(row.bytes),
+                "" if row.seconds is None else f"{row.seconds:.3f}",
+                "" if row.run_share is None else f"{row.run_share:.1%}",
+            )
+            for layer in LAYERS
+            for row in self.rows(layer)
+        ]
+        count = len(self.processes)
+        return html.table(
+            f"I/O of {count} {'process' if count == 1 else 'processes'}, {self.run_seconds:.3g} s"
+            + (f", emulated: {self.emulated}" if self.emulated else ""),
+            ("operation", "count", "size", "seconds", "of the run"),
+            rows,
+        )
 
     def save(self, path: str | Path) -> None:
         """Writes a trace file without events, which `load` and `outcore report` read."""

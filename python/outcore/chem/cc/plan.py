@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outcore.base import html
 from outcore.base.errors import OutcoreError
-from outcore.base.sizes import in_words
+from outcore.base.sizes import in_words, times
 from outcore.chem import storage as storage_words
 from outcore.chem.cc import forecast, ladder_sizes
 from outcore.chem.cc.layouts import arrays_of
@@ -124,6 +125,13 @@ class Plan:
             place = "memory" if entry.in_memory else "disk"
             lines.append(f"{name:8s} {shape:>24s} {entry.bytes / 1e6:10.2f}  {place}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, times(each.layout.shape), in_words(each.bytes), "memory" if each.in_memory else "disk")
+            for name, each in self.arrays.items()
+        ]
+        return html.table("Plan of coupled cluster", ("array", "shape", "size", "where"), rows, str(self))
 
     def ladder_table(self) -> str:
         """What each way to have the integrals of the ladder takes."""

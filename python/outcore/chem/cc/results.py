@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outcore.base import html
 from outcore.base.errors import OutcoreError
 from outcore.chem import doubts
 from outcore.chem.cc import amplitude_file, fno, orbitals
@@ -17,6 +18,7 @@ from outcore.chem.cc.given import GivenDoubles
 
 if TYPE_CHECKING:
     from outcore.chem.cc.doubles import Equations
+    from outcore.chem.cc.iteration import Iteration
     from outcore.chem.cc.orbitals import Active
     from outcore.chem.cc.settings import Settings
     from outcore.chem.frozen import Frozen
@@ -35,7 +37,10 @@ class Results:
     singles: list[Values]
     equations: Equations | None
     e_corr: float
+    e_t: float
     delta_mp2: float
+    converged: bool
+    iterations: list[Iteration]
     settings: Settings
     _every: list[Active]  # orbitals, also where natural ones take the place of some
     _frozen: Frozen
@@ -57,6 +62,26 @@ class Results:
     @property
     def e_tot(self) -> float:
         return self.e_hf + self.e_corr
+
+    def _repr_html_(self) -> str:
+        e_t, delta = self.e_t, self.delta_mp2
+        title = "CCSD(T)" if e_t else "CCSD"
+        state = "yes" if self.converged else "no" if self.iterations else "not run"
+        if not self.iterations and not self.converged:
+            return html.facts(title, [("SCF energy", f"{self.e_hf:.10f} Eh"), ("converged", state)])
+        rows: list[tuple[str, object]] = [
+            ("SCF energy", f"{self.e_hf:.10f} Eh"),
+            ("correlation energy", f"{self.e_corr:.10f} Eh"),
+            ("CCSD energy", f"{self.e_tot:.10f} Eh"),
+            ("(T) energy", f"{e_t:.10f} Eh" if e_t else None),
+            ("CCSD(T) energy", f"{self.e_tot + e_t:.10f} Eh" if e_t else None),
+            ("left out by natural orbitals, MP2", f"{delta:.10f} Eh" if delta else None),
+            ("converged", state),
+            ("iterations", self.iterations[-1].number if self.iterations else 0),
+            ("integrals", self.settings.integrals),
+            ("frozen", self._frozen),
+        ]
+        return html.facts(title, [*rows, *(("warning", each) for each in self.warnings)])
 
     @property
     def warnings(self) -> list[str]:

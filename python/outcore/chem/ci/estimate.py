@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore import _core
+from outcore.base import html
 from outcore.chem.ci import solver
 from outcore.chem.ci.plan import Plan
 from outcore.job import machine
@@ -87,6 +88,9 @@ class Forecast:
 
     def __str__(self) -> str:
         return "\n".join(f"{name}: {value}" for name, value in self.rows())
+
+    def _repr_html_(self) -> str:
+        return html.facts("Full CI, estimate", self.rows())
 
     def as_json(self) -> dict[str, Any]:
         plan = self.plan

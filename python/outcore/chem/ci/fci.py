@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from outcore.base import html
 from outcore.base.errors import OutcoreError
 from outcore.chem import frozen as frozen_orbitals
 from outcore.chem.active import Asked
@@ -288,6 +289,18 @@ class FCI:
         if self._solved is None:
             raise OutcoreError(errno.EINVAL, "full CI", detail="there are no states; run kernel() first")
         return self._solved
+
+    def _repr_html_(self) -> str:
+        if self._solved is None:
+            return html.facts("Full CI", [("state", "not run")])
+        rows: list[tuple[str, object]] = [
+            (f"energy of root {root}", f"{energy:.10f} Eh") for root, energy in enumerate(self.e_states, 1)
+        ]
+        rows += [
+            ("converged", "yes" if self.converged else "no"),
+            ("iterations", len(self._solved.iterations)),
+        ]
+        return html.facts("Full CI", rows)
 
     @property
     def e_states(self) -> Matrix:

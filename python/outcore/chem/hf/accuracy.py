@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from outcore import _core
+from outcore.base import html
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,6 +44,15 @@ class EnergyError:
     def bound(self) -> float:
         """The error that is promised not to be exceeded, in the sense of statistics."""
         return SIGMAS * self.sigma + self.arithmetic
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [
+            ("bound of the error", f"{self.bound:.1e} Eh"),
+            ("asked for", None if self.allowed is None else f"{self.allowed:.1e} Eh"),
+            ("standard deviation", f"{self.sigma:.1e} Eh"),
+            ("if all errors had the worst sign", f"{self.worst:.1e} Eh"),
+        ]
+        return html.facts("Error of the energy by stored integrals", rows)
 
     @property
     def kept(self) -> bool:

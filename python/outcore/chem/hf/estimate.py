@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from outcore.base import html
+from outcore.base.sizes import in_words
 from outcore.chem.hf import plan
 from outcore.chem.hf.integrals import TwoElectronIntegrals
 from outcore.chem.hf.plan import Work
@@ -32,6 +34,26 @@ class Forecast:
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                name,
+                f"{work.kept:.3e}",
+                in_words(work.bytes),
+                f"{work.store_seconds:.1f}",
+                f"{work.cycle_seconds:.2f}",
+                f"{work.seconds:.1f} +- {2 * work.error_seconds:.1f}",
+            )
+            for name, work in self.ways.items()
+        ]
+        measured = "" if self.disk_measured else "; the disk was not measured, a slow one is assumed"
+        return html.table(
+            f"Hartree-Fock, estimate: {self.functions} functions, {self.integrals:.3e} integrals",
+            ("integrals", "kept", "size", "computing, s", "each J and K, s", "all, s"),
+            rows,
+            f"{plan.CYCLES} times J and K{measured}",
+        )
 
     def table(self) -> Table:
         """One row for each way."""

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore import _core
+from outcore.base import html
 from outcore.base.errors import OutcoreError
 from outcore.chem import doubts
 from outcore.chem import reference as references
@@ -207,6 +208,21 @@ class MP2:
     @property
     def e_tot(self) -> float:
         return float(self._mf.e_tot) + self.e_corr
+
+    def _repr_html_(self) -> str:
+        if not self.pair_energies and not self.uncorrelated:
+            return html.facts("RI-MP2", [("SCF energy", f"{self._mf.e_tot:.10f} Eh"), ("state", "not run")])
+        rows: list[tuple[str, object]] = [
+            ("SCF energy", f"{self._mf.e_tot:.10f} Eh"),
+            ("opposite spin", f"{self.e_os:.10f} Eh"),
+            ("same spin", f"{self.e_ss:.10f} Eh"),
+            ("singles", f"{self.e_singles:.10f} Eh" if self.e_singles else None),
+            ("correlation energy", f"{self.e_corr:.10f} Eh"),
+            ("MP2 energy", f"{self.e_tot:.10f} Eh"),
+            ("spin-component scaled", f"{self._mf.e_tot + self.e_scs:.10f} Eh"),
+            ("frozen", self.reference.frozen),
+        ]
+        return html.facts("RI-MP2", [*rows, *(("warning", each) for each in self.warnings)])
 
     def kernel(self) -> float:
         """The correlation energy (Hartree). Collective."""

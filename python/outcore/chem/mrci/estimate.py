@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from outcore.base import html
+from outcore.base.sizes import in_words
 from outcore.chem.mrci.size_consistency import penalty
 from outcore.chem.mrci.solver import Options
 from outcore.chem.mrci.storage import PACKED_VECTORS, passed_vectors
@@ -31,6 +33,18 @@ class Forecast:
     search_as_they_are: int
     integrals: int
     tables: int
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("records", self.records),
+            ("a vector, not packed", in_words(self.vector)),
+            ("a search in memory", in_words(self.search_memory)),
+            ("a search in records, packed", f"about {in_words(self.search_packed)}"),
+            ("a search in records, not packed", in_words(self.search_as_they_are)),
+            ("integrals, each process", in_words(self.integrals)),
+            ("integrals between external pairs", in_words(self.tables)),
+        ]
+        return html.facts("Multireference CI, estimate", rows)
 
     def lines(self) -> list[str]:
         packed, plain = self.search_packed / 1e6, self.search_as_they_are / 1e6

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 import numpy as np
 
 from outcore import _core
-from outcore.base import interrupts
+from outcore.base import html, interrupts
 from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem.active import Asked as Active
 from outcore.chem.frozen import Asked as Frozen
@@ -430,6 +430,18 @@ class MRCI:
         if self._found is None:
             raise _refused("there are no states; run kernel() first")
         return self._found
+
+    def _repr_html_(self) -> str:
+        if self._found is None:
+            return html.facts("Multireference CI", [("state", "not run")])
+        rows: list[tuple[str, object]] = [
+            (f"energy of root {root}", f"{energy:.10f} Eh") for root, energy in enumerate(self.e_states, 1)
+        ]
+        rows += [
+            ("converged", "yes" if self.converged else "no"),
+            ("iterations", len(self._found.iterations)),
+        ]
+        return html.facts("Multireference CI", rows)
 
     @property
     def e_states(self) -> Any:

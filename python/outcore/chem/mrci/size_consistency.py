@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+
+from outcore.base import html
 
 FUNCTIONALS = ("ci", "acpf", "aqcc")
 
@@ -28,6 +30,10 @@ class Corrections:
     renormalised: float
     pople: float
     meissner: float
+
+    def _repr_html_(self) -> str:
+        rows = [(name.capitalize(), f"{value:.8f} Eh") for name, value in asdict(self).items()]
+        return html.facts("Corrections of a CI for size consistency", rows)
 
 
 def corrections(correlation: float, weight: float, electrons: int) -> Corrections:

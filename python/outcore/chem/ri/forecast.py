@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore import _core
+from outcore.base import html
+from outcore.base.sizes import in_words
 from outcore.chem.ri.jk import Group, JkWorker
 from outcore.chem.ri.plan import TransformPlan, TransformSizes, pair_tasks
 from outcore.job import machine
@@ -46,6 +48,16 @@ class Forecast:
             f"to disk {self.written_bytes / 1e6:.0f} MB, from disk {self.read_bytes / 1e6:.0f} MB, "
             f"{self.seconds:.1f} s" + ("" if self.disk_measured else ", disk not measured")
         )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("memory", in_words(self.memory_bytes)),
+            ("disk", in_words(self.disk_bytes)),
+            ("to disk", in_words(self.written_bytes)),
+            ("from disk", in_words(self.read_bytes)),
+            ("time", f"{self.seconds:.1f} s" + ("" if self.disk_measured else ", disk not measured")),
+        ]
+        return html.facts("Integrals of density fitting, estimate", rows)
 
     def against(self, written: int, read: int, seconds: float) -> str:
         """The line of a run that is done."""
