@@ -141,6 +141,9 @@ void bind_file(nb::module_& module) {
       },
       "scratch"_a,
       "Remove what dead processes of this user on this host left in a scratch directory; returns the paths.");
+  module.def("remove_process_directories", &device::remove_process_directories,
+             nb::call_guard<nb::gil_scoped_release>(),
+             "Remove the directories of this process in scratch with all that is in them: it is ending.");
 }
 
 }  // namespace outcore::python

@@ -30,6 +30,11 @@ struct ScratchCandidate {
 /// Removed at exit. Making it removes the stale ones of this user. A forked child gets its own.
 [[nodiscard]] OUTCORE_API std::string process_directory(const std::string& scratch);
 
+/// Removes the directories of this process with all that is in them, as its exit would. For a process that is
+/// ending, before it says so to others: a launcher may kill it as soon as another one has ended. Descriptors
+/// of files there stay valid. `process_directory` makes a new one. What cannot be removed stays; no error.
+OUTCORE_API void remove_process_directories();
+
 /// Removes the directories of dead processes of this user on this host in `scratch`; returns their paths.
 /// Where the file system has no locks nobody can tell who is dead, and nothing is removed.
 OUTCORE_API std::vector<std::string> clean(const std::string& scratch);

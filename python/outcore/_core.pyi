@@ -321,6 +321,11 @@ def clean(scratch: object) -> list[str]:
     Remove what dead processes of this user on this host left in a scratch directory; returns the paths.
     """
 
+def remove_process_directories() -> None:
+    """
+    Remove the directories of this process in scratch with all that is in them: it is ending.
+    """
+
 class MemoryLimit:
     """One limit of the memory of this process, in bytes."""
 

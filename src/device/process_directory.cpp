@@ -191,6 +191,12 @@ std::string process_directory(const std::string& scratch) {
   return directory->path();
 }
 
+void remove_process_directories() {
+  auto& directories = Directories::instance();
+  const std::lock_guard guard(directories.mutex);
+  directories.by_scratch.clear();
+}
+
 std::vector<std::string> clean(const std::string& scratch) {
   const auto resolved = checked_scratch(scratch);
   const auto prefix = name_prefix();

@@ -28,7 +28,9 @@ void enter(transport::Transport& transport, std::string_view what,
 [[nodiscard]] bool enter_to_close(transport::Transport& transport);
 
 /// All throw the error of the lowest rank that comes with one, if any does. An error that all have thrown
-/// already, in a gate within, stays what it is.
+/// already, in a gate within, stays what it is. A gate like all others: where a signal has ended the step of
+/// one process between its gates, that process closes the world while the rest are here, and both must learn
+/// of it.
 void leave(transport::Transport& transport, const std::optional<Error>& failure);
 
 /// Runs `step` at this process and leaves with what it threw: all throw if it threw anywhere.

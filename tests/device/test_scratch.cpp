@@ -64,6 +64,16 @@ TEST("the process directory is removed at exit, with what is in it") {
   check::equal(scratch.count(), 0);
 }
 
+TEST("a process that is ending removes its directories, and gets new ones if it asks for them") {
+  TemporaryDirectory scratch, other;
+  std::ofstream(process_directory(scratch) + "/left") << "behind";
+  const auto before = process_directory(other);
+  device::remove_process_directories();
+  check::equal(scratch.count() + other.count(), 0);
+  check::is_true(process_directory(other) != before);
+  check::equal(other.count("outcore-"), 1);
+}
+
 TEST("a killed process leaves a directory that clean removes") {
   TemporaryDirectory scratch;
   check::is_true(

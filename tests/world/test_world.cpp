@@ -389,6 +389,25 @@ TEST("a process that closes early makes errors of what the others call, until th
   });
 }
 
+TEST("a process that closes while others are in a step makes an error of its end") {
+  in_world(3, [](World& world) {
+    world.enter("step", 0);
+    if (world.rank() == 1) return world.close();
+    const auto error = check::throws<Error>([&] { world.leave(std::nullopt); });
+    check::contains(error.what(), "process 1 called 'close' instead");
+  });
+}
+
+TEST("a step that fails while another process closes fails with its own error") {
+  in_world(3, [](World& world) {
+    world.enter("step", 0);
+    if (world.rank() == 1) return world.close();
+    std::optional<Error> failure;
+    if (world.rank() == 2) failure = Error(EIO, {.attempted = "work"});
+    check::equal(check::throws<Error>([&] { world.leave(failure); }).errno_value(), EIO);
+  });
+}
+
 TEST("a world is closed even if others bring what makes no sense") {
   auto garbled = std::make_unique<Garbled>();
   bool& now = garbled->now;

@@ -11,6 +11,9 @@ from typing import Any
 INTERRUPTED, TERMINATED = 130, 143  # exit statuses: 128 and the number of the signal
 
 
+_ending: list[int] = []  # the exit status of a process that is ending because of a signal
+
+
 class Terminated(KeyboardInterrupt):
     """SIGTERM has come: this process is to end."""
 
@@ -65,7 +68,18 @@ def held() -> Iterator[Callable[[], bool]]:
             handlers[each](each, frame)
 
 
+def begin_to_end(status: int) -> None:
+    """This process ends with the status of a signal; further ones change nothing."""
+    _ending[:] = [status]
+    ignore()
+
+
+def ending() -> int | None:
+    """The status of a process that is ending because of a signal."""
+    return _ending[0] if _ending else None
+
+
 def ignore() -> None:
-    """Further signals change nothing: this process is ending because of one, and cleans up."""
+    """Further signals change nothing: this process is ending, and cleans up."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)

@@ -88,6 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         interrupts.end_on_sigterm()
         status = run(list(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()
+        interrupts.ignore()  # all is done: a signal that comes now would only leave scratch
     except (Exception, KeyboardInterrupt) as error:
         try:
             status = report(error)
@@ -275,7 +276,7 @@ def _end_all(status: int) -> int:
     from outcore import _core
     from outcore.job import launch
 
-    interrupts.ignore()
+    interrupts.begin_to_end(status)
     _core.ends_by_signal()
     if not launch.joined():
         return status

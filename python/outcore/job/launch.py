@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from outcore.base import interrupts
 from outcore.base.console import check_output
 from outcore.base.errors import OutcoreError
 from outcore.base.extras import install, needed
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 # The thread counts of the numerical libraries that a process may load.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
-_CLEAN_S = 3.0  # for processes to remove their scratch after a signal; they may need the launcher to end
 _PR_SET_PDEATHSIG = 1  # of prctl: what the child gets when its parent has ended
 
 _INSTALL = f"install it with: {install('mpi')}"
@@ -140,9 +140,9 @@ def relaunch(ranks: int) -> None:
 def _in_front_of(command: list[str], environment: Mapping[str, str]) -> int:
     """Exit status of Open MPI's launcher, but 128 + its number after a signal, where the launcher says 1.
 
-    This process stays and gives a signal to the processes themselves. The launcher stands still for a while: it
-    would kill all 0.2 s after it has passed a signal on, or after the first of them has ended, before they have
-    removed their scratch. It has a process group of its own, so that it does not see a Ctrl-C of the terminal.
+    This process stays and gives a signal to the processes themselves: the launcher would kill all 0.2 s after it
+    has passed one on, before they have removed their scratch. It has a process group of its own, so that it does
+    not see a Ctrl-C of the terminal.
     """
     received: list[int] = []
     parent = os.getpid()
@@ -166,25 +166,17 @@ def _in_front_of(command: list[str], environment: Mapping[str, str]) -> int:
         if not started:  # there are none yet, or this is the second time
             child.send_signal(number)
             return
-        child.send_signal(signal.SIGSTOP)
         for process in started:
-            os.kill(process, number)  # it is there, if only as a zombie, as long as its parent stands still
-        until = time.monotonic() + _CLEAN_S
-        while any(map(_runs, started)) and time.monotonic() < until:
-            time.sleep(0.05)
-        child.send_signal(signal.SIGCONT)
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, pass_on)
     status = child.wait()
+    interrupts.ignore()
     if received:
         return 128 + received[0]
     return status if status >= 0 else 128 - status  # as a shell says it
-
-
-def _runs(process: int) -> bool:
-    """It is no zombie."""
-    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def _children(process: int) -> list[int]:
@@ -324,7 +316,10 @@ def gather_within(grace_s: float, message: str) -> list[str] | None:
 
 
 def abort(status: int) -> None:
-    """Ends all processes of the job."""
+    """Ends all processes of the job, once this one has removed its scratch."""
     from mpi4py import MPI
 
+    from outcore import _core
+
+    _core.remove_process_directories()
     MPI.COMM_WORLD.Abort(status)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 import numpy as np
 
 from outcore import _core
-from outcore.base import threads
+from outcore.base import interrupts, threads
 from outcore.base.errors import OutcoreError, as_fields, printable
 from outcore.job import arguments, launch
 from outcore.job.collective import in_gate
@@ -380,26 +380,30 @@ def _close(world: World) -> None:
 @atexit.register
 def _close_all() -> None:
     """At the end of a process that has not closed its worlds. If the others do not end as well, the job is ended:
-    they would wait for ever."""
+    they would wait for ever.
+
+    Scratch is removed here and not by the exit of the process: that comes after MPI_Finalize, where a launcher may
+    kill it as soon as another process has ended, and where signals have their first meaning again."""
     _alone.cache_clear()
     for closer in _closers:
         closer.join(EXIT_GRACE_S)
     for world in list(_open):
-        closing: threading.Thread | None = None
-        with suppress(OutcoreError):  # without a thread nobody could say when it has waited long enough
-            closing = threads.start("outcore-close", _close, world)
-            closing.join(EXIT_GRACE_S)
-        while (
-            closing is not None and closing.is_alive() and world.unclosed.committing
-        ):  # all are there, and write
-            closing.join(EXIT_GRACE_S)
-        if closing is None or closing.is_alive():
-            print(
-                f"outcore: process {world.rank} has ended without closing its world while others go on; "
-                "ending the job",
-                file=sys.stderr,
-                flush=True,
-            )
-            launch.abort(1)
+        if not _closed_in_time(world):
+            if interrupts.ending() is None:
+                text = "has ended without closing its world while others go on; ending the job"
+                print(f"outcore: process {world.rank} {text}", file=sys.stderr, flush=True)
+            launch.abort(interrupts.ending() or 1)
         if world.comm is not None and world.comm.Get_attr(_shared_key()) is world:
             world.comm.Delete_attr(_shared_key())
+    _core.remove_process_directories()
+
+
+def _closed_in_time(world: World) -> bool:
+    try:
+        closing = threads.start("outcore-close", _close, world)
+    except OutcoreError:  # without a thread nobody could say when it has waited long enough
+        return False
+    closing.join(EXIT_GRACE_S)
+    while closing.is_alive() and world.unclosed.committing:  # all are there, and write
+        closing.join(EXIT_GRACE_S)
+    return not closing.is_alive()

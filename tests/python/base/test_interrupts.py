@@ -134,6 +134,59 @@ main.main([])
     assert (ended.returncode, ended.stderr) == (status, "")
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_after_the_result_changes_nothing(number):
+    code = f"""
+import os
+from outcore.cli import main
+
+main.run = lambda _: 0
+try:
+    main.main([])
+finally:
+    os.kill(os.getpid(), {int(number)})
+"""
+    ended = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_scratch_is_removed_before_the_last_steps_of_an_exit(tmp_path):
+    """A launcher may kill a process there, as soon as another one has ended."""
+    code = f"""
+import atexit, os
+atexit.register(lambda: print(os.listdir({str(tmp_path)!r})))
+import outcore
+world = outcore.World("self", scratch={str(tmp_path)!r})
+file = outcore.ExclusiveFile("left", scratch={str(tmp_path)!r})
+print(len(os.listdir({str(tmp_path)!r})))
+"""
+    ended = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert ended.stdout.split() == ["1", "[]"]
+
+
+@pytest.mark.launcher
+def test_a_job_that_is_ended_as_one_process_got_a_signal_has_its_status(tmp_path):
+    script = f"""
+import time
+import outcore
+from outcore.base import interrupts
+from outcore.job import world as worlds
+
+worlds.EXIT_GRACE_S = 0.2
+world = outcore.World(scratch={str(tmp_path)!r})
+file = outcore.ExclusiveFile("left", scratch={str(tmp_path)!r})
+world.barrier()
+if world.rank == 1:
+    interrupts.begin_to_end(143)
+else:
+    time.sleep({DEADLINE_S})
+"""
+    command = [str(launch.find_launcher()), "-n", "2", sys.executable, "-c", script]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=DEADLINE_S)
+    assert ended.returncode == 143, ended.stderr
+    assert "without closing its world" not in ended.stderr
+
+
 def test_ctrl_c_in_a_collective_step_stays_what_it_is():
     with outcore.World("self") as world, pytest.raises(KeyboardInterrupt), world.together("step"):
         raise KeyboardInterrupt
