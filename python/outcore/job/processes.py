@@ -54,21 +54,28 @@ def foreseen_held(world: World) -> int:
     return int(world.all_reduce(max(usual, -(-present // _STEP_BYTES) * _STEP_BYTES), "max"))
 
 
-def free_memory(world: World, memory_bytes: int | None, threads: int) -> Allowance:
+def free_memory(world: World, memory_bytes: int | None, threads: int, *, strict: bool = False) -> Allowance:
     """Memory that this process can still take, of a budget of all together (None: half of what is available). Of
     a command, whose memory was foreseen, what it holds counts as foreseen, but if it is much more: a run that has
-    begun is not refused for pages that heaps keep."""
+    begun is not refused for pages that heaps keep. strict: these pages count in full, for what takes all that is
+    free and can do with less."""
     if world.held_bytes is not None:
         resources.trim_heap()  # what stages before have freed
     share = memory_share(world, memory_bytes, threads)
     held = resources.resident_bytes()
     foreseen = world.held_bytes if share.reason == "--memory" else None
-    held = held + _UNFORESEEN_BYTES if foreseen is None else max(held - _UNFORESEEN_BYTES, foreseen)
+    if foreseen is None or strict:
+        held = max(held + _UNFORESEEN_BYTES, foreseen or 0)
+    else:
+        held = max(held - _UNFORESEEN_BYTES, foreseen)
     return Allowance(share.bytes - held, share.reason)
 
 
-def free_memory_of_each(world: World, memory_bytes: int | None, threads: int) -> Allowance:
-    """What every process can still take, of its memory and of what the world has for arrays. Collective."""
+def free_memory_of_each(
+    world: World, memory_bytes: int | None, threads: int, *, strict: bool = False
+) -> Allowance:
+    """What every process can still take, of its memory and of what the world has for arrays. strict: see
+    `free_memory`. Collective."""
     budget = world.budget
     for_arrays = Allowance(budget.limit_bytes - budget.used_bytes, "the budget of the world")
-    return min(world.gather(min(free_memory(world, memory_bytes, threads), for_arrays)))
+    return min(world.gather(min(free_memory(world, memory_bytes, threads, strict=strict), for_arrays)))

@@ -63,9 +63,11 @@ def test_all_that_a_command_starts_has_its_memory_and_scratch(name, water, tmp_p
 @pytest.mark.memory
 @pytest.mark.parametrize(
     "arguments",
-    [  # one more run of one of them has a megabyte less
+    [
         ("scf",),
+        ("ri-scf",),
         ("rimp2", "--storage", "disk"),
+        ("ccsd",),
         ("ccsd", "--triples"),
         ("ccsd", "--integrals", "conventional", "--storage", "disk", "--charge", "1"),
         ("fci", "--frozen", "2", "--storage", "auto"),
@@ -78,8 +80,9 @@ def test_the_least_memory_is_enough_and_one_megabyte_less_is_refused_before_the_
 ):
     command, *more = arguments
     common = [water, "--basis", "6-31g", "--threads", "1", "--scratch", tmp_path, *more]
-    if command in ("rimp2", "ccsd") and "conventional" not in more:
-        common += ["--auxbasis", AUXILIARY, "--jkbasis", AUXILIARY]
+    if command in ("ri-scf", "rimp2", "ccsd") and "conventional" not in more:
+        common += ["--auxbasis", AUXILIARY]
+        common += [] if command == "ri-scf" else ["--jkbasis", AUXILIARY]
 
     def run(megabytes: int, *options: Any) -> subprocess.CompletedProcess[str]:
         given = [*common, *options, "--memory", f"{megabytes}MB"]
@@ -98,10 +101,24 @@ def test_the_least_memory_is_enough_and_one_megabyte_less_is_refused_before_the_
     found = json.loads(results.read_text())
     assert found["least_memory_bytes"] == found["memory_budget_bytes"] == least * 10**6
     assert found["peak_memory_bytes"] <= least * 10**6
-    if command == "scf":
-        less = run(least - 1)
-        assert less.returncode != 0 and f"--memory {least}MB is the least" in less.stderr
-        assert "cycle" not in less.stdout
+    less = run(least - 1)
+    assert less.returncode != 0 and f"--memory {least}MB is the least" in less.stderr
+    assert "cycle" not in less.stdout
+
+
+@pytest.mark.memory
+def test_products_of_occupied_orbitals_have_their_work_space(tmp_path):
+    """Of a molecule whose orbitals are nearly all occupied, where nothing else takes as much."""
+    path = tmp_path / "f2.xyz"
+    path.write_text("2\nfluorine\nF 0 0 0\nF 0 0 1.41\n")
+    common = [str(path), "--basis", "sto-3g", "--threads", "1", "--scratch", str(tmp_path)]
+    common += ["--auxbasis", AUXILIARY, "--jkbasis", AUXILIARY, "--storage", "disk", "--memory"]
+    command = [sys.executable, "-m", "outcore", "ccsd", *common]
+    refused = subprocess.run([*command, "1MB"], capture_output=True, text=True, check=False)
+    told = re.search(r"--memory (\d+MB) is the least that is enough", refused.stderr)
+    assert told
+    enough = subprocess.run([*command, told[1]], capture_output=True, text=True, check=False)
+    assert enough.returncode == 0, enough.stderr
 
 
 def test_the_least_memory_is_of_the_largest_stage_and_of_all_processes():

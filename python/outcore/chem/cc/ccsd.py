@@ -320,8 +320,8 @@ class CCSD(Results):
         room.close()
         self.natural, self.spins = found, [found.active]
 
-    def _free(self) -> Allowance:
-        return free_memory_of_each(self.world, self._memory_bytes, self.threads)
+    def _free(self, *, strict: bool = False) -> Allowance:
+        return free_memory_of_each(self.world, self._memory_bytes, self.threads, strict=strict)
 
     def _make_source(self) -> Source:
         settings = self.settings
@@ -536,8 +536,9 @@ class CCSD(Results):
         self._why_broken = "what iterations need was given back for (T)"
         planned, block = self._room.keep(*self.equations.of_triples), self.settings.block
         resources.trim_heap()
-        # At least what iterations worked with: that is free, though the system may not know.
-        free = max(self.plan.work_bytes, min(planned, self._free().bytes))
+        # At least what iterations worked with: that is free, though the system may not know. Blocks fill what they
+        # are given, so pages that heaps keep are not given twice.
+        free = max(self.plan.work_bytes, min(planned, self._free(strict=True).bytes))
         triples: Triples | OpenTriples
         if isinstance(self.equations, RestrictedEquations):
             triples = Triples(self.equations, self.singles[0], free, block, stage=stage, stamp=stamp)

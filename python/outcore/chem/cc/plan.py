@@ -21,8 +21,10 @@ from outcore.chem.cc.layouts import arrays_of
 from outcore.chem.cc.placing import CACHE_BYTES, Entry, Placing, of_role
 from outcore.chem.cc.spaces import Spaces
 from outcore.chem.cc.specs import ArraySpec, Role
+from outcore.chem.cc.traffic import PANELS
 from outcore.chem.cc.triple_sizes import block_bytes
 from outcore.tensor.layout import Layout
+from outcore.tensor.schedule import FULL
 from outcore.tensor.tiling import Tiling
 
 if TYPE_CHECKING:
@@ -366,6 +368,14 @@ def _of_its_rows(sizes: Sizes, block: int, threads: int) -> list[int]:
     return [hole + 3 * one * threads, hole + (one + 5 * pair) * threads, hole // 2 + 7 * pair * threads]
 
 
+def _of_occupied_panels(sizes: Sizes) -> int:
+    """Elements of the work space in which `einsum` can multiply B[Q,k,i] by another of its kind: tiles of occupied
+    orbitals are not cut, and of both operands there are one that is multiplied and one that comes next. Where
+    orbitals are mostly occupied nothing else takes as much."""
+    square = max(sizes.occupied) ** 2
+    return math.ceil((4 * sizes.auxiliary * square + square * square) / (PANELS * FULL)) + 1
+
+
 def _work(sizes: Sizes, block: int, threads: int) -> int:
     """Bytes of the largest tiles and panels that are worked on at a time."""
     o, q, n = max(sizes.occupied), sizes.auxiliary, sizes.functions
@@ -387,6 +397,7 @@ def _work(sizes: Sizes, block: int, threads: int) -> int:
         3 * q * block * o + 3 * pair,  # Coulomb
         q * (2 * square + 3 * block * max(o, block)),  # exchange
         3 * q * (rows * threads + hole),  # fit
+        _of_occupied_panels(sizes),
         q * q,  # metric
         most * 4 * n * n * threads,  # transformation
     )
