@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "bindings.hpp"
+#include "device/space_in_use.hpp"
 #include "string_arg.hpp"
 
 namespace nb = nanobind;
@@ -125,7 +126,16 @@ void bind_trace(nb::module_& module) {
   module.def("trace_now_ns", &trace::now_ns);
   module.def("trace_snapshot", &snapshot,
              "Counters as {'layers': {layer: {operation: {counter: number}}}, ...}.");
-  module.def("trace_reset", &trace::reset_counters);
+  module.def(
+      "trace_reset",
+      [] {
+        trace::reset_counters();
+        device::SpaceInUse::forget_peak();
+      },
+      "Counters begin anew, and the peak of disk space.");
+  module.def("peak_disk_bytes", &device::SpaceInUse::peak_bytes,
+             "Bytes that files of this process, open for writing together, took on disks at most, since "
+             "trace_reset.");
   module.def("trace_enable_events", &trace::enable_events, "capacity"_a);
   module.def("trace_disable_events", &trace::disable_events);
   module.def("trace_events", &events, "Recorded events; the layout is trace_event_fields.");

@@ -44,7 +44,14 @@ def trace_now_ns() -> int: ...
 def trace_snapshot() -> dict[str, Any]:
     """Counters as {'layers': {layer: {operation: {counter: number}}}, ...}."""
 
-def trace_reset() -> None: ...
+def trace_reset() -> None:
+    """Counters begin anew, and the peak of disk space."""
+
+def peak_disk_bytes() -> int:
+    """
+    Bytes that files of this process, open for writing together, took on disks at most, since trace_reset.
+    """
+
 def trace_enable_events(capacity: int) -> None: ...
 def trace_disable_events() -> None: ...
 def trace_events() -> bytes:

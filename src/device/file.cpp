@@ -46,6 +46,7 @@ File::State::State(std::string name, const OpenOptions& wanted) : path(std::move
   policy.emplace(options, buffered.get(), trace_file);
   ahead.emplace(options, buffered.get());
   refused.emplace(buffered.get());
+  in_use.emplace(buffered.get(), !options.read_only);
 }
 
 /// A second descriptor of the same file, if its file system can.
@@ -153,6 +154,7 @@ void File::State::close() {
   wait_for_all();
   const std::exception_ptr failure = undelivered.take();
   policy->stop();
+  in_use.reset();
   const auto closed = traced(trace::Op::close, 0, [&] {
     ahead->give_back();
     direct.reset();
@@ -246,6 +248,7 @@ void File::preallocate(std::int64_t size_bytes) {
     };
     return uninterrupted(preallocated) == 0 ? 0 : errno;
   });
+  SpaceInUse::grown();
   if (error == 0) return state_->ahead->reserved(size_bytes);
   throw state_->not_allocated(static_cast<int>(error), "preallocate", -1, size_bytes);
 }
@@ -259,6 +262,7 @@ bool File::reserve(std::int64_t offset, std::int64_t size_bytes) {
     };
     return uninterrupted(reserved) == 0 ? 0 : errno;
   });
+  SpaceInUse::grown();
   if (error == EOPNOTSUPP || error == ENOSYS) return false;
   if (error != 0) throw state_->not_allocated(static_cast<int>(error), "reserve", offset, size_bytes);
   return true;
@@ -266,6 +270,7 @@ bool File::reserve(std::int64_t offset, std::int64_t size_bytes) {
 
 void File::truncate(std::int64_t length_bytes) {
   state_->check("truncate", 0, length_bytes);
+  SpaceInUse::shrinks();
   const auto result = state_->traced(trace::Op::truncate, 0, [&] {
     return uninterrupted([&] { return ftruncate(state_->buffered.get(), length_bytes); }) == 0 ? 0 : errno;
   });
@@ -281,6 +286,7 @@ void File::truncate(std::int64_t length_bytes) {
 bool File::punch(std::int64_t offset, std::int64_t size_bytes) {
   state_->check("punch", offset, size_bytes);
   if (size_bytes == 0) return true;
+  SpaceInUse::shrinks();
   const auto result = state_->traced(trace::Op::truncate, size_bytes, [&] {
     const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
     const auto punched = [&] { return fallocate(state_->buffered.get(), mode, offset, size_bytes); };

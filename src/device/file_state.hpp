@@ -19,6 +19,7 @@
 #include "device/opening.hpp"
 #include "device/refused_space.hpp"
 #include "device/space_ahead.hpp"
+#include "device/space_in_use.hpp"
 #include "device/transfer.hpp"
 #include "outcore/error.hpp"
 #include "outcore/trace.hpp"
@@ -39,6 +40,7 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   std::optional<CachePolicy> policy;    ///< once the descriptors are open
   std::optional<SpaceAhead> ahead;      ///< the same
   std::optional<RefusedSpace> refused;  ///< the same
+  std::optional<SpaceInUse> in_use;     ///< the same
 
   bool plain = true;  ///< neither an engine of the caller nor an emulated disk is to see what is read
   std::atomic<std::int64_t> read_end{-1}, write_end{-1};  ///< where the last request of the kind ended

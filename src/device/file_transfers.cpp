@@ -47,7 +47,10 @@ std::int64_t File::State::blocking(Kind kind, std::span<const iovec> list, std::
   if (choice.io_path == IoPath::buffered && list.size() == 1 && space.size_bytes == 0 && !options.engine &&
       moved_at_once(kind, list[0], offset)) {
     const trace::Op op = write ? trace::Op::write : trace::Op::read;
-    if (write) refused->written(offset + size);
+    if (write) {
+      refused->written(offset + size);
+      SpaceInUse::grown();
+    }
     count_moved({.start_ns = start_ns,
                  .offset = offset,
                  .bytes = size,
@@ -189,6 +192,7 @@ void File::State::completed(Transfer& transfer) noexcept {
     const std::int64_t end = transfer.offset() + transfer.moved_bytes();
     if (transfer.errno_value() == 0) refused->written(end);
     refused->give_back(transfer.errno_value(), transfer.new_from, end);
+    SpaceInUse::grown();
   }
   policy->completed(transfer);
   const std::uint64_t now = transfer.stands_for > 0 ? trace::transfer_ends(transfer.is_write()) : 0;

@@ -324,6 +324,7 @@ class Run:
                 "run_seconds": self.seconds,
                 "peak_memory_bytes": peak_memory_bytes(world),
                 "memory_budget_bytes": self.options.memory_bytes,
+                "peak_disk_bytes": peak_disk_bytes(world),
                 "disk_read_bytes": read,
                 "disk_written_bytes": written,
             }
@@ -352,13 +353,19 @@ class Run:
         moved = f"{in_words(found['disk_written_bytes'])} written, {in_words(found['disk_read_bytes'])} read"
         yield (
             f"run time {found['run_seconds']:.1f} s, memory {in_words(found['peak_memory_bytes'])}{given}{shared}; "
-            f"disk: {moved}"
+            f"disk: {in_words(found['peak_disk_bytes'])} at most, {moved}"
         )
 
 
 def peak_memory_bytes(world: World) -> int:
     """The most memory that the processes have held, added up: pages that they share count for each. Collective."""
     return int(world.all_reduce(resources.peak_resident_bytes()))
+
+
+def peak_disk_bytes(world: World) -> int:
+    """The most disk space that files of each process took while they were open for writing, scratch and kept ones,
+    added up: a file that several processes write counts for each. Collective."""
+    return int(world.all_reduce(_core.peak_disk_bytes()))
 
 
 def disk_traffic(world: World) -> tuple[int, int]:

@@ -78,7 +78,9 @@ def test_header_and_memory_say_what_was_used(world, capsys, tmp_path):
         run.finish(world)
     title, how, end = capsys.readouterr().out.splitlines()
     assert (title, how) == ("CI/sto-3g", "1 process x 3 threads, memory 500MB, scratch /tmp")
-    assert re.fullmatch(r"run time \S+ s, memory \d+ MB of 500 MB; disk: .* written, .* read", end)
+    assert re.fullmatch(
+        r"run time \S+ s, memory \d+ MB of 500 MB; disk: .* at most, .* written, .* read", end
+    )
     found = json.loads(results.read_text())
     assert found["energy_hartree"] == -1.5
     assert found["memory_budget_bytes"] == 500_000_000
