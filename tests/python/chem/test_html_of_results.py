@@ -51,6 +51,7 @@ def test_coupled_cluster_that_has_not_converged(water):
 def test_mp2(water):
     mp2 = MP2(water, auxbasis="cc-pvdz-ri")
     assert "not run" in mp2._repr_html_()
+    mp2.prepare()  # a forecast needs the plan
     assert "estimate" in mp2.forecast()._repr_html_()
     mp2.kernel()
     assert f"{mp2.e_tot:.10f} Eh" in mp2._repr_html_()
