@@ -22,7 +22,7 @@ from outcore.base.errors import OutcoreError
 from outcore.chem import doubts, problem
 from outcore.chem import frozen as frozen_orbitals
 from outcore.chem import reference as references
-from outcore.chem.cc import amplitude_file, divergence, fno, forecast, orbitals
+from outcore.chem.cc import amplitude_file, divergence, fno, forecast, methods, orbitals
 from outcore.chem.cc import plan as plans
 from outcore.chem.cc.checkpoint import Checkpoint
 from outcore.chem.cc.doubles import Equations
@@ -165,6 +165,12 @@ class CCSD(Results):
             raise _refused(f"integrals are {settings.integrals}, for which there is no {ineffective[0]}")
         if settings.orbitals is not None and not open_shell:
             raise _refused(f"orbitals='{settings.orbitals}' is of ROHF alone")
+        if not self.restricted and not self.method_facts.is_for_open_shells:
+            raise OutcoreError(
+                errno.ENOTSUP,
+                self.method_facts.title,
+                detail="it is of closed shells; open shells have CCSD",
+            )
         if settings.fno and not self.restricted:
             raise OutcoreError(
                 errno.ENOTSUP, "frozen natural orbitals", detail="of open shells they are not there yet"
@@ -296,6 +302,7 @@ class CCSD(Results):
                 tuple(each.virtual for each in self.spins),
                 self.settings.diis_space,
                 tuple(source.cuts),
+                self.settings.method,
             )
             return plans.make_plan(
                 sizes,
@@ -348,6 +355,7 @@ class CCSD(Results):
             spin.fock[: spin.occupied, spin.occupied :] / spin.gaps(self.settings.level_shift)
             for spin in self.spins
         ]
+        self._without_singles()
         if self._checkpoint is not None:
             names = ["T"] if self.restricted else ["Taa", "Tab", "Tbb"]
             self._checkpoint.find([plan.entry(each).layout for each in names], self.singles, self.spins)
@@ -378,10 +386,16 @@ class CCSD(Results):
                 equations.doubles,
             )
             equations.sync()
+            self._without_singles()
         if self._checkpoint is not None:
             self._take_kept(room, equations, self._checkpoint)
         self.equations, self._why_broken = equations, ""
         return equations
+
+    def _without_singles(self) -> None:
+        """Singles are 0 where the method has none."""
+        if not self.method_facts.has_singles:
+            self.singles = [np.zeros_like(each) for each in self.singles]
 
     def _check_disks(self, plan: plans.Plan) -> None:
         scratch = self.world.scratch
@@ -410,7 +424,8 @@ class CCSD(Results):
             each.build(tell)
         focks = [spin.fock for spin in self.spins]
         if self.restricted:
-            return RestrictedEquations(room, plan.spaces[0], integrals[0], ladders[0], focks[0])
+            made = methods.equations(self.settings.method)
+            return made(room, plan.spaces[0], integrals[0], ladders[0], focks[0])
         opposite = OppositeLadder(room, plan.spaces, integrals, is_stored=stored)
         opposite.build(tell)
         return UnrestrictedEquations(room, plan.spaces, integrals, ladders, opposite, focks)
@@ -434,7 +449,7 @@ class CCSD(Results):
             "orbitals": self.reference.given,
             "screening": self._screening,
         }
-        return Problem(f"{what} of CCSD", FORMAT, settings, problem.ROUNDED)
+        return Problem(f"{what} of {self.method_facts.title}", FORMAT, settings, problem.ROUNDED)
 
     @property
     def _broken(self) -> str:
@@ -522,6 +537,10 @@ class CCSD(Results):
     def ccsd_t(self) -> float:
         """The energy of connected triples by perturbation theory, (T) (Hartree); `e_t` from then on. The orbitals
         must be canonical, the amplitudes converged. What only iterations need is given back for it."""
+        if not self.method_facts.has_triples:
+            raise OutcoreError(
+                errno.ENOTSUP, "triple excitations", detail=f"(T) is of CCSD, not of {self.method_facts.title}"
+            )
         if self.uncorrelated:
             return self.e_t
         if not self.converged:

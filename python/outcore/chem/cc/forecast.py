@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from outcore.chem.cc import methods
+
 if TYPE_CHECKING:
     from outcore.chem.cc.plan import Sizes
     from outcore.job.world import World
@@ -147,7 +149,8 @@ def _of_rest(sizes: Sizes) -> float:
     pairs = [o * v for o, v in zip(sizes.occupied, sizes.virtual, strict=True)]
     if len(pairs) == 1:
         ((pair,), (o,)) = pairs, sizes.occupied
-        return 8.0 * pair**3 + 7.0 * q * pair**2 + 0.5 * o**2 * pair**2
+        products = methods.of(sizes.method).pair_products
+        return 2.0 * products * pair**3 + 7.0 * q * pair**2 + 0.5 * o**2 * pair**2
     a, b = pairs
     return 26.0 * ((a + b) / 2) ** 3 + 24.0 * q * ((a + b) / 2) ** 2
 

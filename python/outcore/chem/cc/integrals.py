@@ -86,15 +86,18 @@ class Integrals:
         asked for last stay, in so much memory."""
         return _Recent(self, limit_bytes) if self.bvv.where == "disk" else self.block
 
-    def dress(self, t1: Values, out: Array, more: Values | None = None) -> None:
-        """Puts B[Q,ca] - sum_l B[Q,cl] t1[l,a] into `out` [Q,c,a]; behind them the rows `more` [.,c,a]."""
+    def dress(self, t1: Values | None, out: Array, more: Values | None = None) -> None:
+        """Puts B[Q,ca] - sum_l B[Q,cl] t1[l,a] into `out` [Q,c,a], without the sum if there are no singles; behind
+        them the rows `more` [.,c,a]."""
         v = self.spaces.v
 
         def row(c: int, tiles: list[Tile]) -> None:
-            bvo = self.bvo.get_tile((0, c, 0))
+            bvo = None if t1 is None else self.bvo.get_tile((0, c, 0))
             for tile in tiles:
                 c_box, a_box = (slice(*v.cuts[n : n + 2]) for n in tile[1:])
-                dressed = self.bvv.get_tile(tile) - bvo @ t1[:, a_box]
+                dressed = self.bvv.get_tile(tile)
+                if t1 is not None and bvo is not None:
+                    dressed = dressed - bvo @ t1[:, a_box]
                 if more is not None:
                     dressed = np.concatenate([dressed, more[:, c_box, a_box]])
                 out.put_tile(tile, dressed)

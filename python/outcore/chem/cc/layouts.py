@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from outcore.base.errors import OutcoreError
+from outcore.chem.cc import methods
 from outcore.chem.cc.spaces import PAIR, Spaces
 from outcore.chem.cc.specs import ArraySpec, Role
 from outcore.tensor.layout import Layout
@@ -35,10 +36,12 @@ _error = partial(_vector, store_dtype="float32")
 def arrays_of(
     sizes: Sizes, spaces: tuple[Spaces, ...], only: Collection[str] | None = None
 ) -> list[ArraySpec]:
-    """All arrays, or `only` those of these names; those first that are used most for their size.
+    """All arrays of the method, or `only` those of these names; those first that are used most for their size.
 
     Raises OutcoreError (EINVAL): `only` has a name that no array has."""
-    found = list(_restricted(sizes, *spaces) if len(spaces) == 1 else _unrestricted(sizes, *spaces))
+    table = _restricted(sizes, *spaces) if len(spaces) == 1 else _unrestricted(sizes, *spaces)
+    without = methods.of(sizes.method).without
+    found = [each for each in table if each.name not in without]
     names = Counter(each.name for each in found)
     twice = [name for name, count in names.items() if count > 1]
     assert not twice, twice

@@ -49,8 +49,8 @@ _SHARE = 4  # of the free memory, the part that work takes at least, if arrays d
 @dataclass(frozen=True)
 class Sizes:
     """What is to be computed: basis functions, auxiliary functions (rows of B), active orbitals
-    of each spin (one of closed shells), vectors of the extrapolation, and the boundaries of rows that are
-    transformed together."""
+    of each spin (one of closed shells), vectors of the extrapolation, the boundaries of rows that are
+    transformed together, and the method, by its word (`methods.METHODS`)."""
 
     functions: int
     auxiliary: int
@@ -58,6 +58,7 @@ class Sizes:
     virtual: tuple[int, ...]
     vectors: int
     cuts: tuple[int, ...]
+    method: str = "ccsd"
 
 
 @dataclass(frozen=True)

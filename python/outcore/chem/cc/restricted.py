@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outcore.chem.cc import methods
 from outcore.chem.cc.doubles import Doubles, exchanged
 from outcore.chem.cc.ladder import Ladder
 from outcore.chem.cc.steps import Steps
@@ -39,6 +40,9 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 class RestrictedEquations:
     """Residuals of amplitudes. Collective.
+
+    Equations of other methods (`methods`) are derived of it, whose residual has parts of this one. Where the method
+    has no singles, no integrals are dressed.
 
     Args:
         fock: of the reference, [n][n] (Hartree), occupied orbitals first; off-diagonal elements count.
@@ -63,8 +67,9 @@ class RestrictedEquations:
         self._ring = room.array("E")
         free = (self._ring, self._rest)
         self.doubles = [Doubles(self.t2, self.w2, self.put_amplitudes, (0, 0), self._second_order, free)]
-        self._doo = room.array("Doo")
-        self._dvo = room.array("Dvo")
+        has_singles = methods.of(room.plan.sizes.method).has_singles
+        self._doo = room.array("Doo") if has_singles else integrals.boo
+        self._dvo = room.array("Dvo") if has_singles else integrals.bvo
         self._y = room.array("Y")
         self._soo = room.array("Soo")
         self._svv = room.array("Svv")
@@ -109,25 +114,31 @@ class RestrictedEquations:
     def residual(self, amplitudes: list[Values]) -> list[Values]:
         """That of singles, [i,a]; that of doubles is in `w2`. Of T, U and singles."""
         (t1,) = amplitudes
-        room, b = self.room, self.integrals
-        c = room.contract
         o = self.spaces.occupied
         f = self._dressed(t1)
-        y = c("aibj,Qbj->Qai", self.u2, b.bvo, out=self._y, scale=2.0)
-        w = c("Qdk,Qdj->kj", b.bvo, y)
-        singles = f[o:, :o] + 2.0 * c("aick,kc->ai", self.u2, f[:o, o:].copy())
-        singles += c("Qad,Qdi->ai", b.bvv, y) - t1.T @ w - c("Qki,Qak->ai", self._doo, y)
-        foo = f[:o, :o] + w
-        fvv = f[o:, o:] - c("Qbk,Qck->bc", y, b.bvo)
-        self._put_one_body(t1, foo, fvv)
+        w, x = self._of_amplitudes()
+        singles = self._singles(t1, f, w)
+        self._put_one_body(t1, f[:o, :o] + w, f[o:, o:] - x)
         self.ladder.contract(self.t2, self.steps)
-        rest = self._rest
-        self.steps.step("R", rest, lambda: self._exchange_rings(t1))
-        self.steps.step("R", rest, self._direct_rings)
-        self._dvo += y  # Z, of which the square has the first term and the Coulomb rings
-        c("Qai,Qbj->aibj", self._dvo, self._dvo, out=self.w2)
+        self.steps.step("R", self._rest, lambda: self._exchange_rings(t1))
+        self.steps.step("R", self._rest, self._direct_rings)
+        self._dvo += self._y  # Z, of which the square has the first term and the Coulomb rings
+        self.room.contract("Qai,Qbj->aibj", self._dvo, self._dvo, out=self.w2)
         self._add_pairs()
-        return [np.ascontiguousarray(singles.T)]
+        return [singles]
+
+    def _of_amplitudes(self) -> tuple[Values, Values]:
+        """Y; and what it adds to the Fock matrix of occupied orbitals, and takes from that of virtual ones."""
+        c, b = self.room.contract, self.integrals
+        y = c("aibj,Qbj->Qai", self.u2, b.bvo, out=self._y, scale=2.0)
+        return c("Qdk,Qdj->kj", b.bvo, y), c("Qbk,Qck->bc", y, b.bvo)
+
+    def _singles(self, t1: Values, f: Values, w: Values) -> Values:
+        """Their residual [i,a]. f: the dressed Fock matrix. w: what Y adds to that of occupied orbitals."""
+        c, o, y = self.room.contract, self.spaces.occupied, self._y
+        found = f[o:, :o] + 2.0 * c("aick,kc->ai", self.u2, f[:o, o:].copy())
+        found += c("Qad,Qdi->ai", self.integrals.bvv, y) - t1.T @ w - c("Qki,Qak->ai", self._doo, y)
+        return np.ascontiguousarray(found.T)
 
     def _dressed(self, t1: Values) -> Values:
         """The Fock matrix, dressed; and Boo~, Bvo~ of the present singles."""
@@ -148,7 +159,7 @@ class RestrictedEquations:
         c("Qki,ka->Qai", self._doo, t1, out=self._dvo, scale=-1.0, add=True)
         return creates @ (self.fock + g) @ annihilates.T
 
-    def _put_one_body(self, t1: Values, foo: Values, fvv: Values) -> None:
+    def _put_one_body(self, t1: Values | None, foo: Values, fvv: Values) -> None:
         """S: the operands of E0, integrals [Q,k,i] and [Q,c,a] with two rows Q more, for the Fock matrices."""
         o, v = self.spaces.occupied, self.spaces.virtual
         more = np.stack([-0.5 * np.eye(o), 0.5 * foo])
@@ -159,42 +170,48 @@ class RestrictedEquations:
         self.room.each_tile(self._soo, occupied, "dress integrals")
         self.integrals.dress(t1, self._svv, np.stack([fvv.T, np.eye(v)]))
 
-    def _exchange_rings(self, t1: Values) -> None:
-        """What exchange makes of pairs, as R, and of the product of the ladder what one occupied orbital makes."""
+    def _exchange_rings(self, t1: Values | None, *, squares: bool = True) -> None:
+        """What exchange makes of pairs, as R, and of the product of the ladder what one occupied orbital makes, if
+        there are singles. squares: with products of two doubles."""
         c, ring, rest, ladder = self.room.contract, self._ring, self._rest, self.ladder
         c("Qki,Qca->aick", self._soo, self._svv, out=ring)
-        c("aldi,dlck->aick", self.t2, self.exchange, out=ring, add=True, scale=-0.5)
+        if squares:
+            c("aldi,dlck->aick", self.t2, self.exchange, out=ring, add=True, scale=-0.5)
         c("aick,cjbk->aibj", ring, self.t2, out=rest)
         hole = np.ascontiguousarray(ladder.block(0, 0).transpose(0, 1, 3, 2))  # A_ji^kl as [k,j,i,l]
         hole *= 0.5
         cuts = self.spaces.v.cuts
 
         def both(a: int, tiles: list[Tile]) -> None:
-            of_a = ladder.block(0, a + 1)  # A_ji^ka as [k,j,a,i]
-            of_a -= (hole @ t1[:, cuts[a] : cuts[a + 1]]).transpose(0, 1, 3, 2)
-            of_a = np.ascontiguousarray(of_a.transpose(2, 3, 1, 0))  # [a,i,j,k]
+            if t1 is not None:
+                of_a = ladder.block(0, a + 1)  # A_ji^ka as [k,j,a,i]
+                of_a -= (hole @ t1[:, cuts[a] : cuts[a + 1]]).transpose(0, 1, 3, 2)
+                of_a = np.ascontiguousarray(of_a.transpose(2, 3, 1, 0))  # [a,i,j,k]
             for tile in tiles:
                 x = rest.get_tile(tile)
-                made = of_a @ t1[:, cuts[tile[2]] : cuts[tile[2] + 1]]  # [a,i,j,b]
                 values = exchanged(x) + 0.5 * x
-                values += made.transpose(0, 1, 3, 2)
+                if t1 is not None:
+                    made = of_a @ t1[:, cuts[tile[2]] : cuts[tile[2] + 1]]  # [a,i,j,b]
+                    values += made.transpose(0, 1, 3, 2)
                 rest.put_tile(tile, np.negative(values, out=values))
 
         self.room.each_row(rest, 0, both, "rings")
 
-    def _direct_rings(self) -> None:
-        """What pairs make beside Coulomb rings, added to R."""
+    def _direct_rings(self, *, squares: bool = True) -> None:
+        """What pairs make beside Coulomb rings, added to R. squares: with products of two doubles."""
         c, ring, rest = self.room.contract, self._ring, self._rest
         c("Qki,Qca->aick", self._soo, self._svv, out=ring)
-        c("aidl,dlck->aick", self.u2, self.exchange, out=ring, add=True)
+        if squares:
+            c("aidl,dlck->aick", self.u2, self.exchange, out=ring, add=True)
         c("aick,ckbj->aibj", ring, self.u2, out=rest, add=True, scale=-1.0)
 
-    def _add_pairs(self) -> None:
+    def _add_pairs(self, *, squares: bool = True) -> None:
         """To W: R of both orders, the ladder of virtual orbitals, and that of occupied ones, which is of sums and
-        differences as the other is."""
+        differences as the other is. squares: with products of two doubles."""
         rest, ladder, o = self._rest, self.ladder, self.spaces.occupied
         hole = self.room.contract("Qki,Qlj->kilj", self._doo, self._doo)
-        hole += ladder.block(0, 0)
+        if squares:
+            hole += ladder.block(0, 0)
         plus, minus = kernels.pack_pairs(hole.transpose(0, 2, 1, 3))
         del hole
         first, second = np.tril_indices(o)

@@ -12,7 +12,7 @@ import numpy as np
 from outcore.base import html
 from outcore.base.errors import OutcoreError
 from outcore.chem import doubts
-from outcore.chem.cc import amplitude_file, fno, orbitals
+from outcore.chem.cc import amplitude_file, fno, methods, orbitals
 from outcore.chem.cc.doubles import spin_pairs
 from outcore.chem.cc.given import GivenDoubles
 
@@ -44,6 +44,10 @@ class Results:
     settings: Settings
     _every: list[Active]  # orbitals, also where natural ones take the place of some
     _frozen: Frozen
+
+    @property
+    def method_facts(self) -> methods.Method:
+        return methods.of(self.settings.method)
 
     @property
     def mol(self) -> Any:

@@ -6,6 +6,7 @@ import errno
 from dataclasses import dataclass
 
 from outcore.base.errors import OutcoreError
+from outcore.chem.cc import methods
 from outcore.chem.cc.orbitals import KINDS
 from outcore.chem.cc.plan import LADDERS
 from outcore.chem.ri.cholesky import EXACT
@@ -20,6 +21,8 @@ _TOLERANCE = 1e-8
 class Settings:
     """Raises OutcoreError (EINVAL) for what is out of range.
 
+    method: "ccsd"; of closed shells also "dcsd" (distinguishable cluster), "ccd" and "lccd" (linearized), which have
+        doubles alone.
     integrals: "ri" (density fitting), "cholesky", or "conventional": Cholesky to rounding, which is exact. None: as
         the reference, whose integrals are fitted or not.
     tolerance: of the Cholesky decomposition (Hartree); None: 1e-8.
@@ -38,6 +41,7 @@ class Settings:
     block: virtual orbitals of a tile at most; None: as the memory has room for.
     """
 
+    method: str = "ccsd"
     integrals: str | None = None
     tolerance: float | None = None
     ladder: str = "auto"
@@ -84,6 +88,13 @@ class Settings:
             (not 0 <= self.fno < 1, f"natural orbitals above {self.fno:g}; it is at least 0 and below 1"),
             (not 0 <= self.damping < 1, f"damping of {self.damping:g}; it is at least 0 and below 1"),
         )
+        method = methods.of(self.method)
+        if self.fno and not method.has_natural_orbitals:
+            raise OutcoreError(
+                errno.ENOTSUP,
+                "frozen natural orbitals",
+                detail=f"what they lose was measured for CCSD, not for {method.title}",
+            )
         for is_wrong, detail in wrong:
             if is_wrong:
                 raise OutcoreError(errno.EINVAL, "coupled cluster", detail=detail)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from outcore.chem.cc import methods
 from outcore.chem.cc.specs import Role
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from outcore.chem.cc.plan import Sizes
 
 _DOUBLE = 8
-_PRODUCTS = {1: 4, 2: 13}  # of pairs with pairs, by spins
+_OPEN_SHELLS = 13  # products of pairs with pairs
 PANELS = 0.75
 """Of the work space, for panels of products: the rest is for tiles that are converted and permuted."""
 
@@ -36,7 +37,8 @@ def beside_ladder(
         share = sum(name in arrays for name in of_pairs) / len(of_pairs)
         pairs = sum(o * v for o, v in zip(sizes.occupied, sizes.virtual, strict=True)) / len(sizes.occupied)
         words = max(1.0, PANELS * work_bytes / _DOUBLE)
-        moved += share * _PRODUCTS[len(sizes.occupied)] * 2 * pairs**3 / math.sqrt(words) * _DOUBLE
+        products = methods.of(sizes.method).pair_products if len(sizes.occupied) == 1 else _OPEN_SHELLS
+        moved += share * products * 2 * pairs**3 / math.sqrt(words) * _DOUBLE
     return moved
 
 
