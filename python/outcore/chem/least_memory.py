@@ -116,7 +116,15 @@ def mp2(
 
 
 def coupled_cluster(
-    mol: Mole, frozen: Frozen, *, spins: int, rank: int, cuts: Sequence[int], vectors: int, threads: int
+    mol: Mole,
+    frozen: Frozen,
+    *,
+    spins: int,
+    rank: int,
+    cuts: Sequence[int],
+    vectors: int,
+    threads: int,
+    method: str,
 ) -> int:
     """Of `rank` three-index functions, with the factor of their metric. cuts: boundaries of those that are made
     together. vectors: of the extrapolation."""
@@ -127,7 +135,13 @@ def coupled_cluster(
     # A spin that nothing is correlated of has one orbital of each kind, of zeros.
     shapes = [(o, v) if o and v else (1, 1) for o, v in every]
     sizes = cc_plan.Sizes(
-        int(mol.nao), rank, tuple(o for o, _ in shapes), tuple(v for _, v in shapes), vectors, tuple(cuts)
+        int(mol.nao),
+        rank,
+        tuple(o for o, _ in shapes),
+        tuple(v for _, v in shapes),
+        vectors,
+        tuple(cuts),
+        method,
     )
     metric = rank * rank * _DOUBLE
     return metric + max(metric + plan.blas_bytes(threads), cc_plan.least_bytes(sizes, threads))

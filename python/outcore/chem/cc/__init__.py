@@ -11,8 +11,8 @@ Files:
         `outcore ccsd`
     ccsd, results:
         the object, and what it has found
-    restricted, unrestricted:
-        the equations of closed and of open shells
+    restricted, unrestricted, methods:
+        the equations of closed and of open shells; what other methods have in their place
     ladder, opposite_ladder, stream, ladder_sizes:
         the particle-particle ladder
     triples, open_triples, triple_tasks, triple_sizes:

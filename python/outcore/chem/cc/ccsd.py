@@ -59,8 +59,8 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class CCSD(Results):
-    """CCSD of a converged PySCF RHF, UHF or ROHF object, with density fitting or without, on one or several
-    processes; each makes the same object and calls the same methods, which are collective.
+    """CCSD, or another `method`, of a converged PySCF RHF, UHF or ROHF object, with density fitting or without, on
+    one or several processes; each makes the same object and calls the same methods, which are collective.
 
     Args:
         mf: the reference; on several processes the orbitals of rank 0 count.
@@ -539,7 +539,9 @@ class CCSD(Results):
         must be canonical, the amplitudes converged. What only iterations need is given back for it."""
         if not self.method_facts.has_triples:
             raise OutcoreError(
-                errno.ENOTSUP, "triple excitations", detail=f"(T) is of CCSD, not of {self.method_facts.title}"
+                errno.ENOTSUP,
+                "triple excitations",
+                detail=f"(T) is of CCSD, not of {self.method_facts.title}",
             )
         if self.uncorrelated:
             return self.e_t

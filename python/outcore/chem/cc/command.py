@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from outcore.base.errors import NotConverged
+from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem import reference as references
+from outcore.chem.cc import methods
 from outcore.chem.cc.options import Options
 from outcore.chem.cc.plan import METHOD
 from outcore.chem.cc.settings import Settings
@@ -29,8 +31,8 @@ if TYPE_CHECKING:
 
 @with_options
 def ccsd(options: Options) -> int:
-    """CCSD after a Hartree-Fock calculation, of closed and open shells; amplitudes and integrals in memory or on
-    disk."""
+    """CCSD after a Hartree-Fock calculation, of closed and open shells, and DCSD, CCD and LCCD of closed shells;
+    amplitudes and integrals in memory or on disk."""
     with _Run(options) as run:
         mf = run.mean_field()
         cc = run.solve(mf)
@@ -46,7 +48,7 @@ class _Run(MoleculeRun):
     energies = MappingProxyType(
         {
             "scf_energy_hartree": "SCF energy",
-            "ccsd_energy_hartree": "CCSD energy",
+            **{f"{name}_energy_hartree": f"{each.title} energy" for name, each in methods.METHODS.items()},
             "ccsd_t_energy_hartree": "CCSD(T) energy",
         }
     )
@@ -59,6 +61,13 @@ class _Run(MoleculeRun):
         self._mol = self.build()
         self._kind: Kind = "ROHF" if options.rohf else "UHF" if options.uhf or self._mol.spin else "RHF"
         self._open = self._kind == "UHF" or self._mol.spin != 0
+        self._method = methods.of(options.method)
+        if self._open and not self._method.is_for_open_shells:
+            raise OutcoreError(
+                errno.ENOTSUP,
+                f"--method {options.method}",
+                detail="it is of closed shells; open shells have CCSD",
+            )
         if self._open:
             preflight.refuse(
                 {"--fno": options.fno or None}, "with open shells, for which it is not there yet"
@@ -77,9 +86,8 @@ class _Run(MoleculeRun):
         self._sets = self.check_auxiliary(self._mol, sets) if options.integrals == "ri" else {}
         self._frozen = frozen
         self.open_world()
-        method = ("CCSD(T)" if options.triples else "CCSD") + (
-            "" if self._kind == "RHF" else f"({self._kind})"
-        )
+        method = self._method.title + ("(T)" if options.triples else "")
+        method += "" if self._kind == "RHF" else f"({self._kind})"
         what = method if options.integrals == "conventional" else f"{options.integrals}-{method}"
         self.header(
             options.title(what.replace("ri-", "RI-").replace("cholesky-", "Cholesky-"), self._mol),
@@ -120,7 +128,14 @@ class _Run(MoleculeRun):
         found = {
             METHOD: left
             + least_memory.coupled_cluster(
-                mol, self._frozen, spins=spins, rank=rank, cuts=cuts, vectors=options.diis, threads=threads
+                mol,
+                self._frozen,
+                spins=spins,
+                rank=rank,
+                cuts=cuts,
+                vectors=options.diis,
+                threads=threads,
+                method=options.method,
             )
         }
         if options.integrals == "ri":
@@ -232,7 +247,7 @@ class _Run(MoleculeRun):
         }
         self._took(cc)
         self._energies(cc)
-        if cc.restricted:
+        if cc.restricted and self._method.has_singles:
             t1, d1 = cc.get_t1_diagnostic(), cc.get_d1_diagnostic()
             self.say(f"T1 diagnostic {t1:.4f}, D1 diagnostic {d1:.4f}")
             self.results |= {"t1_diagnostic": t1, "d1_diagnostic": d1}
@@ -312,11 +327,12 @@ class _Run(MoleculeRun):
         }
 
     def _energies(self, cc: CCSD) -> None:
-        self.say(f"CCSD correlation energy   {cc.e_corr:.10f} Eh")
-        self.say(f"CCSD energy               {cc.e_tot:.10f} Eh")
+        name, title = self.options.method, self._method.title
+        self.say(f"{title + ' correlation energy':25s} {cc.e_corr:.10f} Eh")
+        self.say(f"{title + ' energy':25s} {cc.e_tot:.10f} Eh")
         self.results |= {
-            "ccsd_correlation_hartree": cc.e_corr,
-            "ccsd_energy_hartree": cc.e_tot,
+            f"{name}_correlation_hartree": cc.e_corr,
+            f"{name}_energy_hartree": cc.e_tot,
             "converged": cc.converged,
         }
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from outcore.chem import scf_options, storage
+from outcore.chem.cc import methods
 from outcore.chem.cc.plan import STORAGES, check_places
 from outcore.chem.cc.settings import Settings
 from outcore.chem.options import FROZEN, FROZEN_VIRTUAL, INTEGRALS, ROHF, TOLERANCE, MoleculeOptions
@@ -19,6 +20,13 @@ from outcore.job import preflight
 class Options(MoleculeOptions):
     """Of coupled cluster."""
 
+    method: Annotated[
+        str,
+        typer.Option(
+            help="'ccsd'; of closed shells also 'dcsd' (distinguishable cluster), 'ccd' and 'lccd' (linearized), "
+            "both of doubles alone."
+        ),
+    ] = Settings.method
     storage: Annotated[str, storage.option(STORAGES, "integrals and amplitudes")] = "auto"
     integrals: Annotated[
         str,
@@ -125,6 +133,8 @@ class Options(MoleculeOptions):
         if self.integrals != "cholesky":
             preflight.refuse({"--tolerance": self.tolerance}, "without --integrals cholesky")
         self.settings()
+        if not methods.of(self.method).has_triples:
+            preflight.refuse({"--triples": self.triples}, f"with --method {self.method}: (T) is of CCSD")
         super().check()
 
     def reads(self) -> dict[str, Any]:
@@ -140,6 +150,7 @@ class Options(MoleculeOptions):
     def settings(self) -> dict[str, Any]:
         """For CCSD."""
         found: dict[str, Any] = {
+            "method": self.method,
             "integrals": self.integrals,
             "ladder": self.ladder,
             "conv_tol": self.cc_tol,

@@ -21,7 +21,7 @@ _TOLERANCE = 1e-8
 class Settings:
     """Raises OutcoreError (EINVAL) for what is out of range.
 
-    method: "ccsd"; of closed shells also "dcsd" (distinguishable cluster), "ccd" and "lccd" (linearized), which have
+    method: "ccsd"; of closed shells also "dcsd" (distinguishable cluster), "ccd" and "lccd" (linearized), both of
         doubles alone.
     integrals: "ri" (density fitting), "cholesky", or "conventional": Cholesky to rounding, which is exact. None: as
         the reference, whose integrals are fitted or not.

@@ -1,7 +1,7 @@
 """Methods of coupled cluster: what a plan has to know of each, and where its equations are.
 
-A method of closed shells is a class of equations, `restricted.RestrictedEquations` or one that is derived of it, whose
-`residual` is its own, and a line of the table here. Plans, checkpoints and commands take the rest from these.
+A method of closed shells is a class of equations, `restricted.RestrictedEquations` or one that is derived of it,
+whose `residual` is its own, and a line of the table here. Plans, checkpoints and commands take the rest from these.
 """
 
 from __future__ import annotations

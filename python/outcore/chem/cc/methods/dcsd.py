@@ -1,6 +1,8 @@
-"""The equations of closed-shell DCSD, the distinguishable cluster: of products of two doubles the Coulomb rings stay,
-what these add to Fock matrices counts half, and exchange rings and the ladder of both are left out. Singles dress
-integrals as in CCSD, whose equation for singles it has. Exact for two electrons.
+"""The equations of closed-shell DCSD, the distinguishable cluster.
+
+Of products of two doubles the Coulomb rings stay, what they add to Fock matrices counts half, and exchange rings
+and ladders are left out. Singles dress integrals as in CCSD, whose equation for singles it has. Exact for two
+electrons.
 
 Kats, Manby, J. Chem. Phys. 139, 021102 (2013); Kats, J. Chem. Phys. 141, 061101 (2014).
 """
