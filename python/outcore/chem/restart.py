@@ -57,6 +57,9 @@ class Checkpoint:
         self._record = _problem(mf, method, more).as_json()
         self._hamiltonian = _hamiltonian(mf)
         self._mf = mf
+        self.nearly_degenerate = (
+            False  # orbitals of a cycle, so that the least noise may have chosen the state
+        )
         if not self._name.absolute().parent.is_dir():
             raise OutcoreError(errno.ENOENT, "write checkpoint", path=self._name, detail="no such directory")
 
@@ -65,13 +68,21 @@ class Checkpoint:
         orbitals = {key: state[key] for key in _NAMES}
         self.save(orbitals, number, float(state["e_tot"]), converged=False)
 
-    def finish(self) -> None:
-        """Saves what the mean-field object has in the end."""
+    def finish(self, stability: dict[str, Any] | None = None) -> None:
+        """Saves what the mean-field object has in the end, and what is known of its stability."""
         orbitals = {key: getattr(self._mf, key) for key in _NAMES}
         energy, converged = float(self._mf.e_tot), bool(self._mf.converged)
-        self.save(orbitals, int(self._mf.cycles), energy, converged=converged)
+        self.save(orbitals, int(self._mf.cycles), energy, converged=converged, stability=stability)
 
-    def save(self, orbitals: dict[str, Array], cycle: int, energy: float, *, converged: bool) -> None:
+    def save(
+        self,
+        orbitals: dict[str, Array],
+        cycle: int,
+        energy: float,
+        *,
+        converged: bool,
+        stability: dict[str, Any] | None = None,
+    ) -> None:
         """orbitals: mo_coeff [n][orbitals] (UHF: [2][n][orbitals]), mo_energy (Hartree), mo_occ."""
         facts = {
             "cycle": cycle,
@@ -80,6 +91,9 @@ class Checkpoint:
             "conv_tol": float(self._mf.conv_tol),
             "conv_tol_grad": gradient(self._mf),
             "integrals": _integrals(self._mf),
+            "nearly_degenerate": self.nearly_degenerate
+            or bool(getattr(self._mf, "nearly_degenerate", False)),
+            "stability": stability,
         }
         arrays = {key: np.asarray(each) for key, each in orbitals.items()}
         stages.save(self._name, self._record, {"hamiltonian": self._hamiltonian, **arrays}, facts)
@@ -92,6 +106,16 @@ class Found:
     orbitals: dict[str, Array]
     meta: dict[str, Any]
     same: bool  # problem, not orbitals alone
+
+    @property
+    def nearly_degenerate(self) -> bool:
+        """The least noise may have chosen their state."""
+        return self.same and bool(self.meta.get("nearly_degenerate", False))
+
+    @property
+    def stability(self) -> dict[str, Any] | None:
+        """What the run that has kept them found of it; None where it has not looked."""
+        return self.meta.get("stability") if self.same else None
 
     def density(self, mf: Any) -> Array:
         """To start from."""
@@ -253,15 +277,26 @@ def _check(saved: Saved, mf: Any, name: str | os.PathLike[str]) -> None:
     cycle, energy, converged, tolerance = (
         meta.get(key) for key in ("cycle", "energy_hartree", "converged", "conv_tol")
     )
+    near, stability = meta.get("nearly_degenerate", False), meta.get("stability")
     wrong = (
         (type(cycle) is not int or cycle < 0, f"cycle {cycle}"),
         (type(energy) is not float or not math.isfinite(energy), f"energy {energy}"),
         (type(converged) is not bool, f"converged is {converged}"),
         (type(tolerance) is not float or not tolerance > 0, f"conv_tol {tolerance}"),
+        (type(near) is not bool, f"nearly_degenerate is {near}"),
+        (stability is not None and not _is_report(stability), f"stability {stability}"),
     )
     for is_wrong, detail in wrong:
         if is_wrong:
             raise _damaged(name, detail[:99])
+
+
+def _is_report(stability: Any) -> bool:
+    """Whether it is a `Search.report`."""
+    kinds = {"stable": bool, "lowest_eigenvalue_hartree": float, "followed": int}
+    return isinstance(stability, dict) and all(
+        type(stability.get(key)) is kind for key, kind in kinds.items()
+    )
 
 
 def _check_orbitals(mf: Any, orbitals: dict[str, Array], name: str | os.PathLike[str]) -> None:

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from outcore.chem.options import MoleculeOptions
     from outcore.chem.problem import Settings
     from outcore.chem.ri.auxiliary import Purpose
+    from outcore.chem.search import Search
     from outcore.job.resources import Allowance
     from outcore.job.world import World
 
 Made = TypeVar("Made")
+UNDECIDED = 3  # exit status of a run whose SCF ended in a saddle point that could not be left
 
 
 class MoleculeRun(Run):
@@ -36,6 +38,7 @@ class MoleculeRun(Run):
     asked = (
         1e-8  # convergence of the energy of the method after the SCF (Hartree), which that of the SCF follows
     )
+    status = 0  # exit status of a run that has its results
     held_bytes = (
         0  # of each process, beside what stages take, as it was foreseen when the first world was opened
     )
@@ -230,6 +233,7 @@ class MoleculeRun(Run):
         search.run(found, as_it_is=self.forced)
         if not self.forced:
             search.refuse()
+        self.doubt(search)
         seconds = time.monotonic() - begin
         state = "converged" if mf.converged else "not converged"
         self.say(f"{kind} energy {mf.e_tot:.10f} Eh, {state} in {mf.cycles} cycles, {seconds:.1f} s")
@@ -239,6 +243,15 @@ class MoleculeRun(Run):
             "scf_seconds": seconds,
             "stability": search.report,
         }
+
+    def doubt(self, search: Search) -> None:
+        """Warns of a state that could not be decided, which is the exit status, too."""
+        if search.undecided:
+            self.status = UNDECIDED
+            self.warn(
+                "the state of the SCF is a saddle point that could not be left: with less noise it may be another; "
+                f"try another --guess (exit status {UNDECIDED})"
+            )
 
     def with_first_orbitals(self, make: Callable[[], Made]) -> Made | None:
         """What `make` makes of `first_orbitals`; None where these have other irreps than they may have, which those

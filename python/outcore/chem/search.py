@@ -41,6 +41,7 @@ class Search:
         self.mf, self.options, self._world, self._say, self._keeper = mf, options, world, say, keeper
         self._cycles = Cycles(say, keeper)
         self._second_order = False
+        self._near = False  # orbitals were nearly degenerate, of rank 0
         self.report: dict[str, Any] | None = None
 
     @property
@@ -52,18 +53,28 @@ class Search:
         """`found`: what to begin with. `anew`: iterates though it has converged. `as_it_is`: orbitals that have not
         converged are taken, if all cycles were used. Raises OutcoreError, the same at all processes."""
         mf = self.mf
+        if found is not None:
+            self._remember(near=found.nearly_degenerate)
         complete = found is not None and (found.finished(mf) or (as_it_is and found.exhausted(mf)))
         if found is not None and complete and not anew:
             found.restore(mf)
             told = "converged orbitals" if mf.converged else "orbitals that have not converged"
             self._say(f"{told} found in {self.options.checkpoint}")
+            if not self.options.stability:
+                self.report = found.stability
         else:
             self._iterate(found)
-        if mf.converged:
+        if mf.converged and self.report is None:
             self._look()
         with self._world.together("keep orbitals"):
             if self._keeper is not None:
-                self._keeper.finish()
+                self._keeper.finish(self.report)
+
+    def _remember(self, *, near: bool) -> None:
+        """That orbitals were nearly degenerate, also for a run that goes on from what is kept."""
+        self._near |= near
+        if self._keeper is not None:
+            self._keeper.nearly_degenerate = self._near
 
     # ---- iterations ----
 
@@ -87,6 +98,7 @@ class Search:
             mf.kernel(density)
         finally:
             mf.check_convergence = None
+        self._remember(near=mf.nearly_degenerate)  # of these cycles, which others may follow
         if may_change and not mf.converged and mf.cycles < options.max_cycle:
             self._say(f"DIIS does not converge; second order from cycle {mf.cycles + 1} on")
             self._newton(mf.mo_coeff, mf.mo_occ)
@@ -130,7 +142,7 @@ class Search:
     def _look(self) -> None:
         """At the stability of the state, where it was asked for, or the way to it was hard or met orbitals of
         nearly the same energy of which some were occupied: then the least noise decides where it leads."""
-        near = self._world.broadcast(self.mf.nearly_degenerate)
+        near = self._world.broadcast(self._near or self.mf.nearly_degenerate)
         asked = self.options.stability
         if not self._free or not (asked or near or self._second_order):
             return

@@ -32,13 +32,14 @@ if TYPE_CHECKING:
 @with_options
 def ccsd(options: Options) -> int:
     """CCSD after a Hartree-Fock calculation, of closed and open shells, and DCSD, CCD and LCCD of closed shells;
-    amplitudes and integrals in memory or on disk."""
+    amplitudes and integrals in memory or on disk. Exit status 3: the energy is there, but the state of the SCF is a
+    saddle point that could not be left."""
     with _Run(options) as run:
         mf = run.mean_field()
         cc = run.solve(mf)
         run.finish(run.world)
         run.end(cc)
-    return 0
+    return run.status
 
 
 class _Run(MoleculeRun):

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 
 @with_options
 def fci(options: Options) -> int:
-    """Full CI of a molecule after its SCF, or of the integrals in an FCIDUMP file; vectors in memory or on disk."""
+    """Full CI of a molecule after its SCF, or of the integrals in an FCIDUMP file; vectors in memory or on disk.
+    Exit status 3: the energy is there, but the state of the SCF is a saddle point that could not be left."""
     with _Run(options) as run:
         ci = run.of_file() if options.fcidump is not None else run.of_molecule()
         run.solve(ci)
         run.finish(run.world)
         run.refuse_unconverged(ci)
-    return 0
+    return run.status
 
 
 class _Run(MoleculeRun):

@@ -150,10 +150,11 @@ def _scf(run: MoleculeRun, options: Options) -> int:
         report.render(run.console, full=options.full)
     run.results |= _results(mf, work, report, storage_error, run_seconds)
     run.results |= {"stability": search.report, "smearing": occupation.smearing_as_json(mf)}
+    run.doubt(search)
     run.finish(world)
     mf.close()
     search.refuse()
-    return NOT_KEPT if search.undecided or not storage_error.kept else 0
+    return run.status if storage_error.kept else NOT_KEPT
 
 
 def _check_options(given: dict[str, Any]) -> None:

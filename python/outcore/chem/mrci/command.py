@@ -37,13 +37,14 @@ NAMES = {"ci": "MRCI", "acpf": "MR-ACPF", "aqcc": "MR-AQCC"}  # of functionals
 @with_options
 def mrci(options: Options) -> int:
     """Multireference CI of a molecule after its SCF, or of the integrals in an FCIDUMP file: all single and double
-    excitations from references."""
+    excitations from references. Exit status 3: the energy is there, but the state of the SCF is a saddle point that
+    could not be left."""
     with _Run(options) as run:
         ci = run.of_file() if options.fcidump is not None else run.of_molecule()
         run.solve(ci)
         run.finish(run.world)
         run.refuse_unconverged(ci)
-    return 0
+    return run.status
 
 
 def in_words(traffic: Traffic) -> str:

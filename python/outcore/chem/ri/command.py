@@ -46,14 +46,15 @@ def ri_scf(
     rohf: Annotated[bool, ROHF] = False,
     smearing: Annotated[float, SMEARING] = 0.0,
 ) -> int:
-    """Hartree-Fock with density fitting; three-index integrals in memory and on disk."""
+    """Hartree-Fock with density fitting; three-index integrals in memory and on disk. Exit status 3: the energy is
+    there, but its state is a saddle point that could not be left."""
     scf_options.check_one_method(options.uhf, rohf)
     scf_options.check_smearing(vars(options) | {"smearing": smearing, "rohf": rohf})
     with _Run(options, {"jk": auxbasis}, rohf=rohf, smearing=smearing) as run:
         run.scf(auxbasis)
         run.io_report()
         run.finish(run.world)
-    return 0
+    return run.status
 
 
 @with_options
@@ -70,14 +71,15 @@ def rimp2(
         bool, typer.Option("--pairs", help="Print the energy of each pair of orbitals.")
     ] = False,
 ) -> int:
-    """RI-MP2 on a Hartree-Fock reference with density fitting, on one or several processes."""
+    """RI-MP2 on a Hartree-Fock reference with density fitting, on one or several processes. Exit status
+    3: the energy is there, but the state of the SCF is a saddle point that could not be left."""
     factors = _factors(scs)
     with _Run(options, {"jk": jkbasis, "mp2": auxbasis}, (frozen, frozen_virtual)) as run:
         run.scf(jkbasis)
         run.mp2(auxbasis, (frozen, frozen_virtual), factors, pairs)
         run.io_report()
         run.finish(run.world)
-    return 0
+    return run.status
 
 
 def _factors(text: str) -> tuple[float, float]:
@@ -202,6 +204,7 @@ class _Run(MoleculeRun):
             self._compare("scf", forecast, watch.traffic(self.world, waited), begin)
         mf.with_df.close_integrals()
         search.refuse()
+        self.doubt(search)
         seconds = time.monotonic() - begin
         self.say(
             f"{self._method} energy {mf.e_tot:.10f} Eh, converged in {mf.cycles} cycles, {seconds:.1f} s"
