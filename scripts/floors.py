@@ -62,7 +62,7 @@ PYTHON_FLOORS = (
     "tensor",
     "chem",
     "chem.ri",
-    "chem.ci.small chem.ci.hamiltonian",  # what both kinds of CI need
+    "chem.ci.hamiltonian",  # what both kinds of CI need
     "chem.ci.determinants",
     "chem.ci.orbitals chem.ci.fcidump",
     "chem.ci chem.mrci chem.hf chem.mp2 chem.cc",

@@ -182,7 +182,6 @@ class _Run(MoleculeRun):
             raise NotConverged(
                 None,
                 "converge the CI",
-                detail=f"after {len(ci.solved.iterations)} iterations the residual is "
-                f"{max(ci.solved.residuals):.1e} Eh; raise --iterations or --vectors",
+                detail=f"{ci.solved.why}; raise --iterations or --vectors",
             )
         ci.close()

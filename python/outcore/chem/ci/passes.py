@@ -18,9 +18,9 @@ from outcore.parallel import team
 from outcore.parallel.prefetch import Fetched, Prefetch
 
 if TYPE_CHECKING:
-    from outcore.chem.ci.small import Matrix
     from outcore.chem.ci.tiles import Tile
     from outcore.chem.ci.vector import Array, Vectors
+    from outcore.chem.small_space import Matrix
     from outcore.job.world import World
     from outcore.parallel.prefetch import Waitable
 

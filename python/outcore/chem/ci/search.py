@@ -1,28 +1,27 @@
-"""The lowest states of a CI, by a search in a small space of vectors that is corrected iteration by iteration.
+"""The lowest states of a CI: `chem.davidson` over vectors in tiles.
 
-The space holds the states x, directions in which they were corrected before, and the newest corrections t. With one
-earlier direction for each state it converges as Davidson's method with many vectors does; more of them are kept
-where there is room. States and their products with H are written in each iteration, so that a run can go on from
-them.
+The first vectors of the small space are the states x themselves, which are made anew, with H x, in each iteration,
+so that a run can go on from them: in one pass with their residuals, the newest corrections t, and all products.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from outcore.base.errors import NotConverged
+from outcore.chem import davidson
 from outcore.chem.ci import passes
 from outcore.chem.ci.passes import Place
-from outcore.chem.ci.small import ERRORS, Matrix, doubtful, ritz
+from outcore.chem.small_space import ERRORS, SmallSpace
 
 if TYPE_CHECKING:
     from outcore.chem.ci.tiles import Tile, Tiling
     from outcore.chem.ci.vector import Array, Vectors
+    from outcore.chem.small_space import Matrix
     from outcore.job.world import World
 
 SMALLEST = 0.02  # Hartree: denominators of corrections are not nearer to zero
@@ -30,47 +29,33 @@ SWITCH = 1e-4  # norm of residuals below which double precision is worth its pri
 _STALLED = 3  # iterations in single precision without a smaller residual
 
 
-class Operator(Protocol):
+class Operator(davidson.Waiting, Protocol):
     """The Hamiltonian, without its core energy."""
 
     def apply(self, x: Place, y: Place) -> None:
         """Adds H x to y, which is zero. Collective."""
-
-    @property
-    def waited_seconds(self) -> float:
-        """Of this process since it was made, while it did not compute because vectors were moved."""
 
     def diagonal(self, tile: Tile) -> Array:
         """Its diagonal elements (double precision), as an array of the tile's shape; any thread."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
-    """tolerance: norm of residuals (Hartree). vectors: of the small space, for each state, at least 2: the state
-    and its correction; 3 keep the previous direction as well. precision: "double", or "mixed": single precision
-    until residuals are below `SWITCH`, then states in double precision, corrections in single."""
+class Options(davidson.Limits):
+    """precision: "double", or "mixed": single precision until residuals are below `SWITCH`, then states in double
+    precision, corrections in single."""
 
-    tolerance: float = 1e-6
-    max_iterations: int = 100
-    vectors: int = 3
     precision: str = "double"
     threads: int = 1
 
 
-@dataclass(frozen=True)
-class Iteration:
-    """energies: Hartree, without the core. residuals: norms, from H times the states as they are stored, which may
-    be wrong by vectors of norms `errors`. above: sum (d - E) x^2 of each state. seconds: since the iteration
-    before. waited_seconds: among them those in which this process waited for vectors."""
+@dataclass(frozen=True, kw_only=True)
+class Iteration(davidson.Iteration):
+    """energies: without the core. residuals: from H times the states as they are stored, which may be wrong by
+    vectors of norms `errors`. above: sum (d - E) x^2 of each state."""
 
-    number: int
-    energies: Matrix
-    residuals: Matrix
     errors: Matrix
     above: Matrix
     precision: str
-    seconds: float
-    waited_seconds: float
 
     def lowered(self, by: float) -> Iteration:
         """The same with lower energies: of a Hamiltonian without a shift."""
@@ -79,11 +64,13 @@ class Iteration:
 
 @dataclass
 class Found:
-    """The states that a search has found; the first k of `states` are they, H times each follows."""
+    """The states that a search has found; the first k of `states` are they, H times each follows. why: they have
+    not converged."""
 
     states: Vectors
     iterations: list[Iteration]
     converged: bool
+    why: str
 
     @property
     def last(self) -> Iteration:
@@ -95,17 +82,21 @@ MakeVectors = Callable[[str, int], "Vectors"]  # of a type, so many, zero
 
 @dataclass
 class _Pair:
-    """A vector of the small space beside the states, and H times it, which may be wrong by a vector of norm
-    `error`."""
+    """A vector of the small space beside the states, and H times it."""
 
     vector: Vectors
     multiplied: Vectors
-    error: float = 0.0
+
+    def close(self) -> None:
+        self.vector.close()
+        self.multiplied.close()
 
 
-class Search:
-    """Makes states of an operator. `make` makes vectors of the small space, `make_states` states: of a type, so
-    many, zero. `on_iteration` is called with each iteration and its states, k of them and H times each."""
+class Search(davidson.Search[Iteration]):
+    """Makes states of an operator, from k start vectors, linearly independent, in the first half of `states`, which
+    are the search's from now on: closed, or among what was found. `make` makes vectors of the small space,
+    `make_states` states: of a type, so many, zero. `on_iteration` is called with each iteration and its states,
+    k of them and H times each."""
 
     def __init__(
         self,
@@ -113,68 +104,63 @@ class Search:
         tiling: Tiling,
         operator: Operator,
         options: Options,
+        states: Vectors,
         make: MakeVectors,
         make_states: MakeVectors,
         on_iteration: Callable[[Iteration, Vectors], None] | None = None,
     ) -> None:
+        super().__init__("full CI", options, states.count // 2, Iteration, operator)
         self.world, self.tiling, self.operator, self.options = world, tiling, operator, options
+        self.precision = "float32" if options.precision == "mixed" else "float64"
         self._make, self._make_states, self._on_iteration = make, make_states, on_iteration
+        self._states = states
         self._work: list[_Pair] = []
         self._loose: list[Vectors] = []  # corrections that H was not applied to yet
-        self._iterations: list[Iteration] = []
-        self._stalled, self._best = 0, np.inf
 
-    def run(self, states: Vectors, *, multiplied: bool = False) -> Found:
-        """From k start vectors, linearly independent, in the first half of `states`; `multiplied`: H times them is
-        in the second half, which is zero else. `states` is the search's from now on: it is closed, or among what
-        was found. Collective."""
-        self._since, self._waited = time.perf_counter(), self.operator.waited_seconds
+    def run(self, *, multiplied: bool = False) -> Found:
+        """`multiplied`: H times the start vectors is in the second half of `states`, which is zero else.
+        Collective."""
+        self.start_clock()
         try:
-            if states.dtype != np.float64 and self._type == "float64":  # kept by a run of mixed precision
-                states = self._in_double(states)
+            kept_by_mixed = self._states.dtype != np.float64 and self.precision == "float64"
+            if kept_by_mixed:
+                self._states = self._in_double(self._states)
             elif not multiplied:
-                self._multiply(states)
-            self._begin(states)
-            found = self._pass()
-            while not self._finished():
-                if self._is_doubtful():
-                    self._renew()
-                else:
-                    if self._wants_double():
-                        found = self._switched(found)
-                    self._expand(found)
-                found = self._pass()
+                self._multiply(self._states)
+            self._begin()
+            self.iterate()
         except Exception:  # not of Ctrl-C, which this process alone may have got
-            self._drop(0)
+            self._drop()
             raise
-        self._drop(0)
-        return Found(self._states, self._iterations, self._converged())
+        self._drop()
+        return Found(self._states, self.iterations, self.converged, self.why())
 
-    # ---- one iteration ----
+    # ---- passes ----
 
-    def _begin(self, states: Vectors) -> None:
+    def _begin(self) -> None:
         """States of the space of the start vectors."""
-        self._drop(0)
-        self._states = states
-        x, hx = self._halves(states)
+        self._drop()
+        x, hx = self._halves(self._states)
         products = passes.dots(self.world, x, [*x, *hx], self.options.threads)
-        solved = ritz(products[:, : len(x)], products[:, len(x) :], len(x), states.dtype.name)
-        self._to_states, self._energies = solved.coefficients, solved.energies
-        self._to_vectors: Matrix | None = None
-        self._active = list(range(len(x)))
+        overlap, hamiltonian = products[:, : len(x)], products[:, len(x) :]
+        self.solve(SmallSpace(overlap, overlap, hamiltonian))
+        self.errors = ERRORS[self._states.dtype.name] * abs(self.energies)
+        self._corrected = list(range(self.count))
+        self._rows: Matrix | None = None  # see `shrunk`: what the next pass does
         self._stalled, self._best = 0, np.inf
-        self._errors = ERRORS[states.dtype.name] * abs(self._energies)
 
-    def _pass(self) -> passes.Corrected:
+    def correct(self) -> None:
         """New states, their residuals and corrections. Vectors that became part of a direction are gone, their
         memory is that of corrections."""
         x, hx = self._halves(self._states)
-        k, kept = len(x), len(self._work) if self._to_vectors is None else len(self._to_vectors)
+        k, old = self.count, len(self._work)
+        to_vectors = None if self._rows is None else np.ascontiguousarray(self._rows[k:, k:])
+        kept = old if to_vectors is None else len(to_vectors)
         gone = self._work[kept:]
-        self._loose = [each.vector for each in gone[: len(self._active)]]
-        while len(self._loose) < len(self._active):
-            self._loose.append(self._make(self._type, 1))
-        found = passes.correct(
+        self._loose = [each.vector for each in gone[: len(self._corrected)]]
+        while len(self._loose) < len(self._corrected):
+            self._loose.append(self._make(self.precision, 1))
+        self._found = found = passes.correct(
             self.world,
             x,
             hx,
@@ -182,113 +168,101 @@ class Search:
             [Place(each.multiplied, 0) for each in self._work],
             [Place(each, 0) for each in self._loose],
             self.operator.diagonal,
-            to_states=self._to_states,
-            to_vectors=self._to_vectors,
-            energies=self._energies,
-            active=self._active,
+            to_states=self.states,
+            to_vectors=to_vectors,
+            energies=self.energies,
+            active=self._corrected,
             smallest=SMALLEST,
             threads=self.options.threads,
         )
-        self._follow_errors(kept)
+        if self._rows is None:
+            self.transform(np.vstack([self.states, np.eye(k + old)[k:]]))
+        else:
+            self.transform(self._rows)
         for each in gone:
             each.multiplied.close()
-        for each in gone[len(self._active) :]:
+        for each in gone[len(self._corrected) :]:
             each.vector.close()
         del self._work[kept:]
-        norms, now = np.diagonal(found.overlap)[:k], time.perf_counter()
-        iteration = Iteration(
-            len(self._iterations) + 1,
+        norms = np.diagonal(found.overlap)[:k]
+        iteration = self.record(
             np.diagonal(found.hamiltonian)[:k] / norms,
             found.residuals / np.sqrt(norms),
-            self._errors,
-            found.above / norms,
-            self._states.dtype.name,
-            now - self._since,
-            self.operator.waited_seconds - self._waited + found.waited_seconds,
+            waited_seconds=found.waited_seconds,
+            errors=self.state_errors,
+            above=found.above / norms,
+            precision=self._states.dtype.name,
         )
-        self._since, self._waited = now, self.operator.waited_seconds
-        self._iterations.append(iteration)
-        if not np.isfinite(iteration.residuals).all():
-            detail = f"iteration {iteration.number} gave what is no number"
-            raise NotConverged(None, "full CI", detail=detail)
         if self._on_iteration is not None:
             self._on_iteration(iteration, self._states)
         worst = float(iteration.residuals.max())
         self._stalled, self._best = (0, worst) if worst < self._best else (self._stalled + 1, self._best)
-        return found
 
-    def _expand(self, found: passes.Corrected) -> None:
+    def expand(self) -> None:
         """Applies H to the corrections, and solves the small problem."""
-        k, kept = len(self._states_places), len(self._work)
-        residuals = self._iterations[-1].residuals
+        if self._wants_double():
+            self._switch()
+        k, kept = self.count, len(self._work)
+        active = self.active()
         while self._loose:
-            self._work.append(_Pair(self._loose.pop(0), self._make(self._type, 1)))
+            self._work.append(_Pair(self._loose.pop(0), self._make(self.precision, 1)))
             pair = self._work[-1]
             self.operator.apply(Place(pair.vector, 0), Place(pair.multiplied, 0))
-        overlap, hamiltonian = self._complete(found, self._work[kept:], k, k + kept)
-        for i, pair in enumerate(self._work[kept:], k + kept):
-            pair.error = ERRORS[self._type] * abs(hamiltonian[i, i]) / np.sqrt(overlap[i, i] or 1.0)
-        solved = ritz(overlap, hamiltonian, k, self._type)
-        self._energies, self._to_states = solved.energies, solved.coefficients
-        unconverged = [i for i in range(k) if residuals[i] >= self._accuracy]
-        self._active = unconverged or list(range(k))  # none: so it is said in single precision
-        room = (self.options.vectors - 1) * k
-        self._to_vectors = None
-        if len(self._work) + len(self._active) > room:
-            directions = self._active if room >= 2 * len(self._active) else []
-            self._to_vectors = np.ascontiguousarray(solved.coefficients[directions, k:])
+        overlap, hamiltonian = self._complete(self._work[kept:], k, k + kept)
+        norms = np.sqrt(np.diagonal(overlap)[k + kept :])
+        sizes = abs(np.diagonal(hamiltonian)[k + kept :]) / np.where(norms > 0, norms, 1.0)
+        self.errors = np.append(self.errors, ERRORS[self.precision] * sizes)
+        self.solve(SmallSpace(overlap, overlap, hamiltonian))
+        self._corrected, self._rows = active, self.shrunk(active)
 
-    def _follow_errors(self, kept: int) -> None:
-        """What H times the new states, and the vectors that are kept, may be wrong by."""
-        errors = np.array([*self._errors, *(each.error for each in self._work)])
-        self._errors = abs(self._to_states) @ errors[: self._to_states.shape[1]]
-        if self._to_vectors is not None:
-            of_kept = abs(self._to_vectors) @ errors[len(self._errors) :]
-            for pair, error in zip(self._work[:kept], of_kept, strict=True):
-                pair.error = float(error)
+    def renew(self) -> None:
+        """H times the states anew, without the vectors that it had become wrong with."""
+        for place in self._halves(self._states)[1]:
+            self._states.clear(place.index)
+        self._multiply(self._states)
+        self._begin()
 
-    # ---- when it ends ----
-
-    def _finished(self) -> bool:
-        return self._converged() or len(self._iterations) >= self.options.max_iterations
-
-    def _converged(self) -> bool:
-        last = self._iterations[-1]
-        small = bool((last.residuals < self.options.tolerance).all())
-        return last.precision == "float64" and small and not self._is_doubtful()
-
-    def _is_doubtful(self) -> bool:
-        """Whether H times a state, that sums of many vectors have made, may be too wrong for its residual."""
-        if self._states.dtype != np.float64:
-            return False
-        residuals, sizes = self._iterations[-1].residuals, abs(self._energies)
-        return bool(doubtful(self._errors, residuals, self.options.tolerance, sizes).any())
-
-    def _wants_double(self) -> bool:
-        if self._states.dtype == np.float64:
-            return False
-        worst = float(self._iterations[-1].residuals.max())
-        return worst < self._accuracy or self._stalled >= _STALLED
+    # ---- precision ----
 
     @property
-    def _accuracy(self) -> float:
-        """Norm of the residual of states that need no correction in this precision: it would be noise."""
-        tolerance = self.options.tolerance
-        return tolerance if self._states.dtype == np.float64 else max(SWITCH, tolerance)
+    def trusted(self) -> bool:
+        return self._states.dtype == np.float64
+
+    def small(self) -> NDArray[np.bool_]:
+        """In single precision more corrections would be noise."""
+        accuracy = self.limits.tolerance if self.trusted else max(SWITCH, self.limits.tolerance)
+        found: NDArray[np.bool_] = self.iterations[-1].residuals < accuracy
+        return found
+
+    def _wants_double(self) -> bool:
+        return not self.trusted and (bool(self.small().all()) or self._stalled >= _STALLED)
+
+    def _switch(self) -> None:
+        """States in double precision from now on. The other vectors stay: what was found of all of them holds, but
+        for H times the states."""
+        k, found = self.count, self._found
+        # While states are there in both precisions there is room for so many others.
+        gone = max(len(self._work) - (self.options.vectors - 2) * k, 0)
+        for pair in self._work[:gone]:
+            pair.close()
+        del self._work[:gone]
+        left = np.delete(np.arange(len(found.overlap)), slice(k, k + gone))
+        overlap = found.overlap[np.ix_(left, left)]
+        hamiltonian = np.delete(found.hamiltonian[left], slice(k, k + gone), axis=1)
+        self._states = self._in_double(self._states)
+        self.errors = np.append(ERRORS["float64"] * abs(self.energies), self.errors[k + gone :])
+        self.states = np.eye(k, len(self.errors))
+        self._stalled, self._best = 0, np.inf
+        x, hx = self._halves(self._states)
+        others = [Place(each.vector, 0) for each in self._work] + [Place(each, 0) for each in self._loose]
+        hamiltonian[:k, :k] = passes.dots(self.world, x, hx, self.options.threads)
+        hamiltonian[k:, :k] = passes.dots(self.world, others, hx, self.options.threads)
+        self._found = replace(found, overlap=overlap, hamiltonian=hamiltonian)
 
     # ---- vectors ----
 
-    @property
-    def _type(self) -> str:
-        """Of vectors beside the states."""
-        return "float32" if self.options.precision == "mixed" else "float64"
-
-    @property
-    def _states_places(self) -> list[Place]:
-        return self._halves(self._states)[0]
-
     def _halves(self, states: Vectors) -> tuple[list[Place], list[Place]]:
-        k = states.count // 2
+        k = self.count
         return [Place(states, i) for i in range(k)], [Place(states, k + i) for i in range(k)]
 
     def _multiply(self, states: Vectors) -> None:
@@ -303,48 +277,16 @@ class Search:
         self._multiply(double)
         return double
 
-    def _renew(self) -> None:
-        """H times the states anew, without the vectors that it had become wrong with."""
-        for place in self._halves(self._states)[1]:
-            self._states.clear(place.index)
-        self._multiply(self._states)
-        self._begin(self._states)
-
-    def _switched(self, found: passes.Corrected) -> passes.Corrected:
-        """States in double precision from now on. The other vectors stay: what was found of all of them holds, but
-        for H times the states."""
-        k = len(self._states_places)
-        # While states are there in both precisions there is room for so many others.
-        gone = max(len(self._work) - (self.options.vectors - 2) * k, 0)
-        for pair in self._work[:gone]:
-            pair.vector.close()
-            pair.multiplied.close()
-        del self._work[:gone]
-        left = np.delete(np.arange(len(found.overlap)), slice(k, k + gone))
-        overlap = found.overlap[np.ix_(left, left)]
-        hamiltonian = np.delete(found.hamiltonian[left], slice(k, k + gone), axis=1)
-        self._states = self._in_double(self._states)
-        self._errors = ERRORS["float64"] * abs(self._energies)
-        self._stalled, self._best = 0, np.inf
-        x, hx = self._halves(self._states)
-        others = [Place(each.vector, 0) for each in self._work] + [Place(each, 0) for each in self._loose]
-        hamiltonian[:k, :k] = passes.dots(self.world, x, hx, self.options.threads)
-        hamiltonian[k:, :k] = passes.dots(self.world, others, hx, self.options.threads)
-        return replace(found, overlap=overlap, hamiltonian=hamiltonian)
-
-    def _drop(self, kept: int) -> None:
-        """All vectors beside the states but the first `kept`."""
+    def _drop(self) -> None:
+        """All vectors beside the states."""
         while self._loose:
             self._loose.pop().close()
-        while len(self._work) > kept:
-            pair = self._work.pop()
-            pair.vector.close()
-            pair.multiplied.close()
+        while self._work:
+            self._work.pop().close()
 
-    def _complete(
-        self, found: passes.Corrected, corrections: list[_Pair], k: int, known: int
-    ) -> tuple[Matrix, Matrix]:
+    def _complete(self, corrections: list[_Pair], k: int, known: int) -> tuple[Matrix, Matrix]:
         """Overlaps and H of all vectors: those of corrections with one another were not known in the pass."""
+        found = self._found
         overlap, size = found.overlap, len(found.overlap)
         hamiltonian = np.zeros((size, size))
         hamiltonian[:, :known] = found.hamiltonian

@@ -20,8 +20,8 @@ from outcore.chem.ci.plan import Plan, make_plan
 from outcore.chem.ci.restart import KeptStates, allocated_bytes
 from outcore.chem.ci.search import Iteration, Options, Search
 from outcore.chem.ci.sigma import Moved, Sigma
-from outcore.chem.ci.small import Matrix
 from outcore.chem.ci.tiles import Tiling
+from outcore.chem.small_space import Matrix
 from outcore.job.processes import free_memory
 from outcore.job.scratch import bytes_here, check_room
 
@@ -40,9 +40,9 @@ class Solved:
     """What `solve` has found.
 
     energies: of each root, with the core energy and without the spin shift (Hartree). residuals: norms. bounds:
-    what is known of their errors. states: the roots are its first vectors, in double precision; H times each
-    follows. kept_iteration: of the run that has left the states that this one began with, 0 if none has. moved: by
-    all processes. products: H x, how many.
+    what is known of their errors. why: they have not converged. states: the roots are its first vectors, in double
+    precision; H times each follows. kept_iteration: of the run that has left the states that this one began with,
+    0 if none has. moved: by all processes. products: H x, how many.
     """
 
     space: Space
@@ -52,6 +52,7 @@ class Solved:
     residuals: Matrix
     bounds: list[Bound]
     converged: bool
+    why: str
     iterations: list[Iteration]
     states: Vectors
     plan: Plan
@@ -204,8 +205,8 @@ def solve(
         if on_iteration is not None:
             on_iteration(iteration.lowered(raised), current)
 
-    search = Search(world, chosen.tiling, sigma, options, make, make_states, told)
-    result = search.run(made, multiplied=before is not None and before.multiplied)
+    search = Search(world, chosen.tiling, sigma, options, made, make, make_states, told)
+    result = search.run(multiplied=before is not None and before.multiplied)
     sigma.close()
     if spin is not None and result.converged and not hamiltonian.unrestricted:
         spins.check(result.states, roots, spin)
@@ -219,6 +220,7 @@ def solve(
         last.residuals,
         bounds.of(iterations, hamiltonian.core_energy),
         result.converged,
+        result.why,
         iterations,
         result.states,
         chosen,

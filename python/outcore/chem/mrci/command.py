@@ -342,7 +342,6 @@ class _Run(MoleculeRun):
             raise NotConverged(
                 None,
                 "converge the CI",
-                detail=f"after {len(ci.found.iterations)} iterations the residual is "
-                f"{ci.found.iterations[-1].residuals.max():.1e} Eh; raise --iterations",
+                detail=f"{ci.found.why}; raise --iterations",
             )
         ci.close()

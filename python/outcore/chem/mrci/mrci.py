@@ -38,10 +38,10 @@ from outcore.chem.mrci import kept as kept_states
 from outcore.chem.mrci.configurations import Configurations
 from outcore.chem.mrci.density import Matrix, NaturalOrbitals
 from outcore.chem.mrci.few_electrons import FewElectronOperator
-from outcore.chem.mrci.following import ReferenceVectors
 from outcore.chem.mrci.kept import KeptStates
 from outcore.chem.mrci.packed import PackedOperator, Report
 from outcore.chem.mrci.records import Functions, Records
+from outcore.chem.mrci.reference_vectors import ReferenceVectors
 from outcore.chem.mrci.settings import WORDS, Given, Settings
 from outcore.chem.mrci.size_consistency import Corrections
 from outcore.chem.mrci.spaces import Asked

@@ -1,15 +1,11 @@
-"""States of a multireference CI, by Davidson's method.
+"""States of a multireference CI: `chem.davidson` over vectors in blocks, which may be packed.
 
-The small space holds vectors v, with H v of each. In each iteration those states of the small space are found that
-follow the states of the references, and corrected by their residuals; when the space is full it shrinks to the
-states, the directions in which they were corrected before, and what was passed over. With a metric that is not 1
-for all determinants the states are those of ACPF or AQCC: the energy of each is above that of its own state of the
-references.
+Vectors stay as they are until the small space is full. With a metric that is not 1 for all determinants the states
+are those of ACPF or AQCC: the energy of each is above that of its own state of the references.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from outcore.base.errors import NotConverged
-from outcore.chem.ci.small import ERRORS, Matrix, doubtful
-from outcore.chem.mrci.following import Roots, SmallSpace, follow, passed_over
+from outcore.chem import davidson
+from outcore.chem.small_space import ERRORS, SmallSpace, passed_over
 from outcore.parallel import team
 
 if TYPE_CHECKING:
-    from outcore.chem.mrci.following import ReferenceVectors
+    from outcore.chem.mrci.reference_vectors import ReferenceVectors
     from outcore.chem.mrci.vectors import Array, Integers, Layout, Vector
+    from outcore.chem.small_space import Matrix
     from outcore.job.world import World
 
 SMALLEST = 0.05  # Hartree: denominators of corrections are not nearer to zero
@@ -33,16 +29,13 @@ _DECLINE = 4  # about so many times smaller are those of the next iteration
 # A search of packed vectors stalls if residuals are worth more than this part of what they were worth before, and
 # not more than so many times what is wanted: then errors of packing are what is left.
 _STALLED, _NEAR = 0.5, 20
-_CLOSINGS = 4  # times that a search which stalls is begun anew from what is stored
 # H is symmetric, but <t|H x> of a state x and <x|H t> of a new vector, both normalised, differ by more than this
 # (Hartree) if the former has become wrong, by packing, say.
 _ASYMMETRIC = 0.1
 
 
-class Operator(Protocol):
+class Operator(davidson.Waiting, Protocol):
     """H without its reference energy."""
-
-    waited_seconds: float
 
     def make(self, *, product: bool = False) -> Vector:
         """A zero vector, of states or of their products with H. Collective, as closing it is."""
@@ -62,34 +55,24 @@ class Operator(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
-    """tolerance: norm of residuals (Hartree); or worth: of their second-order energy (Hartree). vectors: of the
-    small space, for each state, at least 3; passed: more of them, for each, for states that are passed over."""
+class Options(davidson.Limits):
+    """vectors: at least 3. worth: residuals are small as well if their second-order energy is less (Hartree)."""
 
-    tolerance: float = 1e-6
     worth: float = 0.0
     max_iterations: int = 50
     vectors: int = 6
-    passed: int = 0
     threads: int = 1
-    exact: bool = True  # vectors are stored as they are
 
     def most(self, roots: int) -> int:
         """Vectors that there are at a time: those of the small space, their products, and corrections."""
         return (2 * (self.vectors + self.passed) + 1) * roots
 
 
-@dataclass(frozen=True)
-class Iteration:
-    """energies: Hartree, above the reference energy. worth: by how much residuals would lower them, in second
-    order. seconds: since the iteration before."""
+@dataclass(frozen=True, kw_only=True)
+class Iteration(davidson.Iteration):
+    """energies: above the reference energy. worth: by how much residuals would lower them, in second order."""
 
-    number: int
-    energies: Matrix
-    residuals: Matrix
     worth: Matrix
-    seconds: float
-    waited_seconds: float
 
 
 @dataclass
@@ -98,12 +81,13 @@ class Found:
     multiplied: list[Vector]
     iterations: list[Iteration]
     unconverged: list[int]  # roots
+    why: str  # they have not converged
     packing_errors: Matrix  # Hartree: sum (d - E) delta^2 over errors delta of the states' elements
-    likeness: Matrix  # see Roots
-    passed: Integers  # see passed_over
+    likeness: Matrix  # see small_space.Roots
+    passed: Integers  # see small_space.passed_over
 
 
-class Search:
+class Search(davidson.Search[Iteration]):
     """`on_iteration` is called with each iteration, `keep` with each and with what gives a block of all states;
     collective.
 
@@ -121,54 +105,40 @@ class Search:
         on_iteration: Callable[[Iteration], None] | None = None,
         keep: Callable[[Iteration, Callable[[int], Array]], None] | None = None,
     ) -> None:
+        super().__init__("multireference CI", options, len(references), Iteration, operator, shifts)
         self.world, self.layout, self.operator, self.options = world, layout, operator, options
-        self._references, self._shifts = references, shifts
+        self._references, self._levels = references, shifts
         self._on_iteration, self._keep = on_iteration, keep
         self._vectors: list[Vector] = []
         self._multiplied: list[Vector] = []
         self._exact: dict[int, float] = {}
         self._new: list[Vector] = []  # corrections that H was not applied to yet
-        self._iterations: list[Iteration] = []
+        self._sizes = np.full(self.count, _FIRST_SIZE)
+        self._packing_errors = np.zeros(self.count)
 
     def run(self, states: list[Vector]) -> Found:
         """From independent start vectors, which are the search's from now on. Collective."""
-        self._count = len(states)
-        self._sizes = np.full(self._count, _FIRST_SIZE)
-        self._packing_errors = np.zeros(self._count)
-        self._every: list[Roots] = []
-        self._since = time.perf_counter()
-        self._before = 0.0
-        closings = 0
+        self.start_clock()
         try:
             self._start(states)
-            while True:
-                self._correct()
-                if self._doubtful().any() and len(self._iterations) < self.options.max_iterations:
-                    self._close_up()
-                if not self.options.exact and (
-                    self._converged() or (closings < _CLOSINGS and self._stalled())
-                ):
-                    closings += 1
-                    self._close_up()
-                if self._converged() or len(self._iterations) >= self.options.max_iterations:
-                    break
-                self._expand()
+            self.iterate()
         except Exception:  # of records, too, which nobody may be able to erase: they end with the operator
             self._vectors, self._multiplied, self._new = [], [], []
             raise
         self._drop_new()
-        errors = self._packing_errors
-        self._shrink(self._states)
+        unconverged, why, errors = self.unconverged(), self.why(), self._packing_errors
+        self._shrink(self.states)
         self._packing_errors += errors
-        k = self._count
+        k = self.count
         return Found(
             self._vectors[:k],
             self._multiplied[:k],
-            self._iterations,
-            self._unconverged(),
+            self.iterations,
+            unconverged,
+            why,
             self._packing_errors,
-            self._roots.likeness,
-            passed_over(self._every),
+            self.roots.likeness,
+            passed_over(self.every),
         )
 
     def _drop_new(self) -> None:
@@ -182,15 +152,9 @@ class Search:
         self._vectors, self._multiplied, self._exact = states, [], {}
         for each in states:
             self._multiply(each)
-        self._errors = np.zeros(0)  # norms, of what is stored of H times each vector
+        self.errors = np.zeros(0)
         self._asymmetry = 0.0
-        self._space = self._products(range(len(states)))
-        self._solve()
-
-    def _solve(self) -> None:
-        self._roots = found = follow(self._space, self._shifts)
-        self._energies, self._states = found.energies, found.coefficients
-        self._every.append(found)
+        self.solve(self._products(range(len(states))))
 
     def _multiply(self, vector: Vector) -> None:
         self._multiplied.append(self.operator.make(product=True))
@@ -199,7 +163,7 @@ class Search:
     def _products(self, rows: range) -> SmallSpace:
         """Products of these vectors with all, and of all states of the references with these. Products with H are
         new: how wrong they may be, and those before have become, is kept."""
-        layout, m, k, of_functional = self.layout, len(self._vectors), self._count, self.layout.penalty != 1
+        layout, m, k, of_functional = self.layout, len(self._vectors), self.count, self.layout.penalty != 1
         sums = np.zeros((4, len(rows), m + 1))
         likeness = np.zeros((k, len(rows)))
 
@@ -221,9 +185,9 @@ class Search:
         sums, likeness = self.world.all_reduce(sums), self.world.all_reduce(likeness)
         overlap, plain, hamiltonian, transposed = sums[:, :, :m]
         squares = sums[:2, :, m]
-        self._errors = np.append(self._errors, ERRORS["float64"] * np.sqrt(squares.max(0)))
+        self.errors = np.append(self.errors, ERRORS["float64"] * np.sqrt(squares.max(0)))
         if rows.start >= k:
-            norms = np.sqrt(np.outer(squares[0], np.diagonal(self._space.plain)[:k]))
+            norms = np.sqrt(np.outer(squares[0], np.diagonal(self.space.plain)[:k]))
             differences = np.abs(transposed - hamiltonian)[:, :k]
             self._asymmetry = float((differences[norms > 0] / norms[norms > 0]).max(initial=0.0))
         if len(rows) == m:
@@ -246,14 +210,14 @@ class Search:
 
     # ---- one iteration ----
 
-    def _correct(self) -> None:
-        """Residuals of the states, and corrections of those that have not converged, as new vectors."""
-        k, layout = self._count, self.layout
+    def correct(self) -> None:
+        """The corrections are new vectors."""
+        k, layout = self.count, self.layout
         new = [self.operator.make() for _ in range(k)]
         for each, size in zip(new, self._sizes, strict=True):
             each.expect(float(size))
-        shifts, c = self._shifts[:, None], self._states
-        energies = self._energies[:, None] - shifts
+        shifts, c = self._levels[:, None], self.states
+        energies = self.energies[:, None] - shifts
         sums = np.zeros((3, k))
 
         def work(block: int) -> Matrix:
@@ -279,109 +243,68 @@ class Search:
             self.operator.project(each)
         squares, worth, sizes = self.world.all_reduce(sums)
         self._sizes = np.sqrt(sizes) / _DECLINE
-        self._record(np.sqrt(squares), worth)
-
-    def _record(self, residuals: Matrix, worth: Matrix) -> None:
-        now = time.perf_counter()
-        waited = self.operator.waited_seconds
-        iteration = Iteration(
-            len(self._iterations) + 1,
-            self._energies.copy(),
-            residuals,
-            worth,
-            now - self._since,
-            waited - self._before,
-        )
-        self._since, self._before = now, waited
-        self._iterations.append(iteration)
-        if not np.isfinite(residuals).all():
-            raise NotConverged(
-                None, "multireference CI", detail=f"iteration {iteration.number} gave no number"
-            )
+        iteration = self.record(self.energies.copy(), np.sqrt(squares), worth=worth)
         if self._keep is not None:
             self._keep(iteration, self._states_of)
         if self._on_iteration is not None:
             self._on_iteration(iteration)
 
     def _states_of(self, block: int) -> Array:
-        found: Array = self._states @ np.array([each.read(block) for each in self._vectors])
+        found: Array = self.states @ np.array([each.read(block) for each in self._vectors])
         return found
 
-    def _unconverged(self) -> list[int]:
-        now, options = self._iterations[-1], self.options
-        small = (now.residuals < options.tolerance) | (now.worth < options.worth)
-        return [int(each) for each in np.flatnonzero(~small | self._doubtful())]
+    def small(self) -> NDArray[np.bool_]:
+        return super().small() | (self.iterations[-1].worth < self.options.worth)
 
-    def _converged(self) -> bool:
-        return not self._unconverged()
-
-    def _doubtful(self) -> NDArray[np.bool_]:
-        """Of vectors that are stored as they are. What is packed is wrong by more: there H is applied to the states
-        once more at the end."""
-        if not self.options.exact:
-            return np.zeros(self._count, bool)
-        errors, sizes = np.abs(self._states) @ self._errors, np.maximum(np.abs(self._energies), 1.0)
-        return doubtful(errors, self._iterations[-1].residuals, self.options.tolerance, sizes)
-
-    def _stalled(self) -> bool:
-        if len(self._iterations) < 2:
+    def stalled(self) -> bool:
+        if len(self.iterations) < 2:
             return False
-        before, now = (each.worth.max() for each in self._iterations[-2:])
+        before, now = (each.worth.max() for each in self.iterations[-2:])
         return bool(_STALLED * before < now < _NEAR * self.options.worth)
 
-    def _expand(self) -> None:
+    def expand(self) -> None:
         """H of the corrections, and the states of the larger space."""
-        active = self._unconverged()
+        active = self.active()
         for i, each in enumerate(self._new):
             if i not in active:
                 each.close()
-        limit = self.options.vectors * self._count
-        if len(self._roots.passed):
-            limit += self.options.passed * self._count
-        if len(self._vectors) + len(active) > limit:
-            directions = active if len(self._vectors) > self._count else []
-            room = limit - self._count - len(directions) - len(active)
-            passed = self._roots.passed[: max(room, 0)]
-            self._shrink(self._states, directions, passed if len(passed) else None)
+        rows = self.shrunk(active)
+        if rows is not None:
+            self._shrink(rows)
         m = len(self._vectors)
         for i in active:
             self._vectors.append(self._new[i])
             self._multiply(self._vectors[-1])
         self._new = []
-        self._space = self._space.bordered(self._products(range(m, len(self._vectors))))
+        larger = self.space.bordered(self._products(range(m, len(self._vectors))))
         if self._asymmetry > _ASYMMETRIC:
-            self._states = np.pad(self._states, ((0, 0), (0, len(self._vectors) - m)))
-            self._every = []  # its levels may be wrong
+            self.space, self.states = larger, np.pad(self.states, ((0, 0), (0, len(self._vectors) - m)))
+            self.every = []  # its levels may be wrong
             self._multiply_anew()
         else:
-            self._solve()
+            self.solve(larger)
 
-    def _shrink(self, states: Matrix, directions: Sequence[int] = (), passed: Matrix | None = None) -> None:
-        """The small space becomes that of its states, of what `directions` of them have beside the first vectors
-        (those of roots that have converged depend on others, but for their errors), and of states that were passed
-        over, which would come back from the corrections of those above them."""
-        k, m = self._count, len(self._vectors)
-        rest = states[list(directions)]
-        rest[:, :k] = 0
-        rows = np.concatenate([states, rest] if passed is None else [states, rest, passed])
-        count = len(rows)
+    def _shrink(self, rows: Matrix) -> None:
+        """The small space becomes that of these combinations of its vectors, the first of them the states."""
+        k, count = self.count, len(rows)
+        combined = rows
 
         def work(block: int) -> Matrix:
             errors = np.zeros(k)
             for group in (self._vectors, self._multiplied):
-                made = rows @ np.array([each.read(block) for each in group])
+                made = combined @ np.array([each.read(block) for each in group])
                 for i, (each, data) in enumerate(zip(group, made, strict=False)):
                     stored = each.write(block, data)
                     if group is self._vectors and i < k and stored is not data:
-                        gap = self.operator.diagonal(block) - self._energies[i]
+                        gap = self.operator.diagonal(block) - self.energies[i]
                         errors[i] = (self.layout.weights(block) * gap) @ (stored - data) ** 2
             return errors
 
         while len(self._vectors) < count:  # of the first iteration
             self._vectors.append(self.operator.make())
             self._multiplied.append(self.operator.make(product=True))
-            rows = np.pad(rows, ((0, 0), (0, 1)))
-        sizes = np.sqrt(np.einsum("ij,jk,ik->i", rows[:, :m], self._space.overlap, rows[:, :m]))
+            combined = np.pad(combined, ((0, 0), (0, 1)))
+        sizes = np.sqrt(np.einsum("ij,jk,ik->i", rows, self.space.overlap, rows))
         for i, (each, size) in enumerate(zip(self._vectors, sizes, strict=False)):
             each.expect(None if i < k else float(size), idle=True)
         for each in self._multiplied:
@@ -394,22 +317,19 @@ class Search:
         for each in (*self._vectors[count:], *self._multiplied[count:]):
             each.close()
         del self._vectors[count:], self._multiplied[count:]
-        rows = rows[:, :m]
-        self._space = self._space.transformed(rows)
-        self._errors = np.abs(rows) @ self._errors
-        self._states = np.eye(k, count)
+        self.space = self.space.transformed(rows)
+        self.transform(rows)
         if self.world.size > 1:
             self.world.barrier()
 
-    def _close_up(self) -> None:
-        """H of the states anew, as they are stored, and their residuals."""
+    def renew(self) -> None:
+        """H of the states anew, as they are stored."""
         self._drop_new()
         self._multiply_anew()
-        self._correct()
 
     def _multiply_anew(self) -> None:
         """H of the present states, which are all that is left of the small space."""
-        self._shrink(self._states)
+        self._shrink(self.states)
         for each in self._multiplied:
             each.close()
         self._start(self._vectors)

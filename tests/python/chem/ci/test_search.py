@@ -24,8 +24,8 @@ def solve(space, tmp_path, *, roots=1, kind="memory", side=8, seed=1, coupling=0
         chosen = Options(**options)
         states = make("float32" if chosen.precision == "mixed" else "float64", 2 * roots)
         fill_starts(states, operator, roots)
-        search = Search(world, tiling, operator, chosen, make, make)
-        found = search.run(states)
+        search = Search(world, tiling, operator, chosen, states, make, make)
+        found = search.run()
         dense = [found.states.dense(i) for i in range(2 * roots)]
         found.states.close()
     return operator, found, dense

@@ -10,11 +10,11 @@ from outcore import _core
 from outcore.chem.ci import determinants
 from outcore.chem.ci import hamiltonian as hamiltonians
 from outcore.chem.mrci import configurations
-from outcore.chem.mrci.following import LOWER
 from outcore.chem.mrci.integrals import of_whole
 from outcore.chem.mrci.records import Orbitals, Records
 from outcore.chem.mrci.size_consistency import penalty
 from outcore.chem.mrci.tables import in_memory
+from outcore.chem.small_space import LOWER
 
 
 def energies(one, two, alpha, beta, spin):

@@ -7,7 +7,8 @@ import pytest
 from mrci_molecules import c2, mean_field
 
 from outcore.base.errors import NotConverged
-from outcore.chem.mrci import MRCI, following, size_consistency
+from outcore.chem import small_space
+from outcore.chem.mrci import MRCI, size_consistency
 
 pytest.importorskip("pyscf")
 
@@ -82,7 +83,7 @@ def test_references_that_do_not_describe_a_state_are_an_error():
     ],
 )
 def test_the_states_that_roots_follow(likeness, chosen):
-    assert following.choose(np.array(likeness)) == chosen
+    assert small_space.choose(np.array(likeness)) == chosen
 
 
 @pytest.mark.parametrize("electrons", [0, 1, 2, 3])

@@ -32,29 +32,29 @@ def test_errors_of_directions_of_converged_roots_make_no_states(quartet):
 
 def test_wrong_products_are_made_anew(quartet, monkeypatch):
     expected, _ = lowest(quartet)
-    correct = solver.Search._correct
+    correct = solver.Search.correct
 
     def spoil(self):
         correct(self)
-        if len(self._iterations) == 4:
+        if len(self.iterations) == 4:
             for block in range(len(self.layout.blocks)):
                 self._multiplied[0].write(block, 1.5 * self._multiplied[0].read(block) - 1e-2)
 
-    monkeypatch.setattr(solver.Search, "_correct", spoil)
+    monkeypatch.setattr(solver.Search, "correct", spoil)
     assert lowest(quartet)[0] == pytest.approx(expected, abs=1e-9)
 
 
 def test_no_root_converges_while_its_product_may_be_wrong(quartet, monkeypatch):
     """Sums that may be wrong by more than the tolerance are not trusted: H is applied to the states once more."""
     expected, without = lowest(quartet)
-    asked = solver.Search._unconverged
+    asked = solver.Search.unconverged
 
     def doubt(self):
-        if len(self._iterations) == len(without):
-            self._errors[0] = 1e-3
+        if len(self.iterations) == len(without):
+            self.errors[0] = 1e-3
         return asked(self)
 
-    monkeypatch.setattr(solver.Search, "_unconverged", doubt)
+    monkeypatch.setattr(solver.Search, "unconverged", doubt)
     energy, iterations = lowest(quartet)
     assert len(iterations) > len(without)
     assert energy == pytest.approx(expected, abs=1e-9)

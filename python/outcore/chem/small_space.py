@@ -1,4 +1,5 @@
-"""Which states of a small space are the roots: each follows a state of the references.
+"""The eigenvalue problem in the space of a few vectors that are neither orthogonal nor normalised, and which of its
+states are the roots: the lowest, or those that each follow a given state by overlap.
 
 The lowest states are not always those that are looked for. In the functionals of ACPF and AQCC (Gdanitz and
 Ahlrichs, Chem. Phys. Lett. 143, 413 (1988); Szalay and Bartlett, Chem. Phys. Lett. 214, 481 (1993)) all but the
@@ -10,15 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-
-from outcore.chem.ci.small import ritz
-
-if TYPE_CHECKING:
-    from outcore.chem.mrci.vectors import Array, Layout
 
 Matrix = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -28,42 +23,70 @@ Integers = NDArray[np.int64]
 LOWER = 0.5
 _SAME = 1e-6  # Hartree: energies that differ by less are not told apart
 
+# Of H times a vector, relative to it: many times what was seen, as sums of such errors are no bounds.
+ERRORS = {"float64": 1e-14, "float32": 1e-6}
+_DOUBTFUL = 0.25  # of a residual, or of the tolerance: the part that may be such an error
 
-class ReferenceVectors:
-    """States of the references as vectors of the whole space.
+# Of a normalised vector, or of a combination of such: the square of what is independent of others that counts as 0.
+_DEPENDENT = {"float64": 1e-11, "float32": 1e-5}
 
-    Args:
-        values: [state][reference], of normalised states, references in the order of records.
-    """
 
-    def __init__(self, layout: Layout, values: Matrix) -> None:
-        self._layout, self._values = layout, values
-        self._records: Integers = np.flatnonzero(layout.records.is_reference)
+@dataclass(frozen=True)
+class Ritz:
+    """States, the lowest first: energies, and coefficients [state][vector] of normalised states."""
 
-    def __len__(self) -> int:
-        return len(self._values)
+    energies: Matrix
+    coefficients: Matrix
 
-    def _of(self, block: int) -> tuple[Integers, Matrix]:
-        """Their elements of a block, and values of these."""
-        records = self._layout.records_of(block)
-        first, last = np.searchsorted(self._records, [records.start, records.stop])
-        offsets = self._layout.offsets
-        return offsets[self._records[first:last]] - offsets[records.start], self._values[:, first:last]
 
-    def block(self, block: int) -> Matrix | None:
-        """[state][element]; None: there is no reference in it."""
-        at, values = self._of(block)
-        if not len(at):
-            return None
-        found = np.zeros((len(values), self._layout.size(block)))
-        found[:, at] = values
-        return found
+def ritz(
+    overlap: Matrix, hamiltonian: Matrix, states: int, dtype: str = "float64", *, every: bool = False
+) -> Ritz:
+    """The `states` lowest, or every one. The first `states` vectors are the present ones, which all count; what is
+    linearly dependent on them, or among the others, within the precision of `dtype`, in which the others are
+    stored, is left out; vectors that are zero as well. (Else a direction that lies in the space of the states would
+    take any part in them, and never leave.)
 
-    def products(self, block: int, x: Array) -> Matrix:
-        """[state][vector], of a block of some vectors."""
-        at, values = self._of(block)
-        found: Matrix = (values * self._layout.weights(block)[at]) @ x[:, at].T
-        return found
+    Raises ValueError if there are not so many independent vectors."""
+    norms = np.sqrt(np.maximum(np.diagonal(overlap), 0.0))
+    scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+    s = overlap * np.outer(scale, scale)
+    h = hamiltonian * np.outer(scale, scale)
+    h, s = (h + h.T) / 2, (s + s.T) / 2
+    shift = float(h[0, 0])  # differences of energies count, not their size
+    h -= shift * s
+    present = _basis(s[:states, :states], _DEPENDENT["float64"])
+    if present.shape[1] < states:
+        raise ValueError(f"{present.shape[1]} independent vectors for {states} states")
+    # The others without what they have of the states.
+    projector = np.eye(len(s))
+    projector[:states, states:] = -present @ present.T @ s[:states, states:]
+    rest = (projector.T @ s @ projector)[states:, states:]
+    there = np.flatnonzero(np.diagonal(rest) > _DEPENDENT[dtype]) + states
+    others = projector[:, there] / np.sqrt(np.diagonal(rest)[there - states])
+    basis = np.zeros((len(s), states))
+    basis[:states] = present
+    basis = np.hstack([basis, others @ _basis(others.T @ s @ others, _DEPENDENT[dtype])])
+    energies, c = np.linalg.eigh(basis.T @ h @ basis)
+    count = len(energies) if every else states
+    coefficients = (basis @ c[:, :count]).T * scale
+    return Ritz(energies[:count] + shift, coefficients)
+
+
+def _basis(overlap: Matrix, least: float) -> Matrix:
+    """Orthonormal combinations of normalised vectors."""
+    values, vectors = np.linalg.eigh(overlap)
+    kept = values > least * values[-1] if len(values) else np.zeros(0, bool)
+    found: Matrix = vectors[:, kept] / np.sqrt(values[kept])
+    return found
+
+
+def doubtful(errors: Matrix, residuals: Matrix, tolerance: float, sizes: Matrix) -> NDArray[np.bool_]:
+    """Of which states H times them, that sums of many vectors have made, may be too wrong for their residuals. It
+    may be wrong by vectors of norms `errors`; `sizes`: norms of H times the states."""
+    new = ERRORS["float64"] * sizes
+    found: NDArray[np.bool_] = errors > np.maximum(_DOUBTFUL * np.maximum(residuals, tolerance), 10 * new)
+    return found
 
 
 @dataclass
@@ -74,23 +97,26 @@ class SmallSpace:
         overlap: <v|G|v> with the metric G of the functional.
         plain: <v|v>, the same object where there is no metric.
         hamiltonian: <v|H|v>.
-        likeness: [state of the references][vector].
+        likeness: [state that a root follows][vector]; None: roots are the lowest states.
     """
 
     overlap: Matrix
     plain: Matrix
     hamiltonian: Matrix
-    likeness: Matrix
+    likeness: Matrix | None = None
 
     def bordered(self, rows: SmallSpace) -> SmallSpace:
         """With more vectors, the last ones, whose products with all are the rows."""
         overlap = _bordered(self.overlap, rows.overlap)
         same = rows.plain is rows.overlap
+        likeness = None
+        if self.likeness is not None and rows.likeness is not None:
+            likeness = np.hstack([self.likeness, rows.likeness])
         return SmallSpace(
             overlap,
             overlap if same else _bordered(self.plain, rows.plain),
             _bordered(self.hamiltonian, rows.hamiltonian),
-            np.hstack([self.likeness, rows.likeness]),
+            likeness,
         )
 
     def transformed(self, rows: Matrix) -> SmallSpace:
@@ -100,7 +126,7 @@ class SmallSpace:
             overlap,
             overlap if self.plain is self.overlap else rows @ self.plain @ rows.T,
             rows @ self.hamiltonian @ rows.T,
-            self.likeness @ rows.T,
+            None if self.likeness is None else self.likeness @ rows.T,
         )
 
 
@@ -108,8 +134,10 @@ class SmallSpace:
 class Roots:
     """Attributes:
     energies: Hartree. coefficients: [root][vector], normalised with the metric.
-    likeness: squares of what each root has of its state of the references, of normalised states.
-    levels: for each root energies of all states of its Hamiltonian, and of those that other roots follow there.
+    likeness: squares of what each root has of the state that it follows, of normalised states; 0 where the lowest
+        states are looked for.
+    levels: for each root energies of all states of its Hamiltonian, and of those that other roots follow there;
+        nothing where the lowest states are looked for.
     passed: coefficients of states that no root follows, the lowest of each Hamiltonian first, of those where any is
         below a root.
     """
@@ -121,14 +149,21 @@ class Roots:
     passed: Matrix
 
 
+def lowest(space: SmallSpace, count: int, dtype: str = "float64") -> Roots:
+    """The lowest states, as `ritz` has them."""
+    found = ritz(space.overlap, space.hamiltonian, count, dtype)
+    return Roots(found.energies, found.coefficients, np.zeros(count), [], np.empty((0, 0)))
+
+
 def follow(space: SmallSpace, shifts: Matrix) -> Roots:
-    """The root of each state of the references, in their order. The first vectors of the space are the present
+    """The root of each state that is followed, in their order. The first vectors of the space are the present
     roots. Of a functional it is the state that is most like the root of a CI: one choice for all roots, whose
     Hamiltonians differ.
 
     shifts: Hartree, of each root: its states are those of H - shift, to whose energies the shift is added (which
     makes a difference with a metric alone).
     Raises ValueError, as `ritz` does."""
+    assert space.likeness is not None
     count, of_functional = len(shifts), space.plain is not space.overlap
     energies, likeness = np.empty(count), np.empty(count)
     levels: list[tuple[Matrix, Matrix]] = [(energies, energies)] * count

@@ -1,0 +1,48 @@
+"""States of the references, which the roots of a multireference CI follow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from outcore.chem.mrci.vectors import Array, Integers, Layout
+    from outcore.chem.small_space import Matrix
+
+
+class ReferenceVectors:
+    """States of the references as vectors of the whole space.
+
+    Args:
+        values: [state][reference], of normalised states, references in the order of records.
+    """
+
+    def __init__(self, layout: Layout, values: Matrix) -> None:
+        self._layout, self._values = layout, values
+        self._records: Integers = np.flatnonzero(layout.records.is_reference)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def _of(self, block: int) -> tuple[Integers, Matrix]:
+        """Their elements of a block, and values of these."""
+        records = self._layout.records_of(block)
+        first, last = np.searchsorted(self._records, [records.start, records.stop])
+        offsets = self._layout.offsets
+        return offsets[self._records[first:last]] - offsets[records.start], self._values[:, first:last]
+
+    def block(self, block: int) -> Matrix | None:
+        """[state][element]; None: there is no reference in it."""
+        at, values = self._of(block)
+        if not len(at):
+            return None
+        found = np.zeros((len(values), self._layout.size(block)))
+        found[:, at] = values
+        return found
+
+    def products(self, block: int, x: Array) -> Matrix:
+        """[state][vector], of a block of some vectors."""
+        at, values = self._of(block)
+        found: Matrix = (values * self._layout.weights(block)[at]) @ x[:, at].T
+        return found
