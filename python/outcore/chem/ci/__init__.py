@@ -14,7 +14,7 @@ Files:
         determinants, states, tiles of vectors
     groups, sigma, passes, strips, vector:
         the sigma vector: tasks, products, passes, rows on disk
-    solver, search, small, guess, bounds:
+    solver, search, guess, bounds:
         the search for states
     analysis, densities, rotation:
         what states look like, densities, rotated orbitals

@@ -12,7 +12,7 @@ Files:
         orbitals, references and the space that they reach
     integrals, transform, tables, operator, few_electrons:
         integrals and the Hamiltonian
-    solver, following, reference_states, size_consistency:
+    solver, reference_vectors, reference_states, size_consistency:
         the search, which states it follows, ACPF, AQCC and corrections
     vectors, packed, record_store, storage, kept:
         vectors in memory, packed, in files, kept
