@@ -1,5 +1,6 @@
 #include "device/space_in_use.hpp"
 
+#include <pthread.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -13,19 +14,30 @@ namespace {
 
 constexpr std::int64_t unit_bytes = 512;  // of stat(2)
 
+constinit std::atomic<bool> g_grown{false};  // since the last look
+
 struct Files {
   std::mutex mutex;
   std::set<int> open;
   std::int64_t peak_bytes = 0;
+
+  Files() { pthread_atfork(prepare, parent, child); }
+  /// Never freed: static destructors may close files.
+  static Files& instance() {
+    static auto& all = *new Files;
+    return all;
+  }
+
+ private:
+  static void prepare() { instance().mutex.lock(); }
+  static void parent() { instance().mutex.unlock(); }
+  /// Files that were open before are the parent's.
+  static void child() {
+    instance().open.clear();
+    instance().peak_bytes = 0;
+    instance().mutex.unlock();
+  }
 };
-
-constinit std::atomic<bool> g_grown{false};  // since the last look
-
-/// Never freed: static destructors may close files.
-Files& files() {
-  static auto& all = *new Files;
-  return all;
-}
 
 /// With the lock held.
 std::int64_t sum(const Files& all) {
@@ -53,16 +65,16 @@ void look(Files& all) noexcept {
 
 SpaceInUse::SpaceInUse(int fd, bool writes) : fd_(writes ? fd : -1) {
   if (fd_ < 0) return;
-  const std::lock_guard lock(files().mutex);
-  files().open.insert(fd_);
+  const std::lock_guard lock(Files::instance().mutex);
+  Files::instance().open.insert(fd_);
   g_grown = true;  // it may have been there
 }
 
 SpaceInUse::~SpaceInUse() {
   if (fd_ < 0) return;
-  const std::lock_guard lock(files().mutex);
-  look(files());
-  files().open.erase(fd_);
+  const std::lock_guard lock(Files::instance().mutex);
+  look(Files::instance());
+  Files::instance().open.erase(fd_);
 }
 
 void SpaceInUse::grown() noexcept {
@@ -71,19 +83,19 @@ void SpaceInUse::grown() noexcept {
 
 void SpaceInUse::shrinks() noexcept {
   if (!g_grown.load()) return;
-  const std::lock_guard lock(files().mutex);
-  look(files());
+  const std::lock_guard lock(Files::instance().mutex);
+  look(Files::instance());
 }
 
 std::int64_t SpaceInUse::peak_bytes() noexcept {
-  const std::lock_guard lock(files().mutex);
-  look(files());
-  return files().peak_bytes;
+  const std::lock_guard lock(Files::instance().mutex);
+  look(Files::instance());
+  return Files::instance().peak_bytes;
 }
 
 void SpaceInUse::forget_peak() noexcept {
-  const std::lock_guard lock(files().mutex);
-  files().peak_bytes = 0;
+  const std::lock_guard lock(Files::instance().mutex);
+  Files::instance().peak_bytes = 0;
   g_grown = true;
 }
 

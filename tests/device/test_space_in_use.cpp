@@ -1,5 +1,7 @@
 // The most disk space that files took at the same time.
 #include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "device/space_in_use.hpp"
 #include "support.hpp"
@@ -87,6 +89,24 @@ TEST("requests that are not waited for yet count when they are complete") {
   const auto bytes = pattern(2 * mib, 1);
   file.write_async(bytes, 0).wait();
   check::equal(peak_mib(), 2);
+}
+
+TEST("a forked child counts files of its own, not those of its parent") {
+  const Scratch scratch;
+  SpaceInUse::forget_peak();
+  File file(scratch.file("parent"), {.unlink_after_open = true});
+  write(file, 3);
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool none = peak_mib() == 0;
+    File own(scratch.file("child"), {.unlink_after_open = true});
+    write(own, 2);
+    _exit(none && peak_mib() == 2 ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  check::is_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  check::equal(peak_mib(), 3);
 }
 
 TEST_MAIN
