@@ -218,8 +218,8 @@ class Search(ABC, Generic[AnyIteration]):
         left = self.unconverged() or list(range(self.count))
         text = f"after {len(self.iterations)} iterations the residual is {residuals[left].max():.1e} Eh"
         if self.count > 1:
-            which = ", ".join(str(root) for root in left)
-            text += f" (root{'s' if len(left) > 1 else ''} {which} of 0 to {self.count - 1})"
+            which = ", ".join(str(root + 1) for root in left)
+            text += f" (root{'s' if len(left) > 1 else ''} {which} of {self.count})"
         if wrong.any():
             text += f", and products with H may be wrong by {self.state_errors[wrong].max():.1e} Eh"
         elif not self.trusted:

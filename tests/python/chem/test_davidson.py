@@ -160,7 +160,7 @@ def test_why_it_has_not_converged():
     search.iterate()
     assert not search.converged
     residual = search.iterations[-1].residuals[1]
-    assert search.why() == f"after 2 iterations the residual is {residual:.1e} Eh (root 1 of 0 to 1)"
+    assert search.why() == f"after 2 iterations the residual is {residual:.1e} Eh (root 2 of 2)"
 
 
 def test_what_is_no_number_is_an_error():

@@ -48,6 +48,13 @@ def test_coupled_cluster_that_has_not_converged(water):
         assert ">no<" in cc._repr_html_()
 
 
+def test_another_method_of_coupled_cluster_has_its_own_name(water):
+    with CCSD(water, integrals="conventional", method="dcsd") as cc:
+        cc.kernel()
+        shown = cc._repr_html_()
+        assert "DCSD energy" in shown and ">CCSD" not in shown
+
+
 def test_mp2(water):
     mp2 = MP2(water, auxbasis="cc-pvdz-ri")
     assert "not run" in mp2._repr_html_()

@@ -133,7 +133,12 @@ class Options(MoleculeOptions):
         if self.integrals != "cholesky":
             preflight.refuse({"--tolerance": self.tolerance}, "without --integrals cholesky")
         self.settings()
-        if not methods.of(self.method).has_triples:
+        method = methods.of(self.method)
+        if not method.has_amplitude_file:
+            preflight.refuse(
+                {"--amplitudes": self.amplitudes}, f"with --method {self.method}: the file is of CCSD"
+            )
+        if not method.has_triples:
             preflight.refuse({"--triples": self.triples}, f"with --method {self.method}: (T) is of CCSD")
         super().check()
 

@@ -69,16 +69,17 @@ class Results:
 
     def _repr_html_(self) -> str:
         e_t, delta = self.e_t, self.delta_mp2
-        title = "CCSD(T)" if e_t else "CCSD"
+        method = self.method_facts.title
+        title = f"{method}(T)" if e_t else method
         state = "yes" if self.converged else "no" if self.iterations else "not run"
         if not self.iterations and not self.converged:
             return html.facts(title, [("SCF energy", f"{self.e_hf:.10f} Eh"), ("converged", state)])
         rows: list[tuple[str, object]] = [
             ("SCF energy", f"{self.e_hf:.10f} Eh"),
             ("correlation energy", f"{self.e_corr:.10f} Eh"),
-            ("CCSD energy", f"{self.e_tot:.10f} Eh"),
+            (f"{method} energy", f"{self.e_tot:.10f} Eh"),
             ("(T) energy", f"{e_t:.10f} Eh" if e_t else None),
-            ("CCSD(T) energy", f"{self.e_tot + e_t:.10f} Eh" if e_t else None),
+            (f"{method}(T) energy", f"{self.e_tot + e_t:.10f} Eh" if e_t else None),
             ("left out by natural orbitals, MP2", f"{delta:.10f} Eh" if delta else None),
             ("converged", state),
             ("iterations", self.iterations[-1].number if self.iterations else 0),
@@ -150,7 +151,14 @@ class Results:
         return self.t1, np.asarray(doubles) if self.restricted else tuple(map(np.asarray, doubles))
 
     def save_amplitudes(self, path: str | os.PathLike[str]) -> None:
-        """To an HDF5 file, in place of what is there; see `amplitude_file`. Collective."""
+        """To an HDF5 file, in place of what is there; see `amplitude_file`. Collective.
+
+        Raises OutcoreError (ENOTSUP) for another method than CCSD: PySCF would take its amplitudes for those of
+        CCSD.
+        """
+        if not self.method_facts.has_amplitude_file:
+            detail = f"the file is of CCSD, not of {self.method_facts.title}; a checkpoint keeps them"
+            raise OutcoreError(errno.ENOTSUP, "save amplitudes", path=path, detail=detail)
         if self.equations is None:
             raise OutcoreError(errno.EINVAL, "save amplitudes", path=path, detail="run kernel() first")
         amplitude_file.save(

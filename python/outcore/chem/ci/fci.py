@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from outcore.base import html
 from outcore.base.errors import OutcoreError
 from outcore.chem import frozen as frozen_orbitals
+from outcore.chem import shown
 from outcore.chem.active import Asked
 from outcore.chem.ci import analysis, densities, fcidump, orbitals, plan, solver, target
 from outcore.chem.ci.analysis import Determinant, NaturalOrbitals
@@ -293,14 +294,8 @@ class FCI:
     def _repr_html_(self) -> str:
         if self._solved is None:
             return html.facts("Full CI", [("state", "not run")])
-        rows: list[tuple[str, object]] = [
-            (f"energy of root {root}", f"{energy:.10f} Eh") for root, energy in enumerate(self.e_states, 1)
-        ]
-        rows += [
-            ("converged", "yes" if self.converged else "no"),
-            ("iterations", len(self._solved.iterations)),
-        ]
-        return html.facts("Full CI", rows)
+        count = len(self._solved.iterations)
+        return shown.roots("Full CI", self.e_states, converged=self.converged, iterations=count)
 
     @property
     def e_states(self) -> Matrix:

@@ -19,6 +19,7 @@ import numpy as np
 from outcore import _core
 from outcore.base import html, interrupts
 from outcore.base.errors import NotConverged, OutcoreError
+from outcore.chem import shown
 from outcore.chem.active import Asked as Active
 from outcore.chem.frozen import Asked as Frozen
 from outcore.chem.mrci import (
@@ -434,14 +435,8 @@ class MRCI:
     def _repr_html_(self) -> str:
         if self._found is None:
             return html.facts("Multireference CI", [("state", "not run")])
-        rows: list[tuple[str, object]] = [
-            (f"energy of root {root}", f"{energy:.10f} Eh") for root, energy in enumerate(self.e_states, 1)
-        ]
-        rows += [
-            ("converged", "yes" if self.converged else "no"),
-            ("iterations", len(self._found.iterations)),
-        ]
-        return html.facts("Multireference CI", rows)
+        count = len(self._found.iterations)
+        return shown.roots("Multireference CI", self.e_states, converged=self.converged, iterations=count)
 
     @property
     def e_states(self) -> Any:

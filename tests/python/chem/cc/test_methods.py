@@ -181,6 +181,15 @@ def test_what_a_method_has_not_is_refused_by_name(water: Any) -> None:
         cc.ccsd_t()
 
 
+def test_amplitudes_of_another_method_are_not_written_as_those_of_ccsd(water: Any, tmp_path: Path) -> None:
+    path = tmp_path / "t.h5"
+    with CCSD(water, 1, method="ccd", comm=None, conv_tol=0.9, conv_tol_normt=0.9, memory="1GB") as cc:
+        cc.kernel()
+        with pytest.raises(OutcoreError, match="the file is of CCSD, not of CCD"):
+            cc.save_amplitudes(path)
+    assert not path.exists()
+
+
 def test_a_method_is_its_equations() -> None:
     folder = Path(methods.__file__).parent
     lengths = {path.stem: len(path.read_text().splitlines()) for path in folder.glob("[!_]*.py")}
@@ -206,5 +215,7 @@ def test_the_command_has_methods(tmp_path: Path, capsys: Any) -> None:
     assert "LCCD" in capsys.readouterr().out
     with pytest.raises(OutcoreError, match="--triples has no effect with --method ccd"):
         cli.run([*command, "--method", "ccd", "--triples"])
+    with pytest.raises(OutcoreError, match="--amplitudes has no effect with --method dcsd"):
+        cli.run([*command, "--method", "dcsd", "--amplitudes", "t.h5"])
     with pytest.raises(OutcoreError, match=r"--method dcsd: .*it is of closed shells"):
         cli.run([*command, "--method", "dcsd", "--charge", "1", "--spin", "1"])

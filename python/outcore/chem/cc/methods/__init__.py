@@ -23,7 +23,7 @@ class Method:
     has_singles: single excitations have amplitudes.
     pair_products: in an iteration of closed shells, products of pairs with pairs: 2 (ov)^3 operations each.
     without: arrays of the table of closed shells that its equations do not ask for.
-    is_for_open_shells, has_triples, has_natural_orbitals: what else there is for it.
+    is_for_open_shells, has_triples, has_natural_orbitals, has_amplitude_file: what else there is for it.
     """
 
     title: str
@@ -33,10 +33,13 @@ class Method:
     is_for_open_shells: bool = False
     has_triples: bool = False
     has_natural_orbitals: bool = False
+    has_amplitude_file: bool = False
 
 
 METHODS = {
-    "ccsd": Method("CCSD", is_for_open_shells=True, has_triples=True, has_natural_orbitals=True),
+    "ccsd": Method(
+        "CCSD", is_for_open_shells=True, has_triples=True, has_natural_orbitals=True, has_amplitude_file=True
+    ),
     "dcsd": Method("DCSD", pair_products=2),
     "ccd": Method("CCD", has_singles=False, without=("Doo", "Dvo")),
     "lccd": Method("LCCD", has_singles=False, pair_products=2, without=("Doo", "Dvo")),

@@ -1,0 +1,15 @@
+"""What notebooks show of methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from outcore.base import html
+
+
+def roots(title: str, energies: Iterable[float], *, converged: bool, iterations: int) -> str:
+    """Of a search for several states; energies: Hartree, of each root."""
+    rows: list[tuple[str, object]] = [
+        (f"energy of root {root}", f"{energy:.10f} Eh") for root, energy in enumerate(energies, 1)
+    ]
+    return html.facts(title, [*rows, ("converged", "yes" if converged else "no"), ("iterations", iterations)])
