@@ -37,6 +37,19 @@ def test_files_that_are_shown_run(document):
             assert any(name in command.split() for command in given), f"{document.name}:{block.line}: {name}"
 
 
+@pytest.mark.parametrize(
+    ("wanted", "holds"),
+    [
+        (["first ..", "energy -76.2411452042 Eh"], True),
+        (["energy -76.2411452044 Eh"], False),
+        (["energy -76.2411452042 Eh", "first line"], False),
+        (["energy -76.24114520 Eh"], False),
+    ],
+)
+def test_lines_are_shown_in_order_and_energies_but_for_rounding(wanted, holds):
+    assert says("first line\n\nenergy   -76.2411452041 Eh\n", wanted) is holds
+
+
 @pytest.mark.parametrize("document", with_blocks())
 def test_blocks_run(document, tmp_path):
     (tmp_path / "work").mkdir()
