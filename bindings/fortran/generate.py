@@ -12,21 +12,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-MODULES = (
-    "base",
-    "request",
-    "world",
-    "transfers",
-    "ga",
-    "dra",
-    "sparse",
-    "checkpoint",
-    "eaf",
-    "sf",
-    "rf",
-    "outcore",
-)
-HEADERS = ("version", "error", "request", "world", "ga", "dra", "sparse", "checkpoint", "eaf", "sf", "rf")
+_BOTH = ("ga", "dra", "sparse", "checkpoint", "einsum", "eaf", "sf", "rf")
+MODULES = ("base", "request", "world", "transfers", *_BOTH, "outcore")
+HEADERS = ("version", "error", "request", "world", *_BOTH)
 
 # Suffix of names, declaration, the C constant, bytes of an element.
 KINDS = (

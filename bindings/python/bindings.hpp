@@ -20,9 +20,12 @@ void bind_chem_ci_correction(nanobind::module_& module);
 void bind_chem_mrci(nanobind::module_& module);
 void bind_chem_cc(nanobind::module_& module);
 void bind_global_array(nanobind::module_& module);
+void bind_codec(nanobind::module_& module);
 void bind_disk_array(nanobind::module_& module);
 void bind_shared_file(nanobind::module_& module);
+void bind_record_store(nanobind::module_& module);
 void bind_block_sparse_array(nanobind::module_& module);
 void bind_tensor(nanobind::module_& module);
+void bind_tensor_product(nanobind::module_& module);
 
 }  // namespace outcore::python

@@ -3,6 +3,8 @@
 #include <nanobind/nanobind.h>
 
 #include <cerrno>
+#include <complex>
+#include <optional>
 #include <string>
 
 #include "outcore/error.hpp"
@@ -27,9 +29,13 @@ Pointer blas_function(const char* name) {
 
 }  // namespace
 
-chem::ci::Blas scipy_blas() {
-  return {blas_function<chem::ci::Blas::Gemm<double>>("dgemm"),
-          blas_function<chem::ci::Blas::Gemm<float>>("sgemm")};
+const Blas& scipy_blas() {
+  static std::optional<Blas> found;  // guarded by the GIL
+  if (found) return *found;
+  found = {blas_function<Blas::Gemm<double>>("dgemm"), blas_function<Blas::Gemm<float>>("sgemm"),
+           blas_function<Blas::Gemm<std::complex<double>>>("zgemm"),
+           blas_function<Blas::Gemm<std::complex<float>>>("cgemm")};
+  return *found;
 }
 
 }  // namespace outcore::python

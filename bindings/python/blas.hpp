@@ -1,11 +1,11 @@
 // The BLAS of SciPy, by addresses of its functions.
 #pragma once
 
-#include "chem/ci/blas.hpp"
+#include "base/blas.hpp"
 
 namespace outcore::python {
 
 /// Throws Error(ENOTSUP) for one whose sizes are of another type. Holds the GIL.
-[[nodiscard]] chem::ci::Blas scipy_blas();
+[[nodiscard]] const Blas& scipy_blas();
 
 }  // namespace outcore::python

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace nb = nanobind;
 
@@ -21,26 +22,37 @@ bool has_addresses(std::string_view format) {
   return false;
 }
 
-/// `object.dtype`, or NULL without an error. Small transfers feel a look-up by name: the C function that one
-/// type has for it, as NumPy's has, is found once.
+/// The C function that a type itself has for `dtype`, as NumPy's has; null: none.
+const PyGetSetDef* getter_of_dtype(PyTypeObject* type) {
+  const auto* each = static_cast<const PyGetSetDef*>(PyType_GetSlot(type, Py_tp_getset));
+  for (; each && each->name; ++each)
+    if (std::string_view(each->name) == "dtype" && each->get) return each;
+  return nullptr;
+}
+
+/// `object.dtype`, or NULL without an error. Small transfers feel a look-up by name, so the function that a
+/// type has for it is found once.
 PyObject* dtype_of(PyObject* object) {
   static PyTypeObject* known = nullptr;  // kept alive: its address means no other type
   static const PyGetSetDef* getter = nullptr;
   PyTypeObject* const type = Py_TYPE(object);
   if (type != known) {
-    const nb::object found = nb::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "dtype"));
-    if (found.is_valid() && Py_IS_TYPE(found.ptr(), &PyGetSetDescr_Type)) {
-      getter = reinterpret_cast<PyGetSetDescrObject*>(found.ptr())->d_getset;
-      Py_INCREF(type);
-      Py_XDECREF(std::exchange(known, type));
-    } else {
-      PyErr_Clear();
-    }
+    getter = getter_of_dtype(type);
+    Py_INCREF(reinterpret_cast<PyObject*>(type));
+    Py_XDECREF(reinterpret_cast<PyObject*>(std::exchange(known, type)));
   }
   PyObject* const dtype =
-      type == known ? getter->get(object, getter->closure) : PyObject_GetAttrString(object, "dtype");
+      getter ? getter->get(object, getter->closure) : PyObject_GetAttrString(object, "dtype");
   if (!dtype) PyErr_Clear();
   return dtype;
+}
+
+/// As messages name it: "numpy.ndarray", "list".
+std::string name_of_type(nb::handle object) {
+  const nb::handle type = object.type();
+  const std::string module = nb::cast<std::string>(nb::str(type.attr("__module__")));
+  const std::string name = nb::cast<std::string>(nb::str(type.attr("__qualname__")));
+  return module == "builtins" ? name : module + "." + name;
 }
 
 /// Whether elements are addresses, as those of NumPy's object and StringDType are: what is read back would
@@ -72,10 +84,27 @@ bool holds_addresses(PyObject* object, const Py_buffer& view) {
   return found;
 }
 
+/// Whether an object is one of numpy.ma, whose buffer has the elements without their mask.
+bool is_masked(PyObject* object) {
+  static PyTypeObject* last_plain = nullptr;  // kept alive: its address means no other type
+  PyTypeObject* const given = Py_TYPE(object);
+  if (given == last_plain) return false;
+  for (PyTypeObject* type = given; type != nullptr;
+       type = static_cast<PyTypeObject*>(PyType_GetSlot(type, Py_tp_base))) {
+    const nb::object name = nb::steal(PyType_GetName(type));
+    if (name.is_valid() && PyUnicode_CompareWithASCIIString(name.ptr(), "MaskedArray") == 0) return true;
+    PyErr_Clear();
+  }
+  PyObject* const before = reinterpret_cast<PyObject*>(std::exchange(last_plain, given));
+  Py_INCREF(reinterpret_cast<PyObject*>(given));
+  Py_XDECREF(before);
+  return false;
+}
+
 /// Replaces the interpreter's error by one that says what is wrong and what to do.
 [[noreturn]] void explain(nb::handle object, Access access) {
   PyErr_Clear();
-  const std::string type = Py_TYPE(object.ptr())->tp_name;
+  const std::string type = name_of_type(object);
   if (!PyObject_CheckBuffer(object.ptr()))
     throw nb::type_error(
         ("expected an object with the buffer protocol, such as a NumPy array, not " + type).c_str());
@@ -99,9 +128,11 @@ bool holds_addresses(PyObject* object, const Py_buffer& view) {
 BufferArg::BufferArg(nb::handle object, Access access) {
   const int writable = access == Access::write ? PyBUF_WRITABLE : 0;
   if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_C_CONTIGUOUS | writable) != 0) explain(object, access);
-  if (!holds_addresses(object.ptr(), view_)) return;
+  const bool masked = is_masked(object.ptr());
+  if (!masked && !holds_addresses(object.ptr(), view_)) return;
   PyBuffer_Release(&view_);
-  const std::string type = Py_TYPE(object.ptr())->tp_name;
+  if (masked) throw nb::type_error("a masked array, whose mask would be lost; give array.filled(..)");
+  const std::string type = name_of_type(object);
   throw nb::type_error(("elements of this buffer (" + type +
                         ") are addresses of objects, which mean nothing in a file or another process")
                            .c_str());

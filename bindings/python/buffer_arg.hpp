@@ -13,9 +13,9 @@ namespace outcore::python {
 enum class Access : std::uint8_t { read, write };  ///< what the library does to the memory
 
 /// A view of the elements of a Python object in C order, which keeps the object alive and its memory in
-/// place. Make and destroy it with the GIL held. Raises TypeError (no buffer protocol; elements that are
-/// addresses of objects) or ValueError (read-only where the library must write; not C-contiguous: the order
-/// of the memory is not that of the elements).
+/// place. Make and destroy it with the GIL held. Raises TypeError (no buffer protocol; a masked array;
+/// elements that are addresses of objects) or ValueError (read-only where the library must write; not
+/// C-contiguous: the order of the memory is not that of the elements).
 class BufferArg {
  public:
   BufferArg() = default;

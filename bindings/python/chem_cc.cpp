@@ -83,14 +83,44 @@ struct Doubles {
   }
 };
 
+chem::cc::TriplesSizes triples_sizes(const Vector& occupied, std::size_t virtuals, const nb::tuple& block) {
+  const chem::cc::TriplesSizes sizes{occupied.size(), nb::cast<Blocks>(block[0]).shape(3), virtuals};
+  if (sizes.padded < sizes.occupied || sizes.padded % chem::cc::triples_padding)
+    throw nb::value_error("there is no room for the occupied orbitals, or not for a multiple of 4");
+  return sizes;
+}
+
+/// What triples of three blocks of virtual orbitals take.
+struct ThreeBlocks {
+  chem::cc::TriplesSizes sizes;
+  Singles x, y, z;
+  Doubles xy, xz, yz;
+
+  ThreeBlocks(const Vector& occupied, std::size_t virtuals, const nb::tuple& of_a, const nb::tuple& of_b,
+              const nb::tuple& of_c, const nb::tuple& of_ab, const nb::tuple& of_ac, const nb::tuple& of_bc)
+      : sizes(triples_sizes(occupied, virtuals, of_a)),
+        x(of_a, sizes),
+        y(of_b, sizes),
+        z(of_c, sizes),
+        xy(of_ab, x, y, sizes),
+        xz(of_ac, x, z, sizes),
+        yz(of_bc, y, z, sizes) {}
+
+  [[nodiscard]] chem::cc::ThreeVirtuals orbitals(std::size_t a, std::size_t b, std::size_t c) const {
+    return {x.of(a), y.of(b), z.of(c), xy.of(a, b), xz.of(a, c), yz.of(b, c)};
+  }
+};
+
+/// Of a triple a >= b >= c in a sum over all of them.
+double triples_weight(bool equal_ab, bool equal_bc) {
+  return equal_ab ? (equal_bc ? 1.0 / 6 : 0.5) : (equal_bc ? 0.5 : 1.0);
+}
+
 double triples(const Vector& occupied, std::size_t virtuals, std::size_t a, std::size_t b,
                const nb::tuple& of_a, const nb::tuple& of_b, const nb::tuple& of_c, const nb::tuple& of_ab,
                const nb::tuple& of_ac, const nb::tuple& of_bc, bool same_ab, bool same_bc) {
-  const chem::cc::TriplesSizes sizes{occupied.size(), nb::cast<Blocks>(of_a[0]).shape(3), virtuals};
-  if (sizes.padded < sizes.occupied || sizes.padded % chem::cc::triples_padding)
-    throw nb::value_error("there is no room for the occupied orbitals, or not for a multiple of 4");
-  const Singles x(of_a, sizes), y(of_b, sizes), z(of_c, sizes);
-  const Doubles xy(of_ab, x, y, sizes), xz(of_ac, x, z, sizes), yz(of_bc, y, z, sizes);
+  const ThreeBlocks of(occupied, virtuals, of_a, of_b, of_c, of_ab, of_ac, of_bc);
+  const auto& [sizes, x, y, z, xy, xz, yz] = of;
   if (a >= x.count || b >= y.count || (same_ab && b > a)) throw nb::value_error("no such orbitals a >= b");
   nb::gil_scoped_release release;
   chem::cc::TriplesWork work;
@@ -98,13 +128,117 @@ double triples(const Vector& occupied, std::size_t virtuals, std::size_t a, std:
   const bool equal = same_ab && a == b;
   const auto end = same_bc ? b + 1 : z.count;
   for (std::size_t c = 0; c < end; ++c) {
-    const bool last = same_bc && c == b;
-    const double weight = equal ? (last ? 1.0 / 6 : 0.5) : (last ? 0.5 : 1.0);
-    sum += weight *
-           chem::cc::triples_energy(sizes, occupied.data(),
-                                    {x.of(a), y.of(b), z.of(c), xy.of(a, b), xz.of(a, c), yz.of(b, c)}, work);
+    const double weight = triples_weight(equal, same_bc && c == b);
+    sum += weight * chem::cc::triples_energy(sizes, occupied.data(), of.orbitals(a, b, c), work);
   }
   return sum;
+}
+
+using Sums = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Rows = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Pairs = nb::ndarray<double, nb::ndim<4>, nb::c_contig, nb::device::cpu>;
+using Orders = nb::ndarray<double, nb::ndim<6>, nb::c_contig, nb::device::cpu>;
+
+/// Derivatives by what a block of virtual orbitals brings.
+struct BlockSums {
+  Rows t1, fock;  // [x][i]
+  Sums density;   // [x]
+
+  BlockSums(const nb::tuple& given, const Singles& x)
+      : t1(nb::cast<Rows>(given[0])), fock(nb::cast<Rows>(given[1])), density(nb::cast<Sums>(given[2])) {
+    const auto o = x.t1.shape(1);
+    if (t1.shape(0) != x.count || t1.shape(1) != o || fock.shape(0) != x.count || fock.shape(1) != o ||
+        density.shape(0) != x.count)
+      throw nb::value_error("sums of a block do not have the shapes that they need");
+  }
+
+  [[nodiscard]] chem::cc::SingleSums of(std::size_t x) const {
+    return {t1.data() + x * t1.shape(1), fock.data() + x * t1.shape(1), density.data() + x};
+  }
+};
+
+/// Of two blocks, [x][y][i][j].
+double* pair_sums(const Pairs& sums, std::size_t x, std::size_t y, const chem::cc::TriplesSizes& sizes) {
+  if (x >= sums.shape(0) || y >= sums.shape(1) || sums.shape(2) != sizes.occupied ||
+      sums.shape(3) != sizes.padded)
+    throw nb::value_error("sums of two blocks do not have the shapes that they need");
+  return sums.data() + (x * sums.shape(1) + y) * sizes.occupied * sizes.padded;
+}
+
+/// Puts [i][j][k] of orbitals a, b, c into all orders of them that blocks have: a row of `at` for each is
+/// where they are, and which of i, j, k comes first, second, third.
+void put_orders(const double* from, std::size_t o, const std::size_t (&orbitals)[3], bool same_ab,
+                bool same_bc, const Orders& to) {
+  static constexpr int orders[6][3] = {{0, 1, 2}, {1, 0, 2}, {0, 2, 1}, {2, 1, 0}, {1, 2, 0}, {2, 0, 1}};
+  for (int n = 0; n < 6; ++n) {
+    const bool whole = same_ab && same_bc;
+    if (!(n == 0 || whole || (n == 1 && same_ab) || (n == 2 && same_bc))) continue;
+    const auto& p = orders[n];
+    double* const at =
+        to.data() +
+        ((orbitals[p[0]] * to.shape(1) + orbitals[p[1]]) * to.shape(2) + orbitals[p[2]]) * o * o * o;
+    std::size_t strides[3];
+    for (int axis = 0; axis < 3; ++axis) strides[p[axis]] = axis == 0 ? o * o : axis == 1 ? o : 1;
+    for (std::size_t i = 0; i < o; ++i)
+      for (std::size_t j = 0; j < o; ++j) {
+        const double* const row = from + (i * o + j) * o;
+        double* const put = at + i * strides[0] + j * strides[1];
+        for (std::size_t k = 0; k < o; ++k) put[k * strides[2]] = row[k];
+      }
+  }
+}
+
+double triples_derivatives(const Vector& occupied, std::size_t virtuals, std::size_t a, std::size_t b,
+                           const nb::tuple& of_a, const nb::tuple& of_b, const nb::tuple& of_c,
+                           const nb::tuple& of_ab, const nb::tuple& of_ac, const nb::tuple& of_bc,
+                           bool same_ab, bool same_bc, const Orders& by_w, const nb::tuple& sums) {
+  const ThreeBlocks of(occupied, virtuals, of_a, of_b, of_c, of_ab, of_ac, of_bc);
+  const auto& [sizes, x, y, z, xy, xz, yz] = of;
+  if (a >= x.count || b >= y.count || (same_ab && b > a)) throw nb::value_error("no such orbitals a >= b");
+  const auto oo = nb::cast<Rows>(sums[0]);
+  const BlockSums sum_x(nb::cast<nb::tuple>(sums[1]), x), sum_y(nb::cast<nb::tuple>(sums[2]), y),
+      sum_z(nb::cast<nb::tuple>(sums[3]), z);
+  const auto sum_xy = nb::cast<Pairs>(sums[4]), sum_xz = nb::cast<Pairs>(sums[5]),
+             sum_yz = nb::cast<Pairs>(sums[6]);
+  const auto o = sizes.occupied;
+  bool fits = oo.shape(0) == o && oo.shape(1) == sizes.padded && by_w.shape(0) == x.count &&
+              by_w.shape(1) == y.count && by_w.shape(2) == z.count;
+  for (int axis = 3; axis < 6; ++axis) fits = fits && by_w.shape(axis) == o;
+  if (!fits) throw nb::value_error("sums do not have the shapes that they need");
+  for (std::size_t c = 0; c < z.count; ++c)
+    (void)pair_sums(sum_xz, a, c, sizes), (void)pair_sums(sum_yz, b, c, sizes);
+  double* const to_xy = pair_sums(sum_xy, a, b, sizes);
+  nb::gil_scoped_release release;
+  chem::cc::TriplesWork work;
+  double sum = 0;
+  const bool equal = same_ab && a == b;
+  const auto end = same_bc ? b + 1 : z.count;
+  for (std::size_t c = 0; c < end; ++c) {
+    const double weight = triples_weight(equal, same_bc && c == b);
+    sum += weight *
+           chem::cc::triples_derivatives(sizes, occupied.data(), of.orbitals(a, b, c), weight, work,
+                                         {oo.data(), sum_x.of(a), sum_y.of(b), sum_z.of(c), to_xy,
+                                          pair_sums(sum_xz, a, c, sizes), pair_sums(sum_yz, b, c, sizes)});
+    put_orders(work.by_w.data(), o, {a, b, c}, same_ab, same_bc, by_w);
+  }
+  return sum;
+}
+
+void triples_density(const Vector& occupied, std::size_t virtuals, std::size_t b, const nb::tuple& of_a,
+                     const nb::tuple& of_b, const nb::tuple& of_c, const nb::tuple& of_ab,
+                     const nb::tuple& of_ac, const nb::tuple& of_bc, bool same_bc, const Rows& density) {
+  const ThreeBlocks of(occupied, virtuals, of_a, of_b, of_c, of_ab, of_ac, of_bc);
+  const auto& [sizes, x, y, z, xy, xz, yz] = of;
+  if (b >= y.count || density.shape(0) != x.count || density.shape(1) != x.count)
+    throw nb::value_error("no such orbitals, or a density of others");
+  nb::gil_scoped_release release;
+  std::vector<chem::cc::TriplesWork> work(x.count);
+  std::vector<chem::cc::ThreeVirtuals> orbitals(x.count);
+  const auto end = same_bc ? b + 1 : z.count;
+  for (std::size_t c = 0; c < end; ++c) {
+    for (std::size_t a = 0; a < x.count; ++a) orbitals[a] = of.orbitals(a, b, c);
+    chem::cc::triples_density(sizes, occupied.data(), same_bc && c == b, orbitals, work, density.data());
+  }
 }
 
 // ---- open shells ----
@@ -205,14 +339,14 @@ double same_spin(const Vector& occupied, std::size_t virtuals, std::size_t a, st
   const SameDoubles xy(of_ab, x, y, o, virtuals), xz(of_ac, x, z, o, virtuals), yz(of_bc, y, z, o, virtuals);
   if (o < 3 || a >= x.count || b >= y.count || (same_ab && b >= a))
     throw nb::value_error("no such orbitals a > b");
-  const auto gemm = scipy_blas().dgemm;
+  const Blas& blas = scipy_blas();
   nb::gil_scoped_release release;
   chem::cc::OpenTriplesWork work;
   const chem::cc::OpenSizes sizes{int(o), int(virtuals), 0, 0};
   double sum = 0;
   const auto end = same_bc ? b : z.count;
   for (std::size_t c = 0; c < end; ++c)
-    sum += chem::cc::same_spin_triples(gemm, sizes, occupied.data(), x.of(a), y.of(b), z.of(c), xy.of(a, b),
+    sum += chem::cc::same_spin_triples(blas, sizes, occupied.data(), x.of(a), y.of(b), z.of(c), xy.of(a, b),
                                        xz.of(a, c), yz.of(b, c), work);
   return sum;
 }
@@ -231,12 +365,12 @@ double mixed_spin(const Vector& occupied, std::size_t virtuals, const Vector& ot
   const MixedDoubles xz(of_ac, x, z, sizes), yz(of_bc, y, z, sizes);
   if (o < 2 || !p || a >= x.count || b >= y.count || (same_ab && b >= a))
     throw nb::value_error("no such orbitals a > b");
-  const auto gemm = scipy_blas().dgemm;
+  const Blas& blas = scipy_blas();
   nb::gil_scoped_release release;
   chem::cc::OpenTriplesWork work;
   double sum = 0;
   for (std::size_t c = 0; c < z.count; ++c)
-    sum += chem::cc::mixed_spin_triples(gemm, sizes, occupied.data(), other_occupied.data(), x.of(a), y.of(b),
+    sum += chem::cc::mixed_spin_triples(blas, sizes, occupied.data(), other_occupied.data(), x.of(a), y.of(b),
                                         z.of(c), xy.of(a, b), xz.of(a, c), yz.of(b, c), work);
   return sum;
 }
@@ -253,6 +387,21 @@ void bind_chem_cc(nb::module_& module) {
       "energies [x]); of two ((ix|yd) as [x][y][d][i], (iy|xd) likewise, t_ij^xy as [x][y][i][j] and as\n"
       "[x][y][j][i], (ix|jy) as [x][y][i][j]). The last index of arrays with four has room for a multiple\n"
       "of 4. Any thread.");
+  module.def("triples_derivatives", &triples_derivatives, "occupied"_a, "virtuals"_a, "a"_a, "b"_a, "of_a"_a,
+             "of_b"_a, "of_c"_a, "of_ab"_a, "of_ac"_a, "of_bc"_a, "same_ab"_a, "same_bc"_a, "by_w"_a,
+             "sums"_a,
+             "As triples_energy, with derivatives. by_w[a][b][c][i][j][k], also of the other orders of a, b "
+             "and c that\n"
+             "are in it where blocks are the same, is by the connected amplitudes; sums: of occupied "
+             "orbitals [i][j], of\n"
+             "each block (t1 [x][i], Fock elements [x][i], density [x]), of ab, ac, bc [x][y][i][j], by "
+             "(ix|jy). One\n"
+             "thread has them.");
+  module.def("triples_density", &triples_density, "occupied"_a, "virtuals"_a, "b"_a, "of_a"_a, "of_b"_a,
+             "of_c"_a, "of_ab"_a, "of_ac"_a, "of_bc"_a, "same_bc"_a, "density"_a,
+             "Adds to the density [x][y] of all orbitals of the first block what b of the second and all c "
+             "of the third\n"
+             "make, c <= b where these are the same. One thread has it.");
   module.def(
       "same_spin_triples", &same_spin, "occupied"_a, "virtuals"_a, "a"_a, "b"_a, "of_a"_a, "of_b"_a, "of_c"_a,
       "of_ab"_a, "of_ac"_a, "of_bc"_a, "same_ab"_a, "same_bc"_a,

@@ -9,6 +9,7 @@
 #include "blas.hpp"
 #include "chem/ci/kernel.hpp"
 #include "chem/ci/vector_tiles.hpp"
+#include "line.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -20,20 +21,12 @@ using chem::ci::Kernel;
 using chem::ci::Panel;
 using chem::ci::Space;
 using chem::ci::Strings;
-using Indices = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Indices = Line<const std::int64_t>;
 using One = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Sums = nb::ndarray<double, nb::ndim<4>, nb::c_contig, nb::device::cpu>;
 using Two = nb::ndarray<const double, nb::ndim<4>, nb::c_contig, nb::device::cpu>;
 template <class Element>
 using Tile = nb::ndarray<Element, nb::ndim<2>, nb::device::cpu>;
-
-template <class Element>
-auto new_array(std::span<const Element> from) {
-  auto data = std::make_unique<Element[]>(from.size());
-  std::copy(from.begin(), from.end(), data.get());
-  nb::capsule owner(data.get(), [](void* p) noexcept { delete[] static_cast<Element*>(p); });
-  return nb::ndarray<Element, nb::numpy, nb::ndim<1>>(data.release(), {from.size()}, owner);
-}
 
 std::span<const std::int64_t> span_of(const Indices& indices) {
   return {indices.data(), indices.size()};
@@ -106,10 +99,10 @@ void bind_strings(nb::module_& module) {
       .def_prop_ro("electrons", &Strings::electrons)
       .def("__len__", [](const Strings& self) { return self.count(); })
       .def_prop_ro(
-          "strings", [](const Strings& self) { return new_array(self.masks()); }, nb::rv_policy::move,
+          "strings", [](const Strings& self) { return new_line(self.masks()); }, nb::rv_policy::move,
           "uint64, bit q of a string: an electron in orbital q.")
       .def_prop_ro(
-          "offsets", [](const Strings& self) { return new_array(self.offsets()); }, nb::rv_policy::move,
+          "offsets", [](const Strings& self) { return new_line(self.offsets()); }, nb::rv_policy::move,
           "int64[groups + 1]: strings of irrep g have indices offsets[g] to offsets[g + 1].")
       .def(
           "rank",
@@ -238,7 +231,7 @@ void bind_panel(nb::class_<Panel>& cls) {
           "home"_a, "others"_a, "begins"_a,
           "Other rows; memory is kept if it is enough. Elements are undefined.")
       .def_prop_ro(
-          "rows", [](const Panel& self) { return new_array(self.rows()); }, nb::rv_policy::move,
+          "rows", [](const Panel& self) { return new_line(self.rows()); }, nb::rv_policy::move,
           "int64: all rows, ascending.")
       .def(
           "ranges",
@@ -309,20 +302,20 @@ void bind_kernel(nb::class_<Kernel>& cls) {
       .def_prop_ro(
           "holes",
           [](const Kernel& self) {
-            return new_array(std::span<const std::uint64_t>(self.space()->alpha_holes));
+            return new_line(std::span<const std::uint64_t>(self.space()->alpha_holes));
           },
           nb::rv_policy::move,
           "uint64: alpha strings of one electron less, by value. Work is given as ranges of them.")
       .def(
           "rows_of",
           [](const Kernel& self, std::int64_t first, std::int64_t last) {
-            return new_array(std::span<const std::int64_t>(self.rows_of(first, last)));
+            return new_line(std::span<const std::int64_t>(self.rows_of(first, last)));
           },
           "first"_a, "last"_a, "Indices of the alpha strings that holes [first, last) reach, ascending.")
       .def(
           "begins_of",
           [](const Kernel& self, std::int64_t first, std::int64_t last) {
-            return new_array(std::span<const std::int64_t>(self.begins_of(first, last)));
+            return new_line(std::span<const std::int64_t>(self.begins_of(first, last)));
           },
           "first"_a, "last"_a,
           "For each row of rows_of the first beta string that the holes meet there, or the end of the "

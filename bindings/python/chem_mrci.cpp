@@ -11,10 +11,9 @@
 
 #include "bindings.hpp"
 #include "blas.hpp"
-#include "chem/ci/block_float.hpp"
-#include "chem/ci/mrci_kernel.hpp"
-#include "chem/ci/mrci_singlets.hpp"
-#include "chem/ci/record_store.hpp"
+#include "chem/mrci/kernel.hpp"
+#include "chem/mrci/singlets.hpp"
+#include "line.hpp"
 #include "outcore/disk_array_access.hpp"
 
 namespace nb = nanobind;
@@ -23,28 +22,11 @@ using namespace nb::literals;
 namespace outcore::python {
 namespace {
 
-using chem::ci::MrciKernel;
-using chem::ci::MrciSinglets;
-using chem::ci::MrciSpace;
-using chem::ci::MrciTask;
-using chem::ci::Record;
-using chem::ci::RecordStore;
-using chem::ci::RecordStoreCounts;
-using chem::ci::RecordTraffic;
-template <class Element>
-using Line = nb::ndarray<Element, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+namespace mrci = chem::mrci;
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Square = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-template <class Element>
-auto new_line(const std::vector<Element>& from) {
-  auto data = std::make_unique<Element[]>(from.size());
-  std::copy(from.begin(), from.end(), data.get());
-  nb::capsule owner(data.get(), [](void* p) noexcept { delete[] static_cast<Element*>(p); });
-  return nb::ndarray<Element, nb::numpy, nb::ndim<1>>(data.release(), {from.size()}, owner);
-}
-
-void check_records(const MrciSpace& space, std::int64_t first, std::int64_t last, std::size_t elements) {
+void check_records(const mrci::Space& space, std::int64_t first, std::int64_t last, std::size_t elements) {
   const auto count = std::int64_t(space.records().size());
   if (first < 0 || last < first || last > count) throw nb::value_error("no such records");
   std::int64_t size = 0;
@@ -54,7 +36,7 @@ void check_records(const MrciSpace& space, std::int64_t first, std::int64_t last
 
 using Units = std::optional<Line<const std::int64_t>>;
 
-std::span<const std::int64_t> check_units(const MrciSpace& space, const Units& units) {
+std::span<const std::int64_t> check_units(const mrci::Space& space, const Units& units) {
   if (!units) return {};
   const std::span found(units->data(), units->size());
   bool good = found.size() == space.records().size() && (found.empty() || found[0] == 0);
@@ -64,7 +46,7 @@ std::span<const std::int64_t> check_units(const MrciSpace& space, const Units& u
   return found;
 }
 
-void make_kernel(MrciKernel* self, const std::shared_ptr<const MrciSpace>& space, const Matrix& one,
+void make_kernel(mrci::Kernel* self, const std::shared_ptr<const mrci::Space>& space, const Matrix& one,
                  const Matrix& rows, const Matrix& coulomb, const Matrix& exchange, double spin_shift,
                  double constant) {
   const auto n = std::size_t(space->orbitals()), u = std::size_t(space->internals());
@@ -74,23 +56,23 @@ void make_kernel(MrciKernel* self, const std::shared_ptr<const MrciSpace>& space
   if (rows.shape(0) != u * (u + 1) / 2 + (n - u) * u || rows.shape(1) != n * (n + 1) / 2)
     throw nb::value_error("rows must be [u (u + 1) / 2 + (n - u) u][n (n + 1) / 2]");
   const auto electrons = space->electrons();
-  const chem::ci::MrciIntegrals integrals{int(n),     int(u),   electrons[0], electrons[1],
-                                          spin_shift, constant, one.data(),   rows.data()};
+  const mrci::Integrals integrals{int(n),     int(u),   electrons[0], electrons[1],
+                                  spin_shift, constant, one.data(),   rows.data()};
   const auto blas = scipy_blas();
   nb::gil_scoped_release release;
-  new (self) MrciKernel(space, integrals, coulomb.data(), exchange.data(), blas);
+  new (self) mrci::Kernel(space, integrals, coulomb.data(), exchange.data(), blas);
 }
 
-void check_column(const MrciKernel& self, int c, const Matrix& column) {
+void check_column(const mrci::Kernel& self, int c, const Matrix& column) {
   const auto v = std::size_t(self.space().externals().count());
   if (c < 0 || std::size_t(c) >= v) throw nb::value_error("no such external orbital");
   if (column.shape(0) != v || column.shape(1) != v * (v + 1) / 2)
     throw nb::value_error("a column must be [v][v (v + 1) / 2]");
 }
 
-nb::list external_rows(const MrciKernel& self, int c, const Matrix& column) {
+nb::list external_rows(const mrci::Kernel& self, int c, const Matrix& column) {
   check_column(self, c, column);
-  std::vector<chem::ci::ExternalTables::Part> parts;
+  std::vector<mrci::ExternalTables::Part> parts;
   {
     const nb::gil_scoped_release release;
     parts = self.externals().rows(self.integrals(), c, column.data());
@@ -100,8 +82,8 @@ nb::list external_rows(const MrciKernel& self, int c, const Matrix& column) {
   return found;
 }
 
-void apply(const MrciKernel& self, const MrciTask& task, const Line<const double>& x, const Line<double>& t,
-           const Line<const std::int64_t>& offsets, bool shared) {
+void apply(const mrci::Kernel& self, const mrci::HoleTask& task, const Line<const double>& x,
+           const Line<double>& t, const Line<const std::int64_t>& offsets, bool shared) {
   const auto& records = self.space().records();
   if (offsets.size() != records.size()) throw nb::value_error("one offset for each record");
   nb::gil_scoped_release release;
@@ -109,47 +91,47 @@ void apply(const MrciKernel& self, const MrciTask& task, const Line<const double
 }
 
 void bind_space(nb::module_& module) {
-  nb::class_<MrciSpace>(
+  nb::class_<mrci::Space>(
       module, "MRCISpace",
       "Records of a multireference CI: internal determinants, each with its block of external orbitals; see\n"
-      "chem/ci/mrci_space.hpp.")
+      "chem/mrci/space.hpp.")
       .def(
           "__init__",
-          [](MrciSpace* self, std::vector<int> externals, std::vector<int> internal_irreps,
+          [](mrci::Space* self, std::vector<int> externals, std::vector<int> internal_irreps,
              std::array<int, 2> electrons, int target, int parity, const Line<const std::uint8_t>& kinds,
              const Line<const std::uint64_t>& alpha, const Line<const std::uint64_t>& beta) {
-            new (self) MrciSpace(chem::ci::Externals(std::move(externals)), std::move(internal_irreps),
-                                 electrons, target, parity, {kinds.data(), kinds.size()},
-                                 {alpha.data(), alpha.size()}, {beta.data(), beta.size()});
+            new (self) mrci::Space(mrci::Externals(std::move(externals)), std::move(internal_irreps),
+                                   electrons, target, parity, {kinds.data(), kinds.size()},
+                                   {alpha.data(), alpha.size()}, {beta.data(), beta.size()});
           },
           "externals"_a, "internal_irreps"_a, "electrons"_a, "target"_a, "parity"_a, "kinds"_a, "alpha"_a,
           "beta"_a,
           "externals: orbitals of each irrep. kinds (uint8: 0 none, 1 alpha, 2 beta, 3 one of each, 4 two "
           "alpha, 5 "
           "two\nbeta electrons are external), alpha, beta (uint64, internal strings): sorted in this order.")
-      .def("__len__", [](const MrciSpace& self) { return self.records().size(); })
-      .def_prop_ro("size", &MrciSpace::size, "Elements of a vector.")
+      .def("__len__", [](const mrci::Space& self) { return self.records().size(); })
+      .def_prop_ro("size", &mrci::Space::size, "Elements of a vector.")
       .def_prop_ro(
           "offsets",
-          [](const MrciSpace& self) {
+          [](const mrci::Space& self) {
             std::vector<std::int64_t> found;
-            for (const Record& each : self.records()) found.push_back(each.offset);
+            for (const mrci::Record& each : self.records()) found.push_back(each.offset);
             found.push_back(self.size());
             return new_line(found);
           },
           nb::rv_policy::move, "int64[records + 1]: where records begin in a vector, and its end.")
       .def_prop_ro(
           "own",
-          [](const MrciSpace& self) {
+          [](const mrci::Space& self) {
             std::vector<std::uint8_t> found;
-            for (const Record& each : self.records()) found.push_back(each.own ? 1 : 0);
+            for (const mrci::Record& each : self.records()) found.push_back(each.own ? 1 : 0);
             return new_line(found);
           },
           nb::rv_policy::move,
           "uint8[records]: 1 of those that are their own partner under the exchange of spins.")
       .def(
           "fold",
-          [](const MrciSpace& self, std::int64_t first, std::int64_t last, double scale,
+          [](const mrci::Space& self, std::int64_t first, std::int64_t last, double scale,
              const Line<double>& data) {
             check_records(self, first, last, data.size());
             nb::gil_scoped_release release;
@@ -163,7 +145,7 @@ void bind_space(nb::module_& module) {
           "Records that are their own partner become scale (R + parity R^T), in place.")
       .def(
           "fold_records",
-          [](const MrciSpace& self, const Line<const std::int64_t>& records, double scale,
+          [](const mrci::Space& self, const Line<const std::int64_t>& records, double scale,
              const Line<double>& data) {
             double* at = data.data();
             for (std::size_t i = 0; i < records.size(); ++i) {
@@ -180,21 +162,21 @@ void bind_space(nb::module_& module) {
 }
 
 void bind_singlets(nb::module_& module) {
-  nb::class_<MrciSinglets>(module, "MRCISinglets",
-                           "Groups of records with two holes in the first orbitals and two external "
-                           "electrons, whose four spins are "
-                           "to be a\nsinglet; see chem/ci/mrci_singlets.hpp.")
-      .def(nb::init<std::shared_ptr<const MrciSpace>, int>(), "space"_a, "inactive"_a)
-      .def("__len__", &MrciSinglets::groups)
+  nb::class_<mrci::Singlets>(module, "MRCISinglets",
+                             "Groups of records with two holes in the first orbitals and two external "
+                             "electrons, whose four spins are "
+                             "to be a\nsinglet; see chem/mrci/singlets.hpp.")
+      .def(nb::init<std::shared_ptr<const mrci::Space>, int>(), "space"_a, "inactive"_a)
+      .def("__len__", &mrci::Singlets::groups)
       .def(
           "records_of",
-          [](const MrciSinglets& self, std::int64_t first, std::int64_t last) {
+          [](const mrci::Singlets& self, std::int64_t first, std::int64_t last) {
             return new_line(self.records_of(first, last));
           },
           "first"_a, "last"_a, nb::rv_policy::move, "Records of groups first to last, ascending.")
       .def(
           "project",
-          [](const MrciSinglets& self, std::int64_t first, std::int64_t last, const Line<double>& data,
+          [](const mrci::Singlets& self, std::int64_t first, std::int64_t last, const Line<double>& data,
              const Line<const std::int64_t>& offsets) {
             if (offsets.size() != self.space().records().size())
               throw nb::value_error("one offset for each record");
@@ -207,100 +189,10 @@ void bind_singlets(nb::module_& module) {
           "data.");
 }
 
-void bind_store(nb::module_& module) {
-  nb::class_<RecordTraffic>(module, "RecordTraffic", "Records that were moved.")
-      .def_ro("count", &RecordTraffic::count)
-      .def_ro("bytes", &RecordTraffic::bytes, "Packed.")
-      .def_ro("least", &RecordTraffic::least, "Bytes of the smallest; 0 if there was none.")
-      .def_ro("most", &RecordTraffic::most, "Bytes of the largest.");
-  nb::class_<RecordStoreCounts>(module, "RecordStoreCounts",
-                                "Records that one process moved; those of the file are among all.")
-      .def_ro("reads", &RecordStoreCounts::reads)
-      .def_ro("writes", &RecordStoreCounts::writes)
-      .def_ro("file_reads", &RecordStoreCounts::file_reads)
-      .def_ro("file_writes", &RecordStoreCounts::file_writes);
-  nb::class_<RecordStore> store(
-      module, "RecordStore",
-      "Records of numbers that all processes read, write and add to: packed with a bounded error, in memory "
-      "that they\n"
-      "share while there is room, else in a file. Any thread; see chem/ci/record_store.hpp.");
-  store.def(nb::init<GlobalArray&, Counter&, GlobalArray&, file::RecordFile&, std::vector<Lock*>,
-                     std::vector<std::int64_t>, std::int64_t>(),
-            "memory"_a, "taken"_a, "directory"_a, "file"_a, "locks"_a, "sizes"_a, "reserve"_a,
-            nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(),
-            nb::keep_alive<1, 6>(),
-            "memory: of uint8. directory: int64, two for each record, zero. sizes: numbers of each record.\n"
-            "reserve: bytes that idle records leave to others.");
-  store.def(
-      "get",
-      [](RecordStore& self, const Line<const std::int64_t>& records, const Line<double>& numbers) {
-        nb::gil_scoped_release release;
-        self.get({records.data(), records.size()}, {numbers.data(), numbers.size()});
-      },
-      "records"_a, "numbers"_a.noconvert(), "Records, ascending, one after another.");
-  store.def(
-      "put",
-      [](RecordStore& self, const Line<const std::int64_t>& records, double error,
-         const Line<const double>& numbers, bool idle) {
-        nb::gil_scoped_release release;
-        self.put({records.data(), records.size()}, error, {numbers.data(), numbers.size()}, idle);
-      },
-      "records"_a, "error"_a, "numbers"_a, "idle"_a = false,
-      "Each number with at most this error; 0: as it is. idle: others have memory first.");
-  store.def(
-      "add",
-      [](RecordStore& self, const Line<const std::int64_t>& records, double error,
-         const Line<const double>& numbers) {
-        nb::gil_scoped_release release;
-        self.add({records.data(), records.size()}, error, {numbers.data(), numbers.size()});
-      },
-      "records"_a, "error"_a, "numbers"_a,
-      "Adds to records, each atomically; sums are stored with at most this error.");
-  store
-      .def(
-          "erase",
-          [](RecordStore& self, const Line<const std::int64_t>& records) {
-            nb::gil_scoped_release release;
-            self.erase({records.data(), records.size()});
-          },
-          "records"_a, "They are zero again.")
-      .def("set_reserve", &RecordStore::set_reserve, "bytes"_a,
-           "Bytes of memory that idle records leave to others from now on.")
-      .def_prop_ro("counts", &RecordStore::counts)
-      .def(
-          "place",
-          [](const RecordStore& self, const Line<const std::int64_t>& records) {
-            std::vector<std::int64_t> found;
-            for (std::size_t i = 0; i < records.size(); ++i) {
-              const auto place = self.place(records.data()[i]);
-              found.push_back(place.in_memory ? place.bytes : -place.bytes);
-            }
-            return new_line(found);
-          },
-          "records"_a, nb::rv_policy::move,
-          "Packed bytes of each: positive in memory, negative in the file, 0 of none.");
-  module.def(
-      "ci_pack",
-      [](const Line<const double>& numbers, double error) {
-        std::vector<std::byte> packed(chem::ci::max_packed_bytes(numbers.size()));
-        const auto bytes = chem::ci::pack({numbers.data(), numbers.size()}, error, packed.data());
-        return nb::bytes(packed.data(), bytes);
-      },
-      "numbers"_a, "error"_a, "Numbers packed, each with at most this error; 0: as they are.");
-  module.def(
-      "ci_unpack",
-      [](const nb::bytes& packed, double error, const Line<double>& numbers) {
-        chem::ci::unpack({static_cast<const std::byte*>(packed.data()), packed.size()}, error,
-                         {numbers.data(), numbers.size()});
-      },
-      "packed"_a, "error"_a, "numbers"_a.noconvert(),
-      "The numbers again. OutcoreError (EIO) for what ci_pack never made.");
-}
-
 void bind_kernel(nb::module_& module) {
-  nb::class_<MrciTask>(module, "MRCITask", "A piece of a product of the Hamiltonian with a vector.")
-      .def_ro("cost", &MrciTask::cost, "About that many floating-point operations.");
-  nb::class_<MrciKernel>(
+  nb::class_<mrci::HoleTask>(module, "MRCITask", "A piece of a product of the Hamiltonian with a vector.")
+      .def_ro("cost", &mrci::HoleTask::cost, "About that many floating-point operations.");
+  nb::class_<mrci::Kernel>(
       module, "MRCIKernel",
       "The Hamiltonian on vectors of a multireference CI, in tasks. Any thread, also several at a "
       "time; a BLAS of\none thread is expected.")
@@ -313,17 +205,17 @@ void bind_kernel(nb::module_& module) {
            "M(M+1)), M = |alpha - beta| / 2 (Eh).\nPairs of external orbitals: with `reserve_external` and "
            "`take_external`, or `read_external`.")
       .def_prop_ro(
-          "external_size", [](const MrciKernel& self) { return self.externals().size(); },
+          "external_size", [](const mrci::Kernel& self) { return self.externals().size(); },
           "Integrals between pairs of external orbitals.")
       .def("external_rows", &external_rows, "c"_a, "column"_a,
            "Those of pairs (c, d), d <= c, from column [a][bd] = (ac|bd), b >= d: (first element, values) of "
            "each part.")
       .def(
-          "reserve_external", [](MrciKernel& self) { self.externals().reserve(); },
+          "reserve_external", [](mrci::Kernel& self) { self.externals().reserve(); },
           "Room for all of them in memory.")
       .def(
           "take_external",
-          [](MrciKernel& self, int c, const Matrix& column) {
+          [](mrci::Kernel& self, int c, const Matrix& column) {
             check_column(self, c, column);
             nb::gil_scoped_release release;
             self.externals().take(self.integrals(), c, column.data());
@@ -331,14 +223,14 @@ void bind_kernel(nb::module_& module) {
           "c"_a, "column"_a, "Keeps those of `external_rows` in memory. Any thread, each c once.")
       .def(
           "read_external",
-          [](MrciKernel& self, const DiskArrayAccess& array, std::int64_t slab_elements) {
+          [](mrci::Kernel& self, const DiskArrayAccess& array, std::int64_t slab_elements) {
             self.externals().read_from(array, slab_elements);
           },
           "array"_a, "slab_elements"_a, nb::keep_alive<1, 2>(),
           "They are in this line of float64, as `external_rows` has them, and are read in slabs.")
       .def(
           "tasks",
-          [](const MrciKernel& self, double max_cost, std::int64_t max_elements, const Units& units) {
+          [](const mrci::Kernel& self, double max_cost, std::int64_t max_elements, const Units& units) {
             const auto chosen = check_units(self.space(), units);
             nb::gil_scoped_release release;
             return self.tasks(max_cost, max_elements, chosen);
@@ -350,7 +242,7 @@ void bind_kernel(nb::module_& module) {
           "each is one.")
       .def(
           "units_of",
-          [](const MrciKernel& self, const MrciTask& task, const Units& units) {
+          [](const mrci::Kernel& self, const mrci::HoleTask& task, const Units& units) {
             return new_line(self.units_of(task, check_units(self.space(), units)));
           },
           "task"_a, "units"_a = nb::none(), nb::rv_policy::move,
@@ -361,7 +253,7 @@ void bind_kernel(nb::module_& module) {
            "to t\nas well.")
       .def(
           "density",
-          [](const MrciKernel& self, const MrciTask& task, const Line<const double>& x,
+          [](const mrci::Kernel& self, const mrci::HoleTask& task, const Line<const double>& x,
              const Line<const std::int64_t>& offsets, const Square& alpha, const Square& beta) {
             const auto n = std::size_t(self.space().orbitals());
             if (offsets.size() != self.space().records().size())
@@ -377,7 +269,7 @@ void bind_kernel(nb::module_& module) {
           "other;\nfolded, alpha gets that of either spin.")
       .def(
           "exchange",
-          [](const MrciKernel& self, const MrciTask& task, const Line<const double>& x,
+          [](const mrci::Kernel& self, const mrci::HoleTask& task, const Line<const double>& x,
              const Line<const std::int64_t>& offsets) {
             if (offsets.size() != self.space().records().size())
               throw nb::value_error("one offset for each record");
@@ -387,17 +279,17 @@ void bind_kernel(nb::module_& module) {
           "task"_a, "x"_a, "offsets"_a, "sum_pq <a+_p b+_q b_p a_q>, as far as the task has it.")
       .def(
           "diagonal",
-          [](const MrciKernel& self, std::int64_t first, std::int64_t last, const Line<double>& elements) {
+          [](const mrci::Kernel& self, std::int64_t first, std::int64_t last, const Line<double>& elements) {
             check_records(self.space(), first, last, elements.size());
             nb::gil_scoped_release release;
             self.diagonal(first, last, elements.data());
           },
           "first"_a, "last"_a, "elements"_a.noconvert(), "Diagonal elements of records first to last.")
       .def_prop_ro(
-          "on_disk", [](const MrciKernel& self) { return self.externals().on_disk(); },
+          "on_disk", [](const mrci::Kernel& self) { return self.externals().on_disk(); },
           "Whether products read integrals between external pairs from an array.")
-      .def_prop_ro("integral_bytes", &MrciKernel::integral_bytes, "In memory.")
-      .def_prop_ro("work_bytes", &MrciKernel::work_bytes, "What `apply` has in memory of each thread.");
+      .def_prop_ro("integral_bytes", &mrci::Kernel::integral_bytes, "In memory.")
+      .def_prop_ro("work_bytes", &mrci::Kernel::work_bytes, "What `apply` has in memory of each thread.");
 }
 
 }  // namespace
@@ -406,7 +298,6 @@ void bind_chem_mrci(nb::module_& module) {
   bind_space(module);
   bind_kernel(module);
   bind_singlets(module);
-  bind_store(module);
 }
 
 }  // namespace outcore::python

@@ -7,6 +7,7 @@
 #include "bindings.hpp"
 #include "chem/ri/pair_energy.hpp"
 #include "chem/ri/three_center.hpp"
+#include "chem/ri/three_center_gradient.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -20,6 +21,7 @@ using Pairs = nb::ndarray<const std::int32_t, nb::shape<-1, 3>, nb::c_contig, nb
 using Rows = nb::ndarray<double, nb::ndim<2>, nb::device::cpu>;
 using ConstRows = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;
 using Matrices = nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+using Forces = nb::ndarray<double, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
 using ConstBlocks = nb::ndarray<const double, nb::ndim<3>, nb::device::cpu>;
 
 std::span<const chem::PairColumns> as_pairs(const Pairs& pairs) {
@@ -28,8 +30,8 @@ std::span<const chem::PairColumns> as_pairs(const Pairs& pairs) {
 }
 
 /// Doubles from one row to the next. Elements of a row must be neighbours, and all pairs must lie in it.
-template <typename Array>
-std::size_t stride_of(const Array& rows, const Pairs& pairs, const chem::ThreeCenter& integrals) {
+template <typename Array, typename Integrals>
+std::size_t stride_of(const Array& rows, const Pairs& pairs, const Integrals& integrals) {
   if (rows.shape(0) > 0 && rows.shape(1) > 1 && rows.stride(1) != 1)
     throw nb::value_error("the elements of a row must be neighbours");
   for (const auto& pair : as_pairs(pairs))
@@ -95,10 +97,55 @@ void bind_three_center(nb::module_& module) {
           "Rows as symmetric matrices out[row][m][n]. Elements of no pair are left alone.");
 }
 
+void bind_three_center_gradient(nb::module_& module) {
+  using chem::ThreeCenterGradient;
+  nb::class_<ThreeCenterGradient>(module, "ThreeCenterGradient",
+                                  "Derivatives of three-centre integrals (mn|P) by the places of atoms. "
+                                  "Pairs are those of ThreeCenter. Any "
+                                  "thread.")
+      .def(
+          "__init__",
+          [](ThreeCenterGradient* self, const Ints& atm, const Ints& bas, const Doubles& env,
+             int orbital_shells, bool cartesian, std::uintptr_t int3c2e_ip1, std::uintptr_t make_optimizer,
+             std::uintptr_t delete_optimizer) {
+            const ThreeCenterGradient::Functions functions{
+                reinterpret_cast<chem::Libcint::Integral>(int3c2e_ip1),
+                reinterpret_cast<chem::Libcint::MakeOptimizer>(make_optimizer),
+                reinterpret_cast<chem::Libcint::DeleteOptimizer>(delete_optimizer)};
+            new (self) ThreeCenterGradient({atm.data(), atm.size()}, {bas.data(), bas.size()},
+                                           {env.data(), env.size()}, orbital_shells, cartesian, functions);
+          },
+          "atm"_a, "bas"_a, "env"_a, "orbital_shells"_a, "cartesian"_a, "int3c2e_ip1"_a, "make_optimizer"_a,
+          "delete_optimizer"_a,
+          "libcint's tables of both bases, flattened, orbitals first; the addresses of int3c2e_ip1_* (sph or "
+          "cart), "
+          "int3c2e_ip1_optimizer\nand CINTdel_optimizer.")
+      .def(
+          "add",
+          [](const ThreeCenterGradient& self, const Pairs& pairs, int first, int last, const ConstRows& z,
+             const Forces& gradient, int threads) {
+            const auto stride = stride_of(z, pairs, self);
+            if (first < 0 || last < first || last > self.auxiliary_shells() ||
+                z.shape(0) != std::size_t(self.first_auxiliary(last) - self.first_auxiliary(first)))
+              throw nb::value_error("one row for each auxiliary function of the shells is needed");
+            if (gradient.shape(0) != std::size_t(self.atoms()))
+              throw nb::value_error("a row of the gradient for each atom is needed");
+            nb::gil_scoped_release release;
+            self.add(as_pairs(pairs), first, last, z.data(), stride, gradient.data(), threads);
+          },
+          "pairs"_a, "first"_a, "last"_a, "z"_a, "gradient"_a, "threads"_a,
+          "gradient[atom][x] += sum of z[P][mn] d(mn|P)/dx over P of auxiliary shells [first, last), and "
+          "over m and n of "
+          "pairs in both\norders; z has an element of a symmetric matrix in the column of mn. Atoms of the "
+          "tables: "
+          "those of the orbitals, then\nthose of the auxiliary basis.");
+}
+
 }  // namespace
 
 void bind_chem_ri(nb::module_& module) {
   bind_three_center(module);
+  bind_three_center_gradient(module);
   module.def(
       "pair_sums",
       [](const ConstBlocks& v, const Doubles& gaps, const Doubles& a, const Doubles& b, bool square) {

@@ -24,8 +24,11 @@ NB_MODULE(_core, module) {
   outcore::python::bind_chem_mrci(module);
   outcore::python::bind_chem_cc(module);
   outcore::python::bind_global_array(module);
+  outcore::python::bind_codec(module);
   outcore::python::bind_disk_array(module);
   outcore::python::bind_shared_file(module);
+  outcore::python::bind_record_store(module);
   outcore::python::bind_block_sparse_array(module);
   outcore::python::bind_tensor(module);
+  outcore::python::bind_tensor_product(module);
 }

@@ -1,15 +1,21 @@
 // Tiles of tensors: permute, scale, add; pack pairs of indices.
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "bindings.hpp"
+#include "blas.hpp"
 #include "outcore/element_type.hpp"
+#include "outcore/error.hpp"
 #include "strided_arg.hpp"
 #include "string_arg.hpp"
+#include "tensor/multiply.hpp"
 #include "tensor/tiles.hpp"
 
 namespace nb = nanobind;
@@ -37,6 +43,48 @@ void permute(nb::handle out, nb::handle value, const std::string& dtype, nb::han
   const nb::gil_scoped_release release;
   tensor::permute(to.strided().data, to.strided().stride_bytes, from.strided().data,
                   from.strided().stride_bytes, shape, type, factor.span().data(), accumulate);
+}
+
+/// Whether they were multiplied: their elements lie side by side along rows or columns, and there are less
+/// than 2^31 along each side.
+bool multiply(nb::handle left, nb::handle right, nb::handle out, const std::string& dtype, nb::handle alpha,
+              bool add) {
+  const ElementType type = element_type(dtype);
+  const std::size_t element_bytes = size_bytes(type);
+  const BufferArg factor(alpha, Access::read);
+  if (factor.span().size() != element_bytes) throw nb::value_error("alpha is not one element");
+  const Extents shapes[] = {shape_of(left), shape_of(right), shape_of(out)};
+  const StridedArg memory[] = {StridedArg(left, Access::read, shapes[0], element_bytes),
+                               StridedArg(right, Access::read, shapes[1], element_bytes),
+                               StridedArg(out, Access::write, shapes[2], element_bytes)};
+  if (shapes[0].rank() != 2 || shapes[1].rank() != 2 || shapes[0][1] != shapes[1][0] ||
+      shapes[2] != Extents{shapes[0][0], shapes[1][1]})
+    throw nb::value_error("matrices that cannot be multiplied");
+  std::array<tensor::Matrices, 3> matrices;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Strided strided = memory[i].strided();
+    matrices[i] = {
+        strided.data, {1, shapes[i][0], shapes[i][1]}, {0, strided.stride_bytes[0], strided.stride_bytes[1]}};
+    const auto found = tensor::leading(matrices[i], static_cast<std::int64_t>(element_bytes));
+    constexpr std::int64_t most = std::numeric_limits<int>::max();
+    if (!found || std::max({found->elements, shapes[i][0], shapes[i][1]}) > most) return false;
+  }
+  const auto function = tensor::multiply_by(scipy_blas(), type, factor.span().data());
+  const nb::gil_scoped_release release;
+  function(matrices[0], matrices[1], matrices[2], add);
+  return true;
+}
+
+bool has_blas() {
+  try {
+    (void)scipy_blas();
+    return true;
+  } catch (const Error&) {
+    return false;
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_ImportError)) throw;
+    return false;
+  }
 }
 
 /// Square matrices and their packed halves, contiguous.
@@ -67,6 +115,10 @@ struct Pairs {
 void bind_tensor(nb::module_& module) {
   module.def("tensor_permute", permute, "out"_a, "value"_a, "dtype"_a, "alpha"_a, "accumulate"_a,
              "out = alpha * value, or added to it, of any strides; as tensor/tiles.hpp says. Any thread.");
+  module.def("tensor_multiply", multiply, "left"_a, "right"_a, "out"_a, "dtype"_a, "alpha"_a, "add"_a,
+             "out = alpha left right, or added to it, matrices of elements that BLAS multiplies; false, and "
+             "nothing is done, if neither rows nor columns have them side by side. Any thread.");
+  module.def("tensor_has_blas", has_blas, "Whether SciPy's BLAS can be called.");
   module.def(
       "tensor_pack_pairs",
       [](nb::handle x, nb::handle plus, nb::handle minus, const std::string& dtype, std::int64_t n,

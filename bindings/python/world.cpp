@@ -15,6 +15,7 @@
 #include "bindings.hpp"
 #include "gate.hpp"
 #include "outcore/disk_array.hpp"
+#include "outcore/extend/transport.hpp"
 #include "string_arg.hpp"
 #include "transport/death_watch.hpp"
 

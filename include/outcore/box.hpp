@@ -53,13 +53,14 @@ struct OUTCORE_API Box {
   friend bool operator==(const Box&, const Box&) = default;
 };
 
-/// Every step-th element of a box, in each dimension, from box.begin on. Transfers take steps from 1 to
-/// max_step.
+/// Every step-th element of a box, in each dimension, from box.begin on. A box is the one of step 1.
+/// Transfers take steps from 1 to max_step.
 struct OUTCORE_API Slices {
   static constexpr std::int64_t max_step = std::int64_t{1} << 62;
 
   Slices() = default;
-  explicit Slices(const Box& all) : box(all), step(Extents::filled(all.rank(), 1)) {}
+  Slices(const Box& all) : box(all), step(Extents::filled(all.rank(), 1)) {}
+  Slices(const Extents& begin, const Extents& end) : Slices(Box{begin, end}) {}
   Slices(const Extents& begin, const Extents& end, const Extents& its_step)
       : box{begin, end}, step(its_step) {}
 
@@ -75,7 +76,8 @@ struct OUTCORE_API Slices {
   friend bool operator==(const Slices&, const Slices&) = default;
 };
 
-/// Memory of the caller: its first element, and strides in bytes.
+/// Memory of the caller as bytes, whatever its elements: the first one, and strides in bytes. The lowest
+/// level; see memory.hpp for memory with a type.
 struct Strided {
   std::byte* data = nullptr;
   Extents stride_bytes;

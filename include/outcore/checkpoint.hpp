@@ -13,6 +13,7 @@
 #include "outcore/element_type.hpp"
 #include "outcore/extend/codec.hpp"
 #include "outcore/global_array.hpp"
+#include "outcore/memory.hpp"
 #include "outcore/placement.hpp"
 #include "outcore/world.hpp"
 
@@ -63,7 +64,11 @@ class OUTCORE_API CheckpointSaving {
   /// of `commit`, at all processes.
   void add(const std::string& name, const GlobalArray& array);
   void add(const std::string& name, DiskArray& array);
-  /// Contiguous and row-major, the same at all processes. No extents: one element.
+  /// Memory that is the same at all processes, in C order without gaps: an mdspan, or a range of the given
+  /// shape (none: one element) or of one axis.
+  void add(const std::string& name, const ConstElements& values) { add(name, values, values.shape()); }
+  void add(const std::string& name, const ConstElements& values, const Extents& shape);
+  /// The same with memory as bytes.
   void add(const std::string& name, ElementType type, const std::vector<std::int64_t>& shape,
            const void* values);
   /// `commit` fails at all processes, with this error.
@@ -101,7 +106,10 @@ class OUTCORE_API Checkpoint {
   [[nodiscard]] DiskArray open_array(const std::string& name);
   /// Reads an array into one of its shape and type. Error(EINVAL) for another one.
   void read(const std::string& name, GlobalArray& into);
-  /// All of it into the memory of each process, contiguous and row-major. `bytes` must be its size.
+  /// All of it into the memory of each process: an mdspan of its shape, or a range. Memory of another type or
+  /// shape at one process is Error(EINVAL) at all.
+  void read(const std::string& name, const Elements& into);
+  /// The same with memory as bytes. `bytes` must be its size.
   void read(const std::string& name, void* into, std::int64_t bytes);
 
  private:

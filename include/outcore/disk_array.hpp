@@ -17,6 +17,7 @@
 #include "outcore/error.hpp"
 #include "outcore/extend/codec.hpp"
 #include "outcore/global_array.hpp"
+#include "outcore/memory.hpp"
 #include "outcore/origin.hpp"
 #include "outcore/placement.hpp"
 #include "outcore/world.hpp"
@@ -114,7 +115,12 @@ class OUTCORE_API DiskArray : public DiskArrayAccess {
 
   /// Every process moves a block of its own (an empty box: none), in its own memory, with any strides. Blocks
   /// written must not overlap; but if all processes give the same box they are taken to hold the same data.
-  Request write_all_async(const Strided& from, const Box& box);
+  /// Memory of another type or shape at one process is Error(EINVAL) at all.
+  Request write_all_async(const ConstElements& from, const Box& box);
+  Request read_all_async(const Elements& to, const Box& box);
+  template <Temporary Range>
+  Request write_all_async(Range&& from, const Box& box) = delete;  ///< its memory would be gone
+  Request write_all_async(const Strided& from, const Box& box);    ///< the same with memory as bytes
   Request read_all_async(const Strided& to, const Box& box);
 
   /// Takes the part of a process that cannot make the transfer that the others make: all get the error.
@@ -153,8 +159,8 @@ class OUTCORE_API DiskArray : public DiskArrayAccess {
   [[nodiscard]] bool read_only() const noexcept;
   [[nodiscard]] bool closed() const noexcept;
   [[nodiscard]] std::int64_t stored_bytes();  ///< on all disks; collective
-  /// The first chunk from number `chunk` on, in row-major order of the grid, of which anything was ever
-  /// written; -1 if there is none. What is passed over is zero, and costs no time. Collective.
+  /// The first chunk from number `chunk` on, in row-major order of the grid, with an element that was ever
+  /// written; -1 if there is none. Chunks passed over are zero and cost no time. Collective.
   [[nodiscard]] std::int64_t next_written(std::int64_t chunk);
 
   struct OUTCORE_HIDDEN State;

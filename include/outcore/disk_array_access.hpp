@@ -11,6 +11,7 @@
 #include "outcore/box.hpp"
 #include "outcore/element_type.hpp"
 #include "outcore/error.hpp"
+#include "outcore/memory.hpp"
 #include "outcore/origin.hpp"
 #include "outcore/request.hpp"
 #include "outcore/world.hpp"
@@ -62,22 +63,29 @@ class OUTCORE_API DiskArrayAccess {
   /// A request is done when what was got is here, or what was put is at its owners, so that its memory may be
   /// reused. It fails with the first error, of whatever process.
   ///
-  /// Element (i0, i1, ...) of the box, or the slices, lies at the sum of memory.stride_bytes[k] * i_k. The
-  /// memory is in use until the request is done.
-  [[nodiscard]] Request get_async(const Box& box, const Strided& memory) const;
-  [[nodiscard]] Request get_async(const Slices& slices, const Strided& memory) const;
-  [[nodiscard]] Request put_async(const Box& box, const Strided& memory);
-  [[nodiscard]] Request put_async(const Slices& slices, const Strided& memory);
-  /// Adds alpha, one element of the array's type (null: one), times the memory. Types of 4 bytes and more.
-  [[nodiscard]] Request accumulate_async(const Box& box, const Strided& memory, const void* alpha);
-  [[nodiscard]] Request accumulate_async(const Slices& slices, const Strided& memory, const void* alpha);
-
+  /// A box, or slices: all elements in C order, or an mdspan of their shape. The memory is in use until the
+  /// request is done.
+  [[nodiscard]] Request get_async(const Slices& slices, const Elements& memory) const;
+  [[nodiscard]] Request put_async(const Slices& slices, const ConstElements& memory);
+  /// Adds alpha times the memory. Types of 4 bytes and more.
+  [[nodiscard]] Request accumulate_async(const Slices& slices, const ConstElements& memory, Factor alpha = 1);
+  template <Temporary Range>
+  Request put_async(const Slices& slices, Range&& memory) = delete;  ///< its memory would be gone
+  template <Temporary Range>
+  Request accumulate_async(const Slices& slices, Range&& memory,
+                           Factor alpha = 1) = delete;  ///< its memory would be gone
   /// The same, and wait.
-  void get(const Box& box, const Strided& memory) const;
+  void get(const Slices& slices, const Elements& memory) const;
+  void put(const Slices& slices, const ConstElements& memory);
+  void accumulate(const Slices& slices, const ConstElements& memory, Factor alpha = 1);
+
+  /// The same with memory as bytes: element (i0, i1, ...) of the box lies at the sum of
+  /// memory.stride_bytes[k] * i_k. `alpha` is one element of the array's type (null: one).
+  [[nodiscard]] Request get_async(const Slices& slices, const Strided& memory) const;
+  [[nodiscard]] Request put_async(const Slices& slices, const Strided& memory);
+  [[nodiscard]] Request accumulate_async(const Slices& slices, const Strided& memory, const void* alpha);
   void get(const Slices& slices, const Strided& memory) const;
-  void put(const Box& box, const Strided& memory);
   void put(const Slices& slices, const Strided& memory);
-  void accumulate(const Box& box, const Strided& memory, const void* alpha);
   void accumulate(const Slices& slices, const Strided& memory, const void* alpha);
 
   /// Hints that boxes will be read soon: their owners begin to read them into their caches, as far as there

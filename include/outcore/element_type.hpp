@@ -2,6 +2,7 @@
 #pragma once
 
 #include <complex>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -28,6 +29,27 @@ enum class ElementType : std::uint8_t {
 [[nodiscard]] OUTCORE_API std::string_view name(ElementType type);
 /// Throws Error(EINVAL) for a name that is none of the above.
 [[nodiscard]] OUTCORE_API ElementType element_type(std::string_view name);
+
+/// A C++ type that arrays have elements of: float, double, complex numbers of these, signed integers of 1 to
+/// 8 bytes, and unsigned ones of 1. `char`, `bool` and `std::byte` are none.
+template <class T>
+concept Element = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, std::complex<float>> ||
+                  std::same_as<T, std::complex<double>> || std::same_as<T, std::uint8_t> ||
+                  (std::signed_integral<T> && !std::same_as<T, char> && !std::same_as<T, wchar_t> &&
+                   sizeof(T) <= sizeof(std::int64_t));
+
+/// The type of elements that a C++ type is.
+template <Element T>
+inline constexpr ElementType element_type_of = [] {
+  if (std::same_as<T, float>) return ElementType::float32;
+  if (std::same_as<T, double>) return ElementType::float64;
+  if (std::same_as<T, std::complex<float>>) return ElementType::complex64;
+  if (std::same_as<T, std::complex<double>>) return ElementType::complex128;
+  if (std::same_as<T, std::uint8_t>) return ElementType::uint8;
+  if (sizeof(T) == 1) return ElementType::int8;
+  if (sizeof(T) == 2) return ElementType::int16;
+  return sizeof(T) == 4 ? ElementType::int32 : ElementType::int64;
+}();
 
 /// Calls `function` with a value-initialised element of the type and returns what it returns.
 template <class Function>

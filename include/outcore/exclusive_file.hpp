@@ -9,6 +9,7 @@
 #include <string>
 
 #include "outcore/api.h"
+#include "outcore/memory.hpp"
 #include "outcore/page_cache.hpp"
 #include "outcore/request.hpp"
 
@@ -52,10 +53,14 @@ class OUTCORE_API ExclusiveFile {
   ExclusiveFile(ExclusiveFile&&) noexcept;
   ExclusiveFile& operator=(ExclusiveFile&&) noexcept;
 
-  std::int64_t read(std::span<std::byte> buffer, std::int64_t offset);
-  std::int64_t write(std::span<const std::byte> buffer, std::int64_t offset);
-  [[nodiscard]] Request read_async(std::span<std::byte> buffer, std::int64_t offset);
-  [[nodiscard]] Request write_async(std::span<const std::byte> buffer, std::int64_t offset);
+  /// Any memory of plain elements, moved as its bytes. They return how many bytes were moved.
+  std::int64_t read(PlainMemory buffer, std::int64_t offset);
+  std::int64_t write(ConstPlainMemory buffer, std::int64_t offset);
+  /// The memory is the caller's, and is in use until the request is done.
+  [[nodiscard]] Request read_async(PlainMemory buffer, std::int64_t offset);
+  [[nodiscard]] Request write_async(ConstPlainMemory buffer, std::int64_t offset);
+  template <Temporary Range>
+  Request write_async(Range&& buffer, std::int64_t offset) = delete;  ///< its memory would be gone
 
   [[nodiscard]] std::int64_t length();
   [[nodiscard]] bool eof(std::int64_t offset);  ///< true if offset is at or beyond the end

@@ -12,6 +12,7 @@
 #include "outcore/box.hpp"
 #include "outcore/distribution.hpp"
 #include "outcore/element_type.hpp"
+#include "outcore/memory.hpp"
 #include "outcore/origin.hpp"
 #include "outcore/request.hpp"
 #include "outcore/world.hpp"
@@ -50,6 +51,11 @@ class OUTCORE_API GlobalArray {
   [[nodiscard]] const Distribution& distribution() const noexcept { return *distribution_; }
   /// The own patch, in place, row-major, of shape distribution().local_shape(rank).
   [[nodiscard]] Strided local() const;
+  /// The same as elements. Throws Error(EINVAL) if T is not their type.
+  template <Element T>
+  [[nodiscard]] std::span<T> local() const {
+    return elements_in_place<T>(local().data, distribution_->local_shape(world_->rank()), type_, kind);
+  }
 
   /// A transfer of many calls by another party, such as a collective one of a disk array in the background.
   /// Closing waits until all holds are gone; Error(EBADF) when it has begun to.
@@ -58,28 +64,59 @@ class OUTCORE_API GlobalArray {
   /// The array, and its world, may be closed before a request is waited for: closing completes it, and it
   /// keeps its error. The end of the last copy of a request waits.
   ///
-  /// Element (i0, i1, ...) of the box lies at the sum of memory.stride_bytes[k] * i_k, so a transposition is
-  /// a matter of strides. What can be loaded and stored directly is copied before the call returns; the rest
-  /// is under way, and the memory is in use, until the request is complete.
-  [[nodiscard]] Request get_async(const Box& box, const Strided& memory) const;
-  [[nodiscard]] Request put_async(const Box& box, const Strided& memory);
-  /// Adds alpha, one element of the array's type (null: one), times the memory. Types of 4 bytes and more.
-  [[nodiscard]] Request accumulate_async(const Box& box, const Strided& memory, const void* alpha);
-
-  /// The same with slices.
-  [[nodiscard]] Request get_async(const Slices& slices, const Strided& memory) const;
-  [[nodiscard]] Request put_async(const Slices& slices, const Strided& memory);
-  [[nodiscard]] Request accumulate_async(const Slices& slices, const Strided& memory, const void* alpha);
-
-  void get(const Box& box, const Strided& memory) const { get_async(box, memory).wait(); }
-  void put(const Box& box, const Strided& memory) { put_async(box, memory).wait(); }
-  void accumulate(const Box& box, const Strided& memory, const void* alpha) {
-    accumulate_async(box, memory, alpha).wait();
+  /// A box, or slices: all elements in C order, or an mdspan of their shape, so a transposition is a matter
+  /// of strides. Error(EINVAL) for elements of another type or shape. What can be loaded and stored directly
+  /// is copied before the call returns; the rest is under way, and the memory is in use, until the request is
+  /// complete.
+  [[nodiscard]] Request get_async(const Slices& slices, const Elements& memory) const {
+    return get_async(slices, memory.strided(slices.shape(), type_, kind));
+  }
+  [[nodiscard]] Request put_async(const Slices& slices, const ConstElements& memory) {
+    return put_async(slices, memory.strided(slices.shape(), type_, kind));
+  }
+  /// Adds alpha times the memory. Types of 4 bytes and more.
+  [[nodiscard]] Request accumulate_async(const Slices& slices, const ConstElements& memory,
+                                         Factor alpha = 1) {
+    const Factor::Value value = alpha.as(type_);
+    return accumulate_async(slices, memory.strided(slices.shape(), type_, kind), value.bytes.data());
+  }
+  template <Temporary Range>
+  Request put_async(const Slices& slices, Range&& memory) = delete;  ///< its memory would be gone
+  template <Temporary Range>
+  Request accumulate_async(const Slices& slices, Range&& memory,
+                           Factor alpha = 1) = delete;  ///< its memory would be gone
+  /// The same, and wait.
+  void get(const Slices& slices, const Elements& memory) const { get_async(slices, memory).wait(); }
+  void put(const Slices& slices, const ConstElements& memory) { put_async(slices, memory).wait(); }
+  void accumulate(const Slices& slices, const ConstElements& memory, Factor alpha = 1) {
+    accumulate_async(slices, memory, alpha).wait();
   }
 
   /// Single elements: `indices` holds the index of each, one after the other, `memory` the elements in that
   /// order, contiguous. All indices are checked before anything is moved. Of two puts to one element either
   /// may be the last; accumulates add up.
+  void gather(std::span<const std::int64_t> indices, const Elements& memory) const {
+    gather(indices, memory.contiguous(scattered_shape(indices), type_, kind));
+  }
+  void scatter(std::span<const std::int64_t> indices, const ConstElements& memory) {
+    scatter(indices, memory.contiguous(scattered_shape(indices), type_, kind));
+  }
+  void scatter_accumulate(std::span<const std::int64_t> indices, const ConstElements& memory,
+                          Factor alpha = 1) {
+    const Factor::Value value = alpha.as(type_);
+    scatter_accumulate(indices, memory.contiguous(scattered_shape(indices), type_, kind), value.bytes.data());
+  }
+
+  /// The same with memory as bytes: element (i0, i1, ...) of the box lies at the sum of
+  /// memory.stride_bytes[k] * i_k. `alpha` is one element of the array's type (null: one).
+  [[nodiscard]] Request get_async(const Slices& slices, const Strided& memory) const;
+  [[nodiscard]] Request put_async(const Slices& slices, const Strided& memory);
+  [[nodiscard]] Request accumulate_async(const Slices& slices, const Strided& memory, const void* alpha);
+  void get(const Slices& slices, const Strided& memory) const { get_async(slices, memory).wait(); }
+  void put(const Slices& slices, const Strided& memory) { put_async(slices, memory).wait(); }
+  void accumulate(const Slices& slices, const Strided& memory, const void* alpha) {
+    accumulate_async(slices, memory, alpha).wait();
+  }
   void gather(std::span<const std::int64_t> indices, std::byte* memory) const;
   void scatter(std::span<const std::int64_t> indices, const std::byte* memory);
   void scatter_accumulate(std::span<const std::int64_t> indices, const std::byte* memory, const void* alpha);
@@ -98,6 +135,7 @@ class OUTCORE_API GlobalArray {
   [[nodiscard]] bool closed() const noexcept;
 
  private:
+  static constexpr const char* kind = "global array";
   enum class Operation : std::uint8_t { get, put, accumulate };
 
   class Use;
@@ -105,6 +143,8 @@ class OUTCORE_API GlobalArray {
   void check_open() const;
   void check(const Slices& slices, const Strided& memory) const;
   void check_accumulate() const;
+  /// One number: how many elements a list of indices names.
+  [[nodiscard]] Extents scattered_shape(std::span<const std::int64_t> indices) const;
   [[nodiscard]] const void* one_if_null(const void* alpha) const noexcept;
   void move(Operation operation, const transport::StridedTransfer& transfer, const void* alpha,
             std::vector<Request>& operations) const;

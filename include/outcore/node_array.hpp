@@ -6,11 +6,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "outcore/api.h"
 #include "outcore/box.hpp"
 #include "outcore/element_type.hpp"
-#include "outcore/global_array.hpp"
+#include "outcore/memory.hpp"
 #include "outcore/origin.hpp"
 #include "outcore/world.hpp"
 
@@ -38,6 +39,11 @@ class OUTCORE_API NodeArray {
   [[nodiscard]] ElementType type() const noexcept { return type_; }
   /// All of it, in place. Error(EBADF) after close.
   [[nodiscard]] Strided view() const;
+  /// The same as elements, in C order. Throws Error(EINVAL) if T is not their type.
+  template <Element T>
+  [[nodiscard]] std::span<T> view() const {
+    return elements_in_place<T>(view().data, shape_, type_, "node array");
+  }
   /// Of the node. What its processes have stored before is seen by their loads afterwards.
   void barrier();
   /// Of arrays of int32: stores an element, and wakes those that wait for it. What this process has stored
@@ -45,7 +51,8 @@ class OUTCORE_API NodeArray {
   /// element that is not there.
   void post(std::int64_t element, std::int32_t value);
   /// Sleeps until an element is at least `least`, as `post` has stored it, but no longer than `timeout`:
-  /// whether it is. Any thread; nothing is collective. Errors as of `post`.
+  /// whether it is. Any thread; nothing is collective. Errors as of `post`, and Error(ECONNRESET) where a
+  /// wait has ended in vain, and a process of the node has died.
   [[nodiscard]] bool wait_for(std::int64_t element, std::int32_t least, std::chrono::microseconds timeout);
   /// Waits for the others; views must not be used afterwards. May be repeated.
   void close();
@@ -53,12 +60,14 @@ class OUTCORE_API NodeArray {
 
  private:
   void release() noexcept;
+  void watch();
   [[nodiscard]] std::atomic_ref<std::int32_t> word(std::int64_t element) const;
 
   World& world_;
   ElementType type_{};
   Extents shape_;
-  std::int64_t part_bytes_ = 0;  ///< what this process accounts for
+  std::int64_t part_bytes_ = 0;             ///< what this process accounts for
+  std::atomic<std::int64_t> watched_s_{0};  ///< when it was last seen whether all live
   Owned<std::unique_ptr<transport::Segment>> segment_;
 };
 

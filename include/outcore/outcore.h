@@ -1,7 +1,7 @@
 /** @file outcore.h
  *  @brief The C interface of Outcore: worlds, global arrays (GA), disk arrays (DRA), block-sparse arrays,
- * exclusive access files (EAF), shared files (SF), record files (RF), checkpoints and procedure calls. Each
- * has a header in outcore/c.
+ * exclusive access files (EAF), shared files (SF), record files (RF), checkpoints, contractions and procedure
+ * calls. Each has a header in outcore/c.
  *
  *  An exclusive access file is a byte-addressable scratch file of one process: integrals, intermediates,
  *  vectors. Two processes that open "ints" have two files. A file vanishes with its process, also when that
@@ -93,6 +93,7 @@
 #include "outcore/c/checkpoint.h"
 #include "outcore/c/dra.h"
 #include "outcore/c/eaf.h"
+#include "outcore/c/einsum.h"
 #include "outcore/c/element_type.h"
 #include "outcore/c/error.h"
 #include "outcore/c/file_hints.h"

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "outcore/api.h"
+#include "outcore/memory.hpp"
 #include "outcore/origin.hpp"
 #include "outcore/page_cache.hpp"
 #include "outcore/placement.hpp"
@@ -61,13 +63,26 @@ class OUTCORE_API RecordFile {
   RecordFile(RecordFile&&) noexcept;
   RecordFile& operator=(RecordFile&&) noexcept;
 
-  void put(std::int64_t record, std::span<const std::byte> data);
+  /// Any memory of plain elements, kept as its bytes.
+  void put(std::int64_t record, ConstPlainMemory data);
   [[nodiscard]] std::vector<std::byte> get(std::int64_t record);
+  /// As elements, of the type that they were put as: a record keeps none. Error(EINVAL) if its size is none
+  /// of so many elements.
+  template <Plain T>
+  [[nodiscard]] std::vector<T> get(std::int64_t record) {
+    const std::vector<std::byte> bytes = get(record);
+    check_size(record, bytes.size(), sizeof(T));
+    std::vector<T> elements(bytes.size() / sizeof(T));
+    if (!bytes.empty()) std::memcpy(elements.data(), bytes.data(), bytes.size());
+    return elements;
+  }
   /// Into memory that is long enough; returns the size of the record. What lies behind it may be changed.
-  std::int64_t get(std::int64_t record, std::span<std::byte> buffer);
+  std::int64_t get(std::int64_t record, PlainMemory buffer);
   /// The memory must stay until the request is complete.
-  [[nodiscard]] Request put_async(std::int64_t record, std::span<const std::byte> data);
-  [[nodiscard]] Request get_async(std::int64_t record, std::span<std::byte> buffer);
+  [[nodiscard]] Request put_async(std::int64_t record, ConstPlainMemory data);
+  template <Temporary Range>
+  Request put_async(std::int64_t record, Range&& data) = delete;  ///< its memory would be gone
+  [[nodiscard]] Request get_async(std::int64_t record, PlainMemory buffer);
 
   [[nodiscard]] std::optional<std::int64_t> size(std::int64_t record);  ///< in bytes; null: there is none
   /// Null if there is none, else at least the size of the record, and at most a ninth and 64 bytes more: how
@@ -90,6 +105,7 @@ class OUTCORE_API RecordFile {
   class OUTCORE_HIDDEN Transfer;
 
  private:
+  static void check_size(std::int64_t record, std::size_t size_bytes, std::size_t element_bytes);
   Owned<std::shared_ptr<State>> state_;
 };
 

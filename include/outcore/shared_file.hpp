@@ -12,6 +12,7 @@
 
 #include "outcore/api.h"
 #include "outcore/file_ranges.hpp"
+#include "outcore/memory.hpp"
 #include "outcore/origin.hpp"
 #include "outcore/page_cache.hpp"
 #include "outcore/placement.hpp"
@@ -73,10 +74,13 @@ class OUTCORE_API SharedFile {
   SharedFile(SharedFile&&) noexcept;
   SharedFile& operator=(SharedFile&&) noexcept;
 
-  void read(std::span<std::byte> buffer, std::int64_t offset);
-  void write(std::span<const std::byte> buffer, std::int64_t offset);
-  [[nodiscard]] Request read_async(std::span<std::byte> buffer, std::int64_t offset);
-  [[nodiscard]] Request write_async(std::span<const std::byte> buffer, std::int64_t offset);
+  /// Any memory of plain elements, moved as its bytes.
+  void read(PlainMemory buffer, std::int64_t offset);
+  void write(ConstPlainMemory buffer, std::int64_t offset);
+  [[nodiscard]] Request read_async(PlainMemory buffer, std::int64_t offset);
+  [[nodiscard]] Request write_async(ConstPlainMemory buffer, std::int64_t offset);
+  template <Temporary Range>
+  Request write_async(Range&& buffer, std::int64_t offset) = delete;  ///< its memory would be gone
 
   /// Lists of byte ranges, as one request. Small ranges that lie close together are read together, with what
   /// is between them. The ranges of one write must not overlap.

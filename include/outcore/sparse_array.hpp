@@ -12,6 +12,7 @@
 #include "outcore/budget.hpp"
 #include "outcore/disk_array.hpp"
 #include "outcore/element_type.hpp"
+#include "outcore/memory.hpp"
 #include "outcore/tiling.hpp"
 #include "outcore/world.hpp"
 
@@ -42,15 +43,31 @@ class OUTCORE_API BlockSparseArray {
   [[nodiscard]] const std::string& metadata() const noexcept { return metadata_; }
   /// The process that has a tile, for work where the data is; -1 for a zero tile.
   [[nodiscard]] int owner(const Extents& tile) const;
+  /// Where each tile that is not zero begins in the storage, in elements.
+  [[nodiscard]] std::span<const std::int64_t> begins() const noexcept { return begin_; }
 
-  /// All elements of a tile, contiguous and row-major. Getting a zero tile gives zeros; putting or adding
-  /// something to one is Error(EINVAL).
+  /// All elements of a tile, in C order without gaps: an mdspan with other strides is Error(EINVAL). Getting
+  /// a zero tile gives zeros; putting or adding something to one is Error(EINVAL).
+  [[nodiscard]] Request get_tile_async(const Extents& tile, const Elements& memory) const;
+  [[nodiscard]] Request put_tile_async(const Extents& tile, const ConstElements& memory);
+  /// Adds alpha times the memory; what others add is not lost.
+  [[nodiscard]] Request accumulate_tile_async(const Extents& tile, const ConstElements& memory,
+                                              Factor alpha = 1);
+  template <Temporary Range>
+  Request put_tile_async(const Extents& tile, Range&& memory) = delete;  ///< its memory would be gone
+  template <Temporary Range>
+  Request accumulate_tile_async(const Extents& tile, Range&& memory,
+                                Factor alpha = 1) = delete;  ///< its memory would be gone
+  /// The same, and wait.
+  void get_tile(const Extents& tile, const Elements& memory) const;
+  void put_tile(const Extents& tile, const ConstElements& memory);
+  void accumulate_tile(const Extents& tile, const ConstElements& memory, Factor alpha = 1);
+
+  /// The same with memory as bytes. `alpha` is one element of the array's type (null: one).
   [[nodiscard]] Request get_tile_async(const Extents& tile, std::span<std::byte> memory) const;
   [[nodiscard]] Request put_tile_async(const Extents& tile, std::span<const std::byte> memory);
-  /// Adds alpha, one element (null: one), times the memory; what others add is not lost.
   [[nodiscard]] Request accumulate_tile_async(const Extents& tile, std::span<const std::byte> memory,
                                               const void* alpha);
-  /// The same, and wait.
   void get_tile(const Extents& tile, std::span<std::byte> memory) const;
   void put_tile(const Extents& tile, std::span<const std::byte> memory);
   void accumulate_tile(const Extents& tile, std::span<const std::byte> memory, const void* alpha);
@@ -70,6 +87,7 @@ class OUTCORE_API BlockSparseArray {
   BlockSparseArray(DiskArray array, TileMap map, std::string metadata);
   void place_tiles();
   [[nodiscard]] Box box_of(std::int64_t number, std::size_t memory_bytes, std::string_view attempted) const;
+  [[nodiscard]] std::span<std::byte> bytes_of(const Extents& tile, const ConstElements& memory) const;
   [[nodiscard]] std::int64_t there(const Extents& tile, std::string_view attempted) const;
 
   TileMap map_;

@@ -14,10 +14,16 @@
 #include "outcore/budget.hpp"
 #include "outcore/call.hpp"
 #include "outcore/error.hpp"
-#include "outcore/extend/transport.hpp"
 #include "outcore/origin.hpp"
+#include "outcore/request.hpp"
 
 namespace outcore {
+
+namespace transport {  // for programs that bring one: outcore/extend/transport.hpp
+class Segment;
+class Transport;
+struct StridedTransfer;
+}  // namespace transport
 
 namespace world {
 struct Entry;  // what the pool knows of a region
@@ -41,6 +47,16 @@ struct WorldOptions {
 /// world and all that is in it can only be closed, which does nothing.
 class OUTCORE_API World {
  public:
+  /// The processes of the job: those of MPI_COMM_WORLD if the program is linked to MPI, which it has
+  /// initialised with MPI_THREAD_MULTIPLE, else this process alone. Error(ENOTSUP) if a launcher says that
+  /// there are more.
+  [[nodiscard]] static World job(const WorldOptions& options = {});
+  /// This process alone.
+  [[nodiscard]] static World self(const WorldOptions& options = {});
+  /// The processes of an MPI communicator, given by its Fortran handle: MPI_Comm_c2f(communicator).
+  [[nodiscard]] static World mpi(int fortran_communicator, const WorldOptions& options = {});
+
+  /// Processes that a transport of the program's own reaches.
   explicit World(std::unique_ptr<transport::Transport> transport, const WorldOptions& options = {});
   /// The options are made in the collective gate: if `make` throws at one process, all throw.
   using Make = std::function<WorldOptions()>;
@@ -147,7 +163,7 @@ class OUTCORE_API World {
     };
     [[nodiscard]] Use use() const { return Use(*this); }
     [[nodiscard]] std::int64_t offset() const noexcept { return offset_; }
-    [[nodiscard]] std::byte* local() const { return segment().local() + offset_; }
+    [[nodiscard]] std::byte* local() const;
     [[nodiscard]] std::int64_t size_bytes() const noexcept { return size_bytes_; }
     /// Equal at all processes, and no other region of this world's.
     [[nodiscard]] std::uint64_t number() const noexcept { return number_; }

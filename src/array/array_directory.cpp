@@ -18,6 +18,7 @@
 #include "base/uninterrupted.hpp"
 #include "dio/visibility.hpp"
 #include "outcore/error.hpp"
+#include "outcore/extend/transport.hpp"
 #include "store/checksum.hpp"
 #include "store/durable.hpp"
 #include "store/state_lease.hpp"
@@ -70,7 +71,7 @@ std::uint64_t last_number(const std::string& name) {
   return std::strtoull(name.c_str() + name.rfind('.') + 1, nullptr, 10);
 }
 
-/// Deletes the files of an array, of which there is no manifest any more.
+/// Deletes the files of an array whose manifest is gone.
 void delete_files(const device::Directory& directory) {
   for (const std::string& name : directory.names())
     if (is_ours(name)) directory.remove(name);
@@ -172,7 +173,7 @@ ArrayDirectory ArrayDirectory::create(World& world, const std::string& path, Pla
   return made;
 }
 
-/// What may fail for others that are at it comes before anything is touched.
+/// Steps that may fail because others use the array come before anything is touched.
 void ArrayDirectory::make_directory(bool overwrite) {
   constexpr std::string_view what = "create disk array";
   const bool made = device::Directory::make(path_, contained_);
@@ -285,7 +286,7 @@ void ArrayDirectory::make(World& world, Placement placement, bool overwrite) {
   world.together(what, 0, [&] {
     if (!leads_) return;
     if (!replaces_) return delete_files(opened_);  // there is no manifest on any node
-    // What jobs have left that were killed before they had committed the array, or had replaced it.
+    // Files of jobs that were killed before they had committed the array, or had replaced it.
     for (const std::string& name : opened_.names())
       if ((is_numbered(name, "table", 2) && last_number(name) > replaced_) ||
           (is_numbered(name, "component", 2) && last_number(name) >= replaced_))

@@ -87,8 +87,8 @@ class ArrayDirectory {
   /// Collective. The components this process is to own; each has one owner, on a node that has its file.
   [[nodiscard]] std::vector<int> share(World& world, const dio::ChunkGrid& grid) const;
 
-  /// What puts the names of tables that this process has written, if it has, all names on its node if it
-  /// leads there, and before the first commit that of the directory, on stable storage; for
+  /// Functions that put the names of tables that this process has written, if it has, all names on its
+  /// node if it leads there, and before the first commit that of the directory, on stable storage; for
   /// store::sync_together. To be run before `commit`.
   [[nodiscard]] std::vector<std::function<void()>> syncs(bool has_tables) const;
   /// Collective, in any thread that has a group: the tables are on stable storage, with their names.

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "outcore/error.hpp"
+#include "outcore/extend/transport.hpp"
 
 namespace outcore::array {
 namespace {

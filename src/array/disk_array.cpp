@@ -9,6 +9,7 @@
 #include "array/block_transfer.hpp"
 #include "array/disk_array_state.hpp"
 #include "outcore/error.hpp"
+#include "outcore/extend/transport.hpp"
 #include "world/gate.hpp"
 
 namespace outcore {
@@ -349,6 +350,26 @@ Request DiskArray::read_all_async(const Strided& to, const Box& box) {
       array::read_blocks(context, **mover, state.grid, state.type, to, boxes);
     };
   });
+}
+
+Request DiskArray::write_all_async(const ConstElements& from, const Box& box) {
+  Strided memory;
+  try {
+    memory = from.strided(box.shape(), type(), "disk array");
+  } catch (const Error& error) {
+    return refuse(error);
+  }
+  return write_all_async(memory, box);
+}
+
+Request DiskArray::read_all_async(const Elements& to, const Box& box) {
+  Strided memory;
+  try {
+    memory = to.strided(box.shape(), type(), "disk array");
+  } catch (const Error& error) {
+    return refuse(error);
+  }
+  return read_all_async(memory, box);
 }
 
 Request DiskArray::refuse(const Error& error) {

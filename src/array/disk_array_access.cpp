@@ -11,14 +11,14 @@ namespace outcore {
 namespace {
 
 using dio::ChunkClient;
-using dio::Operation;
+using dio::ChunkOperation;
 
-Request begin(const std::shared_ptr<ChunkClient>& client, Operation operation, const Slices& slices,
+Request begin(const std::shared_ptr<ChunkClient>& client, ChunkOperation operation, const Slices& slices,
               const Strided& memory, const void* alpha = nullptr) {
   return client->start(operation, slices, memory, alpha, false);
 }
 
-void finish(const std::shared_ptr<ChunkClient>& client, Operation operation, const Slices& slices,
+void finish(const std::shared_ptr<ChunkClient>& client, ChunkOperation operation, const Slices& slices,
             const Strided& memory, const void* alpha = nullptr) {
   client->start(operation, slices, memory, alpha, true).wait();
 }
@@ -60,42 +60,56 @@ ElementType DiskArrayAccess::type() const noexcept {
 
 // ---- transfers
 
-Request DiskArrayAccess::get_async(const Box& box, const Strided& memory) const {
-  return begin(client_.pointer(), Operation::get, Slices(box), memory);
-}
 Request DiskArrayAccess::get_async(const Slices& slices, const Strided& memory) const {
-  return begin(client_.pointer(), Operation::get, slices, memory);
-}
-Request DiskArrayAccess::put_async(const Box& box, const Strided& memory) {
-  return begin(client_.pointer(), Operation::put, Slices(box), memory);
+  return begin(client_.pointer(), ChunkOperation::get, slices, memory);
 }
 Request DiskArrayAccess::put_async(const Slices& slices, const Strided& memory) {
-  return begin(client_.pointer(), Operation::put, slices, memory);
-}
-Request DiskArrayAccess::accumulate_async(const Box& box, const Strided& memory, const void* alpha) {
-  return begin(client_.pointer(), Operation::accumulate, Slices(box), memory, alpha);
+  return begin(client_.pointer(), ChunkOperation::put, slices, memory);
 }
 Request DiskArrayAccess::accumulate_async(const Slices& slices, const Strided& memory, const void* alpha) {
-  return begin(client_.pointer(), Operation::accumulate, slices, memory, alpha);
+  return begin(client_.pointer(), ChunkOperation::accumulate, slices, memory, alpha);
 }
 
-void DiskArrayAccess::get(const Box& box, const Strided& memory) const {
-  finish(client_.pointer(), Operation::get, Slices(box), memory);
-}
 void DiskArrayAccess::get(const Slices& slices, const Strided& memory) const {
-  finish(client_.pointer(), Operation::get, slices, memory);
-}
-void DiskArrayAccess::put(const Box& box, const Strided& memory) {
-  finish(client_.pointer(), Operation::put, Slices(box), memory);
+  finish(client_.pointer(), ChunkOperation::get, slices, memory);
 }
 void DiskArrayAccess::put(const Slices& slices, const Strided& memory) {
-  finish(client_.pointer(), Operation::put, slices, memory);
-}
-void DiskArrayAccess::accumulate(const Box& box, const Strided& memory, const void* alpha) {
-  finish(client_.pointer(), Operation::accumulate, Slices(box), memory, alpha);
+  finish(client_.pointer(), ChunkOperation::put, slices, memory);
 }
 void DiskArrayAccess::accumulate(const Slices& slices, const Strided& memory, const void* alpha) {
-  finish(client_.pointer(), Operation::accumulate, slices, memory, alpha);
+  finish(client_.pointer(), ChunkOperation::accumulate, slices, memory, alpha);
+}
+
+// ---- the same with typed memory
+
+namespace {
+
+Strided as_bytes(const DiskArrayAccess& array, const Slices& slices, const ConstElements& memory) {
+  return memory.strided(slices.shape(), array.type(), "disk array");
+}
+
+}  // namespace
+
+Request DiskArrayAccess::get_async(const Slices& slices, const Elements& memory) const {
+  return get_async(slices, as_bytes(*this, slices, memory));
+}
+Request DiskArrayAccess::put_async(const Slices& slices, const ConstElements& memory) {
+  return put_async(slices, as_bytes(*this, slices, memory));
+}
+Request DiskArrayAccess::accumulate_async(const Slices& slices, const ConstElements& memory, Factor alpha) {
+  const Factor::Value value = alpha.as(type());
+  return accumulate_async(slices, as_bytes(*this, slices, memory), value.bytes.data());
+}
+
+void DiskArrayAccess::get(const Slices& slices, const Elements& memory) const {
+  get(slices, as_bytes(*this, slices, memory));
+}
+void DiskArrayAccess::put(const Slices& slices, const ConstElements& memory) {
+  put(slices, as_bytes(*this, slices, memory));
+}
+void DiskArrayAccess::accumulate(const Slices& slices, const ConstElements& memory, Factor alpha) {
+  const Factor::Value value = alpha.as(type());
+  accumulate(slices, as_bytes(*this, slices, memory), value.bytes.data());
 }
 
 void DiskArrayAccess::prefetch(std::span<const Box> boxes) const {

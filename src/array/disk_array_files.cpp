@@ -17,6 +17,7 @@
 #include "base/file_size_limit.hpp"
 #include "device/file.hpp"
 #include "outcore/error.hpp"
+#include "outcore/extend/transport.hpp"
 #include "outcore/scratch.hpp"
 #include "store/checksum.hpp"
 #include "store/durable.hpp"

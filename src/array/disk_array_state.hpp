@@ -18,6 +18,7 @@
 #include "dio/chunks/client.hpp"
 #include "dio/chunks/grid.hpp"
 #include "outcore/disk_array.hpp"
+#include "outcore/extend/transport.hpp"
 #include "store/component.hpp"
 
 namespace outcore {
@@ -58,7 +59,7 @@ struct DiskArray::State {
   [[nodiscard]] std::string kind() const;  ///< the same on all nodes
   [[nodiscard]] std::string text() const;  ///< for messages
 
-  /// Submits a job of which every process does a share. `prepare` checks the arguments of this process and
+  /// Submits a job; every process does a share of it. `prepare` checks the arguments of this process and
   /// makes its share; if it or a share throws anywhere, all get the error.
   using Share = std::function<void(const TransferQueue::Context&)>;
   enum class Effect : std::uint8_t { none, writes };

@@ -8,6 +8,7 @@
 
 #include "array/transfers.hpp"
 #include "outcore/error.hpp"
+#include "outcore/extend/transport.hpp"
 #include "world/gate.hpp"
 
 namespace outcore {
@@ -232,24 +233,12 @@ Request GlobalArray::start(Operation operation, const Slices& slices, const Stri
   return use.until(std::move(operations), operation != Operation::get);
 }
 
-Request GlobalArray::get_async(const Box& box, const Strided& memory) const {
-  return start(Operation::get, Slices(box), memory, nullptr);
-}
-
 Request GlobalArray::get_async(const Slices& slices, const Strided& memory) const {
   return start(Operation::get, slices, memory, nullptr);
 }
 
-Request GlobalArray::put_async(const Box& box, const Strided& memory) {
-  return start(Operation::put, Slices(box), memory, nullptr);
-}
-
 Request GlobalArray::put_async(const Slices& slices, const Strided& memory) {
   return start(Operation::put, slices, memory, nullptr);
-}
-
-Request GlobalArray::accumulate_async(const Box& box, const Strided& memory, const void* alpha) {
-  return accumulate_async(Slices(box), memory, alpha);
 }
 
 Request GlobalArray::accumulate_async(const Slices& slices, const Strided& memory, const void* alpha) {
@@ -269,13 +258,19 @@ std::int64_t GlobalArray::read_increment(const Extents& index, std::int64_t valu
   return region_.segment().fetch_add(location.process, region_.offset() + location.element * 8, value);
 }
 
-void GlobalArray::scattered(Operation operation, std::span<const std::int64_t> indices, std::byte* memory,
-                            const void* alpha) const {
-  const Use use(*this);
+Extents GlobalArray::scattered_shape(std::span<const std::int64_t> indices) const {
   const auto rank = static_cast<std::size_t>(shape().rank());
   if (indices.size() % rank != 0)
     throw Error(EINVAL, {.attempted = "scattered access to a " + describe(type_, shape()),
                          .detail = std::to_string(indices.size()) + " numbers are no list of indices"});
+  return {static_cast<std::int64_t>(indices.size() / rank)};
+}
+
+void GlobalArray::scattered(Operation operation, std::span<const std::int64_t> indices, std::byte* memory,
+                            const void* alpha) const {
+  const Use use(*this);
+  (void)scattered_shape(indices);  // checks it
+  const auto rank = static_cast<std::size_t>(shape().rank());
   for (std::size_t k = 0; k < indices.size(); ++k)
     if (indices[k] < 0 || indices[k] >= shape()[static_cast<int>(k % rank)])
       throw Error(EINVAL, {.attempted = "scattered access to a " + describe(type_, shape()),

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "outcore/error.hpp"
+#include "outcore/extend/transport.hpp"
 #include "world/gate.hpp"
 
 namespace outcore {
@@ -123,10 +124,24 @@ bool NodeArray::wait_for(std::int64_t element, std::int32_t least, std::chrono::
     const std::int32_t found = signal.load(std::memory_order_seq_cst);
     if (found >= least) return true;
     const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(until - Clock::now()).count();
-    if (left <= 0) return false;
+    if (left <= 0) {
+      if (timeout.count() > 0) watch();
+      return false;
+    }
     const timespec time{.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
     futex(place, FUTEX_WAIT, found, &time);  // looks once more: who has posted before is seen
   }
+}
+
+/// Who waits by turns learns that another process has died, which will post nothing.
+void NodeArray::watch() {
+  constexpr std::int64_t between_looks_s = 1;
+  const auto now =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now().time_since_epoch())
+          .count();
+  std::int64_t before = watched_s_.load();
+  if (now - before >= between_looks_s && watched_s_.compare_exchange_strong(before, now))
+    world_.node_transport().watch();
 }
 
 void NodeArray::close() {

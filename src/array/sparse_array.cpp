@@ -36,8 +36,8 @@ std::vector<std::int64_t> elements_of_processes(const TileMap& map, int processe
   return elements;
 }
 
-/// Tiles are moved whole, so the largest chunks of which tiles and the cache hold enough. A cache
-/// that depends on the budget, of which processes may have different ones, counts as a small one.
+/// Tiles are moved whole, so chunks are the largest that tiles and the cache hold enough of. A cache
+/// that depends on the budget counts as a small one, as budgets of processes may differ.
 /// Measured: [M40].
 std::int64_t suitable_chunk_bytes(std::int64_t tile_bytes, const DiskArrayCaches& caches) {
   const std::int64_t cache_bytes = caches.cache_bytes >= 0 ? caches.cache_bytes : small_cache_bytes;
@@ -219,6 +219,41 @@ void BlockSparseArray::accumulate_tile(const Extents& tile, std::span<const std:
                                        const void* alpha) {
   array_.accumulate(box_of(there(tile, "accumulate"), memory.size(), "accumulate"),
                     contiguous(memory, type()), alpha);
+}
+
+// ---- the same with typed memory
+
+std::span<std::byte> BlockSparseArray::bytes_of(const Extents& tile, const ConstElements& memory) const {
+  const Extents shape = map_.box(tile).shape();
+  return {memory.contiguous(shape, type(), "tile"),
+          static_cast<std::size_t>(shape.product()) * size_bytes(type())};
+}
+
+Request BlockSparseArray::get_tile_async(const Extents& tile, const Elements& memory) const {
+  return get_tile_async(tile, bytes_of(tile, memory));
+}
+
+Request BlockSparseArray::put_tile_async(const Extents& tile, const ConstElements& memory) {
+  return put_tile_async(tile, bytes_of(tile, memory));
+}
+
+Request BlockSparseArray::accumulate_tile_async(const Extents& tile, const ConstElements& memory,
+                                                Factor alpha) {
+  const Factor::Value value = alpha.as(type());
+  return accumulate_tile_async(tile, bytes_of(tile, memory), value.bytes.data());
+}
+
+void BlockSparseArray::get_tile(const Extents& tile, const Elements& memory) const {
+  get_tile(tile, bytes_of(tile, memory));
+}
+
+void BlockSparseArray::put_tile(const Extents& tile, const ConstElements& memory) {
+  put_tile(tile, bytes_of(tile, memory));
+}
+
+void BlockSparseArray::accumulate_tile(const Extents& tile, const ConstElements& memory, Factor alpha) {
+  const Factor::Value value = alpha.as(type());
+  accumulate_tile(tile, bytes_of(tile, memory), value.bytes.data());
 }
 
 void BlockSparseArray::prefetch(std::span<const Extents> tiles) const {

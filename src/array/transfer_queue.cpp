@@ -6,6 +6,7 @@
 
 #include "device/worker.hpp"
 #include "outcore/error.hpp"
+#include "outcore/extend/transport.hpp"
 #include "transport/remote_error.hpp"
 #include "world/gate.hpp"
 

@@ -32,7 +32,7 @@ void copy_row(std::byte* to, const std::byte* from, const Axis& axis) {
     std::memcpy(to + i * axis.to, from + i * axis.from, sizeof(Element));
 }
 
-/// Two axes of which the source runs along the first: tile by tile.
+/// Two axes; the source runs along the first: tile by tile.
 template <class Element>
 void copy_tiles(std::byte* to, const std::byte* from, const Axis& outer, const Axis& inner) {
   for (std::int64_t i = 0; i < outer.count; i += tile)

@@ -18,7 +18,7 @@ thread_local bool streams = false;
 
 void stream_copy(std::byte* to, const std::byte* from, std::size_t size_bytes) noexcept {
 #ifdef __SSE2__
-  // A line of which only a part is streamed costs ten times as much as one that is stored.
+  // A line that is streamed only in part costs ten times as much as one that is stored.
   constexpr std::size_t line = 64;
   const std::size_t ahead = -reinterpret_cast<std::uintptr_t>(to) % line;
   if (size_bytes >= ahead + line) {

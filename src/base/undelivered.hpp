@@ -16,7 +16,7 @@ class Undelivered {
  public:
   /// A request that may fail. It is kept until it is known to have ended well or to have been waited for.
   void watch(std::shared_ptr<Request::State> request);
-  /// What a request failed with that has gone.
+  /// The error of a request that is gone.
   void add(std::exception_ptr error);
   /// Finishes all that are watched. The first error that nobody has been told, or null; all count as told.
   [[nodiscard]] std::exception_ptr take();

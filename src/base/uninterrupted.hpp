@@ -5,7 +5,7 @@
 
 namespace outcore {
 
-/// What a system call returns that has done nothing where it fails with EINTR: it is made again, which ends
+/// The result of a system call that does nothing where it fails with EINTR: the call is repeated, which ends
 /// where signals come faster than it can be made.
 template <class Call>
 auto uninterrupted(const Call& call) noexcept {

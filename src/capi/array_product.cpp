@@ -1,7 +1,5 @@
 #include "capi/array_product.hpp"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -13,6 +11,8 @@
 #include <vector>
 
 #include "outcore/error.hpp"
+#include "tensor/multiply.hpp"
+#include "tensor/program_blas.hpp"
 
 namespace outcore::capi {
 namespace {
@@ -23,57 +23,22 @@ constexpr std::int64_t tile = 384;  // rows and columns of the blocks that are m
 template <class Element>
 concept Factors = !std::integral<Element>;
 
-/// xGEMM of Fortran; last the lengths of its texts, which compilers pass by value. Integers of eight bytes
-/// are also right where it takes four, of small numbers in the order of bytes that machines have.
-template <class Element>
-using Gemm = void (*)(const char*, const char*, const std::int64_t*, const std::int64_t*, const std::int64_t*,
-                      const Element*, const Element*, const std::int64_t*, const Element*,
-                      const std::int64_t*, const Element*, Element*, const std::int64_t*, std::size_t,
-                      std::size_t);
-
-/// That of the program, or null.
-template <class Element>
-Gemm<Element> gemm_of_program() {
-  constexpr const char* name = std::same_as<Element, float>                 ? "sgemm_"
-                               : std::same_as<Element, double>              ? "dgemm_"
-                               : std::same_as<Element, std::complex<float>> ? "cgemm_"
-                                                                            : "zgemm_";
-  return reinterpret_cast<Gemm<Element>>(dlsym(RTLD_DEFAULT, name));
-}
-
-/// c[m][n] += a[m][k] b[k][n], all contiguous.
-template <class Element>
-void add_product(std::int64_t m, std::int64_t n, std::int64_t k, const Element* a, const Element* b,
-                 Element* c) {
-  static const Gemm<Element> gemm = gemm_of_program<Element>();
-  if (gemm) {  // by rows is by columns of the transposed
-    const Element one = 1;
-    gemm("N", "N", &n, &m, &k, &one, b, &n, a, &k, &one, c, &n, 1, 1);
-    return;
-  }
-  for (std::int64_t i = 0; i < m; ++i)
-    for (std::int64_t l = 0; l < k; ++l) {
-      const Element factor = a[i * k + l];
-      for (std::int64_t j = 0; j < n; ++j) c[i * n + j] += factor * b[l * n + j];
-    }
-}
-
 /// Extents of op(factor).
-std::array<std::int64_t, 2> extents(const Factor& factor) {
+std::array<std::int64_t, 2> extents(const MatrixFactor& factor) {
   const Extents& shape = factor.array.shape();
   if (factor.trans == 'N') return {shape[0], shape[1]};
   return {shape[1], shape[0]};
 }
 
-std::string text_of(const Factor& factor) {
+std::string text_of(const MatrixFactor& factor) {
   return factor.array.shape().text() + static_cast<char>(factor.trans);
 }
 
-void check(const Factor& a, const Factor& b, const GlobalArray& c) {
+void check(const MatrixFactor& a, const MatrixFactor& b, const GlobalArray& c) {
   const auto refuse = [](const std::string& why) {
     throw Error(EINVAL, {.attempted = attempted, .detail = why});
   };
-  for (const Factor* each : {&a, &b}) {
+  for (const MatrixFactor* each : {&a, &b}) {
     if (each->trans != 'N' && each->trans != 'T' && each->trans != 'C') refuse("a letter is none of N, T, C");
     if (&each->array.world() != &c.world()) refuse("the arrays are of different worlds");
     if (each->array.number() == c.number()) refuse("the result is one of the factors");
@@ -93,8 +58,8 @@ void check(const Factor& a, const Factor& b, const GlobalArray& c) {
 
 /// Gets rows and columns of op(factor), contiguous.
 template <class Element>
-void get(const Factor& factor, std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns,
-         std::vector<Element>& memory) {
+void get(const MatrixFactor& factor, std::int64_t row, std::int64_t rows, std::int64_t column,
+         std::int64_t columns, std::vector<Element>& memory) {
   memory.resize(static_cast<std::size_t>(rows * columns));
   constexpr auto bytes = static_cast<std::int64_t>(sizeof(Element));
   Box box{{row, column}, {row + rows, column + columns}};
@@ -118,8 +83,16 @@ Element value_of(const void* given, Element otherwise) {
 
 /// The tiles of an own part of c, whose first element is at `memory`.
 template <class Element>
-void multiply_part(const Factor& a, const Factor& b, Element alpha, Element beta, const Box& part,
+void multiply_part(const MatrixFactor& a, const MatrixFactor& b, Element alpha, Element beta, const Box& part,
                    const Strided& memory) {
+  const auto by_rows = [](std::vector<Element>& values, std::int64_t rows, std::int64_t columns) {
+    constexpr auto bytes = static_cast<std::int64_t>(sizeof(Element));
+    return tensor::Matrices{reinterpret_cast<std::byte*>(values.data()),
+                            {1, rows, columns},
+                            {rows * columns * bytes, columns * bytes, bytes}};
+  };
+  const Element one = 1;
+  const auto multiply = tensor::multiply_by(tensor::program_blas(), element_type_of<Element>, &one);
   const std::int64_t depth = extents(a)[1];
   std::vector<Element> x, y, sum;
   for (std::int64_t i = part.begin[0]; i < part.end[0]; i += tile)
@@ -130,7 +103,7 @@ void multiply_part(const Factor& a, const Factor& b, Element alpha, Element beta
         const std::int64_t k = std::min(tile, depth - l);
         get(a, i, m, l, k, x);
         get(b, l, k, j, n, y);
-        add_product(m, n, k, x.data(), y.data(), sum.data());
+        multiply(by_rows(x, m, k), by_rows(y, k, n), by_rows(sum, m, n), l > 0);
       }
       for (std::int64_t r = 0; r < m; ++r)
         for (std::int64_t s = 0; s < n; ++s) {
@@ -144,7 +117,7 @@ void multiply_part(const Factor& a, const Factor& b, Element alpha, Element beta
 }
 
 /// Equal at processes that ask for the same.
-std::uint64_t number_of(const Factor& a, const Factor& b, const void* alpha, const void* beta,
+std::uint64_t number_of(const MatrixFactor& a, const MatrixFactor& b, const void* alpha, const void* beta,
                         const GlobalArray& c) {
   std::uint64_t numbers[9] = {a.array.number(), b.array.number(), c.number(),
                               static_cast<std::uint64_t>(a.trans), static_cast<std::uint64_t>(b.trans)};
@@ -158,7 +131,8 @@ std::uint64_t number_of(const Factor& a, const Factor& b, const void* alpha, con
 
 }  // namespace
 
-void multiply(const Factor& a, const Factor& b, const void* alpha, const void* beta, GlobalArray& c) {
+void multiply(const MatrixFactor& a, const MatrixFactor& b, const void* alpha, const void* beta,
+              GlobalArray& c) {
   World& world = c.world();
   world.barrier();  // what others have put is there
   world.together(attempted, number_of(a, b, alpha, beta, c), [&] {

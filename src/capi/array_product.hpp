@@ -5,12 +5,13 @@
 
 namespace outcore::capi {
 
-struct Factor {
+struct MatrixFactor {
   const GlobalArray& array;
   int trans = 'N';  ///< 'N', 'T' or 'C'
 };
 
 /// c = alpha op(a) op(b) + beta c; null: one, zero. Collective. Error(EINVAL) if they do not fit.
-void multiply(const Factor& a, const Factor& b, const void* alpha, const void* beta, GlobalArray& c);
+void multiply(const MatrixFactor& a, const MatrixFactor& b, const void* alpha, const void* beta,
+              GlobalArray& c);
 
 }  // namespace outcore::capi

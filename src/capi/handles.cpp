@@ -10,7 +10,7 @@ thread_local int last_code = OC_OK;
 thread_local std::string last_text;
 
 /// Of any version to come. More is a size that the caller forgot to set, and not memory to look at.
-constexpr std::size_t most_options_bytes = 4096;
+constexpr std::size_t max_options_bytes = 4096;
 
 std::size_t size_of(const char* attempted, const void* buffer, std::int64_t bytes) {
   if (bytes < 0)
@@ -49,7 +49,7 @@ void copy_options(const void* given, std::size_t least, const char* attempted, v
                   std::size_t size) {
   std::size_t given_size = 0;
   std::memcpy(&given_size, given, sizeof given_size);
-  if (given_size < least || given_size > most_options_bytes)
+  if (given_size < least || given_size > max_options_bytes)
     invalid(attempted, "the options do not say their size: set it to sizeof of the structure");
   const auto* const bytes = static_cast<const std::byte*>(given);
   if (given_size > size &&

@@ -46,7 +46,7 @@ class Table {
     return thing;
   }
 
-  /// Those of which `chosen(thing)` is true, in the order in which they got their numbers.
+  /// Those for which `chosen(thing)` is true, in the order in which they got their numbers.
   template <class Chosen>
   std::vector<Thing> all(Chosen chosen) {
     const std::lock_guard guard(mutex_);

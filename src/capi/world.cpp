@@ -2,10 +2,7 @@
 
 #include "outcore/world.hpp"
 
-#include <dlfcn.h>
-
 #include <cerrno>
-#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <span>
@@ -14,6 +11,7 @@
 
 #include "capi/arrays.hpp"
 #include "capi/handles.hpp"
+#include "outcore/extend/transport.hpp"
 #include "outcore/outcore.h"
 
 namespace outcore::capi {
@@ -37,24 +35,6 @@ int make_world(const oc_world_options* options, int* world, Transport transport)
     *world = worlds.add(std::move(made));
     return OC_OK;
   });
-}
-
-/// The Fortran handle of MPI_COMM_WORLD, a constant of the binary interface.
-int communicator_of_job() {
-  constexpr int of_mpich = 0x44000000, of_open_mpi = 0;
-  return dlsym(RTLD_DEFAULT, "ompi_mpi_comm_world") ? of_open_mpi : of_mpich;
-}
-
-/// Transport of the job: that of MPI_COMM_WORLD, or of this process alone if nothing says that there are
-/// more.
-std::unique_ptr<transport::Transport> transport_of_job() {
-  if (dlsym(RTLD_DEFAULT, "MPI_Get_library_version")) return transport::mpi(communicator_of_job());
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"})
-    if (const char* const count = std::getenv(name); count && std::atoi(count) > 1)
-      throw Error(ENOTSUP, {.attempted = "make the world of a job",
-                            .detail = std::string(name) + " says that it has " + count +
-                                      " processes, but the program is not linked to MPI"});
-  return transport::self();
 }
 
 template <class Thing>
@@ -134,7 +114,7 @@ int oc_world_mpi(int communicator, const oc_world_options* options, int* world) 
 }
 
 int oc_world_job(const oc_world_options* options, int* world) {
-  return make_world(options, world, transport_of_job);
+  return make_world(options, world, [] { return outcore::transport::job(); });
 }
 
 int oc_world_split(int whole, int color, int key, int* part) {

@@ -120,8 +120,8 @@ int check(bool writes, bool transposes, int g_a, const Patch* section, int d_a, 
   return OC_OK;
 }
 
-/// The part of a section that this process moves: what it holds of it, in place; of arrays of which it has no
-/// single patch in place an even share of the last axis, through a buffer.
+/// The part of a section that this process moves: what it holds of it, in place; an even share of the
+/// last axis, through a buffer, where it holds no single patch of the array.
 struct Part {
   Patch patch;
   bool any = false, direct = true;

@@ -257,8 +257,8 @@ OUTCORE_CLASSIC int EAF_Truncate(int fd, eaf_off_t length) {
   });
 }
 
-/// In MiB, as the original and the programs that use it have it; its documentation says kilobytes. A file
-/// system is UFS, PFS or PIOFS to it, of which the others are those of machines that are gone.
+/// In MiB, as the original and the programs that use it have it; its documentation says kilobytes. It
+/// calls a file system UFS, PFS or PIOFS; machines with the latter two are gone.
 OUTCORE_CLASSIC int EAF_Stat(const char* path, long* avail_mb, char* fstype, int fslen) {
   return guarded(stat_failed, [&]() -> int {
     std::int64_t bytes = 0;

@@ -41,10 +41,9 @@ namespace {
 /// Larger copies to or from the page cache are handed to the kernel's own threads: done in the ring's thread
 /// they would hold up everything else. For smaller ones, that costs more than the copy.
 constexpr std::int64_t inline_copy_bytes = 256 << 10;
-/// Direct requests from here on are given to the kernel one by one: of what it gets at once it makes one of
-/// up to 4 MiB, all of which then arrives late and together, while processor and disk wait for each other in
-/// turn.
-/// Measured: [M9].
+/// Direct requests from here on are given to the kernel one by one. It merges requests that it gets at once
+/// into one of up to 4 MiB, which arrives late and whole, while processor and disk wait for each other in
+/// turn. Measured: [M9].
 constexpr std::int64_t large_bytes = 256 << 10;
 /// What a caller who waited for requests takes to be woken by their end and to begin the next ones.
 constexpr std::uint64_t moment_ns = 200'000;

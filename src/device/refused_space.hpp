@@ -6,7 +6,7 @@
 
 namespace outcore::device {
 
-/// For one file. A write of which a part had arrived when the disk, a quota or a limit of the file's size
+/// For one file. A write that had arrived in part when the disk, a quota or a limit of the file's size
 /// refused the rest gives back what it has taken behind everything that was written before it: the file has a
 /// hole there, and others have the room. Bytes before stay as the write has left them. Thread-safe.
 class RefusedSpace {

@@ -15,9 +15,8 @@ namespace {
 
 constexpr std::int64_t min_bytes = 1 << 20;  // smaller files are left alone
 constexpr std::int64_t max_bytes = 256 << 20;
-constexpr std::int64_t dense_part =
-    16;                                // a file of which one part in so many is written will be full one day
-constexpr std::int64_t free_part = 8;  // of the free space at most one part in so many is reserved at once
+constexpr std::int64_t dense_part = 16;  // a file with one part in so many written will be full one day
+constexpr std::int64_t free_part = 8;    // of the free space at most one part in so many is reserved at once
 
 }  // namespace
 

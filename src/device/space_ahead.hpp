@@ -10,7 +10,7 @@
 
 namespace outcore::device {
 
-/// For one file of which nobody else writes. ext4 accounts for each block that is written first, and that is
+/// For one file that nobody else writes. ext4 accounts for each block that is written first, and that is
 /// a quarter to a third of the time of a write; blocks that were reserved in one piece only have to be found.
 /// So a file that turns out to be written densely, in whatever order, gets space up to its end and some more,
 /// which doubles. Its length and its bytes stay as they are: reserved bytes read as zeros. Thread-safe.

@@ -10,6 +10,7 @@
 #include "base/uninterrupted.hpp"
 #include "device/descriptor.hpp"
 #include "outcore/error.hpp"
+#include "outcore/extend/transport.hpp"
 
 namespace outcore::dio {
 namespace {

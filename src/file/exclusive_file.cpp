@@ -145,7 +145,7 @@ ExclusiveFile::~ExclusiveFile() = default;
 ExclusiveFile::ExclusiveFile(ExclusiveFile&&) noexcept = default;
 ExclusiveFile& ExclusiveFile::operator=(ExclusiveFile&&) noexcept = default;
 
-std::int64_t ExclusiveFile::read(std::span<std::byte> buffer, std::int64_t offset) {
+std::int64_t ExclusiveFile::read(PlainMemory buffer, std::int64_t offset) {
   auto& open = state_->use("read", offset);
   const auto size = static_cast<std::int64_t>(buffer.size());
   const bool sequential = follows(open.read_end, offset, size);
@@ -160,7 +160,7 @@ std::int64_t ExclusiveFile::read(std::span<std::byte> buffer, std::int64_t offse
   return open.file.read(buffer, offset, {.layer = trace::Layer::file, .sequential = sequential});
 }
 
-std::int64_t ExclusiveFile::write(std::span<const std::byte> buffer, std::int64_t offset) {
+std::int64_t ExclusiveFile::write(ConstPlainMemory buffer, std::int64_t offset) {
   auto& open = state_->change("write", offset);
   const auto size = static_cast<std::int64_t>(buffer.size());
   const bool sequential = follows(open.write_end, offset, size);
@@ -176,7 +176,7 @@ std::int64_t ExclusiveFile::write(std::span<const std::byte> buffer, std::int64_
   return open.file.write(buffer, offset, {.layer = trace::Layer::file, .sequential = sequential});
 }
 
-Request ExclusiveFile::read_async(std::span<std::byte> buffer, std::int64_t offset) {
+Request ExclusiveFile::read_async(PlainMemory buffer, std::int64_t offset) {
   auto& open = state_->use("read", offset);
   const auto size = static_cast<std::int64_t>(buffer.size());
   {
@@ -187,7 +187,7 @@ Request ExclusiveFile::read_async(std::span<std::byte> buffer, std::int64_t offs
   return open.file.read_async(buffer, offset, {.layer = trace::Layer::file, .sequential = sequential});
 }
 
-Request ExclusiveFile::write_async(std::span<const std::byte> buffer, std::int64_t offset) {
+Request ExclusiveFile::write_async(ConstPlainMemory buffer, std::int64_t offset) {
   auto& open = state_->change("write", offset);
   const auto size = static_cast<std::int64_t>(buffer.size());
   const std::lock_guard use(open.mutex);

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "file/record_space.hpp"
+#include "outcore/extend/transport.hpp"
 #include "outcore/world.hpp"
 
 namespace outcore::file {

@@ -22,6 +22,7 @@ namespace {
 constexpr std::string_view creating = "create record file";
 constexpr std::int64_t usual_extent_bytes = 1 << 20;
 constexpr std::int64_t records_in_an_extent = 16;
+constexpr std::int64_t granule_bytes = 64;
 
 /// What stands before the bytes of a record.
 struct Header {
@@ -54,7 +55,7 @@ void check(const std::string& name, const RecordFileOptions& options) {
 std::int64_t extent_granules(const RecordFileOptions& options, std::int64_t limit_granules, int processes) {
   const std::int64_t typical = std::min<std::int64_t>(options.typical_record_bytes, 16 << 20);
   const std::int64_t wanted = std::max(usual_extent_bytes, typical * records_in_an_extent);
-  return std::min(wanted / RecordSpace::granule_bytes, limit_granules / (16 * processes));
+  return std::min(wanted / granule_bytes, limit_granules / (16 * processes));
 }
 
 }  // namespace
@@ -78,7 +79,7 @@ struct RecordFile::State : std::enable_shared_from_this<RecordFile::State> {
       : name(prepared.name),
         records(prepared.options.records),
         limit_granules(prepared.options.hard_limit_bytes > 0
-                           ? prepared.options.hard_limit_bytes / RecordSpace::granule_bytes
+                           ? prepared.options.hard_limit_bytes / granule_bytes
                            : RecordEntry::max_granules),
         stored(world, dio::StripedFileOptions{.name = prepared.name,
                                               .typical_request_bytes = prepared.options.typical_record_bytes,
@@ -88,8 +89,8 @@ struct RecordFile::State : std::enable_shared_from_this<RecordFile::State> {
                                               .engine = prepared.options.engine}),
         directory(world, records),
         taken(world),
-        space(extent_granules(prepared.options, limit_granules, world.size()),
-              [this](std::int64_t granules) { return take_extent(granules); }) {}
+        space(granule_bytes, extent_granules(prepared.options, limit_granules, world.size()),
+              [this](std::int64_t, std::int64_t granules) { return take_extent(granules); }) {}
 
   const std::string name;
   const std::int64_t records, limit_granules;
@@ -113,14 +114,14 @@ struct RecordFile::State : std::enable_shared_from_this<RecordFile::State> {
       throw error(EINVAL, attempted, record, "records are 0 to " + std::to_string(records - 1));
   }
 
-  std::int64_t take_extent(std::int64_t granules) {
-    if (const auto first = taken.next_within(limit_granules, granules)) return *first;
-    throw Error(EFBIG,
-                {.attempted = "take space for records",
-                 .path = name,
-                 .size_bytes = granules * RecordSpace::granule_bytes,
-                 .detail = std::to_string(taken.next(0) * RecordSpace::granule_bytes) + " bytes of " +
-                           std::to_string(limit_granules * RecordSpace::granule_bytes) + " are taken"});
+  std::optional<RecordSpace::Extent> take_extent(std::int64_t granules) {
+    if (const auto first = taken.next_within(limit_granules, granules))
+      return RecordSpace::Extent{*first, granules};
+    throw Error(EFBIG, {.attempted = "take space for records",
+                        .path = name,
+                        .size_bytes = granules * granule_bytes,
+                        .detail = std::to_string(taken.next(0) * granule_bytes) + " bytes of " +
+                                  std::to_string(limit_granules * granule_bytes) + " are taken"});
   }
 
   // A caller that waits moves a small record itself: to hand it over costs more. Measured: [M38]. Of a large
@@ -165,7 +166,7 @@ class RecordFile::Transfer final : public FinishedByWaiter {
   }
   /// Whether what was read is the record that the entry names.
   [[nodiscard]] bool holds() const {
-    const std::int64_t room = entry.allocation().capacity_bytes() - header_bytes;
+    const std::int64_t room = file->space.capacity_bytes(entry.allocation()) - header_bytes;
     if (header.record != record || header.stamp != entry.stamp() || header.size_bytes < 0 ||
         header.size_bytes > room)
       return false;
@@ -202,13 +203,14 @@ std::shared_ptr<RecordFile::Transfer> RecordFile::State::begin_put(std::int64_t 
   put->record = record;
   put->write = true;
   const auto size = static_cast<std::int64_t>(data.size());
-  const RecordSpace::Allocation allocation = space.take(size + header_bytes);
+  const RecordSpace::Allocation allocation = space.take(size + header_bytes).value();
   const auto stamp = static_cast<std::uint16_t>(1 + puts.fetch_add(1, std::memory_order_relaxed) % 0xFFFF);
   put->entry = RecordEntry(allocation, stamp);
   put->header = {.record = record, .size_bytes = size, .stamp = stamp};
   put->header.checksum = checksum(put->header, data);
-  const std::array ranges{WriteRange{allocation.offset(), std::as_bytes(std::span(&put->header, 1))},
-                          WriteRange{allocation.offset() + header_bytes, data}};
+  const std::int64_t offset = space.offset(allocation);
+  const std::array ranges{WriteRange{offset, std::as_bytes(std::span(&put->header, 1))},
+                          WriteRange{offset + header_bytes, data}};
   try {
     if (by == By::caller && size < large_bytes)
       stored.write(ranges);
@@ -231,9 +233,10 @@ std::shared_ptr<RecordFile::Transfer> RecordFile::State::begin_get(std::int64_t 
   get->given = buffer;
   const RecordSpace::Allocation allocation = entry.allocation();
   get->buffer = buffer.first(
-      std::min(buffer.size(), static_cast<std::size_t>(allocation.capacity_bytes() - header_bytes)));
-  const std::array ranges{ReadRange{allocation.offset(), std::as_writable_bytes(std::span(&get->header, 1))},
-                          ReadRange{allocation.offset() + header_bytes, get->buffer}};
+      std::min(buffer.size(), static_cast<std::size_t>(space.capacity_bytes(allocation) - header_bytes)));
+  const std::int64_t offset = space.offset(allocation);
+  const std::array ranges{ReadRange{offset, std::as_writable_bytes(std::span(&get->header, 1))},
+                          ReadRange{offset + header_bytes, get->buffer}};
   if (by == By::caller && std::ssize(get->buffer) < large_bytes)
     stored.read(ranges);
   else
@@ -255,8 +258,9 @@ std::int64_t RecordFile::State::get(std::int64_t record, std::span<std::byte> bu
                         std::to_string(buffer.size()));
     } else if (now == entry) {
       throw error(EIO, "get", record,
-                  "damaged: " + std::to_string(entry.allocation().capacity_bytes()) + " bytes at offset " +
-                      std::to_string(entry.allocation().offset()) + " do not match their checksum");
+                  "damaged: " + std::to_string(space.capacity_bytes(entry.allocation())) +
+                      " bytes at offset " + std::to_string(space.offset(entry.allocation())) +
+                      " do not match their checksum");
     }
     entry = now;  // its place has been used again meanwhile
   }
@@ -286,17 +290,25 @@ RecordFile& RecordFile::operator=(RecordFile&& other) noexcept {
   return *this;
 }
 
-void RecordFile::put(std::int64_t record, std::span<const std::byte> data) {
+void RecordFile::check_size(std::int64_t record, std::size_t size_bytes, std::size_t element_bytes) {
+  if (size_bytes % element_bytes != 0)
+    throw Error(EINVAL, {.attempted = "get record " + std::to_string(record),
+                         .size_bytes = static_cast<std::int64_t>(size_bytes),
+                         .detail = "which is no whole number of elements of " +
+                                   std::to_string(element_bytes) + " bytes"});
+}
+
+void RecordFile::put(std::int64_t record, ConstPlainMemory data) {
   state_->begin_put(record, data, State::By::caller)->deliver();
 }
 
-Request RecordFile::put_async(std::int64_t record, std::span<const std::byte> data) {
+Request RecordFile::put_async(std::int64_t record, ConstPlainMemory data) {
   auto put = state_->begin_put(record, data, State::By::others);
   state_->undelivered.watch(put);
   return Request(std::move(put));
 }
 
-std::int64_t RecordFile::get(std::int64_t record, std::span<std::byte> buffer) {
+std::int64_t RecordFile::get(std::int64_t record, PlainMemory buffer) {
   state_->check_record("get", record);
   return state_->get(record, buffer);
 }
@@ -313,7 +325,7 @@ std::vector<std::byte> RecordFile::get(std::int64_t record) {
   }
 }
 
-Request RecordFile::get_async(std::int64_t record, std::span<std::byte> buffer) {
+Request RecordFile::get_async(std::int64_t record, PlainMemory buffer) {
   state_->check_record("get", record);
   const RecordEntry entry = state_->directory.entry(record);
   if (entry.empty()) throw state_->error(ENOENT, "get", record, "there is none of this number");
@@ -324,7 +336,7 @@ std::optional<std::int64_t> RecordFile::capacity(std::int64_t record) {
   state_->check_record("look for", record);
   const RecordEntry entry = state_->directory.entry(record);
   if (entry.empty()) return std::nullopt;
-  return entry.allocation().capacity_bytes() - header_bytes;
+  return state_->space.capacity_bytes(entry.allocation()) - header_bytes;
 }
 
 std::optional<std::int64_t> RecordFile::size(std::int64_t record) {
@@ -377,7 +389,7 @@ std::int64_t RecordFile::records() const noexcept {
   return state_.get()->records;
 }
 std::int64_t RecordFile::taken_bytes() {
-  return state_->taken.next(0) * RecordSpace::granule_bytes;
+  return state_->taken.next(0) * granule_bytes;
 }
 World& RecordFile::world() const noexcept {
   return state_.get()->stored.world();

@@ -1,12 +1,12 @@
-// Where records lie in their file: space of one process, in granules.
+// Where records lie, in a file or in memory: space of one process, in granules.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <mutex>
-#include <set>
-#include <utility>
+#include <optional>
+
+#include "base/gaps.hpp"
 
 namespace outcore::file {
 
@@ -23,33 +23,36 @@ inline constexpr int largest = 255;
 /// is asked but for a new extent.
 class RecordSpace {
  public:
-  static constexpr std::int64_t granule_bytes = 64;
-
-  /// Takes a run of granules that no process has, and returns its first.
-  using TakeExtent = std::function<std::int64_t(std::int64_t granules)>;
-  RecordSpace(std::int64_t extent_granules, TakeExtent take_extent);
+  struct Extent {
+    std::int64_t first = 0, granules = 0;
+  };
+  /// Takes a run of granules that no process has: `wanted`, or fewer if there are not so many any more, but
+  /// not fewer than `least`. Null: there are none.
+  using TakeExtent = std::function<std::optional<Extent>(std::int64_t least, std::int64_t wanted)>;
+  /// An extent is so many granules, or of one allocation that is larger.
+  RecordSpace(std::int64_t granule_bytes, std::int64_t extent_granules, TakeExtent take_extent);
 
   struct Allocation {
     std::int64_t granule = 0;
     int size_class = 0;
-    [[nodiscard]] std::int64_t offset() const noexcept { return granule * granule_bytes; }
-    [[nodiscard]] std::int64_t capacity_bytes() const noexcept {
-      return record_class::granules(size_class) * granule_bytes;
-    }
   };
-  [[nodiscard]] Allocation take(std::int64_t size_bytes);  ///< throws what taking an extent throws
-  void give(const Allocation& allocation);                 ///< also one that another process took
-  [[nodiscard]] std::int64_t free_bytes() const;
+  /// Null where no extent can be taken; throws what taking one throws.
+  [[nodiscard]] std::optional<Allocation> take(std::int64_t size_bytes);
+  void give(const Allocation& allocation);  ///< also one that another process took
+
+  [[nodiscard]] std::int64_t offset(const Allocation& allocation) const noexcept {
+    return allocation.granule * granule_bytes_;
+  }
+  [[nodiscard]] std::int64_t capacity_bytes(const Allocation& allocation) const noexcept {
+    return record_class::granules(allocation.size_class) * granule_bytes_;
+  }
+  [[nodiscard]] std::int64_t free_bytes() const;  ///< of the extents that were taken
 
  private:
-  void insert(std::int64_t granule, std::int64_t count);
-  void erase(std::map<std::int64_t, std::int64_t>::iterator gap);
-
-  const std::int64_t extent_granules_;
+  const std::int64_t granule_bytes_, extent_granules_;
   const TakeExtent take_extent_;
   mutable std::mutex mutex_;
-  std::map<std::int64_t, std::int64_t> gaps_;                     ///< first granule: count
-  std::set<std::pair<std::int64_t, std::int64_t>> gaps_by_size_;  ///< count, first granule
+  Gaps gaps_;
 };
 
 }  // namespace outcore::file

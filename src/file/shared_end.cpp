@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "outcore/extend/transport.hpp"
+
 namespace outcore::file {
 namespace {
 

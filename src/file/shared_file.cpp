@@ -150,16 +150,16 @@ Request SharedFile::write_async(std::span<const WriteRange> ranges) {
   return state_->stored.write_async(ranges);
 }
 
-void SharedFile::read(std::span<std::byte> buffer, std::int64_t offset) {
+void SharedFile::read(PlainMemory buffer, std::int64_t offset) {
   read(std::array{ReadRange{offset, buffer}});
 }
-void SharedFile::write(std::span<const std::byte> buffer, std::int64_t offset) {
+void SharedFile::write(ConstPlainMemory buffer, std::int64_t offset) {
   write(std::array{WriteRange{offset, buffer}});
 }
-Request SharedFile::read_async(std::span<std::byte> buffer, std::int64_t offset) {
+Request SharedFile::read_async(PlainMemory buffer, std::int64_t offset) {
   return read_async(std::array{ReadRange{offset, buffer}});
 }
-Request SharedFile::write_async(std::span<const std::byte> buffer, std::int64_t offset) {
+Request SharedFile::write_async(ConstPlainMemory buffer, std::int64_t offset) {
   return write_async(std::array{WriteRange{offset, buffer}});
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "gpc/service.hpp"
+#include "outcore/extend/transport.hpp"
 
 namespace outcore {
 

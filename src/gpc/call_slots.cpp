@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/stream_copy.hpp"
+#include "outcore/extend/transport.hpp"
 
 namespace outcore::gpc {
 

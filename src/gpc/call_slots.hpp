@@ -8,10 +8,11 @@
 #include <span>
 
 #include "outcore/extend/messages.hpp"
+#include "outcore/extend/transport.hpp"
 
 namespace outcore::gpc {
 
-/// Room that is used again: 64 units, of which each slot is a run. Any thread.
+/// Memory for calls: 64 units; a slot is a run of units and is used again. Any thread.
 class CallSlots : public std::enable_shared_from_this<CallSlots> {
  public:
   static constexpr std::size_t unit_bytes = transport::Messages::common_bytes / 64;

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "outcore/extend/transport.hpp"
 #include "transport/mapping.hpp"
 #include "transport/remote_error.hpp"
 

@@ -17,6 +17,7 @@
 #include "gpc/call_slots.hpp"
 #include "outcore/call.hpp"
 #include "outcore/extend/messages.hpp"
+#include "outcore/extend/transport.hpp"
 #include "transport/mapping.hpp"
 
 namespace outcore::gpc {
@@ -39,7 +40,7 @@ struct Bytes {
   std::size_t size_bytes = 0;
 };
 
-/// What calls of a process that has died fail with.
+/// The error of calls to a process that has died.
 [[nodiscard]] Error died(int process);
 
 /// A call at its caller, and its request. It fails with what the procedure threw, and Error: EMSGSIZE (the
@@ -115,8 +116,8 @@ struct Served {
   bool yielded = false;  // its credit was given back before
 };
 
-/// All calls of one process, to it and from it. Between a pair of processes no more calls are under way than
-/// the target has granted with its last reply; the rest waits at the caller. A target grants more the fewer
+/// All calls of one process, to it and from it. At most as many calls are in flight between two processes as
+/// the target granted with its last reply; further ones wait at the caller. A target grants more the fewer
 /// callers it has. Payloads and replies that do not fit into a packet stay where they are if that is memory
 /// that the target sees; else they lie at the caller where it does, if there is room; else they are bulk
 /// data, which the other side takes when it has memory for it.
@@ -181,8 +182,8 @@ class Protocol {
   };
   struct Transfer {
     int peer = 0;
-    std::shared_ptr<Pending> pending = {};    // of which it moves the payload, or the reply
-    std::shared_ptr<Served> arriving = {};    // of which it moves the payload
+    std::shared_ptr<Pending> pending = {};    // whose payload or reply it moves
+    std::shared_ptr<Served> arriving = {};    // whose payload it moves
     std::shared_ptr<const void> keeper = {};  // of the reply it moves
     std::optional<Error> failure = {};        // why there is no memory for what arrives
   };

@@ -8,6 +8,7 @@
 
 #include "base/completion.hpp"
 #include "device/worker.hpp"
+#include "outcore/extend/transport.hpp"
 #include "transport/agree.hpp"
 #include "transport/remote_error.hpp"
 

@@ -63,8 +63,7 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
     std::shared_ptr<const Procedure> procedure;
     bool may_block = false, retired = false;
     int active = 0;  // calls that are here
-    // Where it may block: those that wait, so many of which are in to_work_, and those that run, and do not
-    // wait.
+    // Where it may block: calls that wait (some of them are in to_work_), and calls that run and do not wait.
     std::deque<std::shared_ptr<Served>> waiting = {};
     std::size_t begun = 0, running = 0;
   };
@@ -114,7 +113,7 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   std::shared_ptr<CallSlots> slots_;  // no lock
   std::deque<Entry> procedures_;
   std::deque<std::shared_ptr<Served>> ready_;
-  std::deque<std::uint32_t> to_work_;  // procedures of which a call is to run
+  std::deque<std::uint32_t> to_work_;  // procedures whose call is to run
   std::deque<std::shared_ptr<Pending>> completed_;
   std::condition_variable work_, idle_;  // of workers; of those who wait for calls to end
   bool finishing_ = false, stopping_ = false;

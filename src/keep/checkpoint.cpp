@@ -123,6 +123,16 @@ void Checkpoint::read(const std::string& name, GlobalArray& into) {
   file.read_all_async(into, {whole}, whole).wait();
 }
 
+void Checkpoint::read(const std::string& name, const Elements& into) {
+  DiskArray file = state_->open_array(name);
+  const KeptArray& array = state_->find(name);
+  const Extents shape = array.shape.empty() ? file.shape() : Extents(array.shape);
+  Strided memory;
+  state_->world.together("read array of checkpoint", 0,
+                         [&] { memory = into.strided(shape, array.type, "kept array"); });
+  if (shape.product() > 0) file.read_all_async(memory, Box::whole(file.shape())).wait();
+}
+
 void Checkpoint::read(const std::string& name, void* into, std::int64_t bytes) {
   DiskArray file = state_->open_array(name);
   const KeptArray& array = state_->find(name);

@@ -127,7 +127,7 @@ struct CheckpointSaving::State {
           EEXIST,
           {.attempted = attempted, .path = options.path, .detail = "there is a disk array of that name"});
     }
-    // What a job left that was killed before there was a checkpoint is no reason to refuse this one.
+    // Files of a job that was killed before its checkpoint are no reason to refuse this one.
     DiskArray made(world, {1}, ElementType::int64,
                    {.path = options.path,
                     .overwrite = true,
@@ -248,6 +248,17 @@ void CheckpointSaving::add(const std::string& name, DiskArray& array) {
   Item item = state_->item(name, Kept::disk, array.type(), list_of(array.shape()));
   item.disk = &array;
   state_->add(std::move(item));
+}
+
+void CheckpointSaving::add(const std::string& name, const ConstElements& values, const Extents& shape) {
+  const std::byte* first = nullptr;
+  try {
+    first = values.contiguous(shape, values.type(), "kept array");
+  } catch (const Error& error) {
+    refuse(error);
+    throw;
+  }
+  add(name, values.type(), list_of(shape), first);
 }
 
 void CheckpointSaving::add(const std::string& name, ElementType type, const std::vector<std::int64_t>& shape,

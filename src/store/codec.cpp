@@ -162,6 +162,14 @@ void add_codec(Codec number, std::shared_ptr<const ChunkCodec> codec) {
       kept.back().get(), std::memory_order_release);
 }
 
+Codec codec_named(const std::string& name) {
+  for (std::size_t place = 0; place < added_codecs.size(); ++place) {
+    const ChunkCodec* const codec = added_codecs[place].load(std::memory_order_acquire);
+    if (codec && codec->name() == name) return static_cast<Codec>(static_cast<int>(place) + first_added);
+  }
+  return Codec::none;
+}
+
 CodecOptions blosc2_for(std::size_t element_bytes, Compressor compressor, int level) {
   const CodecOptions options{.codec = Codec::blosc2,
                              .compressor = compressor,

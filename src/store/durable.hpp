@@ -32,8 +32,8 @@ void rename_durably(const std::string& from, const std::string& to, bool* rename
 [[nodiscard]] device::File write_unsynced(const std::string& path, std::span<const std::byte> bytes,
                                           device::Engine* engine = nullptr, int directory = -1);
 
-/// Runs all of these, each of which waits for stable storage, at the same time: a file system commits at once
-/// what it is asked for at once, and one after the other each takes some milliseconds. All are run to their
+/// Runs all of these at the same time. Each waits for stable storage: a file system commits together what it
+/// is asked for together; one after the other, each would take some milliseconds. All are run to their
 /// end; then the first error is thrown.
 void sync_together(std::span<const std::function<void()>> syncs);
 

@@ -1,25 +1,56 @@
 #include "transport/host.hpp"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
-#include <fstream>
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <map>
 #include <span>
 
+#include "outcore/error.hpp"
+
 namespace outcore::transport {
 
+namespace {
+
+/// The beginning of a file of /proc, empty if it cannot be read; `errno` says why.
+std::string beginning_of(const std::string& path) {
+  std::array<char, 512> text{};
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return "";
+  const ssize_t bytes = ::read(file, text.data(), text.size());
+  const int error = errno;
+  ::close(file);
+  errno = error;
+  return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(bytes, 0))};
+}
+
+/// Not for what is wrong with a file, which may be there.
+bool is_scarcity(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOMEM;
+}
+
+}  // namespace
+
 std::string host_name() {
-  char name[256] = "localhost";
-  gethostname(name, sizeof name - 1);
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  return std::string(name) + "/" + boot.substr(0, 8);
+  static const std::string found = [] {
+    char name[256] = "localhost";
+    gethostname(name, sizeof name - 1);
+    const std::string path = "/proc/sys/kernel/random/boot_id";
+    const std::string boot = beginning_of(path);
+    if (boot.empty() && is_scarcity(errno))
+      throw Error(errno, {.attempted = "find the name of this host", .path = path});
+    return std::string(name) + "/" + boot.substr(0, 8);
+  }();
+  return found;
 }
 
 bool process_exists(int pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string line;
-  if (!std::getline(file, line)) return false;
+  const std::string line = beginning_of("/proc/" + std::to_string(pid) + "/stat");
+  if (line.empty()) return is_scarcity(errno) && (::kill(pid, 0) == 0 || errno != ESRCH);
   const auto name_end = line.rfind(')');  // "17 (name) S ..."
   const char state = name_end + 2 < line.size() ? line[name_end + 2] : 'X';
   return state != 'Z' && state != 'X';

@@ -55,8 +55,8 @@ class Mailbox {
     Letter letter;
     std::array<std::byte, Messages::max_packet_bytes> packet;
   };
-  /// The next letter, or null. The place `read` counts the letters that were taken. Only by threads of the
-  /// owner, of which one takes letters; to another, only whether there is one is of use.
+  /// The next letter, or null. The place `read` counts the letters that were taken. Called by threads of
+  /// the owner alone. One of them takes letters; the others learn only whether there is one.
   [[nodiscard]] Cell* look(std::uint64_t read) noexcept;
   static void free(Cell& cell) noexcept;
 

@@ -43,20 +43,20 @@ class LateGet final : public FinishedByWaiter {
 
 class MemorySegment final : public Segment {
  public:
-  MemorySegment(std::shared_ptr<const SharedParts> parts, int rank, Reach reach)
+  MemorySegment(std::shared_ptr<const SharedParts> parts, int rank, PartReach reach)
       : parts_(std::move(parts)), rank_(rank), reach_(reach) {
     local_ = parts_->part(rank);
     size_bytes_ = parts_->part_bytes();
   }
 
   std::byte* direct(int process) const noexcept override {
-    return reach_ == Reach::direct || process == rank_ ? parts_->part(process) : nullptr;
+    return reach_ == PartReach::direct || process == rank_ ? parts_->part(process) : nullptr;
   }
 
   Request get(const StridedTransfer& transfer) override {
     check(transfer, "get");
     if (is_empty(transfer)) return {};
-    if (reach_ == Reach::hidden) return Request(std::make_shared<LateGet>(parts_, transfer));
+    if (reach_ == PartReach::hidden) return Request(std::make_shared<LateGet>(parts_, transfer));
     get_now(*parts_, transfer);
     return {};
   }
@@ -109,7 +109,7 @@ class MemorySegment final : public Segment {
 
   std::shared_ptr<const SharedParts> parts_;
   int rank_;
-  Reach reach_;
+  PartReach reach_;
 };
 
 }  // namespace
@@ -132,7 +132,7 @@ std::byte* SharedParts::part(int process) const noexcept {
   return mapping_.data() + header_bytes(part_bytes_) + static_cast<std::size_t>(process) * part_bytes_;
 }
 
-std::unique_ptr<Segment> memory_segment(std::shared_ptr<const SharedParts> parts, int rank, Reach reach) {
+std::unique_ptr<Segment> memory_segment(std::shared_ptr<const SharedParts> parts, int rank, PartReach reach) {
   return std::make_unique<MemorySegment>(std::move(parts), rank, reach);
 }
 

@@ -31,9 +31,9 @@ class SharedParts {
 
 /// Whether users may see that all parts can be reached. `hidden` is for tests of what happens between nodes:
 /// only the own part is direct, and a get is done when it is waited for, not before.
-enum class Reach { direct, hidden };
+enum class PartReach { direct, hidden };
 
 [[nodiscard]] std::unique_ptr<Segment> memory_segment(std::shared_ptr<const SharedParts> parts, int rank,
-                                                      Reach reach);
+                                                      PartReach reach);
 
 }  // namespace outcore::transport

@@ -78,7 +78,7 @@ std::string own_folder() {
   return std::filesystem::path(info.dli_fname).parent_path();
 }
 
-/// What has the functions of this library that call MPI.
+/// Where the functions of this library that call MPI are.
 void* find_shim() {
   const auto paths = loaded_libraries();
   if (paths.empty())
@@ -103,7 +103,7 @@ void* find_shim() {
     refuse("this build of Outcore has no support for " + version_of(library) + " (" + path + "): " + shim +
            " is missing; build it again where mpi.h of that MPI is installed");
   void* handle = dlopen(shim.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle) refuse("the MPI library " + path + " does not fit " + shim + ": " + dlerror());
+  if (!handle) refuse(shim + ", for the MPI library " + path + ", cannot be loaded: " + dlerror());
   return handle;
 }
 

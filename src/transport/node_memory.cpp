@@ -61,10 +61,13 @@ void open(Descriptor& descriptor, const Address& address, std::size_t file_bytes
       address.inode == static_cast<std::int64_t>(status.st_ino))
     return;
   if (found) errno = ENXIO;
+  const bool is_scarce = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
   fail("open the shared memory of another process", file_bytes,
-       path +
-           ": the processes of a node must see one another, and belong to one user; if they run in "
-           "containers of their own, set OUTCORE_NODES=processes");
+       is_scarce
+           ? path
+           : path +
+                 ": the processes of a node must see one another, and belong to one user; if they run in "
+                 "containers of their own, set OUTCORE_NODES=processes");
 }
 
 }  // namespace
@@ -82,7 +85,7 @@ std::unique_ptr<Segment> node_memory(Transport& transport, std::size_t size_byte
     if (transport.rank() != 0) open(descriptor, address, file_bytes);
     parts = std::make_shared<SharedParts>(descriptor.number, transport.size(), size_bytes);
   });
-  return memory_segment(std::move(parts), transport.rank(), Reach::direct);
+  return memory_segment(std::move(parts), transport.rank(), PartReach::direct);
 }
 
 }  // namespace outcore::transport

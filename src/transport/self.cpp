@@ -25,7 +25,7 @@ class Self final : public Transport {
     return memory_messages(std::make_shared<PostOffice>(1), 0);
   }
   std::unique_ptr<Segment> allocate(std::size_t size_bytes, bool) override {
-    return memory_segment(std::make_shared<SharedParts>(1, size_bytes), 0, Reach::direct);
+    return memory_segment(std::make_shared<SharedParts>(1, size_bytes), 0, PartReach::direct);
   }
 };
 

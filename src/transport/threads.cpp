@@ -166,7 +166,7 @@ class Threads final : public Transport {
       }
     group_->meet(rank_, &mine, [&](const auto& shown) { common = *static_cast<const Offer*>(shown[0]); });
     if (common.error) std::rethrow_exception(common.error);
-    return memory_segment(std::move(common.parts), rank_, shared ? Reach::direct : Reach::hidden);
+    return memory_segment(std::move(common.parts), rank_, shared ? PartReach::direct : PartReach::hidden);
   }
 
  private:

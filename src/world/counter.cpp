@@ -1,3 +1,4 @@
+#include "outcore/extend/transport.hpp"
 #include "outcore/world.hpp"
 
 namespace outcore {

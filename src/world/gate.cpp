@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "outcore/extend/transport.hpp"
 #include "outcore/world.hpp"
 #include "transport/remote_error.hpp"
 

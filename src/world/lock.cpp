@@ -4,6 +4,7 @@
 #include "base/pause.hpp"
 #include "outcore/call.hpp"
 #include "outcore/error.hpp"
+#include "outcore/extend/transport.hpp"
 #include "outcore/world.hpp"
 
 namespace outcore {

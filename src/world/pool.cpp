@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "outcore/extend/transport.hpp"
+
 namespace outcore::world {
 namespace {
 
@@ -23,7 +25,7 @@ std::shared_ptr<Entry> Pool::allocate(std::int64_t size_bytes) {
   const bool cleared = reclaim();
   auto allocation = space_.take(size_bytes);
   if (!allocation) {
-    add_segment(std::max(segment_bytes, Space::whole_large_pages(size_bytes)));
+    add_segment(std::max(segment_bytes, SegmentSpace::whole_large_pages(size_bytes)));
     allocation = space_.take(size_bytes);
   }
   if (cleared) transport_.barrier();  // nobody writes to it before all parts are zero

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 
+#include "outcore/extend/transport.hpp"
 #include "outcore/world.hpp"
 #include "world/space.hpp"
 
@@ -37,7 +38,7 @@ class Pool {
 
   transport::Transport& transport_;
   bool shared_;
-  Space space_;
+  SegmentSpace space_;
   std::mutex mutex_;  // of segments_, which flush may walk at any time
   std::map<int, std::unique_ptr<transport::Segment>> segments_;
   int next_segment_ = 0;

@@ -6,6 +6,8 @@
 #include <map>
 #include <optional>
 
+#include "base/gaps.hpp"
+
 namespace outcore::world {
 
 struct Allocation {
@@ -14,7 +16,7 @@ struct Allocation {
   friend bool operator==(const Allocation&, const Allocation&) = default;
 };
 
-class Space {
+class SegmentSpace {
  public:
   static constexpr std::int64_t alignment = 64;
   static constexpr std::int64_t page =
@@ -34,7 +36,7 @@ class Space {
  private:
   struct Segment {
     std::int64_t size_bytes = 0;
-    std::map<std::int64_t, std::int64_t> free;  // offset to size; neighbours are joined
+    Gaps free;  // bytes
   };
   std::map<int, Segment> segments_;
 };

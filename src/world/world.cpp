@@ -11,6 +11,7 @@
 
 #include "gpc/service.hpp"
 #include "outcore/error.hpp"
+#include "outcore/extend/transport.hpp"
 #include "outcore/scratch.hpp"
 #include "transport/host.hpp"
 #include "world/gate.hpp"
@@ -27,12 +28,6 @@ bool own_node(const WorldOptions& options) {
   if (std::strcmp(wanted, "processes") == 0) return true;
   throw Error(EINVAL, {.attempted = "OUTCORE_NODES=" + std::string(wanted),
                        .detail = "it is 'hosts' or 'processes'"});
-}
-
-/// Numbers of the nodes of all processes, in order of rank.
-std::vector<int> nodes_of_all(transport::Transport& transport, bool each_its_own) {
-  const std::string mine = each_its_own ? "#" + std::to_string(transport.rank()) : transport.host();
-  return transport::numbers_of_names(transport, mine);
 }
 
 }  // namespace
@@ -84,6 +79,18 @@ class World::InUse {
   State& state_;
 };
 
+World World::job(const WorldOptions& options) {
+  return World(transport::job(), options);
+}
+
+World World::self(const WorldOptions& options) {
+  return World(transport::self(), options);
+}
+
+World World::mpi(int fortran_communicator, const WorldOptions& options) {
+  return World(transport::mpi(fortran_communicator), options);
+}
+
 World::World(std::unique_ptr<transport::Transport> given, const WorldOptions& options)
     : World(std::move(given), [&] { return options; }) {}
 
@@ -96,16 +103,19 @@ World::World(std::unique_ptr<transport::Transport> given, const Make& make)
   state.size = transport.size();
   WorldOptions options;
   bool each_its_own = false;
+  std::string node;
   enter("World", [&]() -> std::uint64_t {
     options = make();
     each_its_own = own_node(options);
+    const std::string host = transport.host();
+    node = each_its_own ? "#" + std::to_string(state.rank) : host;
     if (!options.scratch.empty()) state.scratch = device::checked_scratch(options.scratch);
     if (options.memory_bytes < 0)
       throw Error(EINVAL,
                   {.attempted = "memory budget of " + std::to_string(options.memory_bytes) + " bytes"});
     return 0;  // they may differ
   });
-  const auto nodes = nodes_of_all(transport, each_its_own);
+  const auto nodes = transport::numbers_of_names(transport, node);
   state.node = nodes[static_cast<std::size_t>(state.rank)];
   state.node_count = 1 + *std::max_element(nodes.begin(), nodes.end());
   state.node_transport = transport.split(state.node, state.rank);
@@ -154,7 +164,7 @@ void World::close() {
     // If the transport has ended there is nothing left to free, and nobody to wait for.
     if (error.errno_value() != ESHUTDOWN) failure = std::current_exception();
   } catch (...) {
-    // What another process brings that a signal has ended in the middle of a call makes no sense.
+    // Data of a process that a signal has ended in the middle of a call makes no sense.
     failure = std::current_exception();
   }
   state_->companion.reset();  // which may still use all the rest
@@ -288,7 +298,7 @@ Request World::call(int process, std::uint32_t procedure, std::span<const std::b
 
 World::Region World::allocate(std::int64_t size_bytes, std::string_view what) {
   Budget& budget = *state_->budget;
-  const std::int64_t taken = world::Space::rounded(size_bytes);
+  const std::int64_t taken = world::SegmentSpace::rounded(size_bytes);
   bool reserved = false;
   Region region;
   try {
@@ -339,6 +349,9 @@ transport::Segment& World::Region::segment() const {
     throw Error(EBADF,
                 {.attempted = "use one-sided memory", .detail = entry_ ? "its world was closed" : "none"});
   return *segment;
+}
+std::byte* World::Region::local() const {
+  return segment().local() + offset_;
 }
 
 World::Region::Use::Use(const Region& region) : entry_(region.entry()) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "outcore/box.hpp"
+#include "outcore/extend/transport.hpp"
 #include "outcore/global_array.hpp"
 #include "outcore/world.hpp"
 #include "support/check.hpp"

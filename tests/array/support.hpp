@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "outcore/error.hpp"
+#include "outcore/extend/transport.hpp"
 #include "outcore/global_array.hpp"
 #include "outcore/world.hpp"
 #include "support/check.hpp"

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "array/support.hpp"
+#include "outcore/extend/transport.hpp"
 
 using namespace arrays;
 

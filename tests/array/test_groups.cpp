@@ -5,6 +5,7 @@
 #include "array/arrays.hpp"
 #include "outcore/disk_array.hpp"
 #include "outcore/error.hpp"
+#include "outcore/extend/transport.hpp"
 #include "support/check.hpp"
 #include "support/temporary_directory.hpp"
 

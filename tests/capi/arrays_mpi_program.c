@@ -1,4 +1,4 @@
-/* Worlds, global, disk and block-sparse arrays and calls from C on several processes. */
+/* Worlds, global, disk and block-sparse arrays, contractions and calls from C on several processes. */
 #define _XOPEN_SOURCE 700 /* mkdtemp, nftw */
 #include <errno.h>
 #include <ftw.h>
@@ -321,6 +321,7 @@ static void worlds(void) {
 }
 
 #include "checkpoints.h"
+#include "contractions.h"
 #include "transfers.h"
 
 static void what_differs_is_an_error_at_all(void) {
@@ -365,6 +366,10 @@ int main(int count, char** arguments) {
   checkpoints_of_all_kinds();
   the_previous_checkpoint_stays();
   what_differs_is_an_error_at_all();
+  products_of_arrays_anywhere();
+  expressions_of_all_kinds();
+  no_elements();
+  plans_that_do_not_fit();
   EXPECT(oc_world_close(world) == OC_OK);
   EXPECT(oc_world_close(world) == EBADF && oc_world_barrier(world) == EBADF);
   MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

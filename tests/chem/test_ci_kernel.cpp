@@ -11,19 +11,21 @@
 #include "outcore/error.hpp"
 #include "support/check.hpp"
 
+using namespace outcore::chem;
 using namespace outcore::chem::ci;
 
 namespace {
 
 /// c = alpha op(a) op(b) + beta c, by columns, as Fortran has it.
 template <class Real>
-void gemm(const char* trans_a, const char* trans_b, const int* m, const int* n, const int* k,
-          const Real* alpha, const Real* a, const int* lda, const Real* b, const int* ldb, const Real* beta,
-          Real* c, const int* ldc) {
-  for (int j = 0; j < *n; ++j)
-    for (int i = 0; i < *m; ++i) {
+void gemm(const char* trans_a, const char* trans_b, const std::int64_t* m, const std::int64_t* n,
+          const std::int64_t* k, const Real* alpha, const Real* a, const std::int64_t* lda, const Real* b,
+          const std::int64_t* ldb, const Real* beta, Real* c, const std::int64_t* ldc, std::size_t,
+          std::size_t) {
+  for (std::int64_t j = 0; j < *n; ++j)
+    for (std::int64_t i = 0; i < *m; ++i) {
       Real sum = 0;
-      for (int l = 0; l < *k; ++l)
+      for (std::int64_t l = 0; l < *k; ++l)
         sum += (*trans_a == 'N' ? a[l * *lda + i] : a[i * *lda + l]) *
                (*trans_b == 'N' ? b[j * *ldb + l] : b[l * *ldb + j]);
       Real& to = c[j * *ldc + i];
@@ -31,7 +33,7 @@ void gemm(const char* trans_a, const char* trans_b, const int* m, const int* n, 
     }
 }
 
-constexpr Blas blas{gemm<double>, gemm<float>};
+constexpr outcore::Blas blas{.dgemm = gemm<double>, .sgemm = gemm<float>};
 
 struct Model {
   std::vector<int> irreps;

@@ -2,6 +2,7 @@
 // over all of i, j, k, a, b, c.
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -13,13 +14,14 @@ using namespace outcore::chem::cc;
 namespace {
 
 /// dgemm of Fortran.
-void gemm(const char*, const char*, const int* m, const int* n, const int* k, const double* alpha,
-          const double* a, const int* lda, const double* b, const int* ldb, const double* beta, double* c,
-          const int* ldc) {
-  for (int j = 0; j < *n; ++j)
-    for (int i = 0; i < *m; ++i) {
+void gemm(const char*, const char*, const std::int64_t* m, const std::int64_t* n, const std::int64_t* k,
+          const double* alpha, const double* a, const std::int64_t* lda, const double* b,
+          const std::int64_t* ldb, const double* beta, double* c, const std::int64_t* ldc, std::size_t,
+          std::size_t) {
+  for (std::int64_t j = 0; j < *n; ++j)
+    for (std::int64_t i = 0; i < *m; ++i) {
       double sum = 0;
-      for (int l = 0; l < *k; ++l) sum += a[l * *lda + i] * b[j * *ldb + l];
+      for (std::int64_t l = 0; l < *k; ++l) sum += a[l * *lda + i] * b[j * *ldb + l];
       double& to = c[j * *ldc + i];
       to = *alpha * sum + (*beta == 0 ? 0.0 : *beta * to);
     }
@@ -239,9 +241,9 @@ struct Inputs {
       for (int b = 0; b < a; ++b)
         for (int c = 0; c < b; ++c) {
           Values at[6];
-          sum += same_spin_triples(gemm, {o, v, p, w}, occupied.data(), single(a, at[0]), single(b, at[1]),
-                                   single(c, at[2]), same(a, b, at[3]), same(a, c, at[4]), same(b, c, at[5]),
-                                   work);
+          sum += same_spin_triples({.dgemm = gemm}, {o, v, p, w}, occupied.data(), single(a, at[0]),
+                                   single(b, at[1]), single(c, at[2]), same(a, b, at[3]), same(a, c, at[4]),
+                                   same(b, c, at[5]), work);
         }
     return sum;
   }
@@ -253,9 +255,9 @@ struct Inputs {
       for (int b = 0; b < a; ++b)
         for (int c = 0; c < w; ++c) {
           Values at[6];
-          sum += mixed_spin_triples(gemm, {o, v, p, w}, occupied.data(), others.data(), single(a, at[0]),
-                                    single(b, at[1]), other(c, at[2]), same(a, b, at[3]), mixed(a, c, at[4]),
-                                    mixed(b, c, at[5]), work);
+          sum += mixed_spin_triples({.dgemm = gemm}, {o, v, p, w}, occupied.data(), others.data(),
+                                    single(a, at[0]), single(b, at[1]), other(c, at[2]), same(a, b, at[3]),
+                                    mixed(a, c, at[4]), mixed(b, c, at[5]), work);
         }
     return sum;
   }

@@ -172,4 +172,60 @@ TEST("energies are those of a plain loop, for each instruction set that runs her
   }
 }
 
+TEST("derivatives are differences of energies, and densities those of a plain loop") {
+  for (const auto& [o, v, padded] : {std::array<std::size_t, 3>{1, 4, 4}, {5, 4, 8}, {7, 5, 12}}) {
+    const Model m{o, v};
+    const Rows rows(o, padded);
+    const TriplesSizes sizes{o, padded, v};
+    std::vector<double> energies(o);
+    for (std::size_t i = 0; i < o; ++i) energies[i] = m.energy(i);
+    std::array one{OfOne(m, rows, 3), OfOne(m, rows, 2), OfOne(m, rows, 0)};
+    std::array two{OfTwo(m, rows, 3, 2), OfTwo(m, rows, 3, 0), OfTwo(m, rows, 2, 0)};
+    TriplesWork work;
+    const auto is_near = [](double found, double expected, double error) {
+      check::is_true(std::abs(found - expected) < error);
+    };
+    std::vector<double> oo(o * padded), all(6 * o), density(3), pairs(3 * o * padded);
+    const auto single = [&](std::size_t n) {
+      return SingleSums{&all[2 * n * o], &all[(2 * n + 1) * o], &density[n]};
+    };
+    const auto pair = [&](std::size_t n) { return &pairs[n * o * padded]; };
+    const TriplesSums sums{oo.data(), single(0), single(1), single(2), pair(0), pair(1), pair(2)};
+    const auto energy = [&] {
+      TriplesWork other;
+      return triples_energy(sizes, energies.data(), three(one, two), other);
+    };
+    const double weight = 0.5, whole = energy();
+    is_near(triples_derivatives(sizes, energies.data(), three(one, two), weight, work, sums), whole,
+            1e-10 * std::max(1.0, std::abs(whole)));
+    const auto is_derivative = [&](double& element, double found) {
+      const double before = element, h = 1e-3;
+      element = before + h;
+      const double above = energy();
+      element = before - h;
+      const double below = energy();
+      element = before;
+      is_near(found, weight * (above - below) / (2 * h), 1e-7 * std::max(1.0, std::abs(found)));
+    };
+    for (std::size_t n = 0; n < 3; ++n) {
+      is_derivative(one[n].t1[o - 1], sums.a.t1[2 * n * o + o - 1]);
+      is_derivative(one[n].fock[0], sums.a.fock[2 * n * o]);
+      is_derivative(two[n].exchange[(o - 1) * padded], pairs[n * o * padded + (o - 1) * padded]);
+    }
+    // Of all gaps alike, the derivative by them is a sum of densities.
+    double trace = 0;
+    for (std::size_t i = 0; i < o; ++i) trace += oo[i * padded + i];
+    is_near(trace, density[0] + density[1] + density[2], 1e-9 * std::max(1.0, std::abs(trace)));
+    for (std::size_t i = 0; i < o; ++i) {
+      const double before = energies[i], h = 1e-4;
+      energies[i] = before + h;
+      const double above = energy();
+      energies[i] = before - h;
+      const double below = energy();
+      energies[i] = before;
+      is_near(-oo[i * padded + i], weight * (above - below) / (2 * h), 1e-5 * std::max(1.0, std::abs(whole)));
+    }
+  }
+}
+
 TEST_MAIN

@@ -19,8 +19,8 @@ from conformance.resident import resident
 
 import outcore
 from outcore import Array, OutcoreError, Program
-from outcore.tensor.program_plan import ProgramPlan
-from outcore.tensor.rates import ASSUMED
+from outcore.tensor.plan.rates import ASSUMED
+from outcore.tensor.program.program_plan import ProgramPlan
 
 
 @dataclass

@@ -11,8 +11,8 @@ import numpy as np
 from conformance.random_arrays import DTYPES, Chance
 
 from outcore import Layout, Symmetry
-from outcore.tensor.expression import parse
-from outcore.tensor.result_symmetry import factors, missing
+from outcore.tensor.layout.expression import parse
+from outcore.tensor.layout.result_symmetry import factors, missing
 
 SPACE = 1e5  # multiplications of a contraction
 DENSE = ("numpy", "view", "node", "disk", "global")  # without tiles

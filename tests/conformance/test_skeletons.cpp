@@ -4,6 +4,7 @@
 #include "conformance/engine.hpp"
 #include "conformance/messages.hpp"
 #include "outcore/extend/codec.hpp"
+#include "outcore/extend/transport.hpp"
 
 TEST("the skeleton of a codec gives back what it was given, and refuses what it cannot have made") {
   const outcore::store::SkeletonCodec codec;

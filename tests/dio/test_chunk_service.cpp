@@ -70,7 +70,7 @@ class FaultyArray {
   [[nodiscard]] ChunkStore& store() { return *store_; }
   [[nodiscard]] ChunkClient& client() { return *client_; }
 
-  void transfer(dio::Operation operation, const Box& box, Model& model) {
+  void transfer(dio::ChunkOperation operation, const Box& box, Model& model) {
     Request(client_->start(operation, Slices(box), model.memory(box), nullptr, true)).wait();
   }
 
@@ -102,25 +102,26 @@ TEST("an owner whose disk fails tells the one who asked, and serves on") {
       std::iota(first.data.begin(), first.data.end(), 0.0);
       std::iota(second.data.begin(), second.data.end(), 5000.0);
       if (world.rank() == 0) {
-        array.transfer(dio::Operation::put, all, first);
+        array.transfer(dio::ChunkOperation::put, all, first);
         write_failure = failure;
         const Error error = check::throws<Error>([&] {
-          for (int i = 0; i < 3; ++i) array.transfer(dio::Operation::put, all, second);
+          for (int i = 0; i < 3; ++i) array.transfer(dio::ChunkOperation::put, all, second);
         });
         check::equal(error.errno_value(), failure);
         check::contains(error.what(), "part");
-        array.transfer(dio::Operation::get, all, back);  // each element is the old one or the new one
+        array.transfer(dio::ChunkOperation::get, all, back);  // each element is the old one or the new one
         for (std::size_t i = 0; i < back.data.size(); ++i)
           check::is_true(back.data[i] == first.data[i] || back.data[i] == second.data[i]);
         write_failure = 0;
-        array.transfer(dio::Operation::put, all, second);
-        array.transfer(dio::Operation::get, all, back);
+        array.transfer(dio::ChunkOperation::put, all, second);
+        array.transfer(dio::ChunkOperation::get, all, back);
         check::is_true(back.data == second.data);
         read_failure = EIO;
         check::equal(
-            check::throws<Error>([&] { array.transfer(dio::Operation::get, all, back); }).errno_value(), EIO);
+            check::throws<Error>([&] { array.transfer(dio::ChunkOperation::get, all, back); }).errno_value(),
+            EIO);
         read_failure = 0;
-        array.transfer(dio::Operation::get, all, back);
+        array.transfer(dio::ChunkOperation::get, all, back);
         check::is_true(back.data == second.data);
       }
       world.barrier();
@@ -134,10 +135,10 @@ TEST("requests return before the disks of the owners have done anything") {
     if (world.rank() == 0) {
       Model model({32, 32}), back({32, 32});
       std::iota(model.data.begin(), model.data.end(), 0.0);
-      array.transfer(dio::Operation::put, all, model);
+      array.transfer(dio::ChunkOperation::put, all, model);
       held = true;
       Request request(
-          array.client().start(dio::Operation::get, Slices(all), back.memory(all), nullptr, false));
+          array.client().start(dio::ChunkOperation::get, Slices(all), back.memory(all), nullptr, false));
       const bool early = request.test();
       held = false;
       held.notify_all();
@@ -156,8 +157,8 @@ TEST("nothing that was acknowledged is lost when writing behind fails") {
     if (world.rank() == 0) {
       write_failure = ENOSPC;
       std::iota(model.data.begin(), model.data.end(), 1.0);
-      array.transfer(dio::Operation::put, all, model);
-      array.transfer(dio::Operation::accumulate, all, model);
+      array.transfer(dio::ChunkOperation::put, all, model);
+      array.transfer(dio::ChunkOperation::accumulate, all, model);
     }
     world.barrier();
     const auto flush = [&] { (void)ChunkStore::Pause(array.store(), std::span(&all, 1), true); };
@@ -166,7 +167,7 @@ TEST("nothing that was acknowledged is lost when writing behind fails") {
     write_failure = 0;
     flush();  // and forget: what is read now comes from the disk
     world.barrier();
-    array.transfer(dio::Operation::get, all, back);
+    array.transfer(dio::ChunkOperation::get, all, back);
     for (std::size_t i = 0; i < back.data.size(); ++i)
       check::equal(back.data[i], 2.0 * static_cast<double>(i + 1));
     world.barrier();
@@ -181,7 +182,7 @@ TEST("a put that failed and that nobody waited for is told by the next settlemen
     world.barrier();
     if (world.rank() == 0) {
       for (int i = 0; i < 3; ++i)
-        (void)array.client().start(dio::Operation::put, Slices(all), model.memory(all), nullptr, false);
+        (void)array.client().start(dio::ChunkOperation::put, Slices(all), model.memory(all), nullptr, false);
       const std::exception_ptr failure = array.client().settle();
       check::is_true(failure != nullptr);
       check::equal(check::throws<Error>([&] { std::rethrow_exception(failure); }).errno_value(), EIO);
@@ -199,7 +200,7 @@ TEST("headers that ask for what is not there are refused, whatever they hold") {
     const std::uint32_t procedure = world.procedure("outcore: chunks of disk arrays");
     std::mt19937 random(1);
     const int target = (world.rank() + 1) % world.size();
-    dio::ChunkCall good(1000, target, dio::Operation::put, Slices(Box{{0, 0}, {3, 3}}));
+    dio::ChunkCall good(1000, target, dio::ChunkOperation::put, Slices(Box{{0, 0}, {3, 3}}));
     std::vector<std::byte> payload(64);
     for (int i = 0; i < 400; ++i) {
       dio::ChunkCall header = good;
@@ -220,7 +221,7 @@ TEST("headers that ask for what is not there are refused, whatever they hold") {
       }
     }
     Model model({32, 32});
-    array.transfer(dio::Operation::get, all, model);
+    array.transfer(dio::ChunkOperation::get, all, model);
     world.barrier();
   });
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "outcore/error.hpp"
+#include "outcore/extend/transport.hpp"
 #include "outcore/shared_file.hpp"
 #include "outcore/world.hpp"
 #include "support/bytes.hpp"

@@ -446,10 +446,10 @@ TEST("the error of a write that nobody waited for is thrown by close, at all pro
   run(2, true, [](World& world) {
     const auto engine = device::make_fault_engine(device::make_thread_engine(1), {.io_error = 1});
     SharedFile file(world, "lost", local({.engine = engine.get()}));
-    if (world.rank() == 0) (void)file.write_async(pattern(100), 64 << 10);
+    const Bytes bytes = pattern(100);
+    if (world.rank() == 0) (void)file.write_async(bytes, 64 << 10);
     check::equal(check::throws<Error>([&] { file.close(); }).errno_value(), EIO);
     SharedFile unwanted(world, "unwanted", local({.engine = engine.get()}));
-    const Bytes bytes = pattern(100);
     (void)unwanted.write_async(bytes, 64 << 10);
     unwanted.destroy();
   });

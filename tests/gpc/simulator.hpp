@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "gpc/protocol.hpp"
+#include "outcore/extend/transport.hpp"
 #include "transport/mapping.hpp"
 
 namespace simulator {

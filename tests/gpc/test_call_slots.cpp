@@ -6,6 +6,7 @@
 
 #include "device/buffer.hpp"
 #include "gpc/call_slots.hpp"
+#include "outcore/extend/transport.hpp"
 #include "support/check.hpp"
 
 using outcore::gpc::CallSlots;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gpc/protocol.hpp"
+#include "outcore/extend/transport.hpp"
 #include "support/check.hpp"
 
 namespace {

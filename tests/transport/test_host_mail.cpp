@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "outcore/extend/transport.hpp"
 #include "support/check.hpp"
 #include "transport/host_mail.hpp"
 #include "transport/host_wake_up.hpp"

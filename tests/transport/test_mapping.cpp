@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "outcore/extend/transport.hpp"
 #include "support/check.hpp"
 #include "transport/mapping.hpp"
 

@@ -1,3 +1,4 @@
+#include "outcore/extend/transport.hpp"
 #include "support/check.hpp"
 #include "transport/poll_backoff.hpp"
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <thread>
 
+#include "outcore/extend/transport.hpp"
 #include "support/check.hpp"
 #include "transport/remote_wake_up.hpp"
 

@@ -1,4 +1,5 @@
 #include "conformance/messages.hpp"
+#include "outcore/extend/transport.hpp"
 
 TEST("self is alone") {
   const auto transport = outcore::transport::self();

@@ -1,4 +1,5 @@
 #include "conformance/messages.hpp"
+#include "outcore/extend/transport.hpp"
 
 using namespace outcore;
 

@@ -7,10 +7,10 @@
 #include "world/space.hpp"
 
 using outcore::world::Allocation;
-using outcore::world::Space;
+using outcore::world::SegmentSpace;
 
 TEST("what is given back is taken again") {
-  Space space;
+  SegmentSpace space;
   space.add(0, 1 << 20);
   const auto first = space.take(100), second = space.take(100), third = space.take(100);
   check::equal(second->offset, 128);
@@ -23,26 +23,26 @@ TEST("what is given back is taken again") {
 }
 
 TEST("large regions begin at pages and fill them") {
-  Space space;
+  SegmentSpace space;
   space.add(0, 1 << 20);
   (void)space.take(1);
   const auto large = space.take(100000);
-  check::equal(large->offset % Space::page, 0);
-  check::equal(large->size_bytes % Space::page, 0);
+  check::equal(large->offset % SegmentSpace::page, 0);
+  check::equal(large->size_bytes % SegmentSpace::page, 0);
   check::equal(space.take(1)->offset, 64);  // the gap before it is not lost
 }
 
 TEST("regions of large pages begin at one, and the gap before them is used") {
-  Space space;
-  space.add(0, 4 * Space::large_page);
+  SegmentSpace space;
+  space.add(0, 4 * SegmentSpace::large_page);
   (void)space.take(1);
-  check::equal(space.take(Space::large_page + 1)->offset, Space::large_page);
-  check::equal(space.take(100000)->offset, Space::page);
-  check::equal(Space::whole_large_pages(Space::large_page + 1), 2 * Space::large_page);
+  check::equal(space.take(SegmentSpace::large_page + 1)->offset, SegmentSpace::large_page);
+  check::equal(space.take(100000)->offset, SegmentSpace::page);
+  check::equal(SegmentSpace::whole_large_pages(SegmentSpace::large_page + 1), 2 * SegmentSpace::large_page);
 }
 
 TEST("nothing is taken where nothing fits") {
-  Space space;
+  SegmentSpace space;
   check::is_true(!space.take(1));
   space.add(0, 1024);
   check::is_true(!space.take(1025));
@@ -51,7 +51,7 @@ TEST("nothing is taken where nothing fits") {
 }
 
 TEST("random regions never overlap") {
-  Space space;
+  SegmentSpace space;
   constexpr std::int64_t size = 4 << 20;
   space.add(0, size);
   std::vector<char> used(size);

@@ -10,6 +10,7 @@
 
 #include "outcore/call.hpp"
 #include "outcore/error.hpp"
+#include "outcore/extend/transport.hpp"
 #include "outcore/world.hpp"
 #include "support/check.hpp"
 
@@ -64,8 +65,25 @@ struct Garbled final : transport::Transport {
 
 }  // namespace
 
+TEST("the world of a job without MPI is this process, unless a launcher says that there are more") {
+  World world = World::job({.memory_bytes = 12345678});
+  check::equal(world.size(), 1);
+  check::equal(world.budget().limit_bytes(), 12345678);
+  setenv("PMI_SIZE", "3", 1);
+  const auto error = check::throws<Error>([] { World others = World::job(); });
+  unsetenv("PMI_SIZE");
+  check::equal(error.errno_value(), ENOTSUP);
+  check::contains(error.what(), "PMI_SIZE says that it has 3 processes");
+}
+
+TEST("the world of a communicator needs MPI") {
+  const auto error = check::throws<Error>([] { World world = World::mpi(0); });
+  check::equal(error.errno_value(), ENOTSUP);
+  check::contains(error.what(), "no MPI library is loaded");
+}
+
 TEST("a world of one") {
-  World world(transport::self());
+  World world = World::self();
   check::equal(world.rank(), 0);
   check::equal(world.size(), 1);
   check::equal(world.node_count(), 1);

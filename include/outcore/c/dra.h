@@ -52,7 +52,7 @@ OUTCORE_API int oc_dra_open(int world, const char* path, int writable, int* arra
  *  @return EBADF. */
 OUTCORE_API int oc_dra_inquire(int array, int* type, int* rank, int64_t* shape, int64_t* chunk);
 /** @brief What the array holds, as oc_dra_create() or oc_dra_flush() were told; cut to `size` with the final
- * 0. Python reads and writes the same text; what it has written that is no text is handed out as JSON.
+ * 0. Python reads and writes the same text; other values that it has written are handed out as JSON.
  *  @param[out] bytes Its length, without the final 0; may be NULL.
  *  @return EBADF. */
 OUTCORE_API int oc_dra_metadata(int array, char* text, size_t size, int64_t* bytes);

@@ -27,7 +27,7 @@ OUTCORE_API int oc_test(int64_t request, int* done);
 
 /** @brief Waits for all requests of a list, of any kinds, and ends them; returns the error of the first that
  * failed.
- *  @return EINVAL (no list, no such request), or what the first that failed came to. */
+ *  @return EINVAL (no list, no such request), or the error of the first that failed. */
 OUTCORE_API int oc_wait_all(int count, const int64_t* requests);
 
 /** @brief Waits until one request of a list, of any kinds, is done. It must still be waited for, which

@@ -21,7 +21,7 @@ enum class Compressor : std::uint8_t { lz4 = 1, zstd = 2 };
 enum class Filter : std::uint8_t {
   none = 0,
   shuffle = 1,    ///< bytes of equal significance together: for floating-point numbers
-  bitshuffle = 2  ///< bits of equal significance together: for integers of which few bits are used
+  bitshuffle = 2  ///< bits of equal significance together: for integers that use few bits
 };
 
 struct CodecOptions {
@@ -61,6 +61,8 @@ class OUTCORE_API ChunkCodec {
 /// add it before they make or open an array with it: without it an array is Error(ENOTSUP). Throws Error:
 /// EINVAL (another number, or no codec), EEXIST (the number is taken). Any thread.
 OUTCORE_API void add_codec(Codec number, std::shared_ptr<const ChunkCodec> codec);
+/// The number of what was added under a name; Codec::none: nothing was.
+[[nodiscard]] OUTCORE_API Codec codec_named(const std::string& name);
 
 }  // namespace outcore::store
 

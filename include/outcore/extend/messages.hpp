@@ -40,7 +40,7 @@ class OUTCORE_API Messages {
  public:
   static constexpr std::size_t max_packet_bytes = 4096;
   static constexpr std::uint32_t max_tag = (1U << 14) - 1;
-  /// What packets that have come are kept in: this many, whatever the number of senders (96 KiB).
+  /// Slots of packets that have come: this many, whatever the number of senders (96 KiB).
   static constexpr int packets_at_once = 24;
   static constexpr std::size_t common_bytes = 4 << 20;
 

@@ -130,9 +130,13 @@ OUTCORE_API void run_threads(int count, const std::function<void(std::unique_ptr
 /// duplicated. After MPI_Finalize everything but destroying is Error(ESHUTDOWN).
 [[nodiscard]] OUTCORE_API std::unique_ptr<Transport> mpi(int fortran_communicator);
 
+/// Those of MPI_COMM_WORLD if the program has loaded MPI, as `mpi` says; else this process alone.
+/// Error(ENOTSUP) if a launcher says that the job has more processes.
+[[nodiscard]] OUTCORE_API std::unique_ptr<Transport> job();
+
 }  // namespace outcore::transport
 
-// Skeletons to copy: one process, all of whose memory can be loaded and stored. Its requests are done at
+// Skeletons to copy: one process; all of its memory can be loaded and stored. Its requests are done at
 // once.
 #ifdef OUTCORE_SKELETONS
 

@@ -1,18 +1,18 @@
 #include "chem/cc/open_triples.hpp"
 
 #include <cstddef>
+#include <cstdint>
 
 namespace outcore::chem::cc {
 namespace {
 
 /// out[m][n] = factor left[m][k] right[k][n], or that is added.
-void product(Gemm gemm, std::size_t m, std::size_t n, std::size_t k, double factor, const double* left,
+void product(const Blas& blas, std::size_t m, std::size_t n, std::size_t k, double factor, const double* left,
              const double* right, bool add, double* out) {
   if (!n) return;  // no two orbitals: BLAS takes no rows of length 0
-  const int rows = int(m), columns = int(n), inner = int(k);
-  const double keep = add ? 1 : 0;
-  // By rows of ours is by columns of Fortran's, of the transposed matrices.
-  gemm("N", "N", &columns, &rows, &inner, &factor, right, &columns, left, &inner, &keep, out, &columns);
+  const auto rows = std::int64_t(m), columns = std::int64_t(n), inner = std::int64_t(k);
+  blas.product<double>(rows, columns, inner, factor, {left, inner}, {right, columns}, add ? 1 : 0, out,
+                       columns);
 }
 
 /// Where i > j is among the pairs.
@@ -27,16 +27,16 @@ void add_both(std::size_t count, double first, const double* x, double second, c
 
 }  // namespace
 
-double same_spin_triples(Gemm gemm, const OpenSizes& sizes, const double* energies, const OpenSingle& a,
-                         const OpenSingle& b, const OpenSingle& c, const SameDouble& ab, const SameDouble& ac,
-                         const SameDouble& bc, OpenTriplesWork& work) {
+double same_spin_triples(const Blas& blas, const OpenSizes& sizes, const double* energies,
+                         const OpenSingle& a, const OpenSingle& b, const OpenSingle& c, const SameDouble& ab,
+                         const SameDouble& ac, const SameDouble& bc, OpenTriplesWork& work) {
   const auto o = std::size_t(sizes.o), inner = o + std::size_t(sizes.v), pairs = o * (o - 1) / 2;
   work.w.resize(o * pairs);
   work.v.resize(o * pairs);
   double* const w = work.w.data();
-  product(gemm, o, pairs, inner, 1, bc.integrals, a.same, false, w);
-  product(gemm, o, pairs, inner, -1, ac.integrals, b.same, true, w);
-  product(gemm, o, pairs, inner, 1, ab.integrals, c.same, true, w);
+  product(blas, o, pairs, inner, 1, bc.integrals, a.same, false, w);
+  product(blas, o, pairs, inner, -1, ac.integrals, b.same, true, w);
+  product(blas, o, pairs, inner, 1, ab.integrals, c.same, true, w);
   // With the disconnected part.
   double* const both = work.v.data();
   for (std::size_t i = 0; i < o; ++i) {
@@ -62,21 +62,22 @@ double same_spin_triples(Gemm gemm, const OpenSizes& sizes, const double* energi
   return sum;
 }
 
-double mixed_spin_triples(Gemm gemm, const OpenSizes& sizes, const double* energies, const double* others,
-                          const OpenSingle& a, const OpenSingle& b, const OpenSingle& c, const SameDouble& ab,
-                          const MixedDouble& ac, const MixedDouble& bc, OpenTriplesWork& work) {
+double mixed_spin_triples(const Blas& blas, const OpenSizes& sizes, const double* energies,
+                          const double* others, const OpenSingle& a, const OpenSingle& b, const OpenSingle& c,
+                          const SameDouble& ab, const MixedDouble& ac, const MixedDouble& bc,
+                          OpenTriplesWork& work) {
   const auto o = std::size_t(sizes.o), p = std::size_t(sizes.p), pairs = o * (o - 1) / 2, columns = o * p;
   const auto inner = o + std::size_t(sizes.v), other = p + std::size_t(sizes.w);
   work.part.resize(p * pairs);
   work.w.resize(o * columns);
   work.v.resize(p);
   double* const first = work.part.data();  // [k][pairs]
-  product(gemm, p, pairs, inner, 1, bc.integrals, a.same, false, first);
-  product(gemm, p, pairs, inner, -1, ac.integrals, b.same, true, first);
+  product(blas, p, pairs, inner, 1, bc.integrals, a.same, false, first);
+  product(blas, p, pairs, inner, -1, ac.integrals, b.same, true, first);
   double* const second = work.w.data();  // [i][j][k], less that of j and i
-  product(gemm, o, columns, other, -1, bc.turned, a.other, false, second);
-  product(gemm, o, columns, other, 1, ac.turned, b.other, true, second);
-  product(gemm, o, columns, inner, -1, ab.integrals, c.other, true, second);
+  product(blas, o, columns, other, -1, bc.turned, a.other, false, second);
+  product(blas, o, columns, other, 1, ac.turned, b.other, true, second);
+  product(blas, o, columns, inner, -1, ab.integrals, c.other, true, second);
   double sum = 0;
   for (std::size_t i = 1; i < o; ++i)
     for (std::size_t j = 0; j < i; ++j) {

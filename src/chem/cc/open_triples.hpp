@@ -10,14 +10,10 @@
 
 #include <vector>
 
+#include "base/blas.hpp"
 #include "base/sibling.hpp"
 
 namespace outcore::chem::cc {
-
-/// dgemm of Fortran with 32-bit integers. Each call should use one thread.
-using Gemm = void (*)(const char* trans_a, const char* trans_b, const int* m, const int* n, const int* k,
-                      const double* alpha, const double* a, const int* lda, const double* b, const int* ldb,
-                      const double* beta, double* c, const int* ldc);
 
 /// What one virtual orbital x brings; slowest first.
 struct OpenSingle {
@@ -55,7 +51,7 @@ struct OpenTriplesWork {
 };
 
 /// Orbitals a, b, c of one spin, which differ; each product of three counts once. `other` is not used.
-[[nodiscard]] OUTCORE_SIBLING double same_spin_triples(Gemm gemm, const OpenSizes& sizes,
+[[nodiscard]] OUTCORE_SIBLING double same_spin_triples(const Blas& blas, const OpenSizes& sizes,
                                                        const double* energies, const OpenSingle& a,
                                                        const OpenSingle& b, const OpenSingle& c,
                                                        const SameDouble& ab, const SameDouble& ac,
@@ -64,7 +60,7 @@ struct OpenTriplesWork {
 /// Orbitals a, b of the first spin, which differ, and c of the other; each product of two and one counts
 /// once. `energies`, `others`: of occupied orbitals of the first and of the other spin. `same` of c is not
 /// used.
-[[nodiscard]] OUTCORE_SIBLING double mixed_spin_triples(Gemm gemm, const OpenSizes& sizes,
+[[nodiscard]] OUTCORE_SIBLING double mixed_spin_triples(const Blas& blas, const OpenSizes& sizes,
                                                         const double* energies, const double* others,
                                                         const OpenSingle& a, const OpenSingle& b,
                                                         const OpenSingle& c, const SameDouble& ab,

@@ -19,8 +19,8 @@ struct TriplesSizes {
 };
 
 /// What one virtual orbital x brings: occupied orbitals i, j, k, l and virtual ones d, slowest first. Here
-/// and below the last index of arrays with two and more has room for `padded`, of which numbers follow the
-/// occupied ones: they are finite, and have no meaning.
+/// and below the last index of arrays with two and more has room for `padded` numbers. Those after the
+/// occupied ones are finite and have no meaning.
 struct Single {
   const double* amplitudes;        // [j][d][k] of t_jk^dx
   const double* turned;            // [k][d][j] of the same
@@ -48,6 +48,7 @@ struct ThreeVirtuals {
 /// Room of one thread.
 struct TriplesWork {
   std::vector<double> w, v;
+  std::vector<double> left, right, by_w;  // of derivatives alone
 };
 
 /// The contribution of orbitals a, b and c (Hartree), each product of three counted once; the caller
@@ -55,5 +56,35 @@ struct TriplesWork {
 /// `energies`: of occupied orbitals.
 [[nodiscard]] OUTCORE_SIBLING double triples_energy(const TriplesSizes& sizes, const double* energies,
                                                     const ThreeVirtuals& of, TriplesWork& work);
+
+/// What derivatives of the energy by what one virtual orbital brings are added to: by t1 and Fock elements,
+/// [i], and a diagonal element of the density.
+struct SingleSums {
+  double *t1, *fock, *density;
+};
+
+/// The same of what has one place for all. By the Fock matrix of occupied orbitals, without its sign, [i][j];
+/// by (ix|jy) of each pair, [i][j]. All rows have `padded` elements.
+struct TriplesSums {
+  double* occupied;
+  SingleSums a, b, c;
+  double *ab, *ac, *bc;
+};
+
+/// The energy as `triples_energy` has it, and derivatives of it with this weight, which is 1, 1/2 or 1/6,
+/// added to `to`. work.by_w is the derivative by the connected amplitudes [i][j][k] times the denominator, of
+/// each of the orders of a, b and c, before the six of them are summed; it has no weight.
+///
+/// The Fock matrix acts on triples with all its elements: derivatives by those that are zero are densities
+/// too. Of virtual orbitals there are diagonal ones alone.
+[[nodiscard]] OUTCORE_SIBLING double triples_derivatives(const TriplesSizes& sizes, const double* energies,
+                                                         const ThreeVirtuals& of, double weight,
+                                                         TriplesWork& work, const TriplesSums& to);
+
+/// Adds to density[m][n] the element of orbitals a[m] and a[n], as two orbitals b and c make it, in both
+/// orders if they are different. of_a, of_ab, of_ac: of each a. work: as many as there are orbitals a.
+OUTCORE_SIBLING void triples_density(const TriplesSizes& sizes, const double* energies, bool is_same,
+                                     const std::vector<ThreeVirtuals>& of, std::vector<TriplesWork>& work,
+                                     double* density);
 
 }  // namespace outcore::chem::cc

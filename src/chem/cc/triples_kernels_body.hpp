@@ -25,18 +25,18 @@ struct Packed {
 };
 
 constexpr int registers = OUTCORE_LANE == 8 ? 32 : 16;
-constexpr int most_vectors = 3;  // of a row of a tile
+constexpr int max_vectors = 3;  // of a row of a tile
 // Virtual orbitals whose part of all products is summed at a time. Many, as sums are then seldom begun and
 // ended; what belongs to them stays in the second cache. Narrow registers take more from there for as much
 // work, so for them it must stay in the first.
-constexpr Size most_inner = OUTCORE_LANE == 8 ? 256 : 24;
+constexpr Size max_inner = OUTCORE_LANE == 8 ? 256 : 24;
 
 constexpr int second_cache = 2;  // as __builtin_prefetch names it
 constexpr Size line = 8;         // of a cache
 
 /// Rows of a tile, so that its sums, a row of the right factor and an element of the left one are in
 /// registers.
-constexpr int most_rows(int vectors) {
+constexpr int max_rows(int vectors) {
   const int rows = (registers - 1) / vectors - 1;
   return rows < 8 ? rows : 8;
 }
@@ -105,7 +105,7 @@ void add_group(Size count, const Sum& of, Size padded, Size row, Size column) {
 /// All rows of some columns.
 template <int width, int vectors>
 void add_columns(Size rows, const Sum& of, Size padded, Size column) {
-  constexpr int most = most_rows(vectors);
+  constexpr int most = max_rows(vectors);
   const Size groups = (rows + most - 1) / most;
   for (Size group = 0; group < groups; ++group) {
     const Size first = rows * group / groups, end = rows * (group + 1) / groups;
@@ -116,7 +116,7 @@ void add_columns(Size rows, const Sum& of, Size padded, Size column) {
 void add(Size rows, const Sum& of, Size padded) {
   constexpr Size lane = OUTCORE_LANE;
   const Size vectors = padded / lane;
-  const Size panels = (vectors + most_vectors - 1) / most_vectors;
+  const Size panels = (vectors + max_vectors - 1) / max_vectors;
   for (Size panel = 0; panel < panels; ++panel) {
     const Size first = vectors * panel / panels, end = vectors * (panel + 1) / panels;
     const auto add_panel = end - first == 3   ? add_columns<lane, 3>
@@ -132,7 +132,7 @@ void connected(const TriplesSizes& sizes, const ThreeVirtuals& of, double* w) {
   const Size o = sizes.occupied, padded = sizes.padded, plane = o * padded;
   const auto& [a, b, c, ab, ac, bc] = of;
   for (Size n = 0; n < o * plane; ++n) w[n] = 0;
-  const Size chunks = (sizes.virtuals + most_inner - 1) / most_inner;
+  const Size chunks = (sizes.virtuals + max_inner - 1) / max_inner;
   const Size whole = sizes.virtuals * padded;
   for (Size x = 0; x < o; ++x)
     for (Size chunk = 0; chunk < chunks; ++chunk) {
@@ -210,8 +210,76 @@ double energy(const TriplesSizes& sizes, const double* energies, double above, c
   return 2 * sum;
 }
 
+/// Where elements ijk, jki, kij, ikj, jik, kji are.
+struct Orders {
+  Size at[6];
+  Orders(Size o, Size padded, Size i, Size j, Size k)
+      : at{(i * o + j) * padded + k, (j * o + k) * padded + i, (k * o + i) * padded + j,
+           (i * o + k) * padded + j, (j * o + i) * padded + k, (k * o + j) * padded + i} {}
+};
+
+double derivatives(const TriplesSizes& sizes, const double* energies, double above, double* w, double* v,
+                   double* by_w) {
+  const Size o = sizes.occupied, padded = sizes.padded;
+  double sum = 0;
+  for (Size i = 0; i < o; ++i)
+    for (Size j = 0; j <= i; ++j) {
+      const double below = energies[i] + energies[j] - above;
+      for (Size k = 0; k <= j; ++k) {
+        const Orders in(o, padded, i, j, k), out(o, o, i, j, k);
+        const double part = 1 / (below + energies[k]);
+        double x[6], y[6];
+        for (int p = 0; p < 6; ++p) {
+          x[p] = w[in.at[p]];
+          y[p] = x[p] + v[in.at[p]];
+        }
+        const double even_x = x[0] + x[1] + x[2], odd_x = x[3] + x[4] + x[5];
+        const double even_y = y[0] + y[1] + y[2], odd_y = y[3] + y[4] + y[5];
+        double orders = 0;
+        for (int p = 0; p < 6; ++p) {
+          const bool even = p < 3;
+          const double z = 3 * x[p] + (even ? even_x - 2 * odd_x : odd_x - 2 * even_x);
+          const double u = 3 * y[p] + (even ? even_y - 2 * odd_y : odd_y - 2 * even_y);
+          orders += z * y[p];
+          w[in.at[p]] = z * part;
+          v[in.at[p]] = y[p] * part;
+          by_w[out.at[p]] = 2 * (z + u) * part;
+        }
+        const bool some = i == j || j == k;
+        sum += (some ? (i == k ? 1.0 / 6 : 0.5) : 1.0) * orders * part;
+      }
+    }
+  return sum;
+}
+
+/// to[p][q] = from[q][p] of o times o elements.
+void transpose(Size o, const double* from, Size from_stride, double* to, Size to_stride) {
+  for (Size p = 0; p < o; ++p)
+    for (Size q = 0; q < o; ++q) to[p * to_stride + q] = from[q * from_stride + p];
+}
+
+void densities(const TriplesSizes& sizes, const double* left, const double* right, TriplesWork& work,
+               double* oo) {
+  const Size o = sizes.occupied, padded = sizes.padded, plane = o * padded;
+  const auto sum = [&](const double* one, const double* other) {
+    const Product product{one, other, o * o, one};
+    add(o, {oo, padded, &product, 1}, padded);
+  };
+  sum(left, right);
+  for (const bool first : {false, true}) {
+    for (Size x = 0; x < o; ++x)  // planes [j][k] of i become [k][j], or planes [i][k] of j become [k][i]
+      for (const bool is_left : {true, false}) {
+        const double* const from = (is_left ? left : right) + x * (first ? padded : plane);
+        double* const to = (is_left ? work.left : work.right).data() + x * plane;
+        transpose(o, from, first ? plane : padded, to, padded);
+      }
+    sum(work.left.data(), work.right.data());
+  }
+}
+
 }  // namespace
 
-const TriplesKernels OUTCORE_VARIANT(triples_kernels) = {connected, disconnected, energy};
+const TriplesKernels OUTCORE_VARIANT(triples_kernels) = {connected, disconnected, energy, derivatives,
+                                                         densities};
 
 }  // namespace outcore::chem::cc

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 
-#include "chem/ci/aligned.hpp"
 #include "chem/ci/pair_matrix.hpp"
 #include "chem/ci/panel.hpp"
 #include "chem/ci/run_kernels.hpp"
+#include "chem/common/aligned.hpp"
 
 namespace outcore::chem::ci {
 

@@ -11,7 +11,7 @@
 #include <memory>
 #include <mutex>
 
-#include "chem/ci/blas.hpp"
+#include "base/blas.hpp"
 #include "chem/ci/pair_matrix.hpp"
 #include "chem/ci/panel.hpp"
 #include "chem/ci/run_kernels.hpp"

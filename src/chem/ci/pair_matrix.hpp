@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "chem/ci/aligned.hpp"
 #include "chem/ci/integrals.hpp"
 #include "chem/ci/strings.hpp"
+#include "chem/common/aligned.hpp"
 
 namespace outcore::chem::ci {
 

@@ -5,13 +5,13 @@
 #include <cstring>
 
 #include "base/thread_team.hpp"
-#include "chem/ci/aligned.hpp"
+#include "chem/common/aligned.hpp"
 
 namespace outcore::chem::ci {
 namespace {
 
 constexpr std::int64_t slab_bytes = std::int64_t{4} << 20;  // of the rows that a thread has transposed
-constexpr std::int64_t fewest_rows = 64, most_rows = 512;
+constexpr std::int64_t fewest_rows = 64, max_rows = 512;
 
 }  // namespace
 
@@ -77,7 +77,7 @@ std::vector<SameSpin::Slab> SameSpin::slabs(const Panel& panel, int threads) con
   for (int g = 0; g < groups_; ++g) {
     const std::int64_t columns = strings_->count(g ^ target_), rows = panel.home_rows(g);
     if (columns == 0 || rows == 0) continue;
-    std::int64_t most = std::clamp(slab_bytes / (columns * bytes), fewest_rows, most_rows);
+    std::int64_t most = std::clamp(slab_bytes / (columns * bytes), fewest_rows, max_rows);
     most = std::min(most, std::max<std::int64_t>(1, (rows + threads - 1) / threads));
     const std::int64_t count = (rows + most - 1) / most;
     for (std::int64_t n = 0; n < count; ++n) result.push_back({g, rows * n / count, rows * (n + 1) / count});

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "base/thread_team.hpp"
-#include "chem/ci/aligned.hpp"
 #include "chem/ci/same_spin.hpp"
+#include "chem/common/aligned.hpp"
 
 namespace outcore::chem::ci {
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/sibling.hpp"
+#include "chem/common/masks.hpp"
 
 namespace outcore::chem::ci {
 
@@ -33,17 +34,6 @@ class OUTCORE_SIBLING Orbitals {
   int groups_;
   std::array<int, max_groups + 1> first_{};
 };
-
-/// Electrons in orbitals below `orbital`: their parity is the sign of an operator on that orbital.
-[[nodiscard]] inline int below(std::uint64_t mask, int orbital) noexcept {
-  return __builtin_popcountll(mask & ((std::uint64_t{1} << orbital) - 1));
-}
-[[nodiscard]] inline bool occupied(std::uint64_t mask, int orbital) noexcept {
-  return mask >> orbital & 1;
-}
-[[nodiscard]] inline std::uint64_t with(std::uint64_t mask, int orbital) noexcept {
-  return mask | std::uint64_t{1} << orbital;
-}
 
 /// Strings of so many electrons by value: the highest orbital counts most. None if `electrons` is negative or
 /// more than there are orbitals. Throws std::invalid_argument from 2^31 strings on.

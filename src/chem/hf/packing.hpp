@@ -32,7 +32,7 @@ inline int code_below(double step) noexcept {
   return code < last_code ? int(code) : last_code;
 }
 
-/// How the values of one shell l are kept, the largest of which is this: the fewest bytes that reach it in
+/// How the values of one shell l are kept, given the largest of them: the fewest bytes that reach it in
 /// steps no larger than `step`, and the finest step with which they do.
 struct PackedForm {
   int width, code;

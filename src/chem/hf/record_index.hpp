@@ -20,8 +20,8 @@ struct RecordIndex {
 
   [[nodiscard]] std::vector<std::byte> bytes() const;
 
-  /// Throws Error(EIO), naming `path`, if the bytes are no index of records of `record_bytes`, each of which
-  /// lies in a place of its own.
+  /// Throws Error(EIO), naming `path`, if the bytes are no index of records of `record_bytes`, or if two
+  /// records lie in one place.
   [[nodiscard]] static RecordIndex parse(std::span<const std::byte> bytes, std::size_t record_bytes,
                                          const std::string& path);
 };

@@ -142,7 +142,7 @@ class SlabMaker {
 /// The integer of a value v is the nearest to v / step - d, and v comes back as (integer + d) * step, where
 /// the dither d is pseudo-random, uniform between -1/2 and 1/2 (subtractive dither: Lipshitz, Wannamaker,
 /// Vanderkooy, J. Audio Eng. Soc. 40, 355 (1992)): every value is kept to within step / 2, and its error is
-/// uniform and independent of its value, so that equal integrals, of which symmetric molecules have many, err
+/// uniform and independent of its value, so that equal integrals (symmetric molecules have many) err
 /// differently, and small ones on average not towards zero.
 class SlabCodec {
  public:

@@ -24,7 +24,7 @@ struct IntegralCounts {
   std::uint64_t disk_bytes = 0;    ///< records on disk
   std::uint64_t records = 0;       ///< of both
   std::uint64_t damaged = 0;       ///< records that came back damaged to this process; they are recomputed
-  std::uint64_t lost_tasks = 0;    ///< tasks of which something found no place; it is recomputed
+  std::uint64_t lost_tasks = 0;    ///< tasks with integrals that found no place and are recomputed
 };
 
 /// This process's share of the two-electron integrals. Quartets that the rule keeps are computed once, stored

@@ -10,6 +10,7 @@
 #include "base/stream_copy.hpp"
 #include "dio/chunks/portions.hpp"
 #include "outcore/error.hpp"
+#include "outcore/extend/transport.hpp"
 
 namespace outcore::dio {
 namespace {
@@ -23,15 +24,15 @@ std::byte* at(const Strided& memory, const Extents& index) {
   return place;
 }
 
-const char* name_of(Operation operation) {
+const char* name_of(ChunkOperation operation) {
   switch (operation) {
-    case Operation::get:
+    case ChunkOperation::get:
       return "get";
-    case Operation::put:
+    case ChunkOperation::put:
       return "put";
-    case Operation::accumulate:
+    case ChunkOperation::accumulate:
       return "accumulate";
-    case Operation::prefetch:
+    case ChunkOperation::prefetch:
       break;
   }
   return "prefetch";
@@ -64,7 +65,7 @@ void ChunkClient::throw_closed(const char* attempted) const {
   throw Error(EBADF, {.attempted = attempted, .detail = "the " + layout_.text() + " was closed"});
 }
 
-void ChunkClient::check(Operation operation, const Slices& slices, const Strided& memory) const {
+void ChunkClient::check(ChunkOperation operation, const Slices& slices, const Strided& memory) const {
   const Extents& shape = layout_.grid.shape();
   const Box& box = slices.box;
   const auto refuse = [&](const std::string& detail) {
@@ -74,10 +75,10 @@ void ChunkClient::check(Operation operation, const Slices& slices, const Strided
   if (!slices.fits(shape)) refuse("it is not inside, or its steps are not positive: " + slices.step.text());
   if (memory.stride_bytes.rank() != shape.rank())
     refuse("the memory has " + std::to_string(memory.stride_bytes.rank()) + " dimensions");
-  if (operation == Operation::get || operation == Operation::prefetch) return;
+  if (operation == ChunkOperation::get || operation == ChunkOperation::prefetch) return;
   if (layout_.read_only)
     throw Error(EROFS, {.attempted = "write to the " + layout_.text(), .detail = "it was opened read-only"});
-  if (operation == Operation::accumulate) check_accumulated(layout_.type, layout_.text());
+  if (operation == ChunkOperation::accumulate) check_accumulated(layout_.type, layout_.text());
 }
 
 bool ChunkClient::is_here(int component) const {
@@ -94,12 +95,12 @@ bool ChunkClient::asks_little(const Slices& slices) const {
 
 // ---- a request, and its portions
 
-Request ChunkClient::start(Operation operation, const Slices& slices, const Strided& memory,
+Request ChunkClient::start(ChunkOperation operation, const Slices& slices, const Strided& memory,
                            const void* alpha, bool waits) {
   check_open(name_of(operation));
   check(operation, slices, memory);
   Task task{.operation = operation, .slices = slices, .memory = memory, .request = nullptr};
-  if (operation == Operation::accumulate)
+  if (operation == ChunkOperation::accumulate)
     std::memcpy(task.alpha.data(), alpha ? alpha : one_of(layout_.type), size_bytes(layout_.type));
   const auto own = std::make_shared<std::weak_ptr<ComposedRequest>>();
   task.request =
@@ -118,16 +119,16 @@ Request ChunkClient::start(Operation operation, const Slices& slices, const Stri
   return Request(task.request);
 }
 
-void ChunkClient::note_begin(Operation operation) {
+void ChunkClient::note_begin(ChunkOperation operation) {
   const std::lock_guard lock(mutex_);
   if (!open_) throw_closed(name_of(operation));
   ++under_way_;
-  if (operation == Operation::put || operation == Operation::accumulate) ++changes_under_way_;
+  if (operation == ChunkOperation::put || operation == ChunkOperation::accumulate) ++changes_under_way_;
 }
 
-void ChunkClient::note_end(Operation operation, const Box& box, const std::weak_ptr<ComposedRequest>& request,
-                           bool failed) {
-  const bool changes = operation == Operation::put || operation == Operation::accumulate;
+void ChunkClient::note_end(ChunkOperation operation, const Box& box,
+                           const std::weak_ptr<ComposedRequest>& request, bool failed) {
+  const bool changes = operation == ChunkOperation::put || operation == ChunkOperation::accumulate;
   if (changes && copies_)
     copies_->forget(
         [&](std::int64_t chunk) { return !intersection(layout_.grid.chunk_box(chunk), box).empty(); });
@@ -148,7 +149,7 @@ void ChunkClient::run(const Task& task) {
     const ChunkGrid& grid = layout_.grid;
     const std::int64_t bytes =
         task.slices.shape().product() * static_cast<std::int64_t>(grid.element_bytes());
-    const StreamedCopies streams(task.operation == Operation::get ? bytes : 0);
+    const StreamedCopies streams(task.operation == ChunkOperation::get ? bytes : 0);
     // Of whole chunks, as far as the box has them: one that is set in two parts would be read before.
     const Portions portions(grid.chunks_of(task.slices.box), Extents::filled(grid.chunk().rank(), 1),
                             std::max<std::int64_t>(portion_bytes / grid.chunk_bytes(), 1));
@@ -179,7 +180,7 @@ ChunkClient::Task ChunkClient::portion_of(const Task& task, Box chunks) const {
 
 /// While it is done the disk reads what is needed here of the next, if the cache has room for both.
 void ChunkClient::run_portion(const Task& portion, const Task* next) {
-  const bool reads = portion.operation == Operation::get;
+  const bool reads = portion.operation == ChunkOperation::get;
   const auto components = components_of(layout_.grid, portion.slices.box);
   for (const int component : components)
     if (!is_here(component)) reads&& copies_ ? ask_for_chunks(portion, component) : ask(portion, component);
@@ -196,9 +197,9 @@ void ChunkClient::do_here(const Task& portion, int component) {
   const auto memory_of = [&](const ChunkOverlap& overlap) {
     return Strided{at(portion.memory, overlap.first), portion.memory.stride_bytes};
   };
-  if (portion.operation == Operation::get)
+  if (portion.operation == ChunkOperation::get)
     store_->get(component, portion.slices, memory_of);
-  else if (portion.operation == Operation::put)
+  else if (portion.operation == ChunkOperation::put)
     store_->put(component, portion.slices, memory_of);
   else
     store_->accumulate(component, portion.slices, memory_of, portion.alpha.data());
@@ -257,7 +258,7 @@ void ChunkClient::ask(const Task& portion, int component) {
     service_.staging()->acquire(parcel->bytes);
     parcel->staged.emplace(service_.staging(), parcel->bytes);
   }
-  const bool reads = portion.operation == Operation::get;
+  const bool reads = portion.operation == ChunkOperation::get;
   if (!reads) parcel->copy(true);
   ChunkCall header(layout_.number, component, portion.operation, portion.slices);
   header.alpha = portion.alpha;
@@ -332,9 +333,10 @@ void ChunkClient::load(const Task& portion, int component, const Box& chunk, std
     loaded(error ? std::make_exception_ptr(*error) : self->unless_complete(reply.size(), bytes));
   };
   try {
-    portion.request->add(service_.call(layout_.owners[static_cast<std::size_t>(component)],
-                                       ChunkCall(layout_.number, component, Operation::get, Slices(chunk)),
-                                       {}, {.reply = memory.first(bytes), .then = then}));
+    portion.request->add(
+        service_.call(layout_.owners[static_cast<std::size_t>(component)],
+                      ChunkCall(layout_.number, component, ChunkOperation::get, Slices(chunk)), {},
+                      {.reply = memory.first(bytes), .then = then}));
   } catch (...) {
     loaded(std::current_exception());
   }
@@ -346,9 +348,9 @@ void ChunkClient::forget_copies() {
 
 void ChunkClient::prefetch(const Box& box) {
   const Slices slices(box);
-  check_open(name_of(Operation::prefetch));
-  check(Operation::prefetch, slices, {nullptr, slices.step});
-  note_begin(Operation::prefetch);
+  check_open(name_of(ChunkOperation::prefetch));
+  check(ChunkOperation::prefetch, slices, {nullptr, slices.step});
+  note_begin(ChunkOperation::prefetch);
   std::exception_ptr failure;
   try {
     for (const int component : components_of(layout_.grid, box)) {
@@ -356,12 +358,12 @@ void ChunkClient::prefetch(const Box& box) {
         store_->prefetch(component, slices);
       else
         (void)service_.call(layout_.owners[static_cast<std::size_t>(component)],
-                            ChunkCall(layout_.number, component, Operation::prefetch, slices), {}, {});
+                            ChunkCall(layout_.number, component, ChunkOperation::prefetch, slices), {}, {});
     }
   } catch (...) {
     failure = std::current_exception();
   }
-  note_end(Operation::prefetch, box, {}, false);
+  note_end(ChunkOperation::prefetch, box, {}, false);
   if (failure) std::rethrow_exception(failure);
 }
 

@@ -47,7 +47,7 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
   [[nodiscard]] const ChunkLayout& layout() const noexcept { return layout_; }
 
   /// `waits`: the caller will wait, so its thread can be used.
-  [[nodiscard]] Request start(Operation operation, const Slices& slices, const Strided& memory,
+  [[nodiscard]] Request start(ChunkOperation operation, const Slices& slices, const Strided& memory,
                               const void* alpha, bool waits);
   void prefetch(const Box& box);
   /// Waits for all puts and accumulates; the first error that nobody has been told, or null.
@@ -59,7 +59,7 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
 
  private:
   struct Task {
-    Operation operation = Operation::get;
+    ChunkOperation operation = ChunkOperation::get;
     Slices slices;
     Strided memory;
     std::array<std::byte, 16> alpha{};
@@ -67,7 +67,7 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
   };
   struct Parcel;
 
-  void check(Operation operation, const Slices& slices, const Strided& memory) const;
+  void check(ChunkOperation operation, const Slices& slices, const Strided& memory) const;
   [[nodiscard]] bool is_here(int component) const;
   [[nodiscard]] bool asks_little(const Slices& slices) const;
   void run(const Task& task);
@@ -81,8 +81,8 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
   void load(const Task& portion, int component, const Box& chunk, std::span<std::byte> memory,
             const BlockCopies::Loaded& loaded);
   [[noreturn]] void throw_closed(const char* attempted) const;
-  void note_begin(Operation operation);
-  void note_end(Operation operation, const Box& box, const std::weak_ptr<ComposedRequest>& request,
+  void note_begin(ChunkOperation operation);
+  void note_end(ChunkOperation operation, const Box& box, const std::weak_ptr<ComposedRequest>& request,
                 bool failed);
 
   World& world_;

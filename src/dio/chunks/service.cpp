@@ -56,7 +56,7 @@ Slices checked(const ChunkCall& asked, const ChunkGrid& grid) {
 
 // ---- calls
 
-ChunkCall::ChunkCall(std::uint64_t array_number, int which, Operation what, const Slices& slices)
+ChunkCall::ChunkCall(std::uint64_t array_number, int which, ChunkOperation what, const Slices& slices)
     : array(array_number),
       component(which),
       operation(what),
@@ -134,11 +134,12 @@ void ChunkService::serve(Arrays& arrays, Budget& budget, Call call) {
   for_each_overlap(store->grid(), asked.component, slices, [&](const ChunkOverlap& overlap) {
     bytes += overlap.elements() * static_cast<std::int64_t>(element_bytes);
   });
-  if (const bool changes = asked.operation == Operation::put || asked.operation == Operation::accumulate;
+  if (const bool changes =
+          asked.operation == ChunkOperation::put || asked.operation == ChunkOperation::accumulate;
       static_cast<std::int64_t>(call.payload().size()) != (changes ? bytes : 0))
     refuse(EINVAL, std::to_string(call.payload().size()) + " bytes came for " + std::to_string(bytes));
   switch (asked.operation) {
-    case Operation::get: {
+    case ChunkOperation::get: {
       if (bytes > call.max_reply_bytes()) refuse(EMSGSIZE, std::to_string(bytes) + " bytes were asked for");
       if (const auto room = call.room(); static_cast<std::int64_t>(room.size()) >= bytes && bytes > 0) {
         store->get(asked.component, slices, Packed(room.data(), element_bytes));
@@ -150,14 +151,14 @@ void ChunkService::serve(Arrays& arrays, Budget& budget, Call call) {
       call.answer(reply->span(), reply);
       return;
     }
-    case Operation::put:
+    case ChunkOperation::put:
       store->put(asked.component, slices, Packed(call.payload(), element_bytes));
       break;
-    case Operation::accumulate:
+    case ChunkOperation::accumulate:
       check_accumulated(store->type(), "disk array");
       store->accumulate(asked.component, slices, Packed(call.payload(), element_bytes), asked.alpha.data());
       break;
-    case Operation::prefetch:
+    case ChunkOperation::prefetch:
       store->prefetch(asked.component, slices);
       break;
     default:

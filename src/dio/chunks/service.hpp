@@ -18,7 +18,7 @@
 
 namespace outcore::dio {
 
-enum class Operation : std::uint8_t { get, put, accumulate, prefetch };
+enum class ChunkOperation : std::uint8_t { get, put, accumulate, prefetch };
 
 /// What is asked of the owner of a component: the header of a call. The elements of the section in
 /// this component follow one another in the payload, or the reply, chunk after chunk, each in row-major
@@ -26,13 +26,13 @@ enum class Operation : std::uint8_t { get, put, accumulate, prefetch };
 struct ChunkCall {
   std::uint64_t array = 0;
   std::int32_t component = 0;
-  Operation operation = Operation::get;
+  ChunkOperation operation = ChunkOperation::get;
   std::uint8_t rank = 0;
   std::array<std::int64_t, max_rank> begin{}, end{}, step{};
   alignas(16) std::array<std::byte, 16> alpha{};
 
   ChunkCall() = default;
-  ChunkCall(std::uint64_t array, int component, Operation operation, const Slices& slices);
+  ChunkCall(std::uint64_t array, int component, ChunkOperation operation, const Slices& slices);
   [[nodiscard]] Slices slices() const;
 };
 

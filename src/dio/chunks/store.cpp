@@ -87,13 +87,13 @@ void ChunkStore::go_through(int component, const Slices& slices,
                                                    min_overlaps_ahead, max_overlaps_ahead);
     share.emplace(*owner.ahead, std::min(overlaps_ahead + 1, std::ssize(overlaps)));
   }
-  const std::size_t most_ahead = share ? static_cast<std::size_t>(share->chunks() - 1) : 0;
+  const std::size_t max_ahead = share ? static_cast<std::size_t>(share->chunks() - 1) : 0;
   std::size_t ahead = 1;
   for (std::size_t i = 0; i < overlaps.size(); ++i) {
     ahead = std::max(ahead, i + 1);
-    if (most_ahead > 0 && ahead < overlaps.size()) {
+    if (max_ahead > 0 && ahead < overlaps.size()) {
       const device::Burst burst(device::Burst::Then::rests);  // ends before anybody is waited for
-      for (; ahead < overlaps.size() && ahead <= i + most_ahead; ++ahead)
+      for (; ahead < overlaps.size() && ahead <= i + max_ahead; ++ahead)
         if (const store::Blocks blocks = needed(overlaps[ahead]); blocks.any())
           owner.cache->prefetch(overlaps[ahead].slot, blocks);
     }
@@ -113,7 +113,7 @@ void ChunkStore::get(int component, const Slices& slices, const MemoryOf& to) {
   });
 }
 
-/// `sets`: all elements of an overlap, so that a chunk of which nothing else is in the array is not read.
+/// `sets`: all elements of an overlap, so that a chunk without other elements of the array is not read.
 void ChunkStore::change(int component, const Slices& slices, bool sets,
                         const std::function<void(const ChunkOverlap&, std::byte*)>& visit) {
   const OwnedComponent& owner = owned(component);

@@ -22,8 +22,8 @@
 
 namespace outcore::dio {
 
-/// Chunks of a cache, of which each operation that reads ahead has some to itself while it lasts. Else one
-/// throws out what another has read ahead, and both read twice. Whoever finds too few waits.
+/// Chunks of a cache. Each operation that reads ahead has some of them to itself while it lasts. Else one
+/// evicts what another has read ahead, and both read twice. Whoever finds too few waits.
 class ChunksAhead {
  public:
   explicit ChunksAhead(std::int64_t max_chunks) : max_chunks_(max_chunks) {}

@@ -10,6 +10,7 @@
 
 #include "outcore/error.hpp"
 #include "outcore/extend/engine.hpp"
+#include "outcore/extend/transport.hpp"
 #include "transport/remote_error.hpp"
 
 namespace outcore::dio {

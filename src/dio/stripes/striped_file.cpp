@@ -10,6 +10,7 @@
 #include "dio/stripes/striped_file_state.hpp"
 #include "dio/visibility.hpp"
 #include "outcore/error.hpp"
+#include "outcore/extend/transport.hpp"
 #include "outcore/scratch.hpp"
 #include "outcore/trace.hpp"
 #include "world/gate.hpp"

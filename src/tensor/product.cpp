@@ -1,0 +1,437 @@
+#include "tensor/product.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "outcore/error.hpp"
+#include "tensor/crew.hpp"
+
+namespace outcore::tensor {
+namespace {
+
+constexpr std::int64_t stop = std::int64_t{1} << 48;  // far beyond any number of tasks
+constexpr int parts_of_thread = 4;                    // of a large step
+constexpr double large =
+    1e9;  // operations of a step; a part of it takes a thousand times as long as to give it
+constexpr double small = 1e7;  // operations of a product that takes less time than to start threads
+constexpr auto between_looks = std::chrono::milliseconds(20);
+
+// ---- results ----
+
+/// The buffers that results are made in, in turn. A result goes to where it lies while the next is made in
+/// another buffer; where there is one buffer alone, that waits.
+class Results {
+ public:
+  Results(PanelArray array, const Execution& how, std::size_t largest_bytes)
+      : array_(std::move(array)),
+        how_(how),
+        largest_bytes_(largest_bytes),
+        buffers_(static_cast<std::size_t>(how.results)) {}
+  ~Results() {
+    for (Waits& waits : under_way_) wait_quietly(waits);
+  }
+  Results(const Results&) = delete;
+  Results& operator=(const Results&) = delete;
+
+  /// Whether the buffer of the next result has one that was not put yet.
+  [[nodiscard]] bool is_full() const { return begun_ - put_ >= count(); }
+  /// The next result, when its buffer is free.
+  Matrices begin(const Panel& panel, const Share* share) {
+    while (put_ - std::ssize(under_way_) <= begun_ - count()) complete();
+    PanelMemory& buffer = buffers_[static_cast<std::size_t>(begun_++ % count())];
+    return array_.matrices(buffer.get(largest_bytes_), panel, share);
+  }
+  /// Starts to put the result that was begun first of those that were not put.
+  void put(const Panel& panel, const Matrices& matrices, const Share* share) {
+    if (how_.one_put) finish();
+    under_way_.emplace_back();
+    ++put_;
+    moved += array_.put(panel, matrices, how_.add, under_way_.back(), share);
+  }
+  /// A result where it lies, in memory of this process: it is made there.
+  [[nodiscard]] std::optional<Matrices> lying_there(const Panel& panel) { return array_.lying_there(panel); }
+  /// One that was made there.
+  void count(const Panel& panel) { moved += array_.elements(panel); }
+  /// All that was put is where it lies.
+  void finish() {
+    while (!under_way_.empty()) complete();
+  }
+
+  std::int64_t moved = 0;  ///< elements
+
+ private:
+  [[nodiscard]] std::int64_t count() const { return std::ssize(buffers_); }
+  void complete() {
+    wait_for(under_way_.front());
+    under_way_.pop_front();
+  }
+
+  PanelArray array_;
+  const Execution& how_;
+  std::size_t largest_bytes_;
+  std::vector<PanelMemory> buffers_;
+  std::int64_t begun_ = 0, put_ = 0;
+  std::deque<Waits> under_way_;  ///< of the results that were put last
+};
+
+// ---- the loop ----
+
+class Loop {
+ public:
+  Loop(const Steps& steps, const Execution& how, const Arrays& arrays, const Multiply& multiply,
+       Counter* counter, const Watch& watch, const Sharing& sharing)
+      : steps_(steps),
+        how_(how),
+        multiply_(multiply),
+        watch_(watch),
+        sharing_(sharing),
+        operands_(operands_of(arrays, counter)),
+        results_(PanelArray(steps.groups, steps.sides[2], arrays.out, how.element_bytes), how,
+                 largest_result()),
+        hinted_(how.hinted >= operands_->ahead ? how.hinted : 0),
+        crew_(operations() <= small ? 0 : how.threads) {
+    for (const std::int64_t each : steps.groups[3].panels) most_inner_ = std::max(most_inner_, each);
+  }
+
+  Moved run() {
+    if (!make()) operands_->stop();
+    operands_->finish();
+    results_.finish();
+    return {operands_->got, results_.moved, flops_};
+  }
+
+ private:
+  /// A step whose panels are asked for.
+  struct Ahead {
+    Step step;
+    std::int64_t task;
+    double done;  ///< the part of its task that is done after it
+  };
+  /// A result, or a share of one, in its buffer.
+  struct Made {
+    Panel panel{};
+    Matrices matrices;
+    std::optional<Share> share;
+    bool is_there = false;  ///< in place of a buffer, where it lies
+
+    [[nodiscard]] const Share* its_share() const { return share ? &*share : nullptr; }
+  };
+  struct Given {
+    Ahead item;
+    Made made;
+  };
+
+  [[nodiscard]] std::unique_ptr<Operands> operands_of(const Arrays& arrays, Counter* counter) const {
+    PanelArray left(steps_.groups, steps_.sides[0], arrays.left, how_.element_bytes);
+    PanelArray right(steps_.groups, steps_.sides[1], arrays.right, how_.element_bytes);
+    if (!sharing_.memory)
+      return own_panels({OfOperand{left, how_.slots[0], largest({0, 1, 3})},
+                         OfOperand{right, how_.slots[1], largest({0, 3, 2})}},
+                        counter);
+    sharing_.shares.check(steps_.groups, sharing_.memory->size());
+    if (sharing_.memory->slots() != how_.slots ||
+        sharing_.memory->largest_bytes()[0] < static_cast<std::int64_t>(largest({0, 1, 3})) ||
+        sharing_.memory->largest_bytes()[1] < static_cast<std::int64_t>(largest({0, 3, 2})))
+      throw Error(EINVAL, {.attempted = "share panels", .detail = "their memory is of other panels"});
+    return shared_panels({left, right}, *sharing_.memory, counter);
+  }
+
+  [[nodiscard]] std::int64_t longest(int group) const {
+    const auto& panels = steps_.groups[static_cast<std::size_t>(group)].panels;
+    return panels.empty() ? 0 : *std::max_element(panels.begin(), panels.end());
+  }
+  [[nodiscard]] std::size_t largest(const std::array<int, 3>& groups) const {
+    std::int64_t elements = 1;
+    for (const int group : groups) elements *= longest(group);
+    return static_cast<std::size_t>(elements) * how_.element_bytes;
+  }
+  [[nodiscard]] std::size_t largest_result() const {
+    std::int64_t elements = 1;
+    for (const int group : {0, 1, 2})
+      elements *=
+          sharing_.memory && sharing_.shares.group == group ? sharing_.shares.largest() : longest(group);
+    return static_cast<std::size_t>(elements) * how_.element_bytes;
+  }
+
+  [[nodiscard]] double operations() const {
+    double product = 2;
+    for (const Group& group : steps_.groups) {
+      double elements = 0;
+      for (const std::int64_t each : group.panels) elements += static_cast<double>(each);
+      product *= elements;
+    }
+    return product;
+  }
+
+  // ---- the steps of this process ----
+
+  /// The number of the next step, -1 at the end; its task in `task_`.
+  bool next(Ahead& item) {
+    if (has_ended_) return false;
+    while (place_ == end_) {
+      if (place_ < unit_end_) {
+        begin_task(task_ + 1);
+        continue;
+      }
+      const std::int64_t units = (steps_.tasks() + how_.unit - 1) / how_.unit;
+      const std::int64_t unit = operands_->next_unit(units, [this] { return is_stopped(); });
+      if (unit >= units) {
+        has_ended_ = true;  // asked again, a node would wait for work that nobody deals
+        return false;
+      }
+      const std::int64_t last = std::min((unit + 1) * how_.unit, steps_.tasks());
+      unit_begin_ = begin_of(unit * how_.unit);
+      unit_end_ = begin_of(last);
+      begin_task(unit * how_.unit);
+    }
+    item.step = steps_.steps[static_cast<std::size_t>(place_)];
+    item.task = task_;
+    const std::int64_t first = begin_of(task_);
+    item.done = static_cast<double>(++place_ - first) / static_cast<double>(end_ - first);
+    return true;
+  }
+  [[nodiscard]] std::int64_t begin_of(std::int64_t task) const {
+    return task == 0 ? 0 : steps_.task_ends[static_cast<std::size_t>(task - 1)];
+  }
+  void begin_task(std::int64_t task) {
+    task_ = task;
+    place_ = begin_of(task);
+    end_ = begin_of(task + 1);
+  }
+
+  void hint() {
+    if (hinted_ == 0) return;
+    const std::int64_t place = place_ - 1;  // of the step that is asked for
+    const std::int64_t first = place == unit_begin_ ? place + operands_->ahead : place + hinted_;
+    for (std::int64_t i = first; i <= place + hinted_ && i < unit_end_; ++i)
+      operands_->hint(steps_.steps[static_cast<std::size_t>(i)]);
+  }
+
+  /// For the panels of further steps.
+  void ask() {
+    while (std::ssize(ahead_) + crew_.under_way() < operands_->ahead) {
+      Ahead item{};
+      if (!next(item)) return;
+      operands_->begin(item.step);
+      ahead_.push_back(item);
+      hint();
+    }
+  }
+
+  // ---- multiplication ----
+
+  /// All results; false if all have to stop before.
+  bool make() {
+    std::int64_t current = -1;  // task of the result that is being made
+    Made made;
+    for (;;) {
+      if (is_stopped()) return false;
+      ask();
+      if (ahead_.empty()) {
+        if (crew_.under_way() == 0) return true;
+        wait();
+        continue;
+      }
+      while (crew_.under_way() >= operands_->slots) wait();  // panels may take the place of theirs
+      const Ahead item = ahead_.front();
+      const auto here = operands_->wait([this] { return is_stopped(); });
+      if (!here) return false;
+      const bool begins = item.task != current;
+      if (begins) {
+        made.panel = {item.step.batch, item.step.rows, item.step.columns};
+        if (sharing_.memory) made.share = sharing_.shares.of(sharing_.memory->rank(), made.panel);
+        begin_result(made, item.step.inner < 0);
+        current = item.task;
+      }
+      ahead_.pop_front();
+      const auto [left, right] = of_share(*here, made.share);
+      const bool adds = !begins || (made.is_there && how_.add);
+      crew_.give(item.step.inner < 0 ? zeros(made.matrices) : parts(left, right, made.matrices, adds));
+      given_.push_back({item, made});
+      while (crew_.under_way() > 1 && given_.front().item.done == 1) wait();  // put while the next is made
+    }
+  }
+
+  void begin_result(Made& made, bool is_zero) {
+    const auto there = made.share || is_zero ? std::nullopt : results_.lying_there(made.panel);
+    made.is_there = there.has_value();
+    if (there) {
+      made.matrices = *there;
+      return;
+    }
+    while (results_.is_full()) wait();
+    made.matrices = results_.begin(made.panel, made.its_share());
+  }
+
+  /// Of the panels of both operands what a share of the result needs.
+  static Operands::Pair of_share(const Operands::Pair& panels, const std::optional<Share>& share) {
+    auto [left, right] = panels;
+    if (share && share->group != 2) left = left.part(share->group, share->begin, share->end);
+    if (share && share->group != 1) right = right.part(share->group, share->begin, share->end);
+    return {left, right};
+  }
+
+  /// For the step that was given to the threads first. A result that is complete with it starts to go to
+  /// where it lies.
+  void wait() {
+    crew_.wait();
+    operands_->release();
+    const Given given = given_.front();
+    given_.pop_front();
+    if (given.item.done == 1) {
+      ask();
+      if (given.made.is_there)
+        results_.count(given.made.panel);
+      else
+        results_.put(given.made.panel, given.made.matrices, given.made.its_share());
+    }
+    const auto tasks = static_cast<double>(steps_.tasks());
+    fraction_ = (static_cast<double>(given.item.task) + given.item.done) / tasks;
+    done_ = given.item.task + (given.item.done == 1 ? 1 : 0);
+  }
+
+  /// Asked now and then.
+  bool is_stopped() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - looked_ < between_looks) return false;
+    looked_ = now;
+    stopped_ = stopped_ || (watch_ && watch_(fraction_, done_));
+    return stopped_;
+  }
+
+  std::vector<Crew::Work> zeros(const Matrices& out) const {
+    std::vector<Crew::Work> result;
+    result.emplace_back([out, bytes = how_.element_bytes] {
+      std::fill_n(out.data, static_cast<std::size_t>(out.elements()) * bytes, std::byte{});
+    });
+    return result;
+  }
+
+  /// The same parts of a result in all its steps.
+  std::vector<Crew::Work> parts(const Matrices& left, const Matrices& right, const Matrices& out, bool add) {
+    std::vector<Crew::Work> result;
+    const auto [batch, rows, columns] = out.count;
+    const double area = 2.0 * static_cast<double>(out.elements());
+    flops_ += area * static_cast<double>(left.count[2]);
+    // By the result alone, as steps may differ in their inner indices.
+    const bool is_large = area * static_cast<double>(most_inner_) > large;
+    const std::int64_t count = how_.threads * (is_large && how_.threads > 1 ? parts_of_thread : 1);
+    const int axis = batch >= count || rows * columns < count ? 0 : rows >= columns ? 1 : 2;
+    const std::int64_t all = out.count[static_cast<std::size_t>(axis)];
+    const std::int64_t pieces = std::max<std::int64_t>(1, std::min(all, count));
+    for (std::int64_t i = 0; i < pieces; ++i) {
+      const std::int64_t first = all * i / pieces, last = all * (i + 1) / pieces;
+      result.emplace_back([this, add, x = axis == 2 ? left : left.part(axis, first, last),
+                           y = axis == 1 ? right : right.part(axis, first, last),
+                           z = out.part(axis, first, last)] { multiply_(x, y, z, add); });
+    }
+    return result;
+  }
+
+  const Steps& steps_;
+  const Execution& how_;
+  const Multiply& multiply_;
+  const Watch& watch_;
+  const Sharing& sharing_;
+  std::unique_ptr<Operands> operands_;
+  Results results_;
+  std::int64_t hinted_;
+  std::int64_t task_ = 0, place_ = 0, end_ = 0, unit_begin_ = 0, unit_end_ = 0;
+  bool has_ended_ = false;
+  std::int64_t most_inner_ = 0, done_ = 0;
+  double flops_ = 0, fraction_ = 0;
+  bool stopped_ = false;
+  std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
+  std::deque<Ahead> ahead_;
+  std::deque<Given> given_;
+  Crew crew_;  // last: its threads end before what they use
+};
+
+}  // namespace
+
+void Shares::check(const Groups& groups, int processes) const {
+  const auto refuse = [](const char* why) {
+    throw Error(EINVAL, {.attempted = "share panels", .detail = why});
+  };
+  if (group < 0 || group > 2) refuse("a result has no such group of axes");
+  const Group& its = groups[static_cast<std::size_t>(group)];
+  const auto& panels = its.panels;
+  if (bounds.size() != panels.size()) refuse("the shares are of other panels");
+  for (std::size_t panel = 0; panel < panels.size(); ++panel) {
+    const auto& each = bounds[panel];
+    if (std::ssize(each) != processes + 1 || each.front() != 0 || each.back() != panels[panel] ||
+        !std::is_sorted(each.begin(), each.end()))
+      refuse("the shares of a panel are not all of it");
+    std::int64_t place = 0;
+    auto bound = each.begin();
+    for (const std::int32_t cell : its.members[panel]) {
+      const std::int64_t end = place + its.cells[static_cast<std::size_t>(cell)];
+      const std::int64_t inner = its.divided(cell).second;
+      for (; bound != each.end() && *bound < end; ++bound)
+        if ((*bound - place) % inner != 0) refuse("a share ends within an axis that is not divided");
+      place = end;
+    }
+  }
+}
+
+Share Shares::of(int process, const Panel& panel) const {
+  const auto& its = bounds[static_cast<std::size_t>(panel[static_cast<std::size_t>(group)])];
+  return {group, its[static_cast<std::size_t>(process)], its[static_cast<std::size_t>(process) + 1]};
+}
+
+std::int64_t Shares::largest() const {
+  std::int64_t found = 0;
+  for (const auto& each : bounds)
+    for (std::size_t i = 1; i < each.size(); ++i) found = std::max(found, each[i] - each[i - 1]);
+  return found;
+}
+
+void Steps::check() const {
+  const auto refuse = [](const char* why) {
+    throw Error(EINVAL, {.attempted = "plan a product", .detail = why});
+  };
+  const auto has = [&](int group, std::int32_t panel) {
+    return panel >= 0 && panel < std::ssize(groups[static_cast<std::size_t>(group)].members);
+  };
+  for (const Step& step : steps)
+    if (!has(0, step.batch) || !has(1, step.rows) || !has(2, step.columns) ||
+        !(step.inner == -1 || has(3, step.inner)))
+      refuse("a step has a panel that is not there");
+  std::int64_t before = 0;
+  for (const std::int64_t each : task_ends) {
+    if (each <= before) refuse("a task has no steps");
+    before = each;
+  }
+  if (before != std::ssize(steps)) refuse("there are steps of no task");
+  for (const Side& side : sides) {
+    std::size_t cells = 1, axes = 0;
+    for (const int group : side.groups) {
+      cells *= groups.at(static_cast<std::size_t>(group)).cells.size();
+      axes += static_cast<std::size_t>(groups[static_cast<std::size_t>(group)].axes);
+    }
+    if (!side.flags.empty() && side.flags.size() != cells) refuse("there are flags of other cells");
+    if (side.axes.size() != axes) refuse("an array has other axes than its groups");
+    for (std::size_t which = 0; which < 3; ++which)
+      for (int place = 0; place < groups[static_cast<std::size_t>(side.groups[which])].axes; ++place)
+        if (std::count(side.axes.begin(), side.axes.end(), std::pair(static_cast<int>(which), place)) != 1)
+          refuse("an array lacks an axis of its groups");
+  }
+}
+
+Moved carry_out(const Steps& steps, const Execution& how, const Arrays& arrays, const Multiply& multiply,
+                Counter* counter, const Watch& watch, const Sharing& sharing) {
+  try {
+    return Loop(steps, how, arrays, multiply, counter, watch, sharing).run();
+  } catch (...) {
+    if (sharing.memory) sharing.memory->fail();
+    if (counter) counter->next(stop);
+    throw;
+  }
+}
+
+}  // namespace outcore::tensor

@@ -1,0 +1,79 @@
+// Boxes of arrays that are kept as tiles, each in one piece, of which a symmetry may make others.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "tensor/boxes.hpp"
+
+namespace outcore::tensor {
+
+/// The tiles of a layout.
+class OUTCORE_SIBLING TileTable {
+ public:
+  /// Where a tile comes from: number of the stored tile, -1 if it is zero; tile == sign * transpose(stored,
+  /// axes), by the place of both in `images`.
+  struct Source {
+    std::int32_t number;
+    std::int32_t image;
+  };
+  struct Image {
+    std::vector<int> axes;
+    int sign;
+  };
+
+  /// cuts: of each axis the boundaries of its tiles; sources: of each tile of the grid, row-major; images:
+  /// the first is the identity. Throws Error(EINVAL) for tiles and axes that are not there.
+  TileTable(std::vector<std::vector<std::int64_t>> cuts, std::vector<Source> sources,
+            std::vector<Image> images);
+
+  [[nodiscard]] int rank() const noexcept { return static_cast<int>(cuts_.size()); }
+  /// Where each stored tile begins if all lie one after another, by number.
+  [[nodiscard]] const std::vector<std::int64_t>& offsets() const noexcept { return offsets_; }
+  /// Calls visit(source, image, whether it is stored itself, first element in the array, extents) for each
+  /// tile of a box that is not zero. Throws Error(EINVAL) for a box that cuts a tile.
+  template <class Visit>
+  void each_tile(const Box& box, const Visit& visit) const;
+
+ private:
+  [[nodiscard]] Box tiles_of(const Box& box) const;
+
+  std::vector<std::vector<std::int64_t>> cuts_;
+  std::vector<Source> sources_;
+  std::vector<Image> images_;
+  std::vector<std::int64_t> offsets_;
+};
+
+/// An array of tiles in an array of one dimension.
+class OUTCORE_SIBLING TiledBoxes : public Boxes {
+ public:
+  /// begins: where each stored tile begins in `flat`; empty: they lie one after another.
+  /// max_bytes: of tiles that are in memory of their own, each way, before one more has to wait.
+  TiledBoxes(std::shared_ptr<const TileTable> table, std::shared_ptr<Boxes> flat,
+             std::vector<std::int64_t> begins, ElementType type, std::int64_t max_bytes);
+
+  void get(const Box& box, const Strided& to, Waits& waits) override;
+  /// Tiles that are not stored are left out.
+  void put(const Box& box, const Strided& from, bool add, Waits& waits) override;
+  void prefetch(std::span<const Box> boxes) override;
+  [[nodiscard]] std::optional<Strided> view(const Box& box) override;
+
+ private:
+  struct Piece;
+  void start(const std::shared_ptr<Piece>& piece);
+  void start_those_with_room();
+  void finish(Piece& piece);
+  [[nodiscard]] Box range(std::int32_t number, std::int64_t elements) const;
+
+  std::shared_ptr<const TileTable> table_;
+  std::shared_ptr<Boxes> flat_;
+  std::vector<std::int64_t> begins_;
+  ElementType type_;
+  std::int64_t max_bytes_, got_bytes_ = 0, put_bytes_ = 0;
+  std::deque<std::shared_ptr<Piece>> waiting_;    ///< gets that have no memory yet
+  std::deque<std::shared_ptr<Piece>> under_way_;  ///< puts of copies
+};
+
+}  // namespace outcore::tensor

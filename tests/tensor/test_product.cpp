@@ -1,0 +1,340 @@
+// The loop of a product: against loops over all elements, and when something fails.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "array/support.hpp"
+#include "outcore/error.hpp"
+#include "support/check.hpp"
+#include "tensor/product.hpp"
+
+using namespace outcore;
+using namespace outcore::tensor;
+
+namespace {
+
+constexpr std::int64_t size = sizeof(double);
+
+/// dgemm of Fortran.
+void gemm(const char* trans_a, const char* trans_b, const std::int64_t* m, const std::int64_t* n,
+          const std::int64_t* k, const double* alpha, const double* a, const std::int64_t* lda,
+          const double* b, const std::int64_t* ldb, const double* beta, double* c, const std::int64_t* ldc,
+          std::size_t, std::size_t) {
+  for (std::int64_t j = 0; j < *n; ++j)
+    for (std::int64_t i = 0; i < *m; ++i) {
+      double sum = 0;
+      for (std::int64_t l = 0; l < *k; ++l)
+        sum += (*trans_a == 'N' ? a[i + l * *lda] : a[l + i * *lda]) *
+               (*trans_b == 'N' ? b[l + j * *ldb] : b[j + l * *ldb]);
+      double& element = c[i + j * *ldc];
+      element = *alpha * sum + (*beta == 0 ? 0 : *beta * element);
+    }
+}
+
+Multiply scaled(double alpha) {
+  return multiply_by({.dgemm = gemm}, ElementType::float64, &alpha);
+}
+
+/// One axis of `extent` elements in cells, each of which is a panel.
+Group axis(std::int64_t extent, std::int64_t cell) {
+  std::vector<std::int64_t> intervals;
+  std::vector<std::vector<std::int32_t>> members;
+  for (std::int64_t begin = 0; begin < extent; begin += cell) {
+    members.push_back({static_cast<std::int32_t>(members.size())});
+    intervals.insert(intervals.end(), {begin, std::min(begin + cell, extent)});
+  }
+  return {1, intervals, members};
+}
+
+constexpr std::int64_t batch = 2, rows = 11, columns = 7, inner = 9;
+
+/// out[j][b][i] = left[b][i][k] right[k][j][b]
+Steps steps_of(std::int64_t cell, int parts) {
+  Steps steps{{axis(batch, 1), axis(rows, cell), axis(columns, cell + 1), axis(inner, cell)},
+              {Side{{0, 1, 3}, {{0, 0}, {1, 0}, {2, 0}}}, Side{{0, 3, 2}, {{1, 0}, {2, 0}, {0, 0}}},
+               Side{{0, 1, 2}, {{2, 0}, {0, 0}, {1, 0}}}},
+              {},
+              {}};
+  const auto count = [&](std::size_t group) { return static_cast<int>(steps.groups[group].members.size()); };
+  for (int b = 0; b < count(0); ++b)
+    for (int i = 0; i < count(1); ++i)
+      for (int j = 0; j < count(2); ++j)
+        for (int part = 0; part < parts; ++part) {
+          for (int k = count(3) * part / parts; k < count(3) * (part + 1) / parts; ++k)
+            steps.steps.push_back({b, i, j, k});
+          steps.task_ends.push_back(std::ssize(steps.steps));
+        }
+  steps.check();
+  return steps;
+}
+
+struct Values {
+  std::vector<double> left, right, out, expected;
+  explicit Values(double scale, bool add) {
+    for (std::int64_t i = 0; i < batch * rows * inner; ++i) left.push_back(double(i % 13) - 5);
+    for (std::int64_t i = 0; i < inner * columns * batch; ++i) right.push_back(double(i % 11) - 4);
+    out.assign(static_cast<std::size_t>(columns * batch * rows), 3.0);
+    for (std::int64_t j = 0; j < columns; ++j)
+      for (std::int64_t b = 0; b < batch; ++b)
+        for (std::int64_t i = 0; i < rows; ++i) {
+          double sum = 0;
+          for (std::int64_t k = 0; k < inner; ++k)
+            sum += left[static_cast<std::size_t>((b * rows + i) * inner + k)] *
+                   right[static_cast<std::size_t>((k * columns + j) * batch + b)];
+          expected.push_back(scale * sum + (add ? 3.0 : 0.0));
+        }
+  }
+};
+
+Strided memory_of(std::vector<double>& values, const Extents& shape) {
+  return {reinterpret_cast<std::byte*>(values.data()), row_major(shape, sizeof(double))};
+}
+
+/// Memory whose transfers are complete when they are waited for; the transfer `fails_at` fails. Panels are
+/// not seen where they lie.
+class Late : public MemoryBoxes {
+ public:
+  Late(const Strided& where, int fails_at = -1)
+      : MemoryBoxes(where, ElementType::float64), fails_at_(fails_at) {}
+  void get(const Box& box, const Strided& to, Waits& waits) override {
+    later(waits, [this, box, to](Waits& none) { MemoryBoxes::get(box, to, none); });
+  }
+  void put(const Box& box, const Strided& from, bool add, Waits& waits) override {
+    later(waits, [this, box, from, add](Waits& none) { put_now(box, from, add, none); });
+  }
+  [[nodiscard]] std::optional<Strided> view(const Box& box) override {
+    return is_moving_ ? MemoryBoxes::view(box) : std::nullopt;
+  }
+  int begun = 0, waited = 0;
+
+ private:
+  void put_now(const Box& box, const Strided& from, bool add, Waits& none) {
+    MemoryBoxes::put(box, from, add, none);
+  }
+  template <class Move>
+  void later(Waits& waits, Move move) {
+    waits.emplace_back([this, move, number = begun++] {
+      ++waited;
+      if (number == fails_at_) throw std::runtime_error("transfer " + std::to_string(number));
+      Waits none;
+      is_moving_ = true;
+      move(none);
+      is_moving_ = false;
+    });
+  }
+  int fails_at_;
+  bool is_moving_ = false;
+};
+
+const Extents left_shape{batch, rows, inner}, right_shape{inner, columns, batch},
+    out_shape{columns, batch, rows};
+
+bool never(double, std::int64_t) {
+  return false;
+}
+
+}  // namespace
+
+TEST("a product is right in any panels, with any threads and buffers") {
+  for (const std::int64_t cell : {2, 4, 20})
+    for (const int threads : {1, 3})
+      for (const int slots : {1, 2, 4})
+        for (const int results : {1, 2})
+          for (const bool add : {false, true}) {
+            const Steps steps = steps_of(cell, 1);
+            Values values(0.5, add);
+            Late left(memory_of(values.left, left_shape)), right(memory_of(values.right, right_shape)),
+                out(memory_of(values.out, out_shape));
+            const Moved moved = carry_out(steps,
+                                          {.slots = {slots, slots + 1},
+                                           .results = results,
+                                           .unit = 2,
+                                           .hinted = 3,
+                                           .threads = threads,
+                                           .add = add,
+                                           .one_put = results == 1},
+                                          {left, right, out}, scaled(0.5), nullptr, never);
+            check::is_true(values.out == values.expected);
+            check::equal(moved.put, columns * batch * rows);
+            check::equal(moved.flops, 2.0 * batch * rows * columns * inner);
+            check::equal(left.begun, left.waited);
+            check::equal(out.begun, out.waited);
+          }
+}
+
+TEST("parts of the inner indices are added") {
+  const Steps steps = steps_of(2, 3);
+  Values values(1, true);
+  MemoryBoxes left(memory_of(values.left, left_shape), ElementType::float64),
+      right(memory_of(values.right, right_shape), ElementType::float64),
+      out(memory_of(values.out, out_shape), ElementType::float64);
+  (void)carry_out(steps, {.slots = {2, 2}, .add = true}, {left, right, out}, scaled(1), nullptr, never);
+  check::is_true(values.out == values.expected);
+}
+
+TEST("a result without products is zero, and cells that are zero are not read") {
+  Steps steps = steps_of(20, 1);
+  steps.sides[0].flags = {0, 1};  // of two batches
+  for (Step& step : steps.steps)
+    if (step.batch == 0) step.inner = -1;
+  Values values(1, false);
+  std::fill_n(values.left.begin(), rows * inner, 1e300);  // batch 0
+  Late left(memory_of(values.left, left_shape)), right(memory_of(values.right, right_shape)),
+      out(memory_of(values.out, out_shape));
+  const Moved moved = carry_out(steps, {.slots = {2, 2}}, {left, right, out}, scaled(1), nullptr, never);
+  for (std::size_t i = 0; i < values.out.size(); ++i)
+    check::equal(values.out[i], i / rows % batch == 0 ? 0.0 : values.expected[i]);
+  check::equal(moved.got[0], rows * inner);
+}
+
+/// Shares of `processes`, of cells that are cut between single elements.
+Shares even(const Steps& steps, int group, int processes) {
+  Shares shares{group, {}};
+  for (const std::int64_t elements : steps.groups[static_cast<std::size_t>(group)].panels) {
+    auto& bounds = shares.bounds.emplace_back();
+    for (int i = 0; i <= processes; ++i) bounds.push_back(elements * i / processes);
+  }
+  return shares;
+}
+
+TEST("processes that share panels make each result together, and read each panel once") {
+  for (const int group : {0, 1, 2})
+    for (const std::int64_t cell : {2, 4, 20})
+      for (const int slots : {1, 3}) {
+        const Steps steps = steps_of(cell, 1);
+        Values values(0.5, false);
+        std::atomic<std::int64_t> got = 0;
+        arrays::run(3, false, [&](World& world) {
+          NodePanels memory(world, {slots, slots + 1}, {20 * 20 * size, 20 * 20 * size}, 100);
+          Late left(memory_of(values.left, left_shape)), right(memory_of(values.right, right_shape)),
+              out(memory_of(values.out, out_shape));
+          const Moved moved = carry_out(
+              steps, {.slots = {slots, slots + 1}, .unit = 2, .hinted = 5, .threads = 2}, {left, right, out},
+              scaled(0.5), nullptr, never, {&memory, even(steps, group, world.size())});
+          got += moved.got[0];
+        });
+        check::is_true(values.out == values.expected);
+        Late left(memory_of(values.left, left_shape)), right(memory_of(values.right, right_shape)),
+            out(memory_of(values.out, out_shape));
+        const Moved alone = carry_out(steps, {.slots = {slots, slots + 1}, .unit = 2}, {left, right, out},
+                                      scaled(0.5), nullptr, never);
+        check::equal(got.load(), alone.got[0]);
+      }
+}
+
+TEST("what one of several processes that share panels fails with ends the others") {
+  for (const int fails_at : {0, 3})
+    for (const int which : {0, 1, 2}) {
+      const Steps steps = steps_of(2, 1);
+      Values values(1, false);
+      std::atomic<int> failed = 0;
+      arrays::run(3, false, [&](World& world) {
+        const int here = world.rank() == 1 ? fails_at : -1;
+        NodePanels memory(world, {2, 2}, {1000, 1000}, 1000);
+        Counter counter(world);
+        Late left(memory_of(values.left, left_shape), which == 0 ? here : -1),
+            right(memory_of(values.right, right_shape), which == 1 ? here : -1),
+            out(memory_of(values.out, out_shape), which == 2 ? here : -1);
+        try {
+          (void)carry_out(steps, {.slots = {2, 2}}, {left, right, out}, scaled(1), &counter, never,
+                          {&memory, even(steps, 1, world.size())});
+        } catch (const std::runtime_error&) {
+          check::equal(world.rank(), 1);
+          ++failed;
+        }
+        check::equal(left.begun, left.waited);
+        check::equal(out.begun, out.waited);
+        world.barrier();
+      });
+      check::equal(failed.load(), 1);
+    }
+}
+
+TEST("shares that are not all of a panel are refused") {
+  const Steps steps = steps_of(4, 1);
+  even(steps, 1, 3).check(steps.groups, 3);
+  Shares shares = even(steps, 1, 3);
+  shares.bounds.back().back() -= 1;
+  check::throws<Error>([&] { shares.check(steps.groups, 3); });
+  check::throws<Error>([&] { even(steps, 1, 3).check(steps.groups, 2); });
+  const Group pairs(2, {0, 2, 0, 4}, {{0}});  // 2 x 4 elements: only the two are divided
+  const Groups groups{pairs, pairs, pairs, pairs};
+  Shares{1, {{0, 4, 8}}}.check(groups, 2);
+  check::throws<Error>([&] { Shares{1, {{0, 3, 8}}}.check(groups, 2); });
+  shares.group = 3;
+  check::throws<Error>([&] { shares.check(steps.groups, 3); });
+}
+
+TEST("the first error of a transfer is thrown, and none is under way afterwards") {
+  for (const int fails_at : {0, 3})
+    for (const int which : {0, 1, 2}) {
+      const Steps steps = steps_of(2, 1);
+      Values values(1, false);
+      Late left(memory_of(values.left, left_shape), which == 0 ? fails_at : -1),
+          right(memory_of(values.right, right_shape), which == 1 ? fails_at : -1),
+          out(memory_of(values.out, out_shape), which == 2 ? fails_at : -1);
+      const auto error = check::throws<std::runtime_error>([&] {
+        (void)carry_out(steps, {.slots = {3, 3}, .results = 2, .threads = 2}, {left, right, out}, scaled(1),
+                        nullptr, never);
+      });
+      check::contains(error.what(), "transfer " + std::to_string(fails_at));
+      check::equal(left.begun, left.waited);
+      check::equal(right.begun, right.waited);
+      check::equal(out.begun, out.waited);
+    }
+}
+
+TEST("an error of a multiplication is thrown") {
+  const Steps steps = steps_of(2, 1);
+  Values values(1, false);
+  Late left(memory_of(values.left, left_shape)), right(memory_of(values.right, right_shape)),
+      out(memory_of(values.out, out_shape));
+  const Multiply fails = [](const Matrices&, const Matrices&, const Matrices&, bool) {
+    throw std::runtime_error("no");
+  };
+  check::throws<std::runtime_error>([&] {
+    (void)carry_out(steps, {.slots = {2, 2}, .threads = 2}, {left, right, out}, fails, nullptr, never);
+  });
+  check::equal(left.begun, left.waited);
+}
+
+TEST("an error of whoever watches is thrown, and it ends the work when it says so") {
+  const Steps steps = steps_of(2, 1);
+  Values values(1, false);
+  Late left(memory_of(values.left, left_shape)), right(memory_of(values.right, right_shape)),
+      out(memory_of(values.out, out_shape));
+  const Multiply slow = [](const Matrices&, const Matrices&, const Matrices&, bool) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(25));
+  };
+  check::throws<std::runtime_error>([&] {
+    (void)carry_out(steps, {.slots = {2, 2}}, {left, right, out}, slow, nullptr,
+                    [](double, std::int64_t) -> bool { throw std::runtime_error("watch"); });
+  });
+  const Moved moved = carry_out(steps, {.slots = {2, 2}}, {left, right, out}, slow, nullptr,
+                                [](double, std::int64_t) { return true; });
+  check::is_true(moved.put < columns * batch * rows);
+  check::equal(left.begun, left.waited);
+}
+
+TEST("steps of panels that are not there are refused") {
+  Steps steps = steps_of(2, 1);
+  steps.steps.back().rows = 100;
+  check::throws<Error>([&] { steps.check(); });
+  steps = steps_of(2, 1);
+  steps.task_ends.back() += 1;
+  check::throws<Error>([&] { steps.check(); });
+  steps = steps_of(2, 1);
+  steps.sides[1].axes.pop_back();
+  check::throws<Error>([&] { steps.check(); });
+  steps = steps_of(2, 1);
+  steps.sides[2].flags = {1};
+  check::throws<Error>([&] { steps.check(); });
+}
+
+TEST_MAIN
