@@ -20,10 +20,10 @@ CXX_FILES := $(shell find src include bindings tests -name '*.cpp' -o -name '*.h
 # make test SANITIZE=address,undefined   (or thread)
 SANITIZE :=
 
-.PHONY: help setup demo test bench docs lint tidy format stubs clean
+.PHONY: help setup demo test bench docs lint tidy format stubs wheels test-wheels test-slurm test-recipes clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 setup: $(BUILT)  ## make .venv, install what is needed into it, build
 
@@ -43,6 +43,18 @@ demo: $(BUILT)  ## Hartree-Fock of C14H8F6 with its integrals on disk, on two pr
 
 test: $(BUILT)  ## every test: C++, Python, 2 and 4 processes; SANITIZE=address,undefined or thread
 	@$(VENV_PYTHON) scripts/test.py $(if $(SANITIZE),--sanitize $(SANITIZE))
+
+wheels:  ## source distribution and wheels, in dist; PYTHONS="python3.11 python3.12"
+	@scripts/wheels.sh dist
+
+test-wheels: $(BUILT)  ## each wheel in an empty environment without compilers; PYTHONS="python3.11 .."
+	$(VENV_PYTHON) -m pytest -q tests/install/test_wheels.py
+
+test-recipes: $(BUILT)  ## recipes of packaging; the container needs root and debootstrap
+	$(VENV_PYTHON) -m pytest -q tests/install/test_recipes.py
+
+test-slurm: $(BUILT)  ## jobs of a Slurm that the tests start; needs root, slurm-wlm and munge
+	$(VENV_PYTHON) -m pytest -q tests/slurm
 
 bench: $(BUILT)  ## all benchmarks, results in build/bench
 	@mkdir -p build/bench

@@ -15,5 +15,5 @@ with CCSD(mf, **given, max_cycle=4) as cc:
 with CCSD(mf, **given) as cc:
     cc.kernel()
     triples = cc.ccsd_t()
-    print(f"gone on: converged {cc.converged}, from iteration {cc.iterations[0].number}")
+    print(f"restarted: converged {cc.converged}, from iteration {cc.iterations[0].number}")
     print(f"CCSD(T) energy {cc.e_tot + triples:.6f} Eh")

@@ -26,8 +26,8 @@ with outcore.World(memory="500MB") as world:
 
     transform = "Qmn,mi,na->Qia"
     print(outcore.einsum.plan(transform, fitted, occupied, virtual, memory=MEMORY))
-    B = outcore.einsum(transform, fitted, occupied, virtual, memory=MEMORY)
-    print(outcore.einsum.last)  # what was moved, beside what was predicted
+    B, counted = outcore.einsum(transform, fitted, occupied, virtual, memory=MEMORY, report=True)
+    print(counted)  # what was moved, beside what was predicted
 
     with outcore.Program(world, memory=MEMORY) as p:
         b = p.input(B, "B")

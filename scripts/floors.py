@@ -1,8 +1,11 @@
 """Arrows point down only: floors.py [ROOT] reads includes and imports of all rooms, and fails on one that goes up.
 
 A room may use itself and everything on floors below, but not the other rooms of its floor. Imports inside of
-functions and those for types alone count as well. What is named by a string, as the subcommands are, is no arrow:
-that is how a lower floor reaches what it does not know.
+functions and those for types alone count as well, and so does a module that a string names, as the subcommands are.
+A lower floor reaches by name what it does not know: BY_NAME has these arrows, and no others may be.
+
+Files of a room that use each other, directly or through others, are a circle, which is refused. Imports for types
+alone do not count there. CIRCLES has those that are there, and what is no longer one has to leave it.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,17 +27,18 @@ CXX_FLOORS = (
     "world",
     "store",
     "dio",
-    "array file tensor",
+    "array file",
+    "tensor",
     "keep",
     "chem/common",
-    "chem/cc chem/ci chem/hf chem/ri",
+    "chem/cc chem/ci chem/hf chem/mrci chem/ri",
     "capi",
     "compat",
 )
 
 # The room that a public header belongs to.
 PUBLIC = {
-    "base": "api box budget element_type error file_ranges origin placement request trace",
+    "base": "api box budget element_type error file_ranges memory origin placement request trace",
     "device": "page_cache scratch extend/engine",
     "transport": "extend/messages extend/transport",
     "gpc": "call",
@@ -41,9 +46,10 @@ PUBLIC = {
     "store": "extend/codec",
     "array": "disk_array disk_array_access distribution global_array node_array sparse_array tiling",
     "file": "exclusive_file record_file shared_file",
+    "tensor": "einsum",
     "keep": "checkpoint",
-    "capi": "outcore c/call c/checkpoint c/dra c/eaf c/element_type c/error c/file_hints c/ga c/request c/rf c/sf"
-    " c/sparse c/version c/world",
+    "capi": "outcore c/call c/checkpoint c/dra c/eaf c/einsum c/element_type c/error c/file_hints c/ga c/request"
+    " c/rf c/sf c/sparse c/version c/world",
     "compat": "compat/chemio compat/dra compat/eaf compat/elio compat/sf",
 }
 
@@ -59,9 +65,17 @@ PYTHON_FLOORS = (
     "keep",
     "job.rate_cache",
     "job.machine",  # measures arrays, and keeps what it has measured
+    "tensor.layout",
+    "tensor.arrays tensor.plan",
+    "tensor.run",
+    "tensor.program",
     "tensor",
+    "extend",
+    "conformance",
+    "chem.formats",
     "chem",
     "chem.ri",
+    "chem.gradients",
     "chem.ci.hamiltonian",  # what both kinds of CI need
     "chem.ci.determinants",
     "chem.ci.orbitals chem.ci.fcidump",
@@ -69,12 +83,38 @@ PYTHON_FLOORS = (
     "chem.least_memory",
     "cli",
     "chem.options",  # what stands from here on is put into the frame of all commands
+    "chem.gradients.options",
     "chem.hf.view chem.ri.options chem.ci.options chem.mrci.options chem.cc.options",
+    "chem.cc.excited.options",
     "chem.search",
     "chem.run",
-    "chem.hf.command chem.ri.command chem.ci.command chem.mrci.command chem.cc.command",
+    "chem.optimize",
+    "chem.gradients.command",
+    "chem.hf.command chem.ri.command chem.ci.command chem.mrci.command chem.cc.command chem.optimize.command",
+    "chem.cc.excited.command",
     "study",
+    "interfaces",
     ". __main__",
+)
+
+# Rooms that use others by strings alone.
+BY_NAME = {
+    "keep": "tensor.arrays",  # checkpoints and HDF5 files of extended arrays
+    "chem": "chem.gradients",  # of a mean field
+    "chem.ci": "chem.mrci",  # the name it had
+    "cli": "chem.hf.command chem.ri.command chem.ci.command chem.cc.command chem.mrci.command"
+    " chem.cc.excited.command chem.optimize.command study interfaces",
+}
+
+# Files that use each other.
+CIRCLES = (
+    "outcore.chem.cc.equations.methods outcore.chem.cc.equations.methods.ccd outcore.chem.cc.equations.methods.dcsd"
+    " outcore.chem.cc.equations.methods.lccd outcore.chem.cc.equations.restricted",
+    "outcore.chem.driver outcore.chem.mean_field outcore.chem.reference",
+    "outcore.tensor.arrays.array outcore.tensor.arrays.files",
+    "outcore.tensor.program.parts outcore.tensor.program.place outcore.tensor.program.program"
+    " outcore.tensor.program.program_run",
+    "outcore.trace.report outcore.trace.tables outcore.trace.tracefile",
 )
 
 
@@ -138,6 +178,11 @@ def python_room(module: str) -> str:
     raise KeyError(f"outcore.{module}")
 
 
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
 def imported(node: ast.AST, package: str) -> Iterator[str]:
     """The names below outcore that a statement imports, dotted."""
     if isinstance(node, ast.Import):
@@ -150,18 +195,43 @@ def imported(node: ast.AST, package: str) -> Iterator[str]:
         yield from (f"{base}.{each.name}" for each in node.names)
 
 
-def python_arrows(root: Path) -> Iterator[Arrow]:
+def python_modules(root: Path) -> dict[str, Path]:
     top = root / "python"
-    modules = {".".join(file.relative_to(top).with_suffix("").parts): file for file in top.rglob("*.py")}
-    public = public_names(top / "outcore" / "__init__.py")
-    for module, file in sorted(modules.items()):
-        for node in ast.walk(ast.parse(file.read_text())):
+    return {".".join(file.relative_to(top).with_suffix("").parts): file for file in sorted(top.rglob("*.py"))}
+
+
+def named(node: ast.AST) -> str | None:
+    """The module below outcore that a string names, or what is in it."""
+    value = node.value if isinstance(node, ast.Constant) else None
+    if not isinstance(value, str) or not re.fullmatch(r"outcore(\.\w+)+", value):
+        return None
+    try:
+        python_room(value.partition(".")[2])
+    except KeyError:  # a name of something else
+        return None
+    return value
+
+
+def is_by_name(arrow: Arrow) -> bool:
+    return arrow.used in BY_NAME.get(arrow.room, "").split()
+
+
+def python_arrows(root: Path) -> Iterator[Arrow]:
+    public = public_names(root / "python" / "outcore" / "__init__.py")
+    for module, file in python_modules(root).items():
+        room = python_room(module.partition(".")[2])
+        path = file.relative_to(root)
+        for node in ast.walk(parsed(file)):
+            where = f"{path}:{getattr(node, 'lineno', 0)}"
+            name = named(node)
+            if name is not None:
+                arrow = Arrow(where, room, python_room(name.partition(".")[2]))
+                if not is_by_name(arrow):
+                    yield arrow
             for name in imported(node, module.rpartition(".")[0]):
                 if name.partition(".")[0] != "outcore":
                     continue
-                room = python_room(module.partition(".")[2])
-                used = python_room(public.get(name, name).partition(".")[2])
-                yield Arrow(f"{file.relative_to(root)}:{getattr(node, 'lineno', 0)}", room, used)
+                yield Arrow(where, room, python_room(public.get(name, name).partition(".")[2]))
 
 
 def public_names(init: Path) -> dict[str, str]:
@@ -174,8 +244,72 @@ def public_names(init: Path) -> dict[str, str]:
     return found
 
 
+# ---- circles ----
+
+
+def is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+
+
+def used_at_run_time(node: ast.AST, package: str) -> Iterator[str]:
+    """As `imported`, of a whole file, but for types alone."""
+    for field in ("body", "orelse", "handlers", "finalbody", "cases"):
+        for each in getattr(node, field, ()):
+            if not is_for_types(each):
+                yield from imported(each, package)
+                yield from used_at_run_time(each, package)
+
+
+def python_uses(root: Path) -> dict[str, set[str]]:
+    """Of each file, those that it imports; of a package its `__init__`, if something of that is imported."""
+    modules = {name.removesuffix(".__init__"): file for name, file in python_modules(root).items()}
+    uses: dict[str, set[str]] = {}
+    for module, file in modules.items():
+        package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+        names = used_at_run_time(parsed(file), package)
+        found = {name if name in modules else name.rpartition(".")[0] for name in names}
+        uses[module] = (found & modules.keys()) - {module, "outcore"}  # whose names are loaded when asked for
+    return uses
+
+
+def cxx_uses(root: Path) -> dict[str, set[str]]:
+    uses: dict[str, set[str]] = {}
+    for folder in ("include", "src"):
+        for file in sorted((root / folder).rglob("*.h*")):
+            names = re.findall(r'^\s*#\s*include\s+"([^"]+)"', file.read_text(), re.MULTILINE)
+            uses[str(file.relative_to(root / folder))] = set(names)
+    return {name: found & uses.keys() for name, found in uses.items()}
+
+
+def circles(uses: dict[str, set[str]]) -> list[str]:
+    """Names of files that reach each other, in order, each set on a line."""
+    reached: dict[str, set[str]] = {}
+    for start in uses:
+        found, ahead = set[str](), [start]
+        while ahead:
+            for each in uses[ahead.pop()] - found:
+                found.add(each)
+                ahead.append(each)
+        reached[start] = found
+    return sorted(
+        {
+            " ".join(sorted(each for each in found if start in reached[each]))
+            for start, found in reached.items()
+            if start in found
+        }
+    )
+
+
 def main(root: Path) -> int:
     wrong = 0
+    found = circles(python_uses(root)) + circles(cxx_uses(root))
+    for circle in sorted(set(found) - set(CIRCLES)):
+        print(f"a circle: {circle}")
+        wrong += 1
+    whole = (root / "scripts" / "floors.py").exists()
+    for circle in sorted(set(CIRCLES) - set(found)) if whole else ():
+        print(f"no circle any more: take it off the list in scripts/floors.py: {circle}")
+        wrong += 1
     for arrows, floors in ((cxx_arrows(root), CXX_FLOORS), (python_arrows(root), PYTHON_FLOORS)):
         try:
             for arrow in arrows:

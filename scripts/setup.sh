@@ -76,7 +76,7 @@ if ! "$venv_python" -m pip --version >/dev/null 2>&1; then
     fail "pip is needed to fill $venv (apt install python3-venv, or python3-pip)"
 fi
 
-tools=("scikit-build-core>=0.10" "nanobind>=2.2")
+tools=("scikit-build-core>=0.11" "nanobind>=2.2")
 command -v cmake >/dev/null || tools+=(cmake)
 command -v ninja >/dev/null || tools+=(ninja)
 "$venv_python" -m pip install --quiet --disable-pip-version-check "${tools[@]}"
@@ -85,7 +85,8 @@ import tomllib
 
 project = tomllib.load(open("pyproject.toml", "rb"))["project"]
 extras = project["optional-dependencies"]
-print(*project["dependencies"], *(need for extra in extras for need in extras[extra]), sep="\n")
+needs = [*project["dependencies"], *(need for extra in extras if extra != "all" for need in extras[extra])]
+print(*needs, sep="\n")
 END
 # After the others, for which pip would miss what it needs itself: headers and a static library are all that is used.
 "$venv_python" -m pip install --quiet --disable-pip-version-check --no-deps "blosc2>=4.14"

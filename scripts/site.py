@@ -1,4 +1,5 @@
-"""What MkDocs does to pages of the site: texts of the root of the checkout stand in it, with their links mended."""
+"""What MkDocs does to pages of the site: texts of the root of the checkout stand in it with their links mended, and
+notebooks of examples are pages."""
 
 from __future__ import annotations
 
@@ -8,6 +9,26 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 _WHOLE = re.compile(r'^--8<-- "(\w+\.md)"$', re.MULTILINE)
+_NOTEBOOKS = "tutorials/notebooks"
+
+
+def on_files(files: Any, config: Any, **_: Any) -> Any:
+    """A hook of MkDocs. Each notebook is a page, with what its cells have shown when it was run."""
+    from mkdocs.structure.files import File
+
+    for path in sorted((ROOT / "examples" / "notebooks").glob("*.ipynb")):
+        files.append(File.generated(config, f"{_NOTEBOOKS}/{path.stem}.md", content=_page(path)))
+    return files
+
+
+def _page(path: Path) -> str:
+    import nbformat
+    from nbconvert import MarkdownExporter
+
+    notebook = nbformat.read(path, as_version=4)
+    text: str = MarkdownExporter().from_notebook_node(notebook)[0]
+    text = re.sub(r"\]\((\w+)\.ipynb", r"](\1.md", text).replace("](../../docs/", "](../../")
+    return f"{text}\nThe notebook is `examples/notebooks/{path.name}`.\n"
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

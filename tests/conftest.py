@@ -1,10 +1,19 @@
-"""Of all tests: rates of the machine are measured for them alone."""
+"""Of all tests: rates of the machine are measured for them alone, and they share its cores."""
 
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 
 if "OUTCORE_CACHE" not in os.environ:
     os.environ["OUTCORE_CACHE"] = tempfile.mkdtemp(prefix="outcore-test-cache-")
     atexit.register(shutil.rmtree, os.environ["OUTCORE_CACHE"], ignore_errors=True)
+
+# Threads that wait for work, of OpenMP and of OpenBLAS, do not spin on a core that another test could have.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+
+# A shell starts what it runs in the background with Ctrl-C ignored, and programs of the tests would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -98,7 +98,7 @@ def all_jobs(options: argparse.Namespace) -> int:
             "kills": kills,
             "failed": failed,
         }
-        if (share := most_resident(options)) > 0:
+        if (share := max_resident(options)) > 0:
             ran["resident"] = share
         runs = json.loads(options.json.read_text()) if options.json.exists() else []
         options.json.write_text(json.dumps([*runs, ran], indent=1) + "\n")
@@ -122,7 +122,7 @@ def done(options: argparse.Namespace, seed: int, share: float = 0.0) -> None:
             file.write(f"{value}\n")
 
 
-def most_resident(options: argparse.Namespace) -> float:
+def max_resident(options: argparse.Namespace) -> float:
     """The largest share of the budget that became resident in a process while a program ran."""
     return round(max(map(float, (options.directory / "resident").read_text().split())), 3)
 

@@ -11,11 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from outcore._core import Distribution as Distribution
     from outcore._core import ExclusiveFile as ExclusiveFile
-    from outcore._core import Request as Request
     from outcore._core import clean as clean
     from outcore._core import default_scratch as default_scratch
-    from outcore._core import wait_all as wait_all
-    from outcore._core import wait_any as wait_any
     from outcore.arrays.disk_array import DiskArray as DiskArray
     from outcore.arrays.global_array import GlobalArray as GlobalArray
     from outcore.arrays.node_array import NodeArray as NodeArray
@@ -28,14 +25,17 @@ if TYPE_CHECKING:
     from outcore.keep import checkpoint as checkpoint
     from outcore.keep import classic as classic
     from outcore.keep import hdf5 as hdf5
-    from outcore.tensor.array import Array as Array
-    from outcore.tensor.einsum import einsum as einsum
-    from outcore.tensor.layout import Layout as Layout
-    from outcore.tensor.program import Program as Program
-    from outcore.tensor.sparsity import Labels as Labels
-    from outcore.tensor.symmetry import Symmetry as Symmetry
-    from outcore.tensor.tiling import Space as Space
-    from outcore.tensor.tiling import Tiling as Tiling
+    from outcore.parallel.requests import Request as Request
+    from outcore.parallel.requests import wait_all as wait_all
+    from outcore.parallel.requests import wait_any as wait_any
+    from outcore.tensor.arrays.array import Array as Array
+    from outcore.tensor.layout.layout import Layout as Layout
+    from outcore.tensor.layout.sparsity import Labels as Labels
+    from outcore.tensor.layout.symmetry import Symmetry as Symmetry
+    from outcore.tensor.layout.tiling import Space as Space
+    from outcore.tensor.layout.tiling import Tiling as Tiling
+    from outcore.tensor.program.einsum import einsum as einsum
+    from outcore.tensor.program.program import Program as Program
 
 _MODULES = {
     "checkpoint": "outcore.keep.checkpoint",
@@ -45,30 +45,30 @@ _MODULES = {
 
 # Where each public name lives.
 _PUBLIC = {
-    "Array": "outcore.tensor.array",
+    "Array": "outcore.tensor.arrays.array",
     "BlockSparseArray": "outcore.arrays.sparse_array",
     "DiskArray": "outcore.arrays.disk_array",
     "Distribution": "outcore._core",
     "ExclusiveFile": "outcore._core",
     "GlobalArray": "outcore.arrays.global_array",
-    "Labels": "outcore.tensor.sparsity",
-    "Layout": "outcore.tensor.layout",
+    "Labels": "outcore.tensor.layout.sparsity",
+    "Layout": "outcore.tensor.layout.layout",
     "NodeArray": "outcore.arrays.node_array",
     "NotConverged": "outcore.base.errors",
     "OutcoreError": "outcore.base.errors",
-    "Program": "outcore.tensor.program",
+    "Program": "outcore.tensor.program.program",
     "RecordFile": "outcore.files.shared_file",
-    "Request": "outcore._core",
+    "Request": "outcore.parallel.requests",
     "SharedFile": "outcore.files.shared_file",
-    "Space": "outcore.tensor.tiling",
-    "Symmetry": "outcore.tensor.symmetry",
-    "Tiling": "outcore.tensor.tiling",
+    "Space": "outcore.tensor.layout.tiling",
+    "Symmetry": "outcore.tensor.layout.symmetry",
+    "Tiling": "outcore.tensor.layout.tiling",
     "World": "outcore.job.world",
     "clean": "outcore._core",
     "default_scratch": "outcore._core",
-    "einsum": "outcore.tensor.einsum",
-    "wait_all": "outcore._core",
-    "wait_any": "outcore._core",
+    "einsum": "outcore.tensor.program.einsum",
+    "wait_all": "outcore.parallel.requests",
+    "wait_any": "outcore.parallel.requests",
 }
 
 __all__ = [

@@ -856,6 +856,44 @@ class ThreeCenter:
         Rows as symmetric matrices out[row][m][n]. Elements of no pair are left alone.
         """
 
+class ThreeCenterGradient:
+    """
+    Derivatives of three-centre integrals (mn|P) by the places of atoms. Pairs are those of ThreeCenter. Any thread.
+    """
+
+    def __init__(
+        self,
+        atm: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        bas: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        env: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        orbital_shells: int,
+        cartesian: bool,
+        int3c2e_ip1: int,
+        make_optimizer: int,
+        delete_optimizer: int,
+    ) -> None:
+        """
+        libcint's tables of both bases, flattened, orbitals first; the addresses of int3c2e_ip1_* (sph or cart), int3c2e_ip1_optimizer
+        and CINTdel_optimizer.
+        """
+
+    def add(
+        self,
+        pairs: Annotated[
+            NDArray[numpy.int32], dict(shape=(None, 3), order="C", device="cpu", writable=False)
+        ],
+        first: int,
+        last: int,
+        z: Annotated[NDArray[numpy.float64], dict(shape=(None, None), device="cpu", writable=False)],
+        gradient: Annotated[NDArray[numpy.float64], dict(shape=(None, 3), order="C", device="cpu")],
+        threads: int,
+    ) -> None:
+        """
+        gradient[atom][x] += sum of z[P][mn] d(mn|P)/dx over P of auxiliary shells [first, last), and over m and n of pairs in both
+        orders; z has an element of a symmetric matrix in the column of mn. Atoms of the tables: those of the orbitals, then
+        those of the auxiliary basis.
+        """
+
 def pair_sums(
     v: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), device="cpu", writable=False)],
     gaps: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
@@ -1192,7 +1230,7 @@ def ci_dots(
 class MRCISpace:
     """
     Records of a multireference CI: internal determinants, each with its block of external orbitals; see
-    chem/ci/mrci_space.hpp.
+    chem/mrci/space.hpp.
     """
 
     def __init__(
@@ -1400,7 +1438,7 @@ class MRCIKernel:
 class MRCISinglets:
     """
     Groups of records with two holes in the first orbitals and two external electrons, whose four spins are to be a
-    singlet; see chem/ci/mrci_singlets.hpp.
+    singlet; see chem/mrci/singlets.hpp.
     """
 
     def __init__(self, space: MRCISpace, inactive: int) -> None: ...
@@ -1420,130 +1458,6 @@ class MRCISinglets:
         """
         Takes out of groups first to last what is no singlet. offsets: where each of their records begins in data.
         """
-
-class RecordTraffic:
-    """Records that were moved."""
-
-    @property
-    def count(self) -> int: ...
-    @property
-    def bytes(self) -> int:
-        """Packed."""
-
-    @property
-    def least(self) -> int:
-        """Bytes of the smallest; 0 if there was none."""
-
-    @property
-    def most(self) -> int:
-        """Bytes of the largest."""
-
-class RecordStoreCounts:
-    """Records that one process moved; those of the file are among all."""
-
-    @property
-    def reads(self) -> RecordTraffic: ...
-    @property
-    def writes(self) -> RecordTraffic: ...
-    @property
-    def file_reads(self) -> RecordTraffic: ...
-    @property
-    def file_writes(self) -> RecordTraffic: ...
-
-class RecordStore:
-    """
-    Records of numbers that all processes read, write and add to: packed with a bounded error, in memory that they
-    share while there is room, else in a file. Any thread; see chem/ci/record_store.hpp.
-    """
-
-    def __init__(
-        self,
-        memory: GlobalArray,
-        taken: Counter,
-        directory: GlobalArray,
-        file: RecordFile,
-        locks: Sequence[Lock],
-        sizes: Sequence[int],
-        reserve: int,
-    ) -> None:
-        """
-        memory: of uint8. directory: int64, two for each record, zero. sizes: numbers of each record.
-        reserve: bytes that idle records leave to others.
-        """
-
-    def get(
-        self,
-        records: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        numbers: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-    ) -> None:
-        """Records, ascending, one after another."""
-
-    def put(
-        self,
-        records: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        error: float,
-        numbers: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        idle: bool = False,
-    ) -> None:
-        """
-        Each number with at most this error; 0: as it is. idle: others have memory first.
-        """
-
-    def add(
-        self,
-        records: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        error: float,
-        numbers: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-    ) -> None:
-        """
-        Adds to records, each atomically; sums are stored with at most this error.
-        """
-
-    def erase(
-        self,
-        records: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-    ) -> None:
-        """They are zero again."""
-
-    def set_reserve(self, bytes: int) -> None:
-        """Bytes of memory that idle records leave to others from now on."""
-
-    @property
-    def counts(self) -> RecordStoreCounts: ...
-    def place(
-        self,
-        records: Annotated[
-            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-    ) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
-        """
-        Packed bytes of each: positive in memory, negative in the file, 0 of none.
-        """
-
-def ci_pack(
-    numbers: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-    error: float,
-) -> bytes:
-    """Numbers packed, each with at most this error; 0: as they are."""
-
-def ci_unpack(
-    packed: bytes,
-    error: float,
-    numbers: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
-) -> None:
-    """The numbers again. OutcoreError (EIO) for what ci_pack never made."""
 
 def triples_energy(
     occupied: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
@@ -1566,6 +1480,49 @@ def triples_energy(
     energies [x]); of two ((ix|yd) as [x][y][d][i], (iy|xd) likewise, t_ij^xy as [x][y][i][j] and as
     [x][y][j][i], (ix|jy) as [x][y][i][j]). The last index of arrays with four has room for a multiple
     of 4. Any thread.
+    """
+
+def triples_derivatives(
+    occupied: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    virtuals: int,
+    a: int,
+    b: int,
+    of_a: tuple,
+    of_b: tuple,
+    of_c: tuple,
+    of_ab: tuple,
+    of_ac: tuple,
+    of_bc: tuple,
+    same_ab: bool,
+    same_bc: bool,
+    by_w: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None, None, None, None, None), order="C", device="cpu")
+    ],
+    sums: tuple,
+) -> float:
+    """
+    As triples_energy, with derivatives. by_w[a][b][c][i][j][k], also of the other orders of a, b and c that
+    are in it where blocks are the same, is by the connected amplitudes; sums: of occupied orbitals [i][j], of
+    each block (t1 [x][i], Fock elements [x][i], density [x]), of ab, ac, bc [x][y][i][j], by (ix|jy). One
+    thread has them.
+    """
+
+def triples_density(
+    occupied: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    virtuals: int,
+    b: int,
+    of_a: tuple,
+    of_b: tuple,
+    of_c: tuple,
+    of_ab: tuple,
+    of_ac: tuple,
+    of_bc: tuple,
+    same_bc: bool,
+    density: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+) -> None:
+    """
+    Adds to the density [x][y] of all orbitals of the first block what b of the second and all c of the third
+    make, c <= b where these are the same. One thread has it.
     """
 
 def same_spin_triples(
@@ -1735,6 +1692,9 @@ class NodeArray:
     def post(self, element: int, value: int) -> None: ...
     def wait_for(self, element: int, least: int, timeout_us: int) -> bool: ...
     def close(self) -> None: ...
+
+def add_codec(number: int, name: str, codec: object) -> None:
+    """See outcore.extend.add_codec."""
 
 class DiskArrayAccess:
     """
@@ -2052,6 +2012,135 @@ class RecordFile:
 
     def __len__(self) -> int: ...
 
+class RecordTraffic:
+    """Records that were moved."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def bytes(self) -> int:
+        """Packed."""
+
+    @property
+    def least(self) -> int:
+        """Bytes of the smallest; 0 if there was none."""
+
+    @property
+    def most(self) -> int:
+        """Bytes of the largest."""
+
+class RecordStoreCounts:
+    """Records that one process moved; those of the file are among all."""
+
+    @property
+    def reads(self) -> RecordTraffic: ...
+    @property
+    def writes(self) -> RecordTraffic: ...
+    @property
+    def file_reads(self) -> RecordTraffic: ...
+    @property
+    def file_writes(self) -> RecordTraffic: ...
+
+class RecordStore:
+    """
+    Records of numbers that all processes read, write and add to: packed with a bounded error, in memory that they
+    share while there is room, else in a file. Any thread; see file/record_store.hpp.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        *,
+        memory_bytes: int,
+        reserve_bytes: int = 0,
+        placement: str = "auto",
+    ) -> None:
+        """
+        Collective. sizes: numbers of each record. memory_bytes: of each process, for packed records.
+        reserve_bytes: of the memory of all, which idle records leave to others. placement: of the file.
+        """
+
+    def get(
+        self,
+        records: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        numbers: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+    ) -> None:
+        """Records, ascending, one after another."""
+
+    def put(
+        self,
+        records: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        error: float,
+        numbers: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        idle: bool = False,
+    ) -> None:
+        """
+        Each number with at most this error; 0: as it is. idle: others have memory first.
+        """
+
+    def add(
+        self,
+        records: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        error: float,
+        numbers: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """
+        Adds to records, each atomically; sums are stored with at most this error.
+        """
+
+    def erase(
+        self,
+        records: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """They are zero again."""
+
+    def set_reserve(self, bytes: int) -> None:
+        """Bytes of memory that idle records leave to others from now on."""
+
+    def close(self) -> None:
+        """The records are gone. Collective; may be repeated."""
+
+    @property
+    def counts(self) -> RecordStoreCounts: ...
+    def place(
+        self,
+        records: Annotated[
+            NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """
+        Packed bytes of each: positive in memory, negative in the file, 0 of none.
+        """
+
+def pack_numbers(
+    numbers: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    error: float,
+) -> bytes:
+    """Numbers packed, each with at most this error; 0: as they are."""
+
+def unpack_numbers(
+    packed: bytes,
+    error: float,
+    numbers: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
+) -> None:
+    """
+    The numbers again. OutcoreError (EIO) for what pack_numbers never made.
+    """
+
 class BlockSparseArguments:
     """What a new block-sparse array is, and how it is kept."""
 
@@ -2123,6 +2212,14 @@ def tensor_permute(out: object, value: object, dtype: str, alpha: object, accumu
     out = alpha * value, or added to it, of any strides; as tensor/tiles.hpp says. Any thread.
     """
 
+def tensor_multiply(left: object, right: object, out: object, dtype: str, alpha: object, add: bool) -> bool:
+    """
+    out = alpha left right, or added to it, matrices of elements that BLAS multiplies; false, and nothing is done, if neither rows nor columns have them side by side. Any thread.
+    """
+
+def tensor_has_blas() -> bool:
+    """Whether SciPy's BLAS can be called."""
+
 def tensor_pack_pairs(x: object, plus: object, minus: object, dtype: str, n: int, diagonal: float) -> None:
     """
     Sums and differences of pairs of elements, as tensor/tiles.hpp says. Any thread.
@@ -2130,3 +2227,112 @@ def tensor_pack_pairs(x: object, plus: object, minus: object, dtype: str, n: int
 
 def tensor_unpack_pairs(x: object, plus: object, minus: object, dtype: str, n: int, diagonal: float) -> None:
     """The reverse. Any thread."""
+
+class Boxes:
+    """An array as products see it: boxes of it come and go."""
+
+    @staticmethod
+    def of_memory(array: object, shape: Sequence[int], dtype: str, writes: bool) -> Boxes:
+        """Of an array of NumPy."""
+
+    @staticmethod
+    def of_ones(one: object, rank: int, dtype: str) -> Boxes:
+        """Boxes whose elements are all `one`."""
+
+    @staticmethod
+    def of_global(array: object) -> Boxes:
+        """Of the native part of a GlobalArray."""
+
+    @staticmethod
+    def of_disk(array: object) -> Boxes:
+        """Of the native part of a disk array."""
+
+    @staticmethod
+    def of_python(moves: object) -> Boxes:
+        """Of an object that moves boxes: outcore.tensor.plan.loop.Moves."""
+
+    @staticmethod
+    def of_tiles(table: TileTable, flat: Boxes, dtype: str, max_bytes: int) -> Boxes:
+        """Of tiles in an array of one dimension."""
+
+    @staticmethod
+    def of_sparse(table: TileTable, array: object, max_bytes: int) -> Boxes:
+        """Of the native part of a BlockSparseArray."""
+
+    def section(self, axis: int, begin: int) -> Boxes:
+        """The part that begins at a place along an axis."""
+
+class TileTable:
+    """
+    Which stored tile each tile of a layout comes from: as tensor/tiled_boxes.hpp says.
+    """
+
+    def __init__(
+        self,
+        cuts: Sequence[Sequence[int]],
+        numbers: Annotated[
+            NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        images: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        kinds: Sequence[tuple[Sequence[int], int]],
+    ) -> None: ...
+
+class Steps:
+    """
+    What a product multiplies, in which panels and which order: tensor/product.hpp.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[
+            tuple[
+                Annotated[
+                    NDArray[numpy.int64],
+                    dict(shape=(None, None, None), order="C", device="cpu", writable=False),
+                ],
+                Sequence[Sequence[int]],
+            ]
+        ],
+        sides: Sequence[tuple[Sequence[int], Sequence[tuple[int, int]]]],
+        flags: Sequence[bytes | None] | None,
+        steps: Annotated[
+            NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        task_ends: Sequence[int],
+    ) -> None: ...
+
+class NodePanels:
+    """
+    What the processes of a node share for a product: tensor/shared_panels.hpp. Collective to make.
+    """
+
+    def __init__(
+        self, world: World, slots: Sequence[int], largest_bytes: Sequence[int], units: int
+    ) -> None: ...
+    def fail(self) -> None:
+        """The others wait for no panel of this process any more."""
+
+def tensor_product(
+    steps: Steps,
+    left: Boxes,
+    right: Boxes,
+    out: Boxes,
+    *,
+    slots: Sequence[int],
+    results: int,
+    unit: int,
+    hinted: int,
+    threads: int,
+    add: bool,
+    one_put: bool,
+    element_bytes: int,
+    multiply: object,
+    alpha: object,
+    counter: Counter | None,
+    watch: object,
+    memory: NodePanels | None = None,
+    shares: tuple[int, Sequence[Sequence[int]]] | None = None,
+) -> tuple:
+    """
+    This process's part of a product: elements got of the left and of the right operand, elements put, operations. `multiply`: the name of a type that BLAS multiplies, or a function. `watch`: called now and then with the fraction that is done and complete tasks; true ends the work. `memory`, `shares`: where processes share panels, the group of the result that they divide, and bounds.
+    """

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import facts
 import front
+import memory
 import plots
 import reference
 import results
@@ -28,6 +29,7 @@ KINDS: dict[str, Callable[[Path, str], str]] = {
     "curves": lambda root, name: plots.images(root, name) or results.missing(name.partition(" ")[0]),
     "headlines": front.headlines,
     "decide": front.decide,
+    "memory": memory.memory_table,
     "random-programs": results.random_programs,
     "chemio": results.chemio,
     "passion": results.passion,
@@ -102,7 +104,7 @@ def diagrams() -> list[str]:
 
 
 def documents() -> list[Path]:
-    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+    return [*sorted(ROOT.glob("*.md")), ROOT / "paper" / "paper.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ def test_hosts_are_dealt_work_and_their_processes_share_panels(hosts):
         from dataclasses import replace
         import numpy as np
         import outcore
-        from outcore.tensor.rates import ASSUMED, sharing_of
+        from outcore.tensor.plan.rates import ASSUMED, sharing_of
 
         with outcore.World(memory="100MB") as world:
             n = 240

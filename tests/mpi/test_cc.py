@@ -8,17 +8,29 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("pyscf")
 sys.path.append(str(Path(__file__).parents[1] / "python" / "chem" / "cc"))
-from cc_support import IMIDOGEN, WATER, files_of_arrays, flip_a_bit, mean_field, open_mean_field
+from cc_support import (
+    AMINO,
+    IMIDOGEN,
+    WATER,
+    files_of_arrays,
+    flip_a_bit,
+    mean_field,
+    open_mean_field,
+    with_signs,
+)
 
 from outcore import OutcoreError
-from outcore.chem.cc import CCSD, kept, plan
-from outcore.chem.cc.kept_steps import KeptRows
-from outcore.chem.cc.restricted import RestrictedEquations
-from outcore.chem.cc.triples import Triples
+from outcore.chem.cc import CCSD
+from outcore.chem.cc.equations.restricted import RestrictedEquations
+from outcore.chem.cc.equations.triples import Triples
+from outcore.chem.cc.keep import kept
+from outcore.chem.cc.keep.kept_steps import KeptRows
+from outcore.chem.cc.plan import fitting
 
 SETTINGS = {"memory": "4GB", "threads": 1, "block": 5, "conv_tol": 1e-4, "conv_tol_normt": 1e-3}
 
@@ -57,6 +69,20 @@ def test_energies_of_open_shells_do_not_depend_on_processes(comm: Any, computed_
     assert abs(cc.e_t - triples) < 1e-9
 
 
+def test_multipliers_of_open_shells_do_not_depend_on_processes(comm: Any, computed_once: Any) -> None:
+    def solved(**given: Any) -> list[Any]:
+        steps = {"conv_tol": 1e-6, "conv_tol_normt": 1e-4}  # those of one process, converged or not
+        mf = with_signs(open_mean_field("UHF", AMINO, "sto-3g"))
+        with CCSD(mf, 1, memory="4GB", threads=1, **steps, **given) as cc:
+            cc.kernel()
+            l1, l2 = cc.solve_lambda()
+            return [*l1, *map(np.asarray, l2), *cc.make_rdm1()]
+
+    expected = computed_once("multipliers", lambda: solved(comm=None))
+    for found, each in zip(solved(storage="disk"), expected, strict=True):
+        assert abs(found - each).max() < 1e-9
+
+
 @pytest.mark.processes(2)
 def test_amplitudes_of_a_file_begin_a_run_of_any_processes(
     comm: Any, computed_once: Any, shared_tmp_path: Path
@@ -91,7 +117,7 @@ def test_damaged_integrals_are_an_error_of_all(
 ) -> None:
     mf = computed_once("water in a larger basis", lambda: mean_field(WATER, "aug-cc-pvdz"))
     for each in ("CACHE_BYTES", "_LARGEST_CACHE"):
-        monkeypatch.setattr(plan, each, 512)
+        monkeypatch.setattr(fitting, each, 512)
     files = files_of_arrays(monkeypatch)
     options = {"storage": "disk", "ladder": "disk", "scratch": str(shared_tmp_path)}
     cc = CCSD(mf, 1, comm=comm, memory="4GB", threads=1, **options)
@@ -116,9 +142,10 @@ def test_an_iteration_of_one_process_goes_on_on_all(
         def stop(*_: Any) -> None:
             raise KeyboardInterrupt
 
-        with monkeypatch.context() as patched:
+        with monkeypatch.context() as patched, CCSD(mf, 1, comm=None, **settings) as cc:
+            cc.prepare()
             patched.setattr(RestrictedEquations, method, stop)
-            with CCSD(mf, 1, comm=None, **settings) as cc, pytest.raises(KeyboardInterrupt):
+            with pytest.raises(KeyboardInterrupt):
                 cc.kernel()
         return 0
 

@@ -35,7 +35,7 @@ def solve(world, given, kind, elements, *, slots=1, ordered=False, checkpoint=No
         ordered=ordered,
         checkpoint=checkpoint,
         on_iteration=told,
-        options=solver.Options(**options),
+        options=solver.SearchOptions(**options),
         chosen=ci_water.small_plan(
             space,
             kind,

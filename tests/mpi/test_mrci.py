@@ -20,14 +20,13 @@ sys.path.append(str(Path(__file__).parents[1] / "python" / "chem" / "mrci"))
 from mrci_files import damage, find_open
 from mrci_molecules import WATER, c2, mean_field
 
+from outcore._core import RecordStore
 from outcore.base.errors import NotConverged, OutcoreError
-from outcore.chem.mrci import MRCI, record_store, reference_states, vectors
+from outcore.chem.mrci import MRCI, packed, reference_states, vectors
 from outcore.chem.mrci.packed import PackedVector
-from outcore.chem.mrci.record_store import RecordStore
 from outcore.chem.ri.fitting import DensityFitting
 from outcore.chem.run import MoleculeRun
 from outcore.cli import main as cli
-from outcore.files.shared_file import RecordFile
 from outcore.job.world import World
 
 ENERGY = -76.1160029238
@@ -52,7 +51,7 @@ def test_energies(comm, vector_memory):
 def test_so_much_of_the_vectors_is_in_memory(comm, share, monkeypatch):
     """Some memory stays free between records."""
     monkeypatch.setattr(vectors, "UNIT_ELEMENTS", 64)
-    monkeypatch.setattr(record_store, "SMALLEST_MEMORY", 256)
+    monkeypatch.setattr(packed, "SMALLEST_MEMORY", 256)
     memory = int(share * RAW / comm.size)
     with World(comm, memory="300MB") as world, water(world, vector_memory=memory) as ci:
         assert ci.kernel() == pytest.approx(ENERGY, abs=1e-9)
@@ -112,7 +111,7 @@ def test_another_number_of_processes_goes_on(comm, shared_tmp_path, growing):
 
 def test_records_of_several_disks(comm, shared_tmp_path, monkeypatch):
     """Each process counts as a node, with a scratch directory of its own."""
-    monkeypatch.setattr(record_store, "RecordFile", partial(RecordFile, placement="local"))
+    monkeypatch.setattr(packed, "RecordStore", partial(RecordStore, placement="local"))
     scratch, written = shared_tmp_path / str(comm.rank), []
     scratch.mkdir()
 
@@ -134,12 +133,12 @@ def test_additions_of_all_processes_are_there(comm):
     """Of whole numbers, whose sums are exact."""
     records, numbers, found = np.arange(20), np.ones(20 * 100), np.empty(20 * 100)
     with World(comm, memory="100MB") as world:
-        store = RecordStore(world, np.full(20, 100), 4096)
+        store = RecordStore(world, "records", np.full(20, 100), memory_bytes=4096)
         for _ in range(50):
-            store.native.add(records, 0.0, numbers)
+            store.add(records, 0.0, numbers)
         world.barrier()
-        store.native.get(records, found)
-        places = store.native.place(records)
+        store.get(records, found)
+        places = store.place(records)
         world.barrier()
         store.close()
         assert (found == 50 * world.size).all()
@@ -248,7 +247,7 @@ def test_all_get_the_error_of_a_state_that_is_read(comm, monkeypatch):
 def test_a_root_with_little_of_the_references_is_an_error_of_all(comm):
     with (
         World(comm, memory="300MB") as world,
-        water(world, residual=1e-2, least_weight=0.99) as ci,
+        water(world, residual=1e-2, min_weight=0.99) as ci,
         pytest.raises(NotConverged, match=r"root 1 has a weight of references of 0\.9.*less than 0\.99"),
     ):
         ci.kernel()

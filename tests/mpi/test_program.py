@@ -10,7 +10,7 @@ from conformance.random_arrays import elements, filled, holding
 
 import outcore
 from outcore.base.errors import OutcoreError
-from outcore.tensor.rates import ASSUMED
+from outcore.tensor.plan.rates import ASSUMED
 
 
 @pytest.fixture(params=["hosts", "processes"])

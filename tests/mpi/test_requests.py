@@ -11,6 +11,7 @@ import pytest
 import outcore
 from outcore import wait_all, wait_any
 from outcore.base.errors import OutcoreError
+from outcore.parallel.requests import all_of, done, then
 
 COUNT = 5000
 NUMBERS = np.arange(1.0, COUNT + 1)
@@ -126,6 +127,60 @@ def test_the_error_is_raised_by_each_wait_and_by_wait_all(world):
             requests[1].wait()
     assert all(each.done for each in requests)
     world.barrier()
+
+
+# ---- tiles of extended arrays, which bring requests of their own
+
+
+PLACES = ("process", "node", "global", "disk")
+EDGES = outcore.Tiling(6, [0, 3, 6])
+MATRIX = sum((each := np.random.default_rng(1).random((6, 6)), each.T))
+
+
+@pytest.fixture
+def extended(world):
+    """A symmetric matrix in each place where tiles lie, and one that a function makes."""
+    layout = outcore.Layout([EDGES, EDGES], symmetry="symmetric(0,1)")
+    arrays = {where: outcore.Array.from_numpy(world, MATRIX, layout, where) for where in PLACES}
+    arrays["generated"] = outcore.Array.generated(world, layout, lambda box: MATRIX[box])
+    yield arrays
+    for array in arrays.values():
+        array.close()
+
+
+def test_tiles_of_every_place_go_into_lists_with_all_else(mixture, extended):
+    def begin():
+        tiles = [array.get_tile_async(tile) for array in extended.values() for tile in ((0, 1), (1, 0))]
+        return tiles, mixture.begin()
+
+    tiles, others = begin()
+    wait_all([*tiles, *others, done()])
+    assert all(each.done and each.test() and isinstance(each, outcore.Request) for each in (*tiles, *others))
+    mixture.check([each.wait() for each in others])
+    tiles, others = begin()
+    left = [all_of(others), *(then(tile, np.array) for tile in tiles)]
+    brought = {}
+    while left:
+        request = left.pop(wait_any(left))
+        brought[request] = request.wait()
+    *matrices, rest = sorted(brought.values(), key=lambda each: isinstance(each, list))
+    mixture.check(rest)
+    assert len(matrices) == 10
+    assert sum(np.array_equal(each, MATRIX[:3, 3:]) for each in matrices) == 5
+    assert sum(np.array_equal(each, MATRIX[3:, :3]) for each in matrices) == 5
+
+
+@pytest.mark.parametrize("where", ["global", "disk"])
+def test_a_put_of_a_tile_goes_into_lists(world, extended, where):
+    array = extended[where]
+    value = np.full((3, 3), 7.0)
+    own = [tile for tile in array.own_tiles() if tile == (0, 1)]
+    requests = [array.put_tile_async(tile, value) for tile in own] + [done()]
+    wait_any(requests)
+    wait_all(requests)
+    wait_all([array.acc_tile_async(tile, value) for tile in own])
+    array.sync()
+    assert np.array_equal(array.get_tile((0, 1)), 2 * value)
 
 
 def test_wait_any_of_nothing_is_refused():

@@ -12,8 +12,8 @@ import pytest
 
 from outcore.base.errors import OutcoreError
 from outcore.chem import stability
+from outcore.chem.hf import accuracy, scf
 from outcore.chem.hf import integrals as integrals_module
-from outcore.chem.hf import scf
 from outcore.chem.hf.integrals import TwoElectronIntegrals
 from outcore.chem.hf.settings import Settings
 from outcore.job.world import World, shared
@@ -284,7 +284,9 @@ def small_disk(comm, shared_tmp_path):
 
 def test_a_disk_that_is_too_small_is_noticed_before_the_work(comm, small_disk):
     mol = molecule(atom=WATER, basis="cc-pvqz", cart=True)
-    with pytest.raises(OutcoreError, match=r"bytes needed on this node.*free") as caught:
+    with pytest.raises(
+        OutcoreError, match=r"arrays take .*, there are .*; give a larger --scratch"
+    ) as caught:
         scf.RHF(mol, scratch=str(small_disk)).kernel()
     assert caught.value.errno == errno.ENOSPC
     assert str(small_disk) in str(caught.value)
@@ -366,3 +368,19 @@ def test_rank_0_finds_an_instability_and_all_follow_it(comm, shared_tmp_path):
     mf.mo_coeff, mf.mo_occ, mf.mo_energy = second.mo_coeff, second.mo_occ, second.mo_energy
     assert mf.at_root(lambda: stability.internal(mf)).stable
     mf.close()
+
+
+@pytest.mark.parametrize("records", ["own", "any"])
+def test_integrals_are_stored_finer_by_all(comm, shared_tmp_path, monkeypatch, records):
+    """Crude densities that are far from the real ones, at rank 0, whose densities count."""
+    monkeypatch.setattr(accuracy, "crude_densities", lambda mol: np.zeros((2, mol.nao, mol.nao)))
+    mol = molecule(atom="O 0 0 0; O 0 0 1.2", basis="6-31g", spin=2)
+    exact = reference.UHF(mol).run(conv_tol=1e-12).e_tot
+    with World(scratch=shared_tmp_path) as world, scf.UHF(mol, comm=world, error=1e-7, records=records) as mf:
+        mf.kernel()
+        error = mf.energy_error()
+        assert not error.kept
+        assert mf.store_finer(error) == ""
+        energy = mf.kernel(mf.make_rdm1())
+        error = mf.energy_error()
+    assert error.kept and abs(energy - exact) <= error.bound

@@ -4,10 +4,10 @@ import errno
 
 import numpy as np
 import pytest
-from conformance.array_backends import LAYOUTS, O, V, reference
 
 import outcore
 from outcore import Array, GlobalArray, Layout, OutcoreError, Tiling
+from outcore.conformance.backends import LAYOUTS, O, V, reference
 
 PLACES = ["auto", "process", "node", "global", "disk"]
 

@@ -1,9 +1,9 @@
 """Places of extended arrays that several processes write to pass the conformance suite."""
 
 import pytest
-from conformance import array_backends
 
 import outcore
+from outcore.conformance import backends
 
 
 @pytest.fixture(params=["hosts", "processes"])
@@ -13,8 +13,8 @@ def world(request, comm, shared_tmp_path):
 
 
 @pytest.mark.parametrize("where", ["auto", "node", "global", "disk"])
-@pytest.mark.parametrize("check", array_backends.CHECKS, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("check", backends.CHECKS, ids=lambda each: each.__name__)
 def test_conformance(world, where, check):
     if where == "node" and world.nodes > 1:
         pytest.skip("each node has a copy: no single tile can be put")
-    check(world, array_backends.make_at(world, where))
+    check(world, backends.make_at(world, where))

@@ -16,7 +16,7 @@ from conformance.random_arrays import elements
 
 import outcore
 from outcore import Array, DiskArray, Layout, OutcoreError, Program, Tiling, _core
-from outcore.tensor.rates import ASSUMED
+from outcore.tensor.plan.rates import ASSUMED
 
 TILES, OTHER_TILES = [Tiling(8, tile=3)] * 2, [Tiling(8, tile=4)] * 2
 VALUES = np.random.default_rng(1).standard_normal((8, 8))

@@ -64,6 +64,8 @@ def test_this_tree_passes():
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from outcore.chem.hf.scf import RHF\n",
             "a.py:3: chem.ri uses chem.hf",
         ),
+        ("python/outcore/job/a.py", "f('outcore.cli.main')\n", "a.py:1: job uses cli"),
+        ("python/outcore/keep/a.py", "f('outcore.chem.hf')\n", "a.py:1: keep uses chem.hf"),
     ],
 )
 def test_an_arrow_that_goes_up_is_found(tmp_path, path, text, arrow):
@@ -86,7 +88,8 @@ def test_an_arrow_that_goes_up_is_found(tmp_path, path, text, arrow):
             "python/outcore/cli/a.py",
             "from outcore import _core\nfrom outcore.chem.hf import scf\n",
         ),
-        ("python/outcore/job/a.py", "import numpy\nfrom . import b\nname = 'outcore.cli.main'\n"),
+        ("python/outcore/job/a.py", "import numpy\nfrom . import b\nname = 'outcore.names'\n"),
+        ("python/outcore/keep/a.py", "f('outcore.tensor.arrays.array')\n"),
     ],
 )
 def test_arrows_that_go_down_pass(tmp_path, path, text):
@@ -106,3 +109,25 @@ def test_what_has_no_room_is_found(tmp_path, path, text):
     status, said = floors(tree(tmp_path, **{path: text}))
     assert status == 1
     assert "no room is known" in said or "not public" in said
+
+
+def test_a_circle_of_files_is_found_and_one_of_types_is_none(tmp_path):
+    files = {
+        "python/outcore/job/a.py": "def f():\n    from outcore.job.b import x\n",
+        "python/outcore/job/b.py": "from outcore.job import c\n",
+        "python/outcore/job/c.py": "import outcore.job.a\n",
+        "python/outcore/job/d.py": "if TYPE_CHECKING:\n    from outcore.job import e\n",
+        "python/outcore/job/e.py": "from outcore.job import d\n",
+        "src/base/a.hpp": '#include "base/b.hpp"\n',
+        "src/base/b.hpp": '#include "base/a.hpp"\n',
+    }
+    assert floors(tree(tmp_path, **files)) == (
+        1,
+        "a circle: base/a.hpp base/b.hpp\na circle: outcore.job.a outcore.job.b outcore.job.c\n",
+    )
+
+
+def test_a_circle_that_is_none_any_more_has_to_leave_the_list(tmp_path):
+    status, said = floors(tree(tmp_path, **{"scripts/floors.py": "", "src/base/a.hpp": ""}))
+    assert status == 1
+    assert "no circle any more" in said and "outcore.trace.report" in said

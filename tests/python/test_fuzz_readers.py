@@ -16,23 +16,30 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import kept_kinds
 import mutation
+import numpy as np
 import pytest
+from pyscf import gto, scf
 
 import outcore
 from outcore import _core
 from outcore.base.metadata import parse
-from outcore.chem import molecule
+from outcore.chem import molecule, orbital_file
 from outcore.chem.ci import fcidump
 from outcore.chem.mrci import references
-from outcore.chem.mrci.orbitals import Choice
+from outcore.chem.mrci.spaces import OrbitalChoice
+from outcore.cli import input_file
+from outcore.interfaces.qcschema import translate
 from outcore.keep import classic_layout, hdf5
 from outcore.keep.checkpoint_facts import facts_of
 from outcore.keep.problem import Problem
+from outcore.tensor.plan.plan import Plan
 from outcore.trace import tracefile
 
 CORPUS = Path(__file__).parents[1] / "fuzz" / "corpus"
@@ -52,7 +59,7 @@ def read_basis(path: Path) -> None:
 
 
 def read_references(path: Path) -> None:
-    references.of_file(path, Choice(1, 1, 4), 6)
+    references.of_file(path, OrbitalChoice(1, 1, 4), 6)
 
 
 def read_checkpoint_facts(path: Path) -> None:
@@ -122,6 +129,34 @@ def read_hdf5(path: Path) -> None:
                     hdf5.import_array(world, path, dataset).close()
 
 
+def read_plan(path: Path) -> None:
+    """Of a contraction, which follows it; its result is that of any plan."""
+    plan = Plan.from_json(path.read_text(errors="replace"))
+    shapes = {"ij,jk->ik": [(4, 5), (5, 6)], "ij,jk,kl->il": [(4, 5), (5, 6), (6, 3)]}.get(plan.expression)
+    if shapes is not None:
+        found = outcore.einsum(plan.expression, *map(np.ones, shapes), plan=plan)
+        assert (np.asarray(found) == 5 * math.prod(shape[1] for shape in shapes[1:-1])).all()
+
+
+@cache
+def _hydrogen() -> Any:
+    return scf.RHF(gto.M(atom="H 0 0 0; H 0 0 0.74", basis="sto-3g", verbose=0))
+
+
+def read_orbitals(path: Path) -> None:
+    if orbital_file.is_one(path):
+        orbital_file.start(_hydrogen(), path)
+
+
+def read_schema(path: Path) -> None:
+    """Of an input file, which may be one of QCSchema."""
+    file = path.with_suffix(".json")
+    file.write_bytes(path.read_bytes())
+    given = input_file.read(file)
+    if input_file.is_qcschema(given):
+        translate.translate(*translate.parse(given))
+
+
 READERS: dict[str, tuple[Reader, str]] = {
     "xyz": (read_xyz, "xyz"),
     "basis": (read_basis, "basis"),
@@ -135,6 +170,10 @@ READERS: dict[str, tuple[Reader, str]] = {
     "index": (read_index, "index"),
     "record": (read_record, "record"),
     "problem": (read_problem, "problem"),
+    "plan": (read_plan, "plan"),
+    "molden": (read_orbitals, "molden"),
+    "trexio": (read_orbitals, "trexio"),
+    "qcschema": (read_schema, "qcschema"),
 }
 
 

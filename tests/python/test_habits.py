@@ -10,6 +10,8 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -157,3 +159,104 @@ def test_the_map_of_a_method_names_all_its_files(method: str) -> None:
     named = {name for line in lines if line.endswith(":") for name in line.strip()[:-1].split(", ")}
     rooms = {path.parent.name for path in place.glob("*/__init__.py")}
     assert named == {path.stem for path in place.glob("*.py")} - {"__init__"} | rooms
+
+
+# ---- names of classes
+
+
+# Classes that share a name share an idea, and are several for a reason; any other name belongs to one class.
+SHARED_IDEAS = {
+    "Checkpoint": "what is kept of a run and found again: of arrays, of coupled cluster on them, of an SCF",
+    "Densities": "density matrices of a state: of CI by pairs of spins, and what gradients contract",
+    "Forecast": "what a run will take, in what its method has",
+    "Gradients": "nuclear gradients of an object, as PySCF calls the class",
+    "Iteration": "what one iteration tells: of a search, which CI extends, or of amplitudes",
+    "JKRequest": "J and K that the first process asks for: of stored integrals, of fitted ones",
+    "KeptStates": "states of a CI in a directory: of full vectors, of records",
+    "NaturalOrbitals": "orbitals that diagonalize a density: all, active, or virtual ones",
+    "Operator": "a Hamiltonian as its products with vectors, of the form that a method has",
+    "Options": "what a command is asked for",
+    "Orbitals": "irreps of orbitals, in an order: of full CI, of internal and external ones",
+    "Plan": "how something is carried out in a memory",
+    "Search": "of `davidson.Search`: passes over vectors of the form that a method has",
+    "SearchOptions": "of `davidson.Limits`: how a search goes over vectors of the form that a method has",
+    "Settings": "how a method computes",
+}
+# The same in C++, of classes that are neither inside others nor of one file.
+SHARED_IDEAS_IN_CPP = {
+    "Code": "numbers of errors as a classic library has them",
+    "Counter": "public: a number that processes count up, and one that counts operations",
+    "Integrals": "of a Hamiltonian, as a kind of CI takes them",
+    "Kernel": "tasks of a product of a Hamiltonian with a vector, of a kind of CI",
+    "Space": "determinants of a kind of CI",
+}
+
+
+def test_classes_of_one_name_share_an_idea() -> None:
+    bearers = Counter(
+        node.name
+        for path in (ROOT / "python" / "outcore").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert sorted(name for name, count in bearers.items() if count > 1) == sorted(SHARED_IDEAS)
+
+
+def cpp_classes(text: str) -> Iterator[tuple[str, str]]:
+    """Namespace and name of each class with a body that is neither inside another one nor in a namespace without a
+    name."""
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+    text = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', text)
+    scopes: list[str] = []  # "": neither a namespace nor a class of one
+    for head, brace in re.findall(r"([^;{}]*)([;{}])", text):
+        if brace == "}" and scopes:
+            scopes.pop()
+        if brace != "{":
+            continue
+        space = re.search(r"\bnamespace\s+([\w:]+)\s*$", head)
+        kind = re.search(
+            r"(?<!friend )\b(?:class|struct|union|enum class|enum)\s+(?:OUTCORE_\w+\s+)*(\w+)"
+            r"\s*(?:final\s*)?(?::[^:].*)?$",
+            head,
+            re.DOTALL,
+        )
+        if kind and all(scopes) and "template <>" not in head:
+            yield "::".join(scopes), kind[1]
+        scopes.append(space[1] if space else "")
+
+
+def test_cpp_classes_of_one_name_share_an_idea() -> None:
+    files = (path for top in ("include", "src", "bindings") for path in (ROOT / top).rglob("*.[ch]pp"))
+    bearers = Counter(name for _, name in {each for path in files for each in cpp_classes(path.read_text())})
+    assert sorted(name for name, count in bearers.items() if count > 1) == sorted(SHARED_IDEAS_IN_CPP)
+
+
+def test_classes_inside_others_or_of_one_file_are_passed_over() -> None:
+    text = """
+    namespace a::b {
+    // class Said {
+    class OUTCORE_API One final : public Other { struct Inside { int x; }; };
+    enum class Two : int { x };
+    template <> struct Special<int> { };
+    namespace { struct Hidden { }; }
+    void f() { struct Local { }; }
+    }
+    struct Outside { };
+    """
+    assert list(cpp_classes(text)) == [("a::b", "One"), ("a::b", "Two"), ("", "Outside")]
+
+
+# ---- examples
+
+
+def test_examples_give_typed_memory() -> None:
+    texts = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.*"), ROOT / "README.md"]
+    assert not [path for path in texts if path.is_file() and "reinterpret_cast" in path.read_text()]
+
+
+def test_headers_of_users_include_no_transport():
+    headers = list((ROOT / "include" / "outcore").glob("*.hpp"))
+    assert headers
+    assert not [
+        each.name for each in headers if '#include "outcore/extend/transport.hpp"' in each.read_text()
+    ]

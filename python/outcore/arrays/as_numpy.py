@@ -15,11 +15,19 @@ if TYPE_CHECKING:
 _COMPARED = (complex, float, int, np.generic, list, tuple)  # what NumPy compares element by element
 
 
+def _not_in_place(self: AsNumpy, other: object) -> Any:
+    """Without it, Python would give the name to an array of NumPy, and leave this one as it was."""
+    raise TypeError(
+        f"{self!r} has no arithmetic in place: assign to elements, or add at their owner by acc and its like; "
+        "a.to_numpy() and outcore.Array have arithmetic"
+    )
+
+
 class AsNumpy:
     """Functions of NumPy take an array of any kind as a copy (`to_numpy`), of all its elements. Arrays are not
     compared element by element: `==` and `!=` are TypeError for arrays and numbers, and an array is equal to
-    itself. The truth of an array is that of its one element; with several it is ValueError. Nothing of this is
-    collective, unless the class says so."""
+    itself. The truth of an array is that of its one element; with several it is ValueError. Arithmetic in place
+    (`+=`) is TypeError, unless the class has it. Nothing of this is collective, unless the class says so."""
 
     @property
     @abstractmethod
@@ -92,6 +100,9 @@ class AsNumpy:
                 "numpy.equal(a.to_numpy(), b) for elements, a is b for the same array"
             )
         return NotImplemented
+
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = _not_in_place
+    __ipow__ = __imatmul__ = __iand__ = __ior__ = __ixor__ = __ilshift__ = __irshift__ = _not_in_place
 
     __hash__ = object.__hash__
     _how_to_compare = ""

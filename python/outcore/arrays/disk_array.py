@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from outcore import _core
+from outcore.arrays import codecs
 from outcore.arrays.disk_array_access import AttachedDiskArray, DiskArrayAccess
 from outcore.arrays.global_array import GlobalArray, Section
 from outcore.base import html
@@ -60,7 +61,8 @@ class DiskArray(DiskArrayAccess, Closing):
             without it the array is scratch, and vanishes with the job.
         chunk: shape of the chunks in which it is stored, read and written; chosen if not given,
         typical: for sections of this shape; without it tall and wide ones are read equally fast.
-        codec: "none", "blosc2" (lossless compression by zstd) or "blosc2-lz4". Checksums are kept in any case.
+        codec: "none", "blosc2" (lossless compression by zstd), "blosc2-lz4", or the name of an
+            outcore.extend.Codec. Checksums are kept in any case.
         placement: "shared" (a directory that all processes see), "local" (a directory of the same name on each
             node) or "auto" (which of them it is).
         overwrite: replace a persistent array of the same name. It stays until the first commit of the new one
@@ -108,13 +110,14 @@ class DiskArray(DiskArrayAccess, Closing):
                 raise ValueError(
                     "a persistent array has 1 to 8 dimensions: keep a number in one of shape (1,)"
                 )
+            codecs.find(arguments.text("codec", codec))
             return _core.DiskArrayArguments(
                 shape=extents or [1],
                 dtype=arguments.element_type(dtype).name,
                 path=arguments.path("path", path),
                 chunk=[] if chunk is None else arguments.integers("chunk", chunk),
                 typical=[] if typical is None else arguments.integers("typical", typical),
-                codec=arguments.text("codec", codec),
+                codec=codec,
                 placement=arguments.text("placement", placement),
                 overwrite=arguments.flag("overwrite", overwrite),
                 expected_bytes=-1
@@ -159,6 +162,7 @@ class DiskArray(DiskArrayAccess, Closing):
         array = cls.__new__(cls)
 
         def bring() -> _core.DiskArrayOpening:
+            codecs.find_all()
             return _core.DiskArrayOpening(
                 path=arguments.path("path", path),
                 read_only=arguments.flag("read_only", read_only),

@@ -52,6 +52,9 @@ class DiskArrayAccess(Sectioned):
         selections = [self._select(box, strict=True) for box in boxes]
         self._native.prefetch([(each.begin, each.end) for each in selections])
 
+    def boxes(self) -> _core.Boxes:
+        return _core.Boxes.of_disk(self._native)
+
     def sync(self) -> None:
         """What this process has put and accumulated is complete and visible to all, and what others have is
         visible here, in spite of caches. Not collective. Raises the first error of a put that nobody has

@@ -114,6 +114,9 @@ class GlobalArray(Sectioned, Closing):
     def world(self) -> World:
         return self._world
 
+    def boxes(self) -> _core.Boxes:
+        return _core.Boxes.of_global(self._native)
+
     @property
     def distribution(self) -> Distribution:
         return self._distribution

@@ -161,6 +161,8 @@ def as_elements(value: Any, dtype: np.dtype[Any], what: str) -> np.ndarray[Any, 
         if scalar_fits(value, dtype):
             return np.asarray(value, dtype)
         raise TypeError(f"{what}: {value!r} is no {dtype}")
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{what}: a masked array, whose mask would be lost; give array.filled(..)")
     array = np.asarray(value)
     if array.dtype != dtype:
         raise TypeError(f"{what}: elements of type {array.dtype}; convert them first: x.astype('{dtype}')")

@@ -1,7 +1,8 @@
-"""What arrays have in common of which any process moves sections, by itself: global arrays and disk arrays."""
+"""What global arrays and disk arrays have in common: any process moves sections of them by itself."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,6 +106,10 @@ class Sectioned(AsNumpy):
     def acc_async(self, box: Any, value: ArrayLike, alpha: complex = 1) -> Request:
         """Starts an accumulate; `value` must not be changed until it is complete."""
         return self._start_acc(self._select(box, strict=True), value, alpha)
+
+    @abstractmethod
+    def boxes(self) -> _core.Boxes:
+        """As native products move it."""
 
     # ---- how: these start a transfer, those wait for it, too ----
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from outcore import _core
 from outcore._core import Request
+from outcore.arrays import codecs
 from outcore.arrays.as_numpy import AsNumpy
 from outcore.arrays.disk_array import caches, metadata_or_none
 from outcore.arrays.indexing import as_elements
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class BlockSparseArray(AsNumpy, Closing):
-    """An array of which every axis is cut at boundaries into tiles of different sizes; those that are not zero lie
+    """An array whose axes are cut at boundaries into tiles of different sizes; tiles that are not zero lie
     in files, each in one piece at one process, dealt out in turn.
 
     Making and opening it, `flush`, `close` and `remove` are collective. Tiles are moved by any process, any thread,
@@ -72,12 +73,13 @@ class BlockSparseArray(AsNumpy, Closing):
     ) -> None:
         def bring() -> _core.BlockSparseArguments:
             boundaries = [arguments.integers("tilings", axis) for axis in tilings]
+            codecs.find(arguments.text("codec", codec))
             return _core.BlockSparseArguments(
                 boundaries=boundaries,
                 nonzero=_flags(nonzero, tuple(len(axis) - 1 for axis in boundaries)),
                 dtype=arguments.element_type(dtype).name,
                 path=arguments.path("path", path),
-                codec=arguments.text("codec", codec),
+                codec=codec,
                 placement=arguments.text("placement", placement),
                 overwrite=arguments.flag("overwrite", overwrite),
                 metadata=arguments.as_json("metadata", metadata),
@@ -114,6 +116,7 @@ class BlockSparseArray(AsNumpy, Closing):
         array = cls.__new__(cls)
 
         def bring() -> _core.DiskArrayOpening:
+            codecs.find_all()
             return _core.DiskArrayOpening(
                 path=arguments.path("path", path),
                 read_only=arguments.flag("read_only", read_only),
@@ -185,6 +188,11 @@ class BlockSparseArray(AsNumpy, Closing):
     @property
     def closed(self) -> bool:
         return self._native.closed
+
+    def boxes(self, table: _core.TileTable, max_bytes: int) -> _core.Boxes:
+        """As native products move it. `table`: of its tiles; `max_bytes`: of tiles in memory of their own on their
+        way."""
+        return _core.Boxes.of_sparse(table, self._native, max_bytes)
 
     def owner(self, tile: Sequence[int]) -> int | None:
         """Rank of the process that has a tile, for work where the data is; None for a zero tile."""

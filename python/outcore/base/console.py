@@ -53,8 +53,8 @@ def shows_bars() -> bool:
 
 
 class OutputLost(Exception):
-    """What is written to standard output gets nowhere: it is full, closed, or its reader has gone; see `errno`. No
-    OSError, of which libraries would make an end of the process without a word."""
+    """What is written to standard output gets nowhere: it is full or closed, or its reader has gone; see `errno`.
+    Not an OSError: libraries would catch it and end the process without a word."""
 
     def __init__(self, number: int) -> None:
         super().__init__(os.strerror(number))

@@ -7,20 +7,32 @@ from outcore.base.errors import OutcoreError
 # Those of the extras in pyproject.toml. Hints name the packages: they can be installed wherever Outcore came from.
 EXTRAS = {
     "mpi": ("mpi4py>=4.0", "mpich>=4.2"),
-    "chem": ("pyscf>=2.5", "scipy>=1.11"),
+    "chem": ("pyscf>=2.5", "scipy>=1.12"),
+    "optimize": ("geometric>=1.0",),
     "plot": ("matplotlib>=3.8",),
     "hdf5": ("h5py>=3.9",),
+    "qcschema": ("qcelemental>=0.50", "qcengine>=0.50"),
+    "ase": ("ase>=3.23",),
+    "trexio": ("trexio>=2.5",),
+    "cclib": ("cclib>=1.8,<2",),
     "zarr": ("zarr>=3",),
     "peers": ("dask[array]>=2024.1", "h5py>=3.11", "tensorstore>=0.1.70", "zarr>=3"),
 }
 _EXTRA_OF = {
     "pyscf": "chem",
     "scipy": "chem",
+    "geometric": "optimize",
     "mpi4py": "mpi",
     "matplotlib": "plot",
     "h5py": "hdf5",
+    "qcelemental": "qcschema",
+    "qcengine": "qcschema",
+    "ase": "ase",
+    "trexio": "trexio",
+    "cclib": "cclib",
     "zarr": "zarr",
 }
+_HINT = "install it with"
 
 
 def install(extra: str) -> str:
@@ -38,5 +50,10 @@ def missing(error: ImportError, attempted: str) -> OutcoreError | None:
 
 def needed(package: str, attempted: str) -> OutcoreError:
     """Says that a package is missing, and how to install it."""
-    hint = f"{package} is missing; install it with: {install(_EXTRA_OF[package])}"
+    hint = f"{package} is missing; {_HINT}: {install(_EXTRA_OF[package])}"
     return OutcoreError(None, attempted, detail=hint)
+
+
+def is_missing(error: BaseException) -> bool:
+    """Whether an error is of a package that is not installed."""
+    return isinstance(error, OutcoreError) and f"; {_HINT}" in error.detail

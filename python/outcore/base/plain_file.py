@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TextIO
 
 from outcore.base.errors import OutcoreError
@@ -76,9 +78,11 @@ def _as_ours(
 @contextmanager
 def written(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     """A text file to write, which takes the name at the end, or leaves what was there if anything is raised. The
-    user's own symbolic link stays, and leads to the new file; a device or FIFO is written to."""
+    user's own symbolic link stays, and leads to the new file. A device or FIFO is written to, and so is a file in a
+    directory that takes no new names."""
     target = os.path.realpath(path)
-    if os.path.exists(target) and not os.path.isfile(target):
+    in_place = not os.path.isfile(target) or not os.access(os.path.dirname(target), os.W_OK | os.X_OK)
+    if os.path.exists(target) and in_place:
         with open(target, "w", encoding="utf-8") as file:
             yield file
         return
@@ -92,6 +96,47 @@ def written(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         with suppress(OSError):
             os.unlink(part)
         raise
+
+
+def write_text(path: str | os.PathLike[str], attempted: str, text: str) -> None:
+    """All of a file, as `written` does. Raises OutcoreError."""
+    try:
+        with written(path) as file:
+            file.write(text)
+    except (OSError, ValueError) as error:
+        raise _as_ours(error, path, attempted) from error
+
+
+@contextmanager
+def replaced(path: str | os.PathLike[str], attempted: str) -> Iterator[Path]:
+    """The name of a new file, or directory, for libraries that write by name. The new file replaces `path` at the
+    end; if anything is raised, it is removed, and what was there stays. Both names have the same suffix. A device
+    or FIFO is written to.
+
+    Raises OutcoreError, of `path`: EISDIR, and what the system says."""
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise OutcoreError(errno.EISDIR, attempted, path=path)
+    in_place = target.exists() and not target.is_file()
+    new = target if in_place else target.with_name(f".{secrets.token_hex(4)}-{target.name}")
+    try:
+        yield new
+        if not in_place:
+            new.replace(target)
+    except OutcoreError as error:
+        if error.path != str(new):
+            raise
+        raise OutcoreError(error.errno, attempted, path=path, detail=error.detail) from error
+    except OSError as error:  # of HDF5 without a number
+        detail = "" if error.errno else str(error)
+        raise OutcoreError(error.errno or errno.EIO, attempted, path=path, detail=detail) from error
+    finally:
+        if in_place:
+            pass
+        elif new.is_dir():
+            shutil.rmtree(new, ignore_errors=True)
+        else:
+            new.unlink(missing_ok=True)
 
 
 def sync_directory(path: str | os.PathLike[str]) -> None:

@@ -13,7 +13,7 @@ _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def in_words(count: float) -> str:
-    """Bytes in a unit of which there is at least one, with three digits or more: only nothing is "0 bytes"."""
+    """Bytes in the largest unit that gives one or more, with three digits or more: only nothing is "0 bytes"."""
     count = max(0, round(count))
     for unit, name in _UNITS:
         amount = count / unit

@@ -41,8 +41,8 @@ _TIGHT = 2.0  # exponents of all-electron sets reach this times the square of th
 
 @dataclass
 class Sets:
-    """For PySCF's Mole: what each symbol of atoms has for a basis, and each element for a potential. `notes` say
-    what was taken that nobody named."""
+    """For PySCF's Mole: the basis of each symbol of atoms, and the potential of each element. `notes` name the
+    sets that the caller has not named."""
 
     basis: dict[str, Any] = field(default_factory=dict)
     potentials: dict[str, Potential] = field(default_factory=dict)
@@ -123,11 +123,13 @@ class _Source:
         if os.sep in name or name.lower().endswith(_SUFFIXES):
             return Path(name)
         try:
-            if not Path(name).is_file():
+            if not name or not Path(name).exists():
                 return None
         except (OSError, ValueError):
             return None
         if _is_known(name):
+            if not Path(name).is_file():
+                return None
             raise self._bad(
                 f"choose {self._kind}",
                 f"'{name}' is a {self._kind} set, and a file here: write ./{name} for the file",

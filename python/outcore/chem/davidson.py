@@ -1,5 +1,6 @@
 """The search for eigenvalues of matrices that are known by their products with vectors alone (Davidson, J. Comput.
-Phys. 17, 87 (1975)), for any kind of vector.
+Phys. 17, 87 (1975)), for any kind of vector. Of matrices that are not symmetric it finds right vectors (Hirao,
+Nakatsuji, J. Comput. Phys. 45, 246 (1982)), and left ones as those of the transposed matrix.
 
 A search has a small space of vectors v, with H v of each. Again and again it takes the roots of the small space,
 corrects them by their residuals, and adds the corrections as new vectors. When there is no room for them the space
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore.base.errors import NotConverged
-from outcore.chem.small_space import Matrix, Roots, SmallSpace, doubtful, follow, lowest
+from outcore.chem.small_space import Matrix, Roots, SmallSpace, doubtful, follow, lowest, of_general
 
 _CLOSINGS = 4  # times that a search which stalls is begun anew from what is stored
 
@@ -84,13 +85,17 @@ class Search(ABC, Generic[AnyIteration]):
         iteration: type[AnyIteration],
         operator: Waiting | None = None,
         shifts: Matrix | None = None,
+        *,
+        is_symmetric: bool = True,
     ) -> None:
-        """method: for messages. shifts: Hartree, of roots that follow given states; None: roots are the lowest."""
+        """method: for messages. shifts: Hartree, of roots that follow given states; None: roots are the lowest.
+        is_symmetric: H is; if not, roots are its lowest right vectors."""
         self.method, self.limits, self.count = method, limits, count
         self.iterations: list[AnyIteration] = []
         self.every: list[Roots] = []
         self.errors: Matrix = np.zeros(0)
         self._kind, self._operator, self._shifts = iteration, operator, shifts
+        self._is_symmetric = is_symmetric
         self._closings = 0
         self.start_clock()
 
@@ -138,7 +143,9 @@ class Search(ABC, Generic[AnyIteration]):
             detail = f"products with H after iteration {len(self.iterations)} are no numbers"
             raise NotConverged(None, self.method, detail=detail)
         self.space = space
-        if self._shifts is None:
+        if not self._is_symmetric:
+            self.roots = of_general(space, self.count, self.precision)
+        elif self._shifts is None:
             self.roots = lowest(space, self.count, self.precision)
         else:
             self.roots = follow(space, self._shifts)
@@ -211,7 +218,7 @@ class Search(ABC, Generic[AnyIteration]):
         return len(self.iterations) >= self.limits.max_iterations
 
     def why(self) -> str:
-        """What is in the way of those that have not converged; "" if all have."""
+        """Why roots have not converged; "" if all have."""
         if self.converged:
             return ""
         residuals, wrong = self.iterations[-1].residuals, self.doubtful()

@@ -7,15 +7,22 @@ import copy
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from pyscf import lib
+from pyscf.scf import ghf, hf, hf_symm, uhf_symm
 
 from outcore.base import html
-from outcore.chem import mean_field
+from outcore.chem import mean_field, symmetry
 from outcore.chem.reference import mark_canonical
 
 if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+    from outcore.chem.method import Means
     from outcore.job.world import World
 
 # What an SCF leaves behind at rank 0 and hands to the other processes.
@@ -36,7 +43,7 @@ class RootDriven:
     loaded works with those of the job that loads it."""
 
     _running = False  # inside `kernel`, which calls `scf`
-    _least_gap = math.inf  # Hartree, of the cycles, between an empty and an occupied orbital
+    _min_gap = math.inf  # Hartree, of the cycles, between an empty and an occupied orbital
 
     if TYPE_CHECKING:
 
@@ -44,6 +51,7 @@ class RootDriven:
         def world(self) -> World: ...
         def prepare(self) -> None: ...
         def answer(self, request: Any) -> None: ...
+        def means(self) -> Means: ...
         def unshare(self, other: Any) -> None:
             """Gives this object, a deep copy of `other`, its own of what copies share, but for the processes."""
 
@@ -69,8 +77,13 @@ class RootDriven:
         """As PySCF's."""
         occupied = super().get_occ(mo_energy, mo_coeff)  # type: ignore[misc]
         if self._running and mo_energy is not None:
-            self._least_gap = min(self._least_gap, mean_field.gap(mo_energy, occupied))
+            self._min_gap = min(self._min_gap, mean_field.gap(mo_energy, occupied))
         return occupied
+
+    def eig(self, h: Any, s: Any, *args: Any, **kwargs: Any) -> Any:
+        """As PySCF's, but for linear molecules with shells that are filled in part: see `symmetry.own_branches`."""
+        with symmetry.own_branches(self.mol, partial(symmetry.focks_differ, np.asarray(h))):  # type: ignore[attr-defined]
+            return super().eig(h, s, *args, **kwargs)  # type: ignore[misc]
 
     def _repr_html_(self) -> str:
         title = type(self).__name__
@@ -89,7 +102,7 @@ class RootDriven:
     def nearly_degenerate(self) -> bool:
         """Whether occupied and empty orbitals were nearly degenerate in a cycle, so that the least noise may have
         chosen the state that was found. Of rank 0."""
-        return self._least_gap < mean_field.NEAR
+        return self._min_gap < mean_field.NEAR
 
     def _run(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         if self._running:
@@ -97,7 +110,7 @@ class RootDriven:
         with self.world.together("SCF"):
             mean_field.check_before(self)
         self.prepare()
-        self._running, self._least_gap = True, math.inf
+        self._running, self._min_gap = True, math.inf
         try:
             with self.iterating():
                 self._lead(lambda: function(*args, **kwargs))
@@ -193,6 +206,14 @@ class RootDriven:
         return new
 
 
+def own_gradients(mf: Any) -> Any:
+    """Gradients of a RootDriven object in its memory and on its processes; None of Kohn-Sham and generalized
+    orbitals, whose gradients are PySCF's."""
+    if isinstance(mf, hf.KohnShamDFT | ghf.GHF):
+        return None
+    return import_module("outcore.chem.gradients.objects").Gradients(mf)
+
+
 class DrivenSolver:
     """Mixin before a second-order solver whose mean field is RootDriven: its `kernel` comes before PySCF's."""
 
@@ -201,6 +222,16 @@ class DrivenSolver:
     def kernel(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the solver and returns the energy (Hartree). Collective."""
         return self._run(super().kernel, args, kwargs)  # type: ignore[attr-defined, misc]
+
+    def update_rotate_matrix(self, dx: Any, mo_occ: Any, u0: Any = 1, mo_coeff: Any = None) -> Any:
+        """As PySCF's, with the exception that `RootDriven.eig` makes."""
+
+        def differ(mol: Mole) -> bool:
+            get_orbsym = (hf_symm if np.ndim(mo_occ) == 1 else uhf_symm).get_orbsym
+            return symmetry.occupations_differ(np.asarray(get_orbsym(mol, mo_coeff)), mo_occ, mol)
+
+        with symmetry.own_branches(self._scf.mol, differ):  # type: ignore[attr-defined]
+            return super().update_rotate_matrix(dx, mo_occ, u0, mo_coeff)  # type: ignore[misc]
 
     def density_fit(self, auxbasis: Any = None, with_df: Any = None, only_dfj: bool = False) -> Any:
         """Fits the orbital Hessian alone, as PySCF does, out of core: energies stay those of the mean field."""

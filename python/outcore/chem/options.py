@@ -12,6 +12,7 @@ import typer
 
 from outcore.base.errors import OutcoreError
 from outcore.chem import occupation, scf_options, storage
+from outcore.chem.formats import orbitals
 from outcore.chem.hf.settings import STORAGES
 from outcore.cli.run import JobOptions
 from outcore.job import preflight
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 GEOMETRY = typer.Argument(help="XYZ file, in Angstrom.")
 BASIS = typer.Option(help="Basis set, as PySCF names it, or a file in NWChem's format.")
 # What several methods take after an SCF.
-FCIDUMP = typer.Option(help="Take the integrals from this FCIDUMP file, instead of a molecule.")
+FCIDUMP = typer.Option(help="Take the integrals from this FCIDUMP or TREXIO file, instead of a molecule.")
 FROZEN = typer.Option(
     help="Orbitals that are not correlated: a number of the lowest, 'auto' for the cores, or a list such as 0,5 or "
     "0-2,7, counted from 0 as in PySCF (of open shells also alpha/beta, 0,1/0)."
@@ -54,7 +55,7 @@ TOLERANCE = typer.Option(help="Of --integrals cholesky (Hartree). Default: 1e-8.
 # Of how an SCF goes, which has no effect where there is none.
 OF_SCF = (
     *("uhf", "guess", "conv_tol", "max_cycle", "storage", "screening", "restart", "scf_level_shift"),
-    *("scf_damping", "diis_space", "second_order", "stability", "irrep_nelec", "swap"),
+    *("scf_damping", "diis_space", "second_order", "stability", "irrep_nelec", "swap", "save_orbitals"),
 )
 
 
@@ -79,13 +80,14 @@ class MoleculeOptions(JobOptions):
         typer.Option(help="Unpaired electrons (2S). Default: what the comment says, or 0, or 1 if odd."),
     ] = None
     frame: Annotated[
-        int | None, typer.Option(help="Of a file of several geometries: 1, 2, .., or -1 for the last.")
+        int | None, typer.Option(help="Which geometry of a file of several: 1, 2, .., or -1 for the last.")
     ] = None
     unit: Annotated[
         str | None, typer.Option(help="Of the coordinates: angstrom or bohr. Default: what the file says.")
     ] = None
     uhf: Annotated[
-        bool, typer.Option("--uhf", help="Unrestricted; if electrons are unpaired the default, but of CI.")
+        bool,
+        typer.Option("--uhf", help="Unrestricted. The default if electrons are unpaired, except for CI."),
     ] = False
     guess: Annotated[str | None, typer.Option(help="Start guess, as PySCF names it. Default: minao.")] = None
     conv_tol: Annotated[
@@ -95,7 +97,7 @@ class MoleculeOptions(JobOptions):
             "after the SCF needs."
         ),
     ] = None
-    max_cycle: Annotated[int, typer.Option(help="Most SCF cycles.")] = 50
+    max_cycle: Annotated[int, typer.Option(help="Maximum number of SCF cycles.")] = 50
     scf_level_shift: Annotated[
         float,
         typer.Option(
@@ -158,8 +160,8 @@ class MoleculeOptions(JobOptions):
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="What is complete (orbitals, integrals, stages) is kept here; a run of the same problem goes on "
-            "from what is there.",
+            help="Keep finished orbitals, integrals and stages here; a run of the same problem "
+            "continues from them.",
         ),
     ] = None
     restart: Annotated[
@@ -167,11 +169,23 @@ class MoleculeOptions(JobOptions):
         typer.Option(
             metavar="PATH",
             help="Begin with the orbitals that another run has kept by --checkpoint, of any method; or with those "
-            "of a Molden file or a chkfile of PySCF, of any basis and charge.",
+            "of a Molden or TREXIO file or a chkfile of PySCF, of any basis and charge.",
+        ),
+    ] = None
+
+    save_orbitals: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the orbitals of the SCF here, for other programs: name.molden, name.chk (a chkfile of "
+            "PySCF), name.h5 or name.trexio (TREXIO).",
         ),
     ] = None
 
     def check(self) -> None:
+        orbitals.check("--save-orbitals", self.save_orbitals)
+        if self.estimate:
+            preflight.refuse({"--save-orbitals": self.save_orbitals}, "with --estimate, without orbitals")
         scf_options.check_guess(self.guess or scf_options.GUESSES[0])
         scf_options.check_iterations(self.conv_tol, self.max_cycle)
         preflight.check_number("--screening", self.screening, zero=True)
@@ -219,11 +233,15 @@ class MoleculeOptions(JobOptions):
             )
 
     def writes(self) -> dict[str, Any]:
-        return super().writes() | {"--checkpoint": self.checkpoint}
+        return super().writes() | {
+            "--checkpoint": self.checkpoint,
+            "--save-orbitals": self.save_orbitals,
+        }
 
     def check_targets(self) -> None:
         super().check_targets()
         preflight.check_directory(self.checkpoint, "write checkpoint")
+        preflight.check_file(self.save_orbitals, "write orbitals")
         if self.checkpoint is not None and self.checkpoint.is_dir():
             from outcore.chem.restart import ORBITALS
 

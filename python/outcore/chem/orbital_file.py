@@ -1,10 +1,11 @@
-"""Orbitals that other programs have left, as the start of an SCF: Molden files, and chkfiles of PySCF."""
+"""Orbitals that other programs have left, as the start of an SCF: Molden and TREXIO files, chkfiles of PySCF."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import io
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from outcore.base import plain_file
 from outcore.base.errors import OutcoreError
+from outcore.chem.formats import trexio_file
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
@@ -20,7 +22,13 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 
 _ATTEMPTED = "begin with the orbitals of a file"
 _LIMIT_BYTES = 4 << 30  # of a file, which is read whole
+_MAX_MOMENTUM = 15  # of functions that integrals are computed of
 _DEPENDENT = 1e-4  # of an orbital's norm, what is left beside those before it
+
+
+def is_one(path: Path) -> bool:
+    """Whether it is a file, or a directory of TREXIO, and not one of a checkpoint."""
+    return path.exists() and (not path.is_dir() or trexio_file.is_one(path))
 
 
 def start(mf: Any, path: Path) -> dict[str, Array]:
@@ -67,18 +75,72 @@ def _present(
 
 def _read(path: Path) -> tuple[Mole, list[tuple[Any, Any, Any]]]:
     """The molecule of a file, and coefficients, occupations and energies of each spin."""
-    content = plain_file.read_bytes(path, _ATTEMPTED, _LIMIT_BYTES)
+    of_trexio = trexio_file.is_one(path)
+    content = b"" if path.is_dir() else plain_file.read_bytes(path, _ATTEMPTED, _LIMIT_BYTES)
     try:
-        there, *values = _chkfile(path) if content[:8] == b"\x89HDF\r\n\x1a\n" else _molden(path)
+        if of_trexio:
+            there, *values = trexio_file.read_orbitals(path)
+        else:
+            there, *values = _chkfile(path) if content[:8] == b"\x89HDF\r\n\x1a\n" else _molden(path)
+        found = _of_spins(there, *values)
+    except OutcoreError:
+        raise
     except Exception as error:  # whatever a parser of others makes of a damaged file
         raise _refused(
             path,
-            f"neither a Molden file nor a chkfile of PySCF with orbitals ({type(error).__name__}: {error})",
+            "neither a Molden file nor a chkfile of PySCF nor a TREXIO file with orbitals "
+            f"({type(error).__name__}: {error})",
         ) from error
-    coefficients, occupied, energies = values
-    if len(occupied) == 2 and np.ndim(occupied[0]) == 1:
-        return there, list(zip(coefficients, occupied, energies, strict=True))
-    return there, [(coefficients, occupied, energies)]
+    return there, found
+
+
+def _of_spins(
+    there: Mole, coefficients: Any, occupied: Any, energies: Any
+) -> list[tuple[Array, Array, Array]]:
+    """Coefficients, occupations and energies of each spin. Raises ValueError where they do not fit together."""
+    several = len(occupied) == 2 and np.ndim(occupied[0]) == 1
+    spins = (
+        zip(coefficients, occupied, energies, strict=True)
+        if several
+        else [(coefficients, occupied, energies)]
+    )
+    found = [tuple(np.asarray(part, float) for part in spin) for spin in spins]
+    for c, o, e in found:
+        if c.ndim != 2 or c.shape[0] != there.nao or not c.shape[1] == len(o) == len(e):
+            raise ValueError(
+                f"coefficients {c.shape} of {there.nao} functions, {len(o)} occupations and {len(e)} energies"
+            )
+        if not all(np.isfinite(part).all() for part in (c, o, e)):
+            raise ValueError("orbitals that are not finite")
+    return [(c, o, e) for c, o, e in found]
+
+
+def _check_tables(there: Mole) -> None:
+    """That places in tables of PySCF's, which native code follows, are those of numbers. Raises ValueError."""
+    from pyscf.gto import mole
+
+    atoms, shells, numbers = there._atm, there._bas, len(there._env)
+    if (
+        atoms.ndim != 2
+        or atoms.shape[1] != mole.ATM_SLOTS
+        or shells.ndim != 2
+        or shells.shape[1] != mole.BAS_SLOTS
+    ):
+        raise ValueError(f"tables of shapes {atoms.shape} and {shells.shape}")
+    momentum, primitives, contractions = (
+        shells[:, slot].astype(np.int64) for slot in (mole.ANG_OF, mole.NPRIM_OF, mole.NCTR_OF)
+    )
+    places = [(atoms[:, mole.PTR_COORD], 3), (shells[:, mole.PTR_EXP], primitives)]
+    places.append((shells[:, mole.PTR_COEFF], primitives * contractions))
+    ends = [(first, first.astype(np.int64) + count) for first, count in places]
+    of_atom = shells[:, mole.ATOM_OF]
+    if (
+        ((momentum < 0) | (momentum > _MAX_MOMENTUM) | (primitives < 1) | (contractions < 1)).any()
+        or ((of_atom < 0) | (of_atom >= len(atoms))).any()
+        or any(((first < 0) | (end > numbers)).any() for first, end in ends)
+        or not np.isfinite(there._env).all()
+    ):
+        raise ValueError("its table of functions leads nowhere")
 
 
 def _molden(path: Path) -> tuple[Any, ...]:
@@ -91,6 +153,14 @@ def _molden(path: Path) -> tuple[Any, ...]:
     return there, coefficients, occupied, energies
 
 
+def _value(file: Any, name: str, path: Path) -> Any:
+    """Of a dataset that has no more elements than the file has bytes: a damaged one may say anything."""
+    dataset = file[name]
+    if math.prod(dataset.shape) > path.stat().st_size:
+        raise ValueError(f"{name} of shape {dataset.shape}")
+    return dataset[()]
+
+
 def _chkfile(path: Path) -> tuple[Any, ...]:
     """Of the molecule its tables alone, which are numbers: PySCF's own reader evaluates text of the file."""
     import json
@@ -99,12 +169,13 @@ def _chkfile(path: Path) -> tuple[Any, ...]:
     from pyscf import gto
 
     with h5py.File(path, "r") as file:
-        tables = json.loads(file["mol"][()])
-        scf = [file[f"scf/{name}"][()] for name in ("mo_coeff", "mo_occ", "mo_energy")]
+        tables = json.loads(_value(file, "mol", path))
+        scf = [_value(file, f"scf/{name}", path) for name in ("mo_coeff", "mo_occ", "mo_energy")]
     there = gto.Mole()
     there.verbose, there.cart = 0, bool(tables.get("cart", False))
     there._atm, there._bas = (np.array(tables[name], np.int32) for name in ("_atm", "_bas"))
     there._env, there._built = np.array(tables["_env"], float), True
+    _check_tables(there)
     return (there, *scf)
 
 

@@ -100,7 +100,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundOrbitals:
     """Orbitals that a run has kept."""
 
     orbitals: dict[str, Array]
@@ -114,7 +114,7 @@ class Found:
 
     @property
     def stability(self) -> dict[str, Any] | None:
-        """What the run that has kept them found of it; None where it has not looked."""
+        """The result of the run that has kept the orbitals; None where it has not looked."""
         return self.meta.get("stability") if self.same else None
 
     def density(self, mf: Any) -> Array:
@@ -154,7 +154,7 @@ def begin(
     checkpoint: Path | None,
     restart: Path | None,
     more: Callable[[], Settings] = dict,
-) -> tuple[Found | None, Checkpoint | None]:
+) -> tuple[FoundOrbitals | None, Checkpoint | None]:
     """What an SCF begins with, at all processes, and what keeps its orbitals, at the first. Collective.
 
     Orbitals in the directory `checkpoint` are those of a run of the same problem, and come before those of the
@@ -172,12 +172,12 @@ def begin(
                 keeper = Checkpoint(mf, method, checkpoint / ORBITALS, settings)
                 if found is not None:
                     say(f"goes on from {_told(found)} of {checkpoint}")
-            if restart is not None and found is None and restart.exists() and not restart.is_dir():
-                found = Found(orbital_file.start(mf, restart), {}, same=False)
+            if restart is not None and found is None and orbital_file.is_one(restart):
+                found = FoundOrbitals(orbital_file.start(mf, restart), {}, same=False)
                 say(f"begins with the orbitals of {restart}")
             if restart is not None and found is None:
                 orbitals, meta = load(mf, method, restart / ORBITALS, of_any_method=True)
-                found = Found(orbitals, meta, same=False)
+                found = FoundOrbitals(orbitals, meta, same=False)
                 say(f"restart from {_told(found)} of {restart}")
     return world.broadcast(found), keeper
 
@@ -193,11 +193,13 @@ def _integrals(mf: Any) -> list[float | None] | None:
     return None if stored is None else [stored.allowed_error, stored.screening]
 
 
-def _told(found: Found) -> str:
+def _told(found: FoundOrbitals) -> str:
     return f"cycle {found.meta['cycle']} (E = {found.meta['energy_hartree']:.10f})"
 
 
-def find(mf: Any, method: str, name: str | os.PathLike[str], more: Settings | None = None) -> Found | None:
+def find(
+    mf: Any, method: str, name: str | os.PathLike[str], more: Settings | None = None
+) -> FoundOrbitals | None:
     """As `load`; None if there is nothing."""
     try:
         orbitals, meta = load(mf, method, name, more)
@@ -205,7 +207,7 @@ def find(mf: Any, method: str, name: str | os.PathLike[str], more: Settings | No
         if error.errno != errno.ENOENT:
             raise
         return None
-    return Found(orbitals, meta, same=True)
+    return FoundOrbitals(orbitals, meta, same=True)
 
 
 def load(

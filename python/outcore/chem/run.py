@@ -21,12 +21,16 @@ if TYPE_CHECKING:
     from outcore.chem.options import MoleculeOptions
     from outcore.chem.problem import Settings
     from outcore.chem.ri.auxiliary import Purpose
-    from outcore.chem.search import Search
+    from outcore.chem.search import SCFSearch
     from outcore.job.resources import Allowance
     from outcore.job.world import World
 
 Made = TypeVar("Made")
-UNDECIDED = 3  # exit status of a run whose SCF ended in a saddle point that could not be left
+SOON = 64  # functions up to which all that decides about memory is computed within seconds
+SEARCH_BYTES = 64 << 20  # of a search that a refusal follows
+UNDECIDED = (
+    3  # exit status: the SCF ended in a saddle point, or storing integrals may change its energy too much
+)
 
 
 class MoleculeRun(Run):
@@ -40,7 +44,7 @@ class MoleculeRun(Run):
     )
     status = 0  # exit status of a run that has its results
     held_bytes = (
-        0  # of each process, beside what stages take, as it was foreseen when the first world was opened
+        0  # of each process, beside what stages take, as it was predicted when the first world was opened
     )
 
     def __init__(self, options: MoleculeOptions, *, give_back: bool = True) -> None:
@@ -66,11 +70,11 @@ class MoleculeRun(Run):
 
     def open_world(self, held: int | None = None) -> None:
         """held: see World.held_bytes. Collective."""
-        from outcore.job.processes import foreseen_held, make_world
+        from outcore.job.processes import make_world, predicted_held
 
         self.world = make_world(self.comm, self.options.memory_bytes, self.options.scratch)
         self.world.held_bytes = held
-        self.held_bytes = self.held_bytes or foreseen_held(self.world)
+        self.held_bytes = self.held_bytes or predicted_held(self.world, self.usual_bytes)
 
     @property
     def threads(self) -> int:
@@ -78,6 +82,13 @@ class MoleculeRun(Run):
         from outcore.job.launch import threads_per_rank
 
         return int(self.world.all_reduce(self.options.threads or threads_per_rank(), "max"))
+
+    @property
+    def usual_bytes(self) -> int:
+        """What each process holds beside what stages take: one of the bounds of `least_memory`."""
+        from outcore.chem import least_memory
+
+        return least_memory.STORED_BYTES
 
     def least_of_fitted_scf(self, mol: Mole, auxmol: Mole, spins: int) -> int:
         """What `fitted_scf` needs of each process. spins: that have densities of their own. Collective."""
@@ -105,7 +116,7 @@ class MoleculeRun(Run):
 
         return min(self.world.gather(memory_share(self.world, self.options.memory_bytes, self.threads)))
 
-    def foresee(self, stages: Mapping[str, int]) -> None:
+    def predict_memory(self, stages: Mapping[str, int]) -> None:
         """The least memory of the run, before anything is computed; `stages`: what each takes of each process.
         Collective. Raises OutcoreError (ENOMEM) if there is less."""
         from outcore.chem.least_memory import Least
@@ -118,7 +129,22 @@ class MoleculeRun(Run):
             least.check(share)
         self.world.held_bytes = self.held_bytes
 
-    def foresee_file(self, stage: str, largest: Callable[[], int]) -> None:
+    def refuse_soon(self, mol: Mole, stages: Mapping[str, int]) -> int:
+        """Refuses memory that is too little whatever comes, before anything is computed that tells how much is
+        enough, where that may take long. stages: what each takes of each process at least. Collective.
+
+        Returns bytes of each process for a search of pivots: of few functions the search comes before the refusal,
+        which says how much is enough, and has what makes it fast. Raises OutcoreError (ENOMEM)."""
+        from outcore.chem.least_memory import Least
+
+        least, half = Least(self.world.size, self.held_bytes, stages), self.free_bytes() // 2
+        share = self._share()
+        if not self.options.estimate and int(mol.nao) > SOON:
+            with self.world.together("memory of a run"):
+                least.check(share, bound=True)
+        return half if least.fits(share) else max(half, SEARCH_BYTES)
+
+    def predict_file(self, stage: str, largest: Callable[[], int]) -> None:
         """The largest file of a stage, before anything is computed: bytes of one process, by a plan that is made
         where the size of files is limited. Collective. Raises OutcoreError (EFBIG)."""
         if not self.options.estimate and any(self.world.gather(preflight.files_are_limited())):
@@ -185,7 +211,7 @@ class MoleculeRun(Run):
             "screening": options.screening,
             "scratch": options.scratch,
             "threads": options.threads,
-            "memory_bytes": options.memory_bytes,
+            "memory": options.memory_bytes,
         }
         mf = getattr(methods, kind)(
             mol, comm=self.world, **{name: each for name, each in given.items() if each is not None}
@@ -217,7 +243,7 @@ class MoleculeRun(Run):
 
         Raises NotConverged."""
         from outcore.chem import restart
-        from outcore.chem.search import Search
+        from outcore.chem.search import SCFSearch
 
         options, begin = self.options, time.monotonic()
         options.set_up(mf, asked=self.asked)
@@ -229,7 +255,7 @@ class MoleculeRun(Run):
         found, keeper = restart.begin(
             mf, kind, world, self.say, checkpoint=options.checkpoint, restart=options.restart, more=more
         )
-        search = Search(mf, options, world, self.say, keeper)
+        search = SCFSearch(mf, options, world, self.say, keeper)
         search.run(found, as_it_is=self.forced)
         if not self.forced:
             search.refuse()
@@ -244,13 +270,21 @@ class MoleculeRun(Run):
             "stability": search.report,
         }
 
-    def doubt(self, search: Search) -> None:
+    def doubt(self, search: SCFSearch) -> None:
         """Warns of a state that could not be decided, which is the exit status, too."""
         if search.undecided:
             self.status = UNDECIDED
             self.warn(
                 "the state of the SCF is a saddle point that could not be left: with less noise it may be another; "
                 f"try another --guess (exit status {UNDECIDED})"
+            )
+        error = search.storage_error
+        if error is not None and not error.kept:
+            self.status = UNDECIDED
+            why = search.no_room or "storing them finer did not help"
+            self.warn(
+                f"the energy of the SCF may err by {error.bound:.1e} Eh by storing integrals, more than "
+                f"{error.allowed:.0e} Eh: {why} (exit status {UNDECIDED})"
             )
 
     def with_first_orbitals(self, make: Callable[[], Made]) -> Made | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from outcore.base.errors import NotConverged
 from outcore.chem import occupation, stability
+from outcore.chem.formats import orbitals
 from outcore.chem.hf.view import Cycles
 from outcore.chem.reference import mark_canonical
 from outcore.chem.restart import gradient
@@ -13,22 +14,26 @@ from outcore.chem.restart import gradient
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from outcore.chem.hf.accuracy import EnergyError
     from outcore.chem.options import MoleculeOptions
-    from outcore.chem.restart import Checkpoint, Found
+    from outcore.chem.restart import Checkpoint, FoundOrbitals
     from outcore.job.world import World
 
 _PATIENCE = 15  # cycles in which DIIS has to halve the gradient, or second order takes over
 _FIRST = 25  # cycles that DIIS has in any case
 _SECOND = 1e-5  # orbital gradient to which second order goes: rounding in its rotations stays far below
 _FOLLOWED = 5  # instabilities, one after another
+_FINER = 3  # times that integrals are stored again
 _LOWER = 1e-7  # Hartree, at least, by which a state that an instability leads to lies lower
 
 
-class Search:
+class SCFSearch:
     """The way of one SCF to its state. `mf`: an object of ours, set up; at the end it has what was found. Methods
     are collective.
 
-    Attributes: `report`, for --json: whether the state is stable, where that was looked at."""
+    Attributes: `report`, for --json: whether the state is stable, where that was looked at; `storage_error`: what
+    storing integrals does to the energy, where they are stored for an error and the SCF has converged; `no_room`:
+    why they could not be stored finer."""
 
     def __init__(
         self,
@@ -43,13 +48,15 @@ class Search:
         self._second_order = False
         self._near = False  # orbitals were nearly degenerate, of rank 0
         self.report: dict[str, Any] | None = None
+        self.storage_error: EnergyError | None = None
+        self.no_room = ""
 
     @property
     def undecided(self) -> bool:
         """The state is a saddle point that could not be left: of exact integrals it may be another."""
         return self.report is not None and self.report["followed"] > 0 and not self.report["stable"]
 
-    def run(self, found: Found | None, *, anew: bool = False, as_it_is: bool = False) -> None:
+    def run(self, found: FoundOrbitals | None, *, anew: bool = False, as_it_is: bool = False) -> None:
         """`found`: what to begin with. `anew`: iterates though it has converged. `as_it_is`: orbitals that have not
         converged are taken, if all cycles were used. Raises OutcoreError, the same at all processes."""
         mf = self.mf
@@ -66,9 +73,19 @@ class Search:
             self._iterate(found)
         if mf.converged and self.report is None:
             self._look()
+        if mf.converged and (anew or not complete):
+            self._keep_error()
         with self._world.together("keep orbitals"):
             if self._keeper is not None:
                 self._keeper.finish(self.report)
+            self._save()
+
+    def _save(self) -> None:
+        """Orbitals that have converged, for other programs."""
+        path = self.options.save_orbitals
+        if path is not None and self.mf.converged and self._world.rank == 0:
+            orbitals.write(path, self.mf)
+            self._say(f"orbitals of the SCF in {path}")
 
     def _remember(self, *, near: bool) -> None:
         """That orbitals were nearly degenerate, also for a run that goes on from what is kept."""
@@ -78,7 +95,7 @@ class Search:
 
     # ---- iterations ----
 
-    def _iterate(self, found: Found | None) -> None:
+    def _iterate(self, found: FoundOrbitals | None) -> None:
         mf, options = self.mf, self.options
         if options.swap is not None:
             assert found is not None  # as the options demand
@@ -137,11 +154,50 @@ class Search:
             del mf.get_occ
         mf.cycles += self._cycles.before
 
+    # ---- the error of stored integrals ----
+
+    def _keep_error(self) -> None:
+        """Stores integrals finer until they keep the error that is allowed, and goes on from the state that was
+        found."""
+        from outcore.chem.hf.scf import OutOfCore
+
+        mf: Any = self.mf
+        if not isinstance(self.mf, OutOfCore) or mf.settings.allowed_error is None:
+            return
+        if mf.settings.storage == "direct" or mf._eri is not None:
+            return
+        error = mf.energy_error()
+        for _ in range(_FINER):
+            if error.kept:
+                break
+            self._say(
+                f"the energy may err by {error.bound:.1e} Eh by storing integrals, more than {error.allowed:.0e} "
+                "Eh: they are stored again, finer"
+            )
+            self.no_room = mf.store_finer(error)
+            if self.no_room:
+                break
+            self._go_on()
+            if not mf.converged:
+                return
+            error = mf.energy_error()
+        self.storage_error = error
+
+    def _go_on(self) -> None:
+        """From the state that was found, with other integrals."""
+        mf = self.mf
+        if self._free:
+            self._finish()
+            return
+        self._cycles.before = mf.cycles
+        mf.kernel(mf.make_rdm1(mf.mo_coeff, mf.mo_occ))
+        mf.cycles += self._cycles.before
+
     # ---- stability ----
 
     def _look(self) -> None:
         """At the stability of the state, where it was asked for, or the way to it was hard or met orbitals of
-        nearly the same energy of which some were occupied: then the least noise decides where it leads."""
+        nearly the same energy, some of them occupied: then the least noise decides where it leads."""
         near = self._world.broadcast(self._near or self.mf.nearly_degenerate)
         asked = self.options.stability
         if not self._free or not (asked or near or self._second_order):

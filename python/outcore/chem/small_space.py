@@ -1,5 +1,6 @@
 """The eigenvalue problem in the space of a few vectors that are neither orthogonal nor normalised, and which of its
-states are the roots: the lowest, or those that each follow a given state by overlap.
+states are the roots: the lowest, or those that each follow a given state by overlap. Matrices are real; those of
+`of_general` need not be symmetric.
 
 The lowest states are not always those that are looked for. In the functionals of ACPF and AQCC (Gdanitz and
 Ahlrichs, Chem. Phys. Lett. 143, 413 (1988); Szalay and Bartlett, Chem. Phys. Lett. 214, 481 (1993)) all but the
@@ -27,7 +28,7 @@ _SAME = 1e-6  # Hartree: energies that differ by less are not told apart
 ERRORS = {"float64": 1e-14, "float32": 1e-6}
 _DOUBTFUL = 0.25  # of a residual, or of the tolerance: the part that may be such an error
 
-# Of a normalised vector, or of a combination of such: the square of what is independent of others that counts as 0.
+# Of a normalised vector, or a combination: a part independent of others counts as 0 if its square is less.
 _DEPENDENT = {"float64": 1e-11, "float32": 1e-5}
 
 
@@ -48,13 +49,26 @@ def ritz(
     take any part in them, and never leave.)
 
     Raises ValueError if there are not so many independent vectors."""
+    basis = _independent(overlap, states, dtype)
+    h = (hamiltonian + hamiltonian.T) / 2
+    shift = _level(overlap, h)  # differences of energies count, not their size
+    energies, c = np.linalg.eigh(basis.T @ (h - shift * (overlap + overlap.T) / 2) @ basis)
+    count = len(energies) if every else states
+    return Ritz(energies[:count] + shift, (basis @ c[:, :count]).T)
+
+
+def _level(overlap: Matrix, hamiltonian: Matrix) -> float:
+    """About the energy of the first vector."""
+    return float(hamiltonian[0, 0] / overlap[0, 0]) if overlap[0, 0] > 0 else 0.0
+
+
+def _independent(overlap: Matrix, states: int, dtype: str) -> Matrix:
+    """[vector][combination]: orthonormal combinations, the first of the `states` first vectors. Raises ValueError,
+    as `ritz` does."""
     norms = np.sqrt(np.maximum(np.diagonal(overlap), 0.0))
     scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
     s = overlap * np.outer(scale, scale)
-    h = hamiltonian * np.outer(scale, scale)
-    h, s = (h + h.T) / 2, (s + s.T) / 2
-    shift = float(h[0, 0])  # differences of energies count, not their size
-    h -= shift * s
+    s = (s + s.T) / 2
     present = _basis(s[:states, :states], _DEPENDENT["float64"])
     if present.shape[1] < states:
         raise ValueError(f"{present.shape[1]} independent vectors for {states} states")
@@ -67,10 +81,8 @@ def ritz(
     basis = np.zeros((len(s), states))
     basis[:states] = present
     basis = np.hstack([basis, others @ _basis(others.T @ s @ others, _DEPENDENT[dtype])])
-    energies, c = np.linalg.eigh(basis.T @ h @ basis)
-    count = len(energies) if every else states
-    coefficients = (basis @ c[:, :count]).T * scale
-    return Ritz(energies[:count] + shift, coefficients)
+    found: Matrix = basis * scale[:, None]
+    return found
 
 
 def _basis(overlap: Matrix, least: float) -> Matrix:
@@ -105,8 +117,9 @@ class SmallSpace:
     hamiltonian: Matrix
     likeness: Matrix | None = None
 
-    def bordered(self, rows: SmallSpace) -> SmallSpace:
-        """With more vectors, the last ones, whose products with all are the rows."""
+    def bordered(self, rows: SmallSpace, columns: Matrix | None = None) -> SmallSpace:
+        """With more vectors, the last ones, whose products with all are the rows. columns: [old][new] of <v|H|v>
+        of a matrix that is not symmetric."""
         overlap = _bordered(self.overlap, rows.overlap)
         same = rows.plain is rows.overlap
         likeness = None
@@ -115,7 +128,9 @@ class SmallSpace:
         return SmallSpace(
             overlap,
             overlap if same else _bordered(self.plain, rows.plain),
-            _bordered(self.hamiltonian, rows.hamiltonian),
+            _bordered(self.hamiltonian, rows.hamiltonian)
+            if columns is None
+            else np.block([[np.hstack([self.hamiltonian, columns])], [rows.hamiltonian]]),
             likeness,
         )
 
@@ -134,7 +149,7 @@ class SmallSpace:
 class Roots:
     """Attributes:
     energies: Hartree. coefficients: [root][vector], normalised with the metric.
-    likeness: squares of what each root has of the state that it follows, of normalised states; 0 where the lowest
+    likeness: squared overlap of each root with the state that it follows, both normalised; 0 where the lowest
         states are looked for.
     levels: for each root energies of all states of its Hamiltonian, and of those that other roots follow there;
         nothing where the lowest states are looked for.
@@ -153,6 +168,19 @@ def lowest(space: SmallSpace, count: int, dtype: str = "float64") -> Roots:
     """The lowest states, as `ritz` has them."""
     found = ritz(space.overlap, space.hamiltonian, count, dtype)
     return Roots(found.energies, found.coefficients, np.zeros(count), [], np.empty((0, 0)))
+
+
+def of_general(space: SmallSpace, count: int, dtype: str = "float64") -> Roots:
+    """As `lowest`, of a matrix that is not symmetric: states of the lowest real parts of energies. Of a complex
+    pair the states are the real and the imaginary part, of which each has a residual as large as the imaginary part
+    of the energy."""
+    basis = _independent(space.overlap, count, dtype)
+    values, c = np.linalg.eig(basis.T @ space.hamiltonian @ basis)
+    order = np.lexsort((values.imag, values.real))
+    values, c = values[order[:count]], c[:, order[:count]]
+    states = np.where(values.imag < 0, c.imag, c.real)
+    states /= np.linalg.norm(states, axis=0)
+    return Roots(values.real, (basis @ states).T, np.zeros(count), [], np.empty((0, 0)))
 
 
 def follow(space: SmallSpace, shifts: Matrix) -> Roots:

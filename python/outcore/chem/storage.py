@@ -1,4 +1,4 @@
-"""Where the integrals of a method are: the same words for every method, of which each has some."""
+"""Where the integrals of a method are. All methods use these words; each method has some of them."""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,12 +30,21 @@ IRREPS: dict[str, tuple[str, ...]] = {
     "Ci": ("Ag", "Au"),
     "C1": ("A",),
 }
+_LINEAR = ("Dooh", "Coov")
+_ONE_DIMENSIONAL = (
+    0,
+    1,
+    4,
+    5,
+)  # irreps of these groups, by the numbers that PySCF has for them; x and y of others
+# are an even number and the next one
 ABELIAN = {"SO3": "D2h", "Dooh": "D2h", "Coov": "C2v"}  # groups that PySCF knows beside those of IRREPS
 
 _TAKE = "take the symmetry of orbitals"
 _CONTAMINATED = 1e-4  # of the square of an orbital, in other irreps: it has none
 _MIXED = 1e-12  # less of it is rounding
 _SAME_ENERGY = 1e-4  # Hartree: an SCF leaves a degenerate shell with energies that differ by less
+_BRANCHES = 1e-6  # Hartree: Fock matrices of two branches of an irrep that differ by less differ by noise
 _WORTH_TELLING = 1e-6  # of the norm of an orbital
 
 
@@ -95,6 +106,41 @@ def with_symmetry(mol: Mole, group: str | None) -> Mole | None:
                 errno.EINVAL, f"point group {group}", detail=f"the molecule has {whole}, not {wanted}"
             ) from error
     return None if labelled.groupname == "C1" else labelled
+
+
+@contextmanager
+def own_branches(mol: Mole, differ: Callable[[Mole], bool]) -> Iterator[None]:
+    """Within it PySCF takes the irreps of the abelian subgroup, if the two branches of an irrep of a linear
+    molecule differ, as those of a shell that is filled in part do. PySCF treats both as the first one, with which
+    such an SCF never converges."""
+    group = mol.groupname if mol.symmetry else None
+    if group in _LINEAR and differ(mol):
+        mol.groupname = ABELIAN[group]
+    try:
+        yield
+    finally:
+        if group is not None:
+            mol.groupname = group
+
+
+def focks_differ(fock: Matrix, mol: Mole) -> bool:
+    """Whether matrices [n][n] or [spin][n][n] of two branches of an irrep differ. Those of generalized orbitals are
+    left to PySCF."""
+    if fock.shape[-1] != mol.nao:
+        return False
+    orbitals = dict(zip(mol.irrep_id, mol.symm_orb, strict=True))
+    pairs = [(x, orbitals[n + 1]) for n, x in orbitals.items() if n % 2 == 0 and n not in _ONE_DIMENSIONAL]
+    return any(abs(x.T @ fock @ x - y.T @ fock @ y).max(initial=0.0) > _BRANCHES for x, y in pairs)
+
+
+def occupations_differ(irreps: Integers, occupied: Matrix, mol: Mole) -> bool:
+    """Whether two branches of an irrep have different numbers of electrons, of the spins of [orbital] or
+    [spin][orbital]."""
+    return any(
+        np.any(np.sum(occupied * (irreps == n) - occupied * (irreps == n + 1), -1))
+        for n in mol.irrep_id
+        if n % 2 == 0 and n not in _ONE_DIMENSIONAL
+    )
 
 
 def irrep_of_linear(group: str, text: str | int) -> int | None:

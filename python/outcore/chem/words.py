@@ -66,7 +66,7 @@ def split(line: str) -> list[str]:
 
 def number(word: str) -> float | None:
     """A finite decimal number as programs in C and Fortran write it, "1.0D-3" too; None for anything else, such as
-    digits that are not those of ASCII, "1_0", "nan", "inf" and "1,5", of which Python would take some."""
+    digits that are not ASCII, "1_0", "nan", "inf" and "1,5". Python itself would take some of them."""
     if not _NUMBER.fullmatch(word):
         return None
     value = float(word.replace("D", "e").replace("d", "e"))

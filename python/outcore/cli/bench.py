@@ -50,7 +50,7 @@ QUICK_LIMIT_S = 50.0  # --quick has to end within this time
 
 
 @dataclass(frozen=True)
-class Bar:
+class Threshold:
     """What a value has to reach: `value DIRECTION number`."""
 
     direction: Literal[">=", "<="]
@@ -60,12 +60,12 @@ class Bar:
         return value >= self.number if self.direction == ">=" else value <= self.number
 
 
-def at_least(number: float) -> Bar:
-    return Bar(">=", number)
+def at_least(number: float) -> Threshold:
+    return Threshold(">=", number)
 
 
-def at_most(number: float) -> Bar:
-    return Bar("<=", number)
+def at_most(number: float) -> Threshold:
+    return Threshold("<=", number)
 
 
 Interval = tuple[float, float]
@@ -81,7 +81,7 @@ class Claim:
     name: str
     value: float | None
     unit: str
-    bar: Bar | None
+    bar: Threshold | None
     peer: str
     how: str
     interval: Interval | None = None
@@ -109,7 +109,7 @@ class Claim:
 
     @staticmethod
     def of_json(found: Mapping[str, Any]) -> Claim:
-        bar = None if found["bar"] is None else Bar(found["direction"], found["bar"])
+        bar = None if found["bar"] is None else Threshold(found["direction"], found["bar"])
         interval = None if found["interval"] is None else (found["interval"][0], found["interval"][1])
         names = ("name", "value", "unit", "peer", "how")
         return Claim(
@@ -155,6 +155,15 @@ class BenchOptions:
         """As `case`."""
         found = self.case(name, lambda: [claim.as_json() for claim in measure()])
         return [Claim.of_json(each) for each in found]
+
+    def ran(self, name: str, results: Mapping[str, Any], **other: float) -> None:
+        """Keeps what a whole run of a command has used, for the table of memory in the documents. results: what the
+        command says of itself (`--json`); `other` is said in its place, such as the peak of several runs."""
+        keys = ("memory_budget_bytes", "peak_memory_bytes", "peak_disk_bytes", "run_seconds")
+        used = {key: results.get(key) for key in keys} | other
+        self.cases.runs.append(
+            {"name": name, "functions": results.get("molecule", {}).get("functions")} | used
+        )
 
     def place(self, name: str) -> Path:
         """Where a case may leave what it goes on from: a directory beside what is kept, else in scratch. The
@@ -286,7 +295,7 @@ def median_interval(values: Sequence[float]) -> Interval:
 
 
 def median_claim(
-    name: str, values: Sequence[float], unit: str, bar: Bar | None, peer: str, how: str
+    name: str, values: Sequence[float], unit: str, bar: Threshold | None, peer: str, how: str
 ) -> Claim:
     """The median of values measured one after another, with its interval."""
     low, high = median_interval(values)
@@ -335,7 +344,7 @@ def device_rate(
     """What the device under `directory` does with direct I/O, `depth` requests of `block_bytes` under way, on a
     file of `size_bytes`, `path` or one that is made and removed here: by fio if it is installed, else by threads
     of our own. `seconds`: over and over the file for so long; None: over it once, ended by fsync if it writes.
-    `huge_pages`: fio's buffers are in huge pages, of which the system has reserved enough; without, if another
+    `huge_pages`: fio's buffers are in huge pages, if the system has reserved enough; without, if another
     program has taken them.
 
     A new file has space allocated to it before the time begins. It may still be written slower than one that
@@ -512,7 +521,7 @@ def run_benchmark(name: str, *, quick: bool, scratch: Path, keep: Path | None = 
         "quick": quick,
         "seconds": round(seconds, 1),
         "claims": [claim.as_json() for claim in claims],
-    } | ({"cases": cases.done} if cases.done else {})
+    } | {name: found for name, found in (("cases", cases.done), ("runs", cases.runs)) if found}
 
 
 def show(claims: Sequence[Mapping[str, Any]]) -> None:
@@ -550,7 +559,7 @@ def command(
     ] = None,
     keep: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Keep finished cases there, and go on after those that are."),
+        typer.Option(metavar="DIR", help="Keep finished cases there, and skip those that are there."),
     ] = None,
 ) -> int:
     """Measure Outcore beside its peers on this machine. Exit status 1 if a claim does not hold."""

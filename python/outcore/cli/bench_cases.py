@@ -25,12 +25,14 @@ class Cases:
     quick: whether it is the short form, whose cases are others.
     scratch: where they are measured; None: it does not matter.
     done: name, date, commit and seconds of each, in their order.
+    runs: what whole runs of commands have used, see `BenchOptions.ran`.
     """
 
     directory: Path | None = None
     quick: bool = False
     scratch: Path | None = None
     done: list[dict[str, Any]] = field(default_factory=list)
+    runs: list[dict[str, Any]] = field(default_factory=list)
 
     def run(self, name: str, measure: Callable[[], Any], say: Callable[[str], None]) -> Any:
         """What `measure` brings, which JSON can hold; not measured again if it is kept, of this machine and this

@@ -19,7 +19,7 @@ def import_dra(
     ] = None,
     overwrite: Annotated[bool, typer.Option(help="Replace a disk array that is there.")] = False,
 ) -> None:
-    """Make a disk array of one that the classic DRA of Global Arrays has written. The processes of a job
+    """Import a disk array that the classic DRA of Global Arrays has written. The processes of a job
     share the work, in portions of 32 MB each."""
     target = path or Path(f"{meta.name.removesuffix('.info')}.array")
     with World() as world:
@@ -35,7 +35,7 @@ def export_dra(
     files: Annotated[int, typer.Option(help="If more than 1: so many files, NAME.0, NAME.1, ..")] = 1,
     overwrite: Annotated[bool, typer.Option(help="Replace an array that is there.")] = False,
 ) -> None:
-    """Write a disk array as one that the classic DRA of Global Arrays opens. The processes of a job
+    """Export a disk array in the form that the classic DRA of Global Arrays opens. The processes of a job
     share the work, in portions of 32 MB each."""
     with World() as world, DiskArray.open(world, path) as array:
         classic.export_dra(array, name, files=files, overwrite=overwrite)

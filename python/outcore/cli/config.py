@@ -25,6 +25,10 @@ def cflags() -> str:
     return f"-I{INCLUDE}"
 
 
+def cxxflags() -> str:
+    return f"-std=c++20 {cflags()}"
+
+
 def libs() -> str:
     return f"-L{LIBRARY} -Wl,-rpath,{LIBRARY} -loutcore"
 
@@ -71,6 +75,7 @@ def _integer8(integer8: bool) -> list[str]:
 
 def command(
     cflags_: Annotated[bool, typer.Option("--cflags", help="Flags for the compiler.")] = False,
+    cxxflags_: Annotated[bool, typer.Option("--cxxflags", help="Flags for the C++ compiler.")] = False,
     libs_: Annotated[bool, typer.Option("--libs", help="Flags for the linker.")] = False,
     fflags_: Annotated[bool, typer.Option("--fflags", help="Flags for the Fortran compiler.")] = False,
     flibs_: Annotated[bool, typer.Option("--flibs", help="Flags to link a Fortran program.")] = False,
@@ -99,9 +104,10 @@ def command(
     ] = False,
     version_: Annotated[bool, typer.Option("--version", help="Version of Outcore.")] = False,
 ) -> None:
-    """Print flags to compile and link with Outcore: cc prog.c $(outcore config --cflags --libs), or
-    gfortran prog.f90 $(outcore config --fflags --flibs)."""
-    wanted = [text() for chosen, text in ((cflags_, cflags), (libs_, libs)) if chosen]
+    """Print flags to compile and link with Outcore: cc prog.c $(outcore config --cflags --libs),
+    c++ prog.cpp $(outcore config --cxxflags --libs), or gfortran prog.f90 $(outcore config --fflags --flibs)."""
+    flags = ((cflags_, cflags), (cxxflags_, cxxflags), (libs_, libs))
+    wanted = [text() for chosen, text in flags if chosen]
     if fflags_ or flibs_:
         try:
             modules = fortran_modules(compiler or os.environ.get("FC") or "gfortran", integer8)
@@ -118,6 +124,6 @@ def command(
         wanted.append(version("outcore"))
     if not wanted:
         raise typer.BadParameter(
-            "say what to print: --cflags, --libs, --fflags, --flibs, --pario, a directory, or --version"
+            "say what to print: --cflags, --cxxflags, --libs, --fflags, --flibs, --pario, a directory, or --version"
         )
     print(*wanted)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import errno
 import json
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -42,15 +42,26 @@ def read(path: Path) -> dict[str, Any]:
         raise _ending(path, _READ)
     try:
         found = parse[path.suffix](plain_file.read_bytes(path, _READ, MAX_BYTES).decode())
-    except ValueError as error:  # of TOML, JSON and UTF-8
+    except (ValueError, RecursionError) as error:  # of TOML, JSON and UTF-8
         raise _wrong(path, str(error)) from error
+    if isinstance(found, dict) and is_qcschema(found):
+        return found
     if not isinstance(found, dict) or not isinstance(found.get("command"), str):
         raise _wrong(path, "it has no 'command', such as command = \"scf\"")
     return found
 
 
-def options(path: Path, found: Mapping[str, Any], positional: Sequence[str]) -> list[str]:
-    """The options of an input file as on a command line, without positional arguments.
+def is_qcschema(found: Mapping[str, Any]) -> bool:
+    """Whether an input is one of QCSchema, which says no command."""
+    named = str(found.get("schema_name", "")).startswith("qcschema")
+    return named or ("molecule" in found and not found.keys().isdisjoint(("driver", "specification")))
+
+
+def options(
+    path: Path, found: Mapping[str, Any], positional: Sequence[str], negations: Collection[str] = ()
+) -> list[str]:
+    """The options of an input file as on a command line, without positional arguments. negations: options, such as
+    `--no-second-order`, that say false; another one that is false is left out.
 
     Raises OutcoreError for values that no option takes."""
     given: list[str] = []
@@ -60,13 +71,17 @@ def options(path: Path, found: Mapping[str, Any], positional: Sequence[str]) -> 
             continue
         if value is True:
             given.append(name)
-        elif value is not False:
+        elif value is False:
+            given += [each for each in (f"{name[:2]}no-{name[2:]}",) if each in negations]
+        else:
             given.append(f"{name}={_word(path, key, value)}")
     return given
 
 
 @contextmanager
-def arguments(path: Path, found: Mapping[str, Any], positional: Sequence[str]) -> Iterator[list[str]]:
+def arguments(
+    path: Path, found: Mapping[str, Any], positional: Sequence[str], negations: Collection[str] = ()
+) -> Iterator[list[str]]:
     """The command line of an input file. Text of a geometry lies in a temporary file meanwhile.
 
     Args:
@@ -74,7 +89,7 @@ def arguments(path: Path, found: Mapping[str, Any], positional: Sequence[str]) -
 
     Raises OutcoreError for values that no option takes."""
     given = {key: _word(path, key, found[key]) for key in positional if key in found}
-    others = options(path, found, positional)
+    others = options(path, found, positional, negations)
     with TemporaryDirectory(prefix="outcore-input-") as place:
         if "\n" in given.get(GEOMETRY, ""):
             geometry = Path(place, path.stem + ".xyz")

@@ -14,13 +14,14 @@ from typing import Annotated, Any
 import typer
 
 from outcore import _core
+from outcore.arrays import codecs
 from outcore.base.checked import FormatError
 from outcore.base.errors import OutcoreError
 from outcore.base.metadata import parse, parsed
 from outcore.chem.hf import kept
 from outcore.job.world import World
 from outcore.keep import checkpoint
-from outcore.keep.checkpoint_facts import Facts, check_array, facts_of, hold, is_checkpoint
+from outcore.keep.checkpoint_facts import CheckpointFacts, check_array, facts_of, hold, is_checkpoint
 
 FACTS = ("shape", "dtype", "chunk", "chunks", "components", "placement", "codec", "generation", "identity")
 _CONTAINED = 2  # names of an array of a checkpoint, which must be no links
@@ -50,10 +51,10 @@ def verify(
         Path, typer.Argument(help="directory of a disk array, of a checkpoint, or that a method has kept")
     ],
 ) -> int:
-    """Read all of it that is on this node and check every checksum; name what is damaged. Exit status 1 if anything
-    is."""
+    """Read all of it on this node, check every checksum and name damaged parts. Exit status 1 if there are any."""
     damage: list[str] = []
     arrays = elsewhere = 0
+    codecs.find_all()
     for part in _parts(path) or [path]:
         if part != path and not (part / "manifest").exists():
             damage.append(
@@ -83,8 +84,8 @@ def verify(
 
 
 def _parts(path: Path) -> list[Path]:
-    """What lies in a directory that a method keeps: arrays and checkpoints, also those that lack a manifest. None
-    of an array or a checkpoint."""
+    """The arrays and checkpoints in a directory that a method keeps, also those that lack a manifest. None of an
+    array or a checkpoint."""
     if (path / "manifest").exists() or not path.is_dir():
         return []
     names = ("manifest", "component.*", "table.*")
@@ -124,7 +125,7 @@ def _facts(path: Path, contained: int = 0) -> dict[str, Any]:
 
 
 @contextmanager
-def _held(path: Path, about: Facts) -> Iterator[Facts]:
+def _held(path: Path, about: CheckpointFacts) -> Iterator[CheckpointFacts]:
     """What a checkpoint says, of a generation that a job which saves others leaves alone meanwhile: `about`, or one
     that was saved after it."""
     held = None
@@ -189,7 +190,7 @@ def _arrays(path: Path, damage: list[str]) -> Iterator[Path]:
             yield from _array_of(path, held, name, damage)
 
 
-def _array_of(path: Path, about: Facts, name: str, damage: list[str]) -> Iterator[Path]:
+def _array_of(path: Path, about: CheckpointFacts, name: str, damage: list[str]) -> Iterator[Path]:
     """An array of a checkpoint, if it is there, and the one that it should be."""
     array = path / f"arrays.{about.generation}" / name
     if not array.is_dir():

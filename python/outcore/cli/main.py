@@ -24,7 +24,7 @@ GRACE_S = 5.0  # a process that failed waits so long for the others to fail too,
 # All processes get a signal and leave what they compute, then remove their scratch. Slurm kills after 30 s.
 SIGNAL_GRACE_S = 20.0
 
-_SIGNALLED = "\0signal "  # what a process that got a signal tells the others, with its exit status
+_SIGNALLED = "\0signal "  # from a process that got a signal to the others, with its exit status
 
 
 class Subcommand(NamedTuple):
@@ -48,8 +48,17 @@ SUBCOMMANDS = {
         "outcore.chem.ci.command", "fci", "full CI with vectors in memory or on disk", parallel=True
     ),
     "ccsd": Subcommand("outcore.chem.cc.command", "ccsd", "coupled cluster out of core", parallel=True),
+    "eom": Subcommand(
+        "outcore.chem.cc.excited.command", "eom", "excited states and ions of coupled cluster", parallel=True
+    ),
     "mrci": Subcommand(
         "outcore.chem.mrci.command", "mrci", "multireference CI with packed vectors", parallel=True
+    ),
+    "optimize": Subcommand(
+        "outcore.chem.optimize.command",
+        "optimize",
+        "a geometry of least energy, with geomeTRIC",
+        parallel=True,
     ),
     "run": Subcommand("outcore.cli.main", "run_file", "the command and the options of an input file"),
     "report": Subcommand("outcore.cli.report", "command", "tables and figures of the I/O of a traced run"),
@@ -138,21 +147,29 @@ def run_file(arguments: list[str]) -> int:
 
     if not arguments or arguments[0] in ("--help", "-h"):
         print(f"Usage: outcore run FILE [OPTIONS]\n\n{(input_file.__doc__ or '').strip()}")
+        print(
+            "\nAn AtomicInput of QCSchema (JSON) is answered with an AtomicResult, on standard output or in --json "
+            "FILE."
+        )
         print("\nOptions that follow FILE win. --write-input FILE of a command writes such a file.")
         return 0
     path = Path(arguments[0])
     found = input_file.read(path)
+    if input_file.is_qcschema(found):
+        schema = importlib.import_module("outcore.interfaces.qcschema.command")
+        return cast(int, schema.run(path, found, arguments[1:]))
     name = found["command"]
     _check_name(name)
-    positional = [each.name for each in _parameters(name) if not each.opts[0].startswith("-")]
+    positional = [each.name for each in parameters(name) if not each.opts[0].startswith("-")]
     if name == "run" or not SUBCOMMANDS[name].module.startswith("outcore.chem."):
         raise UsageError(f"{path}: '{name}' takes no input file")
-    _start_processes(name, [*input_file.options(path, found, positional), *arguments[1:]])
-    with input_file.arguments(path, found, positional) as given:
+    negated = negations(name)
+    start_processes(name, [*input_file.options(path, found, positional, negated), *arguments[1:]])
+    with input_file.arguments(path, found, positional, negated) as given:
         return _run_subcommand(name, [*given, *arguments[1:]])
 
 
-def _start_processes(name: str, arguments: list[str]) -> None:
+def start_processes(name: str, arguments: list[str]) -> None:
     """Those that --ranks asks for, before this process makes a file that it could not remove."""
     from outcore.job import launch
 
@@ -175,7 +192,7 @@ def _completion(name: str, arguments: list[str]) -> int:
     options = {
         command: {
             option: (getattr(each, "help", None) or "").partition(".")[0]
-            for each in _parameters(command)
+            for each in parameters(command)
             for option in (*each.opts, *each.secondary_opts)
             if option.startswith("-")
         }
@@ -186,9 +203,14 @@ def _completion(name: str, arguments: list[str]) -> int:
     return 0
 
 
-def _parameters(name: str) -> list[Any]:
+def parameters(name: str) -> list[Any]:
     """Options and arguments of a command, as typer has them."""
     return [] if name == "run" else list(_command(name).params)
+
+
+def negations(name: str) -> set[str]:
+    """Options of a command that say no, such as `--no-second-order`."""
+    return {option for each in parameters(name) for option in each.secondary_opts}
 
 
 def _command(name: str) -> Any:

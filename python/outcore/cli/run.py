@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import errno
 import inspect
+import io
 import json
 import platform
 import sys
@@ -32,7 +33,7 @@ from dataclasses import MISSING, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Self, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TextIO, get_type_hints
 
 import typer
 
@@ -57,7 +58,7 @@ MAX_THREADS = 1024  # of a process: more are a slip of the hand
 REPORTS = ("short", "full")
 
 _MEMORY = (
-    "Budget of all processes, what they need to start included, e.g. 2GB. Default: half of what is free."
+    "Memory of all processes together, with what they need to start, e.g. 2GB. Default: half of what is free."
 )
 
 
@@ -66,7 +67,10 @@ _MEMORY = (
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions:
-    """What every method is asked for. A method has a class of its own, below this one."""
+    """What every method is asked for. A method has a class of its own, below this one. without: fields that a
+    command does not have."""
+
+    without: ClassVar[tuple[str, ...]] = ()
 
     ranks: Annotated[
         int | None, typer.Option(help="Processes to start; leave out under mpiexec or srun.")
@@ -154,7 +158,7 @@ def with_options(command: Callable[..., int]) -> Callable[..., int]:
     cls: type[JobOptions] = first.annotation
     hints = get_type_hints(cls, include_extras=True)
     of_job = [each.name for each in fields(JobOptions)]
-    named = {each.name: each for each in fields(cls)}
+    named = {each.name: each for each in fields(cls) if each.name not in cls.without}
     common = [
         inspect.Parameter(
             name,
@@ -194,7 +198,7 @@ def _write_input(name: str, parameters: Sequence[inspect.Parameter], given: dict
     preflight.check_file(path, "write an input file")
     job = launch.launched()
     if job is None or job.rank == 0:
-        path.write_text(input_file.text(path, name, values))
+        plain_file.write_text(path, "write an input file", input_file.text(path, name, values))
         print(f"wrote {path}; outcore run {path} computes it")
     return 0
 
@@ -207,6 +211,26 @@ def _option(parameter: inspect.Parameter) -> str:
 
 
 # ---- a run ----
+
+
+class _LogFile(io.FileIO):
+    """Raises OutcoreError where it cannot take what is written, once: what is said of that is not for it."""
+
+    _is_lost = False
+
+    def write(self, data: Any, /) -> int:
+        left = memoryview(data).cast("B")
+        while left and not self._is_lost:
+            try:
+                left = left[super().write(left) or 0 :]
+            except OSError as error:
+                self._is_lost = True
+                raise OutcoreError(error.errno or errno.EIO, "write the log", path=str(self.name)) from error
+        return len(data)
+
+
+def _open_log(path: Path) -> TextIO:
+    return io.TextIOWrapper(_LogFile(path, "w"), "utf-8", "backslashreplace", write_through=True)
 
 
 class Run:
@@ -237,7 +261,7 @@ class Run:
         processes = 1 if self.comm is None else self.comm.size
         preflight.at_root(self.comm, lambda: options.check_memory(processes))
         self.root = self.comm is None or self.comm.rank == 0
-        self._log = options.log.open("w") if self.root and options.log is not None else None
+        self._log = _open_log(options.log) if self.root and options.log is not None else None
         self.console: Console = make_console(quiet=not self.root or options.quiet, log=self._log)
         self.final: Console = make_console(quiet=not self.root, log=self._log)  # what --quiet leaves
         self.results: dict[str, Any] = {"schema": SCHEMA, **_origin()}
@@ -332,7 +356,8 @@ class Run:
                 self.final.print(line, soft_wrap=True)
         with world.together("write results"):
             if self.options.json_file is not None and world.rank == 0:
-                _write_json(self.options.json_file, self.results)
+                text = json.dumps(self.results, indent=2) + "\n"
+                plain_file.write_text(self.options.json_file, "write results", text)
 
     def _summary(self, processes: int) -> Iterator[str]:
         """One block for every method: energies, memory, disk, time."""
@@ -386,10 +411,3 @@ def _origin() -> dict[str, Any]:
         "host": platform.node(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-def _write_json(path: Path, results: dict[str, Any]) -> None:
-    try:
-        path.write_text(json.dumps(results, indent=2) + "\n")
-    except OSError as error:
-        raise OutcoreError(error.errno or errno.EIO, "write results", path=path) from error

@@ -85,9 +85,14 @@ def element_type(value: Any) -> np.dtype[Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} is nothing that JSON can hold")
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, np.floating):  # of more digits than Python's numbers have
+        if float(plain) != plain:
+            raise TypeError(f"{value!r} has more digits than a number of JSON keeps")
+        return float(plain)
+    if plain is value or isinstance(plain, np.generic):
+        raise TypeError(f"{type(value).__name__} is nothing that JSON can hold")
+    return plain
 
 
 def as_json(name: str, value: Any) -> str:

@@ -25,7 +25,7 @@ from outcore.base import interrupts
 from outcore.base.console import check_output
 from outcore.base.errors import OutcoreError
 from outcore.base.extras import install, needed
-from outcore.job.resources import cores, spare_address_space
+from outcore.job.resources import bound_cores, cores, spare_address_space
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -45,6 +45,17 @@ _RANK_VARIABLES = (
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
 )
 _LOCAL_COUNT_VARIABLES = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "SLURM_STEP_TASKS_PER_NODE")
+
+
+_forked_with_mpi: set[int] = set()  # processes whose parent had MPI
+
+
+def _after_fork() -> None:
+    if "mpi4py.MPI" in sys.modules:
+        _forked_with_mpi.add(os.getpid())
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 @dataclass(frozen=True)
@@ -87,7 +98,7 @@ def threads_per_rank() -> int:
 def _bound_by_launcher() -> bool:
     """True if the launcher gave this process its own cores, so that they are not to be divided again."""
     try:
-        return cores() < cores(os.getppid())
+        return bound_cores() < bound_cores(os.getppid())
     except OSError:
         return False
 
@@ -275,11 +286,16 @@ def world() -> Intracomm | None:
         except (ImportError, RuntimeError) as error:
             raise OutcoreError(None, "load MPI through mpi4py", detail=f"{error}; {_INSTALL}") from error
     if MPI.COMM_WORLD.size != job.size:
+        by_slurm = "SLURM_STEP_ID" in os.environ
+        way = (
+            "give srun the MPI type pmi2 for MPICH, pmix for Open MPI"
+            if by_slurm
+            else f"use --ranks {job.size} instead of it"
+        )
         raise OutcoreError(
             errno.EINVAL,
             f"join a job of {job.size} processes",
-            detail=f"the MPI of mpi4py sees {MPI.COMM_WORLD.size}: the launcher is of another MPI, "
-            f"use --ranks {job.size} instead of it",
+            detail=f"the MPI of mpi4py sees {MPI.COMM_WORLD.size}: the launcher is of another MPI, {way}",
         )
     _core.set_process_rank(job.rank, job.size)
     with suppress(OutcoreError):  # of an MPI that a world refuses
@@ -287,6 +303,25 @@ def world() -> Intracomm | None:
     with _core.AwaitedCall("the first exchange of the processes"):
         _side_channel()
     return MPI.COMM_WORLD
+
+
+def load_transport(comm: Intracomm) -> None:
+    """Loads what of this library calls MPI. Collective: a process that cannot, for it can open no more files, say,
+    would leave the others waiting for it. Raises OutcoreError, the same at all, of the lowest rank."""
+    from outcore import _core
+
+    if os.getpid() in _forked_with_mpi:
+        return  # with the MPI of its parent, which a world refuses
+    failure = None
+    try:
+        _core.watch_in_finalize()
+    except OutcoreError as error:
+        failure = error
+    with _core.AwaitedCall("the first exchange of a world"):
+        failures = [each for each in comm.allgather(failure) if each is not None]
+    if failures:
+        failures[0].collective = True
+        raise failures[0]
 
 
 def joined() -> bool:

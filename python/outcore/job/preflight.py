@@ -10,7 +10,7 @@ import re
 import resource
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from outcore.base.errors import OutcoreError, as_outcore_error
 from outcore.base.sizes import in_words
@@ -19,6 +19,7 @@ from outcore.job.resources import parse_bytes
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
+T = TypeVar("T")
 
 # Files of arrays and checkpoints, whole or as a run that was killed has left them.
 _OF_ARRAYS = re.compile(r"manifest(\..*)?|\.?[A-Za-z_-]+(\.[0-9]+)+")
@@ -141,18 +142,18 @@ def _is_device(path: str | os.PathLike[str]) -> bool:
     return os.path.lexists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
-def at_root(comm: Intracomm | None, check: Callable[[], None]) -> None:
-    """Checks at the process that writes; all raise what it finds. Collective."""
+def at_root(comm: Intracomm | None, check: Callable[[], T]) -> T:
+    """Checks at the process that writes; all return or raise what it finds. Collective."""
     if comm is None:
-        check()
-        return
-    failure: OutcoreError | None = None
+        return check()
+    found: tuple[Any, OutcoreError | None] = None, None
     if comm.rank == 0:
         try:
-            check()
+            found = check(), None
         except Exception as error:
-            failure = as_outcore_error(error, "check what is written")
-    failure = comm.bcast(failure)
+            found = None, as_outcore_error(error, "check what is written")
+    result, failure = comm.bcast(found)
     if failure is not None:
         failure.collective = True
         raise failure
+    return cast("T", result)

@@ -12,12 +12,9 @@ from outcore.job.world import World
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
-_UNFORESEEN_BYTES = 8 << 20  # at each process: modules that are loaded later, memory in pieces
-# What a process of a command holds beside what its method plans: the interpreter, the libraries that any method
-# loads, what heaps keep in pieces. More than was seen, so that runs of the same input need the same memory.
-PROCESS_BYTES = 146 << 20
+_UNPREDICTED_BYTES = 8 << 20  # at each process: modules that are loaded later, memory in pieces
 _MPI_BYTES = 22 << 20
-_STEP_BYTES = 16 << 20  # where a process holds more than that, its memory is foreseen in steps
+_STEP_BYTES = 16 << 20  # where a process holds more than that, its memory is predicted in steps
 
 JOB: Any = object()  # default of `comm`: all processes of the job
 
@@ -46,36 +43,28 @@ def memory_share(world: World, memory_bytes: int | None, threads: int) -> Allowa
     return mine if left is None else min(mine, Allowance(resident + left.bytes, left.reason))
 
 
-def foreseen_held(world: World) -> int:
+def predicted_held(world: World, usual_bytes: int) -> int:
     """What each process of a command will hold beside what its method plans, libraries that are loaded later
-    included. Collective."""
-    usual = PROCESS_BYTES + (_MPI_BYTES if world.size > 1 else 0)
-    present = resources.resident_bytes() + _UNFORESEEN_BYTES
+    included: `usual_bytes`, unless it holds more now. Collective."""
+    usual = usual_bytes + (_MPI_BYTES if world.size > 1 else 0)
+    present = resources.resident_bytes() + _UNPREDICTED_BYTES
     return int(world.all_reduce(max(usual, -(-present // _STEP_BYTES) * _STEP_BYTES), "max"))
 
 
-def free_memory(world: World, memory_bytes: int | None, threads: int, *, strict: bool = False) -> Allowance:
-    """Memory that this process can still take, of a budget of all together (None: half of what is available). Of
-    a command, whose memory was foreseen, what it holds counts as foreseen, but if it is much more: a run that has
-    begun is not refused for pages that heaps keep. strict: these pages count in full, for what takes all that is
-    free and can do with less."""
+def free_memory(world: World, memory_bytes: int | None, threads: int) -> Allowance:
+    """Memory that this process can still take, of a budget of all together (None: half of what is available). All
+    that it holds counts, and modules that come later; of a command, whose memory was predicted, not less than was
+    predicted, so that runs of the same input have the same plans."""
     if world.held_bytes is not None:
         resources.trim_heap()  # what stages before have freed
     share = memory_share(world, memory_bytes, threads)
-    held = resources.resident_bytes()
-    foreseen = world.held_bytes if share.reason == "--memory" else None
-    if foreseen is None or strict:
-        held = max(held + _UNFORESEEN_BYTES, foreseen or 0)
-    else:
-        held = max(held - _UNFORESEEN_BYTES, foreseen)
+    predicted = world.held_bytes if share.reason == "--memory" else None
+    held = max(resources.resident_bytes() + _UNPREDICTED_BYTES, predicted or 0)
     return Allowance(share.bytes - held, share.reason)
 
 
-def free_memory_of_each(
-    world: World, memory_bytes: int | None, threads: int, *, strict: bool = False
-) -> Allowance:
-    """What every process can still take, of its memory and of what the world has for arrays. strict: see
-    `free_memory`. Collective."""
+def free_memory_of_each(world: World, memory_bytes: int | None, threads: int) -> Allowance:
+    """What every process can still take, of its memory and of what the world has for arrays. Collective."""
     budget = world.budget
     for_arrays = Allowance(budget.limit_bytes - budget.used_bytes, "the budget of the world")
-    return min(world.gather(min(free_memory(world, memory_bytes, threads, strict=strict), for_arrays)))
+    return min(world.gather(min(free_memory(world, memory_bytes, threads), for_arrays)))

@@ -4,7 +4,7 @@ A machine that does something else meanwhile is measured too slow, and never too
 three runs, ten minutes apart at least, and then by the first run of each day: the best of the last three counts.
 
 One file of JSON for a user, `machine.json` in OUTCORE_CACHE, else in `outcore` below XDG_CACHE_HOME or ~/.cache. A
-rate is known by its name and by all settings that it depends on, of which the node is one, as home directories are
+rate is known by its name and by all settings that it depends on. The node is one of them, as home directories are
 shared. What cannot be read or written is measured again: nothing depends on the file.
 """
 
@@ -33,7 +33,8 @@ Values = dict[str, float]
 Measured = list[tuple[float, Values]]  # when, and what
 
 _of_this_process: dict[str, Values] = {}
-_unknown: set[str] = set()  # keys of which the file had nothing
+_changes = [0]
+_unknown: set[str] = set()  # keys that the file did not have
 
 
 def known(
@@ -58,7 +59,7 @@ def current(name: str, settings: dict[str, Any], *, due: bool = False) -> Values
     found = _of_this_process.get(key)
     if found is not None or key in _unknown:
         return found
-    past = _read().get(key, [])
+    past = _valid_of(_entries()).get(key, [])
     if not past and due:  # so that plans do not read the file again and again
         _unknown.add(key)
     if not past or (_is_due(past) and not due):
@@ -72,19 +73,26 @@ def add(name: str, settings: dict[str, Any], values: Values, *, alone: bool = Fa
     that."""
     record = _record(name, settings)
     key = fingerprint(record)
-    past, now = [] if alone else _read().get(key, []), time.time()
+    past, now = [] if alone else _valid_of(_entries()).get(key, []), time.time()
     if past and now - past[-1][0] < _SOON_S:  # by another process beside this one: one moment counts once
         when, others = past.pop()
         now, values = when, {name: max(rate, others.get(name, 0.0)) for name, rate in values.items()}
     measured = [*past, (now, values)][-_MEASUREMENTS:]
     _of_this_process[key] = _best(measured)
     _unknown.discard(key)
+    _changes[0] += 1
     _write(key, record, measured)
     return _of_this_process[key]
 
 
+def changes() -> int:
+    """How often what this process knows has changed, but for what it has read."""
+    return _changes[0]
+
+
 def forget() -> None:
     """What this process knows; the file stays."""
+    _changes[0] += 1
     _of_this_process.clear()
     _unknown.clear()
 
@@ -124,12 +132,12 @@ def _best(past: Measured) -> Values:
     return {name: max(values.get(name, 0.0) for _, values in past) for name in past[-1][1]}
 
 
-def _read() -> dict[str, Measured]:
-    """What the file knows and is not too old, the newest at the end."""
+def _valid_of(entries: dict[str, Any]) -> dict[str, Measured]:
+    """What entries of the file say that is not too old, the newest at the end."""
     result = {}
-    for key, entry in _entries().items():
-        entries = entry.get("measured") if isinstance(entry, dict) else None
-        past = [found for each in entries if (found := _valid(each))] if isinstance(entries, list) else []
+    for key, entry in entries.items():
+        measured = entry.get("measured") if isinstance(entry, dict) else None
+        past = [found for each in measured if (found := _valid(each))] if isinstance(measured, list) else []
         if past:
             result[key] = past
     return result
@@ -152,7 +160,8 @@ def _write(key: str, record: Any, measured: Measured) -> None:
         return
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        fresh = {old: entry for old, entry in _entries().items() if old in _read()}
+        entries = _entries()
+        fresh = {old: entries[old] for old in _valid_of(entries)}
         entry = {"of": record, "measured": [{"values": values, "time": when} for when, values in measured]}
         number, temporary = tempfile.mkstemp(dir=file.parent, prefix=".machine.")
         try:

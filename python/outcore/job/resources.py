@@ -8,8 +8,10 @@ import math
 import os
 import re
 import resource
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from outcore import _core
@@ -22,6 +24,8 @@ _LIBRARIES_BYTES = 380 << 20  # of address space: NumPy, SciPy, PySCF and what t
 _MAPPED_BYTES = 48 << 20  # of address space: libraries and pieces of the heap that come later
 _BLAS_BYTES = 32 << 20  # of a thread
 _LARGE_BYTES = 256 << 10  # of what is given back: smaller pieces would cost more page faults than memory
+
+_LOOK_S = 1.0  # between two looks at quotas of cores
 
 _UNITS = {
     "": 1,
@@ -36,14 +40,26 @@ _UNITS = {
 }
 
 
-def cores(pid: int = 0, *, root: str | Path = "/") -> int:
-    """Cores that the process `pid` (0: this one) may use: its affinity mask, cut by a control-group quota."""
+def cores(*, root: str | Path = "/") -> int:
+    """Cores that this process may use: its affinity mask, cut by a control-group quota and by the cores that Slurm
+    gave the job on this node. Slurm itself binds no process where the site has no task plug-in."""
+    given = os.environ.get("SLURM_CPUS_ON_NODE", "")
+    bound = bound_cores(root=root)
+    return min(bound, int(given)) if given.isdigit() and int(given) > 0 else bound
+
+
+def bound_cores(pid: int = 0, *, root: str | Path = "/") -> int:
+    """Cores that the system lets the process `pid` (0: this one) use."""
     allowed = len(os.sched_getaffinity(pid))
-    for group in _core.control_groups("cpu", root):
-        quota = _cpu_quota(group)
-        if quota is not None:
-            allowed = min(allowed, max(1, math.ceil(quota)))
-    return allowed
+    quota = _min_quota(str(root), int(time.monotonic() / _LOOK_S))
+    return allowed if quota is None else min(allowed, max(1, math.ceil(quota)))
+
+
+@lru_cache(maxsize=1)
+def _min_quota(root: str, _look: int) -> float | None:
+    """Of all groups that this process is in; read again at each look."""
+    found = (_cpu_quota(group) for group in _core.control_groups("cpu", root))
+    return min((quota for quota in found if quota is not None), default=None)
 
 
 @dataclass(frozen=True, order=True)

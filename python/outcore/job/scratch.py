@@ -59,11 +59,16 @@ def free_bytes_of_all(world: World, directory: str | os.PathLike[str]) -> float:
 
 
 def check_room(
-    world: World, attempted: str, needs: Sequence[tuple[Path, int]], *, largest_file: int = 0
+    world: World,
+    attempted: str,
+    needs: Sequence[tuple[Path, int]],
+    *,
+    largest_file: int = 0,
+    advice: str = "",
 ) -> None:
     """Whether the disks of these directories have room for so many bytes, of all processes that use the same disk
     (`bytes_here`), those of one file system together, and whether the largest file may be written. Collective.
-    Raises OutcoreError: ENOSPC, which names the directory that needs most; EFBIG."""
+    Raises OutcoreError: ENOSPC, which names the directory that needs most, and says the `advice`; EFBIG."""
     with world.together("room on disks"):
         if needs:
             check_file_size(attempted, max(needs, key=lambda need: need[1])[0], largest_file)
@@ -79,5 +84,6 @@ def check_room(
                     errno.ENOSPC,
                     attempted,
                     path=place,
-                    detail=f"arrays take {in_words(size)}, there are {in_words(free)}",
+                    detail=f"arrays take {in_words(size)}, there are {in_words(free)}"
+                    + (f"; {advice}" if advice else ""),
                 )

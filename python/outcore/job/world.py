@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 import numpy as np
 
 from outcore import _core
-from outcore.base import interrupts, threads
+from outcore.base import interrupts, keywords, threads
 from outcore.base.errors import OutcoreError, as_fields, printable
 from outcore.job import arguments, launch
 from outcore.job.collective import in_gate
@@ -72,8 +72,9 @@ class World(_core.World):
     """
 
     held_bytes: int | None = None
-    """Of a command whose memory was foreseen: what each process holds beside what methods plan."""
+    """Of a command whose memory was predicted: what each process holds beside what methods plan."""
 
+    @keywords.checked()
     def __init__(
         self,
         comm: Intracomm | Literal["self"] | None = None,
@@ -87,7 +88,10 @@ class World(_core.World):
                 errno.EINVAL, f"World({comm!r})", detail="a communicator, None or 'self' is needed"
             )
         self.comm = launch.world() if comm is None else None if isinstance(comm, str) else comm
-        communicator = None if self.comm is None or self.comm.Get_size() == 1 else self.comm.py2f()
+        communicator = None
+        if self.comm is not None and self.comm.Get_size() > 1:
+            launch.load_transport(self.comm)
+            communicator = self.comm.py2f()
 
         def options() -> _core.WorldOptions:
             if nodes not in (None, "hosts", "processes"):

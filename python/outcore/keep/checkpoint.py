@@ -41,8 +41,8 @@ from outcore.job import arguments
 from outcore.job.unclosed import only_flushed
 from outcore.keep.checkpoint_facts import (
     NAME,
-    Entry,
-    Facts,
+    CheckpointFacts,
+    SavedArray,
     check_array,
     facts_of,
     hold,
@@ -86,7 +86,7 @@ def save(
     try:
         generation = facts_of(root.metadata, name).generation + 1
         labels = world.broadcast(identities(list(arrays), generation))
-        entries: dict[str, Entry] = {}
+        entries: dict[str, SavedArray] = {}
         place = Path(root.path or "") / f"arrays.{generation}"  # as this process sees it
         given = Path(name) / place.name
         _together(world, root, lambda: _make_empty(place))
@@ -109,7 +109,7 @@ def save(
                 request.wait()
             for (key, array), file in zip(arrays.items(), files, strict=True):
                 file.flush()
-                entries[key] = Entry(
+                entries[key] = SavedArray(
                     _kind(array),
                     tuple(array.shape),
                     file.shape,
@@ -123,7 +123,7 @@ def save(
                 file._native.drop()
             _together(world, root, lambda: _remove(place))
             raise
-        root.flush(Facts(generation, entries, meta).as_json())
+        root.flush(CheckpointFacts(generation, entries, meta).as_json())
         _together(world, root, lambda: _remove_others(place))
     finally:
         root._native.drop()
@@ -305,11 +305,14 @@ def _checked(world: World, given: Mapping[str, Any], meta: Any) -> dict[str, Any
                     f"save array '{key}'",
                     detail="names are made of letters, digits and _ . + -",
                 )
+            if isinstance(array, np.ma.MaskedArray):
+                detail = "a masked array, whose mask would be lost; give array.filled(..)"
+                raise OutcoreError(errno.EINVAL, f"save '{key}'", detail=detail)
             if _kind(array) == "unknown":
                 raise OutcoreError(errno.EINVAL, f"save '{key}'", detail="it is no array")
     for key, array in arrays.items():
         if isinstance(array, BlockSparseArray):
-            arrays[key] = importlib.import_module("outcore.tensor.array").Array.wrap(world, array)
+            arrays[key] = importlib.import_module("outcore.tensor.arrays.array").Array.wrap(world, array)
     return arrays
 
 
@@ -319,7 +322,7 @@ def _is_extended(array: Any) -> bool:
 
 def _extended() -> Any:
     """The module that saves extended arrays, which stands above this one."""
-    return importlib.import_module("outcore.tensor.saved")
+    return importlib.import_module("outcore.tensor.arrays.saved")
 
 
 def _kind(array: Any) -> str:
@@ -336,8 +339,8 @@ def _root(world: World, name: str | os.PathLike[str], placement: str) -> DiskArr
     except OutcoreError as error:  # the same at all processes
         if error.errno != errno.ENOENT:
             raise
-        # What a job left that was killed before there was a checkpoint is no reason to refuse this one.
-        nothing = Facts(0, {}, None).as_json()
+        # Files of a job that was killed before its checkpoint are no reason to refuse this one.
+        nothing = CheckpointFacts(0, {}, None).as_json()
         root = DiskArray(world, 1, "int64", path=name, placement=placement, overwrite=True, metadata=nothing)
         root.flush()
         return only_flushed(root)

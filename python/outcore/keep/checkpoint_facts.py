@@ -29,7 +29,7 @@ _MAX_RANK = 64  # of NumPy arrays
 
 
 @dataclass(frozen=True)
-class Entry:
+class SavedArray:
     """An array of a checkpoint: what it was saved from, and what its file is."""
 
     kind: str
@@ -51,9 +51,9 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Facts:
+class CheckpointFacts:
     generation: int  # 0: none was completed
-    arrays: dict[str, Entry]
+    arrays: dict[str, SavedArray]
     meta: Any
 
     def as_json(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def is_checkpoint(metadata: Any) -> bool:
     return isinstance(metadata, dict) and metadata.get("kind") == KIND
 
 
-def facts_of(metadata: Any, path: str | os.PathLike[str]) -> Facts:
+def facts_of(metadata: Any, path: str | os.PathLike[str]) -> CheckpointFacts:
     """Raises OutcoreError: EINVAL (no checkpoint), ENOTSUP (of another format), EIO (damaged: which field)."""
     if not is_checkpoint(metadata):
         raise OutcoreError(
@@ -97,7 +97,7 @@ def facts_of(metadata: Any, path: str | os.PathLike[str]) -> Facts:
         raise OutcoreError(errno.EIO, "load checkpoint", path=path, detail=f"damaged: {error}") from error
 
 
-def check_array(path: str | os.PathLike[str], name: str, entry: Entry, found: dict[str, Any]) -> None:
+def check_array(path: str | os.PathLike[str], name: str, entry: SavedArray, found: dict[str, Any]) -> None:
     """`found`: identity, file_shape, dtype and commits of the array in the place of `name`. Raises OutcoreError
     (EIO) if it is another one, naming both."""
     differs = next((key for key, value in found.items() if value != getattr(entry, key)), None)
@@ -110,21 +110,21 @@ def check_array(path: str | os.PathLike[str], name: str, entry: Entry, found: di
     raise OutcoreError(errno.EIO, f"open array '{name}' of checkpoint", path=path, detail=detail)
 
 
-def _facts(metadata: dict[str, Any]) -> Facts:
+def _facts(metadata: dict[str, Any]) -> CheckpointFacts:
     mapping(metadata, ("kind", "format", "generation", "arrays", "meta"), "checkpoint")
     arrays = item(metadata, "arrays", "checkpoint")
     if not isinstance(arrays, dict):
         raise FormatError("checkpoint.arrays is not an object")
-    entries: dict[str, Entry] = {}
+    entries: dict[str, SavedArray] = {}
     for name, data in arrays.items():
         if not NAME.fullmatch(name):
             raise FormatError(f"checkpoint.arrays has {name[:99]!r}, which is no name")
         entries[name] = _entry(data, f"checkpoint.arrays.{name}")
     generation = integer(metadata, "generation", "checkpoint")
-    return Facts(generation, entries, item(metadata, "meta", "checkpoint"))
+    return CheckpointFacts(generation, entries, item(metadata, "meta", "checkpoint"))
 
 
-def _entry(data: Any, where: str) -> Entry:
+def _entry(data: Any, where: str) -> SavedArray:
     mapping(data, ("kind", "shape", "file_shape", "dtype", "identity", "commits"), where)
     kind, dtype = text(data, "kind", where), text(data, "dtype", where)
     if kind not in _KINDS:
@@ -132,11 +132,11 @@ def _entry(data: Any, where: str) -> Entry:
     if dtype not in [each.name for each in DTYPES]:
         raise FormatError(f"{where}.dtype is unknown: {dtype[:99]!r}")
     shape, file_shape = _shape(data, "shape", where), _shape(data, "file_shape", where)
-    # What was saved is what the file has, but for arrays without elements or axes, of which one is kept.
+    # The file has what was saved. An array without elements or axes is kept as one element.
     if file_shape != (shape if shape and 0 not in shape else (1,)):
         raise FormatError(f"{where}.file_shape {file_shape} does not fit shape {shape}")
     identity = text(data, "identity", where)
-    return Entry(kind, shape, file_shape, dtype, identity, integer(data, "commits", where, least=1))
+    return SavedArray(kind, shape, file_shape, dtype, identity, integer(data, "commits", where, least=1))
 
 
 def _shape(data: Any, key: str, where: str) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ import numpy as np
 from outcore.arrays.disk_array import DiskArray
 from outcore.base.errors import OutcoreError
 from outcore.job import arguments
-from outcore.keep.classic_layout import MAX_AXES, MAX_NAME, TYPES, Layout, read_layout, usual_brick
+from outcore.keep.classic_layout import MAX_AXES, MAX_NAME, TYPES, ClassicLayout, read_layout, usual_brick
 from outcore.keep.pieces import Slices, or_nothing, pieces_of, shape_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def import_dra(
     Raises OutcoreError, the same at all processes: ENOENT (no such .info), EINVAL (it is none), EIO (files are
     missing, or not of their size), and those of DiskArray.
     """
-    found: Layout | None = None
+    found: ClassicLayout | None = None
     with world.together_with("import a classic array", lambda: arguments.path("meta", meta)):
         found = read_layout(meta)
     assert found is not None
@@ -75,7 +75,7 @@ def export_dra(
     number of axes that the classic DRA does not have), ENOSPC and the like. Then there is none.
     """
     world = array.world
-    target: Layout | None = None
+    target: ClassicLayout | None = None
     with world.together_with(
         "export a classic array", lambda: (arguments.path("name", name), files, overwrite)
     ):
@@ -100,7 +100,7 @@ def export_dra(
         raise
 
 
-def _shares(world: World, layout: Layout) -> Iterator[Slices | None]:
+def _shares(world: World, layout: ClassicLayout) -> Iterator[Slices | None]:
     """Boxes of whole bricks, dealt out: the next one of this process, None when it has no more and others have."""
     own: Slices | None = None
     pieces = pieces_of(layout.shape, layout.brick, layout.dtype.itemsize, PIECE_BYTES)
@@ -115,7 +115,7 @@ def _shares(world: World, layout: Layout) -> Iterator[Slices | None]:
         yield own
 
 
-def _read(layout: Layout, box: Slices) -> np.ndarray[Any, Any]:
+def _read(layout: ClassicLayout, box: Slices) -> np.ndarray[Any, Any]:
     piece = np.empty(shape_of(box), layout.dtype)
     with _opened(layout, "rb") as files:
         for number, offset, brick in _bricks(layout, box):
@@ -132,7 +132,7 @@ def _read(layout: Layout, box: Slices) -> np.ndarray[Any, Any]:
     return piece
 
 
-def _write(layout: Layout, box: Slices, piece: np.ndarray[Any, Any]) -> None:
+def _write(layout: ClassicLayout, box: Slices, piece: np.ndarray[Any, Any]) -> None:
     with _opened(layout, "r+b", buffering=0) as files:
         for number, offset, brick in _bricks(layout, box):
             data = _bytes(np.ascontiguousarray(piece[_inside(brick, box)]))
@@ -144,7 +144,7 @@ def _write(layout: Layout, box: Slices, piece: np.ndarray[Any, Any]) -> None:
 
 
 @contextmanager
-def _opened(layout: Layout, mode: str, buffering: int = -1) -> Iterator[Callable[[int], Any]]:
+def _opened(layout: ClassicLayout, mode: str, buffering: int = -1) -> Iterator[Callable[[int], Any]]:
     """The files by their numbers, each opened once: bricks may be many, and small."""
     with ExitStack() as stack:
         yield cache(lambda number: stack.enter_context(layout.file(number).open(mode, buffering)))
@@ -154,7 +154,7 @@ def _bytes(values: np.ndarray[Any, Any]) -> memoryview:
     return values.reshape(-1).view(np.uint8).data
 
 
-def _bricks(layout: Layout, box: Slices) -> Iterator[tuple[int, int, Slices]]:
+def _bricks(layout: ClassicLayout, box: Slices) -> Iterator[tuple[int, int, Slices]]:
     """File, offset in bytes and box of each brick in a box."""
     for index in layout.bricks_in(box):
         yield *layout.place(index), layout.box(index)
@@ -165,7 +165,7 @@ def _inside(part: Slices, box: Slices) -> Slices:
     return tuple(slice(p.start - b.start, p.stop - b.start) for p, b in zip(part, box, strict=True))
 
 
-def _layout_of(array: DiskArray, base: Path, files: int) -> Layout:
+def _layout_of(array: DiskArray, base: Path, files: int) -> ClassicLayout:
     def refuse(detail: str) -> OutcoreError:
         return OutcoreError(errno.EINVAL, "export a classic array", path=base, detail=detail)
 
@@ -181,14 +181,14 @@ def _layout_of(array: DiskArray, base: Path, files: int) -> Layout:
         name = metadata.partition("\n")[2]
     name = " ".join(name.split("\n"))[:MAX_NAME] or base.name[:MAX_NAME]
     brick = usual_brick(array.shape, array.dtype.itemsize, files)
-    return Layout(base, array.shape, brick, kinds[array.dtype.name], name, files if files > 1 else 0)
+    return ClassicLayout(base, array.shape, brick, kinds[array.dtype.name], name, files if files > 1 else 0)
 
 
-def _info(layout: Layout) -> Path:
+def _info(layout: ClassicLayout) -> Path:
     return layout.base.with_name(f"{layout.base.name}.info")
 
 
-def _make(layout: Layout, overwrite: bool) -> None:
+def _make(layout: ClassicLayout, overwrite: bool) -> None:
     """The files, of their size, without a .info: they are no array yet."""
     there = [each for each in (_info(layout), *map(layout.file, layout.numbers)) if each.exists()]
     if there and not overwrite:
@@ -201,7 +201,7 @@ def _make(layout: Layout, overwrite: bool) -> None:
             file.truncate(layout.size_bytes(number))
 
 
-def _remove(layout: Layout) -> None:
+def _remove(layout: ClassicLayout) -> None:
     for each in (_info(layout), *map(layout.file, layout.numbers)):
         with suppress(OSError):
             each.unlink()

@@ -37,7 +37,7 @@ _COLUMNS = 1  # the only layout that there is
 
 
 @dataclass(frozen=True)
-class Layout:
+class ClassicLayout:
     base: Path
     shape: tuple[int, ...]
     brick: tuple[int, ...]  # its shape
@@ -101,7 +101,7 @@ class Layout:
         return 0, offset * self.dtype.itemsize
 
     def bricks_in(self, box: Slices) -> Iterator[tuple[int, ...]]:
-        """Those of which a box of whole bricks is made."""
+        """Those that make up a box of whole bricks."""
         ranges = [range(axis.start // b, -(-axis.stop // b)) for axis, b in zip(box, self.brick, strict=True)]
         for index in np.ndindex(*map(len, ranges)):
             yield tuple(axis[i] for axis, i in zip(ranges, index, strict=True))
@@ -114,7 +114,7 @@ class Layout:
         return f"{numbers}\n{self.name}\n"
 
 
-def read_layout(meta: str | os.PathLike[str]) -> Layout:
+def read_layout(meta: str | os.PathLike[str]) -> ClassicLayout:
     """That of the array whose .info this is, or of this name.
 
     Raises OutcoreError: ENOENT, EINVAL (no .info, or of an array that Outcore cannot have), EIO (files are missing,
@@ -157,7 +157,7 @@ def read_layout(meta: str | os.PathLike[str]) -> Layout:
     files = _count(base) if each_node else named if named > 1 else 0
     if each_node and files == 0:
         raise refuse(errno.EIO, f"neither {base} nor {base}.0 is there")
-    found = Layout(base, shape, brick, kind, lines[1] if len(lines) > 1 else "", files)
+    found = ClassicLayout(base, shape, brick, kind, lines[1] if len(lines) > 1 else "", files)
     missing = next((each for each in map(found.file, found.numbers) if not each.exists()), None)
     if missing is not None:
         raise refuse(errno.EIO, f"{missing} is not there")

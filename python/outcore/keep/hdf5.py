@@ -63,7 +63,7 @@ def export_array(array: AsNumpy, file: str | os.PathLike[str], dataset: str, **o
         )
     world = array.world
     if isinstance(array, BlockSparseArray):
-        array = importlib.import_module("outcore.tensor.array").Array.wrap(world, array)
+        array = importlib.import_module("outcore.tensor.arrays.array").Array.wrap(world, array)
     if hasattr(array, "to_hdf5"):  # an extended one
         array.to_hdf5(file, dataset, **options)
         return
@@ -256,7 +256,7 @@ def facts_of(source: Any, file: Any, dataset: str) -> tuple[tuple[int, ...], str
     if (missing := _missing_filter(found)) is not None:
         raise refuse(errno.ENOTSUP, f"it is compressed by {missing}, which this HDF5 library does not have")
     if (part := _missing_source(found, file)) is not None:
-        raise refuse(errno.ENOENT, f"it is a view of others, of which {part} is not there")
+        raise refuse(errno.ENOENT, f"it is a view of others, and {part} is not there")
     try:
         text = found.attrs.get(_METADATA, "null")
         meta = metadata.parsed(text if isinstance(text, bytes) else str(text).encode())
@@ -294,7 +294,7 @@ def _element_type(found: Any) -> tuple[str | None, str]:
 
 
 def _no_number(dtype: Any) -> str:
-    """What elements are that are no numbers."""
+    """The kind of elements that are not numbers."""
     import h5py
 
     checks = (

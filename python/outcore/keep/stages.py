@@ -1,7 +1,7 @@
 """What a calculation has finished stays on disk, so that another run goes on from there.
 
-A stage is what a part of a calculation leaves: named arrays, facts beside them, and a record that says what they
-are, in which format, and of which problem (see `outcore.keep.problem`). It counts from when it is complete: a
+A stage is what a part of a calculation leaves: named arrays, facts beside them, and a record of their
+meaning, format and problem (see `outcore.keep.problem`). It counts from when it is complete: a
 killed run leaves complete stages only. What is of another problem, in another format, or damaged, is refused,
 never used.
 
@@ -112,8 +112,8 @@ class Stage:
         )
 
     def complete(self, array: DiskArray, **facts: Any) -> None:
-        """What was put into the array so far is a stage that another run needs not do again. `facts`: what JSON can
-        hold."""
+        """The elements put into the array so far are a stage, which another run need not repeat. `facts`: values
+        that JSON can hold."""
         array.flush(self.problem.as_json() | facts)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from outcore._core import Request
 from outcore.arrays.global_array import Section
 from outcore.arrays.indexing import as_elements
 from outcore.base import extras
@@ -27,6 +26,7 @@ from outcore.linalg.blocks import (
     same_type,
     slices,
 )
+from outcore.parallel.requests import Request, all_of, then
 
 TILE = 1024  # rows and columns of the result of matmul that are worked on at once
 DEPTH = 2048  # products that are added up for each of them, at once
@@ -186,42 +186,39 @@ class _Factor:
             raise ValueError(f"a section of shape {self.section.shape} is no matrix")
         return self.section.shape[::-1] if self.transposed else self.section.shape
 
-    def start(self, rows: list[tuple[int, int]], columns: list[tuple[int, int]]) -> _Panel:
-        return _Panel(self, *((columns, rows) if self.transposed else (rows, columns)))
+    def start(self, rows: list[tuple[int, int]], columns: list[tuple[int, int]]) -> Request:
+        """Brings some rows and columns."""
+        array, transfers = self._bring(*((columns, rows) if self.transposed else (rows, columns)))
+        return then(all_of(transfers), lambda _: self._turned(array))
 
-
-class _Panel:
-    """Some rows and columns of an operand, on their way here."""
-
-    def __init__(self, factor: _Factor, rows: list[tuple[int, int]], columns: list[tuple[int, int]]) -> None:
-        self._factor = factor
-        self._transfers: list[Request] = []
-        section = factor.section
+    def _bring(
+        self, rows: list[tuple[int, int]], columns: list[tuple[int, int]]
+    ) -> tuple[Array, list[Request]]:
+        """Where they are, or will be when all is waited for."""
+        section, transfers = self.section, list[Request]()
         boxes = [((r, c), (r_end, c_end)) for r, r_end in rows for c, c_end in columns]
         if len(boxes) == 1:
             begin, end = ([x + o for x, o in zip(corner, section.begin, strict=True)] for corner in boxes[0])
             mine = section.array.distribution.parts_of(section.array.world.rank, begin, end)
             if len(mine) == 1 and mine[0][0] == begin and mine[0][1] == end:
-                self._array = elements(section.array, begin, end)
-                return
+                return elements(section.array, begin, end), transfers
         shape = [builtins.sum(end - begin for begin, end in ranges) for ranges in (rows, columns)]
-        self._array = np.empty(shape, section.dtype)
+        array = np.empty(shape, section.dtype)
         i = 0
         for r, r_end in rows:
             j = 0
             for c, c_end in columns:
-                begin, end = [r + section.begin[0], c + section.begin[1]], [0, 0]
+                begin = [r + section.begin[0], c + section.begin[1]]
                 end = [r_end + section.begin[0], c_end + section.begin[1]]
-                out = self._array[i : i + r_end - r, j : j + c_end - c]
-                self._transfers.append(section.array.get_async(slices(begin, end), out=out))
+                out = array[i : i + r_end - r, j : j + c_end - c]
+                transfers.append(section.array.get_async(slices(begin, end), out=out))
                 j += c_end - c
             i += r_end - r
+        return array, transfers
 
-    def wait(self) -> Array:
-        for transfer in self._transfers:
-            transfer.wait()
-        array = self._array.T if self._factor.transposed else self._array
-        return array.conj() if self._factor.conjugated else array
+    def _turned(self, array: Array) -> Array:
+        array = array.T if self.transposed else array
+        return array.conj() if self.conjugated else array
 
 
 def _product(left: _Factor, right: _Factor, rows: _Tile, columns: _Tile) -> Array:
@@ -230,7 +227,7 @@ def _product(left: _Factor, right: _Factor, rows: _Tile, columns: _Tile) -> Arra
     total = np.zeros((rows.length, columns.length), left.section.dtype)
     steps = [(k, builtins.min(k + DEPTH, depth)) for k in range(0, depth, DEPTH)]
 
-    def start(step: tuple[int, int]) -> tuple[_Panel, _Panel]:
+    def start(step: tuple[int, int]) -> tuple[Request, Request]:
         return left.start(rows.ranges, [step]), right.start([step], columns.ranges)
 
     if not steps:

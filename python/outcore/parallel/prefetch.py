@@ -16,17 +16,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from outcore.base.errors import OutcoreError
+from outcore.parallel.requests import Request
 
 T = TypeVar("T")
-
-
-class Waitable(Protocol):
-    """A request of any kind."""
-
-    def wait(self) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -54,7 +49,7 @@ class Prefetch(Generic[T]):
             `close`.
     """
 
-    def __init__(self, items: Iterable[T], start: Callable[[T, int], Waitable | None], slots: int) -> None:
+    def __init__(self, items: Iterable[T], start: Callable[[T, int], Request | None], slots: int) -> None:
         if slots < 1:
             raise ValueError(f"{slots} slots")
         self._items, self._start_item = iter(items), start
@@ -62,7 +57,7 @@ class Prefetch(Generic[T]):
         self._next: list[T] = []  # that was asked for and not begun
         self._begun = 0
         self._exhausted = False
-        self._under_way: deque[tuple[T, int, Waitable | None]] = deque()
+        self._under_way: deque[tuple[T, int, Request | None]] = deque()
         self.waited_seconds = 0.0  # for requests, by the thread that iterates
 
     def start(self) -> None:
@@ -114,7 +109,7 @@ class Prefetch(Generic[T]):
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _wait(self, request: Waitable) -> None:
+    def _wait(self, request: Request) -> None:
         asked = time.monotonic()
         try:
             request.wait()

@@ -30,7 +30,7 @@ BUDGETS = (0.125, 0.25, 0.5, 0.75)
 
 
 @dataclass(frozen=True)
-class Run:
+class StudyRun:
     """What `outcore scf --json` said. `share` is the disk budget in parts of what all integrals take: 0 for the
     direct run, 1 for that with all of them on disk."""
 
@@ -68,17 +68,17 @@ class ChemioHf:
         self._run("direct", 0.0, "direct")
         self._run("auto", 1.0, "auto")
 
-    def known(self) -> list[Run]:
+    def known(self) -> list[StudyRun]:
         names = [("direct", 0.0), *((f"mixed-{s:g}", s) for s in BUDGETS), ("disk", 1.0), ("auto", 1.0)]
         return [run for name, share in names if (run := self._known(name, share)) is not None]
 
-    def _known(self, name: str, share: float) -> Run | None:
+    def _known(self, name: str, share: float) -> StudyRun | None:
         path = self._directory / "runs" / f"{name}.json"
         if not path.is_file():
             return None
         facts = json.loads(path.read_text())
         self._problem.check(facts.get("run"), "go on with a study", path)
-        return Run(name, share, facts)
+        return StudyRun(name, share, facts)
 
     @property
     def _problem(self) -> Problem:
@@ -86,7 +86,7 @@ class ChemioHf:
         settings = {**asdict(self.molecule), "record": self._record, "processes": self._processes}
         return Problem("a run of the study chemio-hf", FORMAT, settings)
 
-    def _run(self, name: str, share: float, storage: str, *options: str) -> Run:
+    def _run(self, name: str, share: float, storage: str, *options: str) -> StudyRun:
         known = self._known(name, share)
         if known is not None:
             return known
@@ -111,7 +111,7 @@ class ChemioHf:
             facts = json.loads(result.read_text()) | {"run": self._problem.as_json()}
         (self._directory / "runs" / f"{name}.json").write_text(json.dumps(facts, indent=1) + "\n")
         self._say(f"{name}: {facts['run_seconds']:.1f} s, E = {facts['energy_hartree']:.10f}")
-        return Run(name, share, facts)
+        return StudyRun(name, share, facts)
 
     # ---- the report
 

@@ -32,7 +32,7 @@ def command(
         float | None,
         typer.Option(metavar="SECONDS", help="Begin no run after so long; the next call goes on from there."),
     ] = None,
-    repeats: Annotated[int, typer.Option(help="Runs of each case, of which the median counts.")] = 1,
+    repeats: Annotated[int, typer.Option(help="Runs of each case; the median counts.")] = 1,
     scratch: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Where integrals are kept (default: the scratch directory)."),
@@ -40,7 +40,7 @@ def command(
 ) -> int:
     """Repeat an I/O study of the literature on this machine; writes report.md, results.json and figures.
 
-    What has been run is kept in DIR/runs and not run again: remove it to begin anew.
+    Finished runs are kept in DIR/runs and not repeated: remove it to begin anew.
     """
     if name not in STUDIES:
         raise typer.BadParameter(f"{name}: the studies are {', '.join(STUDIES)}")

@@ -31,7 +31,7 @@ def over_time(directory: Path, trace: Path, name: str) -> list[Path]:
 
 
 def bars(path: Path, outcomes: Sequence[Outcome[Case]], title: str) -> None:
-    """Run time of each outcome as a bar, of which the upper part is I/O; a group for each molecule."""
+    """Run time of each outcome as a bar, its upper part I/O; a group for each molecule."""
     figure = plot.figure(figsize=(7, 4), dpi=110, layout="constrained")
     axes = figure.subplots()
     sizes = list(dict.fromkeys(o.case.molecule for o in outcomes))

@@ -31,7 +31,7 @@ _MOVING = 0.3
 
 
 @dataclass(frozen=True)
-class Plan:
+class StudySizes:
     """The sizes and settings of a study, the full one or a quick one."""
 
     sizes: tuple[str, ...]
@@ -44,14 +44,14 @@ class Plan:
     records: int = 2048
 
 
-FULL = Plan(("SMALL", "MEDIUM", "LARGE"), "MEDIUM")
-QUICK = Plan(("TINY",), "TINY", BUFFERS[:2], PROCESSES[:2], DISKS[:2], STRIPES[1:2], (2,), 64)
+FULL = StudySizes(("SMALL", "MEDIUM", "LARGE"), "MEDIUM")
+QUICK = StudySizes(("TINY",), "TINY", BUFFERS[:2], PROCESSES[:2], DISKS[:2], STRIPES[1:2], (2,), 64)
 
 
 class Passion:
     """The runs of the study."""
 
-    def __init__(self, runner: Runner, plan: Plan) -> None:
+    def __init__(self, runner: Runner, plan: StudySizes) -> None:
         self.runner, self.plan = runner, plan
 
     # ---- the device

@@ -115,7 +115,7 @@ class Runner:
         return self._runs / f"{case.key}.trace"
 
     def run(self, case: C, *, events: bool = False) -> Outcome[C]:
-        """The outcome of the case, which is run if need be: `repeats` times, of which the median in run time
+        """The outcome of the case, which is run if need be: `repeats` times; the run with the median run time
         counts. Raises OutOfTime, and OutcoreError if the run fails."""
         outcome = self.known(case)
         if outcome is not None and (not events or self.trace_of(case).is_file()):

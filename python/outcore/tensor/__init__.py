@@ -1,1 +1,8 @@
-"""Extended arrays: tensors of tiles that lie in memory or on disk, and what is computed of them."""
+"""Extended arrays: tensors of tiles that lie in memory or on disk, and what is computed of them.
+
+layout: which tiles there are, their symmetry and shapes; expressions, without data.
+arrays: the array, its back-ends and files.
+plan: bounds, orders and schedules of products; statements.
+run: the loop of a product.
+program: recorded programs, their plan and run; einsum.
+"""

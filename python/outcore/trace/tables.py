@@ -121,8 +121,8 @@ def rates_table(report: Report) -> Table:
 
 
 def against_disk(row: RateRow) -> str:
-    """What a rate of the device is to that of the disk, to stand behind it; empty if that was not measured. What is
-    faster than the disk is told as what it is, a rate of the page cache."""
+    """A rate of the device over that of the disk, to stand behind it; empty if the disk was not measured. A rate
+    above that of the disk is called one of the page cache."""
     if row.raw_share is None:
         return ""
     if row.raw_share <= 1:

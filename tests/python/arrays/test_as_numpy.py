@@ -1,5 +1,7 @@
 """Arrays of all kinds where NumPy meets them: copies of their elements, or refusals that say what to use."""
 
+import operator
+
 import numpy as np
 import pytest
 
@@ -91,6 +93,30 @@ def test_elements_are_not_compared_one_by_one(world, make):
     assert {a: 1, b: 2}[b] == 2
 
 
+IN_PLACE = [
+    operator.iadd,
+    operator.isub,
+    operator.imul,
+    operator.itruediv,
+    operator.ifloordiv,
+    operator.imod,
+    operator.ipow,
+    operator.imatmul,
+]
+
+
+@pytest.mark.parametrize("operation", IN_PLACE)
+def test_arithmetic_in_place_changes_the_array_or_is_refused(world, make, operation):
+    array, square = make(world, np.full((4, 4), 3.0)), np.full((4, 4), 2.0)
+    try:
+        found = operation(array, square)
+    except TypeError:
+        np.testing.assert_array_equal(array.to_numpy(), 3.0)
+        return
+    assert found is array
+    np.testing.assert_array_equal(array.to_numpy(), operation(np.full((4, 4), 3.0), square))
+
+
 def test_the_truth_of_an_array_is_that_of_its_one_element(world, make):
     with pytest.raises(ValueError, match="is neither true nor false, as it has 12 elements"):
         bool(make(world, X))
@@ -116,3 +142,16 @@ def test_other_arrays_cannot_be_had_without_a_copy(world, make):
     if not isinstance(a, NodeArray):
         with pytest.raises(ValueError, match="only a copy can be made"):
             np.asarray(a, copy=False)
+
+
+@pytest.mark.parametrize("kind", ["global", "disk", "attached"])
+def test_masked_arrays_are_refused_where_elements_are_put(world, kind):
+    array = KINDS[kind](world, X)
+    with pytest.raises(TypeError, match="a masked array, whose mask would be lost"):
+        array[...] = np.ma.array(X, mask=X > 5)
+    np.testing.assert_array_equal(np.asarray(array), X)
+
+
+def test_masked_operands_of_extended_arrays_are_refused(world):
+    with pytest.raises(OutcoreError, match="a masked array, whose mask would be lost"):
+        KINDS["process"](world, X) + np.ma.array(X, mask=X > 5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,11 +13,11 @@ import numpy as np
 import pytest
 
 from outcore import OutcoreError, World, hdf5
-from outcore.base.plain_file import check_regular, read_bytes
+from outcore.base.plain_file import check_regular, read_bytes, replaced, write_text
 from outcore.chem import basis_file, geometry
 from outcore.chem.ci import fcidump
 from outcore.chem.mrci import references
-from outcore.chem.mrci.orbitals import Choice
+from outcore.chem.mrci.spaces import OrbitalChoice
 from outcore.keep import classic_layout
 from outcore.trace import tracefile
 
@@ -31,7 +32,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "check": lambda path: check_regular(path, "read"),
     "geometry": geometry.read,
     "basis": basis_file.read,
-    "references": lambda path: references.of_file(path, Choice(0, 0, 1), 2),
+    "references": lambda path: references.of_file(path, OrbitalChoice(0, 0, 1), 2),
     "FCIDUMP": fcidump.read,
     "trace": tracefile.read,
     "DRA": classic_layout.read_layout,
@@ -79,3 +80,85 @@ def test_a_file_is_read_whole_up_to_its_limit(tmp_path: Path) -> None:
     with pytest.raises(OutcoreError) as caught:
         read_bytes(tmp_path / "a", "read", 19)
     assert caught.value.errno == errno.EFBIG
+
+
+# ---- writing ----
+
+
+def _put(path: Path, text: str) -> None:
+    with replaced(path, "write a test") as new:
+        assert new.suffix == path.suffix
+        new.write_text(text)
+
+
+WRITERS: dict[str, Callable[[Path, str], None]] = {
+    "text": lambda path, text: write_text(path, "write a test", text),
+    "replaced": _put,
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_file_is_replaced_and_a_link_stays(tmp_path: Path, writer: str) -> None:
+    file, link = tmp_path / "a.json", tmp_path / "link.json"
+    file.write_text("old and longer")
+    link.symlink_to(file)
+    WRITERS[writer](link, "new")
+    assert link.is_symlink()
+    assert file.read_text() == "new"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.json", "link.json"]
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_directory_is_no_file_to_write(tmp_path: Path, writer: str) -> None:
+    with pytest.raises(OutcoreError) as caught:
+        WRITERS[writer](tmp_path, "new")
+    assert caught.value.errno == errno.EISDIR
+    assert caught.value.path == str(tmp_path)
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_disk_that_is_full_is_named(writer: str) -> None:
+    with pytest.raises(OutcoreError, match="/dev/full") as caught:
+        WRITERS[writer](Path("/dev/full"), "new")
+    assert caught.value.errno == errno.ENOSPC
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_fifo_is_written_to(tmp_path: Path, writer: str) -> None:
+    fifo, read = tmp_path / "fifo", []
+    os.mkfifo(fifo)
+    reader = threading.Thread(target=lambda: read.append(fifo.read_text()))
+    reader.start()
+    WRITERS[writer](fifo, "new")
+    reader.join(20)
+    assert read == ["new"]
+    assert fifo.is_fifo()
+
+
+@pytest.mark.parametrize("kind", ["file", "directory"])
+def test_what_was_there_stays_if_a_writer_fails(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "a.trexio").write_text("old")
+
+    def fail() -> None:
+        with replaced(tmp_path / "a.trexio", "write a test") as new:
+            if kind == "directory":
+                new.mkdir()
+            (new / "part" if new.is_dir() else new).write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert [each.name for each in tmp_path.iterdir()] == ["a.trexio"]
+    assert (tmp_path / "a.trexio").read_text() == "old"
+
+
+def test_an_error_names_the_file_that_the_user_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+
+    def fail() -> None:
+        with replaced(path, "write a test") as new:
+            raise OutcoreError(errno.EIO, "write something", path=new, detail="why")
+
+    with pytest.raises(OutcoreError, match="why") as caught:
+        fail()
+    assert caught.value.path == str(path)

@@ -13,14 +13,23 @@ MODELS: list[dict[str, Any]] = [
     {"repulsion": 3.0, "range_": 1.5, "form": 4},
     {"repulsion": 4.0, "kind": "UHF", "electrons": 5},
     {"repulsion": -1.5, "kind": "UHF", "electrons": 5},
+    {"repulsion": 2.5, "says_functions": True},
 ]
 
 
 def hubbard(
-    repulsion: float, kind: str = "RHF", form: int = 8, electrons: int = 6, range_: float = 0.0
+    repulsion: float,
+    kind: str = "RHF",
+    form: int = 8,
+    electrons: int = 6,
+    range_: float = 0.0,
+    says_functions: bool = False,
 ) -> Any:
-    """A ring of six sites; with a range the model of Pariser, Parr and Pople."""
+    """A ring of six sites; with a range the model of Pariser, Parr and Pople. says_functions: its molecule, which
+    has no atoms, says how many functions it has, as some of PySCF's examples do."""
     mol = gto.M(verbose=0)
+    if says_functions:
+        mol.nao_nr = lambda *_: 6
     mol.nelectron, mol.spin, mol.incore_anyway = electrons, electrons % 2, True
     hopping = -np.roll(np.eye(6), 1, axis=1)
     hopping = hopping + hopping.T + np.diag(0.05 * np.arange(6))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -318,6 +319,15 @@ def test_cartesian_functions_are_those_of_the_file(make, stored):
     assert make(WATER, stored(d_shell), cartesian=True)[0].nao == 19
     with pytest.raises(OutcoreError, match="leave --cart out"):
         make(WATER, stored(d_shell.replace("CARTESIAN", "SPHERICAL")), cartesian=True)
+
+
+def test_what_is_no_file_of_text_is_named(make, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    (tmp_path / "place").mkdir()
+    for name, why in (("pipe", "it is a FIFO"), ("place", "Is a directory")):
+        with pytest.raises(OutcoreError, match=f"{name}.*{why}"):
+            make(WATER, name)
 
 
 def test_a_file_that_is_missing_is_named(make, tmp_path):

@@ -11,7 +11,7 @@ from outcore.cli.main import SUBCOMMANDS, run
 
 pytest.importorskip("pyscf")
 
-METHODS = ("scf", "ri-scf", "rimp2", "fci", "mrci", "ccsd")
+METHODS = ("scf", "ri-scf", "rimp2", "fci", "mrci", "ccsd", "eom")
 OF_ALL = {"--checkpoint", "--restart", "--memory", "--scratch", "--estimate", "--json", "--storage"}
 OF_ITS_OWN = {
     "--auxbasis",  # of the SCF in one command, of MP2 in the other, as the help says
@@ -57,7 +57,7 @@ def test_an_option_of_several_methods_means_the_same_in_each():
     for name in METHODS:
         for option, facts in options(name).items():
             first, expected = seen.setdefault(option, (name, facts))
-            own = option in OF_ITS_OWN | {"mrci": OF_MRCI, "ccsd": OF_CCSD}.get(name, set())
+            own = option in OF_ITS_OWN | {"mrci": OF_MRCI, "ccsd": OF_CCSD, "eom": OF_CCSD}.get(name, set())
             assert own or facts == expected, f"{option} of {name} and {first}"
     assert len(seen) > len(OF_ALL)
 
@@ -71,6 +71,7 @@ def test_an_option_of_several_methods_means_the_same_in_each():
         "fci": ("disk", "mixed", "direct", "auto"),
         "mrci": ("disk", "mixed", "direct", "auto"),
         "ccsd": ("auto", "disk"),
+        "eom": ("auto", "disk"),
     }.items(),
 )
 def test_help_lists_the_storages_that_a_command_has_and_others_are_refused(name, words, tmp_path):

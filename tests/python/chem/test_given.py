@@ -68,8 +68,19 @@ def test_full_ci_of_models_is_that_of_pyscf(given: dict[str, Any]) -> None:
             ci.dipole()
 
 
-@pytest.mark.parametrize("kind", ["conventional", "cholesky"])
-@pytest.mark.parametrize("make", [changed_helium, partial(hubbard, 2.0)], ids=["molecule", "model"])
+ATTRACTION = partial(hubbard, -1.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (changed_helium, "conventional"),
+        (changed_helium, "cholesky"),
+        (partial(hubbard, 2.0), "conventional"),
+        (partial(hubbard, 2.0), "cholesky"),
+        (ATTRACTION, "conventional"),
+    ],
+)
 def test_multireference_ci_of_given_integrals_is_exact(make: Callable[[], Any], kind: str) -> None:
     mf = make()
     with MRCI.from_mean_field(mf, active=len(mf.mo_occ), integrals=kind, tolerance=1e-9, **SMALL) as ci:
@@ -103,6 +114,13 @@ def test_given_integrals_are_never_fitted(make: Callable[[], Any]) -> None:
         MRCI.from_mean_field(mf, active=4, inactive=len(mf.mo_occ) - 4, integrals="ri", **SMALL)
     with pytest.raises(OutcoreError, match="do not fit them: screening has no effect"):
         MP2(mf, screening=1e-12, **SMALL)
+
+
+def test_there_is_no_forecast_of_second_order_of_given_integrals() -> None:
+    ours = MP2(hubbard(2.0), **SMALL)
+    ours.prepare()
+    with pytest.raises(OutcoreError, match="there is none for integrals that are given"):
+        ours.forecast()
 
 
 def test_a_model_has_no_auxiliary_functions() -> None:

@@ -20,7 +20,7 @@ from outcore.job.world import World
 pytest.importorskip("pyscf")
 
 from outcore.chem.least_memory import Least
-from outcore.chem.ri.plan import most_transfer_bytes
+from outcore.chem.ri.plan import max_transfer_bytes
 
 WATER = "3\nwater\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n"
 AUXILIARY = "def2-svp-jkfit"
@@ -55,9 +55,9 @@ def test_all_that_a_command_starts_has_its_memory_and_scratch(name, water, tmp_p
     command, *more = COMMANDS[name]
     place = tmp_path / "scratch"
     place.mkdir()
-    common = ["--basis", "sto-3g", "--threads", "1", "--memory", "600MB", "--scratch", str(place)]
+    common = ["--basis", "sto-3g", "--threads", "1", "--memory", "2500MB", "--scratch", str(place)]
     assert cli.run([command, str(water), *more, *common]) == 0
-    assert set(made) == {(600_000_000, str(place))}
+    assert set(made) == {(2_500_000_000, str(place))}
 
 
 @pytest.mark.memory
@@ -72,6 +72,7 @@ def test_all_that_a_command_starts_has_its_memory_and_scratch(name, water, tmp_p
         ("ccsd", "--integrals", "conventional", "--storage", "disk", "--charge", "1"),
         ("fci", "--frozen", "2", "--storage", "auto"),
         ("mrci", "--cas", "2,2"),
+        ("optimize", "--method", "scf"),
     ],
     ids=" ".join,
 )
@@ -79,6 +80,8 @@ def test_the_least_memory_is_enough_and_one_megabyte_less_is_refused_before_the_
     arguments, water, tmp_path
 ):
     command, *more = arguments
+    if command == "optimize":
+        pytest.importorskip("geometric")
     common = [water, "--basis", "6-31g", "--threads", "1", "--scratch", tmp_path, *more]
     if command in ("ri-scf", "rimp2", "ccsd") and "conventional" not in more:
         common += ["--auxbasis", AUXILIARY]
@@ -131,8 +134,29 @@ def test_the_least_memory_is_of_the_largest_stage_and_of_all_processes():
         least.check(Allowance(120_000_000, "--memory"))
 
 
-def test_no_budget_has_a_larger_transfer_than_was_foreseen():
+def test_no_budget_has_a_larger_transfer_than_was_predicted():
     for megabytes in (1, 20, 100, 250, 500, 719, 721, 3000):
         with World("self", memory=megabytes * 10**6) as world:
             transfer = DiskArray.transfer_bytes(world)
-            assert transfer <= most_transfer_bytes(megabytes * 10**6 - transfer)
+            assert transfer <= max_transfer_bytes(megabytes * 10**6 - transfer)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["ccsd", "--integrals", "cholesky"],
+        ["ccsd", "--integrals", "conventional"],
+        ["fci", "--frozen", "1"],
+        ["mrci", "--cas", "2,2"],
+        ["mrci", "--cas", "2,2", "--integrals", "ri"],
+    ],
+    ids=" ".join,
+)
+def test_memory_that_is_too_little_whatever_comes_is_refused_before_anything_is_computed(
+    command, water, monkeypatch
+):
+    for name in ("outcore.chem.ri.cholesky.search", "outcore.chem.run.MoleculeRun.first_orbitals"):
+        monkeypatch.setattr(name, lambda *_: pytest.fail("something is computed"))
+    name, *more = command
+    with pytest.raises(OutcoreError, match=r"more than \d+MB are needed; --estimate computes how much"):
+        cli.run([name, str(water), *more, "--basis", "cc-pvqz", "--memory", "1MB", "--threads", "1"])

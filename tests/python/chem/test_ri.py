@@ -450,7 +450,7 @@ def test_a_disk_that_is_too_small_for_mp2_is_noticed_before_integrals_are_made(s
     def never(*_):
         raise AssertionError("integrals were made")
 
-    monkeypatch.setattr(MP2, "_three_center", never)
+    monkeypatch.setattr("outcore.chem.mp2.mp2.transform", never)
     mol = molecule(atom="Ne 0 0 0; Ne 0 0 3; Ne 0 3 0", basis="cc-pv5z")
     mf = reference.RHF(mol)
     values, vectors = np.linalg.eigh(mol.intor("int1e_ovlp"))

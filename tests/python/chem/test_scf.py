@@ -257,7 +257,7 @@ def test_scratch_is_empty_afterwards(water, tmp_path):
 
 def test_memory_too_small_says_how_much_is_needed(water, tmp_path):
     with pytest.raises(OutcoreError, match=r"need at least [\d.]+ MB.*--memory leaves 0 bytes") as caught:
-        scf.RHF(water, scratch=str(tmp_path), memory_bytes=10**6).kernel()
+        scf.RHF(water, scratch=str(tmp_path), memory=10**6).kernel()
     assert caught.value.errno == errno.ENOMEM
 
 

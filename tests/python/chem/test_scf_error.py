@@ -133,17 +133,6 @@ def test_a_screening_is_taken_as_it_is(water, tmp_path):
     assert error.sigma > 0
 
 
-def test_a_bound_above_what_is_allowed_is_said(water, tmp_path, monkeypatch, capsys):
-    """A crude density that is far from the real one, as for anions."""
-    monkeypatch.setattr(accuracy, "crude_densities", lambda mol: np.zeros((2, mol.nao, mol.nao)))
-    path = tmp_path / "water.xyz"
-    path.write_text("3\nwater\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n")
-    assert (
-        cli.run(["scf", str(path), "--basis", "6-31g*", "--scratch", str(tmp_path), "--error", "1e-7"]) == 3
-    )
-    assert "NOT KEPT" in capsys.readouterr().out
-
-
 def test_the_command_reports_the_bound(tmp_path, capsys):
     path, results = tmp_path / "water.xyz", tmp_path / "results.json"
     path.write_text("3\nwater\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n")
@@ -183,3 +172,13 @@ def test_crude_densities_have_all_electrons_and_fill_all_functions():
 def test_ghost_atoms_and_odd_electrons_have_crude_densities():
     mol = molecule(atom=WATER + "; ghost-O 0 0 3", basis="6-31g", charge=1, spin=1)
     assert np.isfinite(accuracy.crude_densities(mol)).all()
+
+
+def test_unpaired_electrons_may_mix_shells_of_an_atom_that_symmetry_keeps_apart() -> None:
+    closed, open_shell = (
+        accuracy.crude_densities(gto.M(atom="Mn 0 0 0", basis="def2-svp", spin=spin, charge=1, verbose=0))
+        for spin in (0, 4)
+    )
+    s_and_d = np.s_[:, 0:5, 14:19]
+    assert abs(closed[s_and_d]).max() < 1e-10
+    assert abs(open_shell[s_and_d]).max() > 1e-3

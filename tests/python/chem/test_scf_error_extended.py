@@ -87,7 +87,7 @@ def test_auto_runs_in_the_memory_in_which_disk_runs(exact, tmp_path):
     common = {"comm": None, "scratch": str(tmp_path), "record_bytes": 16 << 20, "threads": 2, "prefetch": 2}
     with scf.RHF(mol, **common) as mf:
         least = resources.resident_bytes() + mf.two_electron._work_bytes(2)
-    with scf.RHF(mol, **common, storage="auto", memory_bytes=least + (60 << 20)) as mf:
+    with scf.RHF(mol, **common, storage="auto", memory=least + (60 << 20)) as mf:
         assert mf.kernel(density) == pytest.approx(energy, abs=1e-8)
 
 

@@ -104,6 +104,19 @@ def test_second_order_takes_over_where_diis_does_not_converge(runs):
     assert "after 30 cycles" in radical.refused("scf", "--no-second-order", "--max-cycle", 30)
 
 
+@pytest.mark.parametrize("kind", ["rohf", "uhf"])
+@pytest.mark.parametrize("way", ["diis", "second order"])
+def test_shells_of_linear_molecules_may_be_filled_in_part(tmp_path, capsys, kind, way):
+    """PySCF's SCF in the whole group of such a molecule does not converge."""
+    runs = Runs(tmp_path, capsys, "N 0 0 0\nO 0 0 1.15\n", "sto-3g")
+    reference = getattr(scf, kind.upper())(runs.molecule(spin=1, symmetry="C2v")).newton().run()
+    second = ["--second-order"] if way == "second order" else []
+    dump = ["--write-fcidump", tmp_path / "dump", "--no-solve"]
+    found, shown = runs("fci", f"--{kind}", *second, *dump)
+    assert "point group Coov" in shown
+    assert found["scf_energy_hartree"] == pytest.approx(reference.e_tot, abs=1e-8)
+
+
 def test_a_level_shift_is_taken_away_in_the_end(runs):
     water = runs(WATER)
     expected = scf.RHF(water.molecule()).run(conv_tol=1e-11)

@@ -120,6 +120,18 @@ def test_result_says_what_was_measured_where(fakes, tmp_path):
     json.dumps(result)
 
 
+def test_what_a_whole_run_has_used_is_in_the_result(fakes, tmp_path):
+    ran = """
+    used = {"memory_budget_bytes": 5, "peak_memory_bytes": 3, "molecule": {"functions": 24}}
+    options.ran("water", used, run_seconds=1.5)
+"""
+    head, middle, tail = (fakes / "fake.py").read_text().partition('    (options.scratch / "rubbish")')
+    (fakes / "fake.py").write_text(head + ran.lstrip("\n") + middle + tail)
+    used = {"memory_budget_bytes": 5, "peak_memory_bytes": 3, "peak_disk_bytes": None, "run_seconds": 1.5}
+    result = bench.run_benchmark("fake", quick=True, scratch=tmp_path)
+    assert result["runs"] == [{"name": "water", "functions": 24} | used]
+
+
 def test_scratch_is_empty_before_and_removed_after(fakes, tmp_path):
     bench.run_benchmark("fake", quick=True, scratch=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["benchmarks"]

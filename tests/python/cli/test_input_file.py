@@ -34,6 +34,12 @@ def test_keys_are_options_and_text_is_a_geometry(tmp_path):
     assert not geometry.exists()
 
 
+def test_false_is_said_by_the_option_that_says_no(tmp_path):
+    path = write(tmp_path / "a.toml", "command = 'scf'\nsecond-order = false\nuhf = false\n")
+    found = input_file.read(path)
+    assert input_file.options(path, found, (), cli.negations("scf")) == ["--no-second-order"]
+
+
 def test_what_is_written_is_read(tmp_path):
     values = {"geometry": WATER, "basis": 'a "quoted" \\ name', "memory": "1GB", "frozen": 2, "triples": True}
     for name in ("a.toml", "a.json"):
@@ -90,7 +96,7 @@ def test_a_command_writes_the_file_that_repeats_it(tmp_path, capsys):
         "--auxbasis",
         "def2-svp-jkfit",
         "--memory",
-        "500MB",
+        "2500MB",
     ]
     assert cli.run([*given, "--write-input", str(path)]) == 0
     assert "wrote" in capsys.readouterr().out
@@ -99,7 +105,7 @@ def test_a_command_writes_the_file_that_repeats_it(tmp_path, capsys):
         "geometry": WATER,
         "basis": "sto-3g",
         "auxbasis": "def2-svp-jkfit",
-        "memory": "500MB",
+        "memory": "2500MB",
     }
     geometry.unlink()
     assert cli.run(["run", str(path), "--quiet", "--json", str(tmp_path / "r.json")]) == 0

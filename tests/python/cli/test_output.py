@@ -28,6 +28,15 @@ def test_a_full_disk_behind_standard_output_is_one_line(arguments: list[str]) ->
     assert run.returncode == 1
 
 
+def test_a_log_that_takes_no_more_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "h2.xyz").write_text(MOLECULE)
+    run = _outcore("scf", str(tmp_path / "h2.xyz"), "--basis", "sto-3g", "--log", "/dev/full", "--quiet")
+    with run:
+        said = run.communicate(timeout=60)[1]
+    assert said == "outcore: write the log /dev/full: No space left on device\n"
+    assert run.returncode == 1
+
+
 def test_standard_output_that_is_closed_is_one_line() -> None:
     with _outcore("--version", preexec_fn=lambda: os.close(1)) as run:
         said = run.communicate(timeout=60)[1]

@@ -1,6 +1,7 @@
 """Every code block of the documents does what it says."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,9 @@ from blocks import LANGUAGES, ROOT, Block, blocks, commands, documents, says, sh
 pytestmark = pytest.mark.launcher
 
 LIMIT_S = 120
-COMPILERS = {"c": ("cc", "-std=c11"), "cpp": ("c++", "-std=c++20"), "fortran": ("gfortran",)}
+COMPILERS = {"c": ("cc", "-std=c11"), "cpp": ("c++",), "fortran": ("gfortran",)}
+CLANG = shutil.which("clang++")
+MDSPAN = ROOT / "tests" / "third_party" / "kokkos_mdspan"
 SUFFIXES = {"c": ".c", "cpp": ".cpp", "fortran": ".f90"}
 
 
@@ -90,7 +93,7 @@ def run(command, directory, where):
 
 
 def compile_and_run(block: Block, directory: Path, where: str):
-    from outcore.cli.config import INCLUDE, cflags, libs, pario_flags
+    from outcore.cli.config import INCLUDE, cflags, cxxflags, libs, pario_flags
 
     source = directory / f"program{SUFFIXES[block.language]}"
     program = directory / "program"
@@ -99,10 +102,23 @@ def compile_and_run(block: Block, directory: Path, where: str):
         text = f"#include <outcore/outcore.h>\n{text}"
     source.write_text(text)
     module = [str(INCLUDE / "outcore" / "outcore.f90")] if block.language == "fortran" else []
-    command = [*COMPILERS[block.language], *cflags().split(), *module, str(source)]
+    includes = cxxflags() if block.language == "cpp" else cflags()
+    command = [*COMPILERS[block.language], *includes.split(), *module, str(source)]
+    if block.language == "cpp":
+        command += ["-Wall", "-Wextra", "-Werror", "-isystem", str(MDSPAN)]
     if "main(" in text or block.language == "fortran":
         classic = pario_flags(integer4=False).split() if "<outcore/compat/" in text else []
-        run([*command, "-o", str(program), *classic, *libs().split()], directory, where)
-        run([str(program)], directory / "work", where)
+        with_mpi = "<mpi.h>" in text
+        flags = [*classic, *libs().split(), *(mpi_flags() if with_mpi else [])]
+        launch = ["mpiexec", "-n", "2"] if with_mpi else []
+        for compiler in filter(None, [command[0], CLANG if block.language == "cpp" else None]):
+            run([compiler, *command[1:], "-o", str(program), *flags], directory, where)
+            run([*launch, str(program)], directory / "work", f"{where}, by {compiler}")
     else:
         run([*command, "-fsyntax-only"], directory, where)
+
+
+def mpi_flags() -> list[str]:
+    """Those of the MPI of the virtual environment, for any compiler."""
+    prefix = Path(sys.prefix)
+    return [f"-I{prefix / 'include'}", f"-L{prefix / 'lib'}", f"-Wl,-rpath,{prefix / 'lib'}", "-lmpi"]

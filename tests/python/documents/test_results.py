@@ -9,7 +9,7 @@ from blocks import script
 from outcore.cli.bench import Claim, at_least, at_most
 
 plots, results = script("plots"), script("results")
-front = script("front")
+front, memory = script("front"), script("memory")
 MACHINE = {
     "processor": "A processor",
     "cores": 2,
@@ -95,8 +95,8 @@ def test_the_front_refuses_what_is_not_measured(root):
         front._line(root, row)
 
 
-def change(root, claims=CLAIMS, **facts):
-    file = root / "benchmarks" / "results" / "scf.json"
+def change(root, bench="scf", claims=CLAIMS, **facts):
+    file = root / "benchmarks" / "results" / f"{bench}.json"
     found = json.loads(file.read_text()) | facts | {"claims": [claim.as_json() for claim in claims]}
     file.write_text(json.dumps(found))
 
@@ -133,3 +133,31 @@ def test_curves_of_a_benchmark_are_drawn_and_shown(root):
     assert len(set(re.findall(r'class="line (c\d)"', drawn))) == 2, "lines can be told apart"
     assert "speed of the disk, MB/s" in drawn
     assert ">on disk measured<" in drawn
+
+
+def test_the_table_of_memory_takes_what_claims_have_and_a_dash_else(root):
+    name, how = "naphthalene/cc-pVDZ", "once each, with the SCF: 377.2 s in 500MB, 957.4 s in 8 GB"
+    given = [
+        Claim(f"{name}: CCSD(T), whole run, time over PySCF's", 0.4, "", None, "", how),
+        Claim(f"{name}: peak memory over --memory", 0.9, "", None, "", ""),
+    ]
+    (root / "benchmarks/results/scf.json").rename(root / "benchmarks/results/ccsd_peers.json")
+    change(root, "ccsd_peers", given)
+    row = "| CCSD(T) | naphthalene/cc-pVDZ | - | 500 MB | 450 MB | - | 6 min | 2026-01-02 |"
+    assert memory.memory_table(root, "").splitlines()[2:] == [row]
+
+
+def test_the_table_of_memory_prefers_what_a_run_says_of_itself(root):
+    (root / "benchmarks/results/scf.json").rename(root / "benchmarks/results/ccsd_peers.json")
+    sizes = {"memory_budget_bytes": 500e6, "peak_memory_bytes": 450e6, "peak_disk_bytes": 12.3e9}
+    run = {"name": "naphthalene/cc-pVDZ", "functions": 180, "run_seconds": 3600.0} | sizes
+    change(root, "ccsd_peers", [], runs=[run])
+    row = (
+        "| CCSD(T) | naphthalene/cc-pVDZ | 180 functions | 500 MB | 450 MB | 12.3 GB | 60 min | 2026-01-02 |"
+    )
+    assert memory.memory_table(root, "").splitlines()[2:] == [row]
+
+
+def test_the_table_of_memory_has_no_short_forms(root):
+    change(root, claims=CLAIMS, quick=True)
+    assert len(memory.memory_table(root, "").splitlines()) == 2

@@ -70,6 +70,12 @@ def test_elements_that_are_addresses_are_refused_everywhere(calls, kind):
             call(ADDRESSES[kind])
 
 
+def test_masked_arrays_are_refused_everywhere(calls):
+    for call, _ in calls.values():
+        with pytest.raises(TypeError, match="a masked array, whose mask would be lost"):
+            call(np.ma.array(VALUES, mask=VALUES > 1))
+
+
 def test_other_orders_than_that_of_c_are_refused_everywhere(calls):
     for other in (VALUES.T, np.asfortranarray(VALUES), VALUES[:, ::2], VALUES[::-1], memoryview(VALUES.T)):
         for call, fills in calls.values():

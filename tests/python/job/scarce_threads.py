@@ -18,7 +18,7 @@ import numpy as np
 from mpi4py import MPI
 
 import outcore
-from outcore.tensor import gemm
+from outcore.tensor.plan import gemm
 
 LONGEST_S, ENOUGH = 20, 30
 
@@ -45,7 +45,7 @@ def distant(world: outcore.World, number: int) -> None:
         file.sync()
         world.barrier()
         file.read(np.empty(1 << 17, np.uint8), offset=(1 - comm.rank) << 17)
-    with outcore.DiskArray(world, (40, 40)) as x:
+    with outcore.DiskArray(world, (300, 300)) as x:  # large enough for threads
         outcore.einsum("ij,jk->ik", x, x, threads=2).close()
 
 
@@ -73,7 +73,7 @@ def attempt(program: Callable[[outcore.World, int], None], nodes: str, number: i
 
 
 def main() -> None:
-    gemm.load("float64")  # which starts threads of its own
+    gemm.has_blas()  # which starts threads of its own
     number = 0
     programs: list[tuple[Any, str]] = [(committed, "hosts"), (distant, "processes"), (calling, "hosts")]
     for program, nodes in programs:

@@ -101,6 +101,24 @@ attempt(world.close)
 finish()
 """
 
+PANELS = """
+import threading
+from dataclasses import replace
+from outcore.tensor.plan.rates import ASSUMED
+
+a, b, out = (outcore.DiskArray(world, (300, 300)) for _ in range(3))
+rates = replace(ASSUMED, processes=world.size, sharing=world.size, read=1e8, write=1e8)
+plan = outcore.einsum.plan("ik,kj->ij", a, b, out=out, memory="40kB", rates=rates)
+assert plan.statements[0].plan.sharing == world.size
+world.barrier()
+if world.rank == 1:
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGKILL)).start()
+begin = time.monotonic()
+attempt(lambda: [outcore.einsum("ik,kj->ij", a, b, out=out, plan=plan) for _ in range(10_000)])
+finish()
+os._exit(0)
+"""
+
 
 def survive(
     script: str, results: Path, *, ranks: int, survivors: int, **environment: str
@@ -141,6 +159,14 @@ def test_a_collective_call_without_a_process_that_died_is_an_error_at_all_others
         errors, soon = lines[:-1], lines[-1]
         assert errors and all("Connection reset by peer (process 1 has died)" in error for error in errors)
         assert len(errors) == (2 if step == "None" else 3)
+        assert soon == "True"
+
+
+def test_processes_that_share_panels_do_not_wait_for_those_of_one_that_died(tmp_path):
+    said = survive(PANELS, tmp_path / "results", ranks=3, survivors=2)
+    assert sorted(said) == ["0", "2"]
+    for error, soon in said.values():
+        assert "Connection reset by peer (process 1 has died)" in error
         assert soon == "True"
 
 

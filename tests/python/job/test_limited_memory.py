@@ -11,6 +11,8 @@ import pytest
 
 pytest.importorskip("pyscf")
 
+from outcore.job import launch
+
 WATER = """3
 
 O 0 0 0.1173
@@ -50,10 +52,16 @@ def said(answer, *texts):
         assert text in answer.stderr
 
 
-@pytest.mark.parametrize("megabytes", [100, 180, 420])
-@pytest.mark.parametrize("name", ["scf", "rimp2"])
-def test_libraries_that_do_not_fit_are_not_loaded(run, name, megabytes):
-    answer = run(resource.RLIMIT_AS, megabytes, name, "--basis", "sto-3g")
+@pytest.mark.parametrize(
+    ("megabytes", "command"),
+    [
+        *((size, (name,)) for name in ("scf", "rimp2") for size in (100, 180, 420)),
+        *((420, command) for command in (("ri-scf",), ("ccsd",), ("fci",), ("mrci", "--cas", "2,2"))),
+    ],
+    ids=str,
+)
+def test_libraries_that_do_not_fit_are_not_loaded(run, megabytes, command):
+    answer = run(resource.RLIMIT_AS, megabytes, *command, "--basis", "sto-3g")
     said(answer, "start: Cannot allocate memory", "ulimit -v (RLIMIT_AS)", "in /proc/self/limits")
 
 
@@ -66,7 +74,7 @@ def test_memory_that_does_not_suffice_names_the_limit(run):
     answer = run(resource.RLIMIT_AS, 560, "ri-scf", "--basis", "cc-pv5z")
     said(
         answer,
-        "RI-RHF: Cannot allocate memory",
+        "RI-SCF: Cannot allocate memory",
         "ulimit -v (RLIMIT_AS)",
         "in /proc/self/limits",
     )
@@ -81,3 +89,20 @@ def test_a_run_stays_within_its_limit(run):
     answer = run(resource.RLIMIT_AS, 900, "rimp2", "--basis", "cc-pvtz")
     assert answer.returncode == 0, answer.stderr
     assert "RI-MP2 energy" in answer.stdout
+
+
+@pytest.mark.launcher
+def test_little_address_space_of_one_process_of_two_is_an_error_of_the_job(tmp_path):
+    (tmp_path / "water.xyz").write_text(WATER)
+    command = 'if [ "${PMI_RANK:-$OMPI_COMM_WORLD_RANK}" = 1 ]; then ulimit -v 430080; fi; exec "$@"'
+    outcore = [sys.executable, "-m", "outcore", "ccsd", "water.xyz", "--basis", "sto-3g", "--threads", "1"]
+    answer = subprocess.run(
+        [str(launch.find_launcher()), "-n", "2", "sh", "-c", command, "sh", *outcore],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert answer.returncode
+    assert "ulimit -v (RLIMIT_AS)" in answer.stderr and "Traceback" not in answer.stderr

@@ -14,7 +14,7 @@ GIB = 1 << 30
 def machine(tmp_path, monkeypatch):
     """A machine of 16 cores and 64 GiB, this process in a control group of version 2; files under a root."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(16)))
-    for name in ("SLURM_MEM_PER_NODE", "SLURM_MEM_PER_CPU"):
+    for name in ("SLURM_MEM_PER_NODE", "SLURM_MEM_PER_CPU", "SLURM_CPUS_ON_NODE"):
         monkeypatch.delenv(name, raising=False)
     proc, group = tmp_path / "proc/self", tmp_path / "groups/job"
     proc.mkdir(parents=True)
@@ -43,6 +43,12 @@ def test_cores_are_cut_by_a_quota(machine):
 
 def test_quota_without_a_limit(machine):
     assert resources.cores(root=machine(cpu_max="max 100000\n")) == 16
+
+
+def test_slurm_gives_less_than_the_mask(machine, monkeypatch):
+    monkeypatch.setenv("SLURM_CPUS_ON_NODE", "3")
+    assert resources.cores(root=machine()) == 3
+    assert resources.bound_cores(root=machine()) == 16
 
 
 def test_memory_left_in_a_group_is_shared_by_its_processes(machine):

@@ -170,6 +170,7 @@ def test_a_checkpoint_keeps_what_an_extended_array_is(world, tmp_path):
 def test_files_of_other_numbers_become_extended_arrays(world, tmp_path, dtype):
     h5py, zarr = pytest.importorskip("h5py"), pytest.importorskip("zarr")
     x = np.array([[0, 1, 1], [1, 0, 1]]).astype(dtype)
+    h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["x"] = x
     zarr.create_array(store=str(tmp_path / "x.zarr"), data=x)
@@ -182,6 +183,7 @@ def test_files_of_other_numbers_become_extended_arrays(world, tmp_path, dtype):
 
 
 def test_integers_that_no_float_holds_are_refused(world, tmp_path):
+    h5py = pytest.importorskip("h5py")
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["x"] = np.array([2**60 + 1])
@@ -199,3 +201,31 @@ def test_numpy_arrays_are_repeated_along_axes_as_numpy_does(world):
     assert np.array_equal(a.to_numpy(), x - column)
     with pytest.raises(TypeError, match="are not assigned: use put_tile"):
         a[...] = column
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_number_of_any_array_is_a_factor_of_a_contraction(world, kind):
+    number = made(world, kind, np.array(3.0))
+    two = Array.from_numpy(world, np.full(2, 2.0))
+    assert outcore.einsum(",i->i", number, two).to_numpy().tolist() == [6, 6]
+
+
+def test_a_masked_array_is_no_array_of_a_checkpoint(world, tmp_path):
+    with pytest.raises(OutcoreError, match="whose mask would be lost"):
+        checkpoint.save(world, tmp_path / "a", {"a": np.ma.masked_array([1.0, 2.0], [0, 1])})
+
+
+def test_facts_may_be_numbers_of_more_digits_if_none_is_lost(world, tmp_path):
+    checkpoint.save(world, tmp_path / "a", {}, {"x": np.longdouble(1.25)})
+    with checkpoint.load(world, tmp_path / "a") as saved:
+        assert saved.meta["x"] == 1.25
+    with pytest.raises(OutcoreError, match="more digits"):
+        checkpoint.save(world, tmp_path / "b", {}, {"x": np.longdouble(1) / 3})
+
+
+def test_a_group_is_no_array(world, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_group("group")
+    with pytest.raises(OutcoreError, match="no array but a group"):
+        Array.from_hdf5(world, tmp_path / "a.h5", "group")

@@ -145,7 +145,7 @@ def test_integrals_that_were_kept_otherwise_are_refused_by_name(integrals, setti
     ("given", "settings"),
     [
         ({"verbose": 3, "output": "/dev/null"}, {}),
-        ({"max_memory": 100}, {"memory_bytes": 1 << 30, "threads": 1}),
+        ({"max_memory": 100}, {"memory": 1 << 30, "threads": 1}),
         ({"atom": "H1 0 0 0; F2 0 0 0.917"}, {"prefetch": 7}),
         ({"atom": "H@2 0 0 0; F 0 0 0.917"}, {"page_cache": "buffered"}),
         ({}, {"records": "any"}),

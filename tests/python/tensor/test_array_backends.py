@@ -1,9 +1,9 @@
 """Every place of an extended array passes the conformance suite, at one process."""
 
 import pytest
-from conformance import array_backends
 
 import outcore
+from outcore.conformance import backends
 
 
 @pytest.fixture
@@ -13,6 +13,6 @@ def world(tmp_path):
 
 
 @pytest.mark.parametrize("where", ["auto", "process", "node", "global", "disk"])
-@pytest.mark.parametrize("check", array_backends.CHECKS, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("check", backends.CHECKS, ids=lambda each: each.__name__)
 def test_conformance(world, where, check):
-    check(world, array_backends.make_at(world, where))
+    check(world, backends.make_at(world, where))

@@ -7,10 +7,10 @@ import h5py
 import numpy as np
 import pytest
 import zarr
-from conformance.array_backends import DTYPES, LAYOUTS, O, V, reference
 
 import outcore
 from outcore import Array, BlockSparseArray, OutcoreError, Tiling
+from outcore.conformance.backends import DTYPES, LAYOUTS, O, V, reference
 
 
 @pytest.fixture

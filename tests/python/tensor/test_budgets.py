@@ -14,7 +14,7 @@ import numpy as np
 
 import outcore
 from outcore.job import launch
-from outcore.tensor.rates import ASSUMED
+from outcore.tensor.plan.rates import ASSUMED
 
 MEMORY, LIMIT, CACHE = 6_000_000, 34_000_000, 300_000
 STAGED = 4 << 20  # what is on its way between processes

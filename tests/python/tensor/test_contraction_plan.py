@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 
 from outcore.base.errors import OutcoreError
-from outcore.tensor import product_plan
-from outcore.tensor.bound import Moved, least_bytes
-from outcore.tensor.cells import Axis, cut_for, panels
-from outcore.tensor.expression import parse
-from outcore.tensor.geometry import Problem
-from outcore.tensor.letters import common_tilings
-from outcore.tensor.operands import Facts, plain
-from outcore.tensor.order import Cost, order
-from outcore.tensor.plan import Plan, contract, problems
-from outcore.tensor.product_plan import Held
-from outcore.tensor.rates import ASSUMED
-from outcore.tensor.schedule import Choice
-from outcore.tensor.tiling import Tiling
+from outcore.tensor.layout.cells import Axis, cut_for, panels
+from outcore.tensor.layout.expression import parse
+from outcore.tensor.layout.geometry import ProductProblem
+from outcore.tensor.layout.letters import common_tilings
+from outcore.tensor.layout.operands import Facts, plain
+from outcore.tensor.layout.tiling import Tiling
+from outcore.tensor.plan import product_plan, schedule
+from outcore.tensor.plan.bound import MovedOnce, least_bytes
+from outcore.tensor.plan.order import Cost, order
+from outcore.tensor.plan.plan import Plan, contract, problems
+from outcore.tensor.plan.product_plan import Held
+from outcore.tensor.plan.rates import ASSUMED
+from outcore.tensor.plan.schedule import Choice, search, undivided
 
 F8 = np.dtype(np.float64)
 
@@ -53,10 +53,10 @@ def test_bytes_come_near_the_bound(m, n, k, words, limit):
 
 
 def test_bound_is_that_of_the_paper_and_at_least_everything_once():
-    moved = Moved(8e6, 8e6, 8e6)
+    moved = MovedOnce(8e6, 8e6, 8e6)
     assert least_bytes(1e9, moved, 8e4, 8) == pytest.approx(8 * (2e9 / 100 - 2e4))
     assert least_bytes(1e9, moved, 1e12, 8) == 24e6
-    assert least_bytes(1e9, Moved(0, 8e6, 8e6), 8e4, 8) == 16e6
+    assert least_bytes(1e9, MovedOnce(0, 8e6, 8e6), 8e4, 8) == 16e6
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -227,7 +227,7 @@ def test_problems_of_a_saved_plan_are_those_it_was_made_for():
     facts = [plain(shape, F8, "disk") for shape in [*shapes, (9, 6)]]
     plan = contract(expression, facts, 10**6, ASSUMED)
     found = problems(plan, expression, facts)
-    assert all(isinstance(each, Problem) for each in found)
+    assert all(isinstance(each, ProductProblem) for each in found)
     assert [str(each.product) for each in found] == [each.plan.product for each in plan.statements]
 
 
@@ -279,3 +279,31 @@ def test_more_memory_is_never_too_little():
     assert found == sorted(found)
     assert found[-1]
     assert not found[0]
+
+
+def whole_problem(extents, where="process"):
+    b, m, n, k = extents
+    shapes = (b, m, k), (b, k, n)
+    expression = parse("bik,bkj->bij", shapes)
+    facts = [plain(shape, F8, where) for shape in (*shapes, (b, m, n))]
+    plan = contract(expression, facts, 1 << 30, ASSUMED)
+    return next(iter(problems(plan, expression, facts)))
+
+
+@pytest.mark.parametrize(
+    "extents", [(1, 1500, 1500, 1500), (1, 7, 900, 3), (4, 50, 60, 70), (1, 1, 1, 1), (9, 5, 1, 8)]
+)
+@pytest.mark.parametrize("threads", [1, 4])
+def test_what_is_not_divided_is_what_the_search_finds(monkeypatch, extents, threads):
+    problem, rates = whole_problem(extents), replace(ASSUMED, threads=threads)
+    found = undivided(problem, 1 << 30, rates)
+    assert found is not None and found == search(problem, 1 << 30, rates)
+    monkeypatch.setattr(schedule, "undivided", lambda *_: None)
+    assert found == search(problem, 1 << 30, rates)
+
+
+def test_what_does_not_fit_or_lies_on_disk_is_searched():
+    assert undivided(whole_problem((1, 100, 100, 100)), 8 * 49_999, ASSUMED) is None
+    assert undivided(whole_problem((1, 100, 100, 100)), 8 * 50_000, ASSUMED) is not None
+    assert undivided(whole_problem((1, 100, 100, 100), "disk"), 1 << 30, ASSUMED) is None
+    assert undivided(whole_problem((1, 100, 100, 100)), 1 << 30, replace(ASSUMED, processes=2)) is None

@@ -12,15 +12,15 @@ import pytest
 
 import outcore
 from outcore.base.errors import OutcoreError
-from outcore.tensor import execute
-from outcore.tensor.canonical import binary
-from outcore.tensor.einsum import einsum
-from outcore.tensor.execute import Product
-from outcore.tensor.geometry import Problem
-from outcore.tensor.operands import BoxOperand, LocalOperand, plain
-from outcore.tensor.product_plan import Planned, ProductPlan, make_plan
-from outcore.tensor.rates import ASSUMED
-from outcore.tensor.schedule import Choice
+from outcore.tensor.layout.canonical import binary
+from outcore.tensor.layout.geometry import ProductProblem
+from outcore.tensor.layout.operands import BoxOperand, LocalOperand, plain
+from outcore.tensor.plan import gemm
+from outcore.tensor.plan.product_plan import Planned, ProductPlan, make_plan
+from outcore.tensor.plan.rates import ASSUMED
+from outcore.tensor.plan.schedule import Choice
+from outcore.tensor.program.einsum import einsum
+from outcore.tensor.run.execute import Product
 
 SLOW = replace(ASSUMED, read=1e8, write=1e8)
 
@@ -31,9 +31,12 @@ class Recorded(LocalOperand):
 
     def __init__(self, array, events, fails_at=None, waits=lambda number: None):
         super().__init__(array)
-        self.has_views, self._waits = False, waits
+        self._waits = waits
         self.facts = replace(self.facts, where="disk")
         self._events, self._fails_at, self._puts = events, fails_at, 0
+
+    def native(self, use):
+        return None  # so that functions are called
 
     def get(self, box, out):
         self._events.append(("get", tuple(box)))
@@ -62,7 +65,7 @@ class Recorded(LocalOperand):
 
 def of_matrices(n, *facts):
     extents = dict.fromkeys("ijk", n)
-    return Problem(binary("ik", "kj", "ij", extents), extents, *facts)
+    return ProductProblem(binary("ik", "kj", "ij", extents), extents, *facts)
 
 
 def product(events, results, n=30, fails_at=None, inner=10):
@@ -80,7 +83,7 @@ def product(events, results, n=30, fails_at=None, inner=10):
 def test_a_result_is_written_while_the_next_is_made_where_memory_is_for_both(results, monkeypatch):
     begun = [threading.Event() for _ in range(3)]
     others = []
-    multiply = execute.multiply
+    multiply = gemm.multiply
 
     def noted(left, right, out, scale, *, add):
         if not add:
@@ -91,7 +94,8 @@ def test_a_result_is_written_while_the_next_is_made_where_memory_is_for_both(res
         if number < 2:
             others.append(begun[number + 1].wait(20 if results == 2 else 0))
 
-    monkeypatch.setattr(execute, "multiply", noted)
+    monkeypatch.setattr(gemm, "has_blas", lambda: False)
+    monkeypatch.setattr(gemm, "multiply", noted)
     events = []
     job, wanted, out = product(events, results)
     out._waits = waits
@@ -117,7 +121,7 @@ def test_a_write_that_fails_is_raised_and_none_is_left_under_way(results, fails_
 def test_owners_are_told_what_will_be_read():
     events = []
     job, wanted, out = product([], 2, inner=3)
-    left = job._sides[0].operand
+    left = job._arrays[0]
     left._events = events
     job.run()
     assert np.allclose(out.array, wanted)
@@ -172,6 +176,7 @@ def test_a_program_goes_on_after_a_write_that_failed(world, tmp_path, monkeypatc
             raise OutcoreError(errno.EIO, "write a result")
         return put(self, box, value, add=add)
 
+    monkeypatch.setattr(BoxOperand, "native", lambda self, use: None)
     monkeypatch.setattr(BoxOperand, "put", failing)
     with outcore.DiskArray(world, (n, n)) as a, outcore.DiskArray(world, (n, n)) as out:
         a.write_all(values)

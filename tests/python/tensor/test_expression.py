@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from outcore.base.errors import OutcoreError
-from outcore.tensor.expression import parse
+from outcore.tensor.layout.expression import parse
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import pytest
 
 import outcore
 from outcore.base.errors import OutcoreError
-from outcore.tensor.fusion import candidates
-from outcore.tensor.place import Solver
-from outcore.tensor.rates import ASSUMED
+from outcore.tensor.plan.rates import ASSUMED
+from outcore.tensor.program.fusion import candidates
+from outcore.tensor.program.place import Solver
 
 SLOW = replace(ASSUMED, read=1e6, write=1e6)  # a disk that is not worth while
 FAST = replace(ASSUMED, read=1e15, write=1e15)

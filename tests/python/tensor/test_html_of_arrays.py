@@ -46,8 +46,9 @@ def test_plan_and_run_of_einsum(world):
         plan = outcore.einsum.plan("ij,kj->ik", array, np.ones((9, 30)), memory="4MB")
         shown = plan._repr_html_()
         assert "ij,kj-&gt;ik" in shown and "4.00 MB of memory" in shown
-        outcore.einsum("ij,kj->ik", array, np.ones((9, 30)), memory="4MB").close()
-        moved = outcore.einsum.last._repr_html_()
+        result, counted = outcore.einsum("ij,kj->ik", array, np.ones((9, 30)), memory="4MB", report=True)
+        result.close()
+        moved = counted._repr_html_()
         assert "read from disk" in moved and moved.count("4.80 kB") == 2  # predicted, and actual
 
 
@@ -63,7 +64,7 @@ def test_plan_and_run_of_a_program(world):
 
 
 def test_progress_in_a_notebook(world, monkeypatch):
-    from outcore.tensor import progress
+    from outcore.tensor.run import progress
 
     shown = []
     monkeypatch.setattr(progress, "in_notebook", lambda: True)

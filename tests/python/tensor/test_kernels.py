@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from outcore.tensor import kernels
+from outcore.tensor.layout import kernels
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from conformance.array_backends import LAYOUTS, O, V, reference
 
 import outcore
 from outcore import Array, DiskArray, Layout, OutcoreError, Tiling
+from outcore.conformance.backends import LAYOUTS, O, V, reference
 
 PLACES = ["process", "node", "global", "disk"]
 

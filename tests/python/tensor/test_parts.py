@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 
 import outcore
-from outcore.tensor.parts import Parts
-from outcore.tensor.rates import ASSUMED
+from outcore.tensor.plan.rates import ASSUMED
+from outcore.tensor.program.parts import Parts
 
 PROGRAM = """
 import os, signal, sys
 from dataclasses import replace
 import numpy as np
 import outcore
-from outcore.tensor.rates import ASSUMED
+from outcore.tensor.plan.rates import ASSUMED
 
 # A slow machine: the program takes long enough to be cut into parts.
 SLOW = replace(ASSUMED, gemm=((16, 2e5), (1024, 2e5)), copy=2e5, read=2e6, write=2e6)
@@ -50,7 +50,7 @@ def reference():
 
 def run(world, path, memory, statement, **rates):
     # Dies when the second part is done and not kept.
-    from outcore.tensor.program_run import _Run
+    from outcore.tensor.program.program_run import _Run
 
     keep, count = _Run._is_done, [0]
 

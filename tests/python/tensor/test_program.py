@@ -16,9 +16,9 @@ import pytest
 
 import outcore
 from outcore.base.errors import OutcoreError
-from outcore.tensor import place
-from outcore.tensor.program_plan import ProgramPlan
-from outcore.tensor.rates import ASSUMED
+from outcore.tensor.plan.rates import ASSUMED
+from outcore.tensor.program import place
+from outcore.tensor.program.program_plan import ProgramPlan
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from conformance.full_disk import files_of_at_most
 import outcore
 from outcore import Array, Layout, OutcoreError, Program, Tiling, _core
 from outcore.base.sizes import in_words
-from outcore.tensor.rates import ASSUMED
+from outcore.tensor.plan.rates import ASSUMED
 
 N = 512
 VALUES = np.random.default_rng(1).standard_normal((N, N))
@@ -211,7 +211,7 @@ import sys, time
 import numpy as np
 import outcore
 from outcore.base.sizes import in_words
-from outcore.tensor.rates import ASSUMED
+from outcore.tensor.plan.rates import ASSUMED
 
 with outcore.World("self", scratch=sys.argv[1], memory="64MB") as world:
     def slow(box, x):

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from outcore.job import rate_cache
-from outcore.tensor.amounts import Amounts
-from outcore.tensor.rates import ASSUMED, Rates, corrections, learn
+from outcore.tensor.plan.amounts import Amounts
+from outcore.tensor.plan.rates import ASSUMED, Rates, corrections, learn
 
 
 @pytest.fixture(autouse=True)
@@ -44,6 +44,12 @@ def test_short_runs_tell_nothing_and_wild_ones_little():
     assert corrections(ASSUMED, "float64")["compute"] == 1.0
     learn(ASSUMED, "float64", Amounts(seconds=1.0), Amounts(seconds=1e6))
     assert corrections(ASSUMED, "float64")["compute"] == 0.5
+
+
+def test_a_run_that_took_as_long_as_predicted_leaves_rates_and_plans_as_they_are():
+    before = rate_cache.changes()
+    learn(ASSUMED, "float64", Amounts(seconds=1.0), Amounts(seconds=1.05))
+    assert rate_cache.changes() == before
 
 
 def test_what_runs_have_shown_holds_for_rates_that_are_measured_anew():

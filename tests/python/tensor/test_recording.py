@@ -186,10 +186,72 @@ def test_the_next_statement_behind_a_loop_that_is_left_is_an_error(world):
 
 
 def test_a_loop_without_statements_is_an_error(world):
-    p, a, r = program(world)
+    p, _, _ = program(world)
     with pytest.raises(OutcoreError, match="a loop without statements"):
-        for _ in list(p.iterate(3)):
-            r += a
+        for _ in p.iterate(3):
+            pass
+
+
+WITHIN = {
+    "list": list,
+    "enumerate": lambda loop: list(enumerate(loop)),
+    "zip": lambda loop: list(zip(loop, [1, 2, 3], strict=False)),
+    "list comprehension": lambda loop: [1 for _ in loop],
+    "set comprehension": lambda loop: {1 for _ in loop},
+    "dict comprehension": lambda loop: {id(k): 2 for k in loop},
+    "generator": lambda loop: sum(1 for _ in loop),
+    "iter": iter,
+    "star": lambda loop: [*loop],
+    "map": lambda loop: list(map(str, loop)),
+}
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_a_loop_within_another_iterator_is_an_error(world, name):
+    p, _, _ = program(world)
+    with pytest.raises(OutcoreError, match=r"is written `for _ in p\.iterate\(n\):`"):
+        WITHIN[name](p.iterate(3))
+
+
+def double_by_multiplying(p, a, r):
+    n = 1
+    for _ in p.iterate(3):
+        n *= 2
+        r += n * a
+
+
+def halve_a_step(p, a, r):
+    step = np.float64(1.0)
+    for _ in p.iterate(3):
+        r += float(step) * a
+        step = step / 2
+
+
+def count_within(p, a, r):
+    n = 0
+    for _ in p.iterate(3):
+        for _ in range(2):
+            r += n * a
+            n = n + 1
+
+
+@pytest.mark.parametrize("count", [double_by_multiplying, halve_a_step, count_within])
+def test_a_number_that_a_body_reads_and_changes_is_an_error(world, count):
+    p, a, r = program(world)
+    with pytest.raises(OutcoreError, match="is another number at the end of a loop than at its begin"):
+        count(p, a, r)
+    with pytest.raises(OutcoreError, match="is another number"):
+        p.run()
+
+
+def test_a_number_that_each_run_of_a_body_gives_first_is_allowed(world):
+    p, a, r = program(world)
+    for i in range(5):
+        r += i * a
+    for _ in p.iterate(3):
+        for i in range(3):
+            r += i * a
+    assert result(p, r) == 10 + 3 * 3
 
 
 def test_else_of_a_loop_runs_once(world):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from outcore.tensor.expression import parse
-from outcore.tensor.result_symmetry import factors, missing
-from outcore.tensor.symmetry import Symmetry
+from outcore.tensor.layout.expression import parse
+from outcore.tensor.layout.result_symmetry import factors, missing
+from outcore.tensor.layout.symmetry import Symmetry
 
 N = 3
 NONE2, NONE3, NONE4 = (Symmetry.parse(None, rank) for rank in (2, 3, 4))

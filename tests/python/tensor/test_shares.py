@@ -7,15 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from outcore.tensor.canonical import binary
-from outcore.tensor.geometry import Problem
-from outcore.tensor.operands import LocalOperand, plain
-from outcore.tensor.panel import Side
-from outcore.tensor.product_plan import Planned, make_plan
-from outcore.tensor.rates import ASSUMED
-from outcore.tensor.schedule import Choice
-from outcore.tensor.shares import divide
-from outcore.tensor.tiling import Tiling
+from outcore.tensor.layout.canonical import binary
+from outcore.tensor.layout.geometry import ProductProblem
+from outcore.tensor.layout.operands import plain
+from outcore.tensor.layout.tiling import Tiling
+from outcore.tensor.plan.product_plan import Planned, make_plan
+from outcore.tensor.plan.rates import ASSUMED
+from outcore.tensor.plan.schedule import Choice
+from outcore.tensor.plan.shares import divide
 
 F8 = np.dtype(np.float64)
 
@@ -27,11 +26,13 @@ def problem_of(text, extents, tilings=None, where="disk"):
         found = plain([extents[label] for label in labels], F8, where)
         return replace(found, tilings=tuple((tilings or {}).get(label) for label in labels))
 
-    return Problem(binary(left, right, out, extents), extents, *(facts(each) for each in (left, right, out)))
+    return ProductProblem(
+        binary(left, right, out, extents), extents, *(facts(each) for each in (left, right, out))
+    )
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_shares_are_all_of_a_result_once(seed):
+def test_shares_are_all_of_each_panel_and_cut_no_tiles(seed):
     random = np.random.default_rng(seed)
     text = ("aik,jka->aij", "iak,kb->bia", "bik,bkj->jbi")[seed % 3]
     extents = {label: int(random.integers(1, 12)) for label in "abijk"}
@@ -45,24 +46,22 @@ def test_shares_are_all_of_a_result_once(seed):
     geometry = Choice("result", False, most, (1, 1, 1, 1)).geometry(problem)
     processes = int(random.integers(1, 6))
     shares = divide(geometry, processes)
-    result = np.zeros(problem.out.shape)
-    side = Side(LocalOperand(result), problem.product.out, (0, 1, 2), None, F8, geometry)
-    for panel in np.ndindex(*(len(each) for each in geometry.panels[:3])):
-        numbers = side.matrices(np.arange(10_000, dtype=float), panel).copy()  # which element is where
-        for process in range(processes):
-            share = shares.of(process, panel)
-            buffer = np.empty(10_000)
-            matrices = side.matrices(buffer, panel, share)
-            part = [slice(None)] * 3
-            part[share.group] = slice(share.begin, share.end)
-            matrices[...] = 1 + numbers[tuple(part)]
-            side.put(panel, matrices, share, add=True)
-        whole = np.zeros(problem.out.shape)
-        Side(LocalOperand(whole), problem.product.out, (0, 1, 2), None, F8, geometry).put(
-            panel, 1 + numbers, add=True
-        )
-        assert np.array_equal(result[whole > 0], whole[whole > 0])
-    assert (result > 0).all()
+    group = shares.group
+    axes = problem.group(problem.product.groups[group])
+    for panel, bounds in enumerate(shares.bounds):
+        assert bounds[0] == 0
+        assert bounds[-1] == geometry.sizes[group][panel]
+        assert list(bounds) == sorted(bounds)
+        places = {0}
+        for number in geometry.panels[group][panel]:
+            cell, place = geometry.cuts[group].cells[number], max(places)
+            size = int(geometry.cuts[group].sizes[number])
+            axis = next((axis for axis, (begin, end) in enumerate(cell) if end - begin > 1), 0)
+            for at in range(*cell[axis]):
+                if axes[axis].fixed is None or at in axes[axis].fixed:
+                    places.add(place + (at - cell[axis][0]) * size // (cell[axis][1] - cell[axis][0]))
+            places.add(place + size)
+        assert places.issuperset(bounds)
     assert shares.uneven >= 1 - 1e-12
     if not tilings and min(geometry.sizes[1].min(), geometry.sizes[2].min()) > 4 * processes:
         assert shares.uneven < 1.5

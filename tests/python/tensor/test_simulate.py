@@ -7,18 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from outcore.tensor.canonical import binary
-from outcore.tensor.geometry import Problem
-from outcore.tensor.operands import plain
-from outcore.tensor.product_plan import Planned, make_plan
-from outcore.tensor.rates import ASSUMED
-from outcore.tensor.simulate import simulate
+from outcore.tensor.layout.canonical import binary
+from outcore.tensor.layout.geometry import ProductProblem
+from outcore.tensor.layout.operands import plain
+from outcore.tensor.plan.product_plan import Planned, make_plan
+from outcore.tensor.plan.rates import ASSUMED
+from outcore.tensor.plan.simulate import simulate
 
 
 def planned(rates, m=2000, n=2000, k=2000, memory=8_000_000):
     extents = {"i": m, "j": n, "k": k}
     facts = [plain(shape, np.dtype(np.float64), "disk") for shape in ((m, k), (k, n), (m, n))]
-    problem = Problem(binary("ik", "kj", "ij", extents), extents, *facts)
+    problem = ProductProblem(binary("ik", "kj", "ij", extents), extents, *facts)
     return Planned(problem, make_plan(problem, memory, rates))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from outcore import Symmetry
-from outcore.tensor.symmetry import compose, inverse
+from outcore.tensor.layout.symmetry import compose, inverse
 
 
 def has(array, symmetry):

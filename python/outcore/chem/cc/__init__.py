@@ -9,26 +9,39 @@ Files:
 
     command, options, settings:
         `outcore ccsd`
-    ccsd, results:
-        the object, and what it has found
-    restricted, unrestricted, methods:
-        the equations of closed and of open shells; what other methods have in their place
-    ladder, opposite_ladder, stream, ladder_sizes:
-        the particle-particle ladder
-    triples, open_triples, triple_tasks, triple_sizes:
-        (T)
-    integrals, orbitals, spaces, pairs, doubles:
-        integrals, orbitals and amplitudes as extended arrays
-    updates, diis, divergence, iteration, steps:
+    ccsd, planning, results:
+        the object, its plan, and what it has found
+    equations:
+        amplitudes, Lambda and densities as equations on extended arrays; ladder and (T) as kernels
+    plan:
+        sizes, arrays and statements; the place of each array in memory or on disk
+    excited:
+        states of the equation-of-motion method
+    inherited:
+        what calculations with converged amplitudes begin with
+    keep:
+        what another run goes on from; PySCF's files of amplitudes
+    response, triple_response, gradient, scanner:
+        densities and nuclear gradients, as users ask for them
+    updates, diis, divergence, iteration:
         an iteration
-    plan, placing, specs, layouts, traffic, forecast, moved, room, buffers:
-        memory: what lies where, and what moves
-    kept, kept_orbitals, kept_steps, checkpoint:
-        what another run goes on from
-    fno, amplitude_file, given:
-        frozen natural orbitals, PySCF's files and arrays
+    fno, given:
+        frozen natural orbitals; mean fields whose integrals are given
 """
 
-from outcore.chem.cc.ccsd import CCSD
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.ccsd import CCSD as CCSD
 
 __all__ = ["CCSD"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "CCSD":
+        from outcore.chem.cc.ccsd import CCSD
+
+        return CCSD
+    raise AttributeError(f"module 'outcore.chem.cc' has no attribute '{name}'")

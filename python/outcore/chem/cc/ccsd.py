@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Collection
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -18,47 +17,54 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from outcore.base import keywords
 from outcore.base.errors import OutcoreError
 from outcore.chem import doubts, problem
 from outcore.chem import frozen as frozen_orbitals
 from outcore.chem import reference as references
-from outcore.chem.cc import amplitude_file, divergence, fno, forecast, methods, orbitals
-from outcore.chem.cc import plan as plans
-from outcore.chem.cc.checkpoint import Checkpoint
-from outcore.chem.cc.doubles import Equations
-from outcore.chem.cc.integrals import Integrals
+from outcore.chem.cc import divergence
+from outcore.chem.cc.equations import orbitals
+from outcore.chem.cc.equations.doubles import Equations
+from outcore.chem.cc.equations.integrals import Integrals
+from outcore.chem.cc.equations.open_triples import OpenTriples
+from outcore.chem.cc.equations.restricted import RestrictedEquations
+from outcore.chem.cc.equations.triples import Triples
+from outcore.chem.cc.equations.unrestricted import UnrestrictedEquations
+from outcore.chem.cc.excited.states import StateResults
 from outcore.chem.cc.iteration import Iteration, Meter
-from outcore.chem.cc.kept import FORMAT, State
-from outcore.chem.cc.ladder import Ladder
-from outcore.chem.cc.open_triples import OpenTriples
-from outcore.chem.cc.opposite_ladder import OppositeLadder
-from outcore.chem.cc.restricted import RestrictedEquations
+from outcore.chem.cc.keep import amplitude_file
+from outcore.chem.cc.keep.checkpoint import Checkpoint
+from outcore.chem.cc.keep.kept import FORMAT, State
+from outcore.chem.cc.plan import assembly
+from outcore.chem.cc.plan import plan as plans
+from outcore.chem.cc.plan.room import Room
+from outcore.chem.cc.planning import Planning
+from outcore.chem.cc.response import LambdaResults
 from outcore.chem.cc.results import Results
-from outcore.chem.cc.room import Room
+from outcore.chem.cc.scanner import Scanner
 from outcore.chem.cc.settings import LATE, Settings
-from outcore.chem.cc.triples import Triples
-from outcore.chem.cc.unrestricted import UnrestrictedEquations
 from outcore.chem.cc.updates import Updates
+from outcore.chem.logs import INFO, NOTE
+from outcore.chem.method import Method
 from outcore.chem.ri import given as given_integrals
-from outcore.chem.ri.cholesky import Cholesky
+from outcore.chem.ri import problem as fitting
 from outcore.chem.ri.fitting import SCREENING
-from outcore.chem.ri.source import Fitted, Source
-from outcore.job import launch, resources
-from outcore.job.processes import JOB, free_memory_of_each, make_world
-from outcore.job.resources import Allowance, parse_bytes
-from outcore.job.scratch import bytes_here, check_room, free_bytes_of_all
+from outcore.chem.ri.source import Source
+from outcore.job import resources
+from outcore.job.processes import JOB
 from outcore.job.world import World
 from outcore.keep.problem import Problem
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
+    from outcore.chem.cc.plan.describe import Describe
     from outcore.chem.frozen import Asked
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
 
-class CCSD(Results):
+class CCSD(Planning, Results, LambdaResults, StateResults, Method):
     """CCSD, or another `method`, of a converged PySCF RHF, UHF or ROHF object, with density fitting or without, on
     one or several processes; each makes the same object and calls the same methods, which are collective.
 
@@ -88,8 +94,14 @@ class CCSD(Results):
 
     `on_iteration(found)` is called after each iteration, by the thread of the caller; `on_progress(part, fraction)`
     while integrals are made, in iterations and in (T), by any thread, one at a time in each iteration.
+    `verbose` and `stdout` are those of `mf` at first; see `outcore.chem.logs.tell`.
     """
 
+    title = "coupled cluster"
+    beside = ("frozen", "frozen_virtual")
+    fixed = tuple(name for name in (*(each.name for each in fields(Settings)), *beside) if name not in LATE)
+
+    @keywords.checked(Settings)
     def __init__(
         self,
         mf: Any,
@@ -110,31 +122,24 @@ class CCSD(Results):
         **settings: Any,
     ) -> None:
         self._mf = mf
-        self.settings = self._resolved(Settings(**settings))
-        self.threads = threads or launch.threads_per_rank()
+        chosen = self._resolved(Settings(**settings))
+        self._open(chosen, memory=memory, scratch=scratch, threads=threads, comm=comm, told_by=mf)
         self._auxbasis, self._storage = auxbasis, storage
         self._screening = SCREENING if screening is None else screening
         self._given = {"auxbasis": auxbasis is not None, "screening": screening is not None}
+        self._as_given: dict[str, Any] = {"auxbasis": auxbasis, "screening": screening, "storage": storage}
         self._asked: dict[str, Asked] = {"frozen": frozen, "frozen_virtual": frozen_virtual}
-        self._memory_bytes = None if memory is None else parse_bytes(memory)
-        self._owns_world = not isinstance(comm, World)
-        if not isinstance(comm, World):
-            comm = make_world(comm, self._memory_bytes, scratch)
-        self.world = comm
-        self._integrals = given_integrals.of_rank_0(comm, mf)
+        self._integrals = given_integrals.of_rank_0(self.world, mf)
         self.reference = references.of_rank_0(
-            comm, mf, "coupled cluster", lambda given: references.as_given(given, force=force), force
+            self.world, mf, "coupled cluster", lambda given: references.as_given(given, force=force), force
         )
         self.restricted = self.reference.restricted
         with self.world.together("coupled cluster", repr(self._asked)):
             self._take_orbitals()
-        self.natural: fno.NaturalOrbitals | None = None
+        self.natural = None
         self.delta_mp2 = 0.0
-        self.plan: plans.Plan | None = None
+        self.later: Describe | None = None  # what will follow iterations, for which there has to be room
         self.equations: RestrictedEquations | UnrestrictedEquations | None = None
-        self.on_iteration: Callable[[Iteration], None] | None = None
-        self.on_progress: Callable[[str, float], None] | None = None
-        self.on_warning: Callable[[str], None] | None = None
         self.iterations: list[Iteration] = []
         self.converged = False
         self.e_corr = self.e_t = 0.0
@@ -147,7 +152,7 @@ class CCSD(Results):
         self._source = source
         self._updates: Updates | None = None
         self._why_broken = ""
-        self._is_made = True
+        self._opened()
 
     def _resolved(self, settings: Settings) -> Settings:
         """With integrals as the reference has them, where nothing was said."""
@@ -162,9 +167,9 @@ class CCSD(Results):
         settings, open_shell = self.settings, not self.restricted and references.is_restricted_open(self._mf)
         ineffective = [name for name, given in self._given.items() if given and settings.integrals != "ri"]
         if ineffective:
-            raise _refused(f"integrals are {settings.integrals}, for which there is no {ineffective[0]}")
+            raise self._refused(f"integrals are {settings.integrals}, for which there is no {ineffective[0]}")
         if settings.orbitals is not None and not open_shell:
-            raise _refused(f"orbitals='{settings.orbitals}' is of ROHF alone")
+            raise self._refused(f"orbitals='{settings.orbitals}' is of ROHF alone")
         if not self.restricted and not self.method_facts.is_for_open_shells:
             raise OutcoreError(
                 errno.ENOTSUP,
@@ -176,16 +181,16 @@ class CCSD(Results):
                 errno.ENOTSUP, "frozen natural orbitals", detail="of open shells they are not there yet"
             )
         if settings.integrals == "ri" and self._integrals is not None:
-            raise _refused(f"{given_integrals.UNFITTED}: integrals='ri' is refused, take 'conventional'")
+            raise self._refused(f"{given_integrals.UNFITTED}: integrals='ri' is refused, take 'conventional'")
         of_each = [(each.numbers, each.occupied) for each in self.reference.spins]
         self._frozen = frozen_orbitals.of(
             self.mol, self._asked["frozen"], self._asked["frozen_virtual"], of_each
         )
         if settings.orbitals is not None and not self._frozen:
-            raise _refused(f"orbitals='{settings.orbitals}' without frozen orbitals has no effect")
+            raise self._refused(f"orbitals='{settings.orbitals}' without frozen orbitals has no effect")
         kind = self._kind
         if self._frozen.has_list and kind == "semicanonical" and open_shell:
-            raise _refused(
+            raise self._refused(
                 "a list of frozen orbitals names those of the reference, before they are made semicanonical; take "
                 "orbitals='standard', or a number of them"
             )
@@ -201,25 +206,6 @@ class CCSD(Results):
 
     # ---- settings as attributes ----
 
-    if not TYPE_CHECKING:
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            if name in _SETTABLE:
-                self.set(**{name: value})
-            elif "_is_made" in vars(self) and not (
-                name[0] == "_" or name in vars(self) or hasattr(type(self), name)
-            ):
-                raise AttributeError(
-                    f"CCSD of Outcore has no {name}; its settings are {', '.join(_SETTABLE)}"
-                )
-            else:
-                super().__setattr__(name, value)
-
-        def __getattr__(self, name: str) -> Any:
-            if name in _SETTABLE and "settings" in vars(self):
-                return getattr(self.settings, name)
-            raise AttributeError(f"CCSD of Outcore has no {name}")
-
     def run(self, **settings: Any) -> Self:
         """`set`, then `kernel`; as methods of PySCF."""
         self.set(**settings).kernel()
@@ -228,25 +214,7 @@ class CCSD(Results):
     def set(self, **settings: Any) -> Self:
         """Other settings, `frozen` and `frozen_virtual` among them, before integrals and amplitudes are made; those
         of iterations alone at any time. Raises OutcoreError (EINVAL)."""
-        with self.world.together("coupled cluster", sorted((k, repr(v)) for k, v in settings.items())):
-            unknown = sorted(set(settings) - set(_SETTABLE))
-            if unknown:
-                raise _refused(f"there is no setting {', '.join(unknown)}")
-            early = sorted(set(settings) - set(LATE))
-            if self.plan is not None and early:
-                raise _refused(
-                    f"integrals are made already; make a new object for another {', '.join(early)}"
-                )
-            before = self.settings, self._asked
-            self._asked = {name: settings.pop(name, asked) for name, asked in self._asked.items()}
-            try:
-                self.settings = self._resolved(replace(self.settings, **settings))
-                if early:
-                    self._take_orbitals()
-                    self._source = None
-            except OutcoreError:
-                self.settings, self._asked = before
-                raise
+        super().set(**settings)
         if self._broken and not self.converged:
             return self  # no limits make a result of what there is
         if self.iterations:
@@ -255,6 +223,23 @@ class CCSD(Results):
             self.converged = self._checkpoint.has_converged(self.settings)
         return self
 
+    @property
+    def _is_fixed(self) -> bool:
+        return self.plan is not None
+
+    def _take_settings(self, settings: dict[str, Any]) -> None:
+        is_early = bool(set(settings) - set(LATE))
+        before = self.settings, self._asked
+        self._asked = {name: settings.pop(name, asked) for name, asked in self._asked.items()}
+        try:
+            self.settings = self._resolved(replace(self.settings, **settings))
+            if is_early:
+                self._take_orbitals()
+                self._source = None
+        except OutcoreError:
+            self.settings, self._asked = before
+            raise
+
     def summary(self, plan: plans.Plan | None = None) -> str:
         """For people: what is correlated, with which integrals, and where things are; `plan`: of an estimate.
         Collective."""
@@ -262,89 +247,57 @@ class CCSD(Results):
         assert self._source is not None
         notes = ", ".join(each for each in (self.reference.note, self.orbitals_note) if each)
         note = f" ({notes})" if notes else ""
-        functions = f"{self._source.rank} three-index functions ({self._source.title})"
         of_plan = self.spins if self.plan is plan else self._every
         correlated = orbitals.described(of_plan, plan.spaces[0].block)
-        return f"{correlated}; {plan}; {self._frozen}{note}; {functions}"
+        return f"{correlated}; {plan}; {self._frozen}{note}; {self._source.title}"
 
-    # ---- preparation ----
+    # ---- other geometries ----
 
-    def prepare(self) -> plans.Plan:
-        """Three-index functions, and the plan. Collective."""
-        if self.plan is not None:
-            return self.plan
-        self._source = self._source or self._make_source()
-        self.spins = self._every  # this may have failed before
-        if self.settings.fno:
-            self._truncate(self._source)
-        if self._checkpoint is not None:
-            self.spins = self._checkpoint.orbitals(self.reference.overlap, self.spins)
-        self.plan = self._make_plan(self._source)
-        return self.plan
+    def as_scanner(self) -> Scanner:
+        """A function of a molecule, which gives its energy (Hartree), with (T) if that has been computed here.
+        Collective, as its calls are."""
+        return Scanner(self)
 
-    def estimate(self) -> plans.Plan:
-        """A plan for which nothing is computed but three-index functions: of all virtual orbitals, as nobody knows
-        yet how many natural ones `fno` leaves. Collective."""
-        self._source = self._source or self._make_source()
-        return self._make_plan(self._source)
+    def another(self, mf: Any, **settings: Any) -> CCSD:
+        """Of another reference, with the means and what else was given here. This object must not be used any
+        more. Collective."""
+        given: dict[str, Any] = {**self._asked, **self._as_given, **settings}
+        made = CCSD(mf, comm=self.world, threads=self.threads, **given)
+        made.memory_bytes, made.verbose, made.stdout = self.memory_bytes, self.verbose, self.stdout
+        made.on_progress, made.on_warning, made.on_iteration = (
+            self.on_progress,
+            self.on_warning,
+            self.on_iteration,
+        )
+        made._owns_world, self._owns_world = self._owns_world, False
+        return made
 
-    def _make_plan(self, source: Source, only: Collection[str] | None = None) -> plans.Plan:
-        free, disk = self._free(), free_bytes_of_all(self.world, self.world.scratch)
-        rates = None
-        if only is None:
-            pairs = max(each.occupied for each in self.spins) ** 2 // 2
-            rates = forecast.Rates.measure(self.world, self.threads, pairs)
-        with self.world.together("coupled cluster"):
-            sizes = plans.Sizes(
-                len(self.reference.overlap),
-                source.rank,
-                tuple(each.occupied for each in self.spins),
-                tuple(each.virtual for each in self.spins),
-                self.settings.diis_space,
-                tuple(source.cuts),
-                self.settings.method,
-            )
-            return plans.make_plan(
-                sizes,
-                free.bytes,
-                self.world.size,
-                self.threads,
-                storage=self._storage,
-                ladder=self.settings.ladder,
-                block=self.settings.block,
-                limit=free.reason,
-                budget_bytes=self._memory_bytes if free.reason == "--memory" else None,
-                only=only,
-                rates=rates,
-                disk_bytes=disk,
-            )
+    def give_back(self) -> None:
+        """Gives back all arrays; energies stay."""
+        self._give_back()
 
-    def _truncate(self, source: Source) -> None:
-        """Virtual orbitals become natural ones, of which some are left out."""
-        plan = self._make_plan(source, fno.ARRAYS)
-        room = Room(self.world, self.threads, plan, source.signs)
-        found = fno.truncate(room, plan.spaces[0], source, self.spins[0], self.settings.fno)
-        room.close()
-        self.natural, self.spins = found, [found.active]
+    # ---- what later steps ask for ----
 
-    def _free(self, *, strict: bool = False) -> Allowance:
-        return free_memory_of_each(self.world, self._memory_bytes, self.threads, strict=strict)
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        return self._checkpoint
 
-    def _make_source(self) -> Source:
-        settings = self.settings
-        if settings.integrals == "ri":
-            return Fitted(self.world, self.mol, self._auxbasis, self.threads, self._screening)
-        limit = self._free().bytes // 2
-        if self._integrals is not None:
-            return given_integrals.vectors(self.world, self._integrals, settings.decomposed_to, limit)
-        return Cholesky(self.world, self.mol, settings.decomposed_to, limit)
+    @property
+    def state(self) -> State:
+        """Of the amplitudes that there are."""
+        return self._state(self._last)
 
-    def _tell(self, part: str) -> Callable[[float], None]:
-        def tell(fraction: float) -> None:
-            if self.on_progress is not None:
-                self.on_progress(part, fraction)
+    @property
+    def room(self) -> Room | None:
+        """The arrays that there are."""
+        return self._room
 
-        return tell
+    def replace_room(self, room: Room, equations: RestrictedEquations | UnrestrictedEquations) -> None:
+        """From now on amplitudes are in another room."""
+        if self._room is not None:
+            self._room.close()
+        self._room, self.equations = room, equations
+        self._why_broken = "what iterations need was given back for multipliers"
 
     def set_up(self) -> RestrictedEquations | UnrestrictedEquations:
         """Integrals, and the amplitudes of second order. Collective."""
@@ -361,13 +314,19 @@ class CCSD(Results):
             self._checkpoint.find([plan.entry(each).layout for each in names], self.singles, self.spins)
         self._check_disks(plan)
         room = self._room = Room(self.world, self.threads, plan, self._source.signs)
-        names = [""] if self.restricted else ["a", "b"]
-        tell = self._tell("three-index integrals")
+        names = assembly.spin_names(len(self.spins))
+        tell = self.progress("three-index integrals")
         integrals = [
             Integrals.build(room, spaces, self._source, spin.coefficients, name, tell)
             for spaces, spin, name in zip(plan.spaces, self.spins, names, strict=True)
         ]
-        equations = self._equations(room, plan, integrals, names)
+        equations = assembly.equations(
+            room,
+            integrals,
+            [spin.fock for spin in self.spins],
+            is_stored=plan.ladder != "rebuild",
+            progress=self.progress("ladder integrals"),
+        )
         updates = self._updates = Updates(room, self.spins, equations, self.settings.diis_space)
         if self.natural is not None:
             updates.put_second_order(0.0)
@@ -397,39 +356,6 @@ class CCSD(Results):
         if not self.method_facts.has_singles:
             self.singles = [np.zeros_like(each) for each in self.singles]
 
-    def _check_disks(self, plan: plans.Plan) -> None:
-        scratch = self.world.scratch
-        with self.world.together("look at the scratch disk"):
-            needs = [(Path(scratch), bytes_here(self.world, scratch, plan.disk_bytes))]
-        # Of amplitudes that have converged, only energies of (T) are kept from now on.
-        if self._checkpoint is not None and not self._checkpoint.has_converged(self.settings):
-            needs.append((self._checkpoint.directory, self._checkpoint.room_bytes(plan.kept_bytes)))
-        check_room(self.world, "coupled cluster", needs, largest_file=self.largest_file(plan))
-
-    def largest_file(self, plan: plans.Plan) -> int:
-        """Bytes of the largest file of each process."""
-        files = [entry.bytes // self.world.size for entry in plan.arrays.values() if not entry.in_memory]
-        return max(files, default=0)
-
-    def _equations(
-        self, room: Room, plan: plans.Plan, integrals: list[Integrals], names: list[str]
-    ) -> RestrictedEquations | UnrestrictedEquations:
-        stored, tell = plan.ladder != "rebuild", self._tell("ladder integrals")
-        signs = (0, 1) if self.restricted else (1,)
-        ladders = [
-            Ladder(room, spaces, each, is_stored=stored, name=name, signs=signs)
-            for spaces, each, name in zip(plan.spaces, integrals, names, strict=True)
-        ]
-        for each in ladders:
-            each.build(tell)
-        focks = [spin.fock for spin in self.spins]
-        if self.restricted:
-            made = methods.equations(self.settings.method)
-            return made(room, plan.spaces[0], integrals[0], ladders[0], focks[0])
-        opposite = OppositeLadder(room, plan.spaces, integrals, is_stored=stored)
-        opposite.build(tell)
-        return UnrestrictedEquations(room, plan.spaces, integrals, ladders, opposite, focks)
-
     def _take_kept(self, room: Room, equations: Equations, checkpoint: Checkpoint) -> None:
         found = checkpoint.take(room, equations, self.spins)
         if found is not None:
@@ -442,6 +368,7 @@ class CCSD(Results):
         settings = {
             **problem.integrals(self.mol),
             **self._source.settings,
+            **fitting.of_mean_field(self._mf),
             "frozen": self.frozen,
             "occupied": [each.occupied for each in self.spins],
             "semicanonical": self._kind,
@@ -449,7 +376,7 @@ class CCSD(Results):
             "orbitals": self.reference.given,
             "screening": self._screening,
         }
-        return Problem(f"{what} of {self.method_facts.title}", FORMAT, settings, problem.ROUNDED)
+        return Problem(f"{what} of {self.method_facts.title}", FORMAT, settings, fitting.ROUNDED)
 
     @property
     def _broken(self) -> str:
@@ -467,10 +394,12 @@ class CCSD(Results):
             self.converged = True
             return self.e_corr, self.t1, self.t2
         if self._broken and not self.converged:
-            raise _refused(f"{self._broken}; make a new object")
+            raise self._refused(f"{self._broken}; make a new object")
         equations = self.equations or self.set_up()
+        self.log(INFO, "%s: %s", self.method_facts.title, self.summary())
         if not self.converged:
             self._converge(equations)
+        self._log_energy()
         if self.converged and self._checkpoint is not None:
             self._checkpoint.finish()
         doubts.tell(self.world, self.warnings, self.on_warning)
@@ -482,10 +411,10 @@ class CCSD(Results):
         if not self._last:
             self.e_corr = equations.energy(self.singles)
         first, last = self._last + 1, self._last + self.settings.max_cycle
-        expected = forecast.operations(self._room.plan.sizes)
+        expected = self._room.plan.operations
         for number in range(first, last + 1):
             begin, moved = time.monotonic(), self._room.moved
-            meter = self._room.meter = Meter(expected, self._tell(f"iteration {number}"))
+            meter = self._room.meter = Meter(expected, self.progress(f"iteration {number}"))
             if self._checkpoint is not None:
                 self._checkpoint.begin(self._state(number - 1))
             self.singles, norm, changes = self._updates.advance(self.singles, self.settings)
@@ -500,11 +429,16 @@ class CCSD(Results):
             )
             self.iterations.append(found)
             expected = meter.done
+            self.log(
+                INFO,
+                "cycle = %d  E_corr(%s) = %.15g  dE = %.9g  norm of the change = %.6g",
+                *(number, self.method_facts.title, found.energy, found.change, found.norm),
+            )
             if self.on_iteration is not None:
                 self.on_iteration(found)
             self._why_broken = "iterations have diverged"
             change = partial(self._updates.change, self.settings)
-            divergence.refuse(self.world, found, self._names(), changes, equations.doubles, change)
+            divergence.refuse(self.world, found, self.orbital_names(), changes, equations.doubles, change)
             self._why_broken = ""
             self.converged = self._is_last(found)
             if self._checkpoint is not None:
@@ -513,6 +447,11 @@ class CCSD(Results):
                 self._checkpoint.save(self._room, doubles, self._state(number), is_last=is_last)
             if self.converged:
                 break
+
+    def _log_energy(self) -> None:
+        title = self.method_facts.title
+        self.log(INFO if self.converged else NOTE, "%s %sconverged", title, "" if self.converged else "not ")
+        self.log(NOTE, "E(%s) = %.15g  E_corr = %.15g", title, self.e_tot, self.e_corr)
 
     def _is_last(self, found: Iteration) -> bool:
         settings = self.settings
@@ -523,7 +462,7 @@ class CCSD(Results):
         limits = settings.conv_tol, settings.conv_tol_normt
         return State(self.singles, iteration, self.e_corr, self.converged, *limits)
 
-    def _names(self) -> divergence.Names:
+    def orbital_names(self) -> divergence.Names:
         """Orbitals that are made for a spin that has none of a kind are 0."""
         inside, outside = [], []
         for number, (spin, given) in enumerate(zip(self.spins, self.reference.spins, strict=True)):
@@ -534,9 +473,12 @@ class CCSD(Results):
             outside.append([*virtual.tolist(), 0][: spin.virtual])
         return divergence.Names(inside, outside)
 
-    def ccsd_t(self) -> float:
+    def ccsd_t(self, *, derivatives: bool = False) -> float:
         """The energy of connected triples by perturbation theory, (T) (Hartree); `e_t` from then on. The orbitals
-        must be canonical, the amplitudes converged. What only iterations need is given back for it."""
+        must be canonical, the amplitudes converged. What only iterations need is given back for it.
+
+        From then on multipliers, densities and gradients are those of CCSD(T). derivatives: they will be asked for,
+        so that multipliers are solved for now: (T) would have to be computed again for them."""
         if not self.method_facts.has_triples:
             raise OutcoreError(
                 errno.ENOTSUP,
@@ -551,7 +493,19 @@ class CCSD(Results):
                 "triple excitations",
                 detail="the amplitudes have not converged; run kernel() first",
             )
-        assert self.equations is not None and self.plan is not None and self._room is not None
+        assert self.equations is not None and self._room is not None
+        if not all(self._room.has(each) for each in self.equations.of_triples):
+            raise OutcoreError(
+                errno.EINVAL,
+                "triple excitations",
+                detail="integrals were given back for relaxed densities; run ccsd_t() before these",
+            )
+        self._multipliers = None  # their arrays go as well
+        self.has_triples = True
+        if derivatives:
+            self.solve_lambda()
+            self._log_triples()
+            return self.e_t
         stage = None if self._checkpoint is None else self._checkpoint.triples()
         stamp = "" if stage is None else self._state(self._last).stamp
         self._why_broken = "what iterations need was given back for (T)"
@@ -559,40 +513,31 @@ class CCSD(Results):
         resources.trim_heap()
         # At least what iterations worked with: that is free, though the system may not know. Blocks fill what they
         # are given, so pages that heaps keep are not given twice.
-        free = max(self.plan.work_bytes, min(planned, self._free(strict=True).bytes))
+        free = max(self._room.plan.work_bytes, min(planned, self._free().bytes))
         triples: Triples | OpenTriples
         if isinstance(self.equations, RestrictedEquations):
             triples = Triples(self.equations, self.singles[0], free, block, stage=stage, stamp=stamp)
         else:
             triples = OpenTriples(self.equations, self.singles, free, block, stage=stage, stamp=stamp)
-        self.e_t = triples.run(self._tell("triple excitations"))
+        self.e_t = triples.run(self.progress("triple excitations"))
+        self._log_triples()
         return self.e_t
+
+    def _log_triples(self) -> None:
+        total, e_t = self.e_tot + self.e_t, self.e_t
+        self.log(NOTE, "E(CCSD(T)) = %.15g  E_corr = %.15g  (T) = %.15g", total, self.e_corr + e_t, e_t)
 
     @property
     def _last(self) -> int:
         """The number of the iteration that the amplitudes are of."""
         return self.iterations[-1].number if self.iterations else self.found
 
-    def close(self) -> None:
-        """Gives back what the processes have in common. Collective."""
+    def _give_back(self) -> None:
+        if self._relaxed is not None:
+            self._relaxed.close()
+            self._relaxed = None
         if self._checkpoint is not None:
             self._checkpoint.close()
         if self._room is not None:
             self._room.close()
             self._room = None
-        if self._owns_world:
-            self.world.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        if kind is None:
-            self.close()
-
-
-_SETTABLE = (*(each.name for each in fields(Settings)), "frozen", "frozen_virtual")
-
-
-def _refused(detail: str) -> OutcoreError:
-    return OutcoreError(errno.EINVAL, "coupled cluster", detail=detail)

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem import reference as references
-from outcore.chem.cc import methods
+from outcore.chem.cc.equations import methods
 from outcore.chem.cc.options import Options
-from outcore.chem.cc.plan import METHOD
+from outcore.chem.cc.plan import describe
+from outcore.chem.cc.plan.places import METHOD
 from outcore.chem.cc.settings import Settings
+from outcore.chem.gradients import command as density_command
+from outcore.chem.gradients.options import ASKED
 from outcore.chem.hf.settings import Settings as HFSettings
 from outcore.chem.run import MoleculeRun
 from outcore.cli.run import with_options
@@ -28,21 +31,18 @@ if TYPE_CHECKING:
     from outcore.chem.ri.auxiliary import Purpose
     from outcore.chem.ri.source import Source
 
+_SHORT_S = 0.1  # below it what a plan leaves out may be most of the time
+
 
 @with_options
 def ccsd(options: Options) -> int:
     """CCSD after a Hartree-Fock calculation, of closed and open shells, and DCSD, CCD and LCCD of closed shells;
     amplitudes and integrals in memory or on disk. Exit status 3: the energy is there, but the state of the SCF is a
     saddle point that could not be left."""
-    with _Run(options) as run:
-        mf = run.mean_field()
-        cc = run.solve(mf)
-        run.finish(run.world)
-        run.end(cc)
-    return run.status
+    return carry_out(CoupledClusterRun(options))
 
 
-class _Run(MoleculeRun):
+class CoupledClusterRun(MoleculeRun):
     """The stages of a run, and what is shown of them."""
 
     options: Options
@@ -59,6 +59,9 @@ class _Run(MoleculeRun):
         from outcore.chem.frozen import before_scf
 
         self.forced, self.asked = options.force, min(self.asked, options.cc_tol)
+        if options.of_density:
+            self.asked = min(self.asked, ASKED)
+            self._tightened = options.settings()["conv_tol_normt"] < options.amplitude_tol
         self._mol = self.build()
         self._kind: Kind = "ROHF" if options.rohf else "UHF" if options.uhf or self._mol.spin else "RHF"
         self._open = self._kind == "UHF" or self._mol.spin != 0
@@ -95,12 +98,18 @@ class _Run(MoleculeRun):
             f"scratch {self.world.scratch}",
         )
         self._source: Source | None = None
-        self._foresee()
-        self.foresee_file(METHOD, self._largest_file)
+        self._predict_memory()
+        self.predict_file(METHOD, self._largest_file)
 
     # ---- memory ----
 
-    def _foresee(self) -> None:
+    @property
+    def usual_bytes(self) -> int:
+        from outcore.chem import least_memory
+
+        return least_memory.FITTED_BYTES if self.options.integrals == "ri" else least_memory.DECOMPOSED_BYTES
+
+    def _predict_memory(self) -> None:
         """The least memory of all stages. That of decomposed integrals is known once there are pivots."""
         from outcore.chem import least_memory
         from outcore.chem.ri.cholesky import Cholesky
@@ -108,16 +117,16 @@ class _Run(MoleculeRun):
         options = self.options
         if options.integrals == "ri":
             auxmol = self._sets["mp2"]
-            self.foresee(self._needs(int(auxmol.nao), least_memory.auxiliary_cuts(auxmol)))
+            self.predict_memory(self._needs(int(auxmol.nao), least_memory.auxiliary_cuts(auxmol)))
             return
-        free = self.free_bytes()
+        room = self.refuse_soon(self._mol, self._needs(1, (0, 1)))
         tolerance = Settings(**options.settings()).decomposed_to
         self._source = Cholesky(
             self.world,
             self._mol,
             tolerance,
-            free // 2,
-            check=lambda found: self.foresee(self._needs(found.rank, found.cuts)),
+            room,
+            check=lambda found: self.predict_memory(self._needs(found.rank, found.cuts)),
         )
 
     def _needs(self, rank: int, cuts: Sequence[int]) -> dict[str, int]:
@@ -139,6 +148,19 @@ class _Run(MoleculeRun):
                 method=options.method,
             )
         }
+        if options.of_density:
+            found |= density_command.coupled_cluster_needs(
+                self,
+                mol,
+                self._sets,
+                self._frozen,
+                rank,
+                cuts,
+                spins=spins,
+                vectors=options.diis,
+                triples=options.triples,
+                gradient=options.gradient,
+            )
         if options.integrals == "ri":
             return found | {"density-fitted SCF": self.least_of_fitted_scf(mol, self._sets["jk"], spins)}
         settings = HFSettings(storage=options.storage)
@@ -154,6 +176,8 @@ class _Run(MoleculeRun):
         if self.options.integrals == "ri":
             mf = self.fitted_scf(self._mol, self._kind, self.options.jkbasis)
             self.renew_world()
+            if self.options.of_density:  # the response of orbitals needs J and K
+                mf.with_df = mf.with_df.another(mf.with_df.given_auxbasis, self.world)
         else:
             mf = self.stored_scf(self._mol, self._kind)
             references.keep_focks(mf)
@@ -173,7 +197,7 @@ class _Run(MoleculeRun):
             settings.pop("orbitals", None)  # it has none that could be made semicanonical
         if options.integrals != "ri":
             common.pop("screening", None)  # it is the SCF's alone
-        return CCSD(
+        made = CCSD(
             mf,
             options.frozen,
             frozen_virtual=options.frozen_virtual,
@@ -184,6 +208,9 @@ class _Run(MoleculeRun):
             **common,
             **settings,
         )
+        if options.of_density:
+            made.later = describe.response_of_triples if options.triples else describe.response
+        return made
 
     def _largest_file(self) -> int:
         cc = self._made(self.stand_in(self._mol, "UHF" if self._open else "RHF"), stands_in=True)
@@ -229,6 +256,11 @@ class _Run(MoleculeRun):
         options = self.options
         for line in cc.summary().split("; "):
             self.say(line)
+        if options.of_density and self._tightened:
+            self.say(
+                f"amplitudes converge to {cc.settings.conv_tol_normt:.0e}, as the density of them needs; "
+                f"--amplitude-tol is {options.amplitude_tol:.0e}"
+            )
         if options.full and cc.plan is not None:
             self.console.print(cc.plan.table())
         if options.amplitudes is not None:
@@ -259,6 +291,23 @@ class _Run(MoleculeRun):
             self.say(f"amplitudes in {options.amplitudes}")
         if options.triples and cc.converged:
             self._triples(cc)
+        if options.of_density and cc.converged:
+            self._densities(cc)
+
+    def _densities(self, cc: CCSD) -> None:
+        begin = time.monotonic()
+        with self.stages() as cc.on_progress:
+            cc.solve_lambda()
+            found = cc.relaxed_densities()
+            seconds = time.monotonic() - begin
+            self.say(
+                f"multipliers in {len(cc.multipliers.iterations)} iterations, relaxed densities in {seconds:.1f} s"
+            )
+            self.results |= {
+                "lambda_iterations": len(cc.multipliers.iterations),
+                "densities_seconds": seconds,
+            }
+            density_command.show(self, self.options, self._mol, found.densities, found.gradient)
 
     def _set_up(self, cc: CCSD) -> None:
         begin = time.monotonic()
@@ -279,13 +328,36 @@ class _Run(MoleculeRun):
         self.console.print(plan.ladder_table())
         self.console.print(plan.time(triples=self.options.triples))
         self.results["estimate"] = plan.as_json()
+        if self.options.of_density:
+            self.results["estimate"]["densities"] = self._estimate_densities(cc)
+
+    def _estimate_densities(self, cc: CCSD) -> dict[str, Any]:
+        """Of what follows iterations, each part in the memory of the run."""
+        options, found = self.options, {}
+        parts: dict[str, describe.Describe] = {"Lambda equations": describe.response}
+        if options.triples:
+            parts = {
+                "derivatives of (T)": describe.triple_derivatives,
+                "Lambda equations": describe.response_of_triples,
+            }
+        for name, what in parts.items():
+            plan = cc.estimate(what)
+            seconds = plan.iteration_s or sum(each.seconds for each in plan.predicted)
+            each = "an iteration" if plan.iteration_s else "in all"
+            self.say(f"{name}: {seconds:.3g} s {each}, on disk {plan.disk_bytes / 1e6:.0f} MB at most")
+            found[name] = {"seconds": seconds, "disk_bytes": plan.disk_bytes}
+        rows, spins = int(self._sets["mp2"].nao), len(cc.spins)
+        largest = max(sum(each.sizes) for each in cc.spins)
+        density = 8 * rows * largest**2 * spins
+        self.say(f"three-index densities: on disk {density / 1e6:.0f} MB")
+        return found | {"three-index densities": {"disk_bytes": density}}
 
     def _took(self, cc: CCSD) -> None:
-        """What was foreseen, and what was."""
-        if cc.plan is None or not cc.plan.ways or not cc.iterations:
+        """Predicted and actual time and traffic."""
+        if cc.plan is None or not cc.iterations:
             return
         mean = sum(each.seconds for each in cc.iterations) / len(cc.iterations)
-        self.say(f"an iteration took {mean:.3g} s, foreseen were {cc.plan.iteration_s:.3g} s")
+        self.say(f"iteration: {mean:.2g} s{_predicted(cc.plan.iteration_s, mean)}")
         moved = cc.iterations[-1].moved
         if moved.planned:
             self.say(
@@ -311,10 +383,12 @@ class _Run(MoleculeRun):
     def _triples(self, cc: CCSD) -> None:
         begin = time.monotonic()
         with self.stages() as cc.on_progress:
-            energy = cc.ccsd_t()
+            energy = cc.ccsd_t(derivatives=self.options.of_density)
         seconds = time.monotonic() - begin
-        foreseen = "" if cc.plan is None or not cc.plan.ways else f", foreseen were {cc.plan.triples_s:.3g} s"
-        self.say(f"(T) energy                {energy:.10f} Eh, {seconds:.1f} s{foreseen}")
+        predicted = "" if cc.plan is None else _predicted(cc.plan.triples_s, seconds)
+        if self.options.of_density:
+            predicted = " with derivatives and multipliers"
+        self.say(f"(T) energy                {energy:.10f} Eh, {seconds:.1f} s{predicted}")
         self.say(f"CCSD(T) energy            {cc.e_tot + energy:.10f} Eh")
         if cc.natural is not None:
             error = cc.fno_error(triples=True)
@@ -347,6 +421,23 @@ class _Run(MoleculeRun):
                 detail=f"after {len(cc.iterations)} iterations the amplitudes change by "
                 f"{cc.iterations[-1].norm:.1e}; raise --iterations, or try --level-shift 0.3 or --damping 0.5",
             )
+
+
+def carry_out(run: CoupledClusterRun) -> int:
+    """All stages of a run; its exit status."""
+    with run:
+        mf = run.mean_field()
+        cc = run.solve(mf)
+        run.finish(run.world)
+        run.end(cc)
+    return run.status
+
+
+def _predicted(predicted: float, actual: float) -> str:
+    """Seconds that a plan has predicted, beside those of the run. What a plan leaves out, such as starting
+    products, is most of a small system."""
+    why = ": overheads dominate in small systems" if predicted < _SHORT_S and actual > 2 * predicted else ""
+    return f" (predicted {predicted:.2g} s{why})"
 
 
 class _Iterations:

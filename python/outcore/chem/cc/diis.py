@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from outcore.chem.cc.room import Room
-    from outcore.tensor.array import Array
-    from outcore.tensor.layout import Tile
+    from outcore.chem.cc.plan.room import Room
+    from outcore.tensor.arrays.array import Array
+    from outcore.tensor.layout.layout import Tile
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -36,6 +36,16 @@ class Diis:
         self._small: list[Values] = [np.empty(0)] * vectors
         self._products = np.zeros((vectors, vectors))
         self._count = 0  # that were ever added
+
+    def fill(self, small: Values) -> None:
+        """As if all vectors were there, as they are after the first iterations; `small`: of each."""
+        self._count = self._vectors
+        self._small, self._small_errors = [small] * self._vectors, [small] * self._vectors
+
+    def close(self) -> None:
+        """Gives the arrays back to the room."""
+        every = [*self._errors, *self._amplitudes]
+        self._room.release(*(array for arrays in every for array in arrays))
 
     @property
     def _used(self) -> int:

@@ -12,10 +12,10 @@ import numpy as np
 from outcore.base.errors import OutcoreError
 
 if TYPE_CHECKING:
-    from outcore.chem.cc.doubles import Doubles
+    from outcore.chem.cc.equations.doubles import Doubles
     from outcore.chem.cc.iteration import Iteration
     from outcore.job.world import World
-    from outcore.tensor.layout import Tile
+    from outcore.tensor.layout.layout import Tile
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -67,7 +67,7 @@ def refuse(
 
 
 def _of_singles(names: Names, singles: Sequence[Values]) -> Iterator[tuple[float, str]]:
-    """The largest change of each spin, and of which orbitals it is."""
+    """The largest change of each spin, and its orbitals."""
     for s, each in enumerate(singles):
         (i, a), size = _largest(each)
         yield size, f"{names.of_occupied(s, i)} -> {names.of_virtual(s, a)}"

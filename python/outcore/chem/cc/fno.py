@@ -1,4 +1,4 @@
-"""Frozen natural orbitals: virtual orbitals of which the second-order density has little are left out.
+"""Frozen natural orbitals: virtual orbitals with little second-order density are left out.
 
 Taube, Bartlett, Collect. Czech. Chem. Commun. 70, 837 (2005); J. Chem. Phys. 128, 164101 (2008).
 """
@@ -12,20 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.base.errors import OutcoreError
-from outcore.chem.cc.doubles import exchanged
-from outcore.chem.cc.integrals import Integrals
-from outcore.chem.cc.orbitals import Active, eigenvectors
+from outcore.chem.cc.equations.doubles import exchanged
+from outcore.chem.cc.equations.integrals import Integrals
+from outcore.chem.cc.equations.orbitals import CorrelatedOrbitals, eigenvectors
 
 if TYPE_CHECKING:
-    from outcore.chem.cc.room import Room
-    from outcore.chem.cc.spaces import Spaces
+    from outcore.chem.cc.equations.spaces import Spaces
+    from outcore.chem.cc.plan.room import Room
     from outcore.chem.ri.source import Source
-    from outcore.tensor.layout import Tile
+    from outcore.tensor.layout.layout import Tile
 
 Values = np.ndarray[Any, np.dtype[Any]]
-
-ARRAYS = ("Boo", "Bvo", "Bvv", "T", "U", "rows")
-"""Of the plan of coupled cluster, those that are needed."""
 
 ERROR, TRIPLES_ERROR = 0.3, 0.6
 """Of what is lost in second order, the part by which energies of CCSD and of CCSD(T) may still be wrong once it has
@@ -39,35 +36,20 @@ class NaturalOrbitals:
     occupations: of all virtual natural orbitals, falling. energy: of second order, with all virtual orbitals
     (Hartree)."""
 
-    active: Active
+    active: CorrelatedOrbitals
     occupations: Values
     energy: float
 
 
-def truncate(room: Room, spaces: Spaces, source: Source, spin: Active, threshold: float) -> NaturalOrbitals:
+def truncate(
+    room: Room, spaces: Spaces, source: Source, spin: CorrelatedOrbitals, threshold: float
+) -> NaturalOrbitals:
     """Natural orbitals of closed shells with occupations above a threshold. Collective.
 
     Raises OutcoreError (EINVAL) if none has."""
     integrals = Integrals.build(room, spaces, source, spin.coefficients)
-    t, u = room.array("T"), room.array("U")
-    room.contract("Qai,Qbj->aibj", integrals.bvo, integrals.bvo, out=t)
-    gaps, cuts = spin.gaps().T, spaces.v.cuts
-    energies: list[float] = []
-
-    def divide(tile: Tile) -> None:
-        a, b = (slice(cuts[n], cuts[n + 1]) for n in (tile[0], tile[2]))
-        values = t.get_tile(tile)
-        amplitudes = values / (gaps[a][:, :, None, None] + gaps[b])
-        weight = 1.0 if tile[0] == tile[2] else 2.0
-        energies.append(weight * float(np.vdot(values, 2.0 * amplitudes - exchanged(amplitudes))))
-        t.put_tile(tile, amplitudes)
-        u.put_tile(tile, amplitudes - 0.5 * exchanged(amplitudes))
-
-    room.each_tile(t, divide, "amplitudes of second order")
-    u.sync()
-    energy = float(room.world.all_reduce(sum(energies)))
-    density = room.contract("aicj,bicj->ab", u, t, scale=4.0)
-    occupations, vectors = np.linalg.eigh(-(density + density.T) / 2)
+    found, energy = density(room, integrals, spin)
+    occupations, vectors = np.linalg.eigh(-(found + found.T) / 2)
     occupations, vectors = room.world.broadcast((-occupations, vectors))
     kept = int(np.count_nonzero(occupations > threshold))
     with room.world.together("frozen natural orbitals"):
@@ -81,10 +63,35 @@ def truncate(room: Room, spaces: Spaces, source: Source, spin: Active, threshold
     return NaturalOrbitals(_turned(spin, vectors[:, :kept]), occupations, energy)
 
 
-def _turned(spin: Active, vectors: Values) -> Active:
+def density(room: Room, integrals: Integrals, spin: CorrelatedOrbitals) -> tuple[Values, float]:
+    """Of second order, of virtual orbitals; and the energy of second order (Hartree). Collective."""
+    t, u = room.array("T"), room.array("U")
+    room.contract("Qai,Qbj->aibj", integrals.bvo, integrals.bvo, out=t)
+    gaps, cuts = spin.gaps().T, integrals.spaces.v.cuts
+    energies = [0.0]
+
+    def divide(tile: Tile) -> None:
+        a, b = (slice(cuts[n], cuts[n + 1]) for n in (tile[0], tile[2]))
+        values = t.get_tile(tile)
+        amplitudes = values / (gaps[a][:, :, None, None] + gaps[b])
+        weight = 1.0 if tile[0] == tile[2] else 2.0
+        energies.append(weight * float(np.vdot(values, 2.0 * amplitudes - exchanged(amplitudes))))
+        t.put_tile(tile, amplitudes)
+        u.put_tile(tile, amplitudes - 0.5 * exchanged(amplitudes))
+
+    room.each_tile(t, divide, "amplitudes of second order")
+    u.sync()
+    energy = float(room.world.all_reduce(sum(energies)))
+    found: Values = room.contract("aicj,bicj->ab", u, t, scale=4.0)
+    return found, energy
+
+
+def _turned(spin: CorrelatedOrbitals, vectors: Values) -> CorrelatedOrbitals:
     o = spin.occupied
     turned = eigenvectors(vectors.T @ spin.fock[o:, o:] @ vectors)
     rotation = np.zeros((len(spin.fock), o + vectors.shape[1]))
     rotation[:o, :o] = np.eye(o)
     rotation[o:, o:] = vectors @ turned
-    return Active(np.ascontiguousarray(spin.coefficients @ rotation), rotation.T @ spin.fock @ rotation, o)
+    return CorrelatedOrbitals(
+        np.ascontiguousarray(spin.coefficients @ rotation), rotation.T @ spin.fock @ rotation, o
+    )

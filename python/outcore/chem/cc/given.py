@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore.chem.cc import orbitals
+from outcore.chem.cc.equations import orbitals
 
 if TYPE_CHECKING:
-    from outcore.chem.cc.orbitals import Active
-    from outcore.tensor.array import Array
+    from outcore.chem.cc.equations.orbitals import CorrelatedOrbitals
+    from outcore.tensor.arrays.array import Array
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -23,7 +23,7 @@ class GivenDoubles:
     array: the extended array [a,i,b,j] of correlated orbitals.
     """
 
-    def __init__(self, array: Array, first: Active, second: Active) -> None:
+    def __init__(self, array: Array, first: CorrelatedOrbitals, second: CorrelatedOrbitals) -> None:
         self.array, self._spins = array, (first, second)
         (i, a), (j, b) = first.sizes, second.sizes
         self.shape = (i, j, a, b)
@@ -53,7 +53,7 @@ class GivenDoubles:
     def __getitem__(self, key: Any) -> Any:
         if any(each.missing or each.turned is not None for each in self._spins):
             return np.asarray(self)[key]
-        box = _of_four(key)
+        box = of_four(key)
         if box is None:  # lists and masks
             return np.asarray(self)[key]
         i, j, a, b = box
@@ -63,7 +63,7 @@ class GivenDoubles:
         return found.transpose(wanted) if wanted else found[()]
 
 
-def _of_four(key: Any) -> list[Any] | None:
+def of_four(key: Any) -> list[Any] | None:
     """Integers and slices of four axes, or None if it is something else."""
     given = list(key) if isinstance(key, tuple) else [key]
     places = [n for n, each in enumerate(given) if each is Ellipsis]

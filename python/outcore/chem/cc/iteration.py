@@ -6,10 +6,28 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from outcore.chem.cc.moved import NOTHING, Moved
-
 if TYPE_CHECKING:
     from outcore.parallel.tasks import Progress
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Bytes to and from disk, over all processes: `planned`; `counted`, of ladders by the rows that were made,
+    which is less where another run has done a part; `least`: what each product by itself has to move in the memory
+    that it has, whatever its order and tiles."""
+
+    planned: float = 0.0
+    counted: float = 0.0
+    least: float = 0.0
+
+    def __add__(self, other: Moved) -> Moved:
+        return Moved(self.planned + other.planned, self.counted + other.counted, self.least + other.least)
+
+    def __sub__(self, other: Moved) -> Moved:
+        return Moved(self.planned - other.planned, self.counted - other.counted, self.least - other.least)
+
+
+NOTHING = Moved()
 
 
 @dataclass(frozen=True)

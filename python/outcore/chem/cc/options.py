@@ -9,15 +9,18 @@ from typing import Annotated, Any
 import typer
 
 from outcore.chem import scf_options, storage
-from outcore.chem.cc import methods
-from outcore.chem.cc.plan import STORAGES, check_places
+from outcore.chem.cc.equations import methods
+from outcore.chem.cc.plan.places import STORAGES, check_places
 from outcore.chem.cc.settings import Settings
-from outcore.chem.options import FROZEN, FROZEN_VIRTUAL, INTEGRALS, ROHF, TOLERANCE, MoleculeOptions
+from outcore.chem.gradients.options import ASKED, DensityOptions
+from outcore.chem.options import FROZEN, FROZEN_VIRTUAL, INTEGRALS, ROHF, TOLERANCE
 from outcore.job import preflight
+
+NORM = 1e-7  # of the change of amplitudes whose density is asked for
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(MoleculeOptions):
+class Options(DensityOptions):
     """Of coupled cluster."""
 
     method: Annotated[
@@ -62,7 +65,7 @@ class Options(MoleculeOptions):
         float,
         typer.Option(
             help="Leave out virtual natural orbitals of second order whose occupation is not above it, such as "
-            "1e-5; what they lose in second order is added."
+            "1e-5; their second-order energy is added."
         ),
     ] = Settings.fno
     triples: Annotated[
@@ -71,17 +74,20 @@ class Options(MoleculeOptions):
     ladder: Annotated[
         str,
         typer.Option(
-            help="Integrals of the particle ladder: on 'disk' and in 'memory' in single precision; 'rebuild': "
-            "made in each iteration; 'auto': what takes least time on this machine, of what there is room for."
+            help="Integrals of the particle ladder: on 'disk' and in 'memory' in single precision; "
+            "'rebuild': recomputed in each iteration; 'auto': the fastest on this machine that there is room for."
         ),
     ] = Settings.ladder
     cc_tol: Annotated[
         float, typer.Option(help="Change of the energy below which an iteration may be the last (Hartree).")
     ] = Settings.conv_tol
     amplitude_tol: Annotated[
-        float, typer.Option(help="Norm of the change of the amplitudes below which it may be.")
+        float,
+        typer.Option(help="Norm of the change of the amplitudes below which an iteration may be the last."),
     ] = Settings.conv_tol_normt
-    iterations: Annotated[int, typer.Option(help="Most iterations after the SCF.")] = Settings.max_cycle
+    iterations: Annotated[int, typer.Option(help="Maximum number of iterations after the SCF.")] = (
+        Settings.max_cycle
+    )
     diis: Annotated[int, typer.Option(help="Vectors of the extrapolation (DIIS); 1 for none.")] = (
         Settings.diis_space
     )
@@ -112,7 +118,9 @@ class Options(MoleculeOptions):
         Path | None,
         typer.Option(help="Begin with the amplitudes of this HDF5 file, of --amplitudes or of PySCF."),
     ] = None
-    force: Annotated[bool, typer.Option("--force", help="Go on from an SCF that has not converged.")] = False
+    force: Annotated[bool, typer.Option("--force", help="Continue with an SCF that has not converged.")] = (
+        False
+    )
     damping: Annotated[
         float, typer.Option(help="Share of the old amplitudes that stays, below 1: slower, safer.")
     ] = Settings.damping
@@ -134,6 +142,7 @@ class Options(MoleculeOptions):
             preflight.refuse({"--tolerance": self.tolerance}, "without --integrals cholesky")
         self.settings()
         method = methods.of(self.method)
+        self._check_density(method)
         if not method.has_amplitude_file:
             preflight.refuse(
                 {"--amplitudes": self.amplitudes}, f"with --method {self.method}: the file is of CCSD"
@@ -141,6 +150,19 @@ class Options(MoleculeOptions):
         if not method.has_triples:
             preflight.refuse({"--triples": self.triples}, f"with --method {self.method}: (T) is of CCSD")
         super().check()
+
+    def _check_density(self, method: methods.MethodFacts) -> None:
+        """Raises OutcoreError for densities and gradients that are not there."""
+        if not method.has_densities:
+            preflight.refuse(self.asked_for, f"with --method {self.method}: densities are of CCSD")
+        if self.fno:
+            preflight.refuse(self.asked_for, "with --fno, whose orbitals are not those of the SCF")
+        if self.rohf:
+            preflight.refuse(self.asked_for, "with --rohf: relaxed densities are of RHF and UHF")
+        if self.integrals != "ri":
+            preflight.refuse(
+                self.asked_for, f"with --integrals {self.integrals}: relaxed densities are of density fitting"
+            )
 
     def reads(self) -> dict[str, Any]:
         return super().reads() | {"the amplitudes": self.from_amplitudes}
@@ -158,8 +180,9 @@ class Options(MoleculeOptions):
             "method": self.method,
             "integrals": self.integrals,
             "ladder": self.ladder,
-            "conv_tol": self.cc_tol,
-            "conv_tol_normt": self.amplitude_tol,
+            # A density has the error of the amplitudes, an energy its square.
+            "conv_tol": min(self.cc_tol, ASKED) if self.of_density else self.cc_tol,
+            "conv_tol_normt": min(self.amplitude_tol, NORM) if self.of_density else self.amplitude_tol,
             "max_cycle": self.iterations,
             "diis_space": self.diis,
             "level_shift": self.level_shift,

@@ -12,14 +12,16 @@ import numpy as np
 from outcore.base import html
 from outcore.base.errors import OutcoreError
 from outcore.chem import doubts
-from outcore.chem.cc import amplitude_file, fno, methods, orbitals
-from outcore.chem.cc.doubles import spin_pairs
+from outcore.chem.cc import fno
+from outcore.chem.cc.equations import methods, orbitals
+from outcore.chem.cc.equations.doubles import spin_pairs
 from outcore.chem.cc.given import GivenDoubles
+from outcore.chem.cc.keep import amplitude_file
 
 if TYPE_CHECKING:
-    from outcore.chem.cc.doubles import Equations
+    from outcore.chem.cc.equations.doubles import Equations
+    from outcore.chem.cc.equations.orbitals import CorrelatedOrbitals
     from outcore.chem.cc.iteration import Iteration
-    from outcore.chem.cc.orbitals import Active
     from outcore.chem.cc.settings import Settings
     from outcore.chem.frozen import Frozen
     from outcore.chem.reference import Reference
@@ -33,7 +35,7 @@ class Results:
     _mf: Any
     reference: Reference
     restricted: bool
-    spins: list[Active]
+    spins: list[CorrelatedOrbitals]
     singles: list[Values]
     equations: Equations | None
     e_corr: float
@@ -42,16 +44,37 @@ class Results:
     converged: bool
     iterations: list[Iteration]
     settings: Settings
-    _every: list[Active]  # orbitals, also where natural ones take the place of some
+    _auxbasis: Any
+    _screening: float
+    _integrals: Any
+    _every: list[CorrelatedOrbitals]  # orbitals, also where natural ones take the place of some
     _frozen: Frozen
 
     @property
-    def method_facts(self) -> methods.Method:
+    def method_facts(self) -> methods.MethodFacts:
         return methods.of(self.settings.method)
 
     @property
     def mol(self) -> Any:
         return self._mf.mol
+
+    @property
+    def scf_object(self) -> Any:
+        return self._mf
+
+    @property
+    def given_auxbasis(self) -> Any:
+        return self._auxbasis
+
+    @property
+    def screening(self) -> float:
+        """Of three-index integrals."""
+        return self._screening
+
+    @property
+    def given_integrals(self) -> bool:
+        """Two-electron integrals are those that the reference gives."""
+        return self._integrals is not None
 
     @property
     def frozen(self) -> Any:
@@ -109,6 +132,11 @@ class Results:
             for number, (each, given) in enumerate(zip(self.spins, self.reference.spins, strict=True))
         ]
         return found[0] if self.restricted else tuple(found)
+
+    def active_positions(self, number: int) -> Any:
+        """Of the correlated orbitals of a spin among those of `reference`, occupied ones first."""
+        given = self.reference.spins[number]
+        return np.concatenate(self._frozen.active(number, given.numbers, given.occupied))
 
     def fno_error(self, *, triples: bool = False) -> float:
         """An estimate of the error of `e_tot + delta_mp2` by frozen natural orbitals, or with `triples` of that and

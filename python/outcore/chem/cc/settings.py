@@ -6,9 +6,9 @@ import errno
 from dataclasses import dataclass
 
 from outcore.base.errors import OutcoreError
-from outcore.chem.cc import methods
-from outcore.chem.cc.orbitals import KINDS
-from outcore.chem.cc.plan import LADDERS
+from outcore.chem.cc.equations import methods
+from outcore.chem.cc.equations.orbitals import KINDS
+from outcore.chem.cc.plan.places import LADDERS
 from outcore.chem.ri.cholesky import EXACT
 
 INTEGRALS = ("ri", "cholesky", "conventional")

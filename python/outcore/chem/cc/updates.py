@@ -11,11 +11,11 @@ import numpy as np
 from outcore.chem.cc.diis import Diis
 
 if TYPE_CHECKING:
-    from outcore.chem.cc.doubles import Doubles, Equations
-    from outcore.chem.cc.orbitals import Active
-    from outcore.chem.cc.room import Room
+    from outcore.chem.cc.equations.doubles import Doubles, Equations
+    from outcore.chem.cc.equations.orbitals import CorrelatedOrbitals
+    from outcore.chem.cc.plan.room import Room
     from outcore.chem.cc.settings import Settings
-    from outcore.tensor.layout import Tile
+    from outcore.tensor.layout.layout import Tile
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -28,11 +28,26 @@ class Updates:
     is_mixed: an error has left doubles of two iterations.
     """
 
-    def __init__(self, room: Room, spins: list[Active], equations: Equations, vectors: int) -> None:
+    def __init__(
+        self, room: Room, spins: list[CorrelatedOrbitals], equations: Equations, vectors: int
+    ) -> None:
         """vectors: of the extrapolation."""
         self._room, self._spins, self._equations, self._vectors = room, spins, equations, vectors
         self._diis: Diis | None = None  # made when it is needed, as (T) needs none
         self.is_mixed = False
+
+    @property
+    def extrapolation(self) -> Diis:
+        if self._diis is None:
+            names = [""] if len(self._spins) == 1 else ["aa", "ab", "bb"]
+            self._diis = Diis(self._room, self._vectors, [(f"e{each}", f"t{each}") for each in names])
+        return self._diis
+
+    def close(self) -> None:
+        """Gives back the vectors of the extrapolation."""
+        if self._diis is not None:
+            self._diis.close()
+            self._diis = None
 
     def put_second_order(self, shift: float) -> None:
         for each in self._equations.doubles:
@@ -44,8 +59,8 @@ class Updates:
         self._equations.sync()
 
     def advance(self, singles: list[Values], settings: Settings) -> tuple[list[Values], float, list[Values]]:
-        """New amplitudes, of which it returns singles; the norm of their change without shift, damping and
-        extrapolation, which do not bring the solution nearer; and the change of singles."""
+        """Updates the amplitudes. Returns the singles; the norm of the change without shift, damping and
+        extrapolation, which do not bring the solution nearer; and the change of the singles."""
         residuals = self._equations.residual(singles)
         kept, shift = 1.0 - settings.damping, settings.level_shift
         is_plain = not shift and not settings.damping
@@ -62,12 +77,10 @@ class Updates:
 
         made: list[Callable[[Tile], tuple[Values, Values]]]
         made = [partial(changed, each=each) for each in self._equations.doubles]
-        if self._diis is None:
-            names = [""] if len(self._spins) == 1 else ["aa", "ab", "bb"]
-            self._diis = Diis(self._room, self._vectors, [(f"e{each}", f"t{each}") for each in names])
-        norm = self._diis.add(_flat(singles) + _flat(changes), _flat(errors), made)
+        diis = self.extrapolation
+        norm = diis.add(_flat(singles) + _flat(changes), _flat(errors), made)
         self.is_mixed = True
-        new = self._diis.combine(self._diis.coefficients(), [each.put for each in self._equations.doubles])
+        new = diis.combine(diis.coefficients(), [each.put for each in self._equations.doubles])
         self._equations.sync()
         self.is_mixed = False
         ends = np.cumsum([each.size for each in singles])[:-1]
@@ -82,14 +95,14 @@ class Updates:
     def _gaps(self, doubles: Doubles, tile: Tile, shift: float) -> Values:
         """e_i + e_j - e_a - e_b - 2 shift of a tile [a,i,b,j]."""
         first, second = (
-            self._spins[s].gaps(shift).T[slice(*self._room.plan.spaces[s].v.cuts[n : n + 2])]
+            self._spins[s].gaps(shift).T[slice(*self._room.spaces[s].v.cuts[n : n + 2])]
             for s, n in zip(doubles.spins, (tile[0], tile[2]), strict=True)
         )
         return first[:, :, None, None] + second
 
 
 def _negative(gaps: Values) -> Values:
-    """Occupied less virtual energies, of which none is near zero, as they may be where a shift is needed."""
+    """Occupied less virtual energies. None is near zero: without a shift some may be."""
     return np.minimum(gaps, -_SMALLEST_GAP)
 
 

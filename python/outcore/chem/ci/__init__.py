@@ -16,8 +16,8 @@ Files:
         the sigma vector: tasks, products, passes, rows on disk
     solver, search, guess, bounds:
         the search for states
-    analysis, densities, rotation:
-        what states look like, densities, rotated orbitals
+    analysis, densities, rotation, trexio_states:
+        what states look like, densities, rotated orbitals, states in files of TREXIO
     plan, estimate, restart:
         memory, predictions, what another run goes on from
 """

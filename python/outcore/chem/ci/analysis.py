@@ -175,12 +175,18 @@ def spin_square_of(space: ActiveSpace, electrons: tuple[int, int], found: Densit
     return float(total - np.einsum("ps,qr,pqrs->", active, active, found.mixed, optimize=True))
 
 
+def densities_in_functions(space: ActiveSpace, alpha: Matrix, beta: Matrix) -> tuple[Matrix, Matrix]:
+    """One-particle densities of sorted active orbitals, with those of the core, in basis functions."""
+    found = [
+        coefficients @ density @ coefficients.T + core @ core.T
+        for coefficients, core, density in zip(space.coefficients, space.core, (alpha, beta), strict=True)
+    ]
+    return found[0], found[1]
+
+
 def density_in_functions(space: ActiveSpace, alpha: Matrix, beta: Matrix) -> Matrix:
-    """One-particle density of sorted active orbitals, with that of the core, in basis functions."""
-    total = np.zeros((space.mol.nao, space.mol.nao))
-    for coefficients, core, density in zip(space.coefficients, space.core, (alpha, beta), strict=True):
-        total += coefficients @ density @ coefficients.T + core @ core.T
-    return total
+    """Their sum."""
+    return np.sum(densities_in_functions(space, alpha, beta), axis=0)  # type: ignore[no-any-return]
 
 
 def dipole(space: ActiveSpace, alpha: Matrix, beta: Matrix) -> Matrix:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 @with_options
 def fci(options: Options) -> int:
     """Full CI of a molecule after its SCF, or of the integrals in an FCIDUMP file; vectors in memory or on disk.
-    Exit status 3: the energy is there, but the state of the SCF is a saddle point that could not be left."""
+    Exit status 3: the energy is there, but the state of the SCF is a saddle point that could not be left, or there
+    is no room for integrals as fine as its energy needs."""
     with _Run(options) as run:
         ci = run.of_file() if options.fcidump is not None else run.of_molecule()
         run.solve(ci)
@@ -71,10 +72,11 @@ class _Run(MoleculeRun):
         self.header(options.title(f"FCI({kind})", mol), f"scratch {self.world.scratch}")
         self.say(f"point group {mol.groupname if mol.symmetry else 'C1'}")
         self._check_orbitals(mol)
+        self.refuse_soon(mol, self._of_scf(mol))
         first = self.with_first_orbitals(lambda: self._made(self.first_orbitals(mol, kind), integrals=False))
-        self._foresee(mol, first)
+        self._predict_memory(mol, first)
         if first is not None and not options.no_solve:
-            self.foresee_file("full CI", first.largest_file)
+            self.predict_file("full CI", first.largest_file)
         if first is not None and options.estimate:
             return first
         del first
@@ -82,19 +84,24 @@ class _Run(MoleculeRun):
         mf.close()  # integrals of active orbitals are made of exact ones
         return self._made(mf)
 
-    def _foresee(self, mol: Mole, first: FCI | None) -> None:
+    def _predict_memory(self, mol: Mole, first: FCI | None) -> None:
         """The least memory of all stages. `first`: with the orbitals that the SCF begins with, as irreps count;
         None: it is that of the SCF."""
         from outcore.chem import least_memory
         from outcore.chem.ci.orbitals import transform_bytes
-        from outcore.chem.hf.settings import METHOD, Settings
 
-        stages = {METHOD: least_memory.stored_scf(mol, Settings(storage=self.options.storage), self.threads)}
+        stages = self._of_scf(mol)
         if first is not None:
             left, n = least_memory.left_by_scf(mol), first.hamiltonian.orbitals
             made = transform_bytes(int(mol.nao), n, unrestricted=first.hamiltonian.unrestricted)
             stages |= {"transform integrals": left + made, "full CI": left + first.least_bytes()}
-        self.foresee(stages)
+        self.predict_memory(stages)
+
+    def _of_scf(self, mol: Mole) -> dict[str, int]:
+        from outcore.chem import least_memory
+        from outcore.chem.hf.settings import METHOD, Settings
+
+        return {METHOD: least_memory.stored_scf(mol, Settings(storage=self.options.storage), self.threads)}
 
     def _check_orbitals(self, mol: Mole) -> None:
         """What is wrong with frozen and active orbitals is found before the SCF."""
@@ -160,6 +167,7 @@ class _Run(MoleculeRun):
             return
         for line in str(forecast).splitlines() if options.full else [in_one_line(forecast)]:
             self.say(line)
+        ci.verbose = 0  # the command says it
         ci.on_iteration = Iterations(self.say, ci.hamiltonian.core_energy)
         begin = time.monotonic()
         ci.kernel()
@@ -176,6 +184,13 @@ class _Run(MoleculeRun):
         if options.molden is not None:
             ci.write_molden(options.molden)
             self.say(f"wrote {options.molden}")
+        if options.trexio is not None:
+            ci.write_trexio(options.trexio)
+            self.say(f"wrote {options.trexio}")
+        if options.density is not None:
+            ci.write_density(options.density)
+            self.say(f"wrote {options.density}")
+            self.results["density_file"] = str(options.density)
 
     def refuse_unconverged(self, ci: FCI) -> None:
         if not (self.options.estimate or self.options.no_solve) and not ci.converged:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from outcore.chem.ci.hamiltonian import Hamiltonian
-    from outcore.chem.ci.search import Options
+    from outcore.chem.ci.search import SearchOptions
     from outcore.chem.ci.solver import Solved
     from outcore.chem.ci.space import Space
     from outcore.job.world import World
@@ -126,12 +126,12 @@ def forecast(
     hamiltonian: Hamiltonian,
     *,
     roots: int = 1,
-    options: Options | None = None,
+    options: SearchOptions | None = None,
     memory_bytes: int | None = None,
     kept: bool = False,
 ) -> Forecast:
     """For a budget of all processes together. Collective. Raises OutcoreError (ENOMEM)."""
-    options = options or solver.Options()
+    options = options or solver.SearchOptions()
     plan = solver.plan(world, space, options, roots=roots, memory_bytes=memory_bytes, kept=kept)
     with world.together("estimate of a CI"):
         kernel = solver.make_kernel(space, hamiltonian)

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from outcore.base import html
+from outcore.base import html, keywords
 from outcore.base.errors import OutcoreError
 from outcore.chem import frozen as frozen_orbitals
 from outcore.chem import shown
 from outcore.chem.active import Asked
-from outcore.chem.ci import analysis, densities, fcidump, orbitals, plan, solver, target
+from outcore.chem.ci import analysis, densities, fcidump, orbitals, plan, solver, target, trexio_states
 from outcore.chem.ci.analysis import Determinant, NaturalOrbitals
 from outcore.chem.ci.densities import Densities
 from outcore.chem.ci.determinants import listed, mask
@@ -27,11 +27,12 @@ from outcore.chem.ci.orbitals import ActiveSpace
 from outcore.chem.ci.settings import Settings
 from outcore.chem.ci.space import Space
 from outcore.chem.ci.target import Target
-from outcore.chem.ci.tiles import Tiling
+from outcore.chem.ci.tiles import VectorTiling
+from outcore.chem.formats import densities as densities_files
+from outcore.chem.logs import INFO, NOTE
+from outcore.chem.method import Method
 from outcore.chem.ri.given import is_of_functions
-from outcore.job import launch
-from outcore.job.processes import JOB, free_memory_of_each, make_world
-from outcore.job.resources import parse_bytes
+from outcore.job.processes import JOB
 from outcore.job.world import World
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ _GUESS_MATRICES = 4  # of the small space
 _TRANSFORM_BYTES = 1 << 30  # memory for the transformation of integrals, unless a budget says less
 
 
-class FCI:
+class FCI(Method):
     """All determinants of some orbitals, on one or several processes; each makes the same object and calls the same
     methods, which are collective.
 
@@ -70,10 +71,16 @@ class FCI:
 
     After `kernel`: `e_tot` (Hartree; of several roots an array), `converged`. Numbers of roots begin with 0;
     orbitals of results are the active ones in the order of their energies, or as the file has them. `notes`: lines
-    that say what was done to orbitals and integrals so that they are symmetric, and what a file left out.
+    that say how orbitals and integrals were made symmetric, and what a file left out.
+    `verbose` and `stdout` are those of `mf` at first; see `outcore.chem.logs.tell`.
     Raises OutcoreError, the same on all processes.
     """
 
+    title = "full CI"
+    settings: Settings
+    orbitals: ActiveSpace | None
+
+    @keywords.checked(Settings)
     def __init__(
         self,
         mf: Any,
@@ -93,8 +100,8 @@ class FCI:
         integrals: bool = True,
         **settings: Any,
     ) -> None:
-        self._set_up(memory, scratch, threads, comm, settings)
-        free = free_memory_of_each(self.world, self.memory_bytes, self.threads)
+        self._set_up(memory, scratch, threads, comm, settings, mf)
+        free = self._free()
         found = orbitals.of(
             mf,
             self.world,
@@ -109,9 +116,11 @@ class FCI:
         number = found.reference_irrep if irrep is None else found.irrep(irrep)
         self.notes += found.notes
         self._choose(found.hamiltonian, found.electrons, number, spin, roots, folded)
-        self.orbitals: ActiveSpace | None = found
+        self.orbitals = found
+        self._opened()
 
     @classmethod
+    @keywords.checked(Settings)
     def from_fcidump(
         cls,
         path: str | os.PathLike[str],
@@ -138,9 +147,11 @@ class FCI:
         self.notes += dump.notes
         number = dump.irrep if irrep is None else dump.hamiltonian.irrep(irrep)
         self._choose(dump.hamiltonian, dump.electrons, number, spin, roots, folded)
+        self._opened()
         return self
 
     @classmethod
+    @keywords.checked(Settings)
     def from_hamiltonian(
         cls,
         hamiltonian: Hamiltonian,
@@ -162,23 +173,24 @@ class FCI:
         self = cls.__new__(cls)
         self._set_up(memory, scratch, threads, comm, settings)
         self._choose(hamiltonian, electrons, irrep, spin, roots, folded, fixed=fixed)
+        self._opened()
         return self
 
     def _set_up(
-        self, memory: int | str | None, scratch: str | None, threads: int | None, comm: Any, settings: Any
+        self,
+        memory: int | str | None,
+        scratch: str | None,
+        threads: int | None,
+        comm: Any,
+        settings: dict[str, Any],
+        mf: Any = None,
     ) -> None:
-        if "checkpoint" in settings and settings["checkpoint"] is not None:
-            settings["checkpoint"] = Path(settings["checkpoint"])
-        self.settings = Settings(**settings)
-        self.memory_bytes = None if memory is None else parse_bytes(memory)
-        self.threads = threads or launch.threads_per_rank()
-        self._owns_world = not isinstance(comm, World)
-        self.world: World = comm if isinstance(comm, World) else make_world(comm, self.memory_bytes, scratch)
+        chosen = Settings(**settings)
+        self._open(chosen, memory=memory, scratch=scratch, threads=threads, comm=comm, told_by=mf)
         self.orbitals = None
         self.notes: tuple[str, ...] = ()
         self._solved: Solved | None = None
         self._densities: dict[tuple[int, int], Densities] = {}
-        self.on_iteration: Any = None  # called with each iteration of the search, at all processes
 
     def _choose(
         self,
@@ -235,7 +247,7 @@ class FCI:
         """What the search takes of each process at least, with its integrals."""
         needed = plan.least_bytes(
             self.space,
-            Tiling(self.space),
+            VectorTiling(self.space),
             self._options(),
             roots=self.target.roots,
             processes=self.world.size,
@@ -245,9 +257,9 @@ class FCI:
         n, unrestricted = self.hamiltonian.orbitals, self.hamiltonian.unrestricted
         return orbitals.integral_bytes(n, unrestricted=unrestricted) + needed + guess
 
-    def _options(self) -> solver.Options:
+    def _options(self) -> solver.SearchOptions:
         settings = self.settings
-        return solver.Options(
+        return solver.SearchOptions(
             tolerance=settings.residual,
             max_iterations=settings.max_cycle,
             vectors=settings.vectors,
@@ -277,12 +289,30 @@ class FCI:
             spin_shift=0.0 if wanted.spin is None else settings.spin_shift,
             ordered=settings.ordered,
             checkpoint=settings.checkpoint,
-            on_iteration=self.on_iteration,
+            on_iteration=self._told,
             start=start,
         )
         self._drop()
         self._solved = found
+        for root, energy in enumerate(self.e_states, 1):
+            self.log(
+                NOTE,
+                "E(full CI) = %.15g  root %d%s",
+                energy,
+                root,
+                "" if found.converged else ", not converged",
+            )
         return self.e_tot
+
+    def _told(self, iteration: Any, states: Any) -> None:
+        for root, energy in enumerate(iteration.energies + self.hamiltonian.core_energy):
+            self.log(
+                INFO,
+                "cycle = %d  root %d  E = %.15g  |r| = %.6g",
+                *(iteration.number, root + 1, energy, iteration.residuals[root]),
+            )
+        if self.on_iteration is not None:
+            self.on_iteration(iteration, states)
 
     @property
     def solved(self) -> Solved:
@@ -407,6 +437,21 @@ class FCI:
             if self.world.rank == 0:
                 analysis.write_molden(Path(path), space, found)
 
+    def write_density(self, path: str | os.PathLike[str], root: int = 0) -> None:
+        """One-particle densities, with those of frozen orbitals, in a file whose name ends as `formats.densities`
+        has it. Collective."""
+        space, found = self._molecule("write the density"), self.densities(root)
+        with self.world.together("write the density", str(path), root):
+            densities_files.check("write", Path(path))
+            if self.world.rank == 0:
+                both = analysis.densities_in_functions(space, found.alpha, found.beta)
+                densities_files.write(Path(path), space.mol, both)
+
+    def write_trexio(self, path: str | os.PathLike[str], root: int = 0) -> None:
+        """Orbitals, integrals, densities and all determinants of a state, as TREXIO: see `trexio_states.write`.
+        Collective."""
+        trexio_states.write(Path(path), self, root)
+
     def write_fcidump(self, path: str | os.PathLike[str]) -> None:
         """The integrals; NELEC, MS2 and ISYM are those of the states."""
         (alpha, beta), spin = self.target.electrons, self.target.spin
@@ -440,15 +485,5 @@ class FCI:
             self._solved.close()
             self._solved = None
 
-    def close(self) -> None:
-        """Drops the states. Collective."""
+    def _give_back(self) -> None:
         self._drop()
-        if self._owns_world:
-            self.world.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if exception[0] is None:
-            self.close()

@@ -17,6 +17,7 @@ import numpy as np
 from pyscf import ao2mo, lib, symm
 from pyscf.fci import addons, direct_spin1
 
+from outcore.base import keywords
 from outcore.base.errors import OutcoreError
 from outcore.chem.ci import analysis, hamiltonian, solver
 from outcore.chem.ci import vector as vectors
@@ -27,9 +28,9 @@ from outcore.chem.ci.passes import Place, dots
 from outcore.chem.ci.rotation import rotated
 from outcore.chem.ci.settings import Settings
 from outcore.chem.ci.sigma import Sigma
+from outcore.chem.method import Means
 from outcore.chem.symmetry import ABELIAN, IRREPS
-from outcore.job.processes import JOB, make_world
-from outcore.job.resources import parse_bytes
+from outcore.job.processes import JOB
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -115,7 +116,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
     """For `mc.fcisolver` of PySCF's CASCI, CASSCF and UCASCI, with one or several states.
 
     Args:
-        mol: for the names of irreps and the output level.
+        mol: for the names of irreps, `verbose` and `stdout`.
         memory, scratch, threads, comm: as for FCI. On several processes each makes the same calls, and the
             integrals of the first count.
         settings: see `outcore.chem.ci.settings.Settings`; without `residual`, which follows from `conv_tol`,
@@ -133,6 +134,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         *("memory_bytes", "threads", "world", "eci", "norb", "nelec", "ci"),
     }
 
+    @keywords.checked(Settings)
     def __init__(
         self,
         mol: Any = None,
@@ -143,8 +145,6 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         comm: Intracomm | World | None = JOB,
         **settings: Any,
     ) -> None:
-        from outcore.job.world import World
-
         if "residual" in settings:
             raise OutcoreError(errno.EINVAL, "FCISolver", detail="residual has no effect; set conv_tol")
         if "checkpoint" in settings:
@@ -154,9 +154,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         self.verbose = lib.logger.NOTE if mol is None else mol.verbose
         self.stdout = lib.StreamObject.stdout if mol is None else mol.stdout
         self.settings = Settings(**settings)
-        self.memory_bytes = None if memory is None else parse_bytes(memory)
-        self.threads = threads
-        self.world = comm if isinstance(comm, World) else make_world(comm, self.memory_bytes, scratch)
+        self.world, self.memory_bytes, self.threads = Means.of(memory, scratch, threads, comm)
         self.conv_tol, self.max_cycle, self.nroots = 1e-10, self.settings.max_cycle, 1
         self.wfnsym: Any = None
         self.orbsym: Any = None
@@ -266,6 +264,8 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
             threads=self.threads,
             comm=self.world,
         )
+        ci.log_as(self)
+        ci.verbose -= 1  # a CASSCF solves many times
         ci.settings = replace(self.settings, residual=min(residual, 0.5), max_cycle=max_cycle)
         ci.kernel(self._start(ci, ci0))
         vectors = [CIVector(ci, root) for root in range(nroots)]

@@ -23,6 +23,7 @@ from outcore.base import plain_file
 from outcore.base.errors import OutcoreError
 from outcore.chem.ci import hamiltonian as hamiltonians
 from outcore.chem.ci.hamiltonian import Hamiltonian, Matrix
+from outcore.chem.formats import trexio_file
 from outcore.chem.words import integer, number, quoted
 
 _READ = "read FCIDUMP"
@@ -32,7 +33,7 @@ _KEYS = ("NORB", "NELEC", "MS2", "ORBSYM", "ISYM", "IUHF", "UHF")
 _BLOCKS = ("alpha-alpha", "beta-beta", "alpha-beta", "one-electron alpha", "one-electron beta")
 _VALUE = "% .16e"
 _UNITS = 4  # of the last digit: by which programs round apart what they had lost digits of before
-_SAMPLE = 4096  # lines, of which one or another has all digits
+_SAMPLE = 4096  # lines; at least one of so many has all digits
 
 Indices = NDArray[np.int64]
 
@@ -51,11 +52,22 @@ class Dump:
 
 
 def read(path: str | Path) -> Dump:
-    """Raises OutcoreError for what is missing, unreadable or larger than 4 GiB, and, with the number of the line,
+    """Of an FCIDUMP file, or of one of TREXIO.
+
+    Raises OutcoreError for what is missing, unreadable or larger than 4 GiB, and, with the number of the line,
     for what is damaged, complex, given twice with different values, or contradicts symmetry. A difference is one of
     more than a few units of the last digit that the file has; what is less is averaged away, and the largest change
     is a note."""
+    if trexio_file.is_one(Path(path)):
+        return _of_trexio(Path(path))
     return _Reader(Path(path)).read()
+
+
+def _of_trexio(path: Path) -> Dump:
+    """Orbitals of a TREXIO file have no symmetry here."""
+    one, two, core, electrons = trexio_file.read_integrals(path)
+    found = hamiltonians.make(one, two, core_energy=core)
+    return Dump(found, electrons, 0, (f"{path.name}: TREXIO; symmetry is not used",))
 
 
 class _Reader:

@@ -3,8 +3,8 @@
 The opposite-spin part goes through *holes*, alpha strings of one electron less, in order of their values. Holes
 that share their highest orbitals meet the same rows, so consecutive ones form a group: it loads its rows once, with
 folding each from the column on that its lowest hole of the group meets first.
-The same-spin part of the beta electrons needs whole rows: each row is at home in the group of its lowest hole of
-all, which meets the most columns, and gets it there.
+The same-spin part of the beta electrons needs whole rows. The beta-beta part of a row belongs to the task of its
+first N-1 electron string, which meets the most columns.
 Without folding the same-spin part of the alpha electrons has slabs of columns of its own.
 """
 
@@ -21,13 +21,13 @@ from outcore.chem.ci.space import list_strings
 
 if TYPE_CHECKING:
     from outcore.chem.ci.space import Integers, Masks, Space, StringList
-    from outcore.chem.ci.tiles import Tiling
+    from outcore.chem.ci.tiles import VectorTiling
 
 Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Layout:
+class PanelLayout:
     """Of rows in a panel: they begin and end at multiples of `unit` elements of their sector, with `apart` elements
     between them."""
 
@@ -56,18 +56,18 @@ class Task:
     cost: float
     transposed: bool = False
 
-    def elements(self, space: Space, layout: Layout | None = None) -> int:
+    def elements(self, space: Space, layout: PanelLayout | None = None) -> int:
         """Of a panel."""
         rows, columns = (space.beta, space.alpha) if self.transposed else (space.alpha, space.beta)
         irreps = [np.searchsorted(rows.offsets, each, side="right") - 1 for each in (self.home, self.others)]
         sectors = [each ^ space.irrep for each in irreps]
         sizes = np.diff(columns.offsets)
-        layout = layout or Layout()
+        layout = layout or PanelLayout()
         home = layout.room(np.zeros(len(self.home), np.int64), sizes[sectors[0]])
         others = layout.room(self.begins - columns.offsets[sectors[1]], sizes[sectors[1]])
         return int(home.sum() + others.sum())
 
-    def touched(self, tiling: Tiling) -> Flags:
+    def touched(self, tiling: VectorTiling) -> Flags:
         """Which places of the grid of all tiles, both halves, its panels hold something of."""
         space = tiling.space
         cuts, other_cuts = (tiling.columns, tiling.rows) if self.transposed else (tiling.rows, tiling.columns)
@@ -80,7 +80,7 @@ class Task:
         found: Flags = first[:, None] < np.asarray(other_cuts[1:])
         return found.T if self.transposed else found
 
-    def tiles(self, tiling: Tiling) -> Integers:
+    def tiles(self, tiling: VectorTiling) -> Integers:
         """Numbers of the stored tiles that it reads and adds to."""
         anywhere = self.touched(tiling)
         if tiling.parity:
@@ -175,14 +175,14 @@ def _without_highest(masks: Masks, electrons: int) -> Masks:
 
 
 def make_tasks(
-    space: Space, limit: int, most_share: float = 1.0, layout: Layout | None = None
+    space: Space, limit: int, max_share: float = 1.0, layout: PanelLayout | None = None
 ) -> list[Task] | None:
-    """All tasks, none with more than `limit` elements in a panel of this layout, nor with more than `most_share` of
+    """All tasks, none with more than `limit` elements in a panel of this layout, nor with more than `max_share` of
     the cost as long as it can be cut; the most expensive runs of holes first. None if a task does not fit."""
-    layout = layout or Layout()
+    layout = layout or PanelLayout()
     tasks: list[Task] = []
     if min(space.electrons) > 0:
-        made = _groups(space, limit, most_share, layout)
+        made = _groups(space, limit, max_share, layout)
         if made is None:
             return None
         tasks += made
@@ -199,7 +199,7 @@ def make_tasks(
     return tasks
 
 
-def _groups(space: Space, limit: int, most_share: float, layout: Layout) -> list[Task] | None:
+def _groups(space: Space, limit: int, max_share: float, layout: PanelLayout) -> list[Task] | None:
     """With runs that share as few orbitals as possible: joined, as long as they fit."""
     holes = Holes(space)
     cost = np.arange(float(len(holes)), 0.0, -1.0) if space.folded else np.ones(len(holes))
@@ -207,7 +207,7 @@ def _groups(space: Space, limit: int, most_share: float, layout: Layout) -> list
     for depth in range(space.electrons[0]):
         cuts = holes.runs(depth)
         deepest = depth == space.electrons[0] - 1
-        if not deepest and np.diff(costs[cuts]).max(initial=0) > most_share * costs[-1]:
+        if not deepest and np.diff(costs[cuts]).max(initial=0) > max_share * costs[-1]:
             continue
         tasks: list[Task] = []
         first, count = 0, len(cuts) - 1
@@ -216,7 +216,7 @@ def _groups(space: Space, limit: int, most_share: float, layout: Layout) -> list
             last = first
             while last < count and joined.fits(int(cuts[last + 1]), limit):
                 begin, end = int(cuts[first]), int(cuts[last + 1])
-                if last > first and costs[end] - costs[begin] > most_share * costs[-1]:
+                if last > first and costs[end] - costs[begin] > max_share * costs[-1]:
                     break
                 joined.take()
                 last += 1
@@ -232,7 +232,7 @@ def _groups(space: Space, limit: int, most_share: float, layout: Layout) -> list
 class _Joined:
     """Holes from `begin` on that are taken together, run by run."""
 
-    def __init__(self, holes: Holes, begin: int, layout: Layout) -> None:
+    def __init__(self, holes: Holes, begin: int, layout: PanelLayout) -> None:
         self._holes, self._layout, self.begin, self.end = holes, layout, begin, begin
         self._flags = np.zeros(len(holes.space.alpha.strings), bool)
         self._elements = 0
@@ -271,7 +271,7 @@ class _Joined:
         )
 
 
-def make_bands(tiling: Tiling, limit: int, layout: Layout) -> list[Task] | None:
+def make_bands(tiling: VectorTiling, limit: int, layout: PanelLayout) -> list[Task] | None:
     """Whole rows of the vector, each row once, at most `limit` elements in a panel of this layout: as many rows of
     tiles as fit, or parts of one. None if a row does not fit."""
     space, nothing = tiling.space, np.zeros(0, np.int64)
@@ -307,7 +307,7 @@ def make_bands(tiling: Tiling, limit: int, layout: Layout) -> list[Task] | None:
     return bands
 
 
-def _slabs(space: Space, limit: int, layout: Layout, *, transposed: bool) -> list[Task] | None:
+def _slabs(space: Space, limit: int, layout: PanelLayout, *, transposed: bool) -> list[Task] | None:
     """Whole rows, as many as fit."""
     rows, columns = (space.beta, space.alpha) if transposed else (space.alpha, space.beta)
     tasks, nothing = [], np.zeros(0, np.int64)

@@ -12,7 +12,9 @@ import typer
 from outcore.base.errors import OutcoreError
 from outcore.chem import storage as storage_words
 from outcore.chem.active import read as read_active
+from outcore.chem.ci import trexio_states
 from outcore.chem.ci.settings import Settings
+from outcore.chem.formats import densities
 from outcore.chem.hf.settings import METHOD, STORAGES
 from outcore.chem.options import (
     ACTIVE,
@@ -38,6 +40,7 @@ _OF_MOLECULES = (
         "active",
         "group",
         "molden",
+        "density",
     ),
 )
 # What only the search, and what is told of its states, depends on.
@@ -53,7 +56,7 @@ _OF_STATES = (
         "unfolded",
         "ordered",
     ),
-    *("largest", "energy_only", "molden", "estimate"),
+    *("largest", "energy_only", "molden", "trexio", "density", "estimate"),
 )
 
 
@@ -72,7 +75,7 @@ class Options(MoleculeOptions):
     group: Annotated[
         str | None,
         typer.Option(
-            help="Point group of which symmetry is used: D2h, C2v, C2h, D2, Cs, C2, Ci or C1. Default: the "
+            help="Point group whose symmetry is used: D2h, C2v, C2h, D2, Cs, C2, Ci or C1. Default: the "
             "largest that the molecule has."
         ),
     ] = None
@@ -91,7 +94,9 @@ class Options(MoleculeOptions):
     residual: Annotated[
         float, typer.Option(help="Norm of the residual below which a root is converged (Hartree).")
     ] = Settings.residual
-    iterations: Annotated[int, typer.Option(help="Most iterations after the SCF.")] = Settings.max_cycle
+    iterations: Annotated[int, typer.Option(help="Maximum number of iterations after the SCF.")] = (
+        Settings.max_cycle
+    )
     vectors: Annotated[
         int, typer.Option(help="Vectors of the search for each root, 2 or more; more converge faster.")
     ] = Settings.vectors
@@ -117,6 +122,23 @@ class Options(MoleculeOptions):
         Path | None, typer.Option(metavar="FILE", help="Write the integrals of the active orbitals here.")
     ] = None
 
+    trexio: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write orbitals, integrals, densities and all determinants of the first root here, as TREXIO "
+            "(name.h5, name.trexio).",
+        ),
+    ] = None
+    density: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the one-particle density here: natural orbitals (name.molden), matrices over basis "
+            "functions (name.npz), values on a grid (name.cube), or TREXIO (name.h5, name.trexio).",
+        ),
+    ] = None
+
     no_solve: Annotated[
         bool, typer.Option("--no-solve", help="End when the integrals are written, without a CI.")
     ] = False
@@ -138,6 +160,13 @@ class Options(MoleculeOptions):
             raise OutcoreError(errno.EINVAL, f"--largest {self.largest}", detail="it must be 0 or more")
         if self.energy_only:
             preflight.refuse({"--molden": self.molden}, "with --energy-only, without natural orbitals")
+            of_density = {"--trexio": self.trexio, "--density": self.density}
+            preflight.refuse(of_density, "with --energy-only, without densities")
+        if self.estimate:
+            unused = {"--molden": self.molden, "--trexio": self.trexio, "--density": self.density}
+            preflight.refuse(unused, "with --estimate, without states")
+        trexio_states.check_name("--trexio", self.trexio)
+        densities.check("--density", self.density)
         self.settings()
         super().check()
 
@@ -169,6 +198,7 @@ class Options(MoleculeOptions):
             preflight.refuse(
                 {"--molden": self.molden}, "with --uhf, whose states have no natural orbitals here"
             )
+            preflight.refuse({"--trexio": self.trexio}, "with --uhf, whose states are not written as TREXIO")
             preflight.refuse(
                 {"--spin-shift": self.spin_shift != Settings.spin_shift},
                 "with --uhf, whose states have any spin",
@@ -194,9 +224,16 @@ class Options(MoleculeOptions):
         return super().reads() | {"the integrals": self.fcidump}
 
     def writes(self) -> dict[str, Any]:
-        return super().writes() | {"--molden": self.molden, "--write-fcidump": self.write_fcidump}
+        return super().writes() | {
+            "--molden": self.molden,
+            "--write-fcidump": self.write_fcidump,
+            "--trexio": self.trexio,
+            "--density": self.density,
+        }
 
     def check_targets(self) -> None:
         super().check_targets()
         preflight.check_file(self.molden, "write molden file")
         preflight.check_file(self.write_fcidump, "write FCIDUMP")
+        preflight.check_file(self.trexio, "write TREXIO")
+        preflight.check_file(self.density, "write the density")

@@ -9,20 +9,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from outcore import _core
 from outcore.parallel import team
 from outcore.parallel.prefetch import Fetched, Prefetch
+from outcore.parallel.requests import all_of
 
 if TYPE_CHECKING:
-    from outcore.chem.ci.tiles import Tile
+    from outcore.chem.ci.tiles import VectorTile
     from outcore.chem.ci.vector import Array, Vectors
     from outcore.chem.small_space import Matrix
     from outcore.job.world import World
-    from outcore.parallel.prefetch import Waitable
+    from outcore.parallel.requests import Request
 
 AHEAD = 2  # tiles of each vector that are being read while threads work on others
 
@@ -35,24 +36,12 @@ class Place:
     index: int
 
 
-class _All:
-    """Several requests as one."""
-
-    def __init__(self, requests: Sequence[Waitable]) -> None:
-        self._requests, self.values = requests, list[Any]()
-
-    def wait(self) -> list[Any]:
-        if not self.values:
-            self.values = [each.wait() for each in self._requests]
-        return self.values
-
-
 def each_tile(
     tiles: Sequence[int],
     read: Sequence[Place],
     written: Sequence[Place],
     threads: int,
-    work: Callable[[Tile, list[Array], list[Array]], Sequence[int]],
+    work: Callable[[VectorTile, list[Array], list[Array]], Sequence[int]],
 ) -> float:
     """`work(tile, read, written)` for tiles of these numbers, in any order, in `threads` threads, with the tile of
     each vector that is read and memory for that of each that is written. It returns which of all of them, counted
@@ -63,11 +52,11 @@ def each_tile(
     tiling = (read or written)[0].vectors.tiling
     slots = threads + AHEAD
     buffers = [[_buffer(each) for each in (*read, *written)] for _ in range(slots)]
-    arrived: list[_All | None] = [None] * slots
+    arrived: list[Request | None] = [None] * slots
 
-    def start(number: int, slot: int) -> Waitable:
+    def start(number: int, slot: int) -> Request:
         tile = tiling[number]
-        every = _All(
+        every = all_of(
             [
                 each.vectors.get_async(each.index, tile, _part(buffer, tile))
                 for each, buffer in zip(read, buffers[slot], strict=False)
@@ -111,11 +100,11 @@ def _buffer(place: Place) -> Array | None:
     return np.empty(place.vectors.tiling.largest, place.vectors.dtype)
 
 
-def _part(buffer: Array | None, tile: Tile) -> Array | None:
+def _part(buffer: Array | None, tile: VectorTile) -> Array | None:
     return None if buffer is None else buffer[: tile.size].reshape(tile.shape)
 
 
-def _target(place: Place, tile: Tile, buffer: Array | None) -> Array:
+def _target(place: Place, tile: VectorTile, buffer: Array | None) -> Array:
     if buffer is None:
         return place.vectors.get(place.index, tile)
     return buffer[: tile.size].reshape(tile.shape)
@@ -137,7 +126,7 @@ def dots(world: World, a: Sequence[Place], b: Sequence[Place], threads: int) -> 
     numbers = a[0].vectors.own_tiles()
     sums, place = np.zeros((len(numbers), len(a) * len(b))), {n: i for i, n in enumerate(numbers)}
 
-    def work(tile: Tile, inside: list[Array], outside: list[Array]) -> Sequence[int]:
+    def work(tile: VectorTile, inside: list[Array], outside: list[Array]) -> Sequence[int]:
         row = sums[place[tile.number]]
         _core.ci_dots(inside[: len(a)], inside[len(a) :], row)
         row *= tiling.weight(tile)
@@ -151,7 +140,7 @@ def dots(world: World, a: Sequence[Place], b: Sequence[Place], threads: int) -> 
 def copy(world: World, source: Sequence[Place], target: Sequence[Place], threads: int) -> None:
     """Also from one precision to another. Collective."""
 
-    def work(tile: Tile, inside: list[Array], outside: list[Array]) -> Sequence[int]:
+    def work(tile: VectorTile, inside: list[Array], outside: list[Array]) -> Sequence[int]:
         for here, there in zip(inside, outside, strict=True):
             there[...] = here
         return range(len(inside), len(inside) + len(outside))
@@ -182,7 +171,7 @@ def correct(
     vectors: Sequence[Place],
     h_vectors: Sequence[Place],
     corrections: Sequence[Place],
-    diagonal: Callable[[Tile], Array],
+    diagonal: Callable[[VectorTile], Array],
     *,
     to_states: Matrix,
     to_vectors: Matrix | None,
@@ -206,7 +195,7 @@ def correct(
     factors = np.zeros((0, q)) if to_vectors is None else np.ascontiguousarray(to_vectors)
     to_states = np.ascontiguousarray(to_states)
 
-    def work(tile: Tile, inside: list[Array], outside: list[Array]) -> Sequence[int]:
+    def work(tile: VectorTile, inside: list[Array], outside: list[Array]) -> Sequence[int]:
         row = sums[place[tile.number]]
         _core.ci_correct(
             inside[:k],

@@ -13,15 +13,15 @@ import numpy as np
 from outcore.base.errors import OutcoreError
 from outcore.base.sizes import in_words
 from outcore.chem.ci import strips
-from outcore.chem.ci.groups import Layout, make_bands, make_tasks
+from outcore.chem.ci.groups import PanelLayout, make_bands, make_tasks
 from outcore.chem.ci.passes import AHEAD as PASS_AHEAD
 from outcore.chem.ci.sigma import tiles_ahead
 
 if TYPE_CHECKING:
     from outcore.chem.ci.groups import Task
-    from outcore.chem.ci.search import Options
+    from outcore.chem.ci.search import SearchOptions
     from outcore.chem.ci.space import Space
-    from outcore.chem.ci.tiles import Tiling
+    from outcore.chem.ci.tiles import VectorTiling
 
 _MIB = 1 << 20
 _DOUBLE, _SINGLE = 8, 4
@@ -29,7 +29,7 @@ _PAGE_BYTES = 2 * _MIB  # panels take whole huge pages
 _PANELS = 2  # of a task: of x and of the product
 _BATCH = 144  # holes of the kernel's products of matrices
 _SLAB_BYTES = 4 * _MIB  # of the kernel's same-spin part
-_LEAST_CACHE_BYTES, _MOST_CACHE_BYTES = 2 * _MIB, 64 * _MIB  # of a disk array
+_MIN_CACHE_BYTES, _MAX_CACHE_BYTES = 2 * _MIB, 64 * _MIB  # of a disk array
 _TASKS_OF_A_PROCESS = 6  # so that all end at about the same time
 _BLAS_BYTES = 8 * _MIB  # of a thread
 _STRING_BYTES = 160  # lists and flags of planning and of the kernel, for each string
@@ -55,8 +55,8 @@ class Plan:
     """Bytes are of one process, unless they say otherwise."""
 
     space: Space
-    tiling: Tiling
-    options: Options
+    tiling: VectorTiling
+    options: SearchOptions
     roots: int
     processes: int
     kind: str  # of vectors: see vector.KINDS
@@ -122,7 +122,7 @@ class Plan:
         return self.kept_bytes + self.scratch_bytes
 
     def _states_bytes(self, times: int) -> int:
-        """Of both precisions, one of which follows the other."""
+        """Of both precisions, one after the other."""
         found = times * self.state_bytes("float64")
         return found + (times * self.state_bytes("float32") if self.options.precision == "mixed" else 0)
 
@@ -149,7 +149,7 @@ class Plan:
         return self._made[dtype]
 
     def _by_tiles(self, dtype: str) -> _Product:
-        found = self._tasks(dtype, Layout())
+        found = self._tasks(dtype, PanelLayout())
         assert found is not None, "the plan was made for panels that do not fit"
         word = np.dtype(dtype).itemsize
         moved = word * self._in_tiles(found)
@@ -176,7 +176,7 @@ class Plan:
         """Elements of the tiles that tasks move."""
         return sum(int(self.tiling.sizes[task.tiles(self.tiling)].sum()) for task in tasks)
 
-    def _tasks(self, dtype: str, layout: Layout) -> list[Task] | None:
+    def _tasks(self, dtype: str, layout: PanelLayout) -> list[Task] | None:
         share = 1.0 if self.processes == 1 else 1.0 / (_TASKS_OF_A_PROCESS * self.processes)
         return make_tasks(self.space, self._limit(dtype), share, layout)
 
@@ -200,7 +200,7 @@ class Plan:
         return f"vectors {where[self.kind]}{kept}{through}"
 
 
-def _arrays(options: Options, roots: int, kind: str, states_on_disk: bool) -> int:
+def _arrays(options: SearchOptions, roots: int, kind: str, states_on_disk: bool) -> int:
     """Disk arrays that are open together."""
     of_states = 2 if options.precision == "mixed" else 1
     found = of_states if kind == "disk" or states_on_disk else 0
@@ -240,8 +240,8 @@ class _Needs:
     """What a search takes of each process, with its vectors in memory or on disk."""
 
     space: Space
-    tiling: Tiling
-    options: Options
+    tiling: VectorTiling
+    options: SearchOptions
     roots: int
     processes: int
     states_on_disk: bool
@@ -284,14 +284,14 @@ class _Needs:
     @property
     def panels(self) -> int:
         """Of the smallest tasks."""
-        return 2 * _least_elements(self.space) * _DOUBLE + _PANELS * _PAGE_BYTES
+        return 2 * _min_elements(self.space) * _DOUBLE + _PANELS * _PAGE_BYTES
 
     @property
     def buffers(self) -> int:
         return self.in_passes if self.processes > 1 or self.states_on_disk else 0
 
     def _caches(self, kind: str) -> int:
-        return _arrays(self.options, self.roots, kind, self.states_on_disk) * _LEAST_CACHE_BYTES
+        return _arrays(self.options, self.roots, kind, self.states_on_disk) * _MIN_CACHE_BYTES
 
     @property
     def in_memory(self) -> int:
@@ -303,7 +303,13 @@ class _Needs:
 
 
 def least_bytes(
-    space: Space, tiling: Tiling, options: Options, *, roots: int, processes: int, states_on_disk: bool
+    space: Space,
+    tiling: VectorTiling,
+    options: SearchOptions,
+    *,
+    roots: int,
+    processes: int,
+    states_on_disk: bool,
 ) -> int:
     """What `make_plan` needs of each process."""
     needs = _Needs(space, tiling, options, roots, processes, states_on_disk)
@@ -312,8 +318,8 @@ def least_bytes(
 
 def make_plan(
     space: Space,
-    tiling: Tiling,
-    options: Options,
+    tiling: VectorTiling,
+    options: SearchOptions,
     free_bytes: int,
     *,
     roots: int = 1,
@@ -341,7 +347,7 @@ def make_plan(
             "memory" if processes == 1 else "global",
             overlaps=overlaps,
             panels=min(left, everything * (2 if overlaps else 1)),
-            cache=_LEAST_CACHE_BYTES if states_on_disk else 0,
+            cache=_MIN_CACHE_BYTES if states_on_disk else 0,
             vectors=vectors,
             buffers=buffers,
         )
@@ -355,7 +361,7 @@ def make_plan(
             f"{processes} processes, but {limit} leaves {in_words(free_bytes)} to each",
         )
     left = free_bytes - need
-    cache = _LEAST_CACHE_BYTES + int(min(left // (8 * arrays), _MOST_CACHE_BYTES))
+    cache = _MIN_CACHE_BYTES + int(min(left // (8 * arrays), _MAX_CACHE_BYTES))
     panels = free_bytes - fixed - in_passes - arrays * cache
     overlaps = panels >= 2 * least
     panels = min(panels, everything * (2 if overlaps else 1))
@@ -367,7 +373,7 @@ def _everything(space: Space) -> int:
     return 2 * space.determinants * _DOUBLE + _PANELS * _PAGE_BYTES
 
 
-def _least_elements(space: Space) -> int:
+def _min_elements(space: Space) -> int:
     """Of x in the panel of the smallest tasks: no hole needs more."""
     alpha, beta = (space.counts[spin] for spin in (0, 1))
     row = max(width for g, width in enumerate(beta) if alpha[g ^ space.irrep])

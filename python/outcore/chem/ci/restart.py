@@ -17,7 +17,7 @@ import numpy as np
 
 from outcore.arrays.sparse_array import BlockSparseArray
 from outcore.base.errors import OutcoreError
-from outcore.chem.ci.vector import DiskVectors
+from outcore.chem.ci.vector import KeptVectors
 from outcore.chem.problem import digest
 from outcore.job import scratch
 from outcore.job.unclosed import only_flushed
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from outcore.chem.ci.hamiltonian import Hamiltonian
     from outcore.chem.ci.search import Iteration
     from outcore.chem.ci.space import Space
-    from outcore.chem.ci.tiles import Tiling
+    from outcore.chem.ci.tiles import VectorTiling
     from outcore.chem.ci.vector import Vectors
     from outcore.job.world import World
 
-FORMAT = 1
+FORMAT = 2
 _WHAT = "states of a CI"
 _TYPES = ("float64", "float32")  # which to look for first
 _GO_ON = "go on from kept states"
@@ -72,11 +72,11 @@ def allocated_bytes(directory: Path) -> int:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundStates:
     """States of the last complete iteration, counted through all runs. multiplied: H times them is that of the
     present integrals, bit by bit; it is to be made again otherwise."""
 
-    states: DiskVectors
+    states: KeptVectors
     iteration: int
     multiplied: bool
 
@@ -90,7 +90,7 @@ class KeptStates:
         self,
         world: World,
         directory: Path,
-        tiling: Tiling,
+        tiling: VectorTiling,
         hamiltonian: Hamiltonian,
         roots: int,
         spin: int | None,
@@ -108,7 +108,7 @@ class KeptStates:
     def _path(self, dtype: str) -> Path:
         return self.directory / f"states.{dtype}"
 
-    def find(self) -> Found | None:
+    def find(self) -> FoundStates | None:
         """What another run has kept, of the highest precision.
 
         Raises OutcoreError: EINVAL (of another problem), ENOTSUP (in another format), EIO (damaged)."""
@@ -135,9 +135,9 @@ class KeptStates:
                 array.close()
                 raise
             facts = array.metadata
-            states = DiskVectors.of_array(self.world, self._tiling, array)
+            states = KeptVectors(self._tiling, array)
             self._before = int(facts["iteration"])
-            return Found(states, self._before, facts["digest"] == self._digest)
+            return FoundStates(states, self._before, facts["digest"] == self._digest)
         return None
 
     def _check(self, array: BlockSparseArray, dtype: str, path: Path) -> None:
@@ -145,24 +145,17 @@ class KeptStates:
         self._problem.check(facts, _GO_ON, path)
         if type(facts.get("iteration")) is not int or type(facts.get("digest")) is not str:
             raise damaged(_GO_ON, path, "it does not say of which iteration it is; remove it and run again")
-        wanted = DiskVectors.tilings(self._tiling, 2 * self._roots)
+        wanted = KeptVectors.tilings(self._tiling, 2 * self._roots)
         if array.dtype != np.dtype(dtype) or array.tilings != wanted:
             raise damaged(_GO_ON, path, "its type or its tiles are others; remove it and run again")
 
-    def make(self, dtype: str, count: int) -> DiskVectors:
+    def make(self, dtype: str, count: int) -> KeptVectors:
         """New states, in place of what is there. They count from the first `keep` on."""
-        return DiskVectors(
-            self.world,
-            self._tiling,
-            count,
-            dtype,
-            path=self._path(dtype),
-            cache_bytes=self._cache_bytes,
-        )
+        return KeptVectors.make(self.world, self._tiling, count, dtype, self._path(dtype), self._cache_bytes)
 
     def keep(self, iteration: Iteration, states: Vectors) -> None:
         """What is in these states, made by `make` or found by `find`, is what another run goes on from."""
-        assert isinstance(states, DiskVectors)
+        assert isinstance(states, KeptVectors)
         facts: dict[str, Any] = {
             "iteration": self._before + iteration.number,
             "digest": self._digest,

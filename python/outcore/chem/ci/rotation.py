@@ -15,7 +15,7 @@ import numpy as np
 
 from outcore.base.errors import OutcoreError
 from outcore.chem.ci.space import Space
-from outcore.chem.ci.tiles import Tiling
+from outcore.chem.ci.tiles import VectorTiling
 from outcore.chem.ci.vector import make
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _MIXED = 1e-8
 
 
 @dataclass(frozen=True)
-class Steps:
+class Replacements:
     """A rotation as replacements: slot k gets sum_j t_j of what the slots hold. In the end new orbital `which[k]`
     is in slot k."""
 
@@ -38,7 +38,7 @@ class Steps:
     which: Integers
 
 
-def steps(rotation: Matrix) -> Steps:
+def steps(rotation: Matrix) -> Replacements:
     """Of a square matrix [old][new]. Raises OutcoreError (EINVAL) if it is singular."""
     n = len(rotation)
     left, held = rotation.copy(), np.eye(n)  # what is left to make; columns: what the slots hold
@@ -54,13 +54,13 @@ def steps(rotation: Matrix) -> Steps:
         replaced.append((slot, np.where(abs(there[:, column]) < _ZERO, 0.0, there[:, column])))
         held[:, slot] = rotation[:, orbital]
         which[slot] = orbital
-    return Steps(replaced, which)
+    return Replacements(replaced, which)
 
 
 class StringRotation:
     """Of all strings of one irrep, along the last axis of an array."""
 
-    def __init__(self, masks: Masks, steps: Steps) -> None:
+    def __init__(self, masks: Masks, steps: Replacements) -> None:
         self._scaled: list[tuple[Integers, float]] = []
         self._added: list[list[tuple[Integers, Integers, Matrix]]] = []
         for slot, parts in steps.replaced:
@@ -119,7 +119,7 @@ def rotated(solved: Solved, root: int, hamiltonian: Hamiltonian, alpha: Matrix, 
         )
     clean = [np.where(apart, 0.0, each) for each in (alpha, beta)]
     world, plan = states.world, solved.plan
-    whole = Tiling(Space(hamiltonian, *space.electrons, space.irrep, 0), states.tiling.side)
+    whole = VectorTiling(Space(hamiltonian, *space.electrons, space.irrep, 0), states.tiling.side)
     between = make(world, whole, plan.kind, cache_bytes=plan.cache_bytes)
     found = make(world, states.tiling, plan.kind, cache_bytes=plan.cache_bytes)
     with world.together("rotate orbitals"):
@@ -132,7 +132,7 @@ def rotated(solved: Solved, root: int, hamiltonian: Hamiltonian, alpha: Matrix, 
     return found
 
 
-def _sectors(strings: StringList, made: Steps) -> list[StringRotation]:
+def _sectors(strings: StringList, made: Replacements) -> list[StringRotation]:
     cuts = strings.offsets
     return [StringRotation(strings.strings[a:b], made) for a, b in itertools.pairwise(cuts)]
 

@@ -19,7 +19,7 @@ from outcore.chem.ci.passes import Place
 from outcore.chem.small_space import ERRORS, SmallSpace
 
 if TYPE_CHECKING:
-    from outcore.chem.ci.tiles import Tile, Tiling
+    from outcore.chem.ci.tiles import VectorTile, VectorTiling
     from outcore.chem.ci.vector import Array, Vectors
     from outcore.chem.small_space import Matrix
     from outcore.job.world import World
@@ -35,12 +35,12 @@ class Operator(davidson.Waiting, Protocol):
     def apply(self, x: Place, y: Place) -> None:
         """Adds H x to y, which is zero. Collective."""
 
-    def diagonal(self, tile: Tile) -> Array:
+    def diagonal(self, tile: VectorTile) -> Array:
         """Its diagonal elements (double precision), as an array of the tile's shape; any thread."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(davidson.Limits):
+class SearchOptions(davidson.Limits):
     """precision: "double", or "mixed": single precision until residuals are below `SWITCH`, then states in double
     precision, corrections in single."""
 
@@ -63,7 +63,7 @@ class Iteration(davidson.Iteration):
 
 
 @dataclass
-class Found:
+class FoundVectors:
     """The states that a search has found; the first k of `states` are they, H times each follows. why: they have
     not converged."""
 
@@ -101,9 +101,9 @@ class Search(davidson.Search[Iteration]):
     def __init__(
         self,
         world: World,
-        tiling: Tiling,
+        tiling: VectorTiling,
         operator: Operator,
-        options: Options,
+        options: SearchOptions,
         states: Vectors,
         make: MakeVectors,
         make_states: MakeVectors,
@@ -117,7 +117,7 @@ class Search(davidson.Search[Iteration]):
         self._work: list[_Pair] = []
         self._loose: list[Vectors] = []  # corrections that H was not applied to yet
 
-    def run(self, *, multiplied: bool = False) -> Found:
+    def run(self, *, multiplied: bool = False) -> FoundVectors:
         """`multiplied`: H times the start vectors is in the second half of `states`, which is zero else.
         Collective."""
         self.start_clock()
@@ -133,7 +133,7 @@ class Search(davidson.Search[Iteration]):
             self._drop()
             raise
         self._drop()
-        return Found(self._states, self.iterations, self.converged, self.why())
+        return FoundVectors(self._states, self.iterations, self.converged, self.why())
 
     # ---- passes ----
 

@@ -20,7 +20,6 @@ from outcore import _core
 from outcore.arrays.global_array import GlobalArray
 from outcore.base.threads import Pool
 from outcore.chem.ci.strips import UNIT_BYTES, Strips
-from outcore.chem.ci.vector import MemoryVectors
 from outcore.parallel import team
 from outcore.parallel.prefetch import Prefetch
 from outcore.parallel.tasks import tasks_of
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from outcore.chem.ci.groups import Flags, Task
     from outcore.chem.ci.passes import Place
     from outcore.chem.ci.space import Integers
-    from outcore.chem.ci.tiles import Tile, Tiling
+    from outcore.chem.ci.tiles import VectorTile, VectorTiling
     from outcore.chem.ci.vector import Array
     from outcore.job.world import World
 
@@ -41,7 +40,7 @@ _FAILED = 1 << 40  # turns: nobody waits any more
 
 
 @dataclass
-class Moved:
+class SigmaTraffic:
     """Bytes from vectors and strips and to them, and seconds that tasks waited for them, of this process or of
     several."""
 
@@ -51,7 +50,7 @@ class Moved:
     computed_seconds: float = 0.0
 
     @classmethod
-    def sum(cls, parts: Iterable[Moved]) -> Moved:
+    def sum(cls, parts: Iterable[SigmaTraffic]) -> SigmaTraffic:
         """Of several processes."""
         return cls(*(sum(each) for each in zip(*map(astuple, parts), strict=True)))
 
@@ -68,7 +67,7 @@ class _Slot:
         self.task: Task | None = None
         self.touched: Flags = np.zeros((0, 0), bool)
 
-    def take(self, number: int, task: Task, tiling: Tiling) -> None:
+    def take(self, number: int, task: Task, tiling: VectorTiling) -> None:
         self.number, self.task, self.touched = number, task, task.touched(tiling)
         kind = task.transposed
         room = {**self._room, kind: max(task.elements(tiling.space), self._room.get(kind, 0))}
@@ -94,7 +93,7 @@ class _Slot:
         return self._panels[self.task.transposed]
 
 
-def tiles_ahead(tiling: Tiling, dtype: str) -> int:
+def tiles_ahead(tiling: VectorTiling, dtype: str) -> int:
     """How many tiles are under way while one is put into panels."""
     tile = tiling.largest * np.dtype(dtype).itemsize
     return min(max(_AHEAD_BYTES // tile, 4), 32)
@@ -113,7 +112,7 @@ class Sigma:
         self,
         world: World,
         kernel: Any,
-        tiling: Tiling,
+        tiling: VectorTiling,
         tasks: Callable[[str], list[Task]],
         bands: Callable[[str], list[Task] | None] = lambda _: None,
         *,
@@ -125,7 +124,7 @@ class Sigma:
         self._make_tasks, self._make_bands = tasks, bands
         self.threads = 1 if ordered else threads
         self.overlaps, self.ordered = overlaps, ordered
-        self.moved, self.products = Moved(), 0  # since it was made
+        self.moved, self.products = SigmaTraffic(), 0  # since it was made
         self._counter = world.counter()
         self._turn = GlobalArray(world, (1,), "int64") if ordered and world.size > 1 else None
         self._slots: list[_Slot] = []
@@ -185,7 +184,7 @@ class Sigma:
     def waited_seconds(self) -> float:
         return self.moved.waited_seconds
 
-    def diagonal(self, tile: Tile) -> Array:
+    def diagonal(self, tile: VectorTile) -> Array:
         found = np.empty(tile.shape)
         self.kernel.diagonal(*tile.first, found)
         return found
@@ -303,8 +302,8 @@ class Sigma:
     def _load_from_tiles(self, x: Place, slot: _Slot) -> None:
         assert slot.task is not None
         numbers = slot.task.tiles(self.tiling)
-        if isinstance(x.vectors, MemoryVectors):
-            places, values = self.tiling.places[numbers], x.vectors.values(x.index)
+        if (memory := x.vectors.values(x.index, numbers)) is not None:
+            values, places = memory
             slot.panels[0].load_tiles(values, places, self.tiling.parity, self._movers)
         else:
             self._in_shares(numbers, partial(self._load_tiles, x, slot))
@@ -333,7 +332,7 @@ class Sigma:
                     return
                 self._put_into_panels(slot, self.tiling[number], arrived[place].wait())
 
-    def _put_into_panels(self, slot: _Slot, tile: Tile, values: Array) -> None:
+    def _put_into_panels(self, slot: _Slot, tile: VectorTile, values: Array) -> None:
         (row, column), parity, touched = tile.first, self.tiling.parity, slot.touched
         panel = slot.panels[0]
         if slot.task is not None and slot.task.transposed:
@@ -362,8 +361,8 @@ class Sigma:
         """Adds T, and of a folded vector T + parity T^T."""
         assert slot.task is not None
         numbers = slot.task.tiles(self.tiling)
-        if isinstance(y.vectors, MemoryVectors):
-            places, values = self.tiling.places[numbers], y.vectors.values(y.index)
+        if (memory := y.vectors.values(y.index, numbers)) is not None:
+            values, places = memory
             slot.panels[1].add_to_tiles(values, places, self.tiling.parity, self._movers)
         else:
             self._in_shares(numbers, partial(self._unload_tiles, y, slot))
@@ -386,7 +385,7 @@ class Sigma:
             if each is not None:
                 each.wait()
 
-    def _take_from_panels(self, slot: _Slot, tile: Tile, values: Array) -> None:
+    def _take_from_panels(self, slot: _Slot, tile: VectorTile, values: Array) -> None:
         (row, column), parity, touched = tile.first, self.tiling.parity, slot.touched
         panel = slot.panels[1]
         values[...] = 0

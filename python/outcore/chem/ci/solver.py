@@ -18,9 +18,9 @@ from outcore.chem.ci.bounds import Bound
 from outcore.chem.ci.passes import Place, copy
 from outcore.chem.ci.plan import Plan, make_plan
 from outcore.chem.ci.restart import KeptStates, allocated_bytes
-from outcore.chem.ci.search import Iteration, Options, Search
-from outcore.chem.ci.sigma import Moved, Sigma
-from outcore.chem.ci.tiles import Tiling
+from outcore.chem.ci.search import Iteration, Search, SearchOptions
+from outcore.chem.ci.sigma import Sigma, SigmaTraffic
+from outcore.chem.ci.tiles import VectorTiling
 from outcore.chem.small_space import Matrix
 from outcore.job.processes import free_memory
 from outcore.job.scratch import bytes_here, check_room
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from outcore.chem.ci.vector import Vectors
     from outcore.job.world import World
 
-__all__ = ["Iteration", "Options", "Solved", "make_kernel", "plan", "solve"]
+__all__ = ["Iteration", "SearchOptions", "Solved", "make_kernel", "plan", "solve"]
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Solved:
     """
 
     space: Space
-    tiling: Tiling
+    tiling: VectorTiling
     hamiltonian: Hamiltonian
     energies: Matrix
     residuals: Matrix
@@ -56,7 +56,7 @@ class Solved:
     iterations: list[Iteration]
     states: Vectors
     plan: Plan
-    moved: Moved
+    moved: SigmaTraffic
     products: int
     kept_iteration: int
 
@@ -86,7 +86,7 @@ def make_kernel(space: Space, hamiltonian: Hamiltonian, spin_shift: float = 0.0)
 def plan(
     world: World,
     space: Space,
-    options: Options,
+    options: SearchOptions,
     *,
     roots: int = 1,
     memory_bytes: int | None = None,
@@ -98,7 +98,7 @@ def plan(
     with world.together("full CI", repr(space), repr(options)):
         return make_plan(
             space,
-            Tiling(space),
+            VectorTiling(space),
             options,
             free.bytes,
             roots=roots,
@@ -126,7 +126,7 @@ def solve(
     *,
     roots: int = 1,
     spin: int | None = None,
-    options: Options | None = None,
+    options: SearchOptions | None = None,
     memory_bytes: int | None = None,
     guess_size: int = guess.SIZE,
     spin_shift: float = 0.0,
@@ -152,7 +152,7 @@ def solve(
     problem, not so many states, start vectors of another space), EIO (damaged), ENOSPC; NotConverged for roots that
     converged to another spin.
     """
-    options = options or Options()
+    options = options or SearchOptions()
     if chosen is None:
         kept_too = checkpoint is not None
         chosen = plan(world, space, options, roots=roots, memory_bytes=memory_bytes, kept=kept_too)
@@ -224,13 +224,13 @@ def solve(
         iterations,
         result.states,
         chosen,
-        Moved.sum(world.gather(sigma.moved)),
+        SigmaTraffic.sum(world.gather(sigma.moved)),
         sigma.products,
         0 if before is None else before.iteration,
     )
 
 
-def _check_start(start: Sequence[Place], tiling: Tiling, roots: int) -> None:
+def _check_start(start: Sequence[Place], tiling: VectorTiling, roots: int) -> None:
     """Raises OutcoreError (EINVAL) for vectors that no search of this space can begin with."""
     detail = "" if len(start) == roots else f"there are {len(start)} for {roots} roots"
     for each in start:

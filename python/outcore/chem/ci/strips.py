@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.arrays.global_array import GlobalArray
-from outcore.chem.ci.groups import Layout
+from outcore.chem.ci.groups import PanelLayout
 from outcore.files.shared_file import SharedFile
 from outcore.job.collective import Closing
 from outcore.parallel.prefetch import Prefetch
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from outcore.chem.ci.groups import Task
     from outcore.chem.ci.space import Integers, Space
     from outcore.job.world import World
-    from outcore.parallel.prefetch import Waitable
+    from outcore.parallel.requests import Request
 
 UNIT_BYTES = 4096  # of direct I/O
 BATCH_BYTES = 2 << 20  # of one request
@@ -36,16 +36,16 @@ Range = tuple[int, Any]  # a place in a file, and a part of a panel's row
 Stopped = Callable[[], bool]
 
 
-def layout(dtype: str) -> Layout:
+def layout(dtype: str) -> PanelLayout:
     """Of panels whose rows are moved to and from strips."""
     word = np.dtype(dtype).itemsize
-    return Layout(UNIT_BYTES // word, _APART_BYTES // word)
+    return PanelLayout(UNIT_BYTES // word, _APART_BYTES // word)
 
 
 def task_bytes(space: Space, task: Task, dtype: str) -> int:
     """Of the rows of a task that move, in one direction."""
     word = np.dtype(dtype).itemsize
-    return word * task.elements(space, Layout(UNIT_BYTES // word))
+    return word * task.elements(space, PanelLayout(UNIT_BYTES // word))
 
 
 def _pitches(space: Space, dtype: str) -> Integers:
@@ -106,8 +106,8 @@ class Strips(Closing):
         """All that a panel has, which was added to."""
         return self._move(self._t.readv_async, panel, stopped)
 
-    def _move(self, begin: Callable[[list[Range]], Waitable], panel: Any, stopped: Stopped) -> int:
-        moved, under_way = 0, deque["Waitable"]()
+    def _move(self, begin: Callable[[list[Range]], Request], panel: Any, stopped: Stopped) -> int:
+        moved, under_way = 0, deque["Request"]()
         for batches in self._batches(panel.rows):
             for batch in batches:
                 if stopped():
@@ -137,7 +137,7 @@ class Strips(Closing):
         sums: list[list[tuple[Any, Any]]] = [[] for _ in range(_READS + 1)]
         read = written = 0
 
-        def start(batch: range, slot: int) -> Waitable | None:
+        def start(batch: range, slot: int) -> Request | None:
             ranges[slot] = self._ranges(panel, batch)
             skipped = self._reach(irrep, rows[batch.start : batch.stop], ranges[slot])
             sums[slot], asked = [], []
@@ -149,7 +149,7 @@ class Strips(Closing):
                     asked.append((offset + skip, old))
             return self._t.readv_async(asked) if asked else None
 
-        writes: deque[Waitable] = deque()
+        writes: deque[Request] = deque()
         with Prefetch(batches, start, _READS + 1) as ahead:
             for _, slot in ahead.in_order():
                 if stopped():

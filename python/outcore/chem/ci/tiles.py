@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from outcore.chem.ci.space import Integers, Masks, Space, StringList
 
-_LEAST_SIDE, _MOST_SIDE = 128, 352  # strings of a tile, at most
+_MIN_SIDE, _MAX_SIDE = 128, 352  # strings of a tile, at most
 _TILES = 1_500  # about as many: more take longer to ask for than to move, fewer move more than is needed
 
 
 def side_of(space: Space) -> int:
     """Strings of a tile. It depends on the space alone, so that vectors outlast a run with another budget."""
     side = isqrt(space.determinants // (2 * _TILES)) // 16 * 16
-    return min(max(side, _LEAST_SIDE), _MOST_SIDE)
+    return min(max(side, _MIN_SIDE), _MAX_SIDE)
 
 
 def boundaries(strings: StringList, side: int) -> list[int]:
@@ -57,7 +57,7 @@ def _cut(values: Masks, begin: int, end: int, side: int, cuts: list[int]) -> Non
 
 
 @dataclass(frozen=True)
-class Tile:
+class VectorTile:
     """Of a vector: its number, its place in the grid, the indices of its first strings, and its shape."""
 
     number: int
@@ -76,7 +76,7 @@ class Tile:
         return self.first[0] == self.first[1] and self.row == self.column
 
 
-class Tiling:
+class VectorTiling:
     """The tiles of vectors of a space. Folded: those on and below the diagonal, the former square.
 
     rows, columns: boundaries. number[row, column]: of a tile, -1 where there is none. offsets[number]: elements
@@ -103,10 +103,10 @@ class Tiling:
     def __len__(self) -> int:
         return len(self.index)
 
-    def __getitem__(self, number: int) -> Tile:
+    def __getitem__(self, number: int) -> VectorTile:
         row, column = (int(each) for each in self.index[number])
         (r, r_end), (c, c_end) = self.rows[row : row + 2], self.columns[column : column + 2]
-        return Tile(number, row, column, (r, c), (r_end - r, c_end - c))
+        return VectorTile(number, row, column, (r, c), (r_end - r, c_end - c))
 
     @cached_property
     def places(self) -> Integers:
@@ -143,7 +143,7 @@ class Tiling:
         """Elements of the largest tile."""
         return int(self.sizes.max())
 
-    def weight(self, tile: Tile) -> float:
+    def weight(self, tile: VectorTile) -> float:
         """How often its elements count in a sum over all determinants."""
         return 2.0 if self.parity and not tile.on_diagonal else 1.0
 

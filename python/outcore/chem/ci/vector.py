@@ -5,81 +5,103 @@
         request = vectors.get_async(0, tile)
         block = request.wait()
 
-A tile is a contiguous array [alpha strings][beta strings]. Tiles are moved one-sidedly, by any process, any thread,
-at any time; accumulates are atomic. New vectors are zero. What one process has put others see after `sync`.
+They lie in a back-end of extended arrays with the axes alpha strings, beta strings, vectors: a process has the
+same tiles of all vectors. A tile is a contiguous array [alpha strings][beta strings]. Tiles are moved one-sidedly,
+by any process, any thread, at any time; accumulates are atomic. New vectors are zero. What one process has put
+others see after `sync`.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore.arrays.global_array import GlobalArray
 from outcore.arrays.sparse_array import BlockSparseArray
 from outcore.job.collective import Closing
 from outcore.job.unclosed import only_flushed
+from outcore.parallel.requests import done, then
+from outcore.tensor.arrays.backends import places
+from outcore.tensor.arrays.backends.disk import DiskTiles
+from outcore.tensor.arrays.backends.global_memory import even_ranges
+from outcore.tensor.arrays.backends.process import ProcessTiles
+from outcore.tensor.layout.layout import Layout
+from outcore.tensor.layout.tiling import Tiling
 
 if TYPE_CHECKING:
-    from outcore.chem.ci.tiles import Tile, Tiling
+    from outcore.chem.ci.space import Integers
+    from outcore.chem.ci.tiles import VectorTile, VectorTiling
     from outcore.job.world import World
-    from outcore.parallel.prefetch import Waitable
+    from outcore.parallel.requests import Request
+    from outcore.tensor.arrays.backends.backend import Backend
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 KINDS = ("memory", "global", "disk")
 
 
-class Done:
-    """A request that is complete."""
+class Vectors(Closing):
+    """`count` vectors of one tiling and type. Making, `sync` and `close` are collective."""
 
-    def __init__(self, value: Any = None) -> None:
-        self._value = value
+    def __init__(self, tiling: VectorTiling, backend: Backend) -> None:
+        self.world, self.tiling, self.backend = backend.world, tiling, backend
+        self.count, self.dtype = backend.layout.shape[-1], backend.dtype
+        self._memory = backend if isinstance(backend, ProcessTiles) else None
+        self.kind = backend.where if self._memory is None else "memory"
 
-    def wait(self) -> Any:
-        return self._value
+    def _number(self, vector: int, tile: VectorTile) -> int:
+        return tile.number * self.count + vector
 
+    def values(self, vector: int, numbers: Integers) -> tuple[Array, Integers] | None:
+        """Of vectors in the memory of this process: what all tiles lie in, and `VectorTiling.places` there of the
+        tiles of these numbers."""
+        if self._memory is None:
+            return None
+        found = self.tiling.places[numbers]
+        found[:, 0] = self.tiling.offsets[numbers] * self.count + self.tiling.sizes[numbers] * vector
+        return self._memory.flat, found
 
-class Vectors(Closing, ABC):
-    """`count` vectors of one tiling and type. Making, `sync`, `flush` and `close` are collective."""
-
-    kind: str
-
-    def __init__(self, world: World, tiling: Tiling, count: int, dtype: str) -> None:
-        self.world, self.tiling, self.count, self.dtype = world, tiling, count, np.dtype(dtype)
-
-    @abstractmethod
-    def get_async(self, vector: int, tile: Tile, out: Array | None = None) -> Waitable:
+    def get_async(self, vector: int, tile: VectorTile, out: Array | None = None) -> Request:
         """`wait()` of what is returned returns the tile: in `out` if that is given (contiguous, of its shape), but
-        vectors in memory may return the tile itself."""
+        vectors in memory return the tile itself."""
+        number = self._number(vector, tile)
+        if self._memory is not None:
+            return done(self._memory.view(number)[:, :, 0])
+        result = np.empty(tile.shape, self.dtype) if out is None else out
+        return then(self.backend.get_async(number, result[:, :, None]), lambda _: result)
 
-    @abstractmethod
-    def put_async(self, vector: int, tile: Tile, value: Array) -> Waitable:
+    def put_async(self, vector: int, tile: VectorTile, value: Array) -> Request:
         """`value` must not change until it is complete."""
+        number = self._number(vector, tile)
+        if self._memory is not None and self._memory.view(number).ctypes.data == value.ctypes.data:
+            return done()
+        return self.backend.put_async(number, value[:, :, None])
 
-    @abstractmethod
-    def acc_async(self, vector: int, tile: Tile, value: Array) -> Waitable:
+    def acc_async(self, vector: int, tile: VectorTile, value: Array) -> Request:
         """Adds."""
+        return self.backend.acc_async(self._number(vector, tile), value[:, :, None])
 
-    def get(self, vector: int, tile: Tile) -> Array:
+    def get(self, vector: int, tile: VectorTile) -> Array:
         found: Array = self.get_async(vector, tile).wait()
         return found
 
-    def put(self, vector: int, tile: Tile, value: Array) -> None:
+    def put(self, vector: int, tile: VectorTile, value: Array) -> None:
         self.put_async(vector, tile, value).wait()
 
-    def acc(self, vector: int, tile: Tile, value: Array) -> None:
+    def acc(self, vector: int, tile: VectorTile, value: Array) -> None:
         self.acc_async(vector, tile, value).wait()
 
     def own_tiles(self) -> list[int]:
         """Numbers of the tiles that this process works on when each process works on its own: every tile is that
         of one process, near to it if it can be."""
-        return list(range(self.world.rank, len(self.tiling), self.world.size))
+        if self.kind != "global":
+            return list(range(self.world.rank, len(self.tiling), self.world.size))
+        edges, rank = [*even_ranges(self.tiling.offsets, self.world.size), len(self.tiling)], self.world.rank
+        return list(range(edges[rank], edges[rank + 1])) if rank < len(edges) - 1 else []
 
-    def tiles(self) -> Iterator[Tile]:
+    def tiles(self) -> Iterator[VectorTile]:
         """The own tiles."""
         return (self.tiling[number] for number in self.own_tiles())
 
@@ -96,13 +118,13 @@ class Vectors(Closing, ABC):
                 self.put(vector, tile, nothing[: tile.size].reshape(tile.shape))
         self.sync()
 
-    @abstractmethod
     def sync(self) -> None:
         """What has been put and added is there for all. Collective."""
+        self.backend.sync()
 
-    @abstractmethod
     def close(self) -> None:
         """Collective; may be repeated."""
+        self.backend.close()
 
     def dense(self, vector: int = 0) -> Array:
         """All of a vector as a matrix [alpha strings][beta strings] at this process, its upper half too. For small
@@ -119,160 +141,48 @@ class Vectors(Closing, ABC):
         return found
 
 
-class MemoryVectors(Vectors):
-    """In the memory of a world of one process."""
+class KeptVectors(Vectors):
+    """On the disks of all processes, in a persistent array, which `flush` commits."""
 
-    kind = "memory"
-
-    def __init__(self, world: World, tiling: Tiling, count: int, dtype: str) -> None:
-        super().__init__(world, tiling, count, dtype)
-        if world.size != 1:
-            raise ValueError(f"vectors of {world.size} processes in the memory of one")
-        self._values: list[Array] = [np.zeros(tiling.elements, dtype) for _ in range(count)]
-
-    def values(self, vector: int) -> Array:
-        """All tiles, one after another, as `Tiling.offsets` has them."""
-        return self._values[vector]
-
-    def _view(self, vector: int, tile: Tile) -> Array:
-        begin = int(self.tiling.offsets[tile.number])
-        return self._values[vector][begin : begin + tile.size].reshape(tile.shape)
-
-    def get_async(self, vector: int, tile: Tile, out: Array | None = None) -> Waitable:
-        return Done(self._view(vector, tile))
-
-    def put_async(self, vector: int, tile: Tile, value: Array) -> Waitable:
-        view = self._view(vector, tile)
-        if value.ctypes.data != view.ctypes.data:
-            view[...] = value
-        return Done()
-
-    def acc_async(self, vector: int, tile: Tile, value: Array) -> Waitable:
-        view = self._view(vector, tile)
-        view += value
-        return Done()
-
-    def sync(self) -> None:
-        pass
-
-    def close(self) -> None:
-        self._values.clear()
-
-
-class GlobalVectors(Vectors):
-    """In the memory of all processes: each has a range of tiles."""
-
-    kind = "global"
-
-    def __init__(self, world: World, tiling: Tiling, count: int, dtype: str) -> None:
-        super().__init__(world, tiling, count, dtype)
-        even = np.linspace(0, tiling.elements, world.size + 1)[:-1]
-        whole = tiling.offsets[np.searchsorted(tiling.offsets, even)]
-        # Tiles that are larger than a share leave processes without any.
-        self._begins = begins = sorted({int(each) for each in whole if each < tiling.elements})
-        shape = (count, tiling.elements)
-        self._array = GlobalArray(world, shape, dtype, distribution=[[0], begins])
-
-    def _box(self, vector: int, tile: Tile) -> Any:
-        begin = int(self.tiling.offsets[tile.number])
-        return np.s_[vector : vector + 1, begin : begin + tile.size]
-
-    def get_async(self, vector: int, tile: Tile, out: Array | None = None) -> Waitable:
-        result = np.empty(tile.shape, self.dtype) if out is None else out
-        return _Returning(self._array.get_async(self._box(vector, tile), result.reshape(1, -1)), result)
-
-    def put_async(self, vector: int, tile: Tile, value: Array) -> Waitable:
-        return self._array.put_async(self._box(vector, tile), value.reshape(1, -1))
-
-    def acc_async(self, vector: int, tile: Tile, value: Array) -> Waitable:
-        return self._array.acc_async(self._box(vector, tile), value.reshape(1, -1))
-
-    def own_tiles(self) -> list[int]:
-        edges = [*np.searchsorted(self.tiling.offsets, self._begins), len(self.tiling)]
-        rank = self.world.rank
-        return list(range(edges[rank], edges[rank + 1])) if rank < len(self._begins) else []
-
-    def sync(self) -> None:
-        self._array.sync()
-
-    def close(self) -> None:
-        self._array.close()
-
-
-class _Returning:
-    def __init__(self, request: Waitable, value: Array) -> None:
-        self._request, self._value = request, value
-
-    def wait(self) -> Array:
-        self._request.wait()
-        return self._value
-
-
-class DiskVectors(Vectors):
-    """On the disks of all processes. `path`: a persistent array, which `flush` commits."""
-
-    kind = "disk"
-
-    def __init__(
-        self,
-        world: World,
-        tiling: Tiling,
-        count: int,
-        dtype: str,
-        *,
-        path: Path | None = None,
-        cache_bytes: int | None = None,
-    ) -> None:
-        super().__init__(world, tiling, count, dtype)
-        self._array = BlockSparseArray(
-            world,
-            self.tilings(tiling, count),
-            np.broadcast_to(tiling.there, (count, *tiling.there.shape)),
-            dtype,
-            path=path,
-            overwrite=True,
-            cache_bytes=cache_bytes,
-        )
-        only_flushed(self._array)
-
-    @staticmethod
-    def tilings(tiling: Tiling, count: int) -> list[list[int]]:
-        return [list(range(count + 1)), tiling.rows, tiling.columns]
+    def __init__(self, tiling: VectorTiling, array: BlockSparseArray) -> None:
+        layout = layout_of(tiling, array.grid[2])
+        super().__init__(tiling, DiskTiles(array.world, layout, array.dtype, array))
+        self._array = only_flushed(array)
 
     @classmethod
-    def of_array(cls, world: World, tiling: Tiling, array: BlockSparseArray) -> DiskVectors:
-        """Those of an array that is open already, with the tilings of `tilings`."""
-        found = cls.__new__(cls)
-        Vectors.__init__(found, world, tiling, array.grid[0], array.dtype.name)
-        found._array = array
-        return found
+    def make(
+        cls,
+        world: World,
+        tiling: VectorTiling,
+        count: int,
+        dtype: str,
+        path: Path,
+        cache_bytes: int | None = None,
+    ) -> KeptVectors:
+        """In place of what is there. Collective."""
+        layout = layout_of(tiling, count)
+        options: dict[str, Any] = {"path": path, "overwrite": True, "cache_bytes": cache_bytes}
+        return cls(tiling, DiskTiles(world, layout, np.dtype(dtype), **options).array)
 
-    def get_async(self, vector: int, tile: Tile, out: Array | None = None) -> Waitable:
-        result = np.empty(tile.shape, self.dtype) if out is None else out
-        request = self._array.get_tile_async((vector, tile.row, tile.column), result.reshape(1, *tile.shape))
-        return _Returning(request, result)
-
-    def put_async(self, vector: int, tile: Tile, value: Array) -> Waitable:
-        return self._array.put_tile_async((vector, tile.row, tile.column), value)
-
-    def acc_async(self, vector: int, tile: Tile, value: Array) -> Waitable:
-        return self._array.acc_tile_async((vector, tile.row, tile.column), value)
-
-    def sync(self) -> None:
-        with self.world.together("synchronize CI vectors"):
-            self._array.sync()
+    @staticmethod
+    def tilings(tiling: VectorTiling, count: int) -> list[list[int]]:
+        """Those of the array."""
+        return [list(axis.cuts) for axis in layout_of(tiling, count).tilings]
 
     def flush(self, metadata: Any) -> None:
         """What was put so far is what another run finds. Collective."""
         self._array.flush(metadata)
 
-    def close(self) -> None:
-        self._array.close()
+
+def layout_of(tiling: VectorTiling, count: int) -> Layout:
+    """Of a folded vector the tiles on and below the diagonal are there."""
+    axes = [Tiling(cuts[-1], cuts) for cuts in (tiling.rows, tiling.columns, range(count + 1))]
+    return Layout(axes, np.repeat(tiling.there[:, :, None], count, axis=2))
 
 
 def make(
     world: World,
-    tiling: Tiling,
+    tiling: VectorTiling,
     kind: str,
     *,
     count: int = 1,
@@ -280,8 +190,10 @@ def make(
     cache_bytes: int | None = None,
 ) -> Vectors:
     """Vectors of zeros. `cache_bytes`: of disk vectors, at each process. Collective."""
-    if kind == "memory" and world.size == 1:
-        return MemoryVectors(world, tiling, count, dtype)
-    if kind in ("memory", "global"):
-        return GlobalVectors(world, tiling, count, dtype)
-    return DiskVectors(world, tiling, count, dtype, cache_bytes=cache_bytes)
+    where = "process" if kind == "memory" and world.size == 1 else "global" if kind == "memory" else kind
+    distribution = (
+        [first * count for first in even_ranges(tiling.offsets, world.size)] if where == "global" else None
+    )
+    options = {"cache_bytes": cache_bytes} if where == "disk" else {}
+    layout = layout_of(tiling, count)
+    return Vectors(tiling, places.make(where, world, layout, np.dtype(dtype), distribution, **options))

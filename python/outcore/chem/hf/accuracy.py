@@ -29,6 +29,10 @@ _LOST_UNITS = 32
 # crude densities make of it, from experience. It varies more where integrals are few.
 _MEAN_SQUARE = 1 / 4
 _FEW = 1e5
+# Of the largest density between two functions of an atom with unpaired electrons, from experience.
+_MIXED = 0.3
+# Of what is allowed, that integrals are stored for after they have missed it with the same density.
+_MARGIN = 0.5
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,31 @@ class EnergyError:
         return self.allowed is None or SIGMAS * self.sigma <= self.allowed
 
 
+@dataclass(frozen=True)
+class Finer:
+    """For integrals that are stored again, because the first ones do not keep the error that is allowed."""
+
+    densities: NDArray[
+        np.float64
+    ]  # [1][n][n] of closed shells, [2][n][n] of each spin: of the orbitals found
+    factor: float  # times the error allowed: what steps are made for
+
+    def with_crude(self, crude: NDArray[np.float64]) -> NDArray[np.float64]:
+        """All densities [..][n][n] that steps are made for. Exchange of two spins is that of their sum and their
+        difference, as if each were of closed shells."""
+        spins = self.densities
+        own = spins if len(spins) == 1 else np.array([spins[0] + spins[1], spins[0] - spins[1]])
+        return np.concatenate([crude, own])
+
+
+def finer(before: Finer | None, densities: NDArray[np.float64], error: EnergyError) -> Finer:
+    """What follows `before` (None: crude densities alone), whose `error`, of these densities, is above what is
+    allowed: first the densities themselves, then smaller steps for them."""
+    if before is None or error.allowed is None:
+        return Finer(densities, 1.0)
+    return Finer(densities, before.factor * _MARGIN * min(1.0, error.allowed / (SIGMAS * error.sigma)))
+
+
 def sigma(variance: float, largest: float, term: float) -> float:
     """Standard deviation of the energy from its variance, the largest term in it of what is left out, and what a
     quartet at its limit adds to the energy."""
@@ -69,7 +98,7 @@ def sigma(variance: float, largest: float, term: float) -> float:
 def for_error(
     basis: _core.Basis, densities: NDArray[np.float64], error: float, threads: int, world: World
 ) -> tuple[_core.Accuracy, float]:
-    """Steps that keep the energy's error below `error`, from crude densities [2][n][n], and what a quartet at its
+    """Steps that keep the energy's error below `error`, from densities [..][n][n], and what a quartet at its
     limit adds to the energy of these. Collective; the same on all processes."""
     with world.together("accuracy of the integrals"):
         integrals = _core.Screening(basis, error / 10, threads).integrals  # about as many will be stored
@@ -97,7 +126,19 @@ def crude_densities(mol: Mole) -> NDArray[np.float64]:
     occupied = orbitals[:, np.argsort(energies)[:pairs]]
     densities[0] = 2 * occupied @ occupied.T
     densities[1] = hf.init_guess_by_minao(mol)
+    if mol.spin:
+        _mix_shells(mol, densities)
     return densities
+
+
+def _mix_shells(mol: Mole, densities: NDArray[np.float64]) -> None:
+    """Adds to the densities of each atom, between its functions, a part of what they may be: unpaired electrons mix
+    shells, such as s and d of a metal, that the symmetry of crude densities keeps apart."""
+    for *_, first, last in mol.aoslice_by_atom():
+        atom = slice(first, last)
+        for density in densities:
+            filled = np.sqrt(np.abs(np.diagonal(density)[atom]))
+            density[atom, atom] += _MIXED * np.outer(filled, filled)
 
 
 def _atomic_potentials(mol: Mole) -> NDArray[np.float64]:

@@ -14,9 +14,11 @@ import typer
 from outcore.base.errors import OutcoreError
 from outcore.chem import occupation, scf_options
 from outcore.chem import storage as storage_words
+from outcore.chem.gradients import command as density_command
+from outcore.chem.gradients.options import ASKED, DensityOptions
 from outcore.chem.hf.settings import METHOD, STORAGES
-from outcore.chem.options import ROHF, SMEARING, MoleculeOptions
-from outcore.chem.run import MoleculeRun
+from outcore.chem.options import ROHF, SMEARING
+from outcore.chem.run import UNDECIDED, MoleculeRun
 from outcore.cli.run import Run, with_options
 from outcore.job import preflight
 from outcore.job.resources import parse_bytes
@@ -29,12 +31,11 @@ if TYPE_CHECKING:
     from outcore.chem.hf.integrals import IntegralWork
     from outcore.trace.report import RawRates, Report
 
-NOT_KEPT = 3  # exit status of a run whose bound of the error is above the one asked for
 _EVENTS = 1 << 20  # of a process, recorded for --trace
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(MoleculeOptions):
+class Options(DensityOptions):
     """Of Hartree-Fock with stored integrals."""
 
     rohf: Annotated[bool, ROHF] = False
@@ -77,6 +78,7 @@ class Options(MoleculeOptions):
 
     def check(self) -> None:
         _check_options(vars(self))
+        self.check_smearing(self.smearing)
         super().check()
 
     def writes(self) -> dict[str, Any]:
@@ -106,7 +108,7 @@ def _scf(run: MoleculeRun, options: Options) -> int:
     from outcore.chem import restart
     from outcore.chem.hf import scf as methods
     from outcore.chem.hf.view import View
-    from outcore.chem.search import Search
+    from outcore.chem.search import SCFSearch
 
     mol = run.build()
     if options.rhf and mol.spin:
@@ -123,11 +125,12 @@ def _scf(run: MoleculeRun, options: Options) -> int:
         comm=run.world,
         **_settings(vars(options)),
     )
-    run.foresee({METHOD: _least(run, mf)})
+    run.predict_memory(_least(run, mf))
     if options.estimate:
         _forecast(run, mf)
         return 0
-    mf = options.set_up(mf, mf.settings.allowed_error, smearing=options.smearing)
+    asked = ASKED if options.of_density else None
+    mf = options.set_up(mf, mf.settings.allowed_error, asked=asked, smearing=options.smearing)
     raw = _begin_io(mf, options.trace)
     found, keeper = restart.begin(
         mf, method, mf.world, run.say, checkpoint=options.checkpoint, restart=options.restart
@@ -137,13 +140,15 @@ def _scf(run: MoleculeRun, options: Options) -> int:
     with view.storing():
         _ = mf.two_electron
     view.stored()
-    search = Search(mf, options, mf.world, run.say, keeper)
+    search = SCFSearch(mf, options, mf.world, run.say, keeper)
     search.run(found, anew=True)  # with the integrals of this run
-    storage_error = mf.energy_error()
+    storage_error = search.storage_error or mf.energy_error()
     run_seconds = run.seconds
     work = mf.two_electron.work()
     view.result(run_seconds, work)
     view.storage_error(storage_error)
+    if options.of_density and mf.converged:
+        density_command.of_scf(run, options, mf)
     world = mf.world
     report = _end_io(run.comm, run_seconds, raw, options.trace)
     if report is not None and options.storage != "direct":
@@ -154,7 +159,7 @@ def _scf(run: MoleculeRun, options: Options) -> int:
     run.finish(world)
     mf.close()
     search.refuse()
-    return run.status if storage_error.kept else NOT_KEPT
+    return run.status if storage_error.kept else UNDECIDED
 
 
 def _check_options(given: dict[str, Any]) -> None:
@@ -180,7 +185,7 @@ def _check_options(given: dict[str, Any]) -> None:
 
 
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
-    """For the methods: what was given of the options that Settings has, with defaults of its own for the others."""
+    """For the methods: the given options that Settings has; the others have defaults there."""
     storage, disk, keep = given["storage"], given["disk"], given["keep_integrals"]
     settings = {name: given[name] for name in ("error", "screening", "records", "scratch", "threads")}
     settings |= {name: given[name] for name in ("prefetch", "page_cache")}
@@ -188,15 +193,15 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
         "storage": "auto" if given["estimate"] else storage,
         "keep": None if keep is None else str(keep),
         "disk_bytes": None if disk is None else 0 if disk.strip() == "0" else parse_bytes(disk),
-        "memory_bytes": None if given["memory"] is None else parse_bytes(given["memory"]),
+        "memory": given["memory"],
         "record_bytes": None if given["record_bytes"] is None else parse_bytes(given["record_bytes"]),
     }
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _least(run: MoleculeRun, mf: Any) -> int:
+def _least(run: MoleculeRun, mf: Any) -> dict[str, int]:
     """The least memory of each process, with the storage that is asked for, also for an estimate of all."""
-    from outcore.chem.least_memory import stored_scf
+    from outcore.chem.least_memory import gradient_of_exact, stored_scf
 
     storage = run.options.storage
     settings = (
@@ -204,7 +209,12 @@ def _least(run: MoleculeRun, mf: Any) -> int:
         if mf.settings.storage == storage
         else replace(mf.settings, storage=storage, disk_bytes=None)
     )
-    return stored_scf(mf.mol, settings, run.threads)
+    found = {METHOD: stored_scf(mf.mol, settings, run.threads)}
+    if isinstance(run.options, DensityOptions) and run.options.gradient:
+        # What the SCF holds stays: records that are kept in memory, buffers.
+        spins = 1 if mf.istype("RHF") and not mf.mol.spin else 2
+        found["gradient"] = found[METHOD] + gradient_of_exact(mf.mol, spins, run.threads)
+    return found
 
 
 def _forecast(run: Run, mf: Any) -> None:

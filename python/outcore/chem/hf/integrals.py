@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,13 +19,12 @@ from outcore.base.errors import OutcoreError
 from outcore.base.sizes import in_words
 from outcore.chem import molecule, problem
 from outcore.chem.hf import accuracy, kept, plan
-from outcore.chem.hf.accuracy import EnergyError
+from outcore.chem.hf.accuracy import EnergyError, Finer
 from outcore.chem.hf.settings import DENSITY_FACTOR, Settings
 from outcore.job import launch, resources
-from outcore.job.preflight import check_file_size
 from outcore.job.processes import free_memory
 from outcore.job.resources import Allowance
-from outcore.job.scratch import find_scratch
+from outcore.job.scratch import bytes_here, check_room, find_scratch
 from outcore.job.world import shared
 from outcore.keep.problem import Problem
 from outcore.parallel.tasks import run_tasks
@@ -70,7 +70,7 @@ class Summary:
     disk_bytes: int  # of records on disk
     records: int
     damaged: int  # records that came back damaged
-    lost_tasks: int  # of which something found no place; it is recomputed
+    lost_tasks: int  # whose integrals did not all find a place; those are recomputed
     seconds: float
 
     @property
@@ -87,7 +87,7 @@ class IntegralWork:
     contract_seconds: float
     expected_seconds: float | None  # for all of that, if a sample was measured
     damaged: int  # records that came back damaged
-    lost_tasks: int  # of which something found no place; it is recomputed
+    lost_tasks: int  # whose integrals did not all find a place; those are recomputed
 
 
 class TwoElectronIntegrals:
@@ -98,13 +98,21 @@ class TwoElectronIntegrals:
     """
 
     def __init__(
-        self, mol: Mole, settings: Settings, comm: Intracomm | None = None, *, world: World | None = None
+        self,
+        mol: Mole,
+        settings: Settings,
+        comm: Intracomm | None = None,
+        *,
+        world: World | None = None,
+        finer: Finer | None = None,
     ) -> None:
+        """`finer`: what steps are made for beside crude densities; the integrals are made anew then, also where
+        others are kept. None: as those that are kept."""
         self.settings = settings
         self.key = molecule.integrals_key(mol)
         self.world = shared(comm) if world is None else world
         self._stored = False
-        self._store_seconds = 0.0
+        self._store_seconds = self._seconds_before = 0.0
         self.contractions, self.contract_seconds = 0, 0.0  # J and K made so far, all of them together
         self._threads = settings.threads or launch.threads_per_rank()
         self._sums: GlobalArray | None = None
@@ -112,18 +120,20 @@ class TwoElectronIntegrals:
             self._basis = molecule.native_basis(mol)
         self._mol = mol
         self._crude_densities: Matrices | None = None
-        self._accuracy, self._term = self._choose_accuracy()
         with self.world.together("two-electron integrals"):
-            self._screening = self._choose_screening()
-            self._cost = np.array(self._screening.task_integrals(), dtype=float)
             self.scratch = "" if settings.storage == "direct" else self._find_scratch()
             self._small_below = 0.0
             self._prefetch = self._fit_memory()
         # The same at all: who reads a record need not have written it.
         self._small_below = float(self.world.all_reduce(self._small_below, "min"))
+        self.finer = self._find_finer() if finer is None else finer
+        self._accuracy, self._term = self._choose_accuracy()
+        with self.world.together("screening of two-electron integrals"):
+            self._screening = self._choose_screening()
+            self._cost = np.array(self._screening.task_integrals(), dtype=float)
         self._memory_budget, self._disk_budget = self._budgets()
         self.sample: plan.Sample | None = None
-        self._kept = self._find_kept()
+        self._kept = self._find_kept() if finer is None else None
         self.rule = self._choose() if self._kept is None else self._kept.rule
         rule = self.rule.native(self._basis)
         self._native = _core.TwoElectron(self._basis, self._screening, rule, self._threads)
@@ -167,13 +177,19 @@ class TwoElectronIntegrals:
         summary = self.summary()
         expected = self.expected(max(1, self.contractions))
         return IntegralWork(
-            store_seconds=self._store_seconds,
+            store_seconds=self._seconds_before + self._store_seconds,
             contractions=self.contractions,
             contract_seconds=self.contract_seconds,
             expected_seconds=None if expected is None else expected.seconds,
             damaged=summary.damaged,
             lost_tasks=summary.lost_tasks,
         )
+
+    def count_before(self, work: IntegralWork) -> None:
+        """Counts the work of integrals whose place these have taken."""
+        self._seconds_before += work.store_seconds
+        self.contractions += work.contractions
+        self.contract_seconds += work.contract_seconds
 
     def survey(self) -> plan.Sample:
         """A measured sample of the work, made once. Collective."""
@@ -210,7 +226,10 @@ class TwoElectronIntegrals:
         error = self.settings.allowed_error
         if error is None or self.settings.storage == "direct":
             return _core.Accuracy(self.settings.cutoff), self.settings.cutoff
-        return accuracy.for_error(self._basis, self._crude(), error, self._threads, self.world)
+        densities, finer = self._crude(), self.finer
+        if finer is not None:
+            densities, error = finer.with_crude(densities), error * finer.factor
+        return accuracy.for_error(self._basis, densities, error, self._threads, self.world)
 
     def _crude(self) -> Matrices:
         """Crude densities [2][n][n], made once. Collective."""
@@ -266,6 +285,8 @@ class TwoElectronIntegrals:
         Opens those that a run before has kept instead, if there are any."""
         start = time.monotonic()
         self._counter.reset()
+        if self._kept is None and self.settings.storage == "disk":
+            self._check_disk()
         with self.world.together("open the store of integrals"):
             if self._kept is None:
                 name = self.world.broadcast(kept.new_name())
@@ -286,11 +307,19 @@ class TwoElectronIntegrals:
         self._store_seconds = time.monotonic() - start
         return self.summary()
 
+    def _find_finer(self) -> Finer | None:
+        """What the integrals that a run before has kept were stored for."""
+        found = None
+        with self.world.together("find kept integrals"):
+            if self.settings.keep and self.settings.storage != "direct" and self.world.rank == 0:
+                found = kept.find_finer(self.scratch, self._problem(), self._basis.functions)
+        return self.world.broadcast(found)
+
     def _find_kept(self) -> kept.Kept | None:
         found = None
         with self.world.together("find kept integrals"):
             if self.settings.keep and self.settings.storage != "direct" and self.world.rank == 0:
-                found = kept.find(self.scratch, self._problem(), self._numbering())
+                found = kept.find(self.scratch, self._problem(), self._numbering(), self.finer)
         return self.world.broadcast(found)
 
     def _keep(self) -> None:
@@ -300,7 +329,9 @@ class TwoElectronIntegrals:
         files = self.world.gather(mine)
         with self.world.together("keep integrals"):
             if self.world.rank == 0:
-                kept.save(self.scratch, self._problem(), self._numbering(), kept.Kept(self.rule, files))
+                kept.save(
+                    self.scratch, self._problem(), self._numbering(), kept.Kept(self.rule, files, self.finer)
+                )
             if self._tickets is not None:
                 self._native.drop()
                 self._open_kept(files)
@@ -406,7 +437,7 @@ class TwoElectronIntegrals:
 
     def _sum(self, coulomb: Matrices, exchange: Matrices) -> tuple[Matrices, Matrices]:
         """The sums over processes, bit by bit the same on all of them: each process adds its matrices to global
-        ones, of which each process holds a part."""
+        ones, a part at each process."""
         size = coulomb.size
         if self._sums is None or self._sums.size != 2 * size:
             self._sums = GlobalArray(self.world, 2 * size)
@@ -420,8 +451,6 @@ class TwoElectronIntegrals:
         return both[0], both[1]
 
     def _open_store(self, kept_name: str) -> None:
-        if self.settings.storage == "disk":
-            self._refuse_full_disk(self.estimate())
         self._native.open_store(self._options(kept_name))
 
     def _options(self, kept_name: str) -> _core.IntegralFileOptions:
@@ -443,18 +472,18 @@ class TwoElectronIntegrals:
             world=self.world if self._tickets is not None else None,
         )
 
-    def _refuse_full_disk(self, estimate: Estimate) -> None:
-        check_file_size("store two-electron integrals", self.scratch, estimate.disk_bytes // self.world.size)
-        on_node = estimate.disk_bytes * self.world.node_size // self.world.size
-        if on_node > estimate.free_bytes:
-            raise OutcoreError(
-                errno.ENOSPC,
-                "store two-electron integrals",
-                path=self.scratch,
-                detail=f"up to {on_node} bytes needed on this node ({in_words(on_node)}), "
-                f"{estimate.free_bytes} free ({in_words(estimate.free_bytes)}); give a larger --scratch, "
-                "a larger --error, or --storage direct",
-            )
+    def _check_disk(self) -> None:
+        """Raises OutcoreError (ENOSPC, EFBIG). Collective."""
+        with self.world.together("look at the scratch disk"):
+            size = self.estimate().disk_bytes
+            here = bytes_here(self.world, self.scratch, size)
+        check_room(
+            self.world,
+            "store two-electron integrals",
+            [(Path(self.scratch), here)],
+            largest_file=size // self.world.size,
+            advice="give a larger --scratch, a larger --error, or --storage direct",
+        )
 
     def _work_bytes(self, prefetch: int) -> int:
         """Of this process: its matrices, buffers and work space."""

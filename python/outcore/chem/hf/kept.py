@@ -15,17 +15,18 @@ import errno
 import math
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from outcore import _core
 from outcore.base.errors import OutcoreError
 from outcore.base.plain_file import sync_directory
+from outcore.chem.hf.accuracy import Finer
 from outcore.chem.hf.plan import Rule
 from outcore.chem.problem import digest
 from outcore.keep import stages
@@ -34,11 +35,13 @@ from outcore.keep.problem import Problem
 if TYPE_CHECKING:
     from outcore.keep.checkpoint import Checkpoint
 
+T = TypeVar("T")
+
 WHAT = "two-electron integrals"
 _REUSE = "reuse kept integrals"
 FORMAT = 2  # of records and their index, and which integrals are in them; another one is refused
 _RECORDS = re.compile(r"integrals-[0-9a-f]+\.[0-9]+")
-_PAGE = 4096  # bytes, of which a record has at least one
+_PAGE = 4096  # bytes; a record has at least one page
 _INDEX_BYTES = 128  # more than a record or a range of slabs takes in an index
 _MAX_RECORD = 1 << 30  # bytes
 _MAX_WORTH = 4096  # powers of two of a bound
@@ -52,6 +55,7 @@ class Kept:
 
     rule: Rule
     files: Files
+    finer: Finer | None = None  # what their steps were made for, beside crude densities
 
 
 def new_name() -> str:
@@ -59,10 +63,23 @@ def new_name() -> str:
     return f"integrals-{secrets.token_hex(6)}"
 
 
-def find(directory: str, problem: Problem, screening: dict[str, int]) -> Kept | None:
+def find(
+    directory: str, problem: Problem, screening: dict[str, int], finer: Finer | None = None
+) -> Kept | None:
     """What is kept in `directory`; None if there is nothing. `screening`: of the present problem, numbers by
-    name, that records are numbered by. Not collective. Raises OutcoreError: EINVAL (of another problem, or kept
-    otherwise), ENOTSUP (in another format), EIO (damaged)."""
+    name, that records are numbered by. `finer`: what `find_finer` has found. Not collective. Raises OutcoreError:
+    EINVAL (of another problem, or kept otherwise), ENOTSUP (in another format), EIO (damaged)."""
+    return _of_saved(directory, problem, lambda saved, name: _found(saved, name, screening, finer))
+
+
+def find_finer(directory: str, problem: Problem, functions: int) -> Finer | None:
+    """What the integrals that are kept in `directory` were stored for, beside crude densities; None: nothing else,
+    or nothing is kept. `find` sees whether it belongs to them. Not collective. Raises OutcoreError as `find`."""
+    return _of_saved(directory, problem, lambda saved, name: _finer(saved, name, functions))
+
+
+def _of_saved(directory: str, problem: Problem, take: Callable[[Checkpoint, Path], T | None]) -> T | None:
+    """What `take` finds; None if nothing is kept, also where a run was killed before it had kept it."""
     name = Path(directory) / "integrals"
     with ExitStack() as inside:
         try:
@@ -70,18 +87,34 @@ def find(directory: str, problem: Problem, screening: dict[str, int]) -> Kept | 
         except OutcoreError as error:
             if error.errno != errno.ENOENT:
                 raise
-            return None  # also where a run was killed before it had kept them
-        return _found(saved, name, screening)
+            return None
+        return take(saved, name)
 
 
-def _found(saved: Checkpoint, name: Path, screening: dict[str, int]) -> Kept:
+def _finer(saved: Checkpoint, name: Path, functions: int) -> Finer | None:
+    factor = saved.meta.get("finer")
+    if factor is None:
+        return None
+    shape, dtype = saved.form("densities") if "densities" in saved else ((), "nothing")
+    if type(factor) is not float or not 0 < factor <= 1:
+        raise _damaged(name, f"finer is {str(factor)[:99]}")
+    if shape not in ((1, functions, functions), (2, functions, functions)) or dtype != "float64":
+        raise _damaged(name, f"densities are {dtype} of shape {shape}, of {functions} functions")
+    densities = saved["densities"]
+    if not np.isfinite(densities).all():
+        raise _damaged(name, "densities are not finite")
+    return Finer(densities, factor)
+
+
+def _found(saved: Checkpoint, name: Path, screening: dict[str, int], finer: Finer | None) -> Kept:
     meta = saved.meta
     _check_screening(meta, screening, name)
     _check(saved, screening, name)
     rule = Rule(everything=True)
     if meta["least"] is not None:
         rule = Rule(True, saved["factors"], saved["worth"], meta["first_exponent"], meta["least"])
-    kept = Kept(rule, [(each, saved[f"index.{n}"].tobytes()) for n, each in enumerate(meta["files"])])
+    files = [(each, saved[f"index.{n}"].tobytes()) for n, each in enumerate(meta["files"])]
+    kept = Kept(rule, files, finer)
     if meta.get("seal") != _seal(meta["fingerprint"], kept):
         raise _damaged(name, "its index is not the one that was kept with these settings")
     return kept
@@ -97,6 +130,8 @@ def _seal(fingerprint: str, kept: Kept) -> str:
     numbers = [] if rule.factors is None else [rule.factors, rule.worth, [rule.first_exponent, rule.least]]
     words = [fingerprint, *(name for name, _ in kept.files)]
     indices = [np.frombuffer(index, np.uint8) for _, index in kept.files]
+    if kept.finer is not None:
+        numbers += [kept.finer.densities, [kept.finer.factor]]
     return digest(np.frombuffer("\n".join(words).encode(), np.uint8), *numbers, *indices)
 
 
@@ -148,7 +183,7 @@ def is_kept(meta: Any) -> bool:
 
 
 def verify(name: Path, saved: Mapping[str, Any], meta: dict[str, Any]) -> Iterator[str]:
-    """What is damaged of the records that a checkpoint `name`, with these arrays and facts, is of. Not collective.
+    """The damaged records of a checkpoint `name` with these arrays and facts. Not collective.
     Raises OutcoreError (EIO) for facts that lead nowhere."""
     files, settings = meta.get("files"), meta.get("settings")
     record_bytes = settings.get("record") if isinstance(settings, dict) else None
@@ -176,6 +211,8 @@ def save(directory: str, problem: Problem, screening: dict[str, int], kept: Kept
         arrays |= {"factors": rule.factors, "worth": rule.worth}
     for n, (_, index) in enumerate(kept.files):
         arrays[f"index.{n}"] = np.frombuffer(index, np.uint8)
+    if kept.finer is not None:
+        arrays["densities"] = kept.finer.densities
     names = [name for name, _ in kept.files]
     record = problem.as_json()
     facts = {
@@ -183,6 +220,7 @@ def save(directory: str, problem: Problem, screening: dict[str, int], kept: Kept
         "least": None if rule.factors is None else rule.least,
         "first_exponent": rule.first_exponent,
         "files": names,
+        "finer": None if kept.finer is None else kept.finer.factor,
         "seal": _seal(record["fingerprint"], kept),
     }
     sync_directory(directory)  # the names of the records

@@ -116,12 +116,12 @@ class Sample:
         order = np.argsort(-self._score)
         needed = np.cumsum((self._weight * self._bytes)[order])
 
-        def least_within(budget: float) -> float:
+        def min_within(budget: float) -> float:
             fitting = int(np.searchsorted(needed, budget, side="right"))
             return 0.0 if fitting == len(order) else float(np.nextafter(self._score[order[fitting]], np.inf))
 
-        in_memory = least_within(memory_bytes)
-        least = min(in_memory, max(least_within(memory_bytes + disk_bytes), seconds_per_byte))
+        in_memory = min_within(memory_bytes)
+        least = min(in_memory, max(min_within(memory_bytes + disk_bytes), seconds_per_byte))
         if not np.any(self._score >= least):
             return KEEP_NONE
         if np.all(self._score >= least):

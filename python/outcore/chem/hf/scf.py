@@ -20,13 +20,16 @@ import numpy as np
 from pyscf import lib
 from pyscf.scf import dhf, ghf, hf
 
+from outcore.base import keywords
 from outcore.chem import mean_field
-from outcore.chem.driver import RootDriven
+from outcore.chem.driver import RootDriven, own_gradients
 from outcore.chem.hf import accuracy
 from outcore.chem.hf.accuracy import EnergyError
 from outcore.chem.hf.integrals import Estimate, Matrices, Progress, Summary, TwoElectronIntegrals
 from outcore.chem.hf.settings import Settings
 from outcore.chem.hf.stores import Stores
+from outcore.chem.logs import INFO, tell
+from outcore.chem.method import Means
 from outcore.chem.molecule import integrals_key
 from outcore.job import launch
 from outcore.job.world import World, shared
@@ -43,9 +46,9 @@ _SETTINGS = """
     in which the integrals stay after the run, and are looked for before they are computed), `error`
     (of the energy, that storing may cause) or `screening` (of integrals), `records` ("own": a process
     reads the records it wrote; "any": any of them), `scratch` (directory),
-    `memory_bytes` (of all processes together), `threads` (of each process), `record_bytes`, `prefetch`,
-    `page_cache`, `comm` (an mpi4py communicator, or an outcore.World; default all processes of the job, None for
-    this process alone).
+    `memory` (of all processes together, in bytes or as "400MB"), `threads` (of each process), `record_bytes`,
+    `prefetch`, `page_cache`, `comm` (an mpi4py communicator, or an outcore.World; default all processes of the
+    job, None for this process alone).
 
     `on_estimate(estimate)` is called at rank 0 before integrals are computed, `on_progress(fraction)` while they
     are stored; `stored_summary` says afterwards what was. `close` (or leaving a `with` block) drops the
@@ -55,7 +58,7 @@ _SETTINGS = """
 
 
 @dataclass(frozen=True)
-class Request:
+class JKRequest:
     """J and K of as many densities, symmetric (1) or antisymmetric (-1), which rank 0 has."""
 
     symmetry: list[int]
@@ -70,6 +73,8 @@ class OutOfCore(RootDriven):
     __name_mixin__ = "OutOfCore"
 
     mol: Mole
+    verbose: int
+    stdout: Any
     settings: Settings
     comm: Intracomm | World | None
     on_progress: Progress | None
@@ -104,12 +109,30 @@ class OutOfCore(RootDriven):
             if self.on_estimate is not None and self._root:
                 self.on_estimate(integrals.estimate())
         if integrals.keeps:
-            self.stored_summary = integrals.store(self.on_progress if self._root else None)
+            stored = self.stored_summary = integrals.store(self.on_progress if self._root else None)
+            tell(
+                self,
+                INFO,
+                "two-electron integrals: %d of %d quartets computed, %.0f MB in memory, %.0f MB on disk, %.1f s",
+                *(
+                    stored.computed,
+                    stored.quartets,
+                    stored.memory_bytes / 1e6,
+                    stored.disk_bytes / 1e6,
+                    stored.seconds,
+                ),
+            )
 
     @property
     def world(self) -> World:
         """The processes that work on it. Collective when asked for the first time."""
         return self.comm if isinstance(self.comm, World) else shared(self.comm)
+
+    def means(self) -> Means:
+        """What other steps with the same object may take."""
+        settings = self.settings
+        threads = settings.threads or launch.threads_per_rank()
+        return Means(self.world, settings.memory_bytes, threads)
 
     @property
     def _root(self) -> bool:
@@ -181,7 +204,7 @@ class OutOfCore(RootDriven):
     def _jk(self, densities: Matrices, symmetry: list[int], omega: float | None) -> tuple[Matrices, Matrices]:
         own = float(self.mol.omega or 0.0)
         wanted = own if omega is None else float(omega)
-        request = Request(symmetry, self._screens, wanted, wanted == own)
+        request = JKRequest(symmetry, self._screens, wanted, wanted == own)
         request = self.world.broadcast(request)
         integrals = self._integrals(request.omega, own=request.own)
         return integrals.jk(densities, request.symmetry, screened=request.screened)
@@ -190,7 +213,7 @@ class OutOfCore(RootDriven):
         if self._eri is None:
             _ = self.two_electron
 
-    def answer(self, request: Request) -> None:
+    def answer(self, request: JKRequest) -> None:
         """J and K of densities which rank 0 has."""
         n = self.mol.nao
         integrals = self._integrals(request.omega, own=request.own)
@@ -224,10 +247,19 @@ class OutOfCore(RootDriven):
         one_electron = float(np.sum(densities * self.get_hcore()))  # type: ignore[attr-defined]
         return replace(error, arithmetic=accuracy.arithmetic(one_electron))
 
+    def store_finer(self, error: EnergyError) -> str:
+        """Stores the integrals again with smaller steps, made for the density of the present orbitals: where
+        `error`, of their energy, is above what is allowed. `kernel(mf.make_rdm1())` goes on from there. Returns
+        nothing, or why there is no room for them: then they stay as they are. Collective."""
+        densities = np.asarray(self.make_rdm1())  # type: ignore[attr-defined]
+        densities = self.world.broadcast(densities.reshape(-1, *densities.shape[-2:]))
+        finer = accuracy.finer(self.two_electron.finer, densities, error)
+        return self._stores.replace(self.mol, self.settings, self.world, finer, self._store)
+
     # ---- life ----
 
     def close(self) -> None:
-        """Drops the integrals and their file. Collective; they are made again when needed."""
+        """Drops the integrals and their file. Collective; they are recomputed when needed."""
         self._stores.close()
 
     def __enter__(self) -> Self:
@@ -245,6 +277,12 @@ class OutOfCore(RootDriven):
         return super().reset(mol)  # type: ignore[misc]
 
     # ---- what PySCF makes of it ----
+
+    def nuc_grad_method(self) -> Any:
+        """Nuclear gradients, on the same processes; of Kohn-Sham and generalized orbitals those of PySCF."""
+        return own_gradients(self) or super().nuc_grad_method()  # type: ignore[misc]
+
+    Gradients = nuc_grad_method
 
     def density_fit(self, auxbasis: Any = None, with_df: Any = None, only_dfj: bool = False) -> Any:
         """Fits J and K out of core, on the same processes, with the same scratch directory and memory. `undo_df`
@@ -326,6 +364,7 @@ class OutOfCore(RootDriven):
         self.on_progress, self.on_estimate = other.on_progress, other.on_estimate
 
 
+@keywords.checked(Settings)
 def out_of_core(mf: Any, *, comm: Intracomm | World | None = _WORLD, **settings: Any) -> Any:
     """A PySCF mean-field object (restricted, unrestricted, restricted open-shell, generalized, Kohn-Sham) whose J
     and K are those of `outcore.chem.hf.integrals`: a new object that shares what the given one knows."""

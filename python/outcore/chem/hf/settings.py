@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from outcore.base.errors import OutcoreError
 from outcore.chem import storage as storage_words
+from outcore.job.resources import parse_bytes
 
 PAGE_CACHES = ("auto", "buffered", "direct")
 RECORDS = ("own", "any")
@@ -37,7 +38,7 @@ class Settings:
     # file of all in the scratch directories of the world, or from keep
     records: str = "own"
     scratch: str | None = None  # directory; None: the fastest node-local temporary directory
-    memory_bytes: int | None = None  # None: half of what is available
+    memory: int | str | None = None  # in bytes or as "400MB"; None: half of what is available
     threads: int | None = None  # of each process; None: its share of the cores
     record_bytes: int = 4 * _MIB
     prefetch: int = 4  # records read ahead of the contraction, at least 2
@@ -45,6 +46,7 @@ class Settings:
     page_cache: str = "auto"
 
     def __post_init__(self) -> None:
+        _ = self.memory_bytes
         storage_words.check(self.storage, STORAGES, METHOD)
         wrong = (
             (
@@ -83,6 +85,10 @@ class Settings:
         for is_wrong, text in wrong:
             if is_wrong:
                 raise OutcoreError(errno.EINVAL, "integrals", detail=text)
+
+    @property
+    def memory_bytes(self) -> int | None:
+        return None if self.memory is None else parse_bytes(self.memory)
 
     @property
     def allowed_error(self) -> float | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from outcore.base.errors import OutcoreError
+from outcore.chem.hf.accuracy import Finer
 from outcore.chem.hf.integrals import TwoElectronIntegrals
 from outcore.chem.hf.settings import Settings
 from outcore.chem.molecule import integrals_key
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
     from pyscf.gto import Mole
 
     from outcore.job.world import World
+
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
 @dataclass
@@ -42,9 +47,7 @@ class Stores:
                 present = self.own
                 if present is None or present.key != key or present.settings != settings:
                     self.close()
-                    present = TwoElectronIntegrals(mol, settings, world=world)
-                    store(present)
-                    self.own = present
+                    self.own = present = self._made(mol, settings, world, store)
                 return present
             found = self.others.get(omega)
             if found is None or found.key != key:
@@ -52,6 +55,47 @@ class Stores:
                     self.others.pop(omega).close()
                 found = self.others[omega] = TwoElectronIntegrals(mol, _direct(settings), world=world)
             return found
+
+    def replace(
+        self,
+        mol: Mole,
+        settings: Settings,
+        world: World,
+        finer: Finer,
+        store: Callable[[TwoElectronIntegrals], None],
+    ) -> str:
+        """Stores those of the molecule again, with smaller steps. Returns nothing, or why there is no room for
+        them: then they are stored as before. Collective."""
+        before = self.own
+        assert before is not None
+        work, coarse = before.work(), before.finer
+        self.own = None
+        before.close()
+        with mol.with_range_coulomb(float(mol.omega or 0.0)):
+            try:
+                self.own, refused = self._made(mol, settings, world, store, finer), ""
+            except OutcoreError as error:
+                if error.errno not in _NO_ROOM:
+                    raise
+                self.own, refused = self._made(mol, settings, world, store, coarse), str(error)
+        self.own.count_before(work)
+        return refused
+
+    @staticmethod
+    def _made(
+        mol: Mole,
+        settings: Settings,
+        world: World,
+        store: Callable[[TwoElectronIntegrals], None],
+        finer: Finer | None = None,
+    ) -> TwoElectronIntegrals:
+        made = TwoElectronIntegrals(mol, settings, world=world, finer=finer)
+        try:
+            store(made)
+        except OutcoreError:
+            made.abandon()
+            raise
+        return made
 
     def close(self) -> None:
         for each in self._all():

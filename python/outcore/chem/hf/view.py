@@ -46,6 +46,7 @@ class View:
         self._mf.on_estimate = self._estimate
         with self._run.progress("writing integrals") as self._mf.on_progress:
             yield
+        self._mf.on_estimate = self._mf.on_progress = None
 
     def _estimate(self, estimate: Estimate) -> None:
         memory = f"memory {estimate.memory_bytes / 1e6:.0f} MB in each process"

@@ -6,8 +6,12 @@ Files:
 
     mp2:
         RI-MP2 of closed and open shells
-    rows, transformed, tiles:
+    settings:
+        factors of spin-component scaling, and the screening of integrals
+    tiles:
         integrals of occupied and virtual orbitals, fetched ahead
+    densities, gradient, objects:
+        relaxed densities and nuclear gradients, and by PySCF's names
     finished_pairs:
         pair energies that another run goes on from
 """

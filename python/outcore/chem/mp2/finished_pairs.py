@@ -23,10 +23,10 @@ _CACHE_BYTES = 1 << 20
 
 
 class FinishedPairs:
-    """`sums` [direct, exchange][i][j], filled by this process, of which `finish` says what is there. With `kept`
+    """`sums` [direct, exchange][i][j], filled by this process; `finish` tells how far. With `kept`
     they are committed every INTERVAL_S, by all processes: each works until `deadline`, then all call `more`. Making
     it, `more` and `result` are collective. `integrals`: the identity of those that they are of; where these were
-    made again, what had been finished before is not used, as degenerate orbitals may be other ones."""
+    recomputed, what had been finished before is not used, as degenerate orbitals may be other ones."""
 
     def __init__(self, world: World, shape: Range, kept: Stage | None, integrals: str) -> None:
         self.sums = np.zeros((2, *shape))

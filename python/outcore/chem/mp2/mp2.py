@@ -11,12 +11,10 @@ Feyereisen, Fitzgerald, Komornicki, Chem. Phys. Lett. 208, 359 (1993); Weigend, 
 
 from __future__ import annotations
 
-import errno
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,49 +22,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore import _core
-from outcore.base import html
-from outcore.base.errors import OutcoreError
-from outcore.chem import doubts
+from outcore.base import html, keywords
+from outcore.chem import doubts, problem
 from outcore.chem import reference as references
+from outcore.chem.logs import INFO, NOTE
+from outcore.chem.method import Method
 from outcore.chem.mp2.finished_pairs import FinishedPairs
-from outcore.chem.mp2.rows import Block, FittedRows, GivenRows, Maker, Rows
-from outcore.chem.mp2.tiles import Tile, TileReader
-from outcore.chem.mp2.transformed import TRANSFORMED, Orbitals, Transformed
-from outcore.chem.problem import ROUNDED, Settings
+from outcore.chem.mp2.gradient import response
+from outcore.chem.mp2.settings import SCS, Settings
+from outcore.chem.mp2.tiles import TileReader, TransformedTile
+from outcore.chem.problem import ROUNDED
 from outcore.chem.ri import given as given_integrals
-from outcore.chem.ri.fitting import SCREENING
+from outcore.chem.ri.fitting import SCREENING, DensityFitting
 from outcore.chem.ri.forecast import Forecast
 from outcore.chem.ri.forecast import mp2 as forecast_mp2
 from outcore.chem.ri.plan import (
     TransformPlan,
     TransformSizes,
     check_storage,
-    matrices_at_once,
     pair_tasks,
     plan_transform,
 )
 from outcore.chem.ri.problem import FORMAT
-from outcore.job import launch
-from outcore.job.processes import JOB, free_memory, free_memory_of_each, make_world
-from outcore.job.resources import parse_bytes
+from outcore.chem.ri.rows import FittedRows, GivenRows, Rows
+from outcore.chem.ri.transformed import TRANSFORMED, ActiveOrbitals, Transformed, transform
+from outcore.job.processes import JOB, free_memory
 from outcore.job.world import World
 from outcore.keep.problem import Problem
 from outcore.keep.stages import Stage, Stages, offering
 from outcore.parallel import team
-from outcore.parallel.tasks import each_task, tasks_of
+from outcore.parallel.tasks import tasks_of
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
     from outcore.chem.frozen import Asked
+    from outcore.chem.mp2.objects import Gradients
 
 Matrix = NDArray[np.float64]
 
-SCS = (6 / 5, 1 / 3)  # factors of opposite and same spin, Grimme (2003)
-
 
 @dataclass(frozen=True)
-class Case:
+class PairKind:
     """Pairs of one kind: occupied orbitals of `first` with those of `second`, "aa", "bb", "ab", or "" for closed
     shells, whose pairs count for both kinds of spin."""
 
@@ -79,7 +76,7 @@ class Case:
         return self.first == self.second
 
 
-class MP2:
+class MP2(Method):
     """RI-MP2 of a converged PySCF RHF, UHF or ROHF object, with density fitting or without. Two-electron integrals
     that the object has been given (`mf._eri` of a model, or changed ones) are not fitted: MP2 of all of them.
 
@@ -102,9 +99,15 @@ class MP2:
     `pair_energies`: of closed shells {"os", "ss"}, else {"ab", "aa", "bb"}, matrices over active occupied orbitals
     whose elements add up to the parts. What makes a result doubtful is in `warnings`; `kernel` gives it to
     `on_warning(line)`, or without one to Python's warnings, as `outcore.chem.doubts.DoubtfulResult`.
+    `verbose` and `stdout` are those of `mf` at first; see `outcore.chem.logs.tell`.
     Raises OutcoreError, the same on all processes.
     """
 
+    title = "RI-MP2"
+    fixed = ("screening",)
+    settings: Settings
+
+    @keywords.checked()
     def __init__(
         self,
         mf: Any,
@@ -123,26 +126,33 @@ class MP2:
         noncanonical: str = "refuse",
         force: bool = False,
     ) -> None:
+        self._given = {
+            "frozen": frozen,
+            "auxbasis": auxbasis,
+            "frozen_virtual": frozen_virtual,
+            "scs": scs,
+            "memory": memory,
+            "threads": threads,
+            "screening": screening,
+            "storage": storage,
+            "noncanonical": noncanonical,
+            "force": force,
+        }
         self._storage = "disk" if checkpoint else check_storage(storage)
         self.mol, self._mf = mf.mol, mf
-        self.scs, self.screening = scs, SCREENING if screening is None else screening
-        self.threads = threads or launch.threads_per_rank()
+        settings = Settings(scs=scs, screening=SCREENING if screening is None else screening)
+        self._open(settings, memory=memory, scratch=scratch, threads=threads, comm=comm, told_by=mf)
         self._auxbasis = auxbasis
-        self._memory_bytes = None if memory is None else parse_bytes(memory)
-        self._owns_world = not isinstance(comm, World)
-        if not isinstance(comm, World):
-            comm = make_world(comm, self._memory_bytes, scratch)
-        self.world = comm
-        self._integrals = given_integrals.of_rank_0(comm, mf)
-        with comm.together("RI-MP2", auxbasis is not None, screening is not None):
+        self._integrals = given_integrals.of_rank_0(self.world, mf)
+        with self.world.together("RI-MP2", auxbasis is not None, screening is not None):
             if self._integrals is not None and not (auxbasis is None and screening is None):
                 word = "screening" if auxbasis is None else "auxbasis"
-                raise _refused(f"{given_integrals.UNFITTED}: {word} has no effect")
-        self._stages = None if checkpoint is None else Stages(comm, Path(checkpoint))
-        self._settings: Settings = {}  # that the integrals of orbitals depend on
+                raise self._refused(f"{given_integrals.UNFITTED}: {word} has no effect")
+        self._stages = None if checkpoint is None else Stages(self.world, Path(checkpoint))
+        self._depends: problem.Settings = {}  # that the integrals of orbitals depend on
         self._noncanonical = noncanonical
         self.reference = references.of_rank_0(
-            comm,
+            self.world,
             mf,
             "RI-MP2",
             lambda given: references.of(
@@ -164,23 +174,29 @@ class MP2:
         self._rows: Rows | None = None
         self.waited_seconds = 0.0  # for integrals from the disk, by this process
         self.found: set[str] = set()  # stages that another run had done, "" if one was not
-        self.on_progress: Callable[[str, float], None] | None = (
-            None  # the part, and its fraction that is done
-        )
-        self.on_warning: Callable[[str], None] | None = None  # None: Python's warnings
         self.e_corr = self.e_os = self.e_ss = self.e_singles = 0.0
         self.pair_energies: dict[str, Matrix] = {}
+        self._opened()
 
-    def _active(self, number: int, spin: references.Spin) -> Orbitals:
+    def _active(self, number: int, spin: references.Spin) -> ActiveOrbitals:
         """Of one spin, which may have no occupied or no virtual orbitals."""
         inside, outside = self.reference.frozen.active(number, spin.numbers, spin.occupied)
-        return Orbitals(
+        return ActiveOrbitals(
             np.ascontiguousarray(spin.coefficients[:, inside]),
             np.ascontiguousarray(spin.coefficients[:, outside]),
             np.ascontiguousarray(spin.energies[inside]),
             np.ascontiguousarray(spin.energies[outside]),
             spin.numbers[inside],
         )
+
+    @property
+    def _is_fixed(self) -> bool:
+        return self._rows is not None
+
+    def _take_settings(self, settings: dict[str, Any]) -> None:
+        if "screening" in settings and self._integrals is not None:
+            raise self._refused(f"{given_integrals.UNFITTED}: screening has no effect")
+        super()._take_settings(settings)
 
     # ---- results ----
 
@@ -198,7 +214,7 @@ class MP2:
     @property
     def e_scs(self) -> float:
         """Spin-component scaled correlation energy; singles are not scaled."""
-        return self.scs[0] * self.e_os + self.scs[1] * self.e_ss + self.e_singles
+        return self.settings.scs[0] * self.e_os + self.settings.scs[1] * self.e_ss + self.e_singles
 
     @property
     def uncorrelated(self) -> bool:
@@ -236,12 +252,16 @@ class MP2:
             for each in integrals.values():
                 each.close()
         self._take(sums)
+        self.log(INFO, "RI-MP2: %s", self.summary())
+        self.log(NOTE, "E(RI-MP2) = %.15g  E_corr = %.15g", self.e_tot, self.e_corr)
         doubts.tell(self.world, self.warnings, self.on_warning)
         return self.e_corr
 
-    def _cases(self) -> list[Case]:
+    def _cases(self) -> list[PairKind]:
         every = (
-            [Case("", 0, 0)] if self.restricted else [Case("aa", 0, 0), Case("bb", 1, 1), Case("ab", 0, 1)]
+            [PairKind("", 0, 0)]
+            if self.restricted
+            else [PairKind("aa", 0, 0), PairKind("bb", 1, 1), PairKind("ab", 0, 1)]
         )
         return [
             case
@@ -268,6 +288,73 @@ class MP2:
         self.e_singles = self.reference.singles
         self.e_corr = self.e_os + self.e_ss + self.e_singles
 
+    # ---- densities and gradients ----
+
+    def make_rdm1(self, *, ao_repr: bool = False, relaxed: bool = True) -> Any:
+        """The one-particle density, of closed shells of both spins, of open ones of each: over orbitals [N][N], or
+        over basis functions. Relaxed: properties that are sums with it are derivatives of the energy. Else that of
+        fixed orbitals, as PySCF's `make_rdm1`. Collective."""
+        with response(self) as found:
+            densities = found.densities if relaxed else found.unrelaxed
+        every = []
+        for spin, density in zip(self.reference.spins, densities.spins, strict=True):
+            over = density.total
+            if not ao_repr:
+                inverse = spin.coefficients.T @ self.reference.overlap
+                over = np.empty((len(spin.numbers),) * 2)
+                over[np.ix_(spin.numbers, spin.numbers)] = inverse @ density.total @ inverse.T
+            every.append(densities.weight * over)
+        return every[0] if len(every) == 1 else np.stack(every)
+
+    def nuc_grad_method(self) -> Gradients:
+        """Nuclear gradients, as PySCF's: `.kernel()`, `.as_scanner()`, `.optimizer()`."""
+        from outcore.chem.mp2.objects import Gradients
+
+        return Gradients(self)
+
+    def as_scanner(self) -> Any:
+        """A function of a molecule, which gives its energy (Hartree). Collective, as its calls are."""
+        return _Scanner(self)
+
+    @property
+    def converged(self) -> bool:
+        """Of the SCF: MP2 has nothing to converge."""
+        return bool(self._mf.converged)
+
+    @property
+    def scf_object(self) -> Any:
+        return self._mf
+
+    @property
+    def storage(self) -> str:
+        return self._storage
+
+    @property
+    def given_integrals(self) -> bool:
+        """Whether integrals are not fitted, but those that the mean field was given."""
+        return self._integrals is not None
+
+    @property
+    def given_auxbasis(self) -> Any:
+        return self._auxbasis
+
+    def sizes(self, rows: Rows) -> TransformSizes:
+        """Of the integrals over orbitals."""
+        return TransformSizes(
+            rows.functions,
+            rows.columns,
+            rows.count,
+            tuple(each.shape[0] for each in self.orbitals),
+            tuple(each.shape[1] for each in self.orbitals),
+        )
+
+    def fitted_integrals(self, plan: TransformPlan) -> dict[int, Transformed]:
+        """B[P, i, a] of each spin that has both kinds of orbitals, as `plan` has them. The caller closes them.
+        Collective."""
+        self.prepare()
+        self.plan = plan
+        return self._transform()
+
     def summary(self) -> str:
         """For people: what was correlated, and where the integrals were."""
         shapes = " and ".join(
@@ -290,15 +377,9 @@ class MP2:
     def prepare(self) -> TransformPlan:
         """Auxiliary basis and pairs of functions, or vectors of given integrals, and the plan. Collective."""
         self._rows = rows = self._make_rows()
-        free = min(self.world.gather(free_memory(self.world, self._memory_bytes, self.threads)))
+        free = min(self.world.gather(free_memory(self.world, self.memory_bytes, self.threads)))
         with self.world.together("RI-MP2"):
-            self._sizes = TransformSizes(
-                rows.functions,
-                rows.columns,
-                rows.count,
-                tuple(each.shape[0] for each in self.orbitals),
-                tuple(each.shape[1] for each in self.orbitals),
-            )
+            self._sizes = self.sizes(rows)
             self.plan = plan_transform(
                 self._sizes, free.bytes, self.world.size, self.threads, self._storage, limit=free.reason
             )
@@ -314,8 +395,8 @@ class MP2:
 
     def _make_rows(self) -> Rows:
         if self._integrals is None:
-            return FittedRows(self.world, self.mol, self._auxbasis, self.threads, self.screening)
-        limit = free_memory_of_each(self.world, self._memory_bytes, self.threads).bytes // 2
+            return FittedRows(self.world, self.mol, self._auxbasis, self.threads, self.settings.screening)
+        limit = self._free().bytes // 2
         return GivenRows(self.world, self.mol, self._integrals, limit)
 
     def forecast(self) -> Forecast:
@@ -334,7 +415,7 @@ class MP2:
             self.prepare()
         assert self.plan is not None and self._rows is not None
         rows, sizes = self._rows, self._sizes
-        self._settings = {
+        self._depends = {
             **rows.settings,
             "frozen": self.frozen,
             "restricted": self.restricted,
@@ -354,7 +435,14 @@ class MP2:
         self.found = {each.stage for each in integrals.values()}
         missing = [each for each in integrals.values() if not each.stage]
         if missing:
-            self._three_center(rows, missing)
+            transform(
+                self.world,
+                rows,
+                missing,
+                self.plan.batch_rows,
+                self.threads,
+                self.progress("three-centre integrals"),
+            )
             for each in missing:
                 each.complete(TRANSFORMED)
         if any(each.stage == TRANSFORMED for each in integrals.values()):
@@ -371,28 +459,12 @@ class MP2:
     def _kept(self, name: str) -> Stage | None:
         if self._stages is None:
             return None
-        problem = Problem(f"{name} of MP2", FORMAT, self._settings, ROUNDED, ("orbital energies",))
-        return Stage(self._stages, name, problem)
-
-    def _three_center(self, rows: Rows, integrals: list[Transformed]) -> None:
-        """(P|ia), in blocks of rows that processes take as they come to them."""
-        assert self.plan is not None
-        blocks = rows.blocks(self.plan.batch_rows)
-        counter = self.world.counter()
-        with self.world.together("three-centre integrals"):
-            most = max(each.stop - each.start for _, each in blocks)
-            transforms = [_Transform(rows.maker(most), integrals, most) for _ in range(self.threads)]
-            each_task(
-                counter,
-                len(blocks),
-                self.threads,
-                lambda thread, task: transforms[thread].work(blocks[task]),
-                partial(self._tell, "three-centre integrals"),
-            )
+        kept_as = Problem(f"{name} of MP2", FORMAT, self._depends, ROUNDED, ("orbital energies",))
+        return Stage(self._stages, name, kept_as)
 
     # ---- pairs ----
 
-    def _pair_sums(self, case: Case, integrals: dict[int, Transformed]) -> Matrix:
+    def _pair_sums(self, case: PairKind, integrals: dict[int, Transformed]) -> Matrix:
         """[direct, exchange][i][j] of all ordered pairs, at all processes; see `_core.pair_sums`."""
         assert self.plan is not None
         first, second = integrals[case.first], integrals[case.second]
@@ -420,22 +492,18 @@ class MP2:
             sums = sums + lower.transpose(0, 2, 1)
         return sums
 
-    def _tell(self, part: str, fraction: float) -> None:
-        if self.on_progress is not None:
-            self.on_progress(part, fraction)
-
-    def _handed_out(self, case: Case, tasks: list[Any], numbers: Iterator[int]) -> Iterator[Any]:
+    def _handed_out(self, case: PairKind, tasks: list[Any], numbers: Iterator[int]) -> Iterator[Any]:
         """Tasks by their numbers; says how far all processes are."""
-        part = f"pairs {case.name}".rstrip()
+        tell = self.progress(f"pairs {case.name}".rstrip())
         for number in numbers:
-            self._tell(part, number / len(tasks))
+            tell(number / len(tasks))
             yield tasks[number]
-        self._tell(part, 1.0)
+        tell(1.0)
 
     def _pairs_until(
         self,
         deadline: float,
-        case: Case,
+        case: PairKind,
         first: Transformed,
         second: Transformed,
         stream: Any,
@@ -452,7 +520,9 @@ class MP2:
             done.exhausted = True
             for block, tile in stream:
 
-                def work(thread: int, i: int, block: Tile = block, tile: Tile = tile) -> None:
+                def work(
+                    thread: int, i: int, block: TransformedTile = block, tile: TransformedTile = tile
+                ) -> None:
                     _pairs_of(case, first, second, i, block, tile, products[thread], done.sums, signs)
 
                 team.each(range(block.end - 1, block.begin - 1, -1), self.threads, work)
@@ -461,47 +531,35 @@ class MP2:
                     done.exhausted = False
                     break
 
-    def _directory(self, case: Case) -> Path | None:
+    def _directory(self, case: PairKind) -> Path | None:
         return None if self._stages is None else self._stages.directory / f"mp2.{case.first}"
 
-    def close(self) -> None:
-        """Gives back what the processes have in common. Collective."""
-        if self._owns_world:
-            self.world.close()
 
+class _Scanner:
+    """Energies of one MP2 after another, of the settings of the first; its attributes are those of the newest."""
 
-class _Transform:
-    """Rows over functions into those of molecular orbitals: the part of one thread."""
+    def __init__(self, mp2: MP2) -> None:
+        self._mp2, self._scf = mp2, mp2.scf_object.as_scanner()
 
-    def __init__(self, maker: Maker, integrals: list[Transformed], rows: int) -> None:
-        self._maker, self._integrals = maker, integrals
-        n = len(integrals[0].orbitals.occupied)
-        most = max(each.orbitals.shape[0] for each in integrals)
-        self._half = np.empty(matrices_at_once(n) * most * n)
-        self._whole = [np.empty((rows, *each.orbitals.shape)) for each in integrals]
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._mp2, name)
 
-    def work(self, block: Block) -> None:
-        """(P|ia) of the rows of a block."""
-        rows, first = block[1], 0
-        for matrices in self._maker.matrices(block):
-            count, n, _ = matrices.shape
-            for each, whole in zip(self._integrals, self._whole, strict=True):
-                occupied, virtual = each.orbitals.shape
-                half = self._half[: count * occupied * n].reshape(count, occupied, n)
-                np.matmul(each.orbitals.occupied.T, matrices, out=half)
-                target = whole[first : first + count].reshape(-1, virtual)
-                np.matmul(half.reshape(-1, n), each.orbitals.virtual, out=target)
-            first += count
-        transfers = [
-            each.put(rows.start, whole[:first])
-            for each, whole in zip(self._integrals, self._whole, strict=True)
-        ]
-        for transfer in transfers:
-            transfer.wait()
+    def __call__(self, mol: Any) -> float:
+        self._scf(mol)
+        fitting = vars(self._scf).get("with_df")
+        if isinstance(fitting, DensityFitting):  # its integrals are made again where they are needed
+            fitting.close_integrals()
+        old = self._mp2
+        self._mp2 = MP2(self._scf, comm=old.world, **old._given)
+        self._mp2.memory_bytes, self._mp2._owns_world = old.memory_bytes, old._owns_world
+        self._mp2.settings = old.settings
+        self._mp2.on_progress, self._mp2.on_warning = old.on_progress, old.on_warning
+        self._mp2.kernel()
+        return self._mp2.e_tot
 
 
 def _pairs_of(
-    case: Case,
+    case: PairKind,
     first: Transformed,
     second: Transformed,
     i: int,
@@ -536,7 +594,3 @@ def _contract(left: Matrix, right: Matrix, out: Matrix) -> None:
         return
     for j in range(count):
         out[:, j] = left.T @ right[:, j]
-
-
-def _refused(detail: str) -> OutcoreError:
-    return OutcoreError(errno.EINVAL, "RI-MP2", detail=detail)

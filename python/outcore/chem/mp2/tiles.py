@@ -15,14 +15,14 @@ from outcore.parallel.prefetch import Prefetch
 
 if TYPE_CHECKING:
     from outcore._core import Request
-    from outcore.chem.mp2.transformed import Transformed
+    from outcore.chem.ri.transformed import Transformed
 
 Matrix = NDArray[np.float64]
 Range = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Tile:
+class TransformedTile:
     """B[:, begin:end, :] as `values` [P][i][a]."""
 
     begin: int
@@ -40,8 +40,8 @@ class TileReader:
         self._plan = plan
         self._block_buffer: Matrix | None = None
         self._buffers: list[Matrix | None] = [None] * TILES
-        self._tiles: list[Tile | None] = [None] * TILES
-        self._block: Tile | None = None
+        self._tiles: list[TransformedTile | None] = [None] * TILES
+        self._block: TransformedTile | None = None
         self._ahead: Prefetch[tuple[Range, Range]] | None = None
         self._waited_for_blocks = 0.0
 
@@ -50,7 +50,9 @@ class TileReader:
         """For tiles and blocks, so far."""
         return self._waited_for_blocks + (0.0 if self._ahead is None else self._ahead.waited_seconds)
 
-    def tiles(self, tasks: Iterable[tuple[Range, Range]]) -> Iterator[tuple[Tile, Tile]]:
+    def tiles(
+        self, tasks: Iterable[tuple[Range, Range]]
+    ) -> Iterator[tuple[TransformedTile, TransformedTile]]:
         """Block and tile of each task; valid until the next. Once."""
         self._ahead = Prefetch(tasks, self._start, TILES)
         with self._ahead:
@@ -63,17 +65,17 @@ class TileReader:
         begin, end = task[1]
         local = self._second.local(begin, end)
         if local is not None:
-            self._tiles[slot] = Tile(begin, end, local)
+            self._tiles[slot] = TransformedTile(begin, end, local)
             return None
         buffer = self._buffers[slot]
         if buffer is None:
             buffer = np.empty(self._plan.tile * self._second.rows * self._second.orbitals.shape[1])
             self._buffers[slot] = buffer
         values = _shaped(buffer, self._second, end - begin)
-        self._tiles[slot] = Tile(begin, end, values)
+        self._tiles[slot] = TransformedTile(begin, end, values)
         return self._second.get(begin, end, values)
 
-    def _hold(self, wanted: Range) -> Tile:
+    def _hold(self, wanted: Range) -> TransformedTile:
         if self._block is None or (self._block.begin, self._block.end) != wanted:
             begin, end = wanted
             values = self._first.local(begin, end)
@@ -86,7 +88,7 @@ class TileReader:
                 asked = time.monotonic()
                 self._first.get(begin, end, values).wait()
                 self._waited_for_blocks += time.monotonic() - asked
-            self._block = Tile(begin, end, values)
+            self._block = TransformedTile(begin, end, values)
         return self._block
 
 

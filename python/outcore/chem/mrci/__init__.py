@@ -14,7 +14,7 @@ Files:
         integrals and the Hamiltonian
     solver, reference_vectors, reference_states, size_consistency:
         the search, which states it follows, ACPF, AQCC and corrections
-    vectors, packed, record_store, storage, kept:
+    vectors, packed, storage, kept:
         vectors in memory, packed, in files, kept
     density, estimate, plan:
         densities and natural orbitals; predictions

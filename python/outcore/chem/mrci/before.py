@@ -9,13 +9,13 @@ import numpy as np
 
 from outcore.chem.mrci import references
 from outcore.chem.mrci.orbitals import Group, check_choice
-from outcore.chem.mrci.tables import check_disk, least_table_bytes
+from outcore.chem.mrci.tables import check_disk, min_table_bytes
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
     from outcore.chem.mrci.settings import Settings
-    from outcore.chem.mrci.spaces import Choice
+    from outcore.chem.mrci.spaces import OrbitalChoice
     from outcore.job.resources import Allowance
     from outcore.job.world import World
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def check(
     world: World,
     mol: Mole,
-    choice: Choice | None,
+    choice: OrbitalChoice | None,
     irrep: str | int | None,
     settings: Settings,
     free: Allowance,
@@ -44,7 +44,7 @@ def check(
             references.of_file(settings.references, choice, sum(electrons))
         else:
             references.check_space(choice, sum(electrons))
-    tables = least_table_bytes(_counts(mol), apart + choice.internal)
+    tables = min_table_bytes(_counts(mol), apart + choice.internal)
     if tables > free.bytes // 2:
         check_disk(world, tables)
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from outcore.chem.mean_field import Kind
     from outcore.chem.mrci.mrci import MRCI
-    from outcore.chem.mrci.packed import Traffic
+    from outcore.chem.mrci.packed import RecordSizes
     from outcore.chem.mrci.solver import Iteration
-    from outcore.chem.mrci.spaces import Choice
+    from outcore.chem.mrci.spaces import OrbitalChoice
     from outcore.chem.ri.auxiliary import Purpose
     from outcore.chem.ri.source import Source
 
@@ -38,7 +38,7 @@ NAMES = {"ci": "MRCI", "acpf": "MR-ACPF", "aqcc": "MR-AQCC"}  # of functionals
 def mrci(options: Options) -> int:
     """Multireference CI of a molecule after its SCF, or of the integrals in an FCIDUMP file: all single and double
     excitations from references. Exit status 3: the energy is there, but the state of the SCF is a saddle point that
-    could not be left."""
+    could not be left, or there is no room for integrals as fine as its energy needs."""
     with _Run(options) as run:
         ci = run.of_file() if options.fcidump is not None else run.of_molecule()
         run.solve(ci)
@@ -47,7 +47,7 @@ def mrci(options: Options) -> int:
     return run.status
 
 
-def in_words(traffic: Traffic) -> str:
+def in_words(traffic: RecordSizes) -> str:
     if not traffic.count:
         return "none"
     return (
@@ -75,6 +75,16 @@ class _Run(MoleculeRun):
         )
         self.open_world()
 
+    @property
+    def usual_bytes(self) -> int:
+        from outcore.chem import least_memory
+
+        return {
+            "conventional": least_memory.STORED_BYTES,
+            "ri": least_memory.FITTED_BYTES,
+            "cholesky": least_memory.DECOMPOSED_BYTES,
+        }[self.options.integrals]
+
     def of_molecule(self) -> MRCI:
         from outcore.chem.mrci import spaces
         from outcore.chem.mrci.mrci import MRCI
@@ -96,17 +106,18 @@ class _Run(MoleculeRun):
             "group": None if mol.symmetry else "C1",
             **self._given(),
         }
+        self.refuse_soon(mol, self._of_scf(mol, kind, sets))
         ci = self.with_first_orbitals(
             lambda: MRCI.from_mean_field(self.first_orbitals(mol, kind), with_integrals=False, **given)
         )
-        self._foresee(mol, kind, ci, sets)
+        self._predict_memory(mol, kind, ci, sets)
         if ci is None or not options.estimate:
             ci = MRCI.from_mean_field(self._mean_field(mol, kind), **given | self._given())
         for note in ci.orbitals.notes:
             self.say(note)
         return ci
 
-    def _check(self, mol: Mole, choice: Choice | None) -> dict[Purpose, Mole]:
+    def _check(self, mol: Mole, choice: OrbitalChoice | None) -> dict[Purpose, Mole]:
         """What is known to be wrong before an SCF. Molecules with auxiliary sets."""
         from outcore.chem.mrci import before
         from outcore.job.processes import free_memory_of_each
@@ -120,7 +131,7 @@ class _Run(MoleculeRun):
             before.check(self.world, mol, choice, options.irrep, Settings(**options.settings()), free)
         return sets
 
-    def _foresee(self, mol: Mole, kind: Kind, first: MRCI | None, sets: dict[Purpose, Mole]) -> None:
+    def _predict_memory(self, mol: Mole, kind: Kind, first: MRCI | None, sets: dict[Purpose, Mole]) -> None:
         """The least memory of all stages. `first`: with the orbitals that the SCF begins with, as irreps count;
         None: it is that of the SCF. Of decomposed integrals it is known once there are pivots, which are found
         first only where they decide."""
@@ -130,7 +141,7 @@ class _Run(MoleculeRun):
 
         options, n = self.options, int(mol.nao)
         if first is None:
-            self.foresee(self._of_scf(mol, kind, sets))
+            self.predict_memory(self._of_scf(mol, kind, sets))
             return
 
         def stages(rank: int | None) -> dict[str, int]:
@@ -138,23 +149,31 @@ class _Run(MoleculeRun):
             own = plan.least_bytes(first, n, rank).items()
             return {name: left + needed for name, needed in own} | self._of_scf(mol, kind, sets)
 
-        def found(source: Cholesky) -> None:
-            decomposed = stages(source.rank)
-            decomposed["Cholesky decomposition"] = least_memory.decomposition(mol, source.rank)
-            decomposed[METHOD] += least_memory.factor_bytes(source.rank)
-            self.foresee(min(decomposed, whole, key=lambda each: max(each.values())) if whole else decomposed)
+        def least(rank: int) -> dict[str, int]:
+            decomposed = stages(rank)
+            decomposed["Cholesky decomposition"] = least_memory.decomposition(mol, rank)
+            decomposed[METHOD] += least_memory.factor_bytes(rank)
+            libraries = least_memory.DECOMPOSED_BYTES - self.usual_bytes
+            decomposed = {name: libraries + needed for name, needed in decomposed.items()}
+            return min(decomposed, whole, key=lambda each: max(each.values())) if whole else decomposed
 
         whole = stages(None) if options.integrals == "conventional" else {}
         if options.integrals == "ri":
-            self.foresee(stages(int(sets["mp2"].nao)))
+            self.predict_memory(stages(int(sets["mp2"].nao)))
             return
         free = self.free_bytes()
         decides = not whole or max(whole.values()) > least_memory.decomposition(mol, 1)
         if whole and (not decides or (max(whole.values()) <= free and not options.estimate)):
-            self.foresee(whole)
+            self.predict_memory(whole)
             return
-        tolerance = first.settings.decomposed_to
-        self._source = Cholesky(self.world, mol, tolerance, free // 2, check=found)
+        room = self.refuse_soon(mol, least(1))
+        self._source = Cholesky(
+            self.world,
+            mol,
+            first.settings.decomposed_to,
+            room,
+            check=lambda source: self.predict_memory(least(source.rank)),
+        )
 
     def _of_scf(self, mol: Mole, kind: Kind, sets: dict[Purpose, Mole]) -> dict[str, int]:
         from outcore.chem import least_memory
@@ -245,6 +264,7 @@ class _Run(MoleculeRun):
             density.check_pairs(ci.electrons)
         if ci.orbitals.two.title:
             self.say(f"integrals: {ci.orbitals.two.title}")
+        ci.verbose = 0  # the command says it
         ci.on_iteration = self._told
         begin = time.monotonic()
         ci.kernel()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from outcore.base import html
 from outcore.base.sizes import in_words
 from outcore.chem.mrci.size_consistency import penalty
-from outcore.chem.mrci.solver import Options
+from outcore.chem.mrci.solver import SearchOptions
 from outcore.chem.mrci.storage import PACKED_VECTORS, passed_vectors
 from outcore.chem.mrci.tables import table_bytes
 from outcore.chem.mrci.transform import row_bytes
@@ -60,11 +60,11 @@ class Forecast:
 def forecast(ci: MRCI) -> Forecast:
     elements, roots = ci.records.elements, ci.roots
     passed = passed_vectors(penalty(ci.settings.functional, sum(ci.electrons)))
-    packed = Options(vectors=PACKED_VECTORS, passed=passed).most(roots) * elements
+    packed = SearchOptions(vectors=PACKED_VECTORS, passed=passed).most(roots) * elements
     return Forecast(
         records=len(ci.records),
         vector=8 * elements,
-        search_memory=8 * Options(vectors=ci.settings.vectors, passed=passed).most(roots) * elements,
+        search_memory=8 * SearchOptions(vectors=ci.settings.vectors, passed=passed).most(roots) * elements,
         search_packed=packed * BITS // 8,
         search_as_they_are=8 * packed,
         integrals=row_bytes(ci.orbitals.count, ci.orbitals.choice.internal),

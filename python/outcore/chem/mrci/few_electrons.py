@@ -10,7 +10,7 @@ import numpy as np
 from outcore.chem.mrci.vectors import MemoryVector
 
 if TYPE_CHECKING:
-    from outcore.chem.mrci.vectors import Array, Integers, Layout, Vector
+    from outcore.chem.mrci.vectors import Array, Integers, Vector, VectorLayout
     from outcore.job.world import World
 
 
@@ -24,7 +24,7 @@ class FewElectronOperator:
 
     waited_seconds = 0.0
 
-    def __init__(self, world: World, layout: Layout, one: Array, constant: float) -> None:
+    def __init__(self, world: World, layout: VectorLayout, one: Array, constant: float) -> None:
         self.world, self.layout = world, layout
         self._orbitals = _orbitals(layout)
         self._matrix = np.ascontiguousarray(one[np.ix_(self._orbitals, self._orbitals)])
@@ -68,7 +68,7 @@ class FewElectronOperator:
         return 0.0
 
 
-def _orbitals(layout: Layout) -> Integers:
+def _orbitals(layout: VectorLayout) -> Integers:
     """Of the electron, for each element of a vector; none without an electron."""
     records = layout.records
     if not sum(records.electrons):

@@ -43,8 +43,9 @@ class TwoElectron:
     """Hartree; internal orbitals come before external ones.
 
     rows: (pq|rs) [pq][rs], pairs r >= s, of pairs pq with an internal orbital, see `internal_pairs`. coulomb,
-    exchange: (pp|qq), (pq|pq) as [p][q]. title: for people, where they are from. made_of: what those depend on that
-    are decomposed to a tolerance, within which they differ from run to run; None: rows tell them from others.
+    exchange: (pp|qq), (pq|pq) as [p][q]. title: for people, where they are from. made_of: of
+    integrals that are decomposed to a tolerance, and so differ from run to run, all that they depend on; None: rows
+    tell them from others.
     """
 
     rows: Matrix
@@ -69,7 +70,7 @@ class Whole:
         return self._integrals[_pairs_with(c, _orbitals(len(self._integrals)))]
 
 
-class Factors:
+class IntegralFactors:
     """(ab|cd) = sum_Q B[Q, ab] B[Q, cd]."""
 
     def __init__(self, factors: Matrix) -> None:
@@ -106,8 +107,8 @@ def external_pairs(internal: int, orbitals: int) -> Integers:
 
 
 def weighed(values: Matrix) -> float:
-    """A number that tells integrals apart, whatever the signs of orbitals. Of squares: those that are zero but for
-    rounding, of which there are many, add nothing to it."""
+    """A number that tells integrals apart, whatever the signs of orbitals. It is made of squares: the many
+    integrals that are zero but for rounding add nothing to it."""
     squares = np.square(np.ravel(values))
     return float(squares @ (1.5 + np.sin(np.arange(1.0, len(squares) + 1.0))))
 
@@ -154,7 +155,7 @@ def of_factors(
     exchange = np.einsum("Qp,Qp->p", factors, factors)[both]
     coulomb = factors[:, same].T @ factors[:, same]
     rows = factors[:, internal_pairs(internal, n)].T @ factors
-    outer = Factors(np.ascontiguousarray(factors[:, external_pairs(internal, n)]))
+    outer = IntegralFactors(np.ascontiguousarray(factors[:, external_pairs(internal, n)]))
     return TwoElectron(rows, coulomb, np.ascontiguousarray(exchange), outer, title, made_of)
 
 

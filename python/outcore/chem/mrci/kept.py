@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from outcore.chem.mrci.orbitals import Correlated
     from outcore.chem.mrci.records import Records
     from outcore.chem.mrci.solver import Iteration
-    from outcore.chem.mrci.vectors import Array, Layout, Vector
+    from outcore.chem.mrci.vectors import Array, Vector, VectorLayout
     from outcore.job.world import World
 
 FORMAT = 3
@@ -58,7 +58,9 @@ class KeptStates:
 
     Raises OutcoreError: ENOENT (no such directory)."""
 
-    def __init__(self, world: World, directory: Path, layout: Layout, wanted: Problem, roots: int) -> None:
+    def __init__(
+        self, world: World, directory: Path, layout: VectorLayout, wanted: Problem, roots: int
+    ) -> None:
         Stages(world, directory)
         self._world, self._layout, self._roots, self._problem = world, layout, roots, wanted
         self._path = directory / _NAME

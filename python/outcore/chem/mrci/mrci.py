@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -17,11 +16,13 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 import numpy as np
 
 from outcore import _core
-from outcore.base import html, interrupts
+from outcore.base import html, interrupts, keywords
 from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem import shown
 from outcore.chem.active import Asked as Active
 from outcore.chem.frozen import Asked as Frozen
+from outcore.chem.logs import INFO, NOTE
+from outcore.chem.method import Method
 from outcore.chem.mrci import (
     configurations,
     density,
@@ -40,17 +41,15 @@ from outcore.chem.mrci.configurations import Configurations
 from outcore.chem.mrci.density import Matrix, NaturalOrbitals
 from outcore.chem.mrci.few_electrons import FewElectronOperator
 from outcore.chem.mrci.kept import KeptStates
-from outcore.chem.mrci.packed import PackedOperator, Report
+from outcore.chem.mrci.packed import PackedOperator, PackingReport
 from outcore.chem.mrci.records import Functions, Records
 from outcore.chem.mrci.reference_vectors import ReferenceVectors
 from outcore.chem.mrci.settings import WORDS, Given, Settings
 from outcore.chem.mrci.size_consistency import Corrections
 from outcore.chem.mrci.spaces import Asked
-from outcore.chem.mrci.vectors import Layout
-from outcore.job import launch
-from outcore.job.processes import JOB, free_memory_of_each, make_world
-from outcore.job.resources import Allowance, give_back_freed_memory, parse_bytes
-from outcore.job.world import World
+from outcore.chem.mrci.vectors import VectorLayout
+from outcore.job.processes import JOB
+from outcore.job.resources import give_back_freed_memory
 
 if TYPE_CHECKING:
     from outcore.arrays.disk_array import DiskArray
@@ -68,7 +67,7 @@ class _Target:
     roots: int = 1
 
 
-class MRCI:
+class MRCI(Method):
     """All single and double excitations from a list of references, uncontracted, on one or several processes; each
     makes the same object and calls the same methods, which are collective.
 
@@ -82,9 +81,19 @@ class MRCI:
         given: see `Given` and `Settings`.
 
     After `kernel`: `e_tot`, `e_reference` (Hartree; of several roots arrays), `converged`.
+    `verbose` and `stdout` are those of `mc` at first; see `outcore.chem.logs.tell`.
     Raises OutcoreError, the same on all processes.
     """
 
+    title = "multireference CI"
+    fixed = (
+        *("references", "couplings", "functional", "spin_shift"),
+        *("integrals", "tolerance", "auxbasis", "integral_memory"),
+    )
+    settings: Settings
+    layout: VectorLayout
+
+    @keywords.checked(Given)
     def __init__(
         self,
         mc: Any,
@@ -94,12 +103,14 @@ class MRCI:
         group: str | None = None,
         **given: Unpack[Given],
     ) -> None:
-        target = self._set_up(given)
+        target = self._set_up(given, mc)
         asked = Asked(frozen, frozen_virtual)
         self._aim(orbitals.of_active_space(mc, self.world, asked, group=group), target)
         self._choose(mc._scf, _vectors(getattr(mc, "ci", None)))
+        self._opened()
 
     @classmethod
+    @keywords.checked(Given)
     def from_mean_field(
         cls,
         mf: Any,
@@ -117,14 +128,16 @@ class MRCI:
         with_integrals: False: none are made, to know the space alone; of references by weight the largest that it
         may be."""
         self = cls.__new__(cls)
-        target = self._set_up(given)
+        target = self._set_up(given, mf)
         asked = Asked(frozen, frozen_virtual, inactive, active)
         found = orbitals.of_mean_field(mf, self.world, asked, group=group)
         self._aim(found, target)
         self._choose(mf, with_integrals=with_integrals)
+        self._opened()
         return self
 
     @classmethod
+    @keywords.checked(Given)
     def from_fcidump(
         cls,
         path: str | os.PathLike[str],
@@ -144,31 +157,23 @@ class MRCI:
         self._aim(found, target)
         chosen = self._references()
         self.records = self._reached(self._heaviest(chosen) if self._by_weight else chosen)
+        self._opened()
         return self
 
-    def _set_up(self, given: Given) -> _Target:
+    def _set_up(self, given: Given, told_by: Any = None) -> _Target:
         rest: dict[str, Any] = dict(given)
-        memory, scratch, comm = rest.pop("memory", None), rest.pop("scratch", None), rest.pop("comm", JOB)
-        threads, self._source = rest.pop("threads", None), rest.pop("source", None)
+        means = {name: rest.pop(name, None) for name in ("memory", "scratch", "threads")}
+        comm, self._source = rest.pop("comm", JOB), rest.pop("source", None)
         target = _Target(**{name: rest.pop(name) for name in ("irrep", "spin", "roots") if name in rest})
-        self.settings = Settings(**rest)
-        self.memory_bytes = None if memory is None else parse_bytes(memory)
-        self.threads = threads or launch.threads_per_rank()
-        self._owns_world = not isinstance(comm, World)
-        self.world: World = comm if isinstance(comm, World) else make_world(comm, self.memory_bytes, scratch)
-        self.on_iteration: Callable[[Iteration], None] | None = None
+        self._open(Settings(**rest), **means, comm=comm, told_by=told_by)
         self._found: solver.Found | None = None
         self._operator: solver.Operator | None = None
         self._kernel: _core.MRCIKernel | None = None
         self._tables: DiskArray | None = None  # that it reads
-        self.report: Report | None = None  # of packed vectors
+        self.report: PackingReport | None = None  # of packed vectors
         self.went_on = False  # from states that another run has kept
         self.kept_iteration = 0  # of that run, and of those before it
         return target
-
-    def _free(self) -> Allowance:
-        """Memory that each process can still take. Collective."""
-        return free_memory_of_each(self.world, self.memory_bytes, self.threads)
 
     def _wanted(self) -> transform.Wanted:
         """Collective."""
@@ -189,9 +194,9 @@ class MRCI:
         total = sum(found.electrons)
         self.spin = abs(found.electrons[0] - found.electrons[1]) if spin is None else spin
         if self.spin < 0 or self.spin > total or (total - self.spin) % 2:
-            raise _refused(f"{total} electrons cannot have 2S = {self.spin}")
+            raise self._refused(f"{total} electrons cannot have 2S = {self.spin}")
         if self.roots < 1:
-            raise _refused(f"{self.roots} roots")
+            raise self._refused(f"{self.roots} roots")
         self.irrep = found.irrep if irrep is None else found.group.number_of(irrep)
         self._folded = self.spin in _FOLDED and total % 2 == 0
         self.electrons = (
@@ -226,7 +231,7 @@ class MRCI:
         )
 
     def _references(self, vectors: list[Matrix] | None = None) -> Configurations:
-        """As rank 0 chooses them; by weight without vectors all of which `_heaviest` chooses. Collective."""
+        """As rank 0 chooses them; by weight without vectors all candidates of `_heaviest`. Collective."""
         chosen: Any = None
         with self.world.together("choose references", str(self.settings.references)):
             if self.world.rank == 0:
@@ -238,7 +243,7 @@ class MRCI:
         wanted, found = self.settings.references, self.orbitals
         if isinstance(wanted, float) and vectors is not None:
             if not vectors:
-                raise _refused(
+                raise self._refused(
                     "references are chosen by weight, but the CASCI object has no vectors that are arrays (ci); "
                     "run its kernel() first, or give references otherwise"
                 )
@@ -309,17 +314,27 @@ class MRCI:
         self._check_packing()
         self._check_weights()
         self._check_spins()
+        for root, energy in enumerate(self.e_states, 1):
+            note = ", not converged" if root - 1 in self._found.unconverged else ""
+            self.log(NOTE, "E(%s) = %.15g  root %d%s", self._title, energy, root, note)
         return self.e_tot
 
-    def _make_operator(self) -> tuple[solver.Operator, solver.Options]:
+    @property
+    def _title(self) -> str:
+        functional = self.settings.functional
+        return "MRCI" if functional == "ci" else f"MR-{functional.upper()}"
+
+    def _make_operator(self) -> tuple[solver.Operator, solver.SearchOptions]:
         settings = self.settings
-        options = solver.Options(
+        options = solver.SearchOptions(
             tolerance=settings.residual,
             max_iterations=settings.max_cycle,
             vectors=settings.vectors,
             threads=self.threads,
         )
-        self.layout = Layout(self.records, size_consistency.penalty(settings.functional, sum(self.electrons)))
+        self.layout = VectorLayout(
+            self.records, size_consistency.penalty(settings.functional, sum(self.electrons))
+        )
         if sum(self.electrons) < 2:
             constant = self.orbitals.core_energy - self._origin
             return FewElectronOperator(self.world, self.layout, self.orbitals.one, constant), options
@@ -373,7 +388,7 @@ class MRCI:
                 )
 
     def _make_kernel(self) -> _core.MRCIKernel:
-        """Of integrals, of which those between external pairs are moved into it. Collective."""
+        """From the integrals; those between external pairs are moved into it. Collective."""
         found = self.orbitals
         m = (self.electrons[0] - self.electrons[1]) / 2
         shift = self.settings.shift
@@ -411,6 +426,12 @@ class MRCI:
         return KeptStates(self.world, settings.checkpoint, self.layout, wanted, self.roots)
 
     def _told(self, iteration: Iteration) -> None:
+        for root, energy in enumerate(iteration.energies + self._origin):
+            self.log(
+                INFO,
+                "cycle = %d  root %d  E = %.15g  |r| = %.6g",
+                *(iteration.number, root + 1, energy, iteration.residuals[root]),
+            )
         if self.on_iteration is not None:
             self.on_iteration(iteration)
 
@@ -429,7 +450,7 @@ class MRCI:
     def found(self) -> solver.Found:
         """What the search has found. Raises OutcoreError before `kernel`."""
         if self._found is None:
-            raise _refused("there are no states; run kernel() first")
+            raise self._refused("there are no states; run kernel() first")
         return self._found
 
     def _repr_html_(self) -> str:
@@ -481,7 +502,7 @@ class MRCI:
         return inside / all_of_them
 
     def own_weight(self, root: int = 0) -> float:
-        """Square of what the root has of the state of the references that it follows. Raises OutcoreError before
+        """Squared overlap of the root with the state of the references that it follows. Raises OutcoreError before
         `kernel`."""
         return float(self.found.likeness[root])
 
@@ -523,7 +544,7 @@ class MRCI:
     def corrections(self, root: int = 0) -> Corrections:
         """For the lack of size consistency, of a CI."""
         if self.settings.functional != "ci":
-            raise _refused(f"{self.settings.functional.upper()} has no corrections")
+            raise self._refused(f"{self.settings.functional.upper()} has no corrections")
         correlation = float(self.e_states[root] - self._references_found.energies[root])
         return size_consistency.corrections(correlation, self.reference_weight(root), sum(self.electrons))
 
@@ -549,18 +570,12 @@ class MRCI:
         errors of its elements, with the diagonal d of H."""
         return float(self.found.packing_errors.max())
 
-    def close(self) -> None:
-        """Frees vectors. May be repeated. Collective."""
+    def _give_back(self) -> None:
         self._drop()
         self._kernel = None
-        if self._tables is not None and not self.world.closed:
+        if self._tables is not None:
             self._tables.close()
             self._tables = None
-        if self._owns_world and not self.world.closed:
-            self.world.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if interrupts.behind(error) is None:
@@ -571,7 +586,3 @@ def _vectors(given: Any) -> list[Matrix]:
     """Of a CASCI object: of one state, or of each; none if any is no array."""
     several = list(given) if isinstance(given, list | tuple) else [given]
     return several if all(isinstance(each, np.ndarray) for each in several) else []
-
-
-def _refused(detail: str) -> OutcoreError:
-    return OutcoreError(errno.EINVAL, "multireference CI", detail=detail)

@@ -13,7 +13,7 @@ from outcore.parallel import team
 
 if TYPE_CHECKING:
     from outcore import _core
-    from outcore.chem.mrci.vectors import Array, Layout, Vector
+    from outcore.chem.mrci.vectors import Array, Vector, VectorLayout
 
 TASK_OPERATIONS = 2e7  # of a task: some milliseconds
 _TASKS = 16  # at least, of each thread, where each reads integrals from disk
@@ -24,7 +24,7 @@ class MemoryOperator:
 
     waited_seconds = 0.0
 
-    def __init__(self, layout: Layout, kernel: _core.MRCIKernel, threads: int = 1) -> None:
+    def __init__(self, layout: VectorLayout, kernel: _core.MRCIKernel, threads: int = 1) -> None:
         self.layout, self.kernel, self.threads = layout, kernel, threads
         largest = TASK_OPERATIONS
         if kernel.on_disk:

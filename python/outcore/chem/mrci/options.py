@@ -13,7 +13,7 @@ from outcore.base.errors import OutcoreError
 from outcore.chem import storage as storage_words
 from outcore.chem.hf.settings import METHOD, STORAGES
 from outcore.chem.mrci.settings import WORDS, Settings
-from outcore.chem.mrci.spaces import Asked, Given, choose
+from outcore.chem.mrci.spaces import Asked, GivenOrbitals, choose
 from outcore.chem.options import (
     ACTIVE,
     BASIS,
@@ -101,7 +101,7 @@ class Options(MoleculeOptions):
     group: Annotated[
         str | None,
         typer.Option(
-            help="Point group of which symmetry is used: D2h, C2v, C2h, D2, Cs, C2, Ci or C1. Default: the "
+            help="Point group whose symmetry is used: D2h, C2v, C2h, D2, Cs, C2, Ci or C1. Default: the "
             "largest that the molecule has."
         ),
     ] = None
@@ -130,11 +130,14 @@ class Options(MoleculeOptions):
     residual: Annotated[
         float, typer.Option(help="Norm of the residual below which a root is converged (Hartree).")
     ] = Settings.residual
-    iterations: Annotated[int, typer.Option(help="Most iterations after the SCF.")] = Settings.max_cycle
-    least_weight: Annotated[
+    iterations: Annotated[int, typer.Option(help="Maximum number of iterations after the SCF.")] = (
+        Settings.max_cycle
+    )
+    min_weight: Annotated[
         float | None,
         typer.Option(
-            help="Of the references in each root; less is an error. Default: 0.1, of --acpf and --aqcc 0.5.",
+            help="Least weight of the references in each root; a smaller one is an error. Default: "
+            "0.1, 0.5 for --acpf and --aqcc.",
             show_default=False,
         ),
     ] = None
@@ -207,7 +210,8 @@ class Options(MoleculeOptions):
             return self._asked(self.inactive, self.active)
         wanted, active = self._cas()
         left = (
-            sum(electrons) - 2 * choose(mol, self._asked(0, 0), Given.of(orbitals, electrons)).choice.frozen
+            sum(electrons)
+            - 2 * choose(mol, self._asked(0, 0), GivenOrbitals.of(orbitals, electrons)).choice.frozen
         )
         inactive, odd = divmod(left - wanted, 2)
         if odd or inactive < 0:
@@ -222,7 +226,7 @@ class Options(MoleculeOptions):
             "functional": self.functional,
             "residual": self.residual,
             "max_cycle": self.iterations,
-            "least_weight": self.least_weight,
+            "min_weight": self.min_weight,
             "spin_shift": self.spin_shift,
             "error_bound": self.error_bound,
             "checkpoint": self.checkpoint,

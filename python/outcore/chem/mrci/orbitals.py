@@ -20,7 +20,7 @@ from outcore.chem.mrci import integrals, spaces
 from outcore.chem.mrci.configurations import MAX_INTERNAL
 from outcore.chem.mrci.integrals import TwoElectron
 from outcore.chem.mrci.records import Orbitals
-from outcore.chem.mrci.spaces import Asked, Choice, Given, Spaces
+from outcore.chem.mrci.spaces import Asked, GivenOrbitals, OrbitalChoice, OrbitalSpaces
 from outcore.chem.symmetry import ABELIAN, IRREPS, irrep_of_linear, made_symmetric, with_symmetry
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Correlated:
     two: TwoElectron
     core_energy: float
     orbitals: Orbitals
-    choice: Choice
+    choice: OrbitalChoice
     electrons: tuple[int, int]
     group: Group
     permutation: Integers
@@ -113,7 +113,9 @@ def of_mean_field(mf: Any, world: World, asked: Asked, *, group: str | None = No
             if occupation.ndim != 1:
                 raise _refused("orbitals of spin alpha and beta differ; take RHF, ROHF or CASSCF orbitals")
             order = np.lexsort((np.asarray(mf.mo_energy), -occupation))
-            given = Given(order.astype(np.int64), int((occupation == 2).sum()), int((occupation == 1).sum()))
+            given = GivenOrbitals(
+                order.astype(np.int64), int((occupation == 2).sum()), int((occupation == 1).sum())
+            )
             sorted_ones = np.asarray(mf.mo_coeff)[:, order], np.asarray(mf.mo_energy)[order]
             alike = spaces.before_irreps(mf.mol, asked, given)
             choose = partial(spaces.choose, mf.mol, asked, given)
@@ -145,7 +147,7 @@ def of_active_space(mc: Any, world: World, asked: Asked, *, group: str | None = 
     return shared
 
 
-def _of_casci(mc: Any, asked: Asked) -> Spaces:
+def _of_casci(mc: Any, asked: Asked) -> OrbitalSpaces:
     core, active = int(mc.ncore), np.arange(int(mc.ncore), int(mc.ncore) + int(mc.ncas))
     numbers = np.arange(mc.mo_coeff.shape[1])
     left_out = frozen_orbitals.of(mc.mol, asked.frozen, asked.frozen_virtual, [(numbers, core)])
@@ -155,7 +157,7 @@ def _of_casci(mc: Any, asked: Asked) -> Spaces:
         raise _refused(f"orbital {frozen[0]} (from 0) is active in the CASCI object; it cannot be frozen")
     rest = np.setdiff1d(numbers, left)
     external = np.setdiff1d(left[left >= core], active)
-    return Spaces(rest[rest < core], left[left < core], active, external, rest[rest >= core])
+    return OrbitalSpaces(rest[rest < core], left[left < core], active, external, rest[rest >= core])
 
 
 def of_file(path: Path, world: World, asked: Asked) -> Correlated:
@@ -171,7 +173,7 @@ def of_file(path: Path, world: World, asked: Asked) -> Correlated:
             back = h.positions
             group = Group(h.group or "of the orbitals", h.names)
             irreps = np.asarray(h.irreps)[back]
-            given = Given.of(len(back), dump.electrons)
+            given = GivenOrbitals.of(len(back), dump.electrons)
             chosen = spaces.choose(None, asked, given, irreps, group.number_of)
             order, correlated = _order(chosen, irreps)
             one, two = h.ones[0][np.ix_(back, back)], h.twos[0][np.ix_(back, back, back, back)]
@@ -206,7 +208,7 @@ def _without_core(
     return energy, (one + field)[np.ix_(rest, rest)], two[np.ix_(rest, rest, rest, rest)]
 
 
-def check_choice(choice: Choice, orbitals: int, electrons: tuple[int, int]) -> None:
+def check_choice(choice: OrbitalChoice, orbitals: int, electrons: tuple[int, int]) -> None:
     """Of so many orbitals above the frozen ones, and electrons in them. Raises OutcoreError (EINVAL)."""
     if min(choice.frozen, choice.inactive, choice.active) < 0 or (choice.internal < 1 and max(electrons) > 0):
         raise _refused(f"{choice.inactive} inactive and {choice.active} active orbitals")
@@ -228,7 +230,7 @@ def check_choice(choice: Choice, orbitals: int, electrons: tuple[int, int]) -> N
         )
 
 
-def _order(chosen: Spaces, irreps: Integers) -> tuple[Integers, Integers]:
+def _order(chosen: OrbitalSpaces, irreps: Integers) -> tuple[Integers, Integers]:
     """Positions of the correlated orbitals: inactive and active ones as they are, external ones by irrep; and their
     ranks among correlated ones."""
     external = chosen.external[np.argsort(irreps[chosen.external], kind="stable")]
@@ -236,7 +238,7 @@ def _order(chosen: Spaces, irreps: Integers) -> tuple[Integers, Integers]:
     return order, np.searchsorted(np.sort(order), order)
 
 
-def _labels(choice: Choice, irreps: Integers, groups: int) -> Orbitals:
+def _labels(choice: OrbitalChoice, irreps: Integers, groups: int) -> Orbitals:
     labels = tuple(int(each) for each in irreps)
     return Orbitals(labels[: choice.internal], labels[choice.internal :], groups)
 
@@ -245,7 +247,7 @@ def _of_coefficients(
     mf: Any,
     given: tuple[Matrix, Matrix | None],
     alike: Integers,
-    choose: Callable[[Integers, Callable[[str], int]], Spaces],
+    choose: Callable[[Integers, Callable[[str], int]], OrbitalSpaces],
     group: str | None,
     active_electrons: tuple[int, int] | None = None,
 ) -> Correlated:

@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from outcore.chem.mrci.record_store import RecordStore
+from outcore._core import RecordStore
 from outcore.parallel import team
 
 if TYPE_CHECKING:
     from outcore import _core
-    from outcore.chem.mrci.vectors import Array, Integers, Layout, Vector
+    from outcore.chem.mrci.vectors import Array, Integers, Vector, VectorLayout
     from outcore.job.world import World
 
+SMALLEST_MEMORY = 4096  # of a process, in bytes
 _AHEAD = 1  # tasks that were read and wait, and that wait to be added
 _POLL_S = 0.05
 _TASKS = 16  # at least, of each thread that computes
@@ -50,7 +51,7 @@ class Packing:
 
 
 @dataclass(frozen=True)
-class Traffic:
+class RecordSizes:
     """Requests for records, their packed bytes in all, and of the smallest and the largest (0: there was none)."""
 
     count: int
@@ -64,7 +65,7 @@ class Traffic:
 
 
 @dataclass(frozen=True)
-class Report:
+class PackingReport:
     """Of all processes: elements and packed bytes of all vectors when they were most, and what was moved, in all
     and to and from the file. blocked_seconds: in which threads that compute waited for records, of the process
     with most."""
@@ -73,10 +74,10 @@ class Report:
     packed_bytes: int
     memory_bytes: int
     file_bytes: int
-    reads: Traffic
-    writes: Traffic
-    file_reads: Traffic
-    file_writes: Traffic
+    reads: RecordSizes
+    writes: RecordSizes
+    file_reads: RecordSizes
+    file_writes: RecordSizes
     blocked_seconds: float
 
     @property
@@ -143,7 +144,7 @@ class PackedOperator:
     def __init__(
         self,
         world: World,
-        layout: Layout,
+        layout: VectorLayout,
         kernel: _core.MRCIKernel,
         packing: Packing,
         threads: int = 1,
@@ -157,14 +158,14 @@ class PackedOperator:
         self._counter = world.counter()
         self._hot_bytes = 0  # of a vector that is multiplied, and of its product
         sizes = np.tile(layout.unit_sizes, packing.vectors)
-        self._records = RecordStore(world, sizes, packing.memory_bytes)
-        self.store = self._records.native
+        memory_bytes = max(SMALLEST_MEMORY, packing.memory_bytes)
+        self.store = RecordStore(world, "vectors", sizes, memory_bytes=memory_bytes)
         whole = sum(task.cost for task in kernel.tasks(math.inf))
         found = kernel.tasks(whole / (_TASKS * packing.workers), packing.task_elements, layout.unit_of)
         self._tasks = sorted(found, key=lambda task: -task.cost)
 
     def close(self) -> None:
-        self._records.close()
+        self.store.close()
 
     # ---- vectors ----
 
@@ -282,20 +283,20 @@ class PackedOperator:
         return elements, in_memory, in_file
 
     def _measure(self, x: PackedVector, y: PackedVector) -> None:
-        """How large vectors are, of which there are most now, and where. Collective."""
+        """How large vectors are, and where, while there are most of them. Collective."""
         self._hot_bytes = self.packing.roots * sum(self._bytes_of(x, y)[1:])
         every = [PackedVector(self, number, product=False) for number in range(self.packing.vectors)]
         found = np.array(self._bytes_of(*every), np.int64)
         if found[1:].sum() > self._largest[1:].sum():
             self._largest = found
 
-    def report(self) -> Report:
+    def report(self) -> PackingReport:
         """Collective."""
         counts = self.store.counts
         kinds = {name: getattr(counts, name) for name in ("reads", "writes", "file_reads", "file_writes")}
         every = self.world.gather({name: (c.count, c.bytes, c.least, c.most) for name, c in kinds.items()})
         elements, in_memory, in_file = (int(each) for each in self._largest)
-        return Report(
+        return PackingReport(
             elements=elements,
             packed_bytes=in_memory + in_file,
             memory_bytes=in_memory,
@@ -305,11 +306,11 @@ class PackedOperator:
         )
 
 
-def _together(each: list[tuple[int, int, int, int]]) -> Traffic:
+def _together(each: list[tuple[int, int, int, int]]) -> RecordSizes:
     """Of all processes."""
     there = [one for one in each if one[0]] or [(0, 0, 0, 0)]
     counts, sizes, least, most = zip(*there, strict=True)
-    return Traffic(sum(counts), sum(sizes), min(least), max(most))
+    return RecordSizes(sum(counts), sum(sizes), min(least), max(most))
 
 
 @dataclass

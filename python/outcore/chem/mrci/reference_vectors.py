@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from outcore.chem.mrci.vectors import Array, Integers, Layout
+    from outcore.chem.mrci.vectors import Array, Integers, VectorLayout
     from outcore.chem.small_space import Matrix
 
 
@@ -18,7 +18,7 @@ class ReferenceVectors:
         values: [state][reference], of normalised states, references in the order of records.
     """
 
-    def __init__(self, layout: Layout, values: Matrix) -> None:
+    def __init__(self, layout: VectorLayout, values: Matrix) -> None:
         self._layout, self._values = layout, values
         self._records: Integers = np.flatnonzero(layout.records.is_reference)
 

@@ -17,7 +17,7 @@ from outcore.chem.mrci.configurations import Configurations
 
 if TYPE_CHECKING:
     from outcore.chem.mrci.orbitals import Correlated
-    from outcore.chem.mrci.spaces import Choice
+    from outcore.chem.mrci.spaces import OrbitalChoice
 
 Matrix = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ MAX_REFERENCES = 1_000_000
 _BY_WEIGHT = "choose references by weight"
 
 
-def check_space(choice: Choice, electrons: int) -> None:
+def check_space(choice: OrbitalChoice, electrons: int) -> None:
     """Whether all of the active space can be listed. Raises OutcoreError: EFBIG (more than MAX_REFERENCES)."""
     left = electrons - 2 * choice.inactive
     count = configurations.count_every(choice.active, left)
@@ -53,7 +53,7 @@ def of_space(found: Correlated, irrep: int, *, symmetry: bool) -> Configurations
     return every
 
 
-def of_file(path: Path, choice: Choice, electrons: int) -> Configurations:
+def of_file(path: Path, choice: OrbitalChoice, electrons: int) -> Configurations:
     """One line each: 0, 1 or 2 electrons of every active orbital, such as 222000; what follows # is a comment.
 
     Raises OutcoreError (EINVAL), with the line."""

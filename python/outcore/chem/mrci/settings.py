@@ -24,7 +24,7 @@ WORDS = ("symmetry", "all")  # of references
 _SPIN_SHIFT = 0.05  # Hartree
 # Of the references: of a single one whose bond is broken a CI has 0.25, of a state without references 0.00. ACPF
 # and AQCC take for granted that references are most of a state.
-LEAST_WEIGHTS = {"ci": 0.1, "acpf": 0.5, "aqcc": 0.5}
+MIN_WEIGHTS = {"ci": 0.1, "acpf": 0.5, "aqcc": 0.5}
 
 
 class Given(TypedDict, total=False):
@@ -49,7 +49,7 @@ class Given(TypedDict, total=False):
     residual: float
     max_cycle: int
     vectors: int
-    least_weight: float | None
+    min_weight: float | None
     spin_shift: float | None
     error_bound: float
     vector_memory: int | None
@@ -72,7 +72,7 @@ class Settings:
         references.
     functional: "ci", "acpf" or "aqcc".
     residual: norm below which a root is converged (Hartree).
-    least_weight: of the references in a root; less is an error. None: that of LEAST_WEIGHTS.
+    min_weight: of the references in a root; less is an error. None: that of MIN_WEIGHTS.
     spin_shift: Hartree; times S^2 - S(S+1), of the spin S that is looked for, it is added to the Hamiltonian, so
         that states of higher spin stay away; None: 0.05. Energies are without it.
     error_bound: Hartree; vectors are packed so that it bounds the error of the energy, as far as the diagonal of H
@@ -92,7 +92,7 @@ class Settings:
     residual: float = 1e-6
     max_cycle: int = 50
     vectors: int = 6
-    least_weight: float | None = None
+    min_weight: float | None = None
     spin_shift: float | None = None
     error_bound: float = 0.0
     vector_memory: int | None = None
@@ -110,7 +110,7 @@ class Settings:
     @property
     def limit_of_weights(self) -> float:
         """The least weight that is applied."""
-        return LEAST_WEIGHTS[self.functional] if self.least_weight is None else self.least_weight
+        return MIN_WEIGHTS[self.functional] if self.min_weight is None else self.min_weight
 
     @property
     def decomposed_to(self) -> float:
@@ -134,8 +134,8 @@ class Settings:
             (not 0 < self.residual < 1, f"a residual of {self.residual:g}; it is between 0 and 1"),
             (self.max_cycle < 1, f"{self.max_cycle} iterations"),
             (
-                self.least_weight is not None and not 0 <= self.least_weight < 1,
-                f"a least weight of {self.least_weight}; it is 0 or more, and below 1",
+                self.min_weight is not None and not 0 <= self.min_weight < 1,
+                f"a least weight of {self.min_weight}; it is 0 or more, and below 1",
             ),
             (
                 self.spin_shift is not None and not 0 <= self.spin_shift < 100,

@@ -19,7 +19,7 @@ from outcore.parallel import team
 
 if TYPE_CHECKING:
     from outcore.chem.mrci.reference_vectors import ReferenceVectors
-    from outcore.chem.mrci.vectors import Array, Integers, Layout, Vector
+    from outcore.chem.mrci.vectors import Array, Integers, Vector, VectorLayout
     from outcore.chem.small_space import Matrix
     from outcore.job.world import World
 
@@ -55,7 +55,7 @@ class Operator(davidson.Waiting, Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(davidson.Limits):
+class SearchOptions(davidson.Limits):
     """vectors: at least 3. worth: residuals are small as well if their second-order energy is less (Hartree)."""
 
     worth: float = 0.0
@@ -97,9 +97,9 @@ class Search(davidson.Search[Iteration]):
     def __init__(
         self,
         world: World,
-        layout: Layout,
+        layout: VectorLayout,
         operator: Operator,
-        options: Options,
+        options: SearchOptions,
         references: ReferenceVectors,
         shifts: Matrix,
         on_iteration: Callable[[Iteration], None] | None = None,

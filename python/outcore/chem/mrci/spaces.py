@@ -21,7 +21,7 @@ _CHOOSE = "choose orbitals of a multireference CI"
 
 
 @dataclass(frozen=True)
-class Choice:
+class OrbitalChoice:
     """Numbers of orbitals: doubly occupied always; doubly occupied in references; whose occupation references
     choose; empty always."""
 
@@ -56,7 +56,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenOrbitals:
     """Orbitals by occupation and energy. numbers: theirs, from 0, as users count. filled: how many are doubly
     occupied, and single: how many next ones are singly."""
 
@@ -65,14 +65,14 @@ class Given:
     single: int = 0
 
     @classmethod
-    def of(cls, orbitals: int, electrons: Sequence[int]) -> Given:
+    def of(cls, orbitals: int, electrons: Sequence[int]) -> GivenOrbitals:
         """The lowest are occupied."""
         low, high = sorted(int(each) for each in electrons)
         return cls(np.arange(orbitals), low, high - low)
 
 
 @dataclass(frozen=True)
-class Spaces:
+class OrbitalSpaces:
     """Positions of orbitals. notes: what nobody has asked for."""
 
     frozen: Integers
@@ -83,12 +83,12 @@ class Spaces:
     notes: tuple[str, ...] = ()
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> OrbitalChoice:
         each = (self.frozen, self.inactive, self.active, self.left_out)
-        return Choice(*(len(positions) for positions in each))
+        return OrbitalChoice(*(len(positions) for positions in each))
 
 
-def before_irreps(mol: Any, asked: Asked, given: Given) -> NDArray[np.int64]:
+def before_irreps(mol: Any, asked: Asked, given: GivenOrbitals) -> NDArray[np.int64]:
     """A number for each orbital, the same of orbitals that may be mixed with each other: frozen, inactive, active
     and external ones, as far as numbers and lists tell. mol: None without a molecule."""
     inactive, active = asked.read()
@@ -113,10 +113,10 @@ def before_irreps(mol: Any, asked: Asked, given: Given) -> NDArray[np.int64]:
 def choose(
     mol: Any,
     asked: Asked,
-    given: Given,
+    given: GivenOrbitals,
     irreps: Integers | None = None,
     number_of: Callable[[str], int] | None = None,
-) -> Spaces:
+) -> OrbitalSpaces:
     """mol: None without a molecule. irreps: of each orbital; number_of: an irrep by its name; None: not asked for.
 
     Raises OutcoreError (EINVAL)."""
@@ -155,13 +155,13 @@ def choose(
     core = np.setdiff1d(places[: given.filled], left)
     first = np.sort(np.concatenate([first, more]))
     external = np.setdiff1d(left, np.concatenate([first, chosen]))
-    return Spaces(core, first, chosen, external, np.setdiff1d(places[given.filled :], left), notes)
+    return OrbitalSpaces(core, first, chosen, external, np.setdiff1d(places[given.filled :], left), notes)
 
 
-def before_scf(mol: Any, asked: Asked, number_of: Callable[[str], int]) -> Choice | None:
+def before_scf(mol: Any, asked: Asked, number_of: Callable[[str], int]) -> OrbitalChoice | None:
     """How many there will be, and what is wrong, as far as it is known before an SCF; None if numbers of irreps are
     asked for. Raises OutcoreError (EINVAL)."""
-    given = Given.of(int(mol.nao), mol.nelec)
+    given = GivenOrbitals.of(int(mol.nao), mol.nelec)
     inactive, active = asked.read()
     if not _of_irreps(inactive, active):
         return choose(mol, asked, given).choice
@@ -182,7 +182,7 @@ def _read(asked: active_orbitals.Asked) -> Active:
     return active_orbitals.read(text)
 
 
-def _check_inactive(inactive: Active, given: Given, active: Integers) -> None:
+def _check_inactive(inactive: Active, given: GivenOrbitals, active: Integers) -> None:
     listed = np.flatnonzero(inactive.listed_among(0, given.numbers))
     both = np.intersect1d(listed, active)
     if len(both):

@@ -14,14 +14,14 @@ from outcore.base.errors import OutcoreError
 from outcore.base.sizes import in_words
 from outcore.chem.mrci.operator import MemoryOperator
 from outcore.chem.mrci.packed import PackedOperator, Packing
-from outcore.chem.mrci.solver import Options
+from outcore.chem.mrci.solver import SearchOptions
 from outcore.job.processes import free_memory_of_each
 from outcore.job.scratch import bytes_here, check_room
 
 if TYPE_CHECKING:
     from outcore import _core
     from outcore.chem.mrci.solver import Operator
-    from outcore.chem.mrci.vectors import Layout
+    from outcore.chem.mrci.vectors import VectorLayout
     from outcore.job.world import World
 
 _PIECES = 4  # tasks that are read, or added, or wait, besides one for each thread
@@ -47,8 +47,8 @@ class Wishes:
 
 
 def choose(
-    world: World, layout: Layout, kernel: _core.MRCIKernel, options: Options, wishes: Wishes
-) -> tuple[Operator, Options]:
+    world: World, layout: VectorLayout, kernel: _core.MRCIKernel, options: SearchOptions, wishes: Wishes
+) -> tuple[Operator, SearchOptions]:
     """Vectors in memory as they are, if they fit and nothing else is asked for. Collective.
 
     Raises OutcoreError: ENOMEM, with what is needed at least."""
@@ -94,7 +94,7 @@ def choose(
     if spilled:
         with world.together("look at the scratch disk"):
             needs.append((Path(world.scratch), bytes_here(world, world.scratch, spilled)))
-    check_room(world, "multireference CI", needs)
+    check_room(world, "multireference CI", needs, largest_file=spilled // world.size)
     packing = Packing(
         memory_bytes=memory,
         **_errors(world, layout, kernel, wishes.error_bound),
@@ -109,7 +109,7 @@ def choose(
 def least_bytes(block: int, threads: int, penalty: float, vectors: int, roots: int) -> int:
     """What passes over packed vectors take of a process at least, of so many elements in a block, with records and
     tasks."""
-    options = Options(vectors=min(vectors, PACKED_VECTORS), passed=passed_vectors(penalty))
+    options = SearchOptions(vectors=min(vectors, PACKED_VECTORS), passed=passed_vectors(penalty))
     return 8 * block * threads * (options.most(roots) + (_TEMPORARY - 1) * roots) + _LEAST
 
 
@@ -118,7 +118,7 @@ def passed_vectors(penalty: float) -> int:
     return PASSED_VECTORS if penalty != 1 else 0
 
 
-def _pass_bytes(world: World, layout: Layout, options: Options, roots: int) -> int:
+def _pass_bytes(world: World, layout: VectorLayout, options: SearchOptions, roots: int) -> int:
     """What passes over vectors have in memory, at the process with most threads. Collective."""
     largest = max(layout.size(block) for block in range(len(layout.blocks)))
     threads = min(options.threads, -(-len(layout.blocks) // world.size))
@@ -127,7 +127,7 @@ def _pass_bytes(world: World, layout: Layout, options: Options, roots: int) -> i
     )
 
 
-def _errors(world: World, layout: Layout, kernel: _core.MRCIKernel, bound: float) -> dict[str, float]:
+def _errors(world: World, layout: VectorLayout, kernel: _core.MRCIKernel, bound: float) -> dict[str, float]:
     """Of each element of states, so that sum |d - E| delta^2 is at most a part of the bound; of products, so that
     their part in residuals is worth no more; of corrections. Collective."""
     if bound == 0:

@@ -35,7 +35,7 @@ def _bytes_of(counts: list[int]) -> int:
     return 8 * total
 
 
-def least_table_bytes(counts: list[int], others: int) -> int:
+def min_table_bytes(counts: list[int], others: int) -> int:
     """At least, of so many orbitals of each irrep, of which some are not external, whatever their irreps: of each
     orbital that is left out tables become smaller by at most what the first one takes."""
     whole = _bytes_of(counts)
@@ -48,11 +48,13 @@ def least_table_bytes(counts: list[int], others: int) -> int:
 
 
 def check_disk(world: World, size_bytes: int) -> None:
-    """Raises OutcoreError (ENOSPC) if tables of this size are too large for the disk. Collective."""
+    """Raises OutcoreError if tables of this size are too large for the disk (ENOSPC), or the part of a process for
+    a file (EFBIG). Collective."""
     check_room(
         world,
         "integrals of a multireference CI",
         [(Path(world.scratch), size_bytes if world.rank == 0 else 0)],
+        largest_file=max(size_bytes // world.size, 8 * _CHUNK_ELEMENTS),
     )
 
 

@@ -20,7 +20,7 @@ BLOCK_ELEMENTS = 1 << 18  # of vectors that a pass has in memory at a time
 UNIT_ELEMENTS = 1 << 12  # of records that are moved together, if one is not larger
 
 
-class Layout:
+class VectorLayout:
     """What is the same for all vectors of a space.
 
     units: ranges of records that are moved together. blocks: ranges of units that passes work on. penalty: metric
@@ -90,7 +90,7 @@ class Vector(Protocol):
 class MemoryVector:
     """In one array."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: VectorLayout) -> None:
         self.layout = layout
         self.data: Array = np.zeros(layout.space.size)
 

@@ -10,6 +10,8 @@ Files:
         auxiliary bases, the Coulomb metric, pairs of shells
     source, three_index, cholesky, given:
         where three-index integrals come from: fitting, Cholesky, integrals that the caller gives
+    rows, transformed:
+        rows over basis functions, and integrals of occupied and virtual orbitals made of them
     plan, forecast, traffic, problem, disk_pass:
         memory, predictions, what moved, what is kept, passes over disk arrays
 """

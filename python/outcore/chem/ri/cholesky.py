@@ -39,9 +39,7 @@ _SPAN = 1e-2  # of the largest diagonal element: smaller ones are no pivots of t
 _PIECE = 32  # rows that are transformed at once, if no pair of shells has more
 _BATCH_BYTES = 1 << 30  # of the columns of a batch, whatever the memory: the batch decides which are pivots
 _TIED = 1e-10  # relative: diagonal elements that differ by less are equal but for rounding
-_ROUNDING = (
-    1e-14  # of the largest element of the whole diagonal: what elements that have become small differ by
-)
+_ROUNDING = 1e-14  # of the largest element of the whole diagonal: rounding of elements that have become small
 _COLUMNS = 4  # of the memory of the first step, the part of columns that are there at a time
 _COPIES = 6  # of columns
 _PANEL_BYTES = 8 << 20  # of vectors that are read or broadcast at once
@@ -98,7 +96,7 @@ class Cholesky:
     def _order_rows(self, m: Values, n: Values) -> None:
         """Of pivots m n."""
         self.rank = len(m)
-        # Rows are in the order of pairs of shells, of which integrals are made together.
+        # Rows are in the order of pairs of shells, whose integrals are computed together.
         pairs = self._shells.of[m] * self._shells.count + self._shells.of[n]
         rows = np.argsort(pairs, kind="stable")
         self._m, self._n, self._order = m[rows], n[rows], np.argsort(rows)
@@ -291,7 +289,7 @@ def search_bytes(functions: int, largest_pair: int) -> int:
 
 
 def factor_bytes(rank: int) -> int:
-    """What the factor takes at least while it is made, of vectors of which a part lies in memory."""
+    """The least memory of the factor while it is made from vectors that lie partly in memory."""
     return 8 * rank * rank * 8 // 5 + 2 * _PANEL_BYTES
 
 

@@ -14,9 +14,11 @@ import typer
 from outcore import _core, trace
 from outcore.base.errors import OutcoreError
 from outcore.chem import occupation, scf_options
+from outcore.chem.gradients import command as density_command
+from outcore.chem.gradients.options import ASKED
 from outcore.chem.options import FROZEN, FROZEN_VIRTUAL, ROHF, SMEARING
 from outcore.chem.ri.options import Options
-from outcore.chem.ri.traffic import Traffic, Watch
+from outcore.chem.ri.traffic import Traffic, TrafficWatch
 from outcore.chem.run import MoleculeRun
 from outcore.cli.run import with_options
 from outcore.trace import report
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     from outcore.chem.frozen import Frozen
     from outcore.chem.mp2.mp2 import MP2
-    from outcore.chem.restart import Checkpoint, Found
+    from outcore.chem.restart import Checkpoint, FoundOrbitals
     from outcore.chem.ri.auxiliary import Purpose
     from outcore.trace.report import RawRates
 
@@ -50,8 +52,10 @@ def ri_scf(
     there, but its state is a saddle point that could not be left."""
     scf_options.check_one_method(options.uhf, rohf)
     scf_options.check_smearing(vars(options) | {"smearing": smearing, "rohf": rohf})
+    options.check_smearing(smearing)
     with _Run(options, {"jk": auxbasis}, rohf=rohf, smearing=smearing) as run:
         run.scf(auxbasis)
+        run.densities_of_scf()
         run.io_report()
         run.finish(run.world)
     return run.status
@@ -105,6 +109,12 @@ class _Run(MoleculeRun):
         }
     )
 
+    @property
+    def usual_bytes(self) -> int:
+        from outcore.chem import least_memory
+
+        return least_memory.FITTED_BYTES
+
     def __init__(
         self,
         options: Options,
@@ -132,9 +142,9 @@ class _Run(MoleculeRun):
             trace.reset()
         self._mf: Any = None
         self.header(options.title(self._method, self._mol), f"scratch {self.world.scratch}")
-        self.foresee(self._needs(sets, correlated))
+        self.predict_memory(self._needs(sets, correlated))
         if frozen is not None:
-            self.foresee_file(
+            self.predict_file(
                 "RI-MP2",
                 lambda: self._made(
                     self.stand_in(self._mol, "UHF" if self._unrestricted else "RHF"), auxiliary["mp2"], frozen
@@ -143,25 +153,17 @@ class _Run(MoleculeRun):
 
     def _needs(self, sets: dict[Purpose, Mole], frozen: Frozen | None) -> dict[str, int]:
         """The least memory of each stage, of each process."""
-        from outcore.chem import least_memory
-        from outcore.chem.ri.fitting import SCREENING
-
         options, mol = self.options, self._mol
         spins = 1 if self._kind == "RHF" and not mol.spin else 2
-        found = {self._method: self.least_of_fitted_scf(mol, sets["jk"], spins)}
-        if frozen is not None:
-            left = least_memory.left_by_scf(mol)
-            found["RI-MP2"] = left + least_memory.mp2(
-                self.world,
-                mol,
-                sets["mp2"],
-                frozen,
-                spins=spins,
-                screening=SCREENING if options.screening is None else options.screening,
-                threads=self.threads,
-                storage="disk" if options.checkpoint else options.storage,
-            )
-        return found
+        return density_command.fitted_needs(
+            self,
+            mol,
+            sets,
+            frozen,
+            spins,
+            gradient=options.gradient,
+            relaxed=options.of_density and frozen is not None,
+        )
 
     @property
     def _method(self) -> str:
@@ -171,25 +173,25 @@ class _Run(MoleculeRun):
 
     def scf(self, auxbasis: str | None) -> None:
         from outcore.chem import ri
-        from outcore.chem.search import Search
+        from outcore.chem.search import SCFSearch
 
         method = getattr(ri, self._kind)
         mf = self._mf = method(self._mol, auxbasis, **self.common_settings())
         options = self.options
-        mf = self._mf = options.set_up(mf, asked=None if self._alone else self.asked, smearing=self._smearing)
+        mf = self._mf = options.set_up(mf, asked=self._asked_of_scf(), smearing=self._smearing)
         if self.options.estimate:
             self._forecast("SCF", mf.with_df.prepare())
             mf.with_df.close_integrals()
             return
         begin = time.monotonic()
         found, keeper = self._kept_orbitals(mf)
-        search = Search(mf, options, self.world, self.say, keeper)
+        search = SCFSearch(mf, options, self.world, self.say, keeper)
         if found is not None and found.finished(mf):
             search.run(found)
         else:
             integrals = mf.with_df.prepare()
             forecast = self._forecast("SCF", integrals)
-            watch, begin = Watch(), time.monotonic()
+            watch, begin = TrafficWatch(), time.monotonic()
             with self.progress("three-index integrals") as progress:
                 integrals.build(progress)
             self.say(integrals.summary(mf.with_df.auxmol))
@@ -223,6 +225,30 @@ class _Run(MoleculeRun):
             "stability": search.report,
             "smearing": occupation.smearing_as_json(mf),
         }
+
+    def _asked_of_scf(self) -> float | None:
+        if self.options.of_density:
+            return ASKED
+        return None if self._alone else self.asked
+
+    def densities_of_scf(self) -> None:
+        """Of a run without a method after the SCF: what is asked of its density."""
+        if self.options.of_density and not self.options.estimate:
+            density_command.of_scf(self, self.options, self._mf)
+
+    def _renew(self) -> None:
+        """A new world, also for J and K that a stage asks for after the SCF."""
+        self.renew_world()
+        fitting = self._mf.with_df
+        self._mf.with_df = fitting.another(fitting.given_auxbasis, self.world)
+
+    def _densities_of_mp2(self, auxbasis: str | None, frozen: tuple[str, str]) -> None:
+        from outcore.chem.mp2.gradient import response
+
+        self._renew()  # memory of the arrays of the energy is free again
+        mp2 = self._made(self._mf, auxbasis, frozen)
+        with self.stages() as mp2.on_progress, response(mp2) as found:
+            density_command.show(self, self.options, self._mol, found.densities, found.gradient)
 
     # ---- forecasts ----
 
@@ -270,7 +296,7 @@ class _Run(MoleculeRun):
         if gathered is not None:
             gathered.render(self.console)
 
-    def _kept_orbitals(self, mf: Any) -> tuple[Found | None, Checkpoint | None]:
+    def _kept_orbitals(self, mf: Any) -> tuple[FoundOrbitals | None, Checkpoint | None]:
         """Orbitals of another run, at all processes, and what keeps new ones, at the first."""
         from outcore.chem import restart
         from outcore.chem.ri.problem import settings
@@ -300,14 +326,14 @@ class _Run(MoleculeRun):
         begin = time.monotonic()
         if self.options.estimate:
             give_orbitals(self._mf)
-        self.renew_world()
+        self._renew()
         mp2 = self._made(self._mf, auxbasis, frozen, scs=scs)
         mp2.prepare()
         forecast = self._forecast("MP2", mp2)
         if self.options.estimate:
             return
         mp2.on_warning = self.warn
-        watch, start = Watch(), time.monotonic()
+        watch, start = TrafficWatch(), time.monotonic()
         with self.stages() as mp2.on_progress:
             mp2.kernel()
         self._compare("mp2", forecast, watch.traffic(self.world, mp2.waited_seconds), start)
@@ -335,6 +361,8 @@ class _Run(MoleculeRun):
             "frozen": mp2.frozen,
             "mp2_seconds": seconds,
         }
+        if self.options.of_density:
+            self._densities_of_mp2(auxbasis, frozen)
 
     def _pairs(self, mp2: MP2) -> None:
         names = list(mp2.pair_energies)

@@ -14,11 +14,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from pyscf import df, lib
 
+from outcore.arrays.disk_array import DiskArray
+from outcore.base import keywords
 from outcore.base.errors import OutcoreError
+from outcore.chem.logs import INFO, NOTE, tell
+from outcore.chem.method import Means
 from outcore.chem.molecule import integrals_key
 from outcore.chem.ri import auxiliary
-from outcore.chem.ri.jk import Request, jk
-from outcore.chem.ri.plan import check_storage
+from outcore.chem.ri import pairs as pair_lists
+from outcore.chem.ri.jk import JKRequest, jk
+from outcore.chem.ri.plan import IntegralSizes, check_storage, min_for_integrals
 from outcore.chem.ri.three_index import ThreeIndex
 from outcore.job import launch
 from outcore.job.processes import JOB, free_memory, make_world
@@ -54,6 +59,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
     _auxbasis: Any
     _keys = {"threads", "screening", "three_index"}  # noqa: RUF012  (PySCF's convention)
 
+    @keywords.checked()
     def __init__(
         self,
         mol: Mole,
@@ -99,6 +105,35 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         free = free_memory(self.world, self._memory_bytes, self.threads)
         return Allowance(free.bytes // (1 if self.mol.omega else self._operators), free.reason)
 
+    def means(self) -> Means:
+        """What other steps with the same fitting may take."""
+        return Means(self.world, self._memory_bytes, self.threads)
+
+    @property
+    def given_auxbasis(self) -> Any:
+        """As it was given: a name, functions, or None."""
+        return self._auxbasis
+
+    @property
+    def storage(self) -> str:
+        """Where integrals are: what fits in memory ("auto"), or all on disk ("disk")."""
+        return self._storage
+
+    def min_bytes(self) -> int:
+        """What integrals, J and K of the present molecule need of each process. Collective, as `world` is."""
+        auxmol, shells = self.auxiliary_molecule(), pair_lists.shell_sizes(self.mol)
+        bounds = np.array(pair_lists.native(self.mol, auxmol).bounds(self.threads))
+        sizes = IntegralSizes(
+            int(self.mol.nao),
+            int(auxmol.nao),
+            pair_lists.kept_columns(bounds, shells, self.screening),
+            max(*self.mol.nelec, 1),
+            int(shells.max()) ** 2,
+            self._spins,
+        )
+        transfer = DiskArray.transfer_bytes(self.world)
+        return min_for_integrals(sizes, self.world.size, self.threads, self._storage, transfer_bytes=transfer)
+
     # ---- what PySCF asks for ----
 
     def build(self) -> Self:
@@ -140,14 +175,16 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         if self.three_index is None or self._key != self._present_key():
             self.prepare()
         assert self.three_index is not None
-        if self.three_index.build() and self.three_index.dropped and self.world.rank == 0:
-            lib.logger.note(
-                self,
-                "%d of %d auxiliary functions (omega = %g) are linearly dependent and left out",
-                self.three_index.dropped,
-                self.three_index.metric_functions,
-                self.mol.omega or 0,
-            )
+        if self.three_index.build():
+            made = self.three_index
+            tell(self, INFO, "density fitting: %s", made.summary(self.auxmol))
+            if made.dropped:
+                tell(
+                    self,
+                    NOTE,
+                    "%d of %d auxiliary basis functions (omega = %g) are linearly dependent and left out",
+                    *(made.dropped, made.metric_functions, self.mol.omega or 0),
+                )
         return self.three_index
 
     def get_naoaux(self) -> int:
@@ -180,12 +217,12 @@ class DensityFitting(df.DF):  # type: ignore[misc]
             return (j + 1j * j_imag if with_j else None), (k + 1j * k_imag if with_k else None)
         shape = np.shape(dm)
         omega = float((self.mol.omega if omega is None else omega) or 0.0)
-        asked = (Request.of(dm, with_j=with_j, with_k=with_k), omega, self.title)
+        asked = (JKRequest.of(dm, with_j=with_j, with_k=with_k), omega, self.title)
         request, omega, _ = self.world.broadcast(asked)
         j, k = self.answer(request, omega)
         return (None if j is None else j.reshape(shape)), (None if k is None else k.reshape(shape))
 
-    def answer(self, request: Request, omega: float) -> tuple[Any, Any]:
+    def answer(self, request: JKRequest, omega: float) -> tuple[Any, Any]:
         """J and K of a request that all processes have. Collective."""
         if omega != (self.mol.omega or 0.0):
             with self.range_coulomb(omega) as other:
@@ -195,7 +232,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
     @contextmanager
     def range_coulomb(self, omega: float | None) -> Iterator[DensityFitting]:
         """The fitting of the range-separated operator. In this context the molecule has its integrals, also the one
-        with the auxiliary basis, of which PySCF's gradients take them."""
+        with the auxiliary basis, from which PySCF's gradients take them."""
         key = f"{omega or 0:.6f}"
         if key not in self._rsh_df:
             other = lib.view(self, self.__class__)

@@ -68,7 +68,7 @@ class Forecast:
 
 
 @dataclass(frozen=True)
-class Rates:
+class FittingRates:
     """Of one thread while others do the same, measured on samples of the real thing (a few hundredths of a second
     each); of the disk."""
 
@@ -84,7 +84,7 @@ class Rates:
     @classmethod
     def measure(
         cls, native: Any, pairs: Pairs, auxiliary: int, orbitals: int, threads: int, scratch: str | None
-    ) -> Rates:
+    ) -> FittingRates:
         """For `auxiliary` functions, and `orbitals` occupied ones; `scratch` None: no disk is used. Not
         collective."""
         from outcore.trace.report import RawRates
@@ -139,7 +139,7 @@ def jk_rate(integrals: ThreeIndex, threads: int) -> float:
     return rows * frequency(use, threads, 4 * _SAMPLE_S)  # nearly all of the time of an SCF
 
 
-def scf(integrals: ThreeIndex, rates: Rates, threads: int) -> Forecast:
+def scf(integrals: ThreeIndex, rates: FittingRates, threads: int) -> Forecast:
     """Of making the integrals, and J and K in CYCLES cycles, and once before and after."""
     plan, size = integrals.plan, integrals.world.size
     n, columns = integrals.pairs.functions, integrals.pairs.columns
@@ -158,7 +158,7 @@ def mp2(
     sizes: TransformSizes,
     plan: TransformPlan,
     same: list[tuple[int, int]],
-    rates: Rates,
+    rates: FittingRates,
     size: int,
     threads: int,
 ) -> Forecast:

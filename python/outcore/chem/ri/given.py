@@ -115,9 +115,8 @@ def packed_of(mf: Any) -> Values | None:
 
 def is_of_functions(overlap: Values, mol: Any) -> bool:
     """Whether an overlap is that of the functions of a molecule, which has some."""
-    return overlap.shape == (mol.nao, mol.nao) != (0, 0) and bool(
-        abs(overlap - mol.intor_symmetric("int1e_ovlp")).max() <= _OVERLAP
-    )
+    own = mol.intor_symmetric("int1e_ovlp")  # models say of themselves how many functions they have (nao_nr)
+    return overlap.shape == own.shape != (0, 0) and bool(abs(overlap - own).max() <= _OVERLAP)
 
 
 def _packed(eri: Values, functions: int) -> Values:
@@ -178,7 +177,7 @@ def vectors(world: World, given: GivenIntegrals, tolerance: float, limit_bytes: 
 
 
 def _matrix(given: GivenIntegrals) -> tuple[Values, Values]:
-    """Products of which an integral is not 0, and the matrix of their integrals."""
+    """Products with an integral that is not 0, and the matrix of their integrals."""
     i, j = np.tril_indices(given.functions)
     some = (k for k in range(len(i)) if k == 0 or given.rows(i[k : k + 1], j[k : k + 1]).any())
     kept = np.array(list(some), int)

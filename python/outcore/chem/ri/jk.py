@@ -24,7 +24,7 @@ _NEGLIGIBLE = 1e-14  # occupations below it, relative to the largest, are roundi
 
 
 @dataclass(frozen=True)
-class Factors:
+class DensityFactors:
     """A density matrix as sum_i sign_i left_i right_i^T; `right` None: it is `left`. [n][any]"""
 
     left: Matrix
@@ -32,7 +32,7 @@ class Factors:
     signs: Matrix
 
     @classmethod
-    def of(cls, density: Matrix, orbitals: Matrix | None = None) -> Factors:
+    def of(cls, density: Matrix, orbitals: Matrix | None = None) -> DensityFactors:
         """`orbitals`, scaled by the roots of their occupations, if the density is made of them; else those that its
         eigenvectors, or singular vectors if it is not symmetric, are."""
         if orbitals is not None and np.allclose(orbitals @ orbitals.T, density, rtol=0, atol=1e-12):
@@ -48,21 +48,21 @@ class Factors:
 
 
 @dataclass(frozen=True)
-class Request:
+class JKRequest:
     """What is asked for: densities [count][n][n], or none for J; their factors, or none for K."""
 
     densities: Matrix | None
-    factors: list[Factors] | None
+    factors: list[DensityFactors] | None
 
     @classmethod
-    def of(cls, dm: Any, *, with_j: bool, with_k: bool) -> Request:
+    def of(cls, dm: Any, *, with_j: bool, with_k: bool) -> JKRequest:
         """Of real density matrices [...][n][n], with PySCF's tags `mo_coeff` and `mo_occ` or without."""
         densities = np.asarray(dm, np.float64)
         densities = densities.reshape(-1, *densities.shape[-2:])
         factors = None
         if with_k:
             orbitals = _tagged_orbitals(dm, len(densities))
-            factors = [Factors.of(*each) for each in zip(densities, orbitals, strict=True)]
+            factors = [DensityFactors.of(*each) for each in zip(densities, orbitals, strict=True)]
         return cls(densities if with_j else None, factors)
 
 
@@ -87,7 +87,7 @@ def _tagged_orbitals(dm: Any, count: int) -> list[Matrix | None]:
     ]
 
 
-def jk(integrals: ThreeIndex, request: Request, threads: int, orbitals: int) -> tuple[Any, Any]:
+def jk(integrals: ThreeIndex, request: JKRequest, threads: int, orbitals: int) -> tuple[Any, Any]:
     """J and K [count][n][n], or None: the sums over all processes, the same bits at each. Collective; the request
     must be the same at all. At most `orbitals` of them are transformed at once, which bounds the memory. `threads`:
     at most."""
@@ -127,7 +127,7 @@ def jk(integrals: ThreeIndex, request: Request, threads: int, orbitals: int) -> 
 Group = tuple[Matrix, Matrix | None, float]  # orbitals as rows, left and right, and their sign
 
 
-def _groups(factors: Factors, most: int) -> list[Group]:
+def _groups(factors: DensityFactors, most: int) -> list[Group]:
     """At most `most` orbitals of one sign at a time."""
     order = np.argsort(factors.signs, kind="stable")
     left, signs = factors.left[:, order], factors.signs[order]

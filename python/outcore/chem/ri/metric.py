@@ -82,6 +82,16 @@ class Metric:
             piece[: self.rank] = self._factor @ piece
         return block[: self.rank]
 
+    def coefficients(self, block: Matrix) -> Matrix:
+        """B as rows of `block` [functions][any] becomes (P|Q)^-1 (Q|x), in place, and is returned. Any thread. Of a
+        metric that was not diagonalised."""
+        assert self.smallest is None
+        # Rows depend on those below, so the first come first.
+        for first in range(0, self.rank, PANEL):
+            last = min(first + PANEL, self.rank)
+            block[first:last] = self._factor[first:, first:last].T @ block[first:]
+        return block
+
 
 def _overlap(auxmol: Mole) -> Matrix:
     # The transpose of a symmetric matrix is itself, and one of both LAPACK works on in place.

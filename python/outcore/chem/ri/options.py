@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from outcore.chem import storage
-from outcore.chem.options import MoleculeOptions
+from outcore.chem.gradients.options import DensityOptions
 from outcore.chem.ri.plan import STORAGES, check_storage
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(MoleculeOptions):
+class Options(DensityOptions):
     """What both commands are asked for."""
 
     storage: Annotated[str, storage.option(STORAGES, "integrals")] = "auto"

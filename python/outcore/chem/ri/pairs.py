@@ -90,6 +90,13 @@ class Pairs:
         symmetric *= self._weight / 2
         return np.ascontiguousarray(symmetric)
 
+    def elements(self, matrices: Matrix) -> Matrix:
+        """The symmetric parts of matrices [...][n][n] as rows [...][columns]."""
+        symmetric = matrices[..., self._row, self._column]
+        symmetric += matrices[..., self._column, self._row]
+        symmetric *= 0.5
+        return np.ascontiguousarray(symmetric)
+
 
 def kept_columns(bounds: Matrix, sizes: NDArray[np.int64], screening: float) -> int:
     """Columns of the pairs that `Pairs` keeps, without its slabs."""

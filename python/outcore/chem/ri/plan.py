@@ -26,7 +26,7 @@ _MAX_ROWS = 16  # of a batch; more do not make BLAS faster
 _MAX_TRANSFORMED_ROWS = 32  # no fewer than the functions of a shell
 _CACHE_BYTES = 2 * _MIB  # of a disk array at one process, at least
 _TRANSFER_PART = 12  # of a budget, which a collective transfer of a disk array takes at most
-_LEAST_TRANSFER_BYTES, _MOST_TRANSFER_BYTES = 256 << 10, 30 * _MIB
+_MIN_TRANSFER_BYTES, _MAX_TRANSFER_BYTES = 256 << 10, 30 * _MIB
 _PAGE_BYTES = 2 * _MIB  # large buffers take whole huge pages
 
 
@@ -78,15 +78,15 @@ def plan_integrals(
     transfer_bytes: int,
     limit: str = "--memory",
 ) -> IntegralPlan:
-    """The plan for `free_bytes` at each process, which `limit` leaves, and of which a collective transfer of a disk
-    array takes `transfer_bytes`. Raises OutcoreError (ENOMEM) if nothing fits, with what does."""
+    """The plan for `free_bytes` at each process, which `limit` leaves. A collective transfer of a disk array
+    takes `transfer_bytes` of them. Raises OutcoreError (ENOMEM) if nothing fits, with what does."""
     from_disk = partial(_Integrals, sizes, threads, transfer_bytes)
     in_memory = partial(_Integrals, sizes, threads, None)
     share = _share(sizes, processes)
     whole = _largest(in_memory, free_bytes - share)
     if storage == "auto" and whole.bytes + share <= free_bytes:
         return whole.plan(sizes.auxiliary, share)
-    least = least_for_integrals(sizes, processes, threads, storage, transfer_bytes=transfer_bytes)
+    least = min_for_integrals(sizes, processes, threads, storage, transfer_bytes=transfer_bytes)
     if free_bytes < least:
         raise OutcoreError(
             errno.ENOMEM,
@@ -102,7 +102,7 @@ def plan_integrals(
     return partly.plan(rows, -(-rows // processes) * row)
 
 
-def least_for_integrals(
+def min_for_integrals(
     sizes: IntegralSizes, processes: int, threads: int, storage: str, *, transfer_bytes: int
 ) -> int:
     """What `plan_integrals` needs of each process."""
@@ -111,10 +111,10 @@ def least_for_integrals(
     return min(from_disk, in_memory) if storage == "auto" else from_disk
 
 
-def most_transfer_bytes(beside_bytes: int) -> int:
-    """What a collective transfer of a disk array takes at most of the least budget that has room for it and for
+def max_transfer_bytes(beside_bytes: int) -> int:
+    """The most memory of a collective transfer of a disk array, in the least budget that has room for it and for
     `beside_bytes`: a part of the budget, up to a limit."""
-    return min(beside_bytes // (_TRANSFER_PART - 1) + _LEAST_TRANSFER_BYTES, _MOST_TRANSFER_BYTES)
+    return min(beside_bytes // (_TRANSFER_PART - 1) + _MIN_TRANSFER_BYTES, _MAX_TRANSFER_BYTES)
 
 
 def _share(sizes: IntegralSizes, processes: int) -> int:
@@ -275,7 +275,7 @@ def plan_transform(
     tile, share, per_row, shell = needs.tile, needs.share, needs.per_row, needs.shell
     left = free_bytes - needs.fixed - share
     rows = min(max(left // per_row, 0), _MAX_TRANSFORMED_ROWS)
-    if storage == "auto" and free_bytes >= needs.least_in_memory:
+    if storage == "auto" and free_bytes >= needs.min_in_memory:
         alone = processes == 1
         block = most if alone else min(most, max(1, (left - needs.pairs(0, tile)) // sizes.orbital_bytes))
         pair = needs.pairs(0, tile, 0) if alone else needs.pairs(block, tile)
@@ -284,12 +284,12 @@ def plan_transform(
             int(rows), True, (1, 1), int(block), tile, 0, share, int(rows * per_row), fit, int(pair)
         )
 
-    least = least_for_transform(sizes, processes, threads, storage)
+    least = min_for_transform(sizes, processes, threads, storage)
     if free_bytes < least:
         raise OutcoreError(
             errno.ENOMEM,
             "RI-MP2",
-            detail=f"{sizes.auxiliary} auxiliary functions and {virtual} virtual orbitals need at least "
+            detail=f"{sizes.auxiliary} auxiliary basis functions and {virtual} virtual orbitals need at least "
             f"{in_words(least)} more in each of {processes} processes, but {limit} leaves "
             f"{in_words(free_bytes)} to each",
         )
@@ -316,10 +316,10 @@ def plan_transform(
     )
 
 
-def least_for_transform(sizes: TransformSizes, processes: int, threads: int, storage: str) -> int:
+def min_for_transform(sizes: TransformSizes, processes: int, threads: int, storage: str) -> int:
     """What `plan_transform` needs of each process."""
     needs = _Transform(sizes, processes, threads)
-    return min(needs.least_on_disk, needs.least_in_memory) if storage == "auto" else needs.least_on_disk
+    return min(needs.min_on_disk, needs.min_in_memory) if storage == "auto" else needs.min_on_disk
 
 
 @dataclass(frozen=True)
@@ -381,13 +381,13 @@ class _Transform:
         return self.metric + max(self.metric, self.threads * tile * self.sizes.orbital_bytes)
 
     @property
-    def least_in_memory(self) -> int:
+    def min_in_memory(self) -> int:
         # A process that is alone has everything in its memory, and copies nothing.
         pairs = self.pairs(1, self.tile) if self.processes > 1 else self.pairs(0, self.tile, 0)
         return self.fixed + self.share + max(self.shell * self.per_row, 2 * self.metric, pairs)
 
     @property
-    def least_on_disk(self) -> int:
+    def min_on_disk(self) -> int:
         return self.fixed + _CACHE_BYTES + max(self.shell * self.per_row, self.fit(1), self.pairs(1, 1))
 
 

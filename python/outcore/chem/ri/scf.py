@@ -20,7 +20,8 @@ from pyscf.scf import dhf, hf, rohf
 
 from outcore.base.errors import OutcoreError
 from outcore.chem import mean_field
-from outcore.chem.driver import RootDriven
+from outcore.chem.driver import RootDriven, own_gradients
+from outcore.chem.method import Means
 from outcore.chem.molecule import integrals_key
 from outcore.chem.ri.fitting import DensityFitting
 from outcore.job.world import shared
@@ -54,6 +55,10 @@ class OutOfCoreFitting(RootDriven):
             return self.with_df.world  # type: ignore[no-any-return]
         below = getattr(super(), "world", None)
         return shared(None) if below is None else below
+
+    def means(self) -> Means:
+        """What other steps with the same object may take."""
+        return self.with_df.means()  # type: ignore[no-any-return]
 
     def iterating(self) -> AbstractContextManager[Any]:
         """What PySCF does between two J and K is little, and threads of BLAS look for more work for a while before
@@ -117,6 +122,12 @@ class OutOfCoreFitting(RootDriven):
         )
 
     # ---- what PySCF makes of it ----
+
+    def nuc_grad_method(self) -> Any:
+        """Nuclear gradients, on the same processes; of Kohn-Sham and generalized orbitals those of PySCF."""
+        return own_gradients(self) or super().nuc_grad_method()  # type: ignore[misc]
+
+    Gradients = nuc_grad_method
 
     def density_fit(self, auxbasis: Any = None, with_df: Any = None, only_dfj: bool = False) -> Any:
         """The same object with another auxiliary basis; the settings stay."""

@@ -63,12 +63,12 @@ class Fitted:
             self._native = pair_lists.native(mol, self.auxmol)
             bounds = np.array(self._native.bounds(threads))
             self._pairs = pair_lists.Pairs(bounds, pair_lists.shell_sizes(mol), screening, 1 << 30)
-            self.title = auxiliary.title(self.auxmol)
             auxiliary.warn(self.auxmol, purpose, world)
             self.settings = problem.auxiliary(self.auxmol)
             self._shells, self.cuts = _pieces(self.auxmol.ao_loc_nr(), _PIECE)
         metric = Metric(world, self.auxmol)
         self.rank, self.fit = metric.rank, metric.fit
+        self.title = f"{self.rank} auxiliary basis functions ({auxiliary.title(self.auxmol)})"
 
     def matrices(self, piece: int) -> Values:
         count, n = self.cuts[piece + 1] - self.cuts[piece], self._pairs.functions

@@ -18,7 +18,7 @@ from outcore.chem.problem import ROUNDED
 from outcore.chem.ri import auxiliary
 from outcore.chem.ri import pairs as pair_lists
 from outcore.chem.ri.disk_pass import Batch, DiskPass
-from outcore.chem.ri.forecast import Forecast, Rates
+from outcore.chem.ri.forecast import FittingRates, Forecast
 from outcore.chem.ri.forecast import scf as forecast_scf
 from outcore.chem.ri.metric import Metric
 from outcore.chem.ri.plan import READ_AHEAD, IntegralPlan, IntegralSizes, plan_integrals
@@ -44,7 +44,7 @@ NAME = "three_index"  # of the array that is kept
 class ThreeIndex:
     """B[P, mn], with sum_P B[P,mn] B[P,ls] the fitted (mn|ls); columns as `pairs` has them.
 
-    Rows below `plan.memory_rows` lie in a global array, of which each process has a part; the others in a disk
+    Rows below `plan.memory_rows` lie in a global array, a part at each process; the others in a disk
     array, whose chunks are some rows of one slab: slabs of columns are written, and rows are read, in whole
     chunks. Making it (which only plans), `build` and `close` are collective.
 
@@ -128,7 +128,7 @@ class ThreeIndex:
 
     def forecast(self) -> Forecast:
         """What making them and an SCF with them will take, by samples of this process. Not collective."""
-        rates = Rates.measure(
+        rates = FittingRates.measure(
             self.native,
             self.pairs,
             self.metric_functions,
@@ -153,7 +153,7 @@ class ThreeIndex:
         if type(width) is not int or not 0 < width < 1 << 30:
             return f"its slabs are {str(width)[:99]} columns wide"
         if type(dropped) is not int or not 0 <= dropped < functions:
-            return f"{str(dropped)[:99]} of {functions} auxiliary functions were left out"
+            return f"{str(dropped)[:99]} of {functions} auxiliary basis functions were left out"
         pairs = self._pairs_of(width)
         if found.shape != (functions - dropped, pairs.columns) or found.chunk[1:] != (pairs.width,):
             return f"its shape is {found.shape} in chunks of {found.chunk}"
@@ -170,7 +170,7 @@ class ThreeIndex:
         lost = f", {self.dropped} linearly dependent ones left out" if self.dropped else ""
         inside = self.rows_in_memory * self.pairs.columns * 8
         return (
-            f"{self.rows} auxiliary functions ({auxiliary.title(auxmol)}){lost}, {self.pairs.kept} of "
+            f"{self.rows} auxiliary basis functions ({auxiliary.title(auxmol)}){lost}, {self.pairs.kept} of "
             f"{every} products of functions: {self.bytes / 1e6:.0f} MB, {inside / 1e6:.0f} MB of it in memory, "
             f"{'found' if self.resumed else 'made'} in {self.seconds:.1f} s"
         )

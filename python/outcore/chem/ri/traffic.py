@@ -62,7 +62,7 @@ class Traffic:
         return found or ["disk: not used"]
 
 
-class Watch:
+class TrafficWatch:
     """Counts from when it is made."""
 
     def __init__(self) -> None:

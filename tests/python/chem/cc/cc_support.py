@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from outcore.chem.cc.room import Room
+from outcore.chem.cc.plan.room import Room
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -60,6 +60,26 @@ def open_mean_field(kind: str, molecule: tuple[str, int, int], basis: str) -> An
     mf = getattr(scf, kind)(pyscf.M(atom=atoms, charge=charge, spin=spin, basis=basis, verbose=0))
     mf.conv_tol = 1e-12
     mf.kernel()
+    return mf
+
+
+def fitted_mean_field(mol: Any, kind: str = "UHF", field: Values | None = None) -> Any:
+    """Of fitted integrals, far converged. field: added to the one-electron Hamiltonian."""
+    from outcore.chem import ri
+
+    mf = getattr(ri, kind)(mol, "cc-pvdz-jkfit", comm=None, memory="1GB", threads=1)
+    if field is not None:
+        core = mf.get_hcore() + field
+        mf.get_hcore = lambda *_: core
+    mf.conv_tol, mf.conv_tol_grad = 1e-13, 1e-9
+    mf.kernel()
+    return mf
+
+
+def with_signs(mf: Any) -> Any:
+    """Its orbitals with signs that do not depend on rounding: amplitudes of two SCFs can be compared."""
+    weights = np.random.default_rng(5).random(mf.mol.nao)
+    mf.mo_coeff = mf.mo_coeff * np.sign(weights @ np.asarray(mf.mo_coeff))[..., None, :]
     return mf
 
 

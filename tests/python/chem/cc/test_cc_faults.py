@@ -12,7 +12,8 @@ from cc_support import WATER, files_of_arrays, flip_a_bit, mean_field
 from conformance.full_disk import files_of_at_most
 
 from outcore import OutcoreError
-from outcore.chem.cc import CCSD, plan
+from outcore.chem.cc import CCSD
+from outcore.chem.cc.plan import fitting
 from outcore.job import scratch
 
 
@@ -54,7 +55,7 @@ def test_a_flipped_bit_of_stored_integrals_is_an_error(
 ) -> None:
     # Large enough that two chunks, which stay in memory, are a part of them.
     for each in ("CACHE_BYTES", "_LARGEST_CACHE"):
-        monkeypatch.setattr(plan, each, 512)
+        monkeypatch.setattr(fitting, each, 512)
     files = files_of_arrays(monkeypatch)
     mf = mean_field(WATER, "aug-cc-pvdz")
     settings = {"storage": "disk", "ladder": "disk", "scratch": str(tmp_path), "threads": 1}

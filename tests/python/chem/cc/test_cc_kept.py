@@ -19,12 +19,15 @@ import pytest
 from cc_support import IMIDOGEN, WATER, mean_field, open_mean_field
 
 from outcore import OutcoreError
-from outcore.chem.cc import CCSD, ccsd, fno, kept, kept_steps, orbitals
-from outcore.chem.cc.kept_steps import KeptRows, KeptSteps
-from outcore.chem.cc.restricted import RestrictedEquations
-from outcore.chem.cc.unrestricted import UnrestrictedEquations
+from outcore.chem.cc import CCSD, fno, planning
+from outcore.chem.cc.equations import orbitals
+from outcore.chem.cc.equations.restricted import RestrictedEquations
+from outcore.chem.cc.equations.unrestricted import UnrestrictedEquations
+from outcore.chem.cc.keep import kept, kept_steps
+from outcore.chem.cc.keep.kept_steps import KeptRows, KeptSteps
 from outcore.job import scratch
-from outcore.tensor.array import Array
+from outcore.tensor.arrays.array import Array
+from outcore.tensor.program.recorder import Recorder
 
 LIMITS = {"conv_tol": 1e-8, "conv_tol_normt": 1e-6, "threads": 1}
 
@@ -253,9 +256,10 @@ import os, signal, sys
 
 import numpy as np
 import pyscf
-from outcore.chem.cc import CCSD, kept
-from outcore.chem.cc.kept_steps import KeptRows
-from outcore.chem.cc.restricted import RestrictedEquations
+from outcore.chem.cc import CCSD
+from outcore.chem.cc.keep import kept
+from outcore.chem.cc.keep.kept_steps import KeptRows
+from outcore.chem.cc.equations.restricted import RestrictedEquations
 
 atoms, orbitals = sys.argv[3:]
 mf = pyscf.M(atom=atoms, basis="6-31g", verbose=0).RHF()
@@ -289,10 +293,11 @@ def watch(owner, name, part):
     setattr(owner, name, work)
 
 
-watch(KeptRows, "finish", "row")
-watch(RestrictedEquations, "_direct_rings", "direct rings")
 settings = {"conv_tol": 1e-8, "conv_tol_normt": 1e-6, "threads": 1, "block": 3, "storage": "disk"}
 with CCSD(mf, 1, comm=None, memory="1GB", checkpoint=sys.argv[2], **settings) as cc:
+    cc.prepare()
+    watch(KeptRows, "finish", "row")
+    watch(RestrictedEquations, "_direct_rings", "direct rings")
     cc.on_progress = progress
     cc.on_iteration = lambda found: die(f"iteration {found.number}")
     cc.kernel()
@@ -357,7 +362,7 @@ def test_what_is_kept_needs_no_room_again(
         needs.append(sum(size for _, size in wanted))
         scratch.check_room(world, attempted, wanted)
 
-    monkeypatch.setattr(ccsd, "check_room", see)
+    monkeypatch.setattr(planning, "check_room", see)
     with start(water, tmp_path / "kept", max_cycle=1) as first:
         first.kernel()
     disk = SimpleNamespace(file_system=lambda _: SimpleNamespace(free_bytes=needs[0] - 1, network=False))
@@ -376,7 +381,7 @@ def test_triples_of_kept_amplitudes_need_no_room_for_iterations(
     with start(water, tmp_path) as first:
         first.kernel()
     needs: list[tuple[Path, int]] = []
-    monkeypatch.setattr(ccsd, "check_room", lambda world, attempted, wanted, **_: needs.extend(wanted))
+    monkeypatch.setattr(planning, "check_room", lambda world, attempted, wanted, **_: needs.extend(wanted))
     with start(water, tmp_path) as second:
         second.kernel()
         assert second.converged and not second.iterations
@@ -387,13 +392,14 @@ def test_triples_of_kept_amplitudes_need_no_room_for_iterations(
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[None]:
-    """An element for each call of a method from now on."""
+    """An element for each call of a method from now on, but for those that record what it does."""
     calls: list[None] = []
     right = getattr(owner, name)
 
-    def work(*arguments: Any) -> Any:
-        calls.append(None)
-        return right(*arguments)
+    def work(self: Any, *arguments: Any) -> Any:
+        if not isinstance(getattr(self, "room", None), Recorder):
+            calls.append(None)
+        return right(self, *arguments)
 
     monkeypatch.setattr(owner, name, work)
     return calls
@@ -434,9 +440,11 @@ def interrupted(mf: Any, directory: Path, owner: Any, name: str, monkeypatch: py
 
     with monkeypatch.context() as patched:
         patched.setattr(kept, "INTERVAL_S", 0.0)
-        patched.setattr(owner, name, work)
-        with start(mf, directory, block=3) as first, pytest.raises(KeyboardInterrupt):
-            first.kernel()
+        with start(mf, directory, block=3) as first:
+            first.prepare()
+            patched.setattr(owner, name, work)
+            with pytest.raises(KeyboardInterrupt):
+                first.kernel()
 
 
 def test_an_iteration_of_open_shells_goes_on(

@@ -20,12 +20,22 @@ MOLECULES = {
 
 
 @pytest.mark.memory
-@pytest.mark.parametrize(("name", "basis"), [("amino", "aug-cc-pvdz"), ("water", "aug-cc-pvtz")])
-def test_the_least_memory_is_enough_and_no_more_is_taken(name: str, basis: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "basis", "more"),
+    [
+        ("amino", "aug-cc-pvdz", []),
+        ("water", "aug-cc-pvtz", []),
+        ("water", "cc-pvtz", ["--gradient", "--iterations", "99"]),
+    ],
+    ids=["open shell", "closed shell", "gradient"],
+)
+def test_the_least_memory_is_enough_and_no_more_is_taken(
+    name: str, basis: str, more: list[str], tmp_path: Path
+) -> None:
     (tmp_path / "molecule.xyz").write_text(MOLECULES[name])
     results = tmp_path / "results.json"
     arguments = [tmp_path / "molecule.xyz", "--basis", basis, "--frozen", "auto", "--triples"]
-    arguments += ["--scratch", tmp_path, "--json", results, "--threads", "2"]
+    arguments += ["--scratch", tmp_path, "--json", results, "--threads", "2", *more]
     loose = ["--cc-tol", "0.9", "--amplitude-tol", "0.9"]
 
     def run(megabytes: int) -> subprocess.CompletedProcess[str]:

@@ -1,63 +1,65 @@
-"""What products of coupled cluster move to and from disk."""
+"""What products of a ladder of coupled cluster move to and from disk."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import NamedTuple
 
 import pytest
 
-import outcore
-from outcore.chem.cc.moved import Moved, by_ladder, multiplications
-from outcore.tensor.array import Array
+from outcore.chem.cc.plan.ladder_kernels import LadderProduct, Made
+from outcore.chem.cc.plan.sizes import Sizes
+from outcore.tensor.plan.statements import Touched
+
+SIZES = Sizes(12, 30, (4,), (8,), 6, (0, 30))
 
 
-@pytest.fixture
-def world() -> Iterator[outcore.World]:
-    with outcore.World(None, memory="200MB") as world:
-        yield world
+class Held(NamedTuple):
+    name: str
+    nbytes: int
 
 
-def arrays(world: outcore.World, where: str) -> tuple[Array, Array, Array]:
+V, T, A = Held("V", 30 * 20 * 4), Held("T", 20 * 10 * 8), Held("A", 30 * 10 * 8)
+BVO, BVV = Held("Bvo", 900), Held("Bvv", 1800)
+
+
+def product(processes: int = 1, *, stored: bool = True) -> LadderProduct:
     """Integrals of 30 pairs pq and 20 pairs cd, amplitudes, a product of 10 pairs ij."""
-    return (
-        Array(world, (30, 20), where=where, store_dtype="float32"),
-        Array(world, (20, 10), where=where),
-        Array(world, (30, 10), where=where),
-    )
+    made = Made(30.0 * 20.0, 30.0 * 20.0, {BVO: 30.0, BVV: 60.0})
+    return LadderProduct(SIZES, 4, 1, processes, made, (V,) if stored else (), T, (A,), (10,))
 
 
-def test_integrals_go_by_once_for_each_part(world: outcore.World) -> None:
-    v, t, a = arrays(world, "disk")
-    found = by_ladder([v], t, [a], [1.0, 1.0], 1 << 20, 1)
-    assert found.planned == found.counted == 2 * (30 * 20 * 4 + 20 * 10 * 8) + 30 * 10 * 8
-    assert found.least == 30 * 20 * 4 + 20 * 10 * 8 + 30 * 10 * 8
+def test_integrals_and_amplitudes_go_by_once_for_each_part() -> None:
+    found = product().moved([1.0, 1.0])
+    assert found[V] == Touched(2 * V.nbytes, 0)
+    assert found[T] == Touched(2 * T.nbytes, 0)
+    assert found[A] == Touched(0, A.nbytes)
 
 
-def test_rows_that_another_run_has_made_are_not_counted(world: outcore.World) -> None:
-    v, t, a = arrays(world, "disk")
-    found = by_ladder([v], t, [a], [0.0, 0.5], 1 << 20, 1)
-    assert found.counted == 30 * 20 * 4 / 2 + 20 * 10 * 8 + 30 * 10 * 8 / 4
-    assert found.planned == by_ladder([v], t, [a], [1.0, 1.0], 1 << 20, 1).planned
+def test_rows_that_another_run_has_made_are_not_counted() -> None:
+    found = product().moved([0.0, 0.5])
+    assert found[V].read == V.nbytes / 2
+    assert found[T].read == T.nbytes
+    assert found[A].written == A.nbytes / 4
 
 
-def test_little_memory_has_to_move_more(world: outcore.World) -> None:
-    v, t, a = arrays(world, "disk")
-    found = by_ladder([v], t, [a], [1.0], 16 * 4, 1)
-    assert found.least == (2 * 30 * 20 * 10 / 4 - 2 * 16) * 4
+def test_each_process_packs_all_amplitudes() -> None:
+    assert product(2).moved([1.0])[T].read == 2 * T.nbytes
 
 
-def test_nothing_moves_in_memory(world: outcore.World) -> None:
-    v, t, a = arrays(world, "process")
-    assert by_ladder([v], t, [a], [1.0], 1 << 20, 1) == Moved()
+def test_integrals_that_are_made_read_three_index_integrals_in_each_part() -> None:
+    found = product(stored=False).moved([1.0, 1.0, 1.0])
+    assert V not in found
+    assert found[BVV].read == 3 * SIZES.auxiliary * 60
 
 
-def test_products_of_two_spins_have_orbitals_and_not_pairs(world: outcore.World) -> None:
-    v, a = Array(world, (6, 5, 4, 3)), Array(world, (6, 2, 5, 7))
-    assert multiplications(v, a) == 6 * 5 * 4 * 3 * 2 * 7
+def test_little_memory_has_to_move_more() -> None:
+    everything = [V, T, A]
+    assert product().least_bytes(everything, 1 << 20) == V.nbytes + T.nbytes + A.nbytes
+    assert product().least_bytes(everything, 16 * 4) == (2 * 30 * 20 * 10 / 4 - 2 * 16) * 4
+    assert product().least_bytes([], 16 * 4) == 0
 
 
-def test_each_process_packs_all_amplitudes(world: outcore.World) -> None:
-    v, t, a = arrays(world, "disk")
-    one, two = (by_ladder([v], t, [a], [1.0, 0.0], 1 << 20, processes) for processes in (1, 2))
-    assert two.planned - one.planned == 2 * 20 * 10 * 8
-    assert two.counted - one.counted == 20 * 10 * 8
+@pytest.mark.parametrize("stored", [True, False])
+def test_more_memory_takes_fewer_parts(stored: bool) -> None:
+    parts = [product(stored=stored).parts(memory) for memory in (1e3, 1e5, 1e8)]
+    assert parts == sorted(parts, reverse=True) and parts[-1] == 1

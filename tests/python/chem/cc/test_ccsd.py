@@ -167,7 +167,7 @@ def test_one_occupied_orbital_and_the_ways_of_pyscf() -> None:
 
 
 def test_an_unknown_setting_is_refused(water: Any) -> None:
-    with pytest.raises(OutcoreError, match="there is no setting colour"):
+    with pytest.raises(OutcoreError, match="no setting is 'colour'"):
         CCSD(water, comm=None, memory="1GB").set(colour=1)
 
 
@@ -377,7 +377,7 @@ def test_settings_after_an_estimate_count(water: Any) -> None:
     with CCSD(water, comm=None, memory="1GB") as cc:
         cc.estimate()
         cc.integrals = "ri"
-        assert "cc-pvdz-ri" in cc.summary() or "three-index functions (even" in cc.summary()
+        assert "auxiliary basis functions (cc-pvdz-ri" in cc.summary()
 
 
 def test_orbitals_are_left_out_once_where_preparing_fails(
@@ -395,16 +395,17 @@ def test_orbitals_are_left_out_once_where_preparing_fails(
 
 
 def _failing_once_truncated(right: Any) -> Any:
-    def make(self: CCSD, source: Any, only: Any = None) -> Any:
-        if only is None:
+    def make(self: CCSD, source: Any, *what: Any) -> Any:
+        if not what:
             raise OutcoreError(errno.ENOMEM, "no room")
-        return right(self, source, only)
+        return right(self, source, *what)
 
     return make
 
 
 def test_nothing_goes_on_after_integrals_that_failed(water: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with CCSD(water, comm=None, memory="1GB") as cc:
+        cc.prepare()
         with monkeypatch.context() as patched:
             patched.setattr(Updates, "put_second_order", _failing)
             with pytest.raises(OutcoreError, match="a tile"):

@@ -165,16 +165,32 @@ def test_an_estimate_says_the_least_memory_and_that_natural_orbitals_are_unknown
     assert 50 < megabytes < 1000
 
 
+def test_a_run_does_what_the_estimate_says(water: Path, tmp_path: Path) -> None:
+    asked = ("--storage", "disk", "--ladder", "disk", "--json")
+    assert run(water, *asked, tmp_path / "estimate.json", "--estimate") == 0
+    assert run(water, *asked, tmp_path / "run.json") == 0
+    estimate, plan = (
+        json.loads((tmp_path / f"{name}.json").read_text())[key]
+        for name, key in (("estimate", "estimate"), ("run", "plan"))
+    )
+    assert set(estimate) == set(plan)
+    bytes_and_places = {name for name in estimate if "seconds" not in name} - {"ladder_ways", "ladder_why"}
+    assert {"work_bytes", "arrays", "moved_bytes_of_an_iteration"} < bytes_and_places
+    assert {name: estimate[name] for name in bytes_and_places} == {
+        name: plan[name] for name in bytes_and_places
+    }
+
+
 def test_triples_of_nothing_are_nothing(water: Path, capsys: Any) -> None:
     assert run(water, "--frozen", "5", "--triples") == 0
     (energy,) = lines_of(capsys.readouterr().out, "(T) energy")
     assert float(energy.split()[2]) == 0.0
 
 
-def test_a_run_says_what_was_foreseen(water: Path, capsys: Any) -> None:
+def test_a_run_says_what_was_predicted(water: Path, capsys: Any) -> None:
     assert run(water) == 0
-    (took,) = lines_of(capsys.readouterr().out, "an iteration took")
-    assert "foreseen were" in took
+    (took,) = lines_of(capsys.readouterr().out, "iteration: ")
+    assert re.fullmatch(r"iteration: \S+ s \(predicted \S+ s(: overheads dominate in small systems)?\)", took)
 
 
 def test_a_run_says_what_its_products_moved(water: Path, capsys: Any) -> None:

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from cc_support import AMINO, WATER, mean_field, open_mean_field
 
-from outcore.chem.cc import CCSD, ladder_sizes
-from outcore.chem.cc.integrals import Integrals
-from outcore.chem.cc.ladder import Ladder
-from outcore.chem.cc.opposite_ladder import OppositeLadder
+from outcore.chem.cc import CCSD
+from outcore.chem.cc.equations.integrals import Integrals
+from outcore.chem.cc.equations.ladder import Ladder
+from outcore.chem.cc.equations.opposite_ladder import OppositeLadder
+from outcore.chem.cc.plan import ladder_kernels
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,7 @@ def test_residuals_do_not_depend_on_parts_and_places(
 ) -> None:
     mf = request.getfixturevalue(reference)
     wanted = residual(mf, ladder="rebuild")
-    monkeypatch.setattr(ladder_sizes, "passes", lambda *_: 3)
+    monkeypatch.setattr(ladder_kernels, "passes", lambda *_, **__: 3)
     found = residual(mf, ladder=ladder)
     precision = 1e-12 if ladder == "rebuild" else 1e-7
     for one, other in zip(wanted, found, strict=True):
@@ -59,7 +60,7 @@ def test_each_tile_is_made_once_for_each_part(
             return original(self, row, column)
 
         monkeypatch.setattr(kind, "tile", tile)
-    monkeypatch.setattr(ladder_sizes, "passes", lambda *_: parts)
+    monkeypatch.setattr(ladder_kernels, "passes", lambda *_, **__: parts)
     residual(water, ladder="rebuild")
     assert len(made) == parts * len(set(made)) == parts * 10 * 6  # pairs of 4 blocks, of 3 virtual ones
     made.clear()

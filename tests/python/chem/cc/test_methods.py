@@ -11,7 +11,9 @@ import pytest
 from cc_support import IMIDOGEN, WATER, mean_field, open_mean_field
 
 from outcore import OutcoreError
-from outcore.chem.cc import CCSD, kept, methods
+from outcore.chem.cc import CCSD
+from outcore.chem.cc.equations import methods
+from outcore.chem.cc.keep import kept
 from outcore.cli import main as cli
 
 Values = np.ndarray[Any, np.dtype[Any]]
@@ -142,8 +144,9 @@ def test_a_method_goes_on_from_its_own_amplitudes_alone(
         right(*given, **options)
 
     with monkeypatch.context() as patched:
-        patched.setattr(equations, "_add_pairs", stop)
         first = CCSD(water, 1, method=name, block=8, **TIGHT, **common)
+        first.prepare()
+        patched.setattr(equations, "_add_pairs", stop)
         with pytest.raises(KeyboardInterrupt):
             first.kernel()
         first.close()

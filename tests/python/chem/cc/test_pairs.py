@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from outcore.chem.cc.pairs import PairAxis
+from outcore.chem.cc.equations.pairs import PairAxis
 
 
 @pytest.mark.parametrize("cuts", [(0, 4), (0, 3, 5, 6)])

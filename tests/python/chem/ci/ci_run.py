@@ -31,7 +31,7 @@ with outcore.World(scratch=directory, memory="400MB") as world:
         hamiltonian,
         spin=0,
         checkpoint=Path(directory) / "kept",
-        options=solver.Options(**options),
+        options=solver.SearchOptions(**options),
         on_iteration=told,
         chosen=ci_water.small_plan(space, kind, elements, processes=world.size, kept=True, **options),
     )

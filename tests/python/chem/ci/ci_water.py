@@ -10,7 +10,7 @@ from pyscf import ao2mo, fci, gto, lib, scf
 from outcore.chem.ci import hamiltonian as hamiltonians
 from outcore.chem.ci import plan, solver
 from outcore.chem.ci.space import Space
-from outcore.chem.ci.tiles import Tiling
+from outcore.chem.ci.tiles import VectorTiling
 
 ORBITALS = 9
 _SEARCHED = 12  # states, among which there are some of every spin
@@ -69,8 +69,8 @@ def small_plan(problem, kind, elements, *, slots=1, processes=1, kept=False, roo
     strips, whose rows take 576 elements of a panel and more."""
     made = plan.make_plan(
         problem,
-        Tiling(problem, side),
-        solver.Options(**options),
+        VectorTiling(problem, side),
+        solver.SearchOptions(**options),
         1 << 30,
         roots=roots,
         processes=processes,

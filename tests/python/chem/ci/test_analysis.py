@@ -8,7 +8,7 @@ from ci_cases import random_hamiltonian
 
 from outcore.chem.ci import analysis, determinants, orbitals
 from outcore.chem.ci.space import Space
-from outcore.chem.ci.tiles import Tiling
+from outcore.chem.ci.tiles import VectorTiling
 from outcore.chem.ci.vector import make
 from outcore.job.world import World
 
@@ -30,7 +30,7 @@ def random_state(world, electrons, irrep, parity, side=3):
 
     h = random_hamiltonian(6, 1, IRREPS)
     space = Space(h, *electrons, irrep, parity)
-    tiling = Tiling(space, side)
+    tiling = VectorTiling(space, side)
     states = make(world, tiling, "memory")
     rng = np.random.default_rng(3)
     for tile in states.tiles():

@@ -10,9 +10,9 @@ from ci_cases import random_hamiltonian
 
 from outcore.chem.ci import densities
 from outcore.chem.ci.plan import make_plan
-from outcore.chem.ci.search import Options
+from outcore.chem.ci.search import SearchOptions
 from outcore.chem.ci.space import Space
-from outcore.chem.ci.tiles import Tiling
+from outcore.chem.ci.tiles import VectorTiling
 from outcore.chem.ci.vector import make
 from outcore.job.world import World
 
@@ -44,7 +44,7 @@ def world():
 def random_states(world, electrons, irrep, parity, side, memory=1 << 30):
     hamiltonian = random_hamiltonian(6, 1, IRREPS)
     space = Space(hamiltonian, *electrons, irrep, parity)
-    tiling = Tiling(space, side)
+    tiling = VectorTiling(space, side)
     states = make(world, tiling, "memory", count=2)
     rng = np.random.default_rng(3)
     for root in range(2):
@@ -53,7 +53,7 @@ def random_states(world, electrons, irrep, parity, side, memory=1 << 30):
             if parity and tile.on_diagonal:
                 block = block + parity * block.T
             states.put(root, tile, block)
-    plan = make_plan(space, tiling, Options(), memory)
+    plan = make_plan(space, tiling, SearchOptions(), memory)
     return SimpleNamespace(states=states, space=space, hamiltonian=hamiltonian, plan=plan)
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
+import re
+import subprocess
+import sys
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 from ci_kernel_support import NOTHING, indices, irreps_of, random_one, random_two
-from scipy.linalg import cython_blas
 
-from outcore import OutcoreError
 from outcore._core import CIKernel, CIPanel
 
 
@@ -82,17 +82,28 @@ def test_what_is_refused() -> None:
         x.load(0, 0, np.zeros((2, 2), dtype=complex))  # type: ignore[call-overload]
 
 
-def test_a_blas_with_sizes_of_another_type_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its arguments would be read as other numbers."""
-    function = ctypes.CFUNCTYPE(None)(lambda: None)
-    new_capsule = ctypes.pythonapi.PyCapsule_New
-    new_capsule.restype = ctypes.py_object
-    new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    signature = b"void (char *, char *, long *, long *, long *, d *)"  # stays as long as the capsule
-    capsule = new_capsule(ctypes.cast(function, ctypes.c_void_p), signature, None)
-    monkeypatch.setitem(cython_blas.__pyx_capi__, "dgemm", capsule)
-    with pytest.raises(OutcoreError, match=r"scipy's dgemm.*long \*"):
-        CIKernel([0, 0], 1, 1, 1, 0, 0, np.zeros((2, 2)), np.zeros((2, 2, 2, 2)))
+_ANOTHER_BLAS = """
+import ctypes
+import numpy as np
+from scipy.linalg import cython_blas
+from outcore._core import CIKernel
+
+function = ctypes.CFUNCTYPE(None)(lambda: None)
+new_capsule = ctypes.pythonapi.PyCapsule_New
+new_capsule.restype = ctypes.py_object
+new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+signature = b"void (char *, char *, long *, long *, long *, d *)"  # stays as long as the capsule
+capsule = new_capsule(ctypes.cast(function, ctypes.c_void_p), signature, None)
+cython_blas.__pyx_capi__["dgemm"] = capsule
+CIKernel([0, 0], 1, 1, 1, 0, 0, np.zeros((2, 2)), np.zeros((2, 2, 2, 2)))
+"""
+
+
+def test_a_blas_with_sizes_of_another_type_is_refused() -> None:
+    """Its arguments would be read as other numbers. In a process that has looked for none yet."""
+    found = subprocess.run([sys.executable, "-c", _ANOTHER_BLAS], capture_output=True, text=True, check=False)
+    assert found.returncode != 0
+    assert re.search(r"scipy's dgemm.*long \*", found.stderr), found.stderr
 
 
 def test_panels_take_and_give_tiles() -> None:

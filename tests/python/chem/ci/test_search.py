@@ -8,20 +8,20 @@ from ci_dense import DenseOperator, fill_starts, orbitals
 
 import outcore
 from outcore.chem.ci import vector
-from outcore.chem.ci.search import Options, Search
+from outcore.chem.ci.search import Search, SearchOptions
 from outcore.chem.ci.space import Space
-from outcore.chem.ci.tiles import Tiling
+from outcore.chem.ci.tiles import VectorTiling
 
 
 def solve(space, tmp_path, *, roots=1, kind="memory", side=8, seed=1, coupling=0.3, **options):
     operator = DenseOperator(space, seed, coupling)
     with outcore.World("self", scratch=tmp_path, memory="256MB") as world:
-        tiling = Tiling(space, side)
+        tiling = VectorTiling(space, side)
 
         def make(dtype, count):
             return vector.make(world, tiling, kind, count=count, dtype=dtype, cache_bytes=1 << 20)
 
-        chosen = Options(**options)
+        chosen = SearchOptions(**options)
         states = make("float32" if chosen.precision == "mixed" else "float64", 2 * roots)
         fill_starts(states, operator, roots)
         search = Search(world, tiling, operator, chosen, states, make, make)

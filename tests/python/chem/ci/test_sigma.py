@@ -15,7 +15,7 @@ from outcore.chem.ci import sigma as sigma_module
 from outcore.chem.ci.passes import Place
 from outcore.chem.ci.sigma import Sigma
 from outcore.chem.ci.space import Space
-from outcore.chem.ci.tiles import Tiling
+from outcore.chem.ci.tiles import VectorTiling
 
 CI_PANEL = _core.CIPanel
 
@@ -92,7 +92,7 @@ def make(name):
     return space, one, two, kernel
 
 
-def least_limit(space, layout=None):
+def min_limit(space, layout=None):
     """Elements of the smallest panels that work."""
     low, high = 0, 1
     while groups.make_tasks(space, high, layout=layout) is None:
@@ -112,7 +112,7 @@ def test_products_of_any_budget_are_those_of_pyscf(name, tmp_path):
     assert np.array_equal(kernel.beta_strings.strings, space.beta.strings)
     dense = random_vector(space)
     expected = reference(space, one, two, dense)
-    least = least_limit(space)
+    least = min_limit(space)
     with outcore.World("self", scratch=tmp_path, memory="256MB") as world:
         for limit, kind, overlaps in (
             (least, "disk", True),
@@ -121,7 +121,7 @@ def test_products_of_any_budget_are_those_of_pyscf(name, tmp_path):
             (1 << 30, "global", False),
         ):
             tasks = groups.make_tasks(space, limit)
-            tiling = Tiling(space, 8)
+            tiling = VectorTiling(space, 8)
             sigma = Sigma(world, kernel, tiling, lambda _, some=tasks: some, threads=2, overlaps=overlaps)
             with vector.make(world, tiling, kind, count=2, cache_bytes=1 << 20) as vectors:
                 put(vectors, dense)
@@ -147,7 +147,7 @@ def test_rows_and_their_first_columns_are_those_of_the_kernel(name):
 
 def test_every_hole_and_row_has_one_task():
     space = Space(SimpleNamespace(irreps=[0] * 12, groups=1, unrestricted=False), 4, 4, 0, 1)
-    for limit in (least_limit(space), 30000, 10**9):
+    for limit in (min_limit(space), 30000, 10**9):
         tasks = groups.make_tasks(space, limit)
         holes = sorted(hole for task in tasks for hole in task.holes)
         assert holes == list(range(len(groups.Holes(space))))
@@ -155,7 +155,7 @@ def test_every_hole_and_row_has_one_task():
         assert rows == list(range(len(space.alpha.strings)))
         for task in tasks:
             assert task.elements(space) <= limit
-    assert groups.make_tasks(space, least_limit(space) - 1) is None
+    assert groups.make_tasks(space, min_limit(space) - 1) is None
 
 
 def test_single_precision_and_ordered_sums(tmp_path):
@@ -164,8 +164,8 @@ def test_single_precision_and_ordered_sums(tmp_path):
     expected = reference(space, one, two, dense)
     found = []
     with outcore.World("self", scratch=tmp_path, memory="256MB") as world:
-        tiling = Tiling(space, 8)
-        tasks = groups.make_tasks(space, 2 * least_limit(space))
+        tiling = VectorTiling(space, 8)
+        tasks = groups.make_tasks(space, 2 * min_limit(space))
         for _ in range(2):
             sigma = Sigma(world, kernel, tiling, lambda _, some=tasks: some, threads=3, ordered=True)
             with vector.make(world, tiling, "memory", count=2, dtype="float32") as vectors:
@@ -197,13 +197,13 @@ def test_ctrl_c_is_heard_between_calls_of_a_task(tmp_path, monkeypatch, slots, o
     monkeypatch.setattr(sigma_module, "_CALL_FLOPS", 1.0)
     space, one, two, native = make("folded")
     dense = random_vector(space)
-    tasks = groups.make_tasks(space, (1 if slots == 1 else 4) * least_limit(space))
+    tasks = groups.make_tasks(space, (1 if slots == 1 else 4) * min_limit(space))
     kernel = Interrupted(native, 3)
     monkeypatch.setattr(
         sigma_module._core, "CIPanel", lambda _, *given, **more: CI_PANEL(native, *given, **more)
     )
     with outcore.World("self", scratch=tmp_path, memory="256MB") as world:
-        tiling = Tiling(space, 8)
+        tiling = VectorTiling(space, 8)
         sigma = Sigma(world, kernel, tiling, lambda _: tasks, overlaps=slots == 2, ordered=ordered)
         with vector.make(world, tiling, "disk", count=2) as vectors:
             put(vectors, dense)
@@ -218,8 +218,8 @@ def test_ctrl_c_is_heard_between_calls_of_a_task(tmp_path, monkeypatch, slots, o
 def test_bytes_are_those_of_the_tasks(tmp_path):
     space, _, _, kernel = make("folded")
     with outcore.World("self", scratch=tmp_path, memory="256MB") as world:
-        tiling = Tiling(space, 8)
-        tasks = groups.make_tasks(space, least_limit(space))
+        tiling = VectorTiling(space, 8)
+        tasks = groups.make_tasks(space, min_limit(space))
         sigma = Sigma(world, kernel, tiling, lambda _: tasks)
         with vector.make(world, tiling, "disk", count=2, cache_bytes=1 << 20) as vectors:
             put(vectors, random_vector(space))
@@ -231,7 +231,7 @@ def test_bytes_are_those_of_the_tasks(tmp_path):
 def strip_work(space, tiling, dtype, times):
     """Tasks and bands of panels that are so many times as large as the smallest."""
     layout = strips.layout(dtype)
-    limit = times * least_limit(space, layout)
+    limit = times * min_limit(space, layout)
     return groups.make_tasks(space, limit, layout=layout), groups.make_bands(tiling, limit, layout)
 
 
@@ -245,7 +245,7 @@ def test_products_through_strips_are_those_of_pyscf(name, dtype, tmp_path):
     word = np.dtype(dtype).itemsize
     with outcore.World("self", scratch=tmp_path, memory="256MB") as world:
         for times, overlaps, side in ((1, True, 8), (1, False, 32), (3, True, 8), (1000, False, 8)):
-            tiling = Tiling(space, side)
+            tiling = VectorTiling(space, side)
             tasks, bands = strip_work(space, tiling, dtype, times)
             sigma = Sigma(
                 world,
@@ -278,7 +278,7 @@ def test_products_through_strips_are_those_of_pyscf(name, dtype, tmp_path):
 @pytest.mark.parametrize("name", CASES)
 def test_bands_are_all_rows_once(name, side):
     space = make(name)[0]
-    tiling, layout = Tiling(space, side), strips.layout("float64")
+    tiling, layout = VectorTiling(space, side), strips.layout("float64")
     widths = np.array(space.counts[1])[np.arange(space.groups) ^ space.irrep]
     heights = np.diff(space.alpha.offsets)
     row = max(int(layout.room(np.zeros(1, int), width)[0]) for width in widths)

@@ -19,7 +19,7 @@ import outcore
 from outcore import OutcoreError
 from outcore.chem.ci import estimate, guess, plan, solver
 from outcore.chem.ci.space import Space
-from outcore.chem.ci.tiles import Tiling
+from outcore.chem.ci.tiles import VectorTiling
 from outcore.job.scratch import check_room
 
 PLACE = Path(__file__).parent
@@ -53,7 +53,7 @@ def solve(given, tmp_path, kind="memory", elements=1 << 20, parity=1, spin=0, ro
             checkpoint=kept,
             ordered=ordered,
             on_iteration=told,
-            options=solver.Options(**options),
+            options=solver.SearchOptions(**options),
             chosen=ci_water.small_plan(
                 space, kind, elements, slots=slots, kept=kept is not None, roots=roots, side=side, **options
             ),
@@ -150,22 +150,22 @@ def test_bounds_hold(given, energy, tmp_path):
 
 def test_too_little_memory_says_how_much_is_enough(given):
     space = ci_water.space(ci_water.hamiltonian(given))
-    options = solver.Options()
+    options = solver.SearchOptions()
     with pytest.raises(OutcoreError, match=r"need at least .* more in each of 2 processes") as raised:
-        plan.make_plan(space, Tiling(space), options, 1000, processes=2)
+        plan.make_plan(space, VectorTiling(space), options, 1000, processes=2)
     enough = float(str(raised.value).split("at least ")[1].split()[0]) * 1e6 + 1e6
-    least = plan.make_plan(space, Tiling(space), options, int(enough), processes=2)
+    least = plan.make_plan(space, VectorTiling(space), options, int(enough), processes=2)
     assert least.memory_bytes <= enough
     assert least.tasks("float64")
-    assert plan.make_plan(space, Tiling(space), options, 1 << 30).kind == "memory"
-    assert plan.make_plan(space, Tiling(space), options, 1 << 30, processes=2).kind == "global"
+    assert plan.make_plan(space, VectorTiling(space), options, 1 << 30).kind == "memory"
+    assert plan.make_plan(space, VectorTiling(space), options, 1 << 30, processes=2).kind == "global"
 
 
 def test_an_estimate_says_what_is_needed(given, tmp_path):
     hamiltonian = ci_water.hamiltonian(given)
     space = ci_water.space(hamiltonian)
     with outcore.World("self", scratch=tmp_path, memory="400MB") as world:
-        found = estimate.forecast(world, space, hamiltonian, options=solver.Options())
+        found = estimate.forecast(world, space, hamiltonian, options=solver.SearchOptions())
     assert found.as_json()["determinants"] == space.determinants == sum(found.as_json()["blocks"])
     assert str(space.determinants) in str(found)
     assert found.flops > 0

@@ -15,7 +15,7 @@ import outcore
 from outcore import OutcoreError
 from outcore.chem.ci import vector
 from outcore.chem.ci.space import Space, count_strings, list_strings
-from outcore.chem.ci.tiles import Tiling
+from outcore.chem.ci.tiles import VectorTiling
 
 BE2 = [13, 1, 3, 3, 1, 13, 3, 3]  # orbitals of each irrep of D2h
 
@@ -86,7 +86,7 @@ def test_what_cannot_be_is_refused_by_name(arguments, message):
 @pytest.mark.parametrize("irrep", [0, 3])
 def test_tiles_hold_every_determinant_once(irrep, parity):
     space = Space(of_counts([4, 2, 2, 3]), 4, 4, irrep, parity)
-    tiling = Tiling(space, 16)
+    tiling = VectorTiling(space, 16)
     seen = np.zeros((len(space.alpha.strings),) * 2, int)
     for number in range(len(tiling)):
         tile = tiling[number]
@@ -105,7 +105,7 @@ def test_tiles_hold_every_determinant_once(irrep, parity):
 def test_tiles_are_cut_where_high_orbitals_change():
     space = Space(of_counts([20]), 4, 4)
     for side in (64, 256):
-        cuts = Tiling(space, side).rows
+        cuts = VectorTiling(space, side).rows
         sizes = np.diff(cuts)
         assert sizes.max() <= side
         assert sizes.mean() > side / 2
@@ -120,7 +120,7 @@ def test_vectors_of_every_kind_do_the_same(kind, parity, tmp_path):
     space = Space(of_counts([3, 2, 1, 2]), 3, 3, 1, parity)
     random = np.random.default_rng(3)
     with outcore.World("self", scratch=tmp_path, memory="64MB") as world:
-        tiling = Tiling(space, 8)
+        tiling = VectorTiling(space, 8)
         with vector.make(world, tiling, kind, count=2, cache_bytes=1 << 20) as vectors:
             assert not vectors.dense(1).any()
             for tile in vectors.tiles():

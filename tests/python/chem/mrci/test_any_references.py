@@ -66,7 +66,7 @@ def test_energies(tmp_path, electrons, spin, seed, functional):
     fcidump.from_integrals(str(dump), one, packed, ORBITALS, electrons, ms=spin, orbsym=symmetry, tol=1e-16)
     listed.write_text("\n".join("".join(map(str, each)) for each in references))
     given = {"references": listed, "irrep": str(irrep + 1), "spin": spin, "max_cycle": 300, "comm": None}
-    given |= {"functional": functional, "least_weight": 0}
+    given |= {"functional": functional, "min_weight": 0}
     with MRCI.from_fcidump(dump, inactive=INACTIVE, active=ACTIVE, **given) as ci:
         electrons_of = (electrons + spin) // 2, (electrons - spin) // 2
         wanted, own, count = expected(one, two, references, electrons_of, irrep, spin, functional)

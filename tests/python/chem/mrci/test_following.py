@@ -67,7 +67,7 @@ def test_references_that_do_not_describe_a_state_are_an_error():
     wanted = r"root 1 has a weight of references of 0\.3\d*, less than 0\.5: they do not describe this state"
     with lif(functional="acpf", max_cycle=80) as ci, pytest.raises(NotConverged, match=wanted):
         ci.kernel()
-    with lif(functional="acpf", max_cycle=80, least_weight=0) as ci:
+    with lif(functional="acpf", max_cycle=80, min_weight=0) as ci:
         ci.kernel()
         assert ci.converged and ci.reference_weight() < 0.4
 

@@ -150,13 +150,13 @@ def test_fitting_of_open_shells():
 def test_tables_take_at_least_what_is_known_before_their_irreps(counts):
     random = np.random.default_rng(len(counts))
     for others in range(1, sum(counts) // 2):
-        least = tables.least_table_bytes(counts, others)
+        least = tables.min_table_bytes(counts, others)
         orbitals = np.repeat(np.arange(len(counts)), counts)
         for _ in range(20):
             left = np.sort(random.permutation(orbitals)[others:])
             whole = tables.table_bytes(Orbitals((), tuple(left.tolist()), len(counts)))
             assert least <= whole
-    assert tables.least_table_bytes(counts, 0) == tables.table_bytes(
+    assert tables.min_table_bytes(counts, 0) == tables.table_bytes(
         Orbitals((), tuple(orbitals.tolist()), len(counts))
     )
 

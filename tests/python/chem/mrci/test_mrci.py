@@ -13,7 +13,7 @@ from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem.mrci import (
     MRCI,
     configurations,
-    record_store,
+    packed,
     reference_states,
     references,
     size_consistency,
@@ -62,7 +62,7 @@ def test_interacting_couplings_are_those_of_openmolcas(vector_memory):
 def test_so_much_of_the_vectors_is_in_memory(share, bound, whole, least, monkeypatch):
     """Some memory stays free between records, more of it between those that are packed and grow."""
     monkeypatch.setattr(vectors, "UNIT_ELEMENTS", 64)
-    monkeypatch.setattr(record_store, "SMALLEST_MEMORY", 256)
+    monkeypatch.setattr(packed, "SMALLEST_MEMORY", 256)
     with water(vector_memory=int(share * whole), error_bound=bound) as ci:
         assert ci.kernel() == pytest.approx(-76.1160029238, abs=bound or 1e-9)
         assert ci.report.raw_bytes == RAW
@@ -449,7 +449,7 @@ def test_two_electrons_need_no_correction_of_pople_or_meissner():
         ({"couplings": "interacting", "error_bound": 1e-8}, "an error bound with interacting couplings"),
         ({"residual": 0.0}, "a residual of 0"),
         ({"spin_shift": -0.1}, "a spin shift of -0.1"),
-        ({"least_weight": 1.5}, "a least weight of 1.5"),
+        ({"min_weight": 1.5}, "a least weight of 1.5"),
         ({"references": 1.5}, "references of a weight of 1.5"),
     ],
 )

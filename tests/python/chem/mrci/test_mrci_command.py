@@ -182,7 +182,7 @@ def test_too_few_iterations(water):
         (("--basis", "6-31g", "--cas", "7,6"), "7 of 10 electrons leave no pairs"),
         ((*SPACE, "--acpf", "--aqcc"), "--acpf"),
         ((*SPACE, "--acpf", "--plus-q"), "--plus-q"),
-        ((*SPACE, "--least-weight", "2"), "a least weight of 2"),
+        ((*SPACE, "--min-weight", "2"), "a least weight of 2"),
         ((*SPACE, "--uhf"), "--uhf"),
         ((*SPACE, "--error-bound", "2"), "an error bound of 2"),
         ((*SPACE, "--references", "missing"), "missing"),
@@ -226,5 +226,5 @@ def test_references_that_are_refused_before_the_scf(water, no_scf, tmp_path, tex
 
 
 def test_a_disk_that_is_too_small_is_refused_before_the_scf(water, no_scf, monkeypatch):
-    monkeypatch.setattr("outcore.chem.mrci.before.least_table_bytes", lambda *_: 1 << 60)
+    monkeypatch.setattr("outcore.chem.mrci.before.min_table_bytes", lambda *_: 1 << 60)
     assert "arrays take 1152922 TB" in refused(water, *SPACE)

@@ -228,6 +228,28 @@ def test_states_of_two_iterations_are_never_kept_together(tmp_path, monkeypatch)
         np.testing.assert_array_equal(now, before)
 
 
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"vector_memory": 0}, "multireference CI"),
+        ({"integral_memory": 0}, "integrals of a multireference CI"),
+    ],
+    ids=["vectors", "integrals"],
+)
+def test_a_file_that_may_not_be_so_large_is_refused_before_the_first_iteration(tmp_path, given, what):
+    before, iterations = resource.getrlimit(resource.RLIMIT_FSIZE), []
+    with water(None, scratch=str(tmp_path), **given) as ci:
+        ci.on_iteration = iterations.append
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+        try:
+            with pytest.raises(OutcoreError, match=f"^{what} /.*a file of .*, where one may have") as caught:
+                ci.kernel()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert caught.value.errno == errno.EFBIG
+    assert not iterations
+
+
 def flip(path, at):
     data = bytearray(path.read_bytes())
     data[at] ^= 1

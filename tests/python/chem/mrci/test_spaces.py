@@ -8,7 +8,7 @@ from mrci_molecules import WATER, mean_field
 
 from outcore.base.errors import OutcoreError
 from outcore.chem.mrci import MRCI
-from outcore.chem.mrci.spaces import Asked, Given, choose
+from outcore.chem.mrci.spaces import Asked, GivenOrbitals, choose
 
 pytest.importorskip("pyscf")
 
@@ -18,7 +18,7 @@ LABELS = np.array([0, 0, 1, 0, 1, 0, 1, 0])  # of eight orbitals, of which three
 
 def spaces(filled=3, single=0, **asked):
     """Frozen, inactive, active, external ones, those left out, and whether a note is made."""
-    given = Given(np.arange(8), filled, single)
+    given = GivenOrbitals(np.arange(8), filled, single)
     found = choose(None, Asked(**asked), given, LABELS, IRREPS.__getitem__)
     each = (found.frozen, found.inactive, found.active, found.external, found.left_out)
     return *(positions.tolist() for positions in each), len(found.notes)

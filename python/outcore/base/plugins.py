@@ -1,0 +1,53 @@
+"""What others add to a kind of things, by its name: in a call, or as an entry point of an installed package."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Callable
+from functools import cached_property
+from importlib import metadata
+from typing import Generic, TypeVar
+
+from outcore.base.errors import OutcoreError
+
+T = TypeVar("T")
+
+
+class Plugins(Generic[T]):
+    """Things of one kind. Entry points of `group` are found when a name is asked for that nobody has added, and
+    imported then. `check(name, found)` returns what an entry point stands for, or raises TypeError. Any thread."""
+
+    def __init__(self, group: str, check: Callable[[str, object], T]) -> None:
+        self.group, self._check = group, check
+        self._added: dict[str, T] = {}
+        self._lock = threading.RLock()
+
+    @cached_property
+    def _points(self) -> dict[str, metadata.EntryPoint]:
+        return {each.name: each for each in metadata.entry_points(group=self.group)}
+
+    def add(self, name: str, given: T) -> None:
+        """Raises OutcoreError (EEXIST) if another thing has the name."""
+        with self._lock:
+            if self._added.setdefault(name, given) is not given:
+                raise OutcoreError(errno.EEXIST, f"add {name!r} to {self.group}", detail="the name is taken")
+
+    def find(self, name: str) -> T | None:
+        """None: there is none of this name. Raises OutcoreError (ENOTSUP) if what is installed cannot be used."""
+        with self._lock:
+            if name not in self._added and name in self._points:
+                try:
+                    self._added[name] = self._check(name, self._points[name].load())
+                except Exception as error:
+                    raise OutcoreError(
+                        errno.ENOTSUP,
+                        f"use {name!r} of {self.group}",
+                        detail=f"{self._points[name].value}: {type(error).__name__}: {error}",
+                    ) from error
+            return self._added.get(name)
+
+    def names(self) -> list[str]:
+        """All that there are, sorted. Nothing is imported."""
+        with self._lock:
+            return sorted({*self._added, *self._points})

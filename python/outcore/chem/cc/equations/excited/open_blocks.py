@@ -1,0 +1,162 @@
+"""Spins of the parts of states of open shells.
+
+Orbitals are of a spin, or the one orbital x that nothing couples to: an ionised electron goes there, an attached
+one comes from there. Doubles R[a,i,b,j] change their sign with i and j, and with a and b, exchanged; of parts that
+are the same but for that one is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.chem.cc.equations.spaces import PAIR
+from outcore.tensor.layout.layout import Layout
+from outcore.tensor.layout.tiling import Tiling
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.equations.spaces import Spaces
+    from outcore.tensor.arrays.array import Array
+    from outcore.tensor.layout.layout import Tile
+
+Values = np.ndarray[Any, np.dtype[Any]]
+Pair = tuple[int, int]
+Labels = tuple[int, int, int, int]
+
+ALPHA, BETA, NONE = 0, 1, 2
+"""NONE: the orbital x."""
+
+_ORDERS = (((0, 1, 2, 3), 1.0), ((0, 3, 2, 1), -1.0), ((2, 1, 0, 3), -1.0), ((2, 3, 0, 1), 1.0))
+"""Of a, i, b, j."""
+
+
+@dataclass(frozen=True)
+class OpenStateBlocks:
+    """name: of arrays in the plan. singles: spins of a and i. doubles: of a, i, b, j; where a and b differ, a is
+    of alpha."""
+
+    name: str
+    singles: tuple[Pair, ...]
+    doubles: tuple[Labels, ...]
+
+    def array_name(self, part: int) -> str:
+        """Of vectors, but for their number."""
+        return f"{self.name}{_word(self.doubles[part])}_"
+
+    def scratch_name(self, part: int) -> str:
+        return f"{self.name}x{_word(self.doubles[part])}"
+
+    def ladder_name(self, part: int) -> str:
+        return f"{self.name}A{_word(self.doubles[part])}"
+
+    def rings(self) -> list[Labels]:
+        """Of p, q, c, k: what derivatives of (ki|ac) are of."""
+        found = {
+            (p, q, c, k) for c in (0, 1) for k in (0, 1) for p in (0, 1, 2) for q in (0, 1, 2)
+            if (p == c and (k, q) in self.singles) or (k == q and (p, c) in self.singles)
+        }  # fmt: skip
+        return sorted(found)
+
+    def ring_name(self, labels: Labels) -> str:
+        return f"{self.name}r{_word(labels)}"
+
+
+EE = OpenStateBlocks("uee", ((0, 0), (1, 1)), ((0, 0, 0, 0), (0, 0, 1, 1), (1, 1, 1, 1)))
+SF = OpenStateBlocks("usf", ((1, 0),), ((1, 0, 1, 1), (0, 0, 1, 0)))
+IP = OpenStateBlocks("uip", ((2, 0), (2, 1)), ((0, 0, 2, 0), (1, 1, 2, 0), (0, 0, 2, 1), (1, 1, 2, 1)))
+EA = OpenStateBlocks("uea", ((0, 2), (1, 2)), ((0, 2, 0, 0), (0, 2, 1, 1), (0, 2, 1, 0), (1, 2, 1, 1)))
+ALL = (EE, SF, IP, EA)
+
+
+def _word(labels: Iterable[int]) -> str:
+    return "".join("abx"[each] for each in labels)
+
+
+class OrbitalRanges:
+    """Occupied and virtual orbitals of a spin, or the orbital x."""
+
+    def __init__(self, spaces: tuple[Spaces, ...]) -> None:
+        one = Tiling(1)
+        self.occupied = [*(each.o for each in spaces), one]
+        self.virtual = [*(each.v for each in spaces), one]
+
+    def layout(self, labels: Labels) -> Layout:
+        """Of doubles."""
+        a, i, b, j = labels
+        symmetry = PAIR if a == i == b == j else None
+        return Layout((self.virtual[a], self.occupied[i], self.virtual[b], self.occupied[j]), None, symmetry)
+
+    def free(self, labels: Labels) -> Layout:
+        """As of doubles, but without symmetry."""
+        a, i, b, j = labels
+        return Layout((self.virtual[a], self.occupied[i], self.virtual[b], self.occupied[j]))
+
+
+@dataclass(frozen=True)
+class FoundPart:
+    """A part, with the letters of its axes."""
+
+    array: Array
+    letters: str
+    sign: float
+
+
+class AntisymmetricDoubles:
+    """Antisymmetric doubles, by spins."""
+
+    def __init__(self, arrays: Mapping[Labels, Array]) -> None:
+        self._arrays = dict(arrays)
+
+    def find(self, labels: Labels, letters: str) -> FoundPart | None:
+        """What R of these spins is, for letters of a, i, b, j; None: nothing."""
+        for order, sign in _ORDERS:
+            key = (labels[order[0]], labels[order[1]], labels[order[2]], labels[order[3]])
+            if key in self._arrays:
+                return FoundPart(self._arrays[key], "".join(letters[n] for n in order), sign)
+        return None
+
+
+@dataclass(frozen=True)
+class Folding:
+    """How a part is made of terms x that are antisymmetrised.
+
+    orders: letters of x's a, i, b, j in those of the part, and the sign, of which each is of other spins.
+    virtual, occupied: after that a and b, i and j are exchanged with the other sign.
+    """
+
+    orders: tuple[tuple[str, float], ...]
+    virtual: bool
+    occupied: bool
+
+    @staticmethod
+    def of(labels: Labels) -> Folding:
+        a, i, b, j = labels
+        orders, seen = [], set()
+        for order, sign in _ORDERS:
+            key = tuple(labels[n] for n in order)
+            if key not in seen:
+                seen.add(key)
+                orders.append(("".join("aibj"[n] for n in order), sign))
+        return Folding(tuple(orders), a == b, i == j)
+
+    @property
+    def count(self) -> int:
+        """How often what is antisymmetric already is there after it."""
+        return (2 if self.virtual else 1) * (2 if self.occupied else 1)
+
+    def apply(self, array: Array, tile: Tile) -> Values:
+        found = array.get_tile(tile)
+        if self.virtual:
+            a, _, b, _ = tile
+            found = found - array.get_tile((b, 0, a, 0)).transpose(2, 1, 0, 3)
+        if self.occupied:
+            found = found - found.transpose(0, 3, 2, 1)
+        return found.copy()
+
+
+def flat(blocks: Iterable[Values]) -> Values:
+    """Singles [i,a] of all spins as one row."""
+    return np.concatenate([each.ravel() for each in blocks])

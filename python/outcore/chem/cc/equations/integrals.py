@@ -1,0 +1,171 @@
+"""Three-index integrals B[Q,pq] of molecular orbitals: (pq|rs) = sum_Q B[Q,pq] B[Q,rs], as extended arrays.
+
+They come from rows X[K, pq], one for each function K of a set, and a metric that makes B of them; of vectors that
+are B themselves (Cholesky) there is none.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.parallel.tasks import Progress, each_task
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.equations.spaces import Spaces
+    from outcore.chem.cc.plan.buffers import Buffers
+    from outcore.chem.cc.plan.room import Room
+    from outcore.chem.ri.source import Source
+    from outcore.tensor.arrays.array import Array
+    from outcore.tensor.layout.layout import Tile
+
+Values = np.ndarray[Any, np.dtype[Any]]
+
+
+class Integrals:
+    """B of one spin: `boo` [Q,k,i], `bvo` [Q,a,i], `bvv` [Q,a,c]. Collective.
+
+    Raises OutcoreError: ENOMEM, ENOSPC.
+    """
+
+    def __init__(self, room: Room, spaces: Spaces, name: str = "") -> None:
+        self._room, self.spaces = room, spaces
+        self.boo, self.bvo, self.bvv = (room.array(f"{each}{name}") for each in ("Boo", "Bvo", "Bvv"))
+
+    @classmethod
+    def build(
+        cls,
+        room: Room,
+        spaces: Spaces,
+        source: Source,
+        coefficients: Values,
+        name: str = "",
+        progress: Progress | None = None,
+    ) -> Integrals:
+        """Of orbitals [n][occupied, virtual], in rows first, then fitted in columns."""
+        rows = room.array(f"rows{name}")
+        _transform(room, spaces, source, coefficients, rows, progress)
+        made = cls(room, spaces, name)
+        made._fit(source, rows)
+        room.release(rows)
+        return made
+
+    def _fit(self, source: Source, rows: Array) -> None:
+        room, pairs = self._room, self.spaces.all_pairs
+        counter = room.world.counter()
+
+        def fit(_: int, tile: int) -> None:
+            block = np.concatenate([rows.get_tile((k, tile)) for k in range(len(source.cuts) - 1)])
+            p, r = pairs.blocks[tile]
+            b = source.fit(block).T
+            spread = np.ascontiguousarray(pairs.spread(tile, b).transpose(2, 0, 1))
+            if r == 0:
+                self.boo.put_tile((0, 0, 0), spread)
+            elif p == 0:
+                self.bvo.put_tile((0, r - 1, 0), spread.transpose(0, 2, 1))
+            else:
+                self.bvv.put_tile((0, p - 1, r - 1), spread)
+
+        with room.world.together("fit integrals"):
+            each_task(counter, len(pairs.blocks), room.threads, fit)
+        for array in (self.boo, self.bvo, self.bvv):
+            array.sync()
+
+    def block(self, p: int, c: int) -> Values:
+        """B[Q,p,c] of a block p of all orbitals (0: occupied ones) and a block c of virtual ones."""
+        if p == 0:
+            return np.ascontiguousarray(self.bvo.get_tile((0, c, 0)).transpose(0, 2, 1))
+        return self.bvv.get_tile((0, p - 1, c))
+
+    def recent(self, limit_bytes: int) -> Callable[[int, int], Values]:
+        """`block` for tasks that ask for the same ones again and again: where they lie on disk, those that were
+        asked for last stay, in so much memory."""
+        return _Recent(self, limit_bytes) if self.bvv.where == "disk" else self.block
+
+    def dress(self, t1: Values | None, out: Array, more: Values | None = None) -> None:
+        """Puts B[Q,ca] - sum_l B[Q,cl] t1[l,a] into `out` [Q,c,a], without the sum if there are no singles; behind
+        them the rows `more` [.,c,a]."""
+        v = self.spaces.v
+
+        def row(c: int, tiles: list[Tile]) -> None:
+            bvo = None if t1 is None else self.bvo.get_tile((0, c, 0))
+            for tile in tiles:
+                c_box, a_box = (slice(*v.cuts[n : n + 2]) for n in tile[1:])
+                dressed = self.bvv.get_tile(tile)
+                if t1 is not None and bvo is not None:
+                    dressed = dressed - bvo @ t1[:, a_box]
+                if more is not None:
+                    dressed = np.concatenate([dressed, more[:, c_box, a_box]])
+                out.put_tile(tile, dressed)
+
+        self._room.each_row(out, 1, row, "dress integrals")
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        return self.boo, self.bvo, self.bvv
+
+    def close(self) -> None:
+        self._room.release(*self.arrays)
+
+
+class _Recent:
+    """Any thread."""
+
+    def __init__(self, integrals: Integrals, limit_bytes: int) -> None:
+        self._integrals, self._left = integrals, limit_bytes
+        self._blocks: OrderedDict[tuple[int, int], Values] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def __call__(self, p: int, c: int) -> Values:
+        with self._guard:
+            if (p, c) in self._blocks:
+                self._blocks.move_to_end((p, c))
+                return self._blocks[p, c]
+        found = self._integrals.block(p, c)
+        with self._guard:
+            if (p, c) not in self._blocks:
+                self._blocks[p, c] = found
+                self._left -= found.nbytes
+            while self._left < 0:
+                self._left += self._blocks.popitem(last=False)[1].nbytes
+        return found
+
+
+def _transform(
+    room: Room,
+    spaces: Spaces,
+    source: Source,
+    coefficients: Values,
+    out: Array,
+    progress: Progress | None,
+) -> None:
+    """Rows of molecular orbitals, by pieces that processes and threads take as they come to them."""
+    pairs, cuts = spaces.all_pairs, spaces.cuts
+    counter = room.world.counter()
+
+    def work(_: int, piece: int) -> None:
+        half = source.matrices(piece) @ coefficients
+        whole = np.matmul(coefficients.T, half)
+        for tile, (p, r) in enumerate(pairs.blocks):
+            box = whole[:, cuts[p] : cuts[p + 1], cuts[r] : cuts[r + 1]].transpose(1, 2, 0)
+            out.put_tile((piece, tile), np.ascontiguousarray(pairs.rows(tile, box).T))
+
+    with room.world.together("transform integrals"):
+        each_task(counter, len(source.cuts) - 1, room.threads, work, progress)
+    out.sync()
+
+
+def four_index(
+    left: Values, right: Values, buffers: Buffers, number: int = 0, *, signs: Values | None
+) -> Values:
+    """sum_Q s_Q left[Q,p,c] right[Q,q,d] as [p,c,q,d], in a buffer; signs None: all s_Q are 1."""
+    rows = left.shape[0]
+    if signs is not None:
+        left = left * signs[:, None, None]
+    one, other = left.reshape(rows, -1), right.reshape(rows, -1)
+    flat = np.matmul(one.T, other, out=buffers.take(number, (one.shape[1], other.shape[1])))
+    return flat.reshape(*left.shape[1:], *right.shape[1:])

@@ -1,0 +1,74 @@
+"""Methods of coupled cluster: what a plan has to know of each, and where its equations are.
+
+A method of closed shells is a class of equations, `restricted.RestrictedEquations` or one that is derived of it,
+whose `residual` is its own, and a line of the table here. Plans, checkpoints and commands take the rest from these.
+"""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from outcore.base.errors import OutcoreError
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.equations.restricted import RestrictedEquations
+
+
+@dataclass(frozen=True)
+class MethodFacts:
+    """Attributes:
+    title: for people and checkpoints.
+    has_singles: single excitations have amplitudes.
+    is_for_open_shells, has_triples, has_densities, has_natural_orbitals, has_amplitude_file: what else there is for
+        it.
+    """
+
+    title: str
+    has_singles: bool = True
+    is_for_open_shells: bool = False
+    has_triples: bool = False
+    has_densities: bool = False
+    has_natural_orbitals: bool = False
+    has_amplitude_file: bool = False
+
+
+METHODS = {
+    "ccsd": MethodFacts(
+        "CCSD",
+        is_for_open_shells=True,
+        has_triples=True,
+        has_densities=True,
+        has_natural_orbitals=True,
+        has_amplitude_file=True,
+    ),
+    "dcsd": MethodFacts("DCSD"),
+    "ccd": MethodFacts("CCD", has_singles=False),
+    "lccd": MethodFacts("LCCD", has_singles=False),
+}
+"""By the word of `--method`."""
+
+
+def of(name: str) -> MethodFacts:
+    """Raises OutcoreError (EINVAL): there is none."""
+    if name not in METHODS:
+        detail = f"method '{name}' is none of {', '.join(METHODS)}"
+        raise OutcoreError(errno.EINVAL, "coupled cluster", detail=detail)
+    return METHODS[name]
+
+
+def equations(name: str) -> type[RestrictedEquations]:
+    """Of closed shells."""
+    from outcore.chem.cc.equations.methods.ccd import CCDEquations
+    from outcore.chem.cc.equations.methods.dcsd import DCSDEquations
+    from outcore.chem.cc.equations.methods.lccd import LCCDEquations
+    from outcore.chem.cc.equations.restricted import RestrictedEquations
+
+    found: dict[str, type[RestrictedEquations]] = {
+        "ccsd": RestrictedEquations,
+        "dcsd": DCSDEquations,
+        "ccd": CCDEquations,
+        "lccd": LCCDEquations,
+    }
+    return found[name]

@@ -1,0 +1,152 @@
+"""What (T) of closed and of open shells share: the energy is a sum over tasks, each of two blocks of virtual
+orbitals and all third ones, which processes take as they come to them and which another run need not do again."""
+
+from __future__ import annotations
+
+import errno
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words
+from outcore.chem.cc.keep.kept import KeptTasks
+from outcore.chem.cc.plan.triple_sizes import LARGEST_BLOCK, block_bytes
+from outcore.parallel.tasks import STOP, Progress, tasks_of
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.equations.spaces import Spaces
+    from outcore.chem.cc.plan.room import Room
+    from outcore.keep.stages import Stage
+
+Values = np.ndarray[Any, np.dtype[Any]]
+Range = tuple[int, int]
+
+TRIPLES = "triple excitations"
+_OF_FREE = (
+    0.95  # of the memory, so that another run, which may have a little less, can go on with these blocks
+)
+
+
+class TripleTasks(ABC):
+    """Collective. The derived class has `tasks`, those with most work first, `_begin` and `_task`.
+
+    Args:
+        spaces: of each spin, or of closed shells.
+        auxiliary: three-index functions.
+        block: orbitals of a block at most; None: as the memory has room for.
+        stage: where energies of tasks are kept, of amplitudes with this stamp.
+
+    Raises OutcoreError (ENOMEM).
+    """
+
+    tasks: list[Any]
+    need = staticmethod(block_bytes)
+    """Bytes of blocks of some size, see `plan.triple_sizes`."""
+
+    def __init__(
+        self,
+        room: Room,
+        spaces: Sequence[Spaces],
+        auxiliary: int,
+        free_bytes: int,
+        block: int | None,
+        stage: Stage | None,
+        stamp: str,
+    ) -> None:
+        self._room, self._stage, self._stamp = room, stage, stamp
+        occupied, virtual = [each.occupied for each in spaces], [each.virtual for each in spaces]
+
+        def need(size: int) -> int:
+            return self.need(occupied, virtual, auxiliary, size, room.threads)
+
+        with room.world.together(TRIPLES):
+            most = _largest(need, max(virtual), free_bytes, room.world.size)
+            size = _largest(need, max(virtual), max(need(1), int(_OF_FREE * free_bytes)), room.world.size)
+        self.most = most
+        """Orbitals of a block for which there is room."""
+        size = size if block is None else min(size, block)
+        self.blocks: list[list[Range]] = [_blocks(v, size) for v in virtual]
+        """Of each spin."""
+        if stage is not None:
+            found = KeptTasks.blocks_of(stage, stamp)
+            if found is not None and all(end - begin <= most for spin in found for begin, end in spin):
+                self.blocks = [[(begin, end) for begin, end in spin] for spin in found]
+
+    def run(self, progress: Progress | None = None) -> float:
+        """The energy (Hartree)."""
+        world = self._room.world
+        if not self.tasks:
+            return 0.0
+        done = self._keeps()
+        left = np.flatnonzero(done.before[1] == 0)
+        counter = world.counter()
+        stream = tasks_of(counter, len(left))
+        self._begin()
+        while done.more():
+            deadline = done.deadline()
+            with world.together(TRIPLES):
+                done.exhausted = True
+                try:
+                    for number in stream:
+                        done.finish(int(left[number]), self._run_task(int(left[number]), done))
+                        if progress is not None:
+                            progress((number + 1) / len(left))
+                        if time.monotonic() > deadline:
+                            done.exhausted = False
+                            break
+                except BaseException:
+                    counter.next(STOP)  # others begin no more tasks
+                    raise
+        return float(np.sum(done.result()))
+
+    def _keeps(self) -> Any:
+        """What knows which tasks are done. Collective."""
+        return KeptTasks(self._room.world, len(self.tasks), self._stage, self._stamp, self._facts())
+
+    def _run_task(self, number: int, done: Any) -> float:
+        energy: float = self._task(self.tasks[number])
+        return energy
+
+    def _facts(self) -> list[list[list[int]]]:
+        return [[list(block) for block in spin] for spin in self.blocks]
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Reads what all tasks need."""
+
+    @abstractmethod
+    def _task(self, task: Any) -> float:
+        """Its energy (Hartree), by the threads of this process."""
+
+
+def _largest(need: Any, virtual: int, free_bytes: int, processes: int) -> int:
+    """Orbitals of a block, in memory that is free."""
+    if need(1) > free_bytes:
+        raise OutcoreError(
+            errno.ENOMEM,
+            TRIPLES,
+            detail=f"they need {in_words(need(1))} in each process, but {in_words(free_bytes)} are free",
+        )
+    most = min(LARGEST_BLOCK, -(-virtual // max(1, round(2 * math.sqrt(processes)))))
+    while most > 1 and need(most) > free_bytes:
+        most -= 1
+    return most
+
+
+def _blocks(virtual: int, size: int) -> list[Range]:
+    count = -(-virtual // size)
+    return list(pairwise(virtual * n // count for n in range(count + 1)))
+
+
+def product(left: Values, right: Values, signs: Values | None) -> Values:
+    """sum_Q s_Q left[Q,p,q] right[Q,r,s] as [p,q,r,s]; signs None: all s_Q are 1."""
+    if signs is not None:
+        left = left * signs[:, None, None]
+    flat = left.reshape(len(left), -1).T @ right.reshape(len(right), -1)
+    return flat.reshape(*left.shape[1:], *right.shape[1:])

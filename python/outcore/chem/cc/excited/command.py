@@ -1,0 +1,166 @@
+"""The `outcore eom` command."""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.base.errors import NotConverged, OutcoreError
+from outcore.chem.cc.command import CoupledClusterRun, carry_out
+from outcore.chem.cc.equations.excited import kinds
+from outcore.chem.cc.excited.options import Options
+from outcore.chem.cc.excited.search import LEAST
+from outcore.chem.cc.excited.settings import METHOD
+from outcore.chem.cc.excited.states import States, check_kind, fitted, spin_square
+from outcore.cli.run import with_options
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.ccsd import CCSD
+    from outcore.chem.cc.plan.describe import Describe
+    from outcore.chem.davidson import Iteration
+
+HARTREE = 27.211386245988  # eV
+_NANOMETRES = 45.56335252912  # of a photon of one Hartree
+
+
+@with_options
+def eom(options: Options) -> int:
+    """Excited states, ionised ones, those with one electron more and those with a spin flipped, by the
+    equation-of-motion method after CCSD; vectors in memory or on disk. States that have not converged are named,
+    and are an error at the end."""
+    return carry_out(StatesRun(options))
+
+
+class StatesRun(CoupledClusterRun):
+    """After coupled cluster, its states."""
+
+    options: Options
+
+    def __init__(self, options: Options) -> None:
+        self._left = ""  # why states have not converged
+        super().__init__(options)
+
+    def _needs(self, rank: int, cuts: Sequence[int]) -> dict[str, int]:
+        from outcore.chem import least_memory
+
+        _ = self._state_kind  # or it is refused
+
+        options = self.options
+        of_states = least_memory.coupled_cluster(
+            self._mol,
+            self._frozen,
+            spins=2 if self._open else 1,
+            rank=rank,
+            cuts=cuts,
+            vectors=options.diis,
+            threads=self.threads,
+            method="ccsd",
+            what=self._least,
+        )
+        return super()._needs(rank, cuts) | {METHOD: least_memory.left_by_scf(self._mol) + of_states}
+
+    @property
+    def _state_kind(self) -> str:
+        options = self.options
+        return kinds.named(options.kind, options.multiplicity, restricted=not self._open)
+
+    @property
+    def _least(self) -> Describe:
+        """What the search does with as few vectors as it can."""
+        from outcore.chem.cc.excited import describe
+
+        return partial(describe.states, kind=self._state_kind, roots=self.options.states, vectors=LEAST)
+
+    def _made(self, mf: Any, *, stands_in: bool = False) -> CCSD:
+        cc = super()._made(mf, stands_in=stands_in)
+        cc.later = self._least
+        return cc
+
+    def _nothing(self, cc: CCSD) -> None:
+        raise OutcoreError(errno.ENOTSUP, METHOD, detail="there is nothing to correlate")
+
+    def _iterate(self, cc: CCSD) -> None:
+        check_kind(cc, self._state_kind, self.options.states, self.options.state_settings().core)
+        super()._iterate(cc)
+        if not cc.converged:
+            return
+        options, begin = self.options, time.monotonic()
+        self.say(f"{kinds.of(self._state_kind).title}: {options.states} states")
+        if self._open:
+            contaminated = spin_square(cc)
+            self.say(f"<S^2> of the reference: {contaminated:.4f}")
+            self.results["reference_spin_square"] = contaminated
+        found = States(cc, options.kind, options.state_settings(), _StateIterations(self.say))
+        self.say(f"states in {time.monotonic() - begin:.1f} s, {len(found.iterations)} iterations")
+        self._left = found.why
+        self._show(found)
+        self.results |= {
+            "states_seconds": time.monotonic() - begin,
+            "state_iterations": len(found.iterations),
+            "states_plan": found.plan.as_json(),
+        }
+
+    def _show(self, found: States) -> None:
+        rows: list[dict[str, Any]] = []
+        self.say(f"{'state':>5} {'E / Eh':>14} {'E / eV':>10} {'singles':>8}")
+        for root, energy in enumerate(found.energies):
+            if not found.converged[root]:
+                self.say(f"{root + 1:5d} has not converged")
+                rows.append({"converged": False})
+                continue
+            share, words = float(found.singles[root]), found.character(root)
+            self.say(f"{root + 1:5d} {energy:14.8f} {energy * HARTREE:10.4f} {share:8.3f}  {words}")
+            row = {
+                "converged": True,
+                "energy_hartree": float(energy),
+                "energy_ev": float(energy * HARTREE),
+                "singles": share,
+                "doubles": 1.0 - share,
+                "character": words,
+            }
+            if self.options.kind == "ee":
+                row["wavelength_nm"] = float(_NANOMETRES / energy) if energy > 0 else None
+            rows.append(row)
+        self.results |= {"kind": self.options.kind, "states": rows}
+        if not self._open:
+            self.results["multiplicity"] = self.options.multiplicity or (
+                1 if self.options.kind == "ee" else 2
+            )
+
+    def _estimate(self, cc: CCSD) -> None:
+        check_kind(cc, self._state_kind, self.options.states, self.options.state_settings().core)
+        super()._estimate(cc)
+        plan, vectors = fitted(cc.estimate, self._state_kind, self.options.states)
+        self.say(f"{METHOD}: {plan}, {vectors} vectors for each state")
+        self.say(f"an iteration of all states: {plan.iteration_s:.3g} s")
+        self.results["states_estimate"] = plan.as_json() | {"vectors_of_a_state": vectors}
+
+    def end(self, cc: CCSD) -> None:
+        super().end(cc)
+        if self._left:
+            raise NotConverged(
+                None,
+                "converge states",
+                detail=f"{self._left}; raise --state-iterations, or ask for more states",
+            )
+
+
+class _StateIterations:
+    """A line for each iteration."""
+
+    def __init__(self, say: Any) -> None:
+        self._say, self._shown = say, False
+
+    def __call__(self, found: Iteration) -> None:
+        if not self._shown:
+            self._say(f"{'iter':>5} {'lowest / Eh':>14} {'highest / Eh':>14} {'residual':>9} {'s':>8}")
+        self._shown = True
+        self._say(
+            f"{found.number:5d} {np.min(found.energies):14.8f} {np.max(found.energies):14.8f} "
+            f"{np.max(found.residuals):9.2e} {found.seconds:8.2f}"
+        )

@@ -1,0 +1,231 @@
+"""States of EOM-CCSD: `chem.davidson` over vectors of singles in memory and doubles in extended arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.chem import davidson
+from outcore.chem.cc.equations.excited.vectors import StateVector
+from outcore.chem.cc.excited import passes
+from outcore.chem.cc.excited.settings import METHOD
+from outcore.chem.cc.keep.kept_states import KeptVector
+from outcore.chem.small_space import ERRORS, SmallSpace
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.equations.excited.guess import FirstState
+    from outcore.chem.cc.equations.excited.vectors import StateEquations
+    from outcore.chem.cc.keep.kept_states import KeptStates
+    from outcore.chem.small_space import Matrix
+
+Values = np.ndarray[Any, np.dtype[Any]]
+
+LEAST = 4
+"""Vectors of the small space for each root."""
+
+
+class VectorArrays:
+    """Arrays of doubles, those of the plan: vectors, and products with them, which go by another name. Collective
+    to make."""
+
+    def __init__(self, equations: StateEquations, limits: davidson.Limits, roots: int) -> None:
+        room, most = equations.room, limits.vectors * roots
+        self._of_vectors = [
+            tuple(room.array(f"{name}{n}") for name in equations.names) for n in range(most + roots)
+        ]
+        self._of_products = [
+            tuple(room.array(f"H{name}{n}") for name in equations.names) for n in range(most)
+        ]
+        self._room = room
+        self.vectors, self.products = list(self._of_vectors), list(self._of_products)
+
+    def release(self, but: Sequence[StateVector]) -> None:
+        """Closes all others."""
+        stay = [array for each in but for array in each.doubles]
+        every = [array for each in (*self._of_vectors, *self._of_products) for array in each]
+        self._room.release(*(each for each in every if not any(each is one for one in stay)))
+
+
+class Search(davidson.Search[davidson.Iteration]):
+    """Of the lowest `count` roots. Collective.
+
+    `on_iteration` is called with each iteration. `kept`: keeps vectors, from which another search goes on.
+    `found`: vectors that were kept."""
+
+    def __init__(
+        self,
+        equations: StateEquations,
+        limits: davidson.Limits,
+        count: int,
+        on_iteration: Callable[[davidson.Iteration], None] | None = None,
+        kept: KeptStates | None = None,
+    ) -> None:
+        super().__init__(METHOD, limits, count, davidson.Iteration, is_symmetric=False)
+        self.equations, self.room = equations, equations.room
+        self._limit_bytes = self.room.plan.work_bytes // 2
+        self._pool = VectorArrays(equations, limits, count)
+        self._on_iteration, self._kept = on_iteration, kept
+        self._vectors: list[StateVector] = []
+        self._multiplied: list[StateVector] = []
+        self._new: list[StateVector] = []
+        self.found = 0
+
+    def run(self, guesses: Callable[[], Sequence[FirstState]]) -> list[StateVector]:
+        """From vectors that are kept, or from start vectors: as many as roots at least, of which so many are taken
+        that any small space has room for them. The roots, right vectors of unit norm; all else is given back."""
+        self.start_clock()
+        if not self._take_kept():
+            for each in guesses()[: LEAST * self.count]:
+                array = self._pool.vectors.pop()
+                passes.put(self.room, self.equations, each, array)
+                self.equations.project(array)
+                self._vectors.append(StateVector(each.singles.copy(), array))
+            self._multiply(0)
+            self.solve(self._products(0, None))
+        self.iterate()
+        self._shrink(self.states)
+        self._commit(np.eye(self.count))
+        self._pool.release(self._vectors)
+        return self._vectors
+
+    # ---- what is kept ----
+
+    def _take_kept(self) -> bool:
+        """Whether vectors of another run are the small space."""
+        if self._kept is None:
+            return False
+        errors = []
+        for number in range(LEAST * self.count):
+            arrays = self._pool.vectors.pop(), self._pool.products.pop()
+            found = self._kept.bring(self.room, number, *arrays)
+            if found is None:
+                self._pool.vectors.append(arrays[0])
+                self._pool.products.append(arrays[1])
+                continue
+            self._vectors.append(StateVector(found.singles, arrays[0]))
+            self._multiplied.append(StateVector(found.multiplied, arrays[1]))
+            errors.append(found.error)
+        self.found = len(self._vectors)
+        if self.found >= self.count:
+            try:
+                self.solve(self._products(0, None))
+            except ValueError:  # a run was ended between two of them, and they depend on each other
+                pass
+            else:
+                self.errors = np.maximum(self.errors, errors)
+                return True
+        self._pool.vectors.extend(each.doubles for each in self._vectors)
+        self._pool.products.extend(each.doubles for each in self._multiplied)
+        self._vectors, self._multiplied, self.errors, self.found = [], [], np.zeros(0), 0
+        return False
+
+    def _keep(self, first: int) -> None:
+        """What there is so far, if the last commit is long ago. first: number of vectors that the states are of."""
+        if self._kept is None or not self._kept.clock.is_late():
+            return
+        count, m = self.count, len(self._multiplied)
+        unit = np.eye(m)
+        rows = [unit[first:]]
+        if first:
+            states = np.pad(self.states, ((0, 0), (0, m - self.states.shape[1])))
+            before = states.copy()
+            before[:, :count] = 0.0
+            before = before[before.any(axis=1)]
+            rows = [states, before if len(before) else unit[count : min(first, 2 * count)], *rows]
+        self._commit(np.concatenate(rows)[: LEAST * count])
+
+    def _commit(self, rows: Matrix) -> None:
+        if self._kept is None:
+            return
+        m = len(self._multiplied)
+        errors = np.abs(rows) @ np.pad(self.errors, (0, m - len(self.errors)))
+        vectors, products = (
+            [each.doubles for each in group[:m]] for group in (self._vectors, self._multiplied)
+        )
+        with self._kept.clock.committing():
+            self._kept.begin()
+            for number, row in enumerate(rows):
+                one, other = (
+                    sum(x * each.singles for x, each in zip(row, group[:m], strict=True))
+                    for group in (self._vectors, self._multiplied)
+                )
+                kept = KeptVector(np.asarray(one), np.asarray(other), float(errors[number]))
+                self._kept.put(self.room, number, row, vectors, products, kept)
+
+    # ---- what goes over vectors ----
+
+    def correct(self) -> None:
+        empty = np.zeros(0)
+        self._new = [StateVector(empty, self._pool.vectors.pop()) for _ in range(self.count)]
+        residuals = passes.correct(
+            self.room,
+            self.equations,
+            self._vectors,
+            self._multiplied,
+            self.states,
+            self.energies,
+            self._new,
+            self._limit_bytes,
+        )
+        for each in self._new:
+            self.equations.project(each.doubles)
+        found = self.record(self.energies.copy(), residuals)
+        if self._on_iteration is not None:
+            self._on_iteration(found)
+
+    def expand(self) -> None:
+        active = self.active()
+        rows = self.shrunk(active)
+        if rows is not None:
+            self._shrink(rows)
+        first = len(self._vectors)
+        for root, each in enumerate(self._new):
+            if root in active:
+                self._vectors.append(each)
+            else:
+                self._pool.vectors.append(each.doubles)
+        self._new = []
+        self._multiply(first)
+        self.solve(self._products(first, self.space))
+
+    def renew(self) -> None:
+        for each in self._new:
+            self._pool.vectors.append(each.doubles)
+        self._new = []
+        self._shrink(self.states)
+        for each in self._multiplied:
+            self._pool.products.append(each.doubles)
+        self._multiplied, self.errors = [], np.zeros(0)
+        self._multiply(0)
+        self.solve(self._products(0, None))
+
+    def _multiply(self, first: int) -> None:
+        """H of the vectors from that number on."""
+        for each in self._vectors[first:]:
+            out = self._pool.products.pop()
+            self._multiplied.append(StateVector(self.equations.multiply(each, out), out))
+            self._keep(first)
+
+    def _products(self, first: int, before: SmallSpace | None) -> SmallSpace:
+        found = passes.products(self.room, self._vectors, self._multiplied, first, self._limit_bytes)
+        self.errors = np.append(self.errors, ERRORS["float64"] * np.sqrt(found.squares))
+        rows = SmallSpace(found.overlap, found.overlap, found.hamiltonian)
+        return rows if before is None else before.bordered(rows, found.transposed[:first])
+
+    def _shrink(self, rows: Matrix) -> None:
+        """The small space becomes that of these combinations of its vectors, the first of them the states."""
+        count = len(rows)
+        for group, free in ((self._vectors, self._pool.vectors), (self._multiplied, self._pool.products)):
+            combined = rows
+            while len(group) < count:  # of the first iteration
+                spare = free.pop()
+                passes.clear(self.room, spare)
+                group.append(StateVector(np.zeros_like(group[0].singles), spare))
+                combined = np.pad(combined, ((0, 0), (0, len(group) - combined.shape[1])))
+            passes.combine(self.room, group, combined, self._limit_bytes)
+            free.extend(each.doubles for each in group[count:])
+            del group[count:]
+        self.space = self.space.transformed(rows)
+        self.transform(rows)

@@ -1,0 +1,49 @@
+"""How states are searched for: what their user may choose."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from outcore.base.errors import OutcoreError
+
+METHOD = "EOM-CCSD"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateSettings:
+    """How states are searched for. Raises OutcoreError (EINVAL) for what is out of range.
+
+    nroots: states.
+    tolerance: norm of residuals below which a state has converged (Hartree). An energy may be wrong by as much, as
+        H is not symmetric.
+    max_cycle: iterations at most.
+    cvs: core-excited states and core ions of closed shells, by core-valence separation: so many of the lowest
+        orbitals are the core, or those of a list of numbers from 0; excitations are from one of them at least.
+        None: of all.
+    multiplicity: of excited states, 1 or 3; None: singlets.
+    """
+
+    nroots: int = 1
+    tolerance: float = 1e-6
+    max_cycle: int = 60
+    multiplicity: int | None = None
+    cvs: int | Sequence[int] | None = None
+
+    def __post_init__(self) -> None:
+        for is_wrong, detail in (
+            (self.nroots < 1, f"{self.nroots} roots; 1 or more are needed"),
+            (not 0 < self.tolerance < 1, f"a tolerance of {self.tolerance:g}; it lies between 0 and 1"),
+            (self.cvs is not None and not self.core, "a core without orbitals"),
+            (self.max_cycle < 1, f"{self.max_cycle} iterations; 1 or more are needed"),
+        ):
+            if is_wrong:
+                raise OutcoreError(errno.EINVAL, METHOD, detail=detail)
+
+    @property
+    def core(self) -> list[int]:
+        """Numbers of its orbitals, from 0."""
+        if self.cvs is None:
+            return []
+        return list(range(self.cvs)) if isinstance(self.cvs, int) else sorted(set(self.cvs))

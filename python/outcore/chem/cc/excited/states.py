@@ -1,0 +1,268 @@
+"""States of the equation-of-motion method, of a CCSD object whose amplitudes have converged.
+
+cc.kernel()
+energies, states = cc.eomee_ccsd_singlet(nroots=3)
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.base.errors import OutcoreError
+from outcore.chem import davidson
+from outcore.chem.cc.equations.excited import guess, kinds
+from outcore.chem.cc.excited import characters, describe, passes
+from outcore.chem.cc.excited.search import LEAST, Search
+from outcore.chem.cc.excited.settings import METHOD, StateSettings
+from outcore.chem.cc.inherited import Inherited
+from outcore.chem.cc.plan import assembly
+from outcore.chem.logs import INFO, NOTE
+from outcore.tensor.plan.statements import Role
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.ccsd import CCSD
+    from outcore.chem.cc.equations.excited.vectors import StateVector
+    from outcore.chem.cc.keep.kept_states import KeptStates
+    from outcore.chem.cc.plan.describe import Describe
+    from outcore.chem.cc.plan.plan import Plan
+
+Values = np.ndarray[Any, np.dtype[Any]]
+
+_VECTORS = (
+    8,
+    6,
+    LEAST,
+)  # of the small space for each root: the most of which all are in memory, else about the middle
+
+
+class States:
+    """States of one kind, the lowest. Collective to make and to use: arrays of the iterations of `of` are given
+    back, but for amplitudes and integrals; vectors are there until another calculation of `of` begins.
+
+    Attributes:
+        energies: of excitation, ionisation or attachment (Hartree); not a number for roots that have not converged.
+        converged: of each root.
+        why: roots have not converged; empty if all have.
+        iterations: of the search.
+        found: vectors that another run has kept, with which the search began.
+        singles: share of single excitations (of one orbital, for ions) in the square of the norm of each root.
+
+    Raises OutcoreError, the same on all processes: ENOTSUP (methods and references without these equations), EINVAL
+    (amplitudes that have not converged, more roots than there are), ENOMEM, ENOSPC.
+    """
+
+    def __init__(
+        self,
+        of: CCSD,
+        kind: str,
+        settings: StateSettings,
+        on_iteration: Callable[[davidson.Iteration], None] | None = None,
+    ) -> None:
+        check(of)
+        kind = kinds.named(kind, settings.multiplicity, restricted=of.restricted)
+        self.kind = kinds.of(kind)
+        self._of, self.settings = of, settings
+        count = settings.nroots
+        with of.world.together(METHOD, kind, repr(settings)):
+            check_kind(of, kind, count, settings.core)
+        inherited = Inherited(of)
+        of.forget_multipliers()
+        self.plan, vectors = fitted(inherited.plan, kind, count)
+        room = inherited.room(self.plan)
+        self._names = of.orbital_names()
+        equations = assembly.states(
+            kind,
+            room,
+            [spin.fock for spin in of.spins],
+            of.singles,
+            is_stored=inherited.is_stored,
+            builds=inherited.builds,
+        )
+        of.replace_room(room, equations.of.of)
+        equations.core = self._core_mask(kind)
+        self.equations = equations
+        limits = davidson.Limits(
+            tolerance=settings.tolerance, max_iterations=settings.max_cycle, vectors=vectors
+        )
+        kept = self._kept(inherited)
+        search = Search(equations, limits, count, partial(self._tell, on_iteration), kept)
+        self.vectors = search.run(lambda: equations.guess(count + guess.MORE))
+        self.iterations, self.found = search.iterations, search.found
+        unconverged, self.why = search.unconverged(), search.why()
+        self.converged = np.array([root not in unconverged for root in range(count)])
+        self.energies: Values = np.where(self.converged, search.energies, np.nan)
+        self.singles = np.array([self._share(each) for each in self.vectors])
+        self._log()
+
+    def _core_mask(self, kind: str) -> Values | None:
+        if self.settings.cvs is None:
+            return None
+        core = {each + 1 for each in self.settings.core}
+        return np.array([each in core for each in self._names.occupied[0]])
+
+    def _kept(self, inherited: Inherited) -> KeptStates | None:
+        """What keeps vectors. Raises OutcoreError: there is no room for them on a disk."""
+        of, count = self._of, self.settings.nroots
+        of_vector = sum(self.plan.entry(f"{name}0").bytes for name in self.equations.names)
+        kept_bytes = 2 * LEAST * count * of_vector
+        inherited.check_disks(self.plan, kept_bytes)
+        if of.checkpoint is None:
+            return None
+        mark = {
+            "amplitudes": of.state.stamp,
+            "kind": self.kind.title,
+            "roots": count,
+            "core": self.settings.core,
+        }
+        return of.checkpoint.states(mark, self.equations.diagonal().shape)
+
+    def _share(self, vector: StateVector) -> float:
+        one, two = passes.squares(self.equations.room, self.equations, vector)
+        return one / (one + two)
+
+    def character(self, root: int) -> str:
+        """For people: which orbitals a root is of, and how much of it is double excitations."""
+        blocks = self.equations.excitations(self.vectors[root].singles)
+        return characters.of_root(self.kind.words, self._names, blocks, float(self.singles[root]))
+
+    def _tell(
+        self, on_iteration: Callable[[davidson.Iteration], None] | None, found: davidson.Iteration
+    ) -> None:
+        self._of.log(
+            INFO, "EOM cycle = %d  largest residual = %.6g", found.number, float(found.residuals.max())
+        )
+        if on_iteration is not None:
+            on_iteration(found)
+
+    def _log(self) -> None:
+        for root, (energy, share) in enumerate(zip(self.energies, self.singles, strict=True), 1):
+            if np.isfinite(energy):
+                self._of.log(NOTE, "EOM-CCSD root %d E = %.15g  singles = %.3g", root, energy, share)
+            else:
+                self._of.log(NOTE, "EOM-CCSD root %d not converged", root)
+
+
+def fitted(plan_of: Callable[[Describe], Plan], kind: str, roots: int) -> tuple[Plan, int]:
+    """The plan, and vectors of the small space for each root, as `plan_of` has room for."""
+    found: list[tuple[Plan, int]] = []
+    for vectors in _VECTORS:
+        try:
+            plan = plan_of(partial(describe.states, kind=kind, roots=roots, vectors=vectors))
+        except OutcoreError as error:  # each array on disk has a cache
+            if error.errno != errno.ENOMEM or vectors == LEAST:
+                raise
+            continue
+        found.append((plan, vectors))
+        if all(e.in_memory for e in plan.arrays.values() if e.spec.role is Role.VECTOR):
+            return plan, vectors
+    return min(found, key=lambda each: abs(each[1] - _VECTORS[1]))
+
+
+def check(of: CCSD) -> None:
+    """Raises OutcoreError: states of this object are not to be had."""
+    if of.settings.method != "ccsd":
+        raise _refused(f"states are of CCSD, not of {of.method_facts.title}")
+    if of.settings.fno:
+        raise _refused("frozen natural orbitals (fno) are chosen for the ground state alone")
+    if of.uncorrelated:
+        raise _refused("there is nothing to correlate")
+    if not of.converged:
+        raise OutcoreError(
+            errno.EINVAL, METHOD, detail="the amplitudes have not converged; run kernel() first"
+        )
+
+
+def check_kind(of: CCSD, kind: str, roots: int, core: Sequence[int] = ()) -> None:
+    """Raises OutcoreError: this object has no such states, or not so many."""
+    found = kinds.of(kind)
+    sizes = [each.sizes for each in of.spins]
+    if any(not each.coefficients.any() for each in of.spins):
+        raise _refused(f"{found.title}: of one spin nothing is correlated")
+    if min(occupied for occupied, _ in sizes) < found.least_occupied:
+        of_spin = "" if of.restricted else " of a spin"
+        raise _refused(f"{found.title} with one occupied orbital{of_spin} is not there yet")
+    alpha, beta = sizes[0], sizes[-1]
+    if core:
+        if not found.by_core:
+            raise _refused(f"{found.title} by core-valence separation is not there")
+        lacking = set(core) - {each - 1 for each in of.orbital_names().occupied[0]}
+        if lacking:
+            raise OutcoreError(
+                errno.EINVAL,
+                METHOD,
+                detail=f"orbital {min(lacking) + 1} of the core is not occupied and correlated; do not freeze it",
+            )
+        alpha = len(core), alpha[1]
+    most = found.most(alpha, beta)
+    if roots > most:
+        raise OutcoreError(
+            errno.EINVAL, METHOD, detail=f"{roots} roots; there are {most} of single excitations"
+        )
+
+
+def _refused(detail: str) -> OutcoreError:
+    return OutcoreError(errno.ENOTSUP, METHOD, detail=detail)
+
+
+class StateResults:
+    """What a CCSD object has of this, by PySCF's names."""
+
+    def states(self: CCSD, kind: str, **settings: Any) -> States:  # type: ignore[misc]
+        """States of a kind ("ee", "ip", "ea" or "sf"; `multiplicity=3`: triplets of closed shells): see
+        `StateSettings` and `States`. Collective."""
+        return States(self, kind, StateSettings(**settings))
+
+    def eomee_ccsd_singlet(self: CCSD, nroots: int = 1, **settings: Any) -> tuple[Any, States]:  # type: ignore[misc]
+        """Excitation energies (Hartree) of the lowest singlets, a number if there is one, and the states.
+        Collective."""
+        return _given(self.states("ee", nroots=nroots, multiplicity=1, **settings))
+
+    def eomee_ccsd(self: CCSD, nroots: int = 1, **settings: Any) -> tuple[Any, States]:  # type: ignore[misc]
+        """Excitation energies (Hartree) of the lowest states of a reference of two spins that keep its spin
+        projection, a number if there is one, and the states. Collective."""
+        _check_open(self)
+        return _given(self.states("ee", nroots=nroots, **settings))
+
+    def eomsf_ccsd(self: CCSD, nroots: int = 1, **settings: Any) -> tuple[Any, States]:  # type: ignore[misc]
+        """Energies (Hartree) of the lowest states with a spin of alpha flipped, from those of the high-spin
+        reference, a number if there is one, and the states. Collective."""
+        return _given(self.states("sf", nroots=nroots, **settings))
+
+    def eomee_ccsd_triplet(self: CCSD, nroots: int = 1, **settings: Any) -> tuple[Any, States]:  # type: ignore[misc]
+        """Excitation energies (Hartree) of the lowest triplets, a number if there is one, and the states.
+        Collective."""
+        return _given(self.states("ee", nroots=nroots, multiplicity=3, **settings))
+
+    def ipccsd(self: CCSD, nroots: int = 1, **settings: Any) -> tuple[Any, States]:  # type: ignore[misc]
+        """Energies of the lowest ionisations (Hartree), a number if there is one, and the states. Collective."""
+        return _given(self.states("ip", nroots=nroots, **settings))
+
+    def eaccsd(self: CCSD, nroots: int = 1, **settings: Any) -> tuple[Any, States]:  # type: ignore[misc]
+        """Energies of the lowest attachments (Hartree, negative where the anion is bound), a number if there is
+        one, and the states. Collective."""
+        return _given(self.states("ea", nroots=nroots, **settings))
+
+
+def spin_square(of: CCSD) -> float:
+    """<S^2> of a reference of two spins."""
+    alpha, beta = (each.coefficients[:, : each.occupied] for each in of.reference.spins)
+    overlaps = alpha.T @ of.reference.overlap @ beta
+    projection = 0.5 * (alpha.shape[1] - beta.shape[1])
+    return float(projection * (projection + 1) + beta.shape[1] - np.vdot(overlaps, overlaps))
+
+
+def _check_open(of: CCSD) -> None:
+    if of.restricted:
+        raise OutcoreError(
+            errno.EINVAL, METHOD, detail="closed shells have eomee_ccsd_singlet and eomee_ccsd_triplet"
+        )
+
+
+def _given(states: States) -> tuple[Any, States]:
+    energies = states.energies
+    return (float(energies[0]) if len(energies) == 1 else energies), states

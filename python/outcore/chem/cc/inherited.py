@@ -1,0 +1,129 @@
+"""What a calculation with converged amplitudes begins with: integrals and amplitudes that the iterations leave, in
+a room with a plan of its own."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from outcore.base.errors import OutcoreError
+from outcore.chem.cc.equations.restricted import RestrictedEquations
+from outcore.chem.cc.plan import assembly
+from outcore.chem.cc.plan.room import Room
+from outcore.job import resources
+from outcore.job.scratch import bytes_here, check_room
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from outcore.chem.cc.ccsd import CCSD
+    from outcore.chem.cc.equations.unrestricted import UnrestrictedEquations
+    from outcore.chem.cc.plan.describe import Describe
+    from outcore.chem.cc.plan.plan import Plan
+    from outcore.tensor.arrays.array import Array
+
+
+class Inherited:
+    """Of a CCSD object, or of these arrays of a room that came after it. Collective to make: all other arrays are
+    given back.
+
+    Attributes:
+        is_stored: integrals of ladders are.
+        builds: they are not there any more.
+    """
+
+    def __init__(
+        self, of: CCSD, before: Room | None = None, arrays: Mapping[str, Array] | None = None
+    ) -> None:
+        equations, before = of.equations, before or of.room
+        assert before is not None and equations is not None
+        self._of, self._before = of, before
+        arrays = _named(equations) if arrays is None else arrays
+        self._kept = {name: each for name, each in arrays.items() if before.has(each)}
+        self._stored = set(_integrals(equations))
+        with of.world.together("what iterations leave"):
+            self._check(set(arrays) - set(self._kept) - self._stored)
+        self.is_stored, self.builds = bool(self._stored), not self._stored <= set(self._kept)
+        free = before.keep(*self._kept.values())
+        resources.trim_heap()
+        self._entries = {name: before.plan.entry(name) for name in self._kept}
+        processes = of.world.size
+        self._bytes = free + sum(
+            e.bytes // processes if e.in_memory else e.cache_bytes for e in self._entries.values()
+        )
+
+    def _check(self, lost: set[str]) -> None:
+        if lost:
+            raise OutcoreError(
+                errno.EINVAL,
+                "go on from converged amplitudes",
+                detail=f"{', '.join(sorted(lost))} were given to a step that has failed, or back after relaxed "
+                "densities; make a new object, which a checkpoint gives the amplitudes",
+            )
+
+    def plan(self, what: Describe) -> Plan:
+        """With arrays where they are, as long as there is room for the rest; else the largest ones go to disk.
+        Collective. Raises OutcoreError: ENOMEM."""
+        entries = dict(self._entries)
+        inside = sorted((e.bytes, name) for name, e in entries.items() if e.in_memory)
+        while True:
+            places = [entries[name].in_memory for name in self._stored & set(entries)]
+            ladder = "rebuild" if not self._stored else "memory" if places and all(places) else "disk"
+            try:
+                return self._of.plan_of(what, self._bytes, self._before.plan.spaces[0].block, ladder, entries)
+            except OutcoreError as error:
+                if error.errno != errno.ENOMEM or not inside:
+                    raise
+                name = inside.pop()[1]
+                entries[name] = replace(entries[name], in_memory=False)
+
+    def check_disks(self, plan: Plan, kept_bytes: int = 0) -> None:
+        """Raises OutcoreError (ENOSPC): disks have no room for arrays that are not there yet, or that of a
+        checkpoint none for `kept_bytes`. Collective."""
+        of, scratch = self._of, self._of.world.scratch
+        there = {name for name, entry in self._entries.items() if not entry.in_memory}
+        new = sum(e.bytes for name, e in plan.arrays.items() if not e.in_memory and name not in there)
+        with of.world.together("look at the scratch disk"):
+            needs = [(Path(scratch), bytes_here(of.world, scratch, new))]
+        if of.checkpoint is not None and kept_bytes:
+            needs.append((of.checkpoint.directory, of.checkpoint.room_for_states(kept_bytes)))
+        check_room(of.world, "coupled cluster", needs, largest_file=of.largest_file(plan))
+
+    def room(self, plan: Plan) -> Room:
+        """The arrays are in it, by their names. Collective."""
+        made = Room(self._of.world, self._of.threads, plan, self._before.signs)
+        made.take(self._before, self._kept)
+        return made
+
+
+def _named(equations: RestrictedEquations | UnrestrictedEquations) -> dict[str, Array]:
+    """Arrays that outlast iterations, by their names in the plan."""
+    return three_index(equations) | _integrals(equations)
+
+
+def three_index(equations: RestrictedEquations | UnrestrictedEquations) -> dict[str, Array]:
+    """Doubles and three-index integrals, by their names in the plan."""
+    found = amplitudes(equations)
+    integrals = (
+        [equations.integrals] if isinstance(equations, RestrictedEquations) else list(equations.integrals)
+    )
+    for each, name in zip(integrals, assembly.spin_names(len(integrals)), strict=True):
+        found |= {f"Boo{name}": each.boo, f"Bvo{name}": each.bvo, f"Bvv{name}": each.bvv}
+    return found
+
+
+def amplitudes(equations: RestrictedEquations | UnrestrictedEquations) -> dict[str, Array]:
+    """Of doubles, by their names in the plan."""
+    if isinstance(equations, RestrictedEquations):
+        return {"T": equations.t2}
+    return {"Taa": equations.same[0], "Tab": equations.mixed, "Tbb": equations.same[1]}
+
+
+def _integrals(equations: RestrictedEquations | UnrestrictedEquations) -> dict[str, Array]:
+    """Those of ladders that are stored."""
+    if isinstance(equations, RestrictedEquations):
+        return equations.ladder.named_integrals
+    first, second = (each.named_integrals for each in equations.ladders)
+    return first | second | equations.opposite.named_integrals

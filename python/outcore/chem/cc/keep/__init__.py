@@ -1,0 +1,1 @@
+"""What a stopped run of coupled cluster leaves, and what another goes on from."""

@@ -1,0 +1,281 @@
+"""What an iteration of coupled cluster has finished stays in a directory, beside the amplitudes that it is of: rows
+of the products of ladders, and arrays after some of their steps. Another run goes on after them, on any number of
+processes; rows of a ladder are done again if the memory is such that blocks of orbitals are others."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.arrays.sparse_array import BlockSparseArray
+from outcore.base.errors import OutcoreError
+from outcore.chem.cc.equations.steps import LadderRows, Steps
+from outcore.chem.cc.keep.kept import CACHE_BYTES, State, copying
+from outcore.job.unclosed import only_flushed
+from outcore.keep.problem import fingerprint
+from outcore.keep.stages import damaged, offering
+from outcore.parallel import team
+from outcore.tensor.arrays.array import Array
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.keep.kept import KeptAmplitudes
+    from outcore.chem.cc.plan.room import Room
+    from outcore.keep.problem import Problem
+    from outcore.tensor.layout.layout import Tile
+
+Values = np.ndarray[Any, np.dtype[Any]]
+
+STEPS = "iteration"
+_GO_ON = "go on within an iteration"
+
+
+class KeptSteps(Steps):
+    """Collective.
+
+    Args:
+        amplitudes: those of the iteration are committed before its first step is.
+        doubles: arrays of these amplitudes.
+        orbitals: see KeptAmplitudes; here they must be the same to the last bit.
+        name: that files begin with.
+
+    Raises OutcoreError: EINVAL (of another problem), ENOTSUP (of another format), EIO (damaged).
+    """
+
+    def __init__(
+        self,
+        room: Room,
+        directory: Path,
+        problem: Problem,
+        amplitudes: KeptAmplitudes,
+        doubles: list[Array],
+        orbitals: list[list[float]],
+        name: str = STEPS,
+    ) -> None:
+        self.room, self._name = room, name
+        self._directory, self._problem = directory, problem
+        self._amplitudes, self._doubles = amplitudes, doubles
+        self._orbitals = fingerprint(orbitals)
+        self._arrays: dict[str, Array] = {}
+        self._state: State | None = None
+        self._numbers: dict[str, int] = {}  # of the last step of each array
+        self._found: dict[str, int] = {}  # and of the last that another run has finished
+        self._changed: dict[str, Callable[[], None]] = {}  # since the last commit: what keeps it
+
+    def begin(self, state: State) -> None:
+        """A residual of these amplitudes. What is kept of others is of no use."""
+        self._state = state
+        self._numbers.clear()
+        self._changed.clear()
+
+    # ---- steps ----
+
+    def step(self, name: str, array: Array, work: Callable[[], None]) -> None:
+        number = self._numbers[name] = self._numbers.get(name, 0) + 1
+        if number == 1:
+            self._found[name] = self._bring(name, array)
+        if number <= self._found[name]:
+            return
+        work()
+        self._changed[name] = partial(self._keep, name, array, number)
+        if self._amplitudes.clock.is_late():
+            self.commit()
+
+    def _bring(self, name: str, array: Array) -> int:
+        """The number of the last step that is kept of these amplitudes, 0 for none; the array is as it left it."""
+        kept = self.open(name)
+        number = 0 if kept is None else kept.metadata.get("step")
+        if not number or kept is None:
+            return 0
+        with self.room.world.together(_GO_ON, name):
+            if type(number) is not int or kept.shape != array.shape:
+                raise _damaged(self.path(name), f"step {number} of an array of shape {kept.shape}")
+        self.room.each_tile(array, copying(array, kept), "kept steps")
+        return number
+
+    def _keep(self, name: str, array: Array, number: int) -> None:
+        kept = self.made(name, array)
+        self.room.each_tile(kept, copying(kept, array), "keep steps")
+        self.flush(kept, step=number)
+
+    # ---- rows ----
+
+    def rows(
+        self, products: Mapping[str, Array], count: int, parts: int, tile: Callable[[int, int], Tile]
+    ) -> LadderRows:
+        return KeptRows(self, products, count, parts, tile)
+
+    def deadline(self) -> float:
+        """Until when to work before the next commit, on the clock of time.monotonic. If it is time to, that is made
+        now: a round that begins late would be of one row for each process, which has one thread at work."""
+        clock = self._amplitudes.clock
+        if clock.is_late():
+            self.commit()
+        return clock.deadline()
+
+    def change(self, name: str, keep: Callable[[], None]) -> None:
+        """Something is newer than what is kept; `keep` keeps it. Commits if it is time to."""
+        self._changed[name] = keep
+        if self._amplitudes.clock.is_late():
+            self.commit()
+
+    # ---- kept arrays ----
+
+    def path(self, name: str) -> Path:
+        return self._directory / f"{self._name}.{name}"
+
+    def open(self, name: str) -> Array | None:
+        """A kept array of the present amplitudes."""
+        path = self.path(name)
+        if name not in self._arrays:
+            try:
+                with offering(path):
+                    self._arrays[name] = only_flushed(
+                        Array.open(self.room.world, path, read_only=False, cache_bytes=CACHE_BYTES)
+                    )
+            except OutcoreError as error:
+                if error.errno != errno.ENOENT:
+                    raise
+                return None
+        kept = self._arrays[name]
+        facts = kept.metadata
+        with self.room.world.together(_GO_ON, name):
+            self._problem.check(facts, _GO_ON, path)
+        return kept if facts.get("of") == self._mark else None
+
+    def made(self, name: str, like: Array) -> Array:
+        """A kept array to write to, with the layout of another."""
+        found = self._arrays.get(name)
+        if found is not None and found.layout.as_json() != like.layout.as_json():
+            found.drop()
+            found = None
+        if found is None:
+            found = only_flushed(
+                Array(
+                    self.room.world,
+                    like.layout,
+                    path=self.path(name),
+                    overwrite=True,
+                    cache_bytes=CACHE_BYTES,
+                )
+            )
+            self._arrays[name] = found
+        return found
+
+    def flush(self, array: Array, **facts: Any) -> None:
+        array.flush(self._problem.as_json() | {"of": self._mark} | facts)
+
+    @property
+    def _mark(self) -> dict[str, str]:
+        assert self._state is not None
+        return {"stamp": self._state.stamp, "orbitals": self._orbitals}
+
+    def commit(self) -> None:
+        """What has changed since the last time, and the amplitudes that it is of."""
+        assert self._state is not None
+        try:
+            with self._amplitudes.clock.committing():
+                self._amplitudes.commit(self.room, self._doubles, self._state)
+                for keep in self._changed.values():
+                    keep()
+        except BaseException:
+            self.close()  # an array may have tiles of two steps: what was committed is to be opened again
+            raise
+        self._changed.clear()
+
+    def remove(self) -> None:
+        """Deletes all that is kept of iterations, once amplitudes have converged."""
+        self.close()
+        world, found = self.room.world, list[Path]()
+        with world.together("remove kept steps"):
+            found = sorted(each for each in self._directory.glob(f"{self._name}.*") if each.is_dir())
+        for path in world.broadcast(found):
+            # Opening would refuse what is damaged or was never committed.
+            BlockSparseArray(
+                world, [[0, 1]], [[0]], path=path, overwrite=True, cache_bytes=CACHE_BYTES
+            ).remove()
+
+    def close(self) -> None:
+        """Commits nothing: only `commit` does."""
+        for array in self._arrays.values():
+            array.drop()
+        self._arrays.clear()
+
+
+class KeptRows(LadderRows):
+    """Of one ladder in one residual. Collective to make: rows that are kept are brought."""
+
+    def __init__(
+        self,
+        steps: KeptSteps,
+        products: Mapping[str, Array],
+        count: int,
+        parts: int,
+        tile: Callable[[int, int], Tile],
+    ) -> None:
+        super().__init__(count)
+        self._steps, self._products, self._tile = steps, products, tile
+        self._done = np.ones((parts, count), bool)  # by all processes, and kept
+        for name, product in products.items():
+            self._done &= self._kept(name, product)
+        self._mine = np.zeros((parts, count), bool)  # not kept yet
+        if self._done.any():
+            self._bring()
+
+    def _kept(self, name: str, product: Array) -> Values:
+        steps, wanted = self._steps, self._done.shape
+        kept = steps.open(name)
+        if kept is None or kept.layout.as_json() != product.layout.as_json():
+            return np.zeros(wanted, bool)
+        with steps.room.world.together(_GO_ON, name):
+            done = np.array(kept.metadata.get("rows"))
+            if done.shape != wanted or not ((done == 0) | (done == 1)).all():
+                raise _damaged(steps.path(name), f"it does not say which of {wanted} rows it has")
+        return done.astype(bool)
+
+    def _bring(self) -> None:
+        wanted = {self._tile(row, part) for part, row in np.argwhere(self._done)}
+        for name, product in self._products.items():
+            kept = self._steps.open(name)
+            assert kept is not None
+
+            def take(tile: Tile, product: Array = product, kept: Array = kept) -> None:
+                if tile in wanted:
+                    product.put_tile(tile, kept.get_tile(tile))
+
+            self._steps.room.each_tile(product, take, "kept rows")
+
+    def left(self, part: int) -> list[int]:
+        return [int(row) for row in np.flatnonzero(~self._done[part])]
+
+    def finish(self, part: int, row: int) -> None:
+        self._mine[part, row] = True
+
+    def rounds(self) -> Iterator[float]:
+        more = True
+        while more:
+            yield self._steps.deadline()
+            more = bool(self._steps.room.world.all_reduce(0 if self.exhausted else 1, "max"))
+            self._steps.change("+".join(self._products), self._keep)
+
+    def _keep(self) -> None:
+        room = self._steps.room
+        new = [self._tile(int(row), int(part)) for part, row in np.argwhere(self._mine)]
+        done = self._done | (np.asarray(room.world.all_reduce(self._mine.astype(float))) > 0)
+        for name, product in self._products.items():
+            kept = self._steps.made(name, product)
+            copy = copying(kept, product)
+            with room.world.together("keep rows"):
+                team.each(new, room.threads, lambda _, tile, copy=copy: copy(tile))  # type: ignore[misc]
+            kept.sync()
+            self._steps.flush(kept, rows=done.astype(int).tolist())
+        self._done = done
+        self._mine[...] = False
+
+
+def _damaged(path: Path, detail: str) -> OutcoreError:
+    return damaged(_GO_ON, path, f"{detail}; remove it and run again")

@@ -1,0 +1,191 @@
+"""What a calculation of coupled cluster does with its arrays, found by running its equations without data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from outcore.chem.cc import fno
+from outcore.chem.cc.equations.integrals import Integrals
+from outcore.chem.cc.equations.open_triple_arrays import OpenDerivatives, OpenRows
+from outcore.chem.cc.equations.orbitals import CorrelatedOrbitals
+from outcore.chem.cc.equations.spaces import Spaces
+from outcore.chem.cc.equations.triple_arrays import ROWS, SMALL, Derivatives
+from outcore.chem.cc.plan import assembly
+from outcore.chem.cc.plan.layouts import arrays_of
+from outcore.chem.cc.plan.triple_sizes import TriplesKernel
+from outcore.chem.cc.settings import Settings
+from outcore.chem.cc.updates import Updates
+from outcore.tensor.plan.statements import Pass, Touched
+from outcore.tensor.program.recorder import Alone, RecordedArray, Recorder
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.plan.room import Room
+    from outcore.chem.cc.plan.sizes import Sizes
+
+ITERATIONS = 12
+"""As a rule."""
+
+_FEW = 2  # functions, or occupied orbitals, of a model: as few as there may be of each
+
+
+class RecordingRoom(Recorder):
+    """As `Room`, without data. block: virtual orbitals of a block, at most. processes: that there will be.
+    `spaces`: of the model that equations work on, with blocks of one orbital each."""
+
+    signs = None
+    beside_made_bytes = 0
+
+    def __init__(
+        self, sizes: Sizes, block: int, threads: int, processes: int = 1, *, each: bool = False
+    ) -> None:
+        spaces = spaces_of(sizes, block)
+        model = replace(
+            sizes,
+            auxiliary=_FEW,
+            occupied=tuple(min(o, _FEW) for o in sizes.occupied),
+            virtual=tuple(len(each.v) for each in spaces),
+            cuts=(0, _FEW),
+        )
+        self.spaces = spaces_of(model, 1)
+        models = {name: each.layout for name, each in arrays_of(model, self.spaces).items()}
+        super().__init__(arrays_of(sizes, spaces), models, each=each)
+        self.sizes, self.threads, self.world = sizes, threads, Alone(processes)
+        self.spins = [_spin(each.occupied, each.virtual) for each in self.spaces]
+
+    def integrals(self, spaces: Spaces, name: str = "") -> Integrals:
+        """Three-index integrals, which are made in rows and then fitted in columns."""
+        rows = self.array(f"rows{name}")
+        self._goes_by("transform integrals", written=[rows])
+        made = Integrals(cast("Room", self), spaces, name)
+        arrays = cast("tuple[RecordedArray, ...]", made.arrays)
+        self._goes_by("fit integrals", read=[rows], written=arrays)
+        self.release(rows)
+        return made
+
+    def _goes_by(self, what: str, read: Any = (), written: Any = ()) -> None:
+        touched = {each: Touched(float(each.nbytes), 0.0) for each in read}
+        touched |= {each: Touched(0.0, float(each.nbytes)) for each in written}
+        self.description.statements.append(Pass(what, touched, frozenset(written)))
+
+
+def spaces_of(sizes: Sizes, block: int) -> tuple[Spaces, ...]:
+    """block: virtual orbitals of a block, at most."""
+    return tuple(Spaces(o, v, block) for o, v in zip(sizes.occupied, sizes.virtual, strict=True))
+
+
+Describe = Callable[..., RecordingRoom]
+
+
+@lru_cache(maxsize=8)
+def iterations(
+    sizes: Sizes, block: int, threads: int, processes: int = 1, *, is_stored: bool, each: bool = False
+) -> RecordingRoom:
+    """From integrals to iterations that are in their stride. is_stored: integrals of ladders are. each: work on all
+    tiles, not on one of those that look alike."""
+    recording = RecordingRoom(sizes, block, threads, processes, each=each)
+    room, spins = cast("Room", recording), recording.spins
+    names = assembly.spin_names(len(spins))
+    made = [recording.integrals(each, name) for each, name in zip(recording.spaces, names, strict=True)]
+    equations = assembly.equations(room, made, [each.fock for each in spins], is_stored=is_stored)
+    updates = Updates(room, spins, equations, sizes.vectors)
+    updates.put_second_order(0.0)
+    singles = [np.zeros((each.occupied, each.virtual)) for each in spins]
+    updates.extrapolation.fill(np.zeros(sum(each.size for each in singles)))
+    with recording.loop(ITERATIONS):
+        updates.advance(singles, Settings())
+        equations.energy(singles)
+    return recording
+
+
+@lru_cache(maxsize=8)
+def response(
+    sizes: Sizes,
+    block: int,
+    threads: int,
+    processes: int = 1,
+    *,
+    is_stored: bool,
+    each: bool = False,
+    triples: bool = False,
+) -> RecordingRoom:
+    """From converged amplitudes to multipliers and densities. triples: with derivatives of (T)."""
+    recording = RecordingRoom(sizes, block, threads, processes, each=each)
+    room, spins = cast("Room", recording), recording.spins
+    t = [np.zeros((each.occupied, each.virtual)) for each in spins]
+    of_triples: Derivatives | OpenDerivatives | None = None
+    if triples:
+        one = [np.zeros_like(each.fock) for each in spins]
+        of_triples = Derivatives(room, t[0], one[0]) if len(t) == 1 else OpenDerivatives(room, t, one)
+    equations = assembly.multipliers(room, [each.fock for each in spins], t, of_triples, is_stored=is_stored)
+    updates = Updates(room, spins, equations, sizes.vectors)
+    singles = equations.put_first()
+    updates.extrapolation.fill(np.zeros(sum(each.size for each in t)))
+    with recording.loop(ITERATIONS):
+        updates.advance(singles, Settings())
+        equations.energy(singles)
+    assembly.densities(equations, singles)
+    return recording
+
+
+def response_of_triples(*given: Any, **options: Any) -> RecordingRoom:
+    """As `response`, with derivatives of (T)."""
+    return response(*given, **options, triples=True)
+
+
+@lru_cache(maxsize=8)
+def triple_derivatives(sizes: Sizes, block: int, threads: int, processes: int = 1, **_: Any) -> RecordingRoom:
+    """From converged amplitudes to derivatives of (T)."""
+    recording = RecordingRoom(sizes, block, threads, processes)
+    room = cast("Room", recording)
+    if len(recording.spins) == 2:
+        _open_triple_derivatives(room, recording.spins)
+        return recording
+    (spin,) = recording.spins
+    t1 = np.zeros((spin.occupied, spin.virtual))
+    t2, integrals = room.array("T"), Integrals(room, recording.spaces[0])
+    made, rows = Derivatives(room, t1, np.zeros_like(spin.fock)), [room.array(name) for name in ROWS]
+    small = room.array(SMALL)
+    room.kernel(TriplesKernel(sizes, threads, (t2, *integrals.arrays), (*rows, made.boo, small)), list)
+    room.release(small)
+    made.collect(room, rows, recording.spaces[0].v.cuts)
+    made.rotation(room, t1, t2, integrals)
+    return recording
+
+
+def _open_triple_derivatives(room: Room, spins: list[CorrelatedOrbitals]) -> None:
+    spaces, t = room.spaces, [np.zeros((each.occupied, each.virtual)) for each in spins]
+    same, mixed = [room.array("Taa"), room.array("Tbb")], room.array("Tab")
+    integrals = [Integrals(room, each, name) for each, name in zip(spaces, "ab", strict=True)]
+    made, rows = OpenDerivatives(room, t, [np.zeros_like(each.fock) for each in spins]), OpenRows(room)
+    small = room.array(SMALL)
+    operands = (*same, mixed, *(array for each in integrals for array in each.arrays))
+    room.kernel(TriplesKernel(room.sizes, room.threads, operands, (*rows.arrays, *made.boo, small)), list)
+    room.release(small)
+    made.collect(room, rows, [each.v.cuts for each in spaces])
+    for s, (each, doubles) in enumerate(zip(integrals, same, strict=True)):
+        made.rotation(room, s, t[s], (doubles, mixed), each, (t[s], t[s]))
+
+
+@lru_cache(maxsize=8)
+def second_order(sizes: Sizes, block: int, threads: int, processes: int = 1, **_: Any) -> RecordingRoom:
+    """From integrals to the density of second order, of closed shells."""
+    recording = RecordingRoom(sizes, block, threads, processes)
+    made = recording.integrals(recording.spaces[0])
+    fno.density(cast("Room", recording), made, recording.spins[0])
+    return recording
+
+
+def asked(describe: Describe, sizes: Sizes) -> int:
+    """How many arrays there are, whatever the blocks."""
+    return len(describe(sizes, max(sizes.virtual), 1, is_stored=True).arrays)
+
+
+def _spin(occupied: int, virtual: int) -> CorrelatedOrbitals:
+    """Orbitals of some energies."""
+    count = occupied + virtual
+    return CorrelatedOrbitals(np.zeros((count, count)), np.diag(np.arange(1.0, count + 1)), occupied)

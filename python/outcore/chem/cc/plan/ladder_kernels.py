@@ -1,0 +1,331 @@
+"""What the ladders of coupled cluster take: their integrals, which are made once or in each product, and products
+with them. Pure arithmetic."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.chem.cc.equations import stream
+from outcore.chem.cc.equations.pairs import PairAxis
+from outcore.tensor.plan import bound
+from outcore.tensor.plan.statements import Touched
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.plan.sizes import Sizes
+    from outcore.tensor.plan.rates import Rates
+
+Values = np.ndarray[Any, np.dtype[Any]]
+
+_DOUBLE, _STORED = 8, 4  # bytes of an element
+_LADDER = 0.9  # of the work space is for the ladder
+_FEWEST = 16  # pairs ij of a product of the ladder at a time
+_READ, _TAKEN, _MADE = 16, 6, 10
+"""Passes over a tile of integrals beside its product: from the disk it is brought, checked and converted, from
+memory converted, else packed of two products. Each as long as a copy in the caches; measured."""
+
+
+# ---- memory ----
+
+
+def passes(
+    sizes: Sizes,
+    block: int,
+    threads: int,
+    work_bytes: float,
+    *,
+    is_stored: bool,
+    transposed: bool = False,
+    columns: int | None = None,
+) -> int:
+    """How often integrals of a ladder go by: each time with as many pairs ij as there is room for. columns: of
+    both products; None: of all pairs."""
+    left = _LADDER * work_bytes - tiles(sizes, block, threads, is_stored=is_stored)
+    needed = streamed(sizes, block, threads, transposed=transposed, columns=columns)
+    return min(math.ceil(needed / max(1.0, left)), max_passes(sizes))
+
+
+def max_passes(sizes: Sizes) -> int:
+    return max(1, min(sizes.occupied) ** 2 // _FEWEST)
+
+
+def tiles(sizes: Sizes, block: int, threads: int, *, is_stored: bool) -> int:
+    """Bytes of the tiles of integrals of a ladder that threads have, which are brought or made."""
+    o, both = max(sizes.occupied), 2 if len(sizes.occupied) == 1 else 1
+    rows, columns = block * max(o, block), block * block
+    if not is_stored:
+        return threads * (4 * sizes.auxiliary * rows + (2 + 2 * both) * rows * columns) * _DOUBLE
+    return threads * rows * columns * (both * stream.AHEAD * _STORED + _DOUBLE)
+
+
+def streamed(
+    sizes: Sizes, block: int, threads: int, *, transposed: bool = False, columns: int | None = None
+) -> int:
+    """Bytes of all amplitudes of a ladder, and of a row of results of each thread. transposed: amplitudes are those
+    of all orbitals. columns: of both products; None: of all pairs."""
+    o, v = max(sizes.occupied), max(sizes.virtual)
+    summed = o + v if transposed else v
+    width = o * o if columns is None else columns
+    amplitudes = summed * summed * width // (2 if len(sizes.occupied) == 1 else 1)
+    return (amplitudes + 2 * threads * block * max(o, block) * width) * _DOUBLE
+
+
+# ---- integrals that are made of three-index integrals ----
+
+
+@dataclass(frozen=True)
+class Made:
+    """Integrals of a ladder, [pq,cd], as they are made tile by tile, of B[Q,a,i] and B[Q,a,c] of each electron.
+
+    elements: of all that are stored.
+    products: sums over Q, each for one element.
+    read: bytes of each array that are read for one Q.
+    """
+
+    elements: float
+    products: float
+    read: Mapping[Any, float]
+
+    @staticmethod
+    def of_pairs(bvo: Any, bvv: Any, signs: int) -> Made:
+        """Of one spin: sums or differences, or both, of (pc|qd) and (pd|qc)."""
+        rows, columns = PairAxis(_cuts(bvo)), PairAxis(bvv.layout.tilings[1].cuts)
+        (p, r), (c, d) = _sides(rows), _sides(columns)
+        apart, crossed = p[0] != r[0], c[0] != d[0]  # exchanged integrals are others
+        read = Counter(_read(bvo, bvv, [(p, c), (r, d)]))
+        again = [(p[:, apart], d[:, crossed]), (r[:, apart], c[:, crossed])]
+        read.update(_read(bvo, bvv, again))
+        of_rows, of_columns = p[1] * r[1], c[1] * d[1]
+        products = of_rows.sum() * of_columns.sum() + of_rows[apart].sum() * of_columns[crossed].sum()
+        return Made(float(rows.tiling.size * columns.tiling.size * signs), float(products), read)
+
+    @staticmethod
+    def of_spins(bvo: Sequence[Any], bvv: Sequence[Any]) -> Made:
+        """Of opposite spins."""
+        blocks = [
+            [np.diff(_cuts(one)), np.diff(each.layout.tilings[1].cuts)]
+            for one, each in zip(bvo, bvv, strict=True)
+        ]
+        read: Counter[Any] = Counter()
+        for (p, c), (q, d), one, each in zip(blocks, reversed(blocks), bvo, bvv, strict=True):
+            sides = [(np.array([range(len(p)), p]), np.array([range(len(c)), c]))]
+            times = len(q) * len(d)
+            read.update({array: times * bytes_ for array, bytes_ in _read(one, each, sides).items()})
+        elements = float(np.prod([each.sum() for sides in blocks for each in sides], dtype=float))
+        return Made(elements, elements, read)
+
+    def bytes_read(self, auxiliary: int) -> dict[Any, float]:
+        return {each: auxiliary * bytes_ for each, bytes_ in self.read.items()}
+
+    def seconds(self, auxiliary: int, rates: Rates) -> float:
+        copied = rates.copy * rates.threads * rates.processes
+        return 2 * auxiliary * self.products / rates.peak + self.elements * _DOUBLE * _MADE / copied
+
+
+def _cuts(bvo: Any) -> list[int]:
+    """Of all orbitals, occupied ones first."""
+    _, virtual, occupied = bvo.layout.tilings
+    return [0, *(occupied.size + cut for cut in virtual.cuts)]
+
+
+def _sides(pairs: PairAxis) -> list[Values]:
+    """Of tiles of pairs, the blocks of each side: numbers and sizes."""
+    return [np.array([side, np.array(pairs.sizes)[side]]) for side in np.array(pairs.blocks).T]
+
+
+def _read(bvo: Any, bvv: Any, sides: Sequence[tuple[Values, Values]]) -> dict[Any, float]:
+    """Bytes for one Q, of B[Q,p,c] of all blocks p with all blocks c of virtual orbitals. Block 0 is of occupied
+    orbitals."""
+    found = {bvo: 0.0, bvv: 0.0}
+    for p, c in sides:
+        for array, where in ((bvo, p[0] == 0), (bvv, p[0] > 0)):
+            found[array] += _DOUBLE * float(p[1][where].sum()) * float(c[1].sum())
+    return found
+
+
+# ---- kernels ----
+
+
+@dataclass(frozen=True, eq=False)
+class LadderIntegrals:
+    """Makes integrals that are stored."""
+
+    sizes: Sizes
+    made: Made
+    results: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return "ladder integrals"
+
+    @property
+    def operands(self) -> tuple[Any, ...]:
+        return tuple(self.made.read)
+
+    def parts(self, memory_bytes: float) -> int:
+        return 1
+
+    def moved(self, done: Sequence[float]) -> dict[Any, Touched]:
+        """Blocks of three-index integrals that were read last stay: each is read about once."""
+        read = {each: Touched(float(each.nbytes), 0.0) for each in self.operands}
+        return read | {each: Touched(0.0, float(each.nbytes)) for each in self.results}
+
+    def work(self, on_disk: Collection[Any], memory_bytes: float, rates: Rates) -> float:
+        return self.made.seconds(self.sizes.auxiliary, rates)
+
+    def operations(self) -> float:
+        return 2 * self.sizes.auxiliary * self.made.products
+
+    def least_bytes(self, on_disk: Collection[Any], memory_bytes: float) -> float:
+        return sum(each.total for array, each in self.moved([1.0]).items() if array in on_disk)
+
+
+@dataclass(frozen=True, eq=False)
+class LadderProduct:
+    """A[pq,ij] = sum_cd V[pq,cd] t[cd,ij]: the integrals go by once for each part of the pairs ij.
+
+    Attributes:
+        integrals: those that are stored; none: they are made in each product, of `made`.
+        columns: pairs ij of each result.
+        processes: each of them packs all amplitudes.
+        transposed: the sum is over pq, of the same integrals.
+    """
+
+    sizes: Sizes
+    block: int
+    threads: int
+    processes: int
+    made: Made
+    integrals: tuple[Any, ...]
+    amplitudes: Any
+    results: tuple[Any, ...]
+    columns: tuple[int, ...]
+    transposed: bool = False
+
+    def __str__(self) -> str:
+        return "transposed ladder" if self.transposed else "ladder"
+
+    @property
+    def operands(self) -> tuple[Any, ...]:
+        return (*(self.integrals or self.made.read), self.amplitudes)
+
+    def parts(self, memory_bytes: float) -> int:
+        stored = bool(self.integrals)
+        sizes, block, threads = self.sizes, self.block, self.threads
+        columns = sum(self.columns) if len(sizes.occupied) == 1 else None
+        ways: Any = {"is_stored": stored, "transposed": self.transposed, "columns": columns}
+        return passes(sizes, block, threads, memory_bytes, **ways)
+
+    def moved(self, done: Sequence[float]) -> dict[Any, Touched]:
+        """done: of each part of the columns, the share of its rows that is made."""
+        rows, parts = sum(done), sum(each > 0 for each in done)
+        found = {each: Touched(rows * bytes_, 0.0) for each, bytes_ in self._of_integrals()}
+        found[self.amplitudes] = Touched(float(self.amplitudes.nbytes) * self.processes * parts, 0.0)
+        return found | {each: Touched(0.0, each.nbytes * rows / len(done)) for each in self.results}
+
+    def _of_integrals(self) -> Iterator[tuple[Any, float]]:
+        """Bytes that are read of each array as integrals go by once."""
+        if not self.integrals:
+            yield from self.made.bytes_read(self.sizes.auxiliary).items()
+        for each in self.integrals:
+            yield each, float(each.nbytes)
+
+    def work(self, on_disk: Collection[Any], memory_bytes: float, rates: Rates) -> float:
+        count, workers = self.parts(memory_bytes), rates.threads * rates.processes
+        narrow = float(rates.flops(max(self.columns) / count)) * workers
+        product = self.operations() / narrow
+        if not self.integrals:
+            return product + count * self.made.seconds(self.sizes.auxiliary, rates)
+        copied: float = sum((_READ if each in on_disk else _TAKEN) * each.nbytes for each in self.integrals)
+        return product + count * copied / (rates.copy * workers)
+
+    def operations(self) -> float:
+        return 2.0 * self._elements * sum(self.columns)
+
+    @property
+    def _elements(self) -> float:
+        """Of the integrals of each result."""
+        return self.made.elements / len(self.results)
+
+    def least_bytes(self, on_disk: Collection[Any], memory_bytes: float) -> float:
+        packed = float(self.amplitudes.nbytes) if self.amplitudes in on_disk else 0.0
+        put = [float(each.nbytes) if each in on_disk else 0.0 for each in self.results]
+        if not self.integrals:
+            return packed + sum(put)
+        share = packed / len(self.integrals)
+        return sum(
+            bound.least_bytes(
+                self._elements * columns,
+                bound.MovedOnce(float(v.nbytes) if v in on_disk else 0.0, share, out),
+                memory_bytes,
+                _STORED,
+            )
+            for v, out, columns in zip(self.integrals, put, self.columns, strict=True)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LadderDensity:
+    """Gamma[Q,pc] = sum_ijqd A_ij^pq t_ij^cd B[Q,qd]: for each block of p, and some blocks of c at a time, all of
+    the rest go by.
+
+    Attributes:
+        block: virtual orbitals c of a block.
+        amplitudes: t, [c,i,d,j] or [d,j,c,i].
+        multipliers: that A is made of.
+        integrals: B[Q,d,j] and B[Q,d,d].
+        results: [Q,c,k] and [Q,c,c].
+    """
+
+    sizes: Sizes
+    block: int
+    threads: int
+    amplitudes: Any
+    multipliers: Any
+    integrals: tuple[Any, ...]
+    results: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return "densities of the ladder"
+
+    @property
+    def operands(self) -> tuple[Any, ...]:
+        return (self.amplitudes, self.multipliers, *self.integrals)
+
+    @property
+    def _blocks(self) -> int:
+        """Of virtual orbitals c."""
+        return -(-int(self.results[1].layout.shape[1]) // self.block)
+
+    def blocks_at_once(self, memory_bytes: float) -> int:
+        """Blocks of c for which a thread has room."""
+        widest = max(*self.sizes.occupied, self.block)
+        of_block = self.block * (widest * (2 * widest * self.block + self.sizes.auxiliary)) * _DOUBLE
+        return max(1, min(self._blocks, int(memory_bytes / (2 * self.threads * of_block))))
+
+    def parts(self, memory_bytes: float) -> int:
+        return math.ceil(self._blocks / self.blocks_at_once(memory_bytes))
+
+    def moved(self, done: Sequence[float]) -> dict[Any, Touched]:
+        rows, parts = 1 + self._blocks, sum(done)
+        found = {self.amplitudes: Touched(2.0 * rows * self.amplitudes.nbytes * parts / len(done), 0.0)}
+        found[self.multipliers] = Touched(4.0 * self.multipliers.nbytes * parts, 0.0)
+        found |= {each: Touched(rows * parts * float(each.nbytes), 0.0) for each in self.integrals}
+        return found | {each: Touched(float(each.nbytes), float(each.nbytes)) for each in self.results}
+
+    def work(self, on_disk: Collection[Any], memory_bytes: float, rates: Rates) -> float:
+        return self.operations() / rates.peak
+
+    def operations(self) -> float:
+        v1, o1, v2, o2 = map(int, self.amplitudes.layout.shape)
+        pairs = float((o1 + v1) * v1) * float((o2 + v2) * v2)
+        return 2.0 * pairs * (o1 * o2 + self.sizes.auxiliary)
+
+    def least_bytes(self, on_disk: Collection[Any], memory_bytes: float) -> float:
+        once = {each: float(each.nbytes) for each in self.operands}
+        once |= {each: 2.0 * each.nbytes for each in self.results}
+        return sum(bytes_ for each, bytes_ in once.items() if each in on_disk)

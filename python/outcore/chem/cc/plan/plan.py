@@ -1,0 +1,319 @@
+"""How a coupled-cluster calculation is fitted into the memory of its processes: the arrays that it has, which of
+them are in memory, and how large their tiles are. Pure arithmetic, from what its equations do with their arrays."""
+
+from __future__ import annotations
+
+import errno
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.base import html
+from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words, times
+from outcore.chem.cc.plan import describe, ladder_kernels, triple_sizes
+from outcore.chem.cc.plan.fitting import CACHE_BYTES, Entry, Fitting, IntegralsWay
+from outcore.chem.cc.plan.places import METHOD, check_places
+from outcore.chem.cc.plan.sizes import Sizes
+from outcore.chem.cc.plan.work import min_block, work_bytes
+from outcore.tensor.plan.rates import ASSUMED
+from outcore.tensor.plan.statements import Role
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.equations.spaces import Spaces
+    from outcore.chem.cc.plan.describe import Describe
+    from outcore.tensor.plan.rates import Rates
+    from outcore.tensor.program.room_ways import Predicted
+
+
+_DOUBLE = 8
+_TILE_BYTES = 16 << 20  # of pairs of occupied and virtual orbitals, at most: larger ones make nothing faster
+_LARGEST_BLOCK = 32
+_BEGIN_MB = 4  # that processes have more or less before they begin
+_SHARE = 4  # of the free memory, the part that work takes at least, if arrays do not leave more
+_ENOUGH = 1 << 30  # bytes to work in
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Bytes are of one process, but for those of the disk.
+
+    Attributes:
+        arrays: by name.
+        work_bytes: for tiles and panels that are worked on.
+        taken_bytes: the most that arrays in memory and caches take at a time.
+        ladder: where its integrals are: "disk", "memory" or "rebuild"; empty: there is no ladder.
+        passes: how often they go by in an iteration.
+        ways: what each of the three would take.
+        why: for people, of the ladder.
+        predicted: of each statement.
+        triples_s: seconds of (T).
+        beside_made_bytes: of `work_bytes`, what tiles of the ladder leave while they are made.
+        least_budget_bytes: what arrays on disk need of all processes, if the user has given them a budget.
+    """
+
+    sizes: Sizes = field(repr=False)
+    spaces: tuple[Spaces, ...]
+    arrays: dict[str, Entry] = field(repr=False)
+    work_bytes: int
+    taken_bytes: int
+    ladder: str
+    passes: int
+    ways: dict[str, IntegralsWay] = field(repr=False)
+    why: str
+    predicted: tuple[Predicted, ...] = field(repr=False)
+    triples_s: float
+    processes: int
+    beside_made_bytes: int
+    least_budget_bytes: int | None
+
+    @property
+    def memory_bytes(self) -> int:
+        """Of arrays in memory."""
+        return sum(each.bytes for each in self.arrays.values() if each.in_memory) // self.processes
+
+    @property
+    def disk_bytes(self) -> int:
+        """Of arrays on disk, of all processes."""
+        return sum(each.bytes for each in self.arrays.values() if not each.in_memory)
+
+    def __str__(self) -> str:
+        on_disk = [name for name, entry in self.arrays.items() if not entry.in_memory]
+        places = "all arrays in memory" if not on_disk else f"on disk {self.disk_bytes / 1e6:.0f} MB"
+        return (
+            f"arrays in memory {self.memory_bytes / 1e6:.0f} MB, work {self.work_bytes / 1e6:.0f} MB in each "
+            f"process; {places}; "
+            f"ladder integrals: {_NAMES[self.ladder]}{self.why and ', '}{self.why}"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "block": self.spaces[0].block,
+            "work_bytes": self.work_bytes,
+            "memory_bytes": self.memory_bytes,
+            "disk_bytes": self.disk_bytes,
+            "ladder": self.ladder,
+            "ladder_passes": self.passes,
+            "ladder_why": self.why,
+            "seconds_of_an_iteration": self.iteration_s,
+            "moved_bytes_of_an_iteration": self.moved_bytes,
+            "moved_bytes_of_its_products": self.product_bytes,
+            "seconds_of_triples": self.triples_s,
+            "least_memory_bytes": self.least_budget_bytes,
+            "ladder_ways": {name: way.as_json() for name, way in self.ways.items()},
+            "arrays": {
+                name: {"bytes": each.bytes, "in_memory": each.in_memory} for name, each in self.arrays.items()
+            },
+        }
+
+    def table(self) -> str:
+        lines = [f"{'array':8s} {'shape':>24s} {'MB':>10s}  where"]
+        for name, entry in self.arrays.items():
+            shape = "x".join(map(str, entry.layout.shape))
+            place = "memory" if entry.in_memory else "disk"
+            lines.append(f"{name:8s} {shape:>24s} {entry.bytes / 1e6:10.2f}  {place}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, times(each.layout.shape), in_words(each.bytes), "memory" if each.in_memory else "disk")
+            for name, each in self.arrays.items()
+        ]
+        return html.table("Plan of coupled cluster", ("array", "shape", "size", "where"), rows, str(self))
+
+    def ladder_table(self) -> str:
+        """What each way to have the integrals of the ladder takes."""
+        lines = [
+            f"{'ladder integrals':18s} {'MB':>10s} {'MB read':>10s} {'s once':>9s} {'s':>9s}  an iteration each"
+        ]
+        for name, way in self.ways.items():
+            chosen = "  <- this run" if name == self.ladder else ""
+            lines.append(
+                f"{_NAMES[name]:18s} {way.stored_bytes / 1e6:10.0f} {way.read_bytes / 1e6:10.0f} {way.once_s:9.2f} "
+                f"{way.ladder_s:9.2f}{chosen}"
+            )
+        return "\n".join(lines)
+
+    def entry(self, name: str) -> Entry:
+        """Raises OutcoreError (EINVAL): there is no such array."""
+        if name not in self.arrays:
+            raise OutcoreError(errno.EINVAL, METHOD, detail=f"the plan has no array {name}")
+        return self.arrays[name]
+
+    @property
+    def kept_bytes(self) -> int:
+        """Of all arrays that a checkpoint has copies of."""
+        return sum(each.bytes for each in self.arrays.values() if each.spec.role is Role.KEPT)
+
+    # ---- an iteration, as predicted ----
+
+    @property
+    def iteration(self) -> list[Predicted]:
+        """Its statements: those that run more than once."""
+        return [each for each in self.predicted if each.repeats > 1]
+
+    @property
+    def iteration_s(self) -> float:
+        return sum(each.seconds for each in self.iteration)
+
+    @property
+    def moved_bytes(self) -> float:
+        """To and from disk, by all processes."""
+        return sum(each.bytes for each in self.iteration)
+
+    @property
+    def product_bytes(self) -> float:
+        """Those of them that products move."""
+        return sum(each.bytes for each in self.iteration if each.is_product)
+
+    @property
+    def operations(self) -> float:
+        """Of its products."""
+        return sum(each.operations for each in self.iteration)
+
+    def time(self, *, triples: bool) -> str:
+        """About how long an iteration takes, what it moves, and how long (T) takes."""
+        ladder = self.ways[self.ladder].ladder_s
+        found = f"an iteration: {self.iteration_s:.3g} s ({ladder:.3g} s for the ladder)"
+        if self.moved_bytes:
+            found += (
+                f"; to and from disk {self.moved_bytes / 1e6:.0f} MB, {self.product_bytes / 1e6:.0f} MB of them by "
+                "products"
+            )
+        return found + (f"; (T): {self.triples_s:.3g} s" if triples else "")
+
+
+_NAMES = {"memory": "in memory", "disk": "on disk", "rebuild": "recomputed"}
+
+
+def make_plan(
+    sizes: Sizes,
+    free_bytes: int,
+    rates: Rates = ASSUMED,
+    *,
+    storage: str = "auto",
+    ladder: str = "auto",
+    block: int | None = None,
+    limit: str = "--memory",
+    budget_bytes: int | None = None,
+    disk_bytes: float = math.inf,
+    what: Describe = describe.iterations,
+    later: Describe | None = None,
+    given: Mapping[str, Entry] | None = None,
+) -> Plan:
+    """For `free_bytes` at each process of `rates`, which `limit` leaves. `block`: virtual orbitals of a
+    block at most; None: as the memory has room for. `budget_bytes`: what the user has given to all
+    processes, for the message that tells how much is needed. `disk_bytes`: that are free on all disks. `what`: is
+    to be done, iterations or `describe.second_order`. `given`: arrays that are there already, which stay where they
+    are; their bytes belong to `free_bytes`.
+
+    Raises OutcoreError: ENOMEM if nothing fits, with what does; EINVAL."""
+    check_places(storage, ladder)
+    threads, processes = rates.threads, rates.processes
+    least = least_bytes(sizes, threads, block=block, what=what)
+    most = max(describe.asked(each, sizes) for each in (what, later) if each is not None)
+    room_bytes = free_bytes - CACHE_BYTES * most
+    need = partial(work_bytes, derives_triples=what is describe.triple_derivatives)
+    chosen = _block(sizes, free_bytes, room_bytes, threads, block)
+    budget = None if budget_bytes is None else budget_bytes + (least - free_bytes) * processes
+    if free_bytes < least:
+        more = ""
+        if budget is not None:
+            # Of a later part others may need more, which comes to light then.
+            more = f"{enough(budget)} for all of them"
+            more = f"; this part needs {more}" if given else f"; {more} are enough"
+        raise OutcoreError(
+            errno.ENOMEM,
+            METHOD,
+            detail=f"{max(sizes.occupied)} occupied and {max(sizes.virtual)} virtual orbitals with "
+            f"{sizes.auxiliary} auxiliary functions need at least {in_words(least)} more in each of "
+            f"{processes} processes, but {limit} leaves {in_words(free_bytes)} to each{more}",
+        )
+    work = max(need(sizes, chosen, threads), min(free_bytes // _SHARE, _ENOUGH))
+    fitting = Fitting(
+        sizes, chosen, free_bytes, work, rates, on_disk=storage == "disk", what=what, given=given or {}
+    )
+    found, lacking = fitting.ways(ladder, disk_bytes)
+    if ladder == "memory" and "memory" in lacking:
+        needed, left = fitting.of_integrals
+        raise OutcoreError(
+            errno.ENOMEM,
+            "ladder integrals in memory",
+            detail=f"they take {in_words(needed)}, {limit} leaves {in_words(left)}",
+        )
+    way = ladder if ladder != "auto" else min(found, key=lambda name: found[name].placement.seconds)
+    taken = found[way]
+    ways, work = fitting.table(found, way), taken.placement.work_bytes
+    if work < need(sizes, chosen, threads):
+        raise OutcoreError(
+            errno.ENOMEM,
+            METHOD,
+            detail=f"arrays that are in memory leave {in_words(max(0, work))} to work in",
+        )
+    beside_made = work - ladder_kernels.tiles(sizes, chosen, threads, is_stored=False)
+    return Plan(
+        sizes,
+        describe.spaces_of(sizes, chosen),
+        taken.entries(),
+        work,
+        taken.placement.taken_bytes,
+        way,
+        taken.passes,
+        ways,
+        _why(ladder, ways, lacking),
+        taken.placement.predicted,
+        triple_sizes.seconds(sizes.occupied, sizes.virtual, rates),
+        processes,
+        beside_made_bytes=max(0, beside_made),
+        least_budget_bytes=None if ladder == "memory" else budget,
+    )
+
+
+def least_bytes(
+    sizes: Sizes, threads: int, *, block: int | None = None, what: Describe = describe.iterations
+) -> int:
+    """What `make_plan` needs of each process, whatever the ladder, if not in memory."""
+    chosen = min_block(sizes) if block is None else _asked(sizes, block)
+    work = work_bytes(sizes, chosen, threads, derives_triples=what is describe.triple_derivatives)
+    return work + CACHE_BYTES * describe.asked(what, sizes)
+
+
+def _why(asked: str, ways: Mapping[str, IntegralsWay], lacking: Collection[str]) -> str:
+    """For people, why integrals of the ladder are where they are."""
+    if asked != "auto" or not ways:
+        return "as asked" if ways else ""
+    told = [
+        f"{_NAMES[name]} " + ("there is no room" if name in lacking else f"{way.ladder_s:.3g} s")
+        for name, way in ways.items()
+    ]
+    return f"forecast of its part of an iteration: {', '.join(told)}"
+
+
+def enough(needed_bytes: int) -> str:
+    """For people: more than that, as what a process has before it begins is not the same each time."""
+    return f"{math.ceil(needed_bytes / 1e6) + _BEGIN_MB} MB"
+
+
+def _asked(sizes: Sizes, block: int) -> int:
+    if block < 1:
+        raise OutcoreError(errno.EINVAL, f"blocks of {block} orbitals", detail="1 or more are needed")
+    return min(max(block, min_block(sizes)), max(sizes.virtual))
+
+
+def _block(sizes: Sizes, free_bytes: int, room_bytes: int, threads: int, asked: int | None) -> int:
+    """The largest that the memory has room for, and that makes anything faster. room_bytes: without caches."""
+    if asked is not None:
+        return _asked(sizes, asked)
+    virtual = max(sizes.virtual)
+    most = max(1, min(_LARGEST_BLOCK, int((_TILE_BYTES / _DOUBLE) ** 0.5) // max(sizes.occupied)))
+    found = max(min(most, virtual), min_block(sizes))
+    while found > min_block(sizes) and (
+        work_bytes(sizes, found, threads) > min(free_bytes // 2, room_bytes)
+        or ladder_kernels.tiles(sizes, found, threads, is_stored=False) > free_bytes // _SHARE
+    ):
+        found -= 1
+    return int(np.ceil(virtual / np.ceil(virtual / found)))

@@ -1,0 +1,155 @@
+"""How a coupled-cluster calculation gets its integrals, and plans its arrays for the memory and disks given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from outcore.chem.cc import fno
+from outcore.chem.cc.plan import describe
+from outcore.chem.cc.plan import plan as plans
+from outcore.chem.cc.plan.room import Room
+from outcore.chem.cc.plan.sizes import Sizes
+from outcore.chem.ri import given as given_integrals
+from outcore.chem.ri.cholesky import Cholesky
+from outcore.chem.ri.source import Fitted, Source
+from outcore.job.scratch import bytes_here, check_room, free_bytes_of_all
+from outcore.tensor.plan.rates import measured
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.ccsd import CCSD
+    from outcore.chem.cc.equations.orbitals import CorrelatedOrbitals
+    from outcore.chem.cc.plan.describe import Describe
+    from outcore.chem.cc.plan.fitting import Entry
+
+
+class Planning:
+    """What a CCSD object has of this.
+
+    Attributes:
+        plan: of iterations, once it is made.
+    """
+
+    plan: plans.Plan | None = None
+    spins: list[CorrelatedOrbitals]
+    natural: fno.NaturalOrbitals | None
+    _source: Source | None
+
+    def prepare(self: CCSD) -> plans.Plan:  # type: ignore[misc]
+        """Three-index functions, and the plan. Collective."""
+        if self.plan is not None:
+            return self.plan
+        self._source = self._source or self._make_source()
+        self.spins = self._every  # this may have failed before
+        if self.settings.fno:
+            self._truncate(self._source)
+        if self._checkpoint is not None:
+            self.spins = self._checkpoint.orbitals(self.reference.overlap, self.spins)
+        self.plan = self._make_plan(self._source)
+        return self.plan
+
+    def estimate(self: CCSD, what: Describe = describe.iterations) -> plans.Plan:  # type: ignore[misc]
+        """A plan for which nothing is computed but three-index functions: of all virtual orbitals, as nobody knows
+        yet how many natural ones `fno` leaves. what: is to be done. Collective."""
+        self._source = self._source or self._make_source()
+        return self._make_plan(self._source, what)
+
+    def plan_of(  # type: ignore[misc]
+        self: CCSD, what: Describe, free_bytes: int, block: int, ladder: str, given: Mapping[str, Entry]
+    ) -> plans.Plan:
+        """Of another part of the calculation, in so much memory of each process; see `plan.make_plan`.
+        Collective."""
+        assert self.plan is not None
+        rates = measured(self.world, self.threads)
+        free = min(self.world.gather(free_bytes))
+        disk, sizes = free_bytes_of_all(self.world, self.world.scratch), self.plan.sizes
+        return self._of_rank_0(
+            lambda: plans.make_plan(
+                sizes,
+                free,
+                rates,
+                storage=self._storage,
+                ladder=ladder,
+                block=block,
+                disk_bytes=disk,
+                what=what,
+                given=given,
+                budget_bytes=self.memory_bytes,
+            )
+        )
+
+    def _make_plan(self: CCSD, source: Source, what: Describe = describe.iterations) -> plans.Plan:  # type: ignore[misc]
+        free, disk = self._free(), free_bytes_of_all(self.world, self.world.scratch)
+        rates = measured(self.world, self.threads)
+        sizes = Sizes(
+            len(self.reference.overlap),
+            source.rank,
+            tuple(each.occupied for each in self.spins),
+            tuple(each.virtual for each in self.spins),
+            self.settings.diis_space,
+            tuple(source.cuts),
+            self.settings.method,
+        )
+
+        return self._of_rank_0(
+            lambda: plans.make_plan(
+                sizes,
+                free.bytes,
+                rates,
+                storage=self._storage,
+                ladder=self.settings.ladder,
+                block=self.settings.block,
+                limit=free.reason,
+                budget_bytes=self.memory_bytes if free.reason == "--memory" else None,
+                disk_bytes=disk,
+                what=what,
+                later=self.later or self._usual_next(),
+            )
+        )
+
+    def _usual_next(self: CCSD) -> Describe | None:  # type: ignore[misc]
+        """What may be asked for after iterations, though nobody has said so: multipliers go on with the blocks of
+        amplitudes, and have more arrays."""
+        if not self.method_facts.has_densities or self.settings.fno:
+            return None
+        return describe.response_of_triples if self.restricted else describe.response
+
+    def _of_rank_0(self: CCSD, look: Callable[[], plans.Plan]) -> plans.Plan:  # type: ignore[misc]
+        """The solver of linear programs may not find the same at all processes. Collective."""
+        with self.world.together("coupled cluster"):
+            found = look() if self.world.rank == 0 else None
+        made = self.world.broadcast(found)
+        assert made is not None
+        return made
+
+    def _truncate(self: CCSD, source: Source) -> None:  # type: ignore[misc]
+        """Virtual orbitals become natural ones; those with little density are left out."""
+        plan = self._make_plan(source, describe.second_order)
+        room = Room(self.world, self.threads, plan, source.signs)
+        found = fno.truncate(room, plan.spaces[0], source, self.spins[0], self.settings.fno)
+        room.close()
+        self.natural, self.spins = found, [found.active]
+
+    def _make_source(self: CCSD) -> Source:  # type: ignore[misc]
+        settings = self.settings
+        if settings.integrals == "ri":
+            return Fitted(self.world, self.mol, self._auxbasis, self.threads, self._screening)
+        limit = self._free().bytes // 2
+        if self._integrals is not None:
+            return given_integrals.vectors(self.world, self._integrals, settings.decomposed_to, limit)
+        return Cholesky(self.world, self.mol, settings.decomposed_to, limit)
+
+    def _check_disks(self: CCSD, plan: plans.Plan) -> None:  # type: ignore[misc]
+        scratch = self.world.scratch
+        with self.world.together("look at the scratch disk"):
+            needs = [(Path(scratch), bytes_here(self.world, scratch, plan.disk_bytes))]
+        # Of amplitudes that have converged, only energies of (T) are kept from now on.
+        if self._checkpoint is not None and not self._checkpoint.has_converged(self.settings):
+            needs.append((self._checkpoint.directory, self._checkpoint.room_bytes(plan.kept_bytes)))
+        check_room(self.world, "coupled cluster", needs, largest_file=self.largest_file(plan))
+
+    def largest_file(self: CCSD, plan: plans.Plan) -> int:  # type: ignore[misc]
+        """Bytes of the largest file of each process."""
+        files = [entry.bytes // self.world.size for entry in plan.arrays.values() if not entry.in_memory]
+        return max(files, default=0)

@@ -1,0 +1,76 @@
+"""One-particle densities in files that other programs read, by the ending of their names."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outcore.base import plain_file
+from outcore.base.errors import OutcoreError
+from outcore.chem.formats import trexio_file
+
+Matrix = np.ndarray[Any, np.dtype[np.float64]]
+
+SUFFIXES = (".molden", ".npz", ".cube", *trexio_file.SUFFIXES)
+_ATTEMPTED = "write the density"
+
+
+def check(option: str, path: Path | None) -> None:
+    """Raises OutcoreError for a name whose ending is of no format, or of one whose package is missing."""
+    if path is not None and path.suffix not in SUFFIXES:
+        raise OutcoreError(
+            errno.EINVAL,
+            f"{option} {path}",
+            detail="its name must end in .molden (natural orbitals), .npz (matrices), .cube (values on a grid), "
+            ".h5 or .trexio (TREXIO)",
+        )
+    if path is not None and path.suffix in trexio_file.SUFFIXES:
+        trexio_file.module(_ATTEMPTED)
+
+
+def natural_orbitals(mol: Any, density: Matrix) -> tuple[Matrix, Matrix]:
+    """Occupations, the largest first, and orbitals [n][N] of a density over basis functions."""
+    overlap = mol.intor_symmetric("int1e_ovlp")
+    values, vectors = np.linalg.eigh(overlap)
+    root = (vectors * np.sqrt(values)) @ vectors.T
+    inverse = (vectors / np.sqrt(values)) @ vectors.T
+    occupations, orbitals = np.linalg.eigh(root @ density @ root)
+    return occupations[::-1], (inverse @ orbitals)[:, ::-1]
+
+
+def write(path: Path, mol: Any, spins: tuple[Matrix, Matrix], weighted: Matrix | None = None) -> None:
+    """Densities of alpha and beta over basis functions, [n][n]. Replaces a file that is there. Not collective.
+
+    .molden: natural orbitals with their occupations.
+    .npz: NumPy's arrays over basis functions `total`, `spin` (alpha less beta), and `weighted` (Hartree), where a
+        method has it: see `gradients.Densities`.
+    .cube: the density of all electrons (1/Bohr^3) at 80 points of each axis of a box around the molecule.
+    .h5, .trexio: both densities in natural orbitals.
+
+    Raises OutcoreError."""
+    with plain_file.replaced(path, _ATTEMPTED) as new:
+        _write(new, mol, spins, weighted)
+
+
+def _write(path: Path, mol: Any, spins: tuple[Matrix, Matrix], weighted: Matrix | None) -> None:
+    total = spins[0] + spins[1]
+    if path.suffix == ".npz":
+        arrays: dict[str, Any] = {"total": total, "spin": spins[0] - spins[1]}
+        if weighted is not None:
+            arrays["weighted"] = weighted
+        with path.open("wb") as file:
+            np.savez(file, **arrays)
+    elif path.suffix == ".cube":
+        from pyscf.tools import cubegen
+
+        cubegen.density(mol, str(path), total)
+    elif path.suffix in trexio_file.SUFFIXES:
+        trexio_file.write_densities(path, mol, spins, natural_orbitals(mol, total))
+    else:
+        from pyscf.tools import molden
+
+        occupations, orbitals = natural_orbitals(mol, total)
+        molden.from_mo(mol, str(path), orbitals, occ=occupations, ene=np.zeros(len(occupations)))

@@ -1,0 +1,166 @@
+"""What commands show of densities and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.chem.formats import densities as formats
+from outcore.chem.gradients import properties
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+    from outcore.chem.frozen import Frozen
+    from outcore.chem.gradients.densities import Densities, Matrix
+    from outcore.chem.gradients.options import DensityOptions
+    from outcore.chem.ri.auxiliary import Purpose
+    from outcore.chem.run import MoleculeRun
+
+
+def fitted_needs(
+    run: MoleculeRun,
+    mol: Mole,
+    sets: dict[Purpose, Mole],
+    frozen: Frozen | None,
+    spins: int,
+    *,
+    gradient: bool,
+    relaxed: bool,
+) -> dict[str, int]:
+    """The least memory of each stage, of each process, with fitted integrals: the SCF, then RI-MP2 unless `frozen`
+    is None, relaxed densities, the gradient. Collective."""
+    from outcore.chem import least_memory
+    from outcore.chem.ri.fitting import SCREENING
+
+    options = run.options
+    screening = SCREENING if options.screening is None else options.screening
+    given: dict[str, Any] = {
+        "spins": spins,
+        "screening": screening,
+        "threads": run.threads,
+        "storage": "disk" if options.checkpoint else options.storage,
+    }
+    scf, left = run.least_of_fitted_scf(mol, sets["jk"], spins), least_memory.left_by_scf(mol)
+    found = {"RI-SCF": scf}
+    if gradient:
+        found["gradient"] = left + least_memory.gradient_of_fitted(
+            run.world, mol, sets["jk"], changed=frozen is not None, **given
+        )
+    if frozen is not None:
+        found["RI-MP2"] = left + least_memory.mp2(run.world, mol, sets["mp2"], frozen, **given)
+        if relaxed:
+            found["densities of RI-MP2"] = left + least_memory.densities_of_mp2(
+                run.world, mol, sets["mp2"], frozen, **given
+            )
+            found["orbital response"] = 2 * scf + left + least_memory.RESPONSE_BYTES
+    return found
+
+
+def coupled_cluster_needs(
+    run: MoleculeRun,
+    mol: Mole,
+    sets: dict[Purpose, Mole],
+    frozen: Frozen,
+    rank: int,
+    cuts: Sequence[int],
+    *,
+    spins: int,
+    vectors: int,
+    triples: bool,
+    gradient: bool,
+) -> dict[str, int]:
+    """The least memory of densities and gradients of coupled cluster, as `fitted_needs`. rank, cuts, vectors: see
+    `least_memory.coupled_cluster`. Collective."""
+    from outcore.chem import least_memory
+    from outcore.chem.ri.fitting import SCREENING
+
+    options, left = run.options, least_memory.left_by_scf(mol)
+    common: dict[str, Any] = {
+        "screening": SCREENING if options.screening is None else options.screening,
+        "threads": run.threads,
+        "storage": options.storage,
+    }
+    needed = least_memory.response_of_coupled_cluster(
+        run.world,
+        mol,
+        frozen,
+        sets["mp2"],
+        spins=spins,
+        rank=rank,
+        cuts=cuts,
+        vectors=vectors,
+        triples=triples,
+        **common,
+    )
+    found = {"multipliers and densities": left + needed}
+    if gradient:
+        of_scf = least_memory.gradient_of_fitted(
+            run.world, mol, sets["jk"], spins=spins, changed=True, **common
+        )
+        found["gradient"] = left + of_scf
+    return found
+
+
+def of_scf(run: MoleculeRun, options: DensityOptions, mf: Any) -> None:
+    """What is asked of the density of a converged SCF. Collective."""
+    from outcore.chem.gradients import densities, scf
+
+    means = mf.means()
+    found = densities.of_scf(scf.scf_reference(means, mf))
+
+    def gradient() -> Matrix:
+        with run.progress("gradient") as progress:
+            return scf.gradient(mf, means, found, progress)
+
+    show(run, options, mf.mol, found, gradient)
+
+
+def show(
+    run: MoleculeRun, options: DensityOptions, mol: Any, densities: Densities, gradient: Callable[[], Matrix]
+) -> None:
+    """Of any method: moments, charges, the file, and the gradient, which is made if it is asked for. Collective."""
+    if options.dipole:
+        _moments(run, mol, densities)
+    if options.density is not None:
+        with run.world.together("write the density"):
+            if run.root:
+                formats.write(options.density, mol, densities.both, densities.weighted)
+        run.say(f"density written to {options.density}")
+        run.results["density_file"] = str(options.density)
+    if options.gradient:
+        found = gradient()
+        run.results["gradient_hartree_per_bohr"] = found.tolist()
+        run.say("gradient (Eh/bohr)")
+        for atom, row in enumerate(found):
+            run.say(f"{atom + 1:4d} {mol.atom_symbol(atom):<6}" + "".join(f"{each:17.10f}" for each in row))
+        run.say(f"norm {np.linalg.norm(found):.3e}, largest element {abs(found).max():.3e}")
+
+
+def _moments(run: MoleculeRun, mol: Any, densities: Densities) -> None:
+    found = properties.of(mol, densities)
+    debye = found.dipole * properties.DEBYE
+    run.say(
+        "dipole moment (Debye)"
+        + "".join(f"{each:12.6f}" for each in debye)
+        + f"   {np.linalg.norm(debye):.6f}"
+    )
+    if mol.charge:
+        run.say("of a charged molecule it is about the origin of the coordinates")
+    run.say("quadrupole moment, without trace, about the origin (a.u.)")
+    for row in found.quadrupole:
+        run.say("     " + "".join(f"{each:12.6f}" for each in row))
+    open_shells = len(densities.spins) == 2
+    run.say("Mulliken charges" + (" and spins" if open_shells else ""))
+    for atom, charge in enumerate(found.charges):
+        spin = f"{found.spins[atom]:12.6f}" if open_shells else ""
+        run.say(f"{atom + 1:4d} {mol.atom_symbol(atom):<6}{charge:12.6f}{spin}")
+    run.results |= {
+        "dipole_debye": debye.tolist(),
+        "quadrupole_au": found.quadrupole.tolist(),
+        "mulliken_charges": found.charges.tolist(),
+    }
+    if open_shells:
+        run.results["mulliken_spins"] = found.spins.tolist()

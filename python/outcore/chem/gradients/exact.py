@@ -1,0 +1,122 @@
+"""Coulomb and exchange energies with exact integrals: PySCF contracts derivatives of the integrals as it computes
+them; shells are tasks of all processes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.parallel import team
+from outcore.parallel.tasks import tasks_of
+
+if TYPE_CHECKING:
+    from outcore.chem.gradients.densities import Densities, Matrix
+    from outcore.job.world import World
+    from outcore.parallel.tasks import Progress
+
+_DOUBLE = 8
+_TASKS = 8  # for each process, at least, so that all end at about the same time
+
+
+def least_bytes(mol: Any, spins: int, threads: int, *, changed: bool) -> int:
+    """What `exact` needs of each process."""
+    largest = int(np.diff(mol.ao_loc_nr()).max())
+    return _held_bytes(mol, spins, changed=changed) + _block_bytes(mol, spins, threads, changed) * largest
+
+
+def _sets(spins: int, changed: bool) -> int:
+    """Density matrices."""
+    return spins * (2 if changed else 1)
+
+
+def _held_bytes(mol: Any, spins: int, *, changed: bool) -> int:
+    """Densities, with copies, and bounds of pairs of shells."""
+    return (6 * _sets(spins, changed) * int(mol.nao) ** 2 + 4 * int(mol.nbas) ** 2) * _DOUBLE
+
+
+def _block_bytes(mol: Any, spins: int, threads: int, changed: bool) -> int:
+    """J and K of one basis function, three components, at each thread and as the sum."""
+    return (threads + 2) * 3 * 2 * _sets(spins, changed) * int(mol.nao) * _DOUBLE
+
+
+def exact(
+    world: World,
+    mol: Any,
+    densities: Densities,
+    threads: int,
+    free_bytes: int,
+    progress: Progress | None = None,
+) -> Matrix:
+    """[atom][x] of this process's share (Hartree/Bohr), in `free_bytes`, which must not be less than the least.
+    The energy is that of Coulomb and exchange of the SCF, and of what is added to its density with it.
+    Collective."""
+    from pyscf import lib
+    from pyscf.grad import rhf
+    from pyscf.scf import _vhf
+
+    weight, changed = densities.weight, any(each.change is not None for each in densities.spins)
+    of_scf = [each.of_scf for each in densities.spins]
+    # E = sum p_mn (mn|ls) d_ls - ..: bilinear, with half of the SCF's own density in p
+    halved = [each.of_scf / 2 + each.changed for each in densities.spins] if changed else []
+    total, half = weight * np.sum(of_scf, axis=0), weight * np.sum(halved or of_scf, axis=0)
+    given = np.array([*of_scf, *halved])
+    spins, found = len(of_scf), np.zeros((mol.natm, 3))
+    left = free_bytes - _held_bytes(mol, spins, changed=changed)
+    blocks = _blocks(mol, left // _block_bytes(mol, spins, threads, changed), world.size)
+    counter = world.counter()
+    with world.together("derivatives of two-electron integrals"), lib.with_omp_threads(threads):
+        screened = _vhf._VHFOpt(mol, "int2e_ip1", "CVHFgrad_jk_prescreen", dmcondname="CVHFnr_dm_cond1")
+        screened.q_cond = rhf._calc_q_cond(mol, screened)
+        functions, atoms = mol.ao_loc_nr(), np.repeat(np.arange(mol.natm), _functions_of_atoms(mol))
+
+        def work(_thread: int, task: int) -> None:
+            first, last = blocks[task]
+            j, k = _vhf.direct_mapdm(
+                mol._add_suffix("int2e_ip1"),
+                "s2kl",
+                ("lk->s1ij", "jk->s1il"),
+                given,
+                3,
+                mol._atm,
+                mol._bas,
+                mol._env,
+                vhfopt=screened,
+                shls_slice=(first, last, *(0, mol.nbas) * 3),
+            )
+            box = slice(int(functions[first]), int(functions[last]))
+            j_scf = weight * np.sum(j[:spins], axis=0)
+            force = np.einsum("xmn,mn->mx", j_scf, half[box])
+            for spin in range(spins):
+                other = given[spins + spin] if changed else given[spin]
+                force -= weight * np.einsum("xmn,mn->mx", k[spin], other[box])
+            if changed:
+                force += np.einsum("xmn,mn->mx", weight * np.sum(j[spins:], axis=0), total[box])
+                for spin in range(spins):
+                    force -= weight * np.einsum("xmn,mn->mx", k[spins + spin], given[spin][box])
+            # nabla stands on a function, whose atom moves the other way
+            np.add.at(found, atoms[box], -2 * force)
+            if progress is not None:
+                progress((task + 1) / len(blocks))
+
+        team.each(tasks_of(counter, len(blocks)), 1, work)
+    return found
+
+
+def _functions_of_atoms(mol: Any) -> Any:
+    slices = mol.aoslice_by_atom()
+    return slices[:, 3] - slices[:, 2]
+
+
+def _blocks(mol: Any, most: int, processes: int) -> list[tuple[int, int]]:
+    """Neighbouring shells with at most `most` functions together, or one shell; several for each process."""
+    functions = mol.ao_loc_nr()
+    most = min(most, max(1, int(functions[-1]) // (_TASKS * processes)))
+    blocks, begin = [], 0
+    while begin < mol.nbas:
+        end = begin + 1
+        while end < mol.nbas and functions[end + 1] - functions[begin] <= most:
+            end += 1
+        blocks.append((begin, end))
+        begin = end
+    return blocks

@@ -1,0 +1,81 @@
+"""Coulomb and exchange of a mean-field object: exact, or fitted with its auxiliary functions."""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, Any
+
+from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words
+from outcore.chem.gradients.exact import exact, least_bytes
+from outcore.chem.gradients.fitted import FittedSizes, fitted, plan
+from outcore.chem.ri.fitting import SCREENING, DensityFitting
+from outcore.chem.ri.rows import FittedRows
+from outcore.job.processes import free_memory
+
+if TYPE_CHECKING:
+    from outcore.chem.gradients.densities import Densities, Matrix
+    from outcore.chem.gradients.three_index import SlabKeeper
+    from outcore.chem.method import Means
+    from outcore.parallel.tasks import Progress
+
+
+def two_electron(
+    mf: Any,
+    means: Means,
+    densities: Densities,
+    progress: Progress | None = None,
+    keeper: SlabKeeper | None = None,
+) -> Matrix:
+    """[atom][x] of this process's share (Hartree/Bohr), of the integrals that the SCF of `mf` has. keeper: of slabs
+    of fitted ones; exact ones are made anew. Collective.
+    Raises OutcoreError: ENOMEM, ENOTSUP (integrals without derivatives)."""
+    world, mol = means.world, mf.mol
+    fitting = vars(mf).get("with_df")
+    if fitting is not None:
+        rows = FittedRows(
+            world,
+            mol,
+            _auxbasis(fitting),
+            means.threads,
+            getattr(fitting, "screening", SCREENING),
+            "jk",
+        )
+        sizes = FittedSizes.of(
+            rows, [(each.occupied.shape[1], each.space.shape[1]) for each in densities.spins]
+        )
+        storage = getattr(fitting, "storage", "auto")
+        least = sizes.least_bytes(world.size, means.threads, storage)
+        free = _free(mf, means, least)
+        with world.together("gradient"):
+            chosen = plan(sizes, free.bytes, world.size, means.threads, storage, limit=free.reason)
+        return fitted(world, mol, rows, densities, chosen, means.threads, progress, keeper)
+    changed = any(each.change is not None for each in densities.spins)
+    least = least_bytes(mol, len(densities.spins), means.threads, changed=changed)
+    free = _free(mf, means, least)
+    with world.together("gradient"):
+        if free.bytes < least:
+            raise OutcoreError(
+                errno.ENOMEM,
+                "gradient",
+                detail=f"{mol.nao} functions need at least {in_words(least)} more in each of {world.size} "
+                f"processes, but {free.reason} leaves {in_words(free.bytes)} to each",
+            )
+    return exact(world, mol, densities, means.threads, free.bytes, progress)
+
+
+def _auxbasis(fitting: Any) -> Any:
+    """As it was given, of ours; functions themselves of PySCF's."""
+    return fitting.given_auxbasis if isinstance(fitting, DensityFitting) else fitting.auxbasis
+
+
+def _free(mf: Any, means: Means, least: int) -> Any:
+    """What each process has. Integrals of the SCF that fill it go, and are recomputed when they are needed.
+    Collective."""
+    world = means.world
+    free = min(world.gather(free_memory(world, means.memory_bytes, means.threads)))
+    fitting = vars(mf).get("with_df")
+    if free.bytes < 2 * least and isinstance(fitting, DensityFitting):
+        fitting.close_integrals()
+        free = min(world.gather(free_memory(world, means.memory_bytes, means.threads)))
+    return free

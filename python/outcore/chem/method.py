@@ -1,0 +1,181 @@
+"""The head of objects of methods: processes, memory, threads, settings as attributes, what they tell, the end."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Collection
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+from outcore.base import keywords
+from outcore.base.errors import OutcoreError
+from outcore.chem.logs import Logged
+from outcore.job import launch
+from outcore.job.processes import free_memory_of_each, make_world
+from outcore.job.resources import Allowance, parse_bytes
+from outcore.job.world import World
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+
+class Means(NamedTuple):
+    """What an object may take. memory_bytes: of all processes together; None: half of what is free. threads: of
+    each process."""
+
+    world: World
+    memory_bytes: int | None
+    threads: int
+
+    @classmethod
+    def of(
+        cls,
+        memory: int | str | None,
+        scratch: str | None,
+        threads: int | None,
+        comm: Intracomm | World | None,
+    ) -> Means:
+        """As constructors take them; of a communicator a new world. Collective."""
+        size = None if memory is None else parse_bytes(memory)
+        world = comm if isinstance(comm, World) else make_world(comm, size, scratch)
+        return cls(world, size, threads or launch.threads_per_rank())
+
+
+class Method(Logged):
+    """What all methods have. A constructor begins with `_open`, and ends with `_opened`.
+
+    The fields of `settings`, a frozen dataclass, are attributes: `ci.max_cycle = 100` is `ci.set(max_cycle=100)`.
+    From `_opened` on a public name that the class does not have is an AttributeError, not a new attribute.
+
+    `on_iteration` is called after each iteration, by the thread of the caller; `on_progress(part, fraction)` while
+    a part of the work goes on, by any thread; `on_warning(line)` with what makes a result doubtful, which Python's
+    warnings get without it.
+    """
+
+    title: ClassVar[str]  # of the method, as errors call it
+    fixed: ClassVar[Collection[str]] = ()  # settings that `set` does not take once `_is_fixed`
+    beside: ClassVar[Collection[str]] = ()  # names that `set` takes, and that are no fields of `settings`
+
+    settings: Any
+    world: World
+    threads: int
+    memory_bytes: int | None
+    on_iteration: Callable[..., None] | None
+    on_progress: Callable[[str, float], None] | None
+    on_warning: Callable[[str], None] | None
+
+    def _open(
+        self,
+        settings: Any,
+        *,
+        memory: int | str | None,
+        scratch: str | None,
+        threads: int | None,
+        comm: Intracomm | World | None,
+        told_by: Any = None,
+    ) -> None:
+        """What constructors take in the same way. told_by: an object of PySCF that has the `verbose` and `stdout`
+        of this. Collective."""
+        self.settings = settings
+        if told_by is not None:
+            self.log_as(told_by)
+        self.on_iteration = self.on_progress = self.on_warning = None
+        self._owns_world = not isinstance(comm, World)
+        self.world, self.memory_bytes, self.threads = Means.of(memory, scratch, threads, comm)
+
+    def _opened(self) -> None:
+        self._is_open = True
+
+    def means(self) -> Means:
+        """What other steps with the same object may take."""
+        return Means(self.world, self.memory_bytes, self.threads)
+
+    def _free(self) -> Allowance:
+        """Memory that each process can still take. Collective."""
+        return free_memory_of_each(self.world, self.memory_bytes, self.threads)
+
+    def progress(self, part: str) -> Callable[[float], None]:
+        """Says how much of a part is done."""
+
+        def tell(fraction: float) -> None:
+            if self.on_progress is not None:
+                self.on_progress(part, fraction)
+
+        return tell
+
+    # ---- settings as attributes ----
+
+    def _settable(self) -> list[str]:
+        return [*(each.name for each in fields(vars(self)["settings"])), *self.beside]
+
+    if not TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if "_is_open" not in vars(self) or name[0] == "_" or name in vars(self):
+                super().__setattr__(name, value)
+            elif name in (settable := self._settable()):
+                self.set(**{name: value})
+            elif hasattr(type(self), name) or any(name in _declared(each) for each in type(self).__mro__):
+                super().__setattr__(name, value)
+            else:
+                raise AttributeError(
+                    f"{type(self).__name__} of Outcore has no '{name}': {keywords.hint(name, settable)}"
+                )
+
+        def __getattr__(self, name: str) -> Any:
+            if name[0] != "_" and "settings" in vars(self) and name in self._settable():
+                return getattr(self.settings, name)
+            raise AttributeError(f"{type(self).__name__} of Outcore has no '{name}'")
+
+    def set(self, **settings: Any) -> Self:
+        """Other settings. Collective.
+
+        Raises OutcoreError (EINVAL): of a name that is none of theirs, of a value that is out of range, and of what
+        was made already and depends on them."""
+        with self.world.together(self.title, sorted((k, repr(v)) for k, v in settings.items())):
+            names = self._settable()
+            for name in settings:
+                if name not in names:
+                    raise self._refused(f"no setting is '{name}': {keywords.hint(name, names)}")
+            fixed = sorted(set(settings) & set(self.fixed)) if self._is_fixed else []
+            if fixed:
+                raise self._refused(
+                    f"integrals are made already; make a new object for another {', '.join(fixed)}"
+                )
+            self._take_settings(settings)
+        return self
+
+    @property
+    def _is_fixed(self) -> bool:
+        """Whether what depends on `fixed` is made."""
+        return True
+
+    def _take_settings(self, settings: dict[str, Any]) -> None:
+        self.settings = replace(self.settings, **settings)
+
+    def _refused(self, detail: str) -> OutcoreError:
+        return OutcoreError(errno.EINVAL, self.title, detail=detail)
+
+    # ---- life ----
+
+    def _give_back(self) -> None:
+        """What this object has made in its world. May be repeated. Collective."""
+
+    def close(self) -> None:
+        """Gives back what the processes have in common. May be repeated. Collective."""
+        if not self.world.closed:
+            self._give_back()
+            if self._owns_world:
+                self.world.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if kind is None:
+            self.close()
+
+
+def _declared(kind: type) -> Collection[str]:
+    names: Collection[str] = vars(kind).get("__annotations__", ())
+    return names

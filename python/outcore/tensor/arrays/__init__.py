@@ -1,0 +1,1 @@
+"""Extended arrays, the places their tiles lie in, and their files."""

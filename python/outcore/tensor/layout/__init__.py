@@ -1,0 +1,1 @@
+"""What a tensor is, without data: tilings, symmetry, layouts, expressions."""

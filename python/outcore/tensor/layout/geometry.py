@@ -1,0 +1,275 @@
+"""A product cut into panels: which there are, which of them are zero, and in which order they are worked on.
+
+Pure: it knows facts of arrays, not their data. The executor and the count of bytes walk through the same steps.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from outcore.tensor.layout.canonical import Binary
+from outcore.tensor.layout.cells import Axis, Cut, Interval, Panels, panels
+from outcore.tensor.layout.letters import common_tilings
+from outcore.tensor.layout.operands import Facts, Mask
+
+Keep = Literal["result", "left", "right"]
+"""What stays while the rest passes by: a panel of the result alone, or with it all panels of the left operand that
+belong to its rows, or all of the right one that belong to its columns."""
+
+Flags = np.ndarray[tuple[int, int, int], np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True, eq=False)
+class ProductProblem:
+    """A product and the arrays in it. `adds`: the result is added to what is there."""
+
+    product: Binary
+    extents: Mapping[str, int]
+    left: Facts
+    right: Facts
+    out: Facts
+    adds: bool = False
+
+    @cached_property
+    def axes(self) -> dict[str, Axis]:
+        """How each may be cut. Raises OutcoreError (EINVAL) where tiles of two arrays do not match."""
+        names = ("the left operand", "the right operand", "the result")
+        found = common_tilings(
+            f"einsum '{self.product}'",
+            [(name, labels, facts.tilings) for name, (labels, facts) in zip(names, self.arrays, strict=True)],
+        )
+        sparse = {
+            label
+            for labels, facts in self.arrays
+            if facts.readable is not None or facts.stored is not None
+            for label, tiling in zip(labels, facts.tilings, strict=True)
+            if tiling is not None
+        }
+        fixed = {label: tiling.cuts for label, tiling in found.items()}
+        chunks: dict[str, int] = {}  # of the result: a chunk that is put in part has to be read before
+        for labels, facts in (self.arrays[2], *self.arrays[:2]):
+            if facts.where == "disk" and facts.chunk is not None:
+                chunks = {**dict(zip(labels, facts.chunk, strict=True)), **chunks}
+        return {
+            label: Axis(
+                label, extent, fixed.get(label), label not in sparse, min(chunks.get(label, 1), extent)
+            )
+            for label, extent in self.extents.items()
+        }
+
+    @property
+    def has_chunks(self) -> bool:
+        """Whether it matters where axes are cut."""
+        return any(1 < axis.chunk < axis.extent and axis.fixed is None for axis in self.axes.values())
+
+    @cached_property
+    def key(self) -> tuple[object, ...]:
+        """Equal for problems whose plans are equal."""
+        extents = tuple(sorted(self.extents.items()))
+        return self.product, extents, self.adds, self.left.key, self.right.key, self.out.key
+
+    @property
+    def arrays(self) -> tuple[tuple[str, Facts], ...]:
+        p = self.product
+        return (p.left, self.left), (p.right, self.right), (p.out, self.out)
+
+    def group(self, labels: str) -> list[Axis]:
+        return [self.axes[label] for label in labels]
+
+
+class Step(NamedTuple):
+    """One product of panels, by number: result[batch, rows, columns] gets left[batch, rows, inner] right[batch,
+    inner, columns]."""
+
+    batch: int
+    rows: int
+    columns: int
+    inner: int
+
+
+Task = list[Step]  # all that belongs to one panel of the result
+
+
+@dataclass(frozen=True, eq=False)
+class ProductGeometry:
+    """Cuts and panels of batch, rows, columns and inner indices."""
+
+    problem: ProductProblem
+    cuts: tuple[Cut, Cut, Cut, Cut]
+    panels: tuple[Panels, Panels, Panels, Panels]
+
+    # ---- zeros ----
+
+    @cached_property
+    def left(self) -> Flags | None:
+        """Which cells [batch, rows, inner] of the left operand are not zero; None: none is."""
+        p = self.problem.product
+        return cell_flags(self.problem.left.readable, p.left, (p.batch, p.rows, p.inner))
+
+    @cached_property
+    def right(self) -> Flags | None:
+        """Which cells [batch, inner, columns] of the right operand are not zero."""
+        p = self.problem.product
+        return cell_flags(self.problem.right.readable, p.right, (p.batch, p.inner, p.columns))
+
+    @cached_property
+    def out(self) -> Flags | None:
+        """Which cells [batch, rows, columns] of the result are stored."""
+        p = self.problem.product
+        return cell_flags(self.problem.out.stored, p.out, (p.batch, p.rows, p.columns))
+
+    def _of_panels(self, flags: Flags | None, groups: tuple[int, int, int]) -> Flags:
+        """Which panels have any cell that is not zero."""
+        if flags is None:
+            return np.ones([len(self.panels[g]) for g in groups], bool)
+        for axis, group in enumerate(groups):
+            members = self.panels[group]
+            flags = np.stack([flags.take(cells, axis).any(axis) for cells in members], axis)
+        return flags
+
+    @cached_property
+    def steps(self) -> np.ndarray[tuple[int, int, int, int], np.dtype[np.bool_]]:
+        """Which products of panels [batch, rows, columns, inner] there are."""
+        left = self._of_panels(self.left, (0, 1, 3))
+        right = self._of_panels(self.right, (0, 3, 2))
+        out = self._of_panels(self.out, (0, 1, 2))
+        present = left[:, :, None, :] & right.transpose(0, 2, 1)[:, None, :, :] & out[:, :, :, None]
+        return present
+
+    # ---- sizes ----
+
+    @cached_property
+    def sizes(self) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], ...]:
+        """Elements of each panel of each group."""
+        return tuple(
+            np.array([int(cut.sizes[list(cells)].sum()) for cells in members], np.int64)
+            for cut, members in zip(self.cuts, self.panels, strict=True)
+        )
+
+    @cached_property
+    def parts_of_chunks(self) -> float:
+        """The share of the result in chunks that are put in parts."""
+        groups = self.problem.product.groups[:3]
+        shares = (
+            cut.whole_chunks(self.problem.group(labels))
+            for cut, labels in zip(self.cuts[:3], groups, strict=True)
+        )
+        return 1.0 - math.prod(shares)
+
+    @cached_property
+    def multiplications(self) -> float:
+        """Of all steps, zeros within panels included."""
+        b, m, n, k = (size.astype(float) for size in self.sizes)
+        if self.steps.all():
+            return float(b.sum() * m.sum() * n.sum() * k.sum())
+        return float(np.einsum("bmnk,b,m,n,k->", self.steps, b, m, n, k, optimize=True))
+
+    def elements(
+        self, flags: Flags | None, groups: tuple[int, int, int]
+    ) -> np.ndarray[tuple[int, int, int], np.dtype[np.int64]]:
+        """Elements of each panel of an operand that are not zero, and so are moved."""
+        if flags is None:
+            b, m, k = (self.sizes[g] for g in groups)
+            return b[:, None, None] * m[None, :, None] * k[None, None, :]
+        b, m, k = (self.cuts[g].sizes for g in groups)
+        counts = flags * b[:, None, None] * m[None, :, None] * k[None, None, :]
+        for axis, group in enumerate(groups):
+            counts = np.stack([counts.take(cells, axis).sum(axis) for cells in self.panels[group]], axis)
+        return counts
+
+    # ---- order ----
+
+    def tasks(self, keep: Keep, parts: int = 1) -> list[Task]:
+        """In the order in which one process takes them. Rows and columns turn back at their ends, inner indices in
+        every task, so that the panel that was used last is used again. `parts`: of each panel of the result so many
+        tasks, each with a range of inner indices."""
+        inner_first: dict[bool, Sequence[int]] = {}
+        count = self.steps.shape[3]
+        inner_first[False], inner_first[True] = range(count), range(count - 1, -1, -1)
+        result: list[Task] = []
+        outer, other = (2, 1) if keep == "right" else (1, 2)
+        for batch in range(self.steps.shape[0]):
+            for turn, o in enumerate(range(self.steps.shape[outer])):
+                passed = range(self.steps.shape[other])
+                for i in reversed(passed) if turn % 2 else passed:
+                    rows, columns = (i, o) if keep == "right" else (o, i)
+                    there = self.steps[batch, rows, columns]
+                    task = [
+                        Step(batch, rows, columns, k) for k in inner_first[len(result) % 2 == 1] if there[k]
+                    ]
+                    if task or self._stored(batch, rows, columns):
+                        task = task or [Step(batch, rows, columns, -1)]
+                        count = min(parts, len(task))
+                        ends = [len(task) * i // count for i in range(count + 1)]
+                        result += [task[first:last] for first, last in itertools.pairwise(ends)]
+        return result
+
+    def _stored(self, batch: int, rows: int, columns: int) -> bool:
+        return bool(self._out_panels[batch, rows, columns])
+
+    @cached_property
+    def _out_panels(self) -> Flags:
+        return self._of_panels(self.out, (0, 1, 2))
+
+    # ---- boxes ----
+
+    def boxes(
+        self, labels: str, chosen: Mapping[int, int]
+    ) -> Iterator[tuple[tuple[int, ...], list[Interval]]]:
+        """The cells of a panel of an operand with these axes, `chosen[group]` naming the panel of each group: the
+        number of the cell in each group, and its box."""
+        groups = [(g, self.problem.product.groups[g]) for g in chosen]
+        for cells in itertools.product(*(self.panels[g][panel] for g, panel in chosen.items())):
+            where: dict[str, Interval] = {}
+            for (g, letters), cell in zip(groups, cells, strict=True):
+                where.update(zip(letters, self.cuts[g].cells[cell], strict=True))
+            yield cells, [where[label] for label in labels]
+
+
+def cell_flags(mask: Mask | None, labels: str, groups: tuple[str, str, str]) -> Flags | None:
+    """A map of tiles as one of cells, which are single tiles then, in three groups of axes."""
+    if mask is None:
+        return None
+    wanted = "".join(groups)
+    letters = {label: chr(97 + i) for i, label in enumerate(dict.fromkeys(labels))}
+    text = "".join(letters[x] for x in labels) + "->" + "".join(letters[x] for x in wanted)
+    ordered = np.einsum(text, mask)
+    shape, axis = [], 0
+    for group in groups:
+        shape.append(int(np.prod(ordered.shape[axis : axis + len(group)], dtype=np.int64)))
+        axis += len(group)
+    flags: Flags = ordered.reshape(shape)
+    return flags
+
+
+def make(
+    problem: ProductProblem, cuts: tuple[Cut, Cut, Cut, Cut], most: tuple[int, int, int, int], mixed: bool
+) -> ProductGeometry:
+    """Panels of at most so many elements of each group. `mixed`: a panel may have cells whose zeros differ;
+    the zeros among them are multiplied."""
+    single: Panels = ()
+    bare = ProductGeometry(problem, cuts, (single, single, single, single))
+    kinds = [np.zeros(len(cut.sizes), np.int64) for cut in cuts]
+    maps = {(0, 1, 3): bare.left, (0, 3, 2): bare.right, (0, 1, 2): bare.out}
+    for group in range(4):
+        signatures = [
+            np.moveaxis(flags, groups.index(group), 0).reshape(len(cuts[group].sizes), -1)
+            for groups, flags in maps.items()
+            if flags is not None and group in groups
+        ]
+        if signatures and not mixed:
+            _, kinds[group] = np.unique(np.concatenate(signatures, 1), axis=0, return_inverse=True)
+            kinds[group] = kinds[group].ravel()
+    found = tuple(
+        panels(cut.sizes.tolist(), kind.tolist(), size)
+        for cut, kind, size in zip(cuts, kinds, most, strict=True)
+    )
+    assert len(found) == 4
+    return ProductGeometry(problem, cuts, found)

@@ -1,0 +1,1 @@
+"""Plans of products: bounds, order of letters, schedule, bytes and seconds."""

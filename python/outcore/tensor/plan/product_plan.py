@@ -1,0 +1,384 @@
+"""The plan of one product of two arrays: what was chosen, and what it will move, multiply and take."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from outcore import _core
+from outcore.base.errors import OutcoreError
+from outcore.base.recent import Recent
+from outcore.tensor.layout.geometry import ProductGeometry, ProductProblem, Task
+from outcore.tensor.plan.amounts import Amounts
+from outcore.tensor.plan.bound import MovedOnce, least_bytes
+from outcore.tensor.plan.loop import steps_of
+from outcore.tensor.plan.rates import Rates
+from outcore.tensor.plan.schedule import (
+    FULL,
+    SLOWER,
+    STEP_S,
+    Choice,
+    may_share,
+    search,
+    shortest_side,
+    weight,
+)
+from outcore.tensor.plan.shares import Shares, divide
+
+_UNIT_S = 0.05  # of work that is dealt out at a time
+_UNITS = 8  # for each process, at least, if there are so many tasks
+_DEPTH, _MAX_DEPTH = 2, 4
+_TRIES = 4  # of smaller panels
+_WORTH = 1.01  # so many times as much must a plan weigh that shares nothing, before panels are shared
+
+
+@dataclass(frozen=True)
+class ProductPlan:
+    """How one product is carried out.
+
+    Attributes:
+        slots: panels of the left and of the right operand that are held at a time.
+        unit: tasks that are dealt out at a time.
+        memory_bytes: what a process was given; `workspace_bytes`: what its panels take, or its share of those of
+            its node.
+        bound_bytes: what has to move between disk and memory whatever the plan, for all processes' memory.
+        predicted: over all processes.
+        sharing: processes of a node that share panels and make results together; 1: each works for itself.
+    """
+
+    product: str
+    choice: Choice
+    slots: tuple[int, int]
+    unit: int
+    memory_bytes: int
+    workspace_bytes: int
+    bound_bytes: float
+    predicted: Amounts
+    sharing: int = 1
+
+    @property
+    def over_bound(self) -> float:
+        """Bytes of the disk over the bound; 1 where nothing lies on disk."""
+        return self.predicted.disk / self.bound_bytes if self.bound_bytes > 0 else 1.0
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(values: dict[str, Any]) -> ProductPlan:
+        choice = values["choice"]
+        return ProductPlan(
+            **{
+                **values,
+                "choice": Choice(
+                    choice["keep"],
+                    choice["mixed"],
+                    tuple(choice["most"]),
+                    tuple(choice["pieces"]),
+                    choice["parts"],
+                    choice["results"],
+                    choice["by_chunks"],
+                ),
+                "slots": tuple(values["slots"]),
+                "predicted": Amounts(**values["predicted"]),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan with the panels that it means."""
+
+    problem: ProductProblem
+    plan: ProductPlan
+
+    def again(self, plan: ProductPlan) -> Planned:
+        """With another plan of the same choice."""
+        other = Planned(self.problem, plan)
+        for name in ("geometry", "dtype", "largest", "shares", "tasks"):
+            if name in self.__dict__:
+                other.__dict__[name] = self.__dict__[name]
+        return other
+
+    @cached_property
+    def geometry(self) -> ProductGeometry:
+        return self.plan.choice.geometry(self.problem)
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the elements that are multiplied."""
+        facts = self.problem.left, self.problem.right, self.problem.out
+        return np.result_type(*(each.dtype for each in facts))
+
+    @cached_property
+    def largest(self) -> tuple[int, int, int]:
+        """Elements of a panel of the left and the right operand and of the result, at most."""
+        b, m, n, k = (int(sizes.max(initial=0)) for sizes in self.geometry.sizes)
+        return b * m * k, b * k * n, b * m * n
+
+    @cached_property
+    def shares(self) -> Shares:
+        """How processes that share panels divide those of the result."""
+        return divide(self.geometry, self.plan.sharing)
+
+    @property
+    def largest_share(self) -> int:
+        """Elements of a panel of the result that one process makes."""
+        if self.plan.sharing == 1:
+            return self.largest[2]
+        sides = [int(sizes.max(initial=0)) for sizes in self.geometry.sizes[:3]]
+        sides[self.shares.group] = self.shares.largest
+        return math.prod(sides)
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Of a process."""
+        word, sharing = self.dtype.itemsize, self.plan.sharing
+        panels = sum(slots * each for slots, each in zip(self.plan.slots, self.largest[:2], strict=True))
+        return self.results_bytes + math.ceil(word * panels / sharing)
+
+    @property
+    def results_bytes(self) -> int:
+        """Of a process, for panels of the result that it makes, or its shares of them."""
+        return self.dtype.itemsize * self.largest_share * self.plan.choice.results
+
+    @cached_property
+    def tasks(self) -> list[Task]:
+        """In their order."""
+        return self.geometry.tasks(self.plan.choice.keep, self.plan.choice.parts)
+
+    @cached_property
+    def steps(self) -> _core.Steps:
+        """The same as native code carries them out."""
+        return steps_of(self.geometry, self.tasks)
+
+    @cached_property
+    def units(self) -> list[list[Task]]:
+        """Tasks as they are dealt out."""
+        return [
+            self.tasks[first : first + self.plan.unit] for first in range(0, len(self.tasks), self.plan.unit)
+        ]
+
+
+class Held:
+    """Which panels are in which slot. A slot that was not used for longest is taken for a new panel."""
+
+    def __init__(self, slots: int) -> None:
+        self._free = list(range(slots))
+        self._slots: OrderedDict[tuple[int, ...], int] = OrderedDict()
+
+    def __contains__(self, panel: tuple[int, ...]) -> bool:
+        return panel in self._slots
+
+    def take(self, panel: tuple[int, ...]) -> tuple[int, bool]:
+        """The slot of a panel, and whether it has to be fetched into it."""
+        if panel in self._slots:
+            self._slots.move_to_end(panel)
+            return self._slots[panel], False
+        slot = self._free.pop() if self._free else self._slots.popitem(last=False)[1]
+        self._slots[panel] = slot
+        return slot, True
+
+
+def make_plan(
+    problem: ProductProblem, memory_bytes: int, rates: Rates, choice: Choice | None = None
+) -> ProductPlan:
+    """The best plan, or that of a given choice. Processes of a node share panels where that plan
+    weighs less, in seconds and bytes. Raises OutcoreError (ENOMEM) if the memory does not do, and says how much
+    does."""
+    key = problem.key, memory_bytes, rates, choice
+    return _recent.get(key, lambda: _best(problem, memory_bytes, rates, choice))
+
+
+_recent: Recent[ProductPlan] = Recent(2000)  # programs and loops plan the same products again
+
+
+def _best(problem: ProductProblem, memory_bytes: int, rates: Rates, choice: Choice | None) -> ProductPlan:
+    if choice is not None or not may_share(problem, rates):
+        return _alone(problem, memory_bytes, rates, choice)
+    together = _together(problem, memory_bytes, rates)
+    try:
+        alone = _alone(problem, memory_bytes, rates, None)
+    except OutcoreError:
+        if together is None:
+            raise
+        return together
+    if together is None:
+        return alone
+    fastest = min(each.predicted.seconds for each in (alone, together))
+    good = [each for each in (alone, together) if each.predicted.seconds <= SLOWER * fastest]
+    weights = [
+        weight(each.predicted.disk + each.predicted.network, each.predicted.seconds) * worth
+        for each, worth in ((alone, 1.0), (together, _WORTH))
+        if each in good
+    ]
+    return good[int(np.argmin(weights))]
+
+
+def _alone(problem: ProductProblem, memory_bytes: int, rates: Rates, choice: Choice | None) -> ProductPlan:
+    if choice is None:
+        choice = search(problem, memory_bytes, rates)
+    return _planned(problem, memory_bytes, rates, choice, 1)
+
+
+def _together(problem: ProductProblem, memory_bytes: int, rates: Rates) -> ProductPlan | None:
+    """Of processes that share panels; None if they do not fit. A panel of the result that cannot be divided evenly
+    takes more memory: then panels are smaller."""
+    given = memory_bytes
+    for _ in range(_TRIES):
+        try:
+            choice = search(problem, given * rates.sharing, rates.of_nodes)
+        except OutcoreError:
+            return None
+        plan = _planned(problem, memory_bytes, rates, choice, rates.sharing)
+        if plan.workspace_bytes <= memory_bytes:
+            return plan
+        given = int(given * min(0.9, memory_bytes / plan.workspace_bytes))
+    return None
+
+
+def _planned(
+    problem: ProductProblem, memory_bytes: int, rates: Rates, choice: Choice, sharing: int
+) -> ProductPlan:
+    """Of a choice. `sharing`: processes of a node that share panels."""
+    geometry = choice.geometry(problem)
+    inner = len(geometry.panels[3])
+    all_of_one = min(inner + 1, 2 * inner)
+    least = {"left": (all_of_one, _DEPTH), "right": (_DEPTH, all_of_one)}.get(choice.keep, (_DEPTH, _DEPTH))
+    draft = ProductPlan(
+        product=str(problem.product),
+        choice=choice,
+        slots=least,
+        unit=1,
+        memory_bytes=memory_bytes,
+        workspace_bytes=0,
+        bound_bytes=bound(problem, geometry, memory_bytes * rates.processes),
+        predicted=Amounts(),
+        sharing=sharing,
+    )
+    planned = Planned(problem, draft)
+    planned.__dict__["geometry"] = geometry
+    deeper = math.ceil(planned.dtype.itemsize * sum(planned.largest[:2]) / sharing)  # one panel more of each
+    room = memory_bytes * FULL - planned.workspace_bytes
+    more = int(min(_MAX_DEPTH - _DEPTH, max(0, room) // max(1, deeper)))
+    of_workers = rates.of_nodes if sharing > 1 else rates
+    unit = _unit(planned, of_workers)
+    draft = replace(draft, slots=(least[0] + more, least[1] + more), unit=unit)
+    planned = planned.again(draft)
+    return replace(draft, workspace_bytes=planned.workspace_bytes, predicted=predict(planned, of_workers))
+
+
+def _unit(planned: Planned, rates: Rates) -> int:
+    """Tasks at a time: all of a strip that keeps an operand, as far as every process gets enough of them."""
+    geometry, choice, tasks = planned.geometry, planned.plan.choice, len(planned.tasks)
+    most = max(1, tasks // (_UNITS * rates.processes)) if rates.processes > 1 else tasks
+    strip = {"left": len(geometry.panels[2]), "right": len(geometry.panels[1])}.get(choice.keep, 1)
+    if strip > 1:
+        return max(1, min(strip, most)) if rates.processes > 1 else strip
+    seconds = 2.0 * geometry.multiplications / (rates.peak / rates.processes) / max(1, tasks)
+    return max(1, min(most, math.ceil(_UNIT_S / max(seconds, 1e-9))))
+
+
+def bound(problem: ProductProblem, geometry: ProductGeometry, memory_bytes: float) -> float:
+    """Bytes that must move between disk and memory."""
+
+    left, right, out = (float(f.bytes) if f.where == "disk" else 0.0 for _, f in problem.arrays)
+    moved = MovedOnce(left, right, 2 * out if problem.adds else out)
+    multiplications = exact_multiplications(geometry)
+    words = [facts.item_bytes for _, facts in problem.arrays]
+    return least_bytes(multiplications, moved, memory_bytes, min(words))
+
+
+def exact_multiplications(geometry: ProductGeometry) -> float:
+    """Of cells that are not zero."""
+    flags = (geometry.left, geometry.right, geometry.out)
+    sizes = [cut.sizes.astype(float) for cut in geometry.cuts]
+    if all(each is None for each in flags):
+        return float(np.prod([size.sum() for size in sizes]))
+    b, m, n, k = (len(size) for size in sizes)
+    total = 0.0
+    for batch in range(b):
+        left = np.ones((m, k)) if flags[0] is None else flags[0][batch].astype(float)
+        right = np.ones((k, n)) if flags[1] is None else flags[1][batch].astype(float)
+        out = np.ones((m, n)) if flags[2] is None else flags[2][batch].astype(float)
+        count = ((left * sizes[3]) @ right) * out
+        total += sizes[0][batch] * float(sizes[1] @ count @ sizes[2])
+    return total
+
+
+def predict(planned: Planned, rates: Rates) -> Amounts:
+    """Walks through the steps as the processes will, if units are dealt out in turn. `rates`: of nodes, if their
+    processes share panels."""
+    problem, plan, geometry = planned.problem, planned.plan, planned.geometry
+    amounts = {"disk_read": 0.0, "disk_written": 0.0, "network": 0.0, "copied": 0.0}
+    names = {"disk": "disk_read", "global": "network", "node": "copied", "process": "copied"}
+    elements = (geometry.elements(geometry.left, (0, 1, 3)), geometry.elements(geometry.right, (0, 3, 2)))
+    first = 0.0  # seconds until the first process has its first panels, while the others fetch theirs
+    disk_each = rates.read * rates.nodes / rates.processes
+    for process in range(rates.processes):
+        held = Held(plan.slots[0]), Held(plan.slots[1])
+        for unit in planned.units[process :: rates.processes]:
+            for place, step in enumerate(step for task in unit for step in task if step.inner >= 0):
+                panels = (step.batch, step.rows, step.inner), (step.batch, step.inner, step.columns)
+                for side, facts in enumerate((problem.left, problem.right)):
+                    if held[side].take(panels[side])[1]:
+                        count = float(elements[side][panels[side]]) * facts.item_bytes
+                        amounts[names[facts.where]] += count
+                        if process == 0 and unit is planned.units[0] and place == 0:
+                            first += count / (disk_each if facts.where == "disk" else rates.copy)
+    adds = problem.adds or plan.choice.parts > 1
+    sizes = geometry.elements(geometry.out, (0, 1, 2))
+    first_steps = [task[0] for unit in planned.units for task in unit]
+    written = problem.out.item_bytes * sum(
+        float(sizes[step.batch, step.rows, step.columns]) for step in first_steps
+    )
+    amounts[names[problem.out.where] if problem.out.where != "disk" else "disk_written"] += written
+    if adds and problem.out.where == "disk":
+        amounts["disk_read"] += written
+    flops = 2.0 * geometry.multiplications
+    put = again = 0.0
+    if problem.out.where == "disk":
+        again = 0.0 if adds else written * geometry.parts_of_chunks  # read before a part is put
+        put = (written * (2 if adds else 1)) / rates.write + again / rates.read
+    seconds = _seconds(planned, rates, flops, amounts, put / rates.nodes, first, again)
+    return Amounts(**amounts, flops=flops, seconds=seconds)
+
+
+def _seconds(
+    planned: Planned,
+    rates: Rates,
+    flops: float,
+    amounts: dict[str, float],
+    put: float,
+    first: float,
+    again: float,
+) -> float:
+    """`put`: seconds in which results go to disk; a process that makes one meanwhile waits for the last alone.
+    `first`: seconds before the first product. `again`: bytes that are read of chunks that are put in parts. Where
+    the disk takes longest, the last product comes after it."""
+    geometry = planned.geometry
+    _, a, w, c = (float(sizes.mean()) for sizes in geometry.sizes)
+    workers = rates.threads * rates.processes
+    rate = float(rates.flops(shortest_side(a, w, c, rates.threads)))
+    units = len(planned.units)
+    lengths = [sum(map(len, unit)) for unit in planned.units]
+    uneven = max(lengths, default=1) * units / max(1, sum(lengths)) - 1
+    idle = (math.ceil(units / rates.processes) + uneven) * rates.processes / max(1, units)
+    idle = idle if rates.processes > 1 else 1.0
+    if planned.plan.sharing > 1:
+        idle *= planned.shares.uneven
+    work = flops / (rate * workers) * idle
+    work += sum(amounts.values()) / (rates.copy * workers)
+    work += amounts["network"] / (rates.network * rates.processes)
+    read = (amounts["disk_read"] + again) / (rates.read * rates.nodes)
+    disk = read + amounts["disk_written"] / (rates.write * rates.nodes)
+    steps = sum(map(len, planned.tasks)) / rates.processes
+    work += steps * STEP_S
+    if planned.plan.choice.results > 1:
+        put /= max(1.0, len(planned.tasks) / rates.processes)
+    return max(first + work + put, disk + work / max(1, steps))

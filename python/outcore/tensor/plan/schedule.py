@@ -1,0 +1,475 @@
+"""Panels and order of a product that fit into given memory and take least time: a search over what the panels of
+the rows, columns and inner indices may be.
+
+Memory of a process, in bytes of the elements that are multiplied: one panel of the result or two (one goes to disk
+while the other is made), two panels of each operand (one is used, one is on its way), and of an operand that is
+kept all its panels.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from outcore.base.errors import OutcoreError
+from outcore.tensor.layout.cells import Axis, Cut, cut_for, panels
+from outcore.tensor.layout.geometry import Keep, ProductGeometry, ProductProblem, make
+from outcore.tensor.plan.rates import Rates
+
+KEEPS: tuple[Keep, ...] = ("result", "left", "right")
+_DEPTH = 2  # panels of an operand that passes by: one used, one on its way
+_STEPS = 200_000  # more panels are not looked at
+_CELLS = 20_000  # of a group
+_COARSE = 3  # one size of panels of so many, where arrays are placed
+_SPLIT = 4  # parts of the inner indices for each process, at most
+STEP_S = 1e-4  # of the interpreter and of requests, for each step
+FULL = 0.97  # of the memory of a process is for panels: what is left is for pieces that are put
+SLOWER = 1.12  # plans that take at most so much longer than the fastest are weighed against it
+
+
+@dataclass(frozen=True)
+class Size:
+    """One way to cut a group: at most so many elements of a panel. `whole`: the share of elements in chunks that
+    are not cut."""
+
+    most: int
+    pieces: int
+    largest: int  # elements that a panel really has
+    count: int  # panels
+    whole: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was decided: sizes of panels of batch, rows, columns and inner indices, and what is kept. `parts`:
+    ranges of inner indices that are dealt out apart; each is added to the result; `results`: panels of it
+    that a process has memory for; `by_chunks`: whether axes are cut between chunks, or each chunk evenly."""
+
+    keep: Keep
+    mixed: bool
+    most: tuple[int, int, int, int]
+    pieces: tuple[int, int, int, int]
+    parts: int = 1
+    results: int = 1
+    by_chunks: bool = False
+
+    def geometry(self, problem: ProductProblem) -> ProductGeometry:
+        groups = [problem.group(labels) for labels in problem.product.groups]
+        cuts = tuple(
+            cut_for(axes, most, pieces, by_chunks=self.by_chunks)
+            for axes, most, pieces in zip(groups, self.most, self.pieces, strict=True)
+        )
+        assert len(cuts) == 4
+        return make(problem, cuts, self.most, self.mixed)
+
+
+@lru_cache(maxsize=256)
+def sizes_of(axes: tuple[Axis, ...], by_chunks: bool = False) -> list[Size]:
+    """From the largest to the smallest."""
+    total = math.prod(axis.extent for axis in axes)
+    targets = {max(1, math.ceil(total / parts)) for parts in _parts()}
+    if by_chunks:
+        targets |= {_of_whole_chunks(axes, most) for most in targets}
+    found: dict[int, Size] = {}
+    for most in sorted(targets, reverse=True):
+        for pieces in (1,) if by_chunks else (1, 2, 3, 5):
+            cut = cut_for(axes, most, pieces, by_chunks=by_chunks)
+            if math.prod(len(axis) - 1 for axis in cut.cuts) > _CELLS or (pieces > 1 and len(cut.sizes) == 1):
+                continue
+            size = _size(axes, cut, most, pieces)
+            known = found.get(size.count)
+            if known is None or (size.largest, size.pieces) < (known.largest, known.pieces):
+                found[size.count] = size
+            if size.largest > 0.9 * most:
+                break
+    return sorted(found.values(), key=lambda size: size.count)
+
+
+def _of_whole_chunks(axes: Sequence[Axis], most: int) -> int:
+    """So many elements or more, that reach to the end of a chunk along the axis that is cut then."""
+    inner = 1
+    for axis in reversed(axes):
+        if most < inner * axis.extent:
+            each = inner * axis.chunk
+            return min(math.ceil(most / each) * each, inner * axis.extent)
+        inner *= max(1, axis.extent)
+    return most
+
+
+def _size(axes: Sequence[Axis], cut: Cut, most: int, pieces: int) -> Size:
+    whole = cut.whole_chunks(axes)
+    if 2 * int(cut.sizes.min()) > most:  # each cell is a panel
+        return Size(most, pieces, int(cut.sizes.max()), len(cut.sizes), whole)
+    sizes = cut.sizes.tolist()
+    members = panels(sizes, [0] * len(sizes), most)
+    largest = max(sum(sizes[cell] for cell in cells) for cells in members)
+    return Size(most, pieces, largest, len(members), whole)
+
+
+def _parts() -> Iterator[int]:
+    parts = 1.0
+    while parts < 1e5:
+        yield int(parts)
+        parts = parts + 1 if parts < 8 else parts * 1.2
+
+
+def search(problem: ProductProblem, memory_bytes: int, rates: Rates) -> Choice:
+    """The choice of least time; where arrays lie on disk, of those that take little more the one that weighs least,
+    as others use the disk, too.
+
+    Raises: OutcoreError (ENOMEM) if not even the smallest panels fit: says how much memory does.
+    """
+    if (whole := undivided(problem, memory_bytes * FULL, rates)) is not None:
+        return whole
+    found = _all_options(problem, memory_bytes * FULL, rates)
+    point = _chosen(found, problem, memory_bytes * FULL)
+    if point is None:
+        raise OutcoreError(
+            errno.ENOMEM,
+            f"plan einsum '{problem.product}'",
+            detail=f"{_needed(min(options.least for options in found))}, of memory there are {memory_bytes} bytes",
+        )
+    return point.choice
+
+
+def undivided(problem: ProductProblem, memory_bytes: float, rates: Rates) -> Choice | None:
+    """One panel of each array, which one process without zeros and disks multiplies fastest; None if that does not
+    fit, or if other panels may be faster. What the search finds, in a twentieth of its time."""
+    arrays = [facts for _, facts in problem.arrays]
+    if rates.processes > 1 or any(
+        each.where == "disk" or each.readable is not None or each.stored is not None for each in arrays
+    ):
+        return None
+    groups = [tuple(problem.group(labels)) for labels in problem.product.groups]
+    if not all(axis.mergeable for axes in groups for axis in axes):
+        return None
+    sizes = [sizes_of(axes)[0] for axes in groups]
+    b, m, n, k = (size.largest for size in sizes)
+    needed = word_bytes(problem) * b * (m * n + _DEPTH * (m * k + k * n))
+    if needed > memory_bytes or any(size.count > 1 for size in sizes):
+        return None
+    most, pieces = tuple(size.most for size in sizes), tuple(size.pieces for size in sizes)
+    return Choice("result", False, most, pieces)  # type: ignore[arg-type]
+
+
+def _needed(panels_bytes: float) -> str:
+    if math.isinf(panels_bytes):
+        return "there are too many tiles for any panels"
+    needed = math.ceil(panels_bytes / FULL)
+    return f"the smallest panels take {needed + (needed * FULL < panels_bytes)} bytes"
+
+
+@dataclass(frozen=True)
+class TradePoint:
+    """What a choice takes: memory of a process, seconds, and bytes of disk and network."""
+
+    workspace_bytes: float
+    seconds: float
+    moved: float
+    choice: Choice
+
+
+def min_workspace(problem: ProductProblem, rates: Rates) -> float:
+    """Of all points of `trade`, whatever the memory."""
+    found = _all_options(problem, 0, rates, coarse=True)
+    return min(each.least for each in found)
+
+
+def trade(problem: ProductProblem, levels: Sequence[float], rates: Rates) -> list[TradePoint]:
+    """The best choice for each of some amounts of memory, rising; of those that are better than all with less. It
+    looks at every third size of panels: enough to place arrays."""
+    together: Sequence[TradePoint | None] = [None] * len(levels)
+    if may_share(problem, rates):
+        sharing = rates.sharing
+        found = _trade(problem, [level * sharing for level in levels], rates.of_nodes)
+        together = [
+            None if each is None else replace(each, workspace_bytes=each.workspace_bytes / sharing)
+            for each in found
+        ]
+    result: list[TradePoint] = []
+    for points in zip(_trade(problem, levels, rates), together, strict=True):
+        point = min(
+            (each for each in points if each is not None), key=lambda each: each.seconds, default=None
+        )
+        last = result[-1] if result else None
+        if point is not None and (
+            last is None or point.seconds < 0.999 * last.seconds or point.moved < 0.999 * last.moved
+        ):
+            result.append(point)
+    return result
+
+
+def may_share(problem: ProductProblem, rates: Rates) -> bool:
+    """Whether processes of a node could read less together."""
+    return rates.sharing > 1 and any(
+        each.where in ("disk", "global") for each in (problem.left, problem.right)
+    )
+
+
+def _trade(problem: ProductProblem, levels: Sequence[float], rates: Rates) -> list[TradePoint | None]:
+    """The best choice for each amount of memory; None where nothing fits."""
+    fixed = None if problem.product.batch else _all_options(problem, max(levels), rates, coarse=True)
+    return [
+        _chosen(fixed or _all_options(problem, level, rates, coarse=True), problem, level) for level in levels
+    ]
+
+
+def _all_options(
+    problem: ProductProblem, memory_bytes: float, rates: Rates, *, coarse: bool = False
+) -> list[_Options]:
+    arrays = (problem.left, problem.right, problem.out)
+    sparse = any(facts.readable is not None or facts.stored is not None for facts in arrays)
+    ways = [False, True] if problem.has_chunks else [False]
+    return [
+        options
+        for mixed in ((False, True) if sparse else (False,))
+        for batch in _batches(problem, memory_bytes)
+        for by_chunks in (ways[-1:] if coarse else ways)
+        for options in _options(problem, rates, batch, mixed, by_chunks, coarse)
+    ]
+
+
+def _chosen(found: Sequence[_Options], problem: ProductProblem, memory_bytes: float) -> TradePoint | None:
+    """The best of what fits; None if nothing does."""
+    seconds = [np.where(each.memory <= memory_bytes, each.seconds, np.inf) for each in found]
+    fastest = min(float(each.min()) for each in seconds)
+    if math.isinf(fastest):
+        return None
+    on_disk = any(facts.where == "disk" for _, facts in problem.arrays)
+    limit = fastest * (SLOWER if on_disk else 1.0)
+    best: tuple[tuple[float, float], TradePoint] | None = None
+    for options, times in zip(found, seconds, strict=True):
+        weighed = weight(options.moved, np.where(times <= limit, times, np.inf)) if on_disk else times
+        index = np.unravel_index(int(weighed.argmin()), weighed.shape)
+        key = float(weighed[index]), float(times[index])
+        if math.isfinite(key[0]) and (best is None or key < best[0]):
+            choice = options.choice(tuple(int(x) for x in index))
+            best = key, TradePoint(float(options.memory[index]), key[1], float(options.moved[index]), choice)
+    assert best is not None
+    return best[1]
+
+
+def weight(moved: Any, seconds: Any) -> Any:
+    """Of a plan: one percent of the bytes is worth two of the time."""
+    return moved * moved * seconds
+
+
+def _batches(problem: ProductProblem, memory_bytes: float) -> list[Size]:
+    """As many matrices at a time as fit in whole, or one."""
+    sizes = sizes_of(tuple(problem.group(problem.product.batch)))
+    _, m, n, k = problem.product.sizes(problem.extents)
+    whole = (m * n + _DEPTH * (m * k + k * n)) * word_bytes(problem)
+    fits = [size for size in sizes if size.largest * whole <= memory_bytes]
+    return [fits[0]] if fits else [sizes[-1]]
+
+
+Grid = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Options:
+    """All sizes of panels of rows, columns and inner indices, for one batch and one operand kept: seconds (infinite
+    where there are too many), bytes of disk and network, and of memory; what the smallest of those that are not too
+    many take of that."""
+
+    keep: Keep
+    mixed: bool
+    batch: Size
+    sizes: tuple[list[Size], list[Size], list[Size]]
+    seconds: Grid
+    moved: Grid
+    memory: Grid
+    least: float
+    parts: Grid
+    results: int
+    by_chunks: bool
+
+    def choice(self, index: tuple[int, ...]) -> Choice:
+        chosen = (self.batch, *(sizes[i] for sizes, i in zip(self.sizes, index, strict=True)))
+        most, pieces = tuple(size.most for size in chosen), tuple(size.pieces for size in chosen)
+        return Choice(
+            self.keep,
+            self.mixed,
+            most,  # type: ignore[arg-type]
+            pieces,  # type: ignore[arg-type]
+            int(self.parts[index]),
+            self.results,
+            self.by_chunks,
+        )
+
+
+def _options(
+    problem: ProductProblem, rates: Rates, batch: Size, mixed: bool, by_chunks: bool, coarse: bool
+) -> Iterator[_Options]:
+    sizes = [_sizes_with_zeros(problem, group, batch, mixed, by_chunks) for group in (1, 2, 3)]
+    if coarse:
+        sizes = [[*each[:-1:_COARSE], each[-1]] for each in sizes]
+    shapes = ((-1, 1, 1), (1, -1, 1), (1, 1, -1))
+    a, w, c = (
+        np.array([size.largest for size in each], float).reshape(shape)
+        for each, shape in zip(sizes, shapes, strict=True)
+    )
+    ta, tb, tc = (
+        np.array([size.count for size in each], float).reshape(shape)
+        for each, shape in zip(sizes, shapes, strict=True)
+    )
+    whole_a, whole_w = (
+        np.array([size.whole for size in each]).reshape(shape)
+        for each, shape in zip(sizes[:2], shapes[:2], strict=True)
+    )
+    in_parts = 1 - batch.whole * whole_a * whole_w
+    steps = ta * tb * tc * batch.count
+    one = np.ones_like(steps)
+    ways = [(keep, one) for keep in KEEPS]
+    if (
+        rates.processes > 1
+    ):  # so many pieces that each process gets a few, and all equally many where that is possible
+        pieces = _SPLIT * rates.processes / (ta * tb * batch.count)
+        ways += [("result", one * np.clip(rounded(pieces), 1, tc)) for rounded in (np.ceil, np.floor)]
+    for keep, parts in ways:
+        held = [_DEPTH * a * c, _DEPTH * w * c]
+        if keep == "left":
+            held[0] = a * np.minimum(c * tc + c, 2 * c * tc)
+        if keep == "right":
+            held[1] = w * np.minimum(c * tc + c, 2 * c * tc)
+        left, right, units = _times(keep, ta, tb, tc, batch.count, rates.processes)
+        work, puts, disk, moved = _seconds(
+            problem,
+            rates,
+            (left, right, _puts(problem, parts)),
+            (a, w, c),
+            units * parts,
+            np.ceil(tc / parts) * parts / tc - 1,
+        )
+        if problem.out.where == "disk" and not problem.adds:  # a chunk that is put in parts is read before
+            again = np.where(parts > 1, 0.0, in_parts * problem.out.bytes / (rates.read * rates.nodes))
+            puts, disk = puts + again, disk + again
+        made = np.maximum(1.0, ta * tb * batch.count * parts / rates.processes)  # results, by a process
+        for results in (1, 2) if problem.out.where == "disk" else (1,):
+            waits = puts if results == 1 else puts / made  # of the last alone
+            seconds = np.maximum(work + waits, disk) + steps * (STEP_S / rates.processes)
+            seconds = np.where(steps <= _STEPS, seconds, np.inf)
+            memory = word_bytes(problem) * batch.largest * (results * a * w + held[0] + held[1])
+            yield _Options(
+                keep,
+                mixed,
+                batch,
+                (sizes[0], sizes[1], sizes[2]),
+                seconds,
+                moved,
+                memory,
+                float(np.where(np.isfinite(seconds), memory, np.inf).min()),
+                parts,
+                results,
+                by_chunks,
+            )
+
+
+def word_bytes(problem: ProductProblem) -> int:
+    """Of an element as it is multiplied."""
+    return int(np.result_type(problem.left.dtype, problem.right.dtype, problem.out.dtype).itemsize)
+
+
+def _sizes_with_zeros(
+    problem: ProductProblem, group: int, batch: Size, mixed: bool, by_chunks: bool
+) -> list[Size]:
+    """Of panels as they are when cells of different classes are kept apart."""
+    axes = problem.group(problem.product.groups[group])
+    sizes = sizes_of(tuple(axes), by_chunks)
+    if mixed or all(axis.mergeable for axis in axes):
+        return sizes
+    result = []
+    for size in sizes:
+        most, pieces = [1, 1, 1, 1], [1, 1, 1, 1]
+        most[0], pieces[0] = batch.most, batch.pieces
+        most[group] = size.most
+        choice = Choice("result", False, tuple(most), tuple(pieces), by_chunks=by_chunks)  # type: ignore[arg-type]
+        geometry = choice.geometry(problem)
+        counts = geometry.sizes[group]
+        result.append(Size(size.most, size.pieces, int(counts.max()), len(counts), size.whole))
+    return result
+
+
+def shortest_side(rows: Any, columns: Any, inner: Any, threads: int) -> Any:
+    """Of the matrices that one thread multiplies: threads divide the longer side of a panel of the result."""
+    longer, shorter = np.maximum(rows, columns), np.minimum(rows, columns)
+    return np.minimum(np.minimum(longer / threads, shorter), inner)
+
+
+def _density(problem: ProductProblem) -> tuple[float, float, float]:
+    """Stored shares of left, right and result, by tiles."""
+
+    def share(mask: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] | None) -> float:
+        return 1.0 if mask is None else max(1e-12, float(mask.mean()))
+
+    return share(problem.left.readable), share(problem.right.readable), share(problem.out.stored)
+
+
+def _times(keep: Keep, ta: Grid, tb: Grid, tc: Grid, batches: int, processes: int) -> tuple[Grid, Grid, Grid]:
+    """How often each operand is read in all, and the pieces of work that can be dealt out."""
+    all_steps = ta * tb * tc
+    left = (all_steps - ta * (tb - 1)) / (ta * tc)
+    right = (all_steps - (ta - 1)) / (tb * tc)
+    units = ta * tb * batches
+    shared = 4.0 * processes if processes > 1 else 1.0
+    if keep == "left":
+        parts = np.clip(np.ceil(shared / (ta * batches)), 1, tb)
+        left, units = parts + 0 * all_steps, ta * parts * batches + 0 * tc
+    elif keep == "right":
+        parts = np.clip(np.ceil(shared / (tb * batches)), 1, ta)
+        left = (all_steps - (tb - 1)) / (ta * tc)
+        right, units = parts + 0 * all_steps, tb * parts * batches + 0 * tc
+    return left, right, units + 0 * all_steps
+
+
+def _puts(problem: ProductProblem, parts: Grid) -> Grid:
+    """How often the result is moved: what is added is read, too; before several parts zeros are put."""
+    reads = problem.out.where == "disk"
+    added = (2.0 if reads else 1.0) * parts
+    if problem.adds:
+        return added
+    return np.where(parts > 1, added + 1, 1.0)
+
+
+def _seconds(
+    problem: ProductProblem,
+    rates: Rates,
+    times: tuple[Grid, Grid, Grid],
+    panel: tuple[Grid, Grid, Grid],
+    units: Grid,
+    uneven: Grid,
+) -> tuple[Grid, Grid, Grid, Grid]:
+    """Seconds of processors, of puts of the result to disk and of the disk; and bytes of disk and network.
+    `uneven`: by how much the longest piece of work is longer than the mean, relative to that."""
+    a, w, c = panel
+    b, m, n, k = problem.product.sizes(problem.extents)
+    density = _density(problem)
+    workers = rates.threads * rates.processes
+    rate = rates.flops(shortest_side(a, w, c, rates.threads))
+    idle = (np.ceil(units / rates.processes) + uneven) * rates.processes / units
+    work = 2.0 * b * m * n * k * min(density) / (rate * workers) * idle
+    disk, network = np.zeros_like(units), np.zeros_like(units)
+    puts = np.zeros_like(units)
+    for (_, facts), elements, share, count, speed in zip(
+        problem.arrays,
+        (b * m * k, b * k * n, b * m * n),
+        density,
+        times,
+        (rates.read, rates.read, rates.write),
+        strict=True,
+    ):
+        moved = elements * share * facts.item_bytes * count
+        work = work + moved / (rates.copy * workers)
+        if facts.where == "disk":
+            disk = disk + moved / (speed * rates.nodes)
+            puts = moved / (speed * rates.nodes) if facts is problem.out else puts
+        elif facts.where == "global":
+            network = network + moved
+    work = work + network / (rates.network * rates.processes)
+    return work, puts, disk, disk * rates.read + network

@@ -1,0 +1,1 @@
+"""Runs planned products: panels, threads, progress."""

@@ -1,0 +1,113 @@
+"""What equations are recorded to do with their arrays is what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from cc_support import AMINO, WATER, mean_field, open_mean_field
+
+from outcore.chem.cc import CCSD
+from outcore.chem.cc.plan import describe, room
+from outcore.chem.cc.plan.sizes import Sizes
+from outcore.tensor.arrays.backends.disk import DiskTiles
+from outcore.tensor.plan.statements import Call, Contract, Pass
+
+
+@pytest.fixture(scope="module")
+def water() -> Any:
+    return mean_field(WATER, "6-31g")
+
+
+@pytest.fixture(scope="module")
+def amino() -> Any:
+    return open_mean_field("UHF", AMINO, "6-31g")
+
+
+class Count:
+    """Bytes of tiles that arrays on disk were asked for and given, and those that the native loop of products has
+    counted."""
+
+    def __init__(self) -> None:
+        self.total = 0
+
+
+@contextmanager
+def counting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Count]:
+    count = Count()
+    with monkeypatch.context() as patched:
+        for name, times in (("get_async", 1), ("put_async", 1), ("acc_async", 2)):
+            right = getattr(DiskTiles, name)
+
+            def counted(
+                self: Any, number: int, *given: Any, right: Any = right, times: int = times, **more: Any
+            ) -> Any:
+                count.total += times * int(self.layout.sizes[number]) * self.dtype.itemsize
+                return right(self, number, *given, **more)
+
+            patched.setattr(DiskTiles, name, counted)
+        contract = room.einsum
+
+        def contracted(*given: Any, **more: Any) -> Any:
+            result, found = contract(*given, **more)
+            count.total += int(found.actual.disk)
+            return result, found
+
+        patched.setattr(room, "einsum", contracted)
+        yield count
+
+
+@pytest.mark.parametrize(
+    ("reference", "method"),
+    [("water", "ccsd"), ("water", "ccd"), ("water", "lccd"), ("water", "dcsd"), ("amino", "ccsd")],
+)
+@pytest.mark.parametrize("ladder", ["disk", "rebuild"])
+def test_an_iteration_moves_what_was_recorded(
+    reference: str, method: str, ladder: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mf = request.getfixturevalue(reference)
+    settings = {"storage": "disk", "ladder": ladder, "block": 3, "diis_space": 2, "max_cycle": 2}
+    with CCSD(mf, 1, method=method, comm=None, memory="1GB", threads=1, **settings) as cc:
+        cc.kernel()
+        cc.max_cycle = 1  # all vectors are there
+        with counting(monkeypatch) as count:
+            cc.kernel()
+        assert cc.plan is not None
+        found = cc.iterations[-1].moved
+        assert found.counted == found.planned == cc.plan.product_bytes
+        assert count.total == pytest.approx(cc.plan.moved_bytes, rel=1e-3)
+
+
+@pytest.mark.parametrize("occupied", [(4,), (4, 3), (1, 1)], ids=["closed", "open", "one"])
+@pytest.mark.parametrize("block", [2, 3, 5])
+def test_tiles_that_look_alike_are_worked_on_alike(occupied: tuple[int, ...], block: int) -> None:
+    sizes = Sizes(15, 60, occupied, (11,) * len(occupied), 3, (0, 60))
+    one, all_ = (describe.iterations(sizes, block, 1, is_stored=True, each=each) for each in (False, True))
+    pairs = zip(one.description.statements, all_.description.statements, strict=True)
+    passes = [(a, b) for a, b in pairs if isinstance(a, Pass)]
+    assert passes
+    for a, b in passes:
+        assert {x.name: y for x, y in a.touched.items()} == {x.name: y for x, y in b.touched.items()}
+        assert {x.name for x in a.filled} == {x.name for x in b.filled}
+
+
+def test_methods_ask_for_the_arrays_that_they_need() -> None:
+    def names(method: str) -> set[str]:
+        sizes = Sizes(15, 60, (4,), (11,), 3, (0, 60), method)
+        return {each.name for each in describe.iterations(sizes, 4, 1, is_stored=True).arrays}
+
+    assert names("ccsd") - names("ccd") == {"Doo", "Dvo"}
+    assert names("ccsd") == names("dcsd") and names("ccd") == names("lccd")
+
+
+def test_equations_are_statements_of_all_kinds_in_a_loop() -> None:
+    found = describe.iterations(Sizes(15, 60, (4,), (11,), 3, (0, 60)), 4, 1, is_stored=True).description
+    (loop,) = found.loops
+    assert loop.last == len(found.statements)
+    kinds = {type(each) for each in found.statements[loop.first : loop.last]}
+    assert kinds == {Contract, Pass, Call}
+    (amplitudes,) = (each for each in found.variables if each.name == "T")
+    first, last = found.life(amplitudes) or (0, 0)
+    assert first < loop.first and last == loop.last - 1

@@ -1,0 +1,55 @@
+"""Core-excited states and core ions: all roots of the matrix of what excitations from the core leave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from cc_support import mean_field
+from eom_support import TIGHT, dense_matrix
+
+from outcore import OutcoreError
+from outcore.chem.cc import CCSD
+
+
+@pytest.fixture(scope="module")
+def hydride() -> Any:
+    return mean_field("Li 0 0 0; H 0 0 1.6", "sto-3g")
+
+
+def made(mf: Any, frozen: int = 0) -> CCSD:
+    return CCSD(mf, frozen, comm=None, memory="1GB", threads=1, **TIGHT)
+
+
+@pytest.mark.parametrize(("kind", "multiplicity"), [("ee", 1), ("ee", 3), ("ip", None)])
+def test_roots_are_those_of_the_projected_matrix(hydride: Any, kind: str, multiplicity: int | None) -> None:
+    with made(hydride) as cc:
+        cc.kernel()
+        roots = 1 if kind == "ip" else 2
+        states = cc.states(kind, multiplicity=multiplicity, nroots=roots, cvs=1, tolerance=1e-9)
+        matrix, places = dense_matrix(states.equations)
+        o, v = cc.spins[0].sizes
+        singles = np.array(
+            [n % o == 0 if kind == "ip" else n // v == 0 for n in range(len(matrix) - len(places))]
+        )
+        doubles = [0 in (each[0][1], each[0][2] if kind == "ip" else each[0][3]) for each in places]
+    kept = np.flatnonzero(np.concatenate([singles, doubles]))
+    every = np.linalg.eigvals(matrix[np.ix_(kept, kept)]).real
+    assert states.converged.all()
+    assert all(abs(every - energy).min() < 1e-8 for energy in states.energies)
+    assert states.energies.min() > 1.5  # of the 1s orbital
+
+
+def test_a_core_that_is_frozen_is_refused(hydride: Any) -> None:
+    with made(hydride, 1) as cc:
+        cc.kernel()
+        with pytest.raises(OutcoreError, match="do not freeze it"):
+            cc.states("ip", cvs=1)
+
+
+def test_attached_states_have_no_core(hydride: Any) -> None:
+    with made(hydride) as cc:
+        cc.kernel()
+        with pytest.raises(OutcoreError, match="core-valence"):
+            cc.states("ea", cvs=1)

@@ -1,0 +1,130 @@
+"""The command `outcore eom`."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cc_support import WATER
+
+from outcore.base.errors import NotConverged, OutcoreError
+from outcore.cli import main as cli
+
+
+@pytest.fixture
+def water(tmp_path: Path) -> Path:
+    path = tmp_path / "water.xyz"
+    path.write_text("3\nwater\n" + WATER.replace("; ", "\n") + "\n")
+    return path
+
+
+def run(path: Path, *arguments: Any, basis: str = "6-31g") -> int:
+    given = ["--basis", basis, "--threads", "1", "--frozen", "1", "--scratch", str(path.parent)]
+    if "--integrals" not in arguments:
+        given += ["--auxbasis", "cc-pvdz-ri", "--jkbasis", "def2-universal-jkfit"]
+    return cli.run(["eom", str(path), *given, *map(str, arguments)])
+
+
+def test_states_are_shown_and_written(water: Path, tmp_path: Path, capsys: Any) -> None:
+    assert run(water, "--states", "2", "--json", tmp_path / "found.json") == 0
+    found = json.loads((tmp_path / "found.json").read_text())
+    states = found["states"]
+    assert [each["converged"] for each in states] == [True, True]
+    assert states[0]["energy_hartree"] == pytest.approx(0.307676, abs=1e-5)
+    assert states[0]["singles"] + states[0]["doubles"] == pytest.approx(1.0)
+    assert states[0]["character"].startswith("single excitation 5 -> 6")
+    text = capsys.readouterr().out
+    assert re.search(r"^ +1 +0\.30767\d+ +8\.37\d+ +0\.95\d+ +single excitation 5 -> 6", text, re.MULTILINE)
+
+
+def test_exact_integrals_have_the_ions_of_pyscf(water: Path, tmp_path: Path) -> None:
+    import pyscf
+    from pyscf import cc
+    from pyscf.cc import eom_rccsd
+
+    arguments = ["--integrals", "conventional", "--kind", "ip", "--states", "2", "--state-tol", "1e-8"]
+    assert run(water, *arguments, "--json", tmp_path / "found.json", basis="sto-3g") == 0
+    found = [each["energy_hartree"] for each in json.loads((tmp_path / "found.json").read_text())["states"]]
+    mf = pyscf.M(atom=WATER, basis="sto-3g", verbose=0).RHF().run(conv_tol=1e-12)
+    peer = cc.RCCSD(mf, frozen=1).run(conv_tol=1e-11, conv_tol_normt=1e-9)
+    eom = eom_rccsd.EOMIP(peer)
+    eom.conv_tol = 1e-12
+    assert found == pytest.approx(list(eom.kernel(nroots=2)[0]), abs=2e-7)
+
+
+@pytest.mark.parametrize(
+    "kind", [["ee"], ["ee", "--multiplicity", "3"], ["ea"]], ids=["ee", "triplets", "ea"]
+)
+def test_the_least_memory_is_enough(water: Path, capsys: Any, kind: list[str]) -> None:
+    arguments = ["--kind", *kind, "--states", "2", "--state-tol", "1e-3"]
+    assert run(water, *arguments, "--estimate", basis="cc-pvdz") == 0
+    least = re.search(r"least memory: (\d+) MB", capsys.readouterr().out)
+    assert least is not None
+    assert run(water, *arguments, "--memory", f"{least[1]}MB", basis="cc-pvdz") == 0
+
+
+def test_states_that_have_not_converged_are_an_error_and_no_result(
+    water: Path, tmp_path: Path, capsys: Any
+) -> None:
+    with pytest.raises(NotConverged, match="state-iterations"):
+        run(water, "--state-iterations", "2", "--states", "1", "--json", tmp_path / "found.json")
+    assert "has not converged" in capsys.readouterr().out
+
+
+def test_open_shells_have_states(water: Path, tmp_path: Path, capsys: Any) -> None:
+    arguments = ["--charge", "1", "--spin", "1", "--kind", "ee", "--states", "1", "--state-tol", "1e-4"]
+    assert run(water, *arguments, "--json", tmp_path / "found.json", basis="sto-3g") == 0
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert "multiplicity" not in found
+    assert re.search(r"single excitation \d+b -> 5b", found["states"][0]["character"])
+    least = re.search(r"<S\^2>", capsys.readouterr().out)
+    assert least is not None
+
+
+def test_a_multiplicity_of_open_shells_is_refused_before_anything_is_computed(
+    water: Path, capsys: Any
+) -> None:
+    with pytest.raises(OutcoreError, match="UHF reference"):
+        run(water, "--charge", "1", "--spin", "1", "--multiplicity", "3")
+    assert "SCF energy" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--kind", "sf"), "high-spin"),
+        (("--kind", "xy"), "none of ee, ip, ea, sf"),
+        (("--states", "0"), "0 roots"),
+        (("--state-tol", "2"), "tolerance"),
+        (("--multiplicity", "5"), "multiplicity 5"),
+        (("--kind", "ip", "--multiplicity", "3"), "kind 'ee' alone"),
+    ],
+)
+def test_what_is_not_there_is_refused(water: Path, options: tuple[str, ...], words: str) -> None:
+    with pytest.raises(OutcoreError, match=words):
+        run(water, *options)
+
+
+@pytest.mark.parametrize("option", ["--triples", "--fno", "--gradient"])
+def test_options_of_other_methods_are_unknown(water: Path, option: str) -> None:
+    with pytest.raises(cli.UsageError, match="No such option"):
+        run(water, option)
+
+
+def test_a_stopped_run_goes_on_from_its_amplitudes(water: Path, tmp_path: Path, capsys: Any) -> None:
+    arguments = ["--states", "1", "--checkpoint", tmp_path / "kept"]
+    found = []
+    for name, more in (("first", ["--state-iterations", "1"]), ("second", [])):
+        path = tmp_path / f"{name}.json"
+        try:
+            run(water, *arguments, *more, "--json", path, basis="sto-3g")
+        except NotConverged:
+            continue
+        found = json.loads(path.read_text())["states"]
+    assert "converged amplitudes" in capsys.readouterr().out
+    assert run(water, "--states", "1", "--json", tmp_path / "whole.json", basis="sto-3g") == 0
+    whole = json.loads((tmp_path / "whole.json").read_text())["states"]
+    assert found[0]["energy_hartree"] == pytest.approx(whole[0]["energy_hartree"], abs=1e-7)

@@ -1,0 +1,180 @@
+"""States of EOM-CCSD: beside PySCF's of the same integrals, and all roots of small matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from cc_support import WATER, mean_field
+from eom_support import AUXILIARY, dense, fitted, made, peer_of
+
+from outcore import OutcoreError
+from outcore.chem.cc import CCSD
+from outcore.chem.cc.excited import states as states_module
+
+Values = np.ndarray[Any, np.dtype[Any]]
+
+PLACES = pytest.mark.parametrize(
+    "settings",
+    [{}, {"storage": "disk", "ladder": "disk"}, {"block": 4, "ladder": "rebuild"}],
+    ids=["memory", "disk", "rebuild"],
+)
+
+
+@pytest.fixture(scope="module")
+def water() -> Any:
+    return fitted(WATER, "6-31g")
+
+
+@pytest.fixture(scope="module")
+def peer(water: Any) -> Any:
+    return peer_of(water)
+
+
+@pytest.fixture(scope="module")
+def singlets(peer: Any) -> Values:
+    from pyscf.cc import eom_rccsd
+
+    eom = eom_rccsd.EOMEESinglet(peer)
+    eom.conv_tol, eom.max_cycle = 1e-12, 200
+    return np.array(eom.kernel(nroots=3)[0])
+
+
+@PLACES
+def test_singlets_are_those_of_pyscf(water: Any, singlets: Values, settings: dict[str, Any]) -> None:
+    with made(water, **settings) as cc:
+        cc.kernel()
+        energies, states = cc.eomee_ccsd_singlet(nroots=3, tolerance=1e-9)
+    assert states.converged.all()
+    assert abs(energies - singlets).max() < 1e-8
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"storage": "disk", "ladder": "disk", "block": 4}], ids=["memory", "disk"]
+)
+@pytest.mark.parametrize(("name", "of_peer"), [("ipccsd", "EOMIP"), ("eaccsd", "EOMEA")])
+def test_ions_are_those_of_pyscf(
+    water: Any, peer: Any, name: str, of_peer: str, settings: dict[str, Any]
+) -> None:
+    from pyscf.cc import eom_rccsd
+
+    eom = getattr(eom_rccsd, of_peer)(peer)
+    eom.conv_tol, eom.max_cycle = 1e-12, 200
+    expected = np.array(eom.kernel(nroots=2)[0])
+    with made(water, **settings) as cc:
+        cc.kernel()
+        energies, states = getattr(cc, name)(nroots=2, tolerance=1e-9)
+    assert states.converged.all()
+    assert abs(energies - expected).max() < 1e-8
+
+
+@pytest.mark.parametrize("kind", ["ip", "ea"])
+def test_no_ion_is_missed(kind: str) -> None:
+    mf = mean_field("H 0 0 0; H 0 0 0.9; H 0.9 0 0; H 0.9 0 0.9001", "sto-3g")
+    with CCSD(mf, comm=None, memory="1GB", threads=1, conv_tol=1e-11, conv_tol_normt=1e-9) as cc:
+        cc.kernel()
+        states = cc.states(kind, nroots=2, tolerance=1e-8)
+        every = np.sort(dense(states.equations).real)
+    assert abs(states.energies - every[:2]).max() < 1e-7
+
+
+def test_attachment_to_one_occupied_orbital_is_refused() -> None:
+    with CCSD(mean_field("Be 0 0 0", "6-31g"), 1, comm=None, memory="1GB", threads=1) as cc:
+        cc.kernel()
+        with pytest.raises(OutcoreError, match="one occupied orbital"):
+            cc.eaccsd()
+
+
+def test_one_kind_after_another(water: Any) -> None:
+    with made(water) as cc:
+        cc.kernel()
+        first = cc.ipccsd(tolerance=1e-8)[0]
+        cc.eaccsd()
+        again = cc.ipccsd(tolerance=1e-8)[0]
+    assert abs(first - again) < 1e-9
+
+
+def test_a_number_for_one_root(water: Any, singlets: Values) -> None:
+    with made(water) as cc:
+        cc.kernel()
+        energy, _ = cc.eomee_ccsd_singlet(tolerance=1e-8)
+    assert type(energy) is float
+    assert abs(energy - singlets[0]) < 1e-7
+
+
+def test_a_small_space_begins_anew(water: Any, singlets: Values, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(states_module, "_VECTORS", (4, 4, 4))
+    with made(water) as cc:
+        cc.kernel()
+        energies, _ = cc.eomee_ccsd_singlet(nroots=3, tolerance=1e-9)
+    assert abs(energies - singlets).max() < 1e-8
+
+
+@pytest.mark.parametrize(
+    ("atoms", "basis", "frozen"),
+    [("Be 0 0 0", "6-31g", 1), ("H 0 0 0; H 0 0 0.9; H 0.9 0 0; H 0.9 0 0.9001", "sto-3g", 0)],
+    ids=["degenerate", "nearly degenerate"],
+)
+def test_no_root_is_missed(atoms: str, basis: str, frozen: int) -> None:
+    mf = mean_field(atoms, basis)
+    with CCSD(mf, frozen, comm=None, memory="1GB", threads=1, conv_tol=1e-11, conv_tol_normt=1e-9) as cc:
+        cc.kernel()
+        energies, states = cc.eomee_ccsd_singlet(nroots=4, tolerance=1e-8)
+        every = dense(states.equations)
+    every = np.sort(every.real)
+    assert abs(energies - every[: len(energies)]).max() < 1e-7
+
+
+def test_roots_that_have_not_converged_have_no_energies(water: Any) -> None:
+    with made(water) as cc:
+        cc.kernel()
+        energies, states = cc.eomee_ccsd_singlet(nroots=2, max_cycle=2)
+    assert np.isnan(energies).all()
+    assert not states.converged.any()
+    assert "root" in states.why
+
+
+def test_amplitudes_stay_for_triples(water: Any) -> None:
+    with made(water) as cc:
+        cc.kernel()
+        expected = cc.ccsd_t()
+    with made(water) as cc:
+        cc.kernel()
+        cc.eomee_ccsd_singlet()
+        assert abs(cc.ccsd_t() - expected) < 1e-10
+
+
+def test_multipliers_can_be_had_before_and_after(water: Any) -> None:
+    with made(water) as cc:
+        cc.kernel()
+        before = cc.solve_lambda()[0].copy()
+        cc.eomee_ccsd_singlet()
+        assert abs(cc.solve_lambda()[0] - before).max() < 1e-9
+
+
+def test_other_methods_are_refused(water: Any) -> None:
+    with CCSD(water, 1, comm=None, memory="1GB", threads=1, auxbasis=AUXILIARY, method="dcsd") as cc:
+        cc.kernel()
+        with pytest.raises(OutcoreError, match="not of DCSD"):
+            cc.eomee_ccsd_singlet()
+
+
+def test_amplitudes_must_have_converged(water: Any) -> None:
+    with made(water) as cc, pytest.raises(OutcoreError, match="run kernel"):
+        cc.eomee_ccsd_singlet()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"), [({"nroots": 0}, "0 roots"), ({"tolerance": 2.0}, "tolerance")]
+)
+def test_settings_out_of_range_are_refused(water: Any, settings: dict[str, Any], message: str) -> None:
+    with made(water) as cc, pytest.raises(OutcoreError, match=message):
+        cc.eomee_ccsd_singlet(**settings)
+
+
+def test_more_roots_than_there_are(water: Any) -> None:
+    with made(water) as cc:
+        cc.kernel()
+        with pytest.raises(OutcoreError, match="single excitations"):
+            cc.eomee_ccsd_singlet(nroots=1000)

@@ -1,0 +1,112 @@
+"""States of open shells: beside PySCF's."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+import numpy as np
+import pytest
+from cc_support import AMINO, WATER, mean_field, open_mean_field
+from eom_support import TIGHT
+
+from outcore import OutcoreError
+from outcore.chem.cc import CCSD
+
+Values = np.ndarray[Any, np.dtype[Any]]
+
+
+@pytest.fixture(scope="module")
+def amino() -> Any:
+    return open_mean_field("UHF", AMINO, "6-31g")
+
+
+@pytest.fixture(scope="module")
+def peer(amino: Any) -> Any:
+    from pyscf import cc
+
+    found = cc.UCCSD(amino, frozen=1)
+    found.conv_tol, found.conv_tol_normt, found.max_cycle = 1e-12, 1e-10, 100
+    found.kernel()
+    return found
+
+
+def made(mf: Any, **settings: Any) -> CCSD:
+    return CCSD(mf, 1, comm=None, **{"memory": "1GB", "threads": 1, **TIGHT, **settings})
+
+
+KINDS = pytest.mark.parametrize(
+    ("name", "of_peer", "roots"),
+    [
+        ("eomee_ccsd", "EOMEESpinKeep", 2),
+        ("eomsf_ccsd", "EOMEESpinFlip", 2),
+        ("ipccsd", "EOMIP", 2),
+        ("eaccsd", "EOMEA", 2),
+    ],
+)
+
+
+@KINDS
+def test_states_are_those_of_pyscf(amino: Any, peer: Any, name: str, of_peer: str, roots: int) -> None:
+    from pyscf.cc import eom_uccsd
+
+    eom = getattr(eom_uccsd, of_peer)(peer)
+    eom.conv_tol, eom.max_cycle = 1e-11, 200
+    expected = np.sort(np.hstack(eom.kernel(nroots=roots)[0]))[:roots]
+    with made(amino) as cc:
+        cc.kernel()
+        energies, states = getattr(cc, name)(nroots=roots, tolerance=1e-8)
+    assert states.converged.all()
+    assert abs(energies - expected).max() < 1e-8
+
+
+@pytest.mark.parametrize("kind", ["ee", "sf", "ip", "ea"])
+def test_places_of_arrays_make_no_difference(kind: str) -> None:
+    mf = open_mean_field("UHF", AMINO, "sto-3g")
+    found = []
+    for settings in ({}, {"storage": "disk", "ladder": "disk", "block": 2}):
+        with made(mf, **settings) as cc:
+            cc.kernel()
+            found.append(cc.states(kind, tolerance=1e-2).energies[0])
+    assert abs(found[1] - found[0]) < 1e-7
+
+
+def test_closed_shells_of_two_spins_have_singlets_and_triplets() -> None:
+    mf = mean_field(WATER, "sto-3g")
+    with made(mf) as cc:
+        cc.kernel()
+        expected = [cc.states("ee", multiplicity=m, tolerance=1e-9).energies[0] for m in (1, 3)]
+        ions = cc.states("ip", nroots=2, tolerance=1e-9).energies
+    with made(mf.to_uhf()) as cc:
+        cc.kernel()
+        assert abs(np.sort(expected) - cc.states("ee", nroots=2, tolerance=1e-8).energies).max() < 1e-8
+        assert abs(np.repeat(ions, 2) - cc.states("ip", nroots=4, tolerance=1e-8).energies).max() < 1e-8
+
+
+def test_orbitals_are_named_with_their_spins(amino: Any) -> None:
+    with made(amino) as cc:
+        cc.kernel()
+        states = cc.states("sf", nroots=1, tolerance=1e-3)
+    assert "a -> 5b" in states.character(0)
+
+
+def test_a_multiplicity_of_open_shells_is_refused(amino: Any) -> None:
+    with made(amino) as cc:
+        cc.kernel()
+        with pytest.raises(OutcoreError, match="UHF reference"):
+            cc.eomee_ccsd_triplet()
+
+
+def test_spins_of_closed_shells_are_not_flipped() -> None:
+    with made(mean_field(WATER, "sto-3g")) as cc:
+        cc.kernel()
+        with pytest.raises(OutcoreError, match="high-spin"):
+            cc.eomsf_ccsd()
+
+
+def test_one_occupied_orbital_of_a_spin_is_refused() -> None:
+    with made(open_mean_field("UHF", ("Li 0 0 0; H 0 0 1.6", 0, 2), "sto-3g")) as cc:
+        cc.kernel()
+        with pytest.raises(OutcoreError, match=r"one occupied|nothing is correlated") as caught:
+            cc.eaccsd()
+    assert caught.value.errno == errno.ENOTSUP

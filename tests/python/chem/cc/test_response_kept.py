@@ -1,0 +1,151 @@
+"""What follows converged amplitudes goes on from what another run has kept: derivatives of (T), multipliers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cc_support import WATER, mean_field
+
+from outcore.chem.cc import CCSD
+from outcore.chem.cc.equations.triple_derivatives import TripleDerivatives
+from outcore.chem.cc.keep import kept
+from outcore.chem.cc.keep.kept_sums import KeptSums
+
+Values = np.ndarray[Any, np.dtype[Any]]
+TIGHT = {"conv_tol": 1e-11, "conv_tol_normt": 1e-9}
+
+
+@pytest.fixture(scope="module")
+def water() -> Any:
+    from pyscf import scf
+
+    mol = mean_field(WATER, "6-31g").mol
+    mf = scf.RHF(mol).density_fit(auxbasis="cc-pvdz-jkfit")
+    mf.conv_tol, mf.conv_tol_grad = 1e-13, 1e-9
+    return mf.run()
+
+
+def start(mf: Any, directory: Path | None, **settings: Any) -> CCSD:
+    given: dict[str, Any] = {
+        "memory": "1GB",
+        "threads": 1,
+        "ladder": "rebuild",
+        "block": 3,
+        **TIGHT,
+        **settings,
+    }
+    return CCSD(mf, 1, comm=None, auxbasis="cc-pvdz-ri", checkpoint=directory, **given)
+
+
+def density(cc: CCSD, *, triples: bool) -> Values:
+    cc.kernel()
+    if triples:
+        cc.ccsd_t(derivatives=True)
+    return np.asarray(cc.make_rdm1(relaxed=True))
+
+
+@pytest.fixture(scope="module")
+def wanted(water: Any) -> dict[bool, Values]:
+    found = {}
+    for triples in (False, True):
+        with start(water, None) as cc:
+            found[triples] = density(cc, triples=triples)
+    return found
+
+
+def stop_in(cc: CCSD, part: str, count: int) -> list[float]:
+    """Ends it as Ctrl-C does, once this part has told `count` times how far it is."""
+    told: list[float] = []
+
+    def tell(name: str, fraction: float) -> None:
+        if name == part:
+            told.append(fraction)
+            if len(told) == count:
+                raise KeyboardInterrupt
+
+    cc.on_progress = tell
+    return told
+
+
+def parts_of(cc: CCSD) -> list[str]:
+    told: list[str] = []
+    cc.on_progress = lambda name, _: told.append(name)
+    return told
+
+
+@pytest.mark.parametrize("block", [3, 2])
+def test_derivatives_of_triples_go_on_where_a_run_was_ended(
+    water: Any, wanted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    with start(water, tmp_path / "kept") as first, pytest.raises(KeyboardInterrupt):
+        told = stop_in(first, "derivatives of triples", 3)
+        density(first, triples=True)
+    tasks = round(1 / told[0])
+    with start(water, tmp_path / "kept", block=block) as second:
+        parts = parts_of(second)
+        assert abs(density(second, triples=True) - wanted[True]).max() < 1e-9
+    assert 0 < parts.count("derivatives of triples") <= tasks - 2
+
+
+def test_sums_of_a_run_that_was_killed_between_two_arrays_are_completed(
+    water: Any, wanted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    keep = KeptSums._keep
+
+    def stop_after_two(self: KeptSums) -> None:
+        if self._done["S3"].sum() == 3:
+            self._arrays = dict(list(self._arrays.items())[:2])
+            keep(self)
+            raise KeyboardInterrupt
+        keep(self)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(KeptSums, "_keep", stop_after_two)
+        with start(water, tmp_path / "kept") as first, pytest.raises(KeyboardInterrupt):
+            density(first, triples=True)
+    with start(water, tmp_path / "kept") as second:
+        assert abs(density(second, triples=True) - wanted[True]).max() < 1e-9
+
+
+@pytest.mark.parametrize("triples", [False, True])
+def test_multipliers_go_on_from_those_of_another_run(
+    water: Any, wanted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, triples: bool
+) -> None:
+    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    with start(water, tmp_path / "kept") as first, pytest.raises(KeyboardInterrupt):
+        stop_in(first, "Lambda iteration 4", 2)
+        density(first, triples=triples)
+    with start(water, tmp_path / "kept") as second:
+        parts = parts_of(second)
+        assert abs(density(second, triples=triples) - wanted[triples]).max() < 1e-9
+    assert second.multipliers.iterations[0].number == 4
+    assert "derivatives of triples" not in parts
+    assert not list((tmp_path / "kept").glob("lambda.*"))
+
+
+def test_multipliers_of_ccsd_are_none_of_ccsd_t(water: Any, wanted: Any, tmp_path: Path) -> None:
+    with start(water, tmp_path / "kept") as first:
+        assert abs(density(first, triples=False) - wanted[False]).max() < 1e-9
+    with start(water, tmp_path / "kept") as second:
+        assert abs(density(second, triples=True) - wanted[True]).max() < 1e-9
+
+
+def test_multipliers_that_have_converged_are_taken(
+    water: Any, wanted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with start(water, tmp_path / "kept") as first:
+        density(first, triples=True)
+
+    def refuse(*_: Any) -> float:
+        raise AssertionError("computed again")
+
+    monkeypatch.setattr(TripleDerivatives, "_task", refuse)
+    with start(water, tmp_path / "kept") as second:
+        assert abs(density(second, triples=True) - wanted[True]).max() < 1e-9
+        assert second.multipliers.iterations == []
+        assert second.e_t == first.e_t

@@ -1,0 +1,182 @@
+"""Searches for states go on from vectors that another run has kept."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cc_support import WATER, mean_field
+from eom_support import TIGHT
+
+from outcore import OutcoreError
+from outcore.chem.cc import CCSD, inherited
+from outcore.chem.cc.excited.states import States
+from outcore.chem.cc.keep import kept
+from outcore.chem.cc.keep.kept_states import KeptStates
+
+Values = np.ndarray[Any, np.dtype[Any]]
+
+
+@pytest.fixture(scope="module")
+def water() -> Any:
+    return mean_field(WATER, "sto-3g")
+
+
+def start(mf: Any, directory: Path | None, **settings: Any) -> CCSD:
+    given: dict[str, Any] = {"memory": "1GB", "threads": 1, **TIGHT, **settings}
+    cc = CCSD(mf, 1, comm=None, checkpoint=directory, **given)
+    cc.kernel()
+    return cc
+
+
+@pytest.fixture(scope="module")
+def wanted(water: Any) -> dict[str, Values]:
+    with start(water, None) as cc:
+        return {kind: cc.states(kind, nroots=2, tolerance=1e-8).energies for kind in ("ee", "ip", "ea")}
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop_after(number: int) -> Any:
+    def tell(found: Any) -> None:
+        if found.number == number:
+            raise Stopped
+
+    return tell
+
+
+def stopped(cc: CCSD, kind: str = "ee", number: int = 5) -> None:
+    from outcore.chem.cc.excited.settings import StateSettings
+
+    with pytest.raises(Stopped):
+        States(cc, kind, StateSettings(nroots=2, tolerance=1e-8), stop_after(number))
+
+
+@pytest.mark.parametrize("kind", ["ee", "ip", "ea"])
+def test_a_search_goes_on_where_a_run_was_ended(
+    water: Any, wanted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    number = {"ee": 5, "ip": 3, "ea": 2}[kind]
+    with start(water, tmp_path / "kept") as first:
+        stopped(first, kind, number)
+    with start(water, tmp_path / "kept", storage="disk", block=2) as second:
+        states = second.states(kind, nroots=2, tolerance=1e-8)
+    with start(water, None) as other:
+        whole = len(other.states(kind, nroots=2, tolerance=1e-8).iterations)
+    assert states.found
+    assert len(states.iterations) <= whole - number + 2
+    assert abs(states.energies - wanted[kind]).max() < 1e-8
+
+
+@pytest.mark.parametrize("writes", [1, 4])
+def test_a_kill_between_two_commits_leaves_a_start(
+    water: Any, wanted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
+) -> None:
+    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    put, count = KeptStates.put, [0]
+
+    def stop(self: KeptStates, *given: Any) -> None:
+        count[0] += 1
+        if count[0] > 40 + writes:
+            raise Stopped
+        put(self, *given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(KeptStates, "put", stop)
+        with start(water, tmp_path / "kept") as first, pytest.raises(Stopped):
+            first.states("ee", nroots=2, tolerance=1e-8)
+    with start(water, tmp_path / "kept") as second:
+        states = second.states("ee", nroots=2, tolerance=1e-8)
+    assert states.found
+    assert abs(states.energies - wanted["ee"]).max() < 1e-8
+
+
+_KILLED = """
+import os, pickle, signal, sys
+sys.path[:0] = pickle.loads(bytes.fromhex(sys.argv[1]))
+from outcore.chem.cc.keep import kept
+kept.INTERVAL_S = 0.0
+import pyscf, test_states_kept as tests
+from pathlib import Path
+from outcore.chem.cc.excited.settings import StateSettings
+from outcore.chem.cc.excited.states import States
+
+def tell(found):
+    if found.number == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+mf = pyscf.M(atom=tests.WATER, basis="sto-3g", verbose=0).RHF()
+for name, value in pickle.loads(bytes.fromhex(sys.argv[2])).items():
+    setattr(mf, name, value)
+States(tests.start(mf, Path(sys.argv[3])), "ee", StateSettings(nroots=2, tolerance=1e-8), tell)
+"""
+
+
+def test_a_killed_process_leaves_the_same_states(water: Any, wanted: Any, tmp_path: Path) -> None:
+    orbitals = {
+        name: getattr(water, name) for name in ("mo_coeff", "mo_energy", "mo_occ", "e_tot", "converged")
+    }
+    given = [pickle.dumps(each).hex() for each in (sys.path, orbitals)]
+    ended = subprocess.run(
+        [sys.executable, "-c", _KILLED, *given, str(tmp_path / "kept")],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        check=False,
+    )
+    assert ended.returncode == -signal.SIGKILL
+    with start(water, tmp_path / "kept") as cc:
+        states = cc.states("ee", nroots=2, tolerance=1e-8)
+    assert states.found
+    assert abs(states.energies - wanted["ee"]).max() < 1e-8
+
+
+def test_states_that_have_converged_are_taken(water: Any, wanted: Any, tmp_path: Path) -> None:
+    for iterations in (None, 1):
+        with start(water, tmp_path / "kept") as cc:
+            states = cc.states("ip", nroots=2, tolerance=1e-8)
+        assert iterations is None or len(states.iterations) == iterations
+        assert abs(states.energies - wanted["ip"]).max() < 1e-8
+
+
+@pytest.mark.parametrize(("kind", "roots"), [("ip", 2), ("ee", 3)])
+def test_vectors_of_other_states_are_not_taken(water: Any, tmp_path: Path, kind: str, roots: int) -> None:
+    with start(water, tmp_path / "kept") as cc:
+        cc.states("ee", nroots=2, tolerance=1e-3)
+    with start(water, tmp_path / "kept") as cc:
+        assert cc.states(kind, nroots=roots, tolerance=1e-3).found == 0
+
+
+def test_damaged_vectors_are_refused(water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from outcore.chem.cc.keep import kept_states
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kept_states, "_stamp", lambda *_: "another")
+        with start(water, tmp_path / "kept") as cc:
+            cc.states("ip", tolerance=1e-3)
+    with start(water, tmp_path / "kept") as cc, pytest.raises(OutcoreError, match="not those that were"):
+        cc.states("ip", tolerance=1e-3)
+
+
+def test_disks_without_room_are_named_before_the_search(
+    water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs: list[tuple[Path, int]] = []
+    monkeypatch.setattr(inherited, "check_room", lambda world, attempted, wanted, **_: needs.extend(wanted))
+    with start(water, tmp_path / "kept", storage="disk") as cc:
+        states = cc.states("ip", tolerance=1e-3)
+        vectors = states.plan.entry("ip0").bytes
+        disk_bytes = states.plan.disk_bytes
+    (scratch, new), (directory, kept_bytes) = needs
+    assert directory == tmp_path / "kept"
+    assert kept_bytes >= 2 * vectors
+    assert 2 * vectors < new < disk_bytes
+    assert scratch.is_dir()

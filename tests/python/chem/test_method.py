@@ -1,0 +1,136 @@
+"""The head of all objects of methods: settings as attributes, the world, the end."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+
+import pyscf
+import pytest
+
+import outcore
+from outcore import OutcoreError
+from outcore.chem.cc import CCSD
+from outcore.chem.ci import FCI
+from outcore.chem.mp2 import MP2
+from outcore.chem.mrci import MRCI
+
+METHODS = {
+    "ccsd": lambda mf, **given: CCSD(mf, integrals="conventional", **given),
+    "mp2": lambda mf, **given: MP2(mf, auxbasis="cc-pvdz-ri", **given),
+    "fci": FCI,
+    "mrci": lambda mf, **given: MRCI.from_mean_field(mf, active=2, **given),
+}
+each_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+
+
+@pytest.fixture(scope="module")
+def mf():
+    mol = pyscf.M(atom="Li 0 0 0; H 0 0 1.6", basis="sto-3g", verbose=0)
+    return mol.RHF().run(conv_tol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "method, name, value",
+    [
+        ("ccsd", "max_cycle", 7),
+        ("ccsd", "frozen", 1),
+        ("mp2", "scs", (1.0, 0.0)),
+        ("fci", "residual", 1e-5),
+        ("mrci", "vectors", 4),
+    ],
+)
+def test_settings_are_attributes(mf, method, name, value):
+    with METHODS[method](mf) as made:
+        setattr(made, name, value)
+        assert getattr(made, name) == value
+        assert getattr(made.settings, name, value) == value
+        assert made.set(**{name: value}) is made
+
+
+@pytest.mark.parametrize(
+    "method, wrong, meant",
+    [
+        ("ccsd", "max_cycles", "max_cycle"),
+        ("mp2", "screning", "screening"),
+        ("fci", "presision", "precision"),
+        ("mrci", "resdual", "residual"),
+    ],
+)
+def test_a_name_that_is_not_there_gets_the_one_that_was_meant(mf, method, wrong, meant):
+    with METHODS[method](mf) as made:
+        with pytest.raises(AttributeError, match=f"did you mean '{meant}'"):
+            setattr(made, wrong, 1)
+        with pytest.raises(OutcoreError, match=f"no setting is '{wrong}': did you mean '{meant}'"):
+            made.set(**{wrong: 1})
+        with pytest.raises(AttributeError, match=wrong):
+            getattr(made, wrong)
+
+
+@pytest.mark.parametrize(
+    "method, name, value", [("ccsd", "max_cycle", 0), ("fci", "vectors", 1), ("mrci", "residual", 2.0)]
+)
+def test_a_value_out_of_range_is_refused_and_changes_nothing(mf, method, name, value):
+    with METHODS[method](mf) as made:
+        before = made.settings
+        with pytest.raises(OutcoreError):
+            setattr(made, name, value)
+        assert made.settings == before
+
+
+@pytest.mark.parametrize(
+    "method, name, value",
+    [("ccsd", "frozen", 1), ("mp2", "screening", 1e-9), ("mrci", "references", "all")],
+)
+def test_what_was_made_already_cannot_be_changed(mf, method, name, value):
+    with METHODS[method](mf) as made:
+        made.kernel()
+        with pytest.raises(OutcoreError, match=f"made already; make a new object for another {name}"):
+            setattr(made, name, value)
+
+
+def test_a_setting_counts_in_the_next_run(mf):
+    with FCI(mf, max_cycle=1, guess_size=1) as ci:
+        ci.kernel()
+        assert not ci.converged
+        ci.max_cycle = 50
+        ci.kernel()
+        assert ci.converged
+
+
+@each_method
+def test_a_world_of_the_caller_stays_open_and_its_own_is_closed(mf, method):
+    with outcore.World("self", memory="4GB") as world:
+        with method(mf, comm=world, memory="3GB", threads=1) as made:
+            assert made.means() == (world, 3_000_000_000, 1)
+        made.close()
+        assert not world.closed
+    made = method(mf)
+    made.close()
+    made.close()
+    assert made.world.closed
+
+
+@pytest.fixture(scope="module")
+def kept(mf, tmp_path_factory):
+    """Directories of all methods, and their energies."""
+    top, energies = tmp_path_factory.mktemp("kept"), {}
+    for name, method in METHODS.items():
+        with method(mf, checkpoint=top / name) as made:
+            made.kernel()
+            energies[name] = float(made.e_tot)
+    return top, energies
+
+
+@pytest.mark.parametrize("first, second", list(itertools.permutations(METHODS, 2)))
+def test_what_one_method_has_kept_is_not_taken_for_that_of_another(mf, kept, tmp_path, first, second):
+    """Each finds nothing of its own there, or refuses what is there by name; its energy is its own."""
+    directories, energies = kept
+    copy = shutil.copytree(directories / first, tmp_path / "copy")
+    with METHODS[second](mf, checkpoint=copy) as made:
+        try:
+            made.kernel()
+        except OutcoreError as error:
+            assert str(copy) in str(error)
+        else:
+            assert made.e_tot == pytest.approx(energies[second], abs=1e-6)

@@ -1,0 +1,105 @@
+"""The harness of QCEngine, against the reference values of QCEngine's own standard suite."""
+
+import numpy as np
+import pytest
+import qcengine
+from pyscf import gto, scf
+from qcelemental.models import v2
+from qcengine.programs.tests.standard_suite_ref import answer_hash, std_molecules, std_suite
+
+import outcore.interfaces.qcengine  # noqa: F401
+
+CONVENTIONAL, FITTED = ("pk", "conv"), ("df", "df")
+ENERGY, GRADIENT = 2e-8, 2e-8
+TASK = {"ncores": 1, "memory": 1, "retries": 0}
+
+
+def compute(name, method, driver, raise_error=True, basis="cc-pvdz", **keywords):
+    text = std_molecules[name if name == "bh3p" else f"{name}-xyz"]
+    model = v2.AtomicInput(
+        molecule=v2.Molecule.from_data(text),
+        specification={"driver": driver, "model": {"method": method, "basis": basis}, "keywords": keywords},
+    )
+    return qcengine.compute(model, "outcore", task_config=TASK, raise_error=raise_error)
+
+
+@pytest.mark.parametrize(
+    ("name", "reference", "method", "title", "integrals", "driver", "keywords"),
+    [
+        ("hf", "rhf", "hf", "HF", CONVENTIONAL, "gradient", {}),
+        ("bh3p", "uhf", "hf", "HF", CONVENTIONAL, "gradient", {}),
+        ("bh3p", "rohf", "hf", "HF", CONVENTIONAL, "gradient", {"rohf": True}),
+        ("hf", "rhf", "ri-hf", "HF", FITTED, "gradient", {}),
+        ("hf", "rhf", "mp2", "MP2", FITTED, "gradient", {}),
+        ("hf", "rhf", "mp2", "MP2", FITTED, "gradient", {"frozen": "auto"}),
+        ("bh3p", "uhf", "mp2", "MP2", FITTED, "gradient", {"frozen": "auto"}),
+        ("hf", "rhf", "ccsd", "CCSD", FITTED, "gradient", {}),
+        ("hf", "rhf", "ccsd(t)", "CCSD(T)", FITTED, "energy", {"frozen": "auto"}),
+        ("bh3p", "uhf", "ccsd(t)", "CCSD(T)", CONVENTIONAL, "energy", {"integrals": "conventional"}),
+        ("hf", "rhf", "ccd", "CCD", FITTED, "energy", {}),
+        ("hf", "rhf", "lccd", "LCCD", FITTED, "energy", {}),
+    ],
+)
+def test_values_are_those_of_the_standard_suite(name, reference, method, title, integrals, driver, keywords):
+    found = compute(name, method, driver, **keywords)
+    meta = {"system": name, "basis": "cc-pvdz", "reference": reference}
+    values = std_suite[
+        answer_hash(
+            **meta,
+            fcae="fc" if "frozen" in keywords else "ae",
+            scf_type=integrals[0],
+            corl_type=integrals[1],
+            sdsc="sc" if reference == "rohf" else "sd",
+        )
+    ]
+    assert found.properties.scf_total_energy == pytest.approx(values["HF TOTAL ENERGY"], abs=ENERGY)
+    assert found.properties.return_energy == pytest.approx(values[f"{title} TOTAL ENERGY"], abs=ENERGY)
+    if driver == "gradient":
+        np.testing.assert_allclose(found.return_result, values[f"{title} TOTAL GRADIENT"], atol=GRADIENT)
+    assert found.provenance.creator == "Outcore"
+
+
+@pytest.mark.parametrize(
+    ("method", "driver", "keywords", "error", "said"),
+    [
+        ("b3lyp", "energy", {}, "input_error", "method 'b3lyp'"),
+        ("fci", "gradient", {}, "input_error", "fci has no gradient"),
+        ("mp2", "energy", {"frozne": 1}, "input_error", "no option 'frozne'"),
+        ("hf", "energy", {"memory": "50MB"}, "resource_error", "least"),
+        (
+            "hf",
+            "energy",
+            {"max_cycle": 1, "conv_tol": 1e-12, "second_order": False},
+            "convergence_error",
+            "SCF",
+        ),
+    ],
+)
+def test_errors_are_of_the_kinds_of_qcengine(method, driver, keywords, error, said):
+    found = compute("hf", method, driver, raise_error=False, basis="sto-3g", **keywords)
+    assert not found.success
+    assert found.error.error_type == error
+    assert said in found.error.error_message
+
+
+def test_geometric_finds_a_geometry_through_the_harness(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where geomeTRIC leaves files
+    model = v2.OptimizationInput(
+        initial_molecule=v2.Molecule(symbols=["H", "H"], geometry=[0, 0, 0, 0, 0, 1.5]),
+        specification={
+            "program": "geometric",
+            "keywords": {"convergence_set": "GAU_TIGHT"},
+            "specification": {
+                "program": "outcore",
+                "driver": "gradient",
+                "model": {"method": "hf", "basis": "sto-3g"},
+                "keywords": {"storage": "direct"},
+            },
+        },
+    )
+    found = qcengine.compute(model, "geometric", task_config=TASK, raise_error=True)
+    length = np.linalg.norm(np.subtract(*found.final_molecule.geometry))
+    mol = gto.M(atom=[["H", (0, 0, 0)], ["H", (0, 0, length)]], unit="bohr", basis="sto-3g", verbose=0)
+    mf = scf.RHF(mol).run(conv_tol=1e-12)
+    assert found.properties.return_energy == pytest.approx(mf.e_tot, abs=1e-8)
+    assert abs(mf.nuc_grad_method().kernel()).max() < 2e-5
