@@ -1,4 +1,4 @@
-"""The command `outcore ccsd` for benchmarks: run to its end, its memory watched, and gone on with where a run was
+"""The command `outcore ccsd` for benchmarks: run to its end, its memory watched, and restarted where a run was
 broken off."""
 
 from __future__ import annotations

@@ -86,7 +86,9 @@ def pyscf(job: Job, scratch: Path) -> Run:
     return _run("PySCF", seconds, output, r"^result (\S+) ", r"^result \S+ (\S+)")
 
 
-def psi4(job: Job, scratch: Path) -> Run:
+def run_psi4(job: Job, scratch: Path, task: str, *, digits: int = 8, more: str = "") -> tuple[float, str]:
+    """Seconds of a run with density fitting and frozen cores, and its output. digits: of the energy; one less of
+    densities, two of residuals. more: other settings."""
     directory = _fresh(scratch / "psi4")
     atoms = "\n".join(job.atoms)
     (directory / "input.dat").write_text(
@@ -101,18 +103,24 @@ set {{
   basis {job.basis}
   scf_type df
   cc_type df
+  {more}
   freeze_core true
-  e_convergence 1e-8
-  d_convergence 1e-7
-  r_convergence 1e-6
+  e_convergence 1e-{digits}
+  d_convergence 1e-{digits - 1}
+  r_convergence 1e-{digits - 2}
 }}
-energy('ccsd(t)')
+{task}
 """
     )
     command = ["psi4", "-n", str(CORES), "-s", str(directory), "input.dat", "output.dat"]
     seconds, _ = timed(command, directory, **_threads(CORES))
     output = (directory / "output.dat").read_text()
     shutil.rmtree(directory)
+    return seconds, output
+
+
+def psi4(job: Job, scratch: Path) -> Run:
+    seconds, output = run_psi4(job, scratch, "energy('ccsd(t)')")
     return _run(
         "Psi4", seconds, output, r"^ *CCSD correlation energy: +(-?[\d.]+)", r"^ *\(T\) energy +(-?[\d.]+)"
     )

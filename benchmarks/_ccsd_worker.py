@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from outcore.chem.cc import CCSD
-from outcore.chem.cc.specs import Role
 from outcore.cli.bench import Claim, at_least, at_most, interleave, median_claim
 from outcore.job import machine, resources
 from outcore.job.resources import cores
@@ -109,8 +108,7 @@ def _hidden(case: Case, cc: CCSD, equations: Any, scratch: Path) -> Claim:
     rates = machine.measure_disk(scratch)
     if rates is None:
         raise RuntimeError(f"the disk of {scratch} cannot be measured")
-    integrals = [cc.plan.arrays[name] for name in cc.plan.of_role(Role.LADDER_INTEGRALS)]
-    moved = cc.plan.passes * sum(each.bytes for each in integrals if not each.in_memory)
+    moved = cc.plan.ways[cc.plan.ladder].read_bytes
     reading, waited = moved / rates.read_bytes_per_s, equations.ladder.waited_s
     how = f"{moved / 1e9:.2f} GB in an iteration, {reading:.2f} s of the disk; threads waited {waited:.2f} s"
     name = f"{case.name}: reading of the ladder's integrals that is hidden"

@@ -22,7 +22,7 @@ import numpy as np
 import outcore
 from outcore.job import launch, machine, resources
 from outcore.parallel import team
-from outcore.tensor.gemm import add_product
+from outcore.tensor.plan.gemm import add_product
 
 CORRECTING = 3  # runs that correct the rates of plans
 CHUNK = 256  # sides of the chunks of all arrays on disk
@@ -75,11 +75,11 @@ def by_outcore(m: int, n: int, k: int, memory: int, times: int, *, apart: bool =
             before = resources.resident_bytes()
             world.barrier()
             begun = time.perf_counter()
-            outcore.einsum("ik,kj->ij", left, right, out=out, memory=memory, plan=plan)
+            _, counted = outcore.einsum(
+                "ik,kj->ij", left, right, out=out, memory=memory, plan=plan, report=True
+            )
             out.sync()
             seconds.append(time.perf_counter() - begun)
-        counted = outcore.einsum.last
-        assert counted is not None
         rows, columns = range(max(0, m - 3), m), range(n)
         good = np.allclose(
             out[slices(rows, columns)], expected(m, n, k, rows, columns), rtol=1e-9, atol=1e-9 * k

@@ -1,4 +1,4 @@
-"""Runs of the command `outcore fci` that are killed in the middle and gone on with, for benchmarks."""
+"""Runs of the command `outcore fci` that are killed in the middle and restarted, for benchmarks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Case:
     memory: str
     energy: float | None = None  # Hartree
     source: str = ""
-    most_seconds: float | None = None
+    max_seconds: float | None = None
     less_memory: str | None = None
     frozen: int = 0
     t3d: bool = False
@@ -76,18 +76,19 @@ def converged(options: BenchOptions, case: Case) -> list[Claim]:
     name = f"{case.name}, {case.memory}"
     more = ("--memory", case.memory, "--checkpoint", str(kept), "--json", str(results))
     command = _command(options, case, *more)
-    before, most_before = _killed_runs.run(options, name, command, _Iteration.of_line, _KILLED_IN)
-    after, most_after = _killed_runs.run(options, name, command, _Iteration.of_line)
+    before, peak_before = _killed_runs.run(options, name, command, _Iteration.of_line, _KILLED_IN)
+    after, peak_after = _killed_runs.run(options, name, command, _Iteration.of_line)
     found: dict[str, Any] = json.loads(results.read_text())
     shutil.rmtree(kept)  # of this case alone, and large
     every = before + after
     threads = len(os.sched_getaffinity(0))
     how = f"{found['determinants']} determinants, mixed precision, {threads} cores, killed once"
-    typical = statistics.median(each.seconds for each in every)
+    typical, peak = statistics.median(each.seconds for each in every), max(peak_before, peak_after)
+    options.ran(case.name, found, peak_memory_bytes=peak, run_seconds=sum(each.seconds for each in every))
     waiting = sum(each.seconds * each.waiting for each in every) / sum(each.seconds for each in every)
     energy, peer = found["energies_hartree"][0], f"Cray T3D, 64 processors: {_T3D_SECONDS} s"
     claims = [
-        Claim(f"{name}: iteration", typical, "s", _bar(case.most_seconds), peer if case.t3d else "", how),
+        Claim(f"{name}: iteration", typical, "s", _bar(case.max_seconds), peer if case.t3d else "", how),
         Claim(f"{name}: share of iterations that waited", waiting, "%", _bar(15.0), "", how),
         Claim(
             f"{name}: iterations", len(every), "", None, f"T3D: {_T3D_ITERATIONS}" if case.t3d else "",
@@ -95,7 +96,7 @@ def converged(options: BenchOptions, case: Case) -> list[Claim]:
         ),
         Claim(
             f"{name}: peak resident over the memory that it was given",
-            max(most_before, most_after) / parse_bytes(case.memory), "", at_most(1.0), "", how,
+            peak / parse_bytes(case.memory), "", at_most(1.0), "", how,
         ),
     ]  # fmt: skip
     if case.energy is not None:

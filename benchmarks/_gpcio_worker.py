@@ -19,10 +19,9 @@ import numpy as np
 
 import outcore
 from outcore.job import launch
-from outcore.parallel.prefetch import Waitable
-from outcore.tensor.extended import operand
-from outcore.tensor.operands import Box, Facts, Operand, tiles_of
-from outcore.tensor.requests import Then
+from outcore.parallel.requests import Request, then
+from outcore.tensor.arrays.extended import operand
+from outcore.tensor.layout.operands import Box, Facts, Operand, tiles_of
 
 IRREPS = 2  # a tile is zero unless the irreps of its segments multiply to the totally symmetric one
 AHEAD = 3  # buffers under way, of those that copy
@@ -101,10 +100,6 @@ def is_symmetric(index: tuple[int, ...]) -> bool:
     return product == 0
 
 
-class Request(Protocol):
-    def wait(self) -> Any: ...
-
-
 class Tiles(Protocol):
     """Where the inputs lie."""
 
@@ -132,16 +127,16 @@ class FileTiles(Operand):
             stored=there,
         )
 
-    def get(self, box: Box, out: Array) -> list[Waitable]:
+    def get(self, box: Box, out: Array) -> list[Request]:
         assert self.facts.readable is not None
-        started: list[Waitable] = []
+        started: list[Request] = []
         for tile, inside in tiles_of(self.facts.tiles, box):
             if not self.facts.readable[tile]:
                 continue
             target = out[inside]
             buffer = target if target.flags.c_contiguous else np.empty(target.shape)
             request = self.read(self.name, tile, buffer)  # type: ignore[arg-type]
-            started.append(request if buffer is target else Then(request, partial(_move, buffer, target)))
+            started.append(request if buffer is target else then(request, partial(_move, buffer, target)))
         return started
 
 
@@ -150,12 +145,12 @@ def _move(buffer: Array, target: Array, _: Any) -> None:
 
 
 class NotAhead(Operand):
-    """Another operand, of which nothing is on its way while the process computes."""
+    """Another operand; nothing of it is on its way while the process computes."""
 
     def __init__(self, other: Operand) -> None:
         self.other, self.facts, self.world = other, other.facts, other.world
 
-    def get(self, box: Box, out: Array) -> list[Waitable]:
+    def get(self, box: Box, out: Array) -> list[Request]:
         for request in self.other.get(box, out):
             request.wait()
         return []

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from outcore import World
-from outcore.chem.cc.forecast import Rates, ladder
-from outcore.chem.cc.ladder import Ladder
-from outcore.chem.cc.plan import Sizes, make_plan
-from outcore.chem.cc.room import Room
-from outcore.chem.cc.steps import Steps
-from outcore.tensor.array import Array
+from outcore.chem.cc.equations.ladder import Ladder
+from outcore.chem.cc.equations.steps import Steps
+from outcore.chem.cc.plan.plan import make_plan
+from outcore.chem.cc.plan.room import Room
+from outcore.chem.cc.plan.sizes import Sizes
+from outcore.tensor.arrays.array import Array
+from outcore.tensor.plan.rates import Rates, measured
 
 _FREE_BYTES = 1 << 30
 
@@ -27,12 +28,16 @@ _FREE_BYTES = 1 << 30
 class _Integrals:
     """B[Q,p,c] of blocks, each made once."""
 
-    def __init__(self, spaces: Any, auxiliary: int) -> None:
-        self._spaces, self._auxiliary = spaces, auxiliary
+    def __init__(self, room: Room, spaces: Any) -> None:
+        self._spaces, self._auxiliary = spaces, room.sizes.auxiliary
+        self.bvo, self.bvv = room.array("Bvo"), room.array("Bvv")
         self._blocks: dict[tuple[int, int], Any] = {}
         for p in range(len(spaces.all)):
             for c in range(len(spaces.v)):
                 self.block(p, c)
+
+    def recent(self, limit_bytes: int) -> Any:
+        return self.block
 
     def block(self, p: int, c: int) -> Any:
         if (p, c) not in self._blocks:
@@ -44,12 +49,12 @@ class _Integrals:
         return self._blocks[p, c]
 
 
-def _seconds(world: World, sizes: Sizes, way: str, threads: int, repeats: int) -> tuple[float, float]:
+def _seconds(world: World, sizes: Sizes, way: str, rates: Rates, repeats: int) -> tuple[float, float]:
     """Of making what is stored, and the median of some products."""
-    plan = make_plan(sizes, _FREE_BYTES, 1, threads, ladder=way)
-    room = Room(world, threads, plan)
+    plan = make_plan(sizes, _FREE_BYTES, rates, ladder=way)
+    room = Room(world, rates.threads, plan)
     spaces = plan.spaces[0]
-    one = Ladder(room, spaces, _Integrals(spaces, sizes.auxiliary), is_stored=way != "rebuild")  # type: ignore[arg-type]
+    one = Ladder(room, spaces, _Integrals(room, spaces), is_stored=way != "rebuild")  # type: ignore[arg-type]
     amplitudes = Array(world, plan.arrays["T"].layout, where="process")
     generator = np.random.default_rng(1)
     for tile in amplitudes.layout.stored:
@@ -73,17 +78,17 @@ def main() -> None:
     cuts = (*range(0, auxiliary, 32), auxiliary)
     sizes = Sizes(functions, auxiliary, (occupied,), (virtual,), 6, cuts)
     with World("self", memory=4 << 30, scratch=scratch) as world:
-        rates = Rates.measure(world, threads, occupied**2 // 2)
-        measured = {way: _seconds(world, sizes, way, threads, repeats) for way in ways}
-        chosen = make_plan(sizes, _FREE_BYTES, 1, threads, rates=rates, storage="disk").ladder
-    modelled = ladder(sizes, rates)
+        rates = measured(world, threads)
+        seconds = {way: _seconds(world, sizes, way, rates, repeats) for way in ways}
+        plan = make_plan(sizes, _FREE_BYTES, rates, storage="disk")
+    narrow = float(rates.flops(occupied**2 // 2))
     print(
         json.dumps(
             {
-                "measured": measured,
-                "modelled": {way: [modelled[way].once_s, modelled[way].iteration_s] for way in ways},
-                "auto": chosen,
-                "rates": [rates.flops, rates.copied, rates.narrow],
+                "measured": seconds,
+                "modelled": {way: [plan.ways[way].once_s, plan.ways[way].ladder_s] for way in ways},
+                "auto": plan.ladder,
+                "rates": [rates.peak, rates.copy * threads, narrow * threads],
             }
         )
     )

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outcore import _core
-from outcore.chem.mrci.record_store import RecordStore
 from outcore.job.processes import JOB, make_world
 
 Array = NDArray[np.float64]
@@ -29,20 +28,20 @@ _ROOM = 4  # times that, for records that grow and are put elsewhere
 
 def _packing(numbers: Array, additions: int) -> float:
     """Seconds of the same without records: what the cores give to so many processes."""
-    packed, sums = _core.ci_pack(numbers, ERROR), np.empty_like(numbers)
+    packed, sums = _core.pack_numbers(numbers, ERROR), np.empty_like(numbers)
     begin = time.perf_counter()
     for _ in range(additions):
-        _core.ci_unpack(packed, ERROR, sums)
+        _core.unpack_numbers(packed, ERROR, sums)
         sums += numbers
-        _core.ci_pack(sums, ERROR)
+        _core.pack_numbers(sums, ERROR)
     return time.perf_counter() - begin
 
 
-def _adding(store: RecordStore, records: Integers, numbers: Array) -> float:
+def _adding(store: _core.RecordStore, records: Integers, numbers: Array) -> float:
     """Seconds."""
     begin = time.perf_counter()
     for record in records:
-        store.native.add(np.array([record]), ERROR, numbers)
+        store.add(np.array([record]), ERROR, numbers)
     return time.perf_counter() - begin
 
 
@@ -50,11 +49,11 @@ def main() -> None:
     share, records, additions = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     with make_world(JOB, None, None) as world:
         sizes = np.full(records * world.size, ELEMENTS, np.int64)
-        store = RecordStore(world, sizes, int(share * _ROOM * BYTES * records))
+        store = _core.RecordStore(world, "records", sizes, memory_bytes=int(share * _ROOM * BYTES * records))
         random = np.random.default_rng(world.rank)
         numbers = random.standard_normal(ELEMENTS) * 1e-5
         for record in range(world.rank, len(sizes), world.size):
-            store.native.add(np.array([record]), ERROR, numbers)
+            store.add(np.array([record]), ERROR, numbers)
         chosen = random.integers(0, len(sizes), additions)
         seconds = alone = 0.0
         for turn in np.array_split(chosen, _TURNS):
@@ -63,7 +62,7 @@ def main() -> None:
             world.barrier()
             alone += _packing(numbers, len(turn))
         world.barrier()
-        places = store.native.place(np.arange(len(sizes)))
+        places = store.place(np.arange(len(sizes)))
         slowest = float(world.all_reduce(seconds, "max"))
         alone = float(world.all_reduce(alone, "max"))
         store.close()

@@ -6,7 +6,7 @@ Iterations and (T) of each case are processes of their own, as the memory of our
 The rate of (T) is operations of its products of matrices over the time of all that is done, against DGEMM of the
 same BLAS with 1000 x 1000 matrices between tasks of (T). What is hidden of reading is told by how long threads
 waited for the integrals of the ladder, against the time that the disk takes for them. --quick takes benzene in a
-small basis, of which times are told without a bar.
+small basis, whose times are told without a bar.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The ladder of coupled cluster: integrals on disk, or made again in each iteration, against the rate of the disk.
+"""The ladder of coupled cluster: integrals on disk, or recomputed in each iteration, against the rate of the disk.
 
 Slower disks are emulated (OUTCORE_THROTTLE, which holds requests back), so that reading and making cross on this
 machine, with one thread and with two. The products are those of a calculation of naphthalene in a double-zeta basis
-(--quick: benzene), of random numbers; each is timed three times in one process, of which the median counts. What
+(--quick: benzene), of random numbers; each is timed three times in one process; the median counts. What
 `--ladder auto` takes is asked in the same process, with the rates that it measures there. Seconds that are modelled
 are those of its forecast. The last claims are what the forecast says of other numbers of cores.
 """
@@ -10,15 +10,17 @@ are those of its forecast. The last claims are what the forecast says of other n
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from outcore.chem.cc import forecast
-from outcore.chem.cc.forecast import Rates
-from outcore.chem.cc.plan import Sizes
+from outcore.chem.cc.plan.describe import ITERATIONS
+from outcore.chem.cc.plan.plan import make_plan
+from outcore.chem.cc.plan.sizes import Sizes
 from outcore.cli.bench import BenchOptions, Claim, at_most
 from outcore.job.resources import cores
+from outcore.tensor.plan.rates import Rates
 
 from ._peers import timed
 from ._workers import python_worker
@@ -28,6 +30,7 @@ NAPHTHALENE, BENZENE = (
     (114, 420, 15, 93),
 )  # functions, auxiliary ones, occupied, virtual orbitals
 BANDWIDTHS_MB = (50, 100, 200, 400, 800)
+_MEMORY_BYTES = 1 << 40
 CORES = (1, 2, 4, 8, 16, 32, 64)
 HAS_CASES = True
 NEAR = 1.05  # of the better side, at most
@@ -73,7 +76,7 @@ def _measure(options: BenchOptions, sizes: Sequence[int], threads: int, bandwidt
 
 
 def _claims(name: str, bandwidth: int, found: Any) -> list[Claim]:
-    titles = {"disk": "on disk", "rebuild": "made again"}
+    titles = {"disk": "on disk", "rebuild": "recomputed"}
     claims = []
     for kind in ("measured", "modelled"):
         for way, title in titles.items():
@@ -85,8 +88,8 @@ def _claims(name: str, bandwidth: int, found: Any) -> list[Claim]:
     seconds = {way: found["measured"][way][1] for way in titles}
     chosen, total = found["auto"], {}
     for way in titles:
-        total[way] = found["measured"][way][0] * (way == "disk") + forecast.ITERATIONS * seconds[way]
-    how = f"{titles[chosen]}; a calculation of {forecast.ITERATIONS} iterations"
+        total[way] = found["measured"][way][0] * (way == "disk") + ITERATIONS * seconds[way]
+    how = f"{titles[chosen]}; a calculation of {ITERATIONS} iterations"
     value = total[chosen] / min(total.values())
     claims.append(
         Claim(f"{name}, {bandwidth} MB/s: auto over the better side", value, "", at_most(NEAR), "", how)
@@ -104,7 +107,9 @@ def _crossings(sizes: Sequence[int], measured: dict[int, list[float]]) -> list[C
         low, high = 1e6, 1e12
         for _ in range(60):
             middle = (low * high) ** 0.5
-            ways = forecast.ladder(of, Rates(flops * count, copied * count, middle, middle, narrow * count))
+            gemm = ((occupied**2 // 2, narrow), (1024, flops))
+            rates = Rates(gemm, copied, middle, middle, math.inf, threads=count)
+            ways = make_plan(of, _MEMORY_BYTES, rates, ladder="disk").ways
             low, high = (middle, high) if ways["disk"].seconds > ways["rebuild"].seconds else (low, middle)
         claims.append(Claim(f"modelled, crossing on {count} cores", low / 1e6, "MB/s", None, "", ""))
     return claims

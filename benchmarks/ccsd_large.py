@@ -41,6 +41,7 @@ def _two_iterations(options: BenchOptions, job: Job, much: str) -> list[Claim]:
         return options.case(f"{job.name}, {memory}", measure)
 
     little, ample = case(job.memory), case(much)
+    options.ran(job.name, little)
     seconds = [sum(found["iteration_seconds"]) for found in (little, ample)]
     error = abs(little["ccsd_correlation_hartree"] - ample["ccsd_correlation_hartree"])
     how = f"two iterations: {seconds[0]:.1f} / {seconds[1]:.1f} s"

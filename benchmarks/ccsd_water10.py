@@ -34,11 +34,13 @@ def _whole(options: BenchOptions, job: Job) -> list[Claim]:
     orbitals = f"{found['occupied'][0]} occupied, {found['virtual'][0]} virtual orbitals"
     how = f"{orbitals}; {sum(part.iterations for part in parts)} iterations, (T); {len(parts)} parts"
     minutes = sum(part.seconds for part in parts) / 60
+    peak = max(part.peak_bytes for part in parts)
+    options.ran(job.name, found, peak_memory_bytes=peak, run_seconds=60 * minutes)
     claims = [
         Claim(f"{job.name}, {job.memory}: CCSD(T)", minutes, "min", None, "", how),
         Claim(f"{job.name}: CCSD correlation", found["ccsd_correlation_hartree"], "Eh", None, "", ""),
         Claim(f"{job.name}: (T)", found["triples_hartree"], "Eh", None, "", ""),
-        _cc_command.peak_claim(job, job.memory, max(part.peak_bytes for part in parts)),
+        _cc_command.peak_claim(job, job.memory, peak),
     ]
     for number, part in enumerate(parts, 1):
         how = f"begun {part.date}, commit {part.commit}; {part.iterations} iterations ended in it"

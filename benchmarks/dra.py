@@ -7,7 +7,7 @@ the data are on stable storage, for all; reads are cold. Then slices of 9000x1 a
 
 The peers have settings (shape of chunks, caches, kind of I/O, processes). A pilot finds those that are best over
 all cases for each peer, and those that are best in a single case. Then all of these take turns with ours and with
-the raw device, in runs of which none was used to choose. The raw device writes and reads files of the same size
+the raw device, in runs that were not used to choose. The raw device writes and reads files of the same size
 and age: a virtual disk takes in new files more slowly than those it has seen.
 Source: ChemIO (Nieplocha, Foster, Kendall 1998), Figs 6 and 7.
 """

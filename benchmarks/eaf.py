@@ -6,7 +6,7 @@ here with -O2. Each times itself from open to close, so that what was written be
 
 The peer has one knob, the size of its buffer, set for a process. A pilot finds the size that is best over all
 cases and the one that is best for each case; then these, and the peer as installed, are measured beside ours in
-runs of which none was used to choose: the fastest of several equals would be fast by chance. A program
+runs that were not used to choose: the fastest of several equals would be fast by chance. A program
 with several kinds of I/O has one buffer for all of them: the mean over all cases counts against the best single
 one, each case by itself against the one that is best for it.
 Source: ChemIO (Nieplocha, Foster, Kendall 1998), Figs 3 and 4.

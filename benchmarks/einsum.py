@@ -43,7 +43,7 @@ class Case:
 
     @property
     def bound_words(self) -> float:
-        """That have to move between disk and memory (outcore.tensor.bound)."""
+        """That have to move between disk and memory (outcore.tensor.plan.bound)."""
         words = self.memory_bytes / 8
         once = self.m * self.k + self.k * self.n + self.m * self.n
         return max(once, 2 * self.m * self.n * self.k / math.sqrt(words) - 2 * words)

@@ -15,12 +15,12 @@ from dataclasses import replace
 import numpy as np
 
 from outcore.cli.bench import BenchOptions, Claim, at_least
-from outcore.tensor.canonical import binary
-from outcore.tensor.geometry import Problem
-from outcore.tensor.operands import plain
-from outcore.tensor.product_plan import Planned, make_plan
-from outcore.tensor.rates import ASSUMED
-from outcore.tensor.simulate import simulate
+from outcore.tensor.layout.canonical import binary
+from outcore.tensor.layout.geometry import ProductProblem
+from outcore.tensor.layout.operands import plain
+from outcore.tensor.plan.product_plan import Planned, make_plan
+from outcore.tensor.plan.rates import ASSUMED
+from outcore.tensor.plan.simulate import simulate
 
 
 def run(options: BenchOptions) -> list[Claim]:
@@ -42,7 +42,7 @@ def run(options: BenchOptions) -> list[Claim]:
             shapes = [(pairs, virtual), (virtual, virtual), (pairs, virtual)]
             extents = {"p": pairs, "c": virtual, "v": virtual}
             left, right, out = (plain(shape, np.dtype(np.float64), "disk") for shape in shapes)
-            problem = Problem(binary("pc", "cv", "pv", extents), extents, left, right, out)
+            problem = ProductProblem(binary("pc", "cv", "pv", extents), extents, left, right, out)
             planned = Planned(problem, make_plan(problem, 2 << 30, rates))
             found = simulate(planned, rates, seed=1)
             work = found.seconds * processes / (pairs * virtual**2)  # of processes, for each multiplication

@@ -22,7 +22,7 @@ from outcore.chem import ci
 from outcore.chem.ci import estimate, solver, vector
 from outcore.chem.ci.passes import Place
 from outcore.chem.ci.sigma import Sigma
-from outcore.cli.bench import Bar, BenchOptions, Claim, at_least, at_most, interleave, median_claim
+from outcore.cli.bench import BenchOptions, Claim, Threshold, at_least, at_most, interleave, median_claim
 from outcore.job.resources import cores
 
 from ._dgemm import dgemm_rate
@@ -41,7 +41,7 @@ class Case:
     group: str
     frozen: int
     faster: float = 0.0  # than PySCF, a product
-    rate: Bar | None = None  # of a product, over that of DGEMM: small matrices have no such rate
+    rate: Threshold | None = None  # of a product, over that of DGEMM: small matrices have no such rate
 
     @cached_property
     def mean_field(self) -> Any:
@@ -85,7 +85,7 @@ class Products:
     """Products of ours with a start vector in memory."""
 
     def __init__(self, found: FCI, threads: int) -> None:
-        options = solver.Options(threads=threads)
+        options = solver.SearchOptions(threads=threads)
         plan = solver.plan(found.world, found.space, options)
         self.kernel = solver.make_kernel(found.space, found.hamiltonian)
         self.sigma = Sigma(

@@ -1,4 +1,4 @@
-"""Full CI of half a billion and of a billion determinants, killed in the middle and gone on with.
+"""Full CI of half a billion and of a billion determinants, killed in the middle and restarted.
 
 Each case is one command, `outcore fci --checkpoint`. It gets SIGKILL in its fourth iteration, and is given again.
 The energy is that of the literature, where there is one. Seconds, and the share of them in which a process waited
@@ -53,7 +53,7 @@ def run(options: BenchOptions) -> list[Claim]:
             beryllium(),
             "D2h",
             "4GB",
-            most_seconds=90.0,
+            max_seconds=90.0,
             less_memory="500MB",
             t3d=True,
         ),

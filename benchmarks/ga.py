@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from outcore.base.errors import OutcoreError
-from outcore.cli.bench import Bar, BenchOptions, Claim, at_least, at_most, median_claim
+from outcore.cli.bench import BenchOptions, Claim, Threshold, at_least, at_most, median_claim
 from outcore.job import launch
 
 WORLDS = {"hosts": "memory shared", "processes": "as between nodes"}
@@ -76,7 +76,7 @@ def _transfers(times: dict[str, Any], where: str, options: BenchOptions) -> list
                 how,
             )
         )
-        bar: Bar | None = at_least(0.8) if where == WORLDS["hosts"] else None
+        bar: Threshold | None = at_least(0.8) if where == WORLDS["hosts"] else None
         claims.append(
             median_claim(
                 f"{kind}, {where}, against memcpy",

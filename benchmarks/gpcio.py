@@ -1,6 +1,6 @@
 """A block-sparse tensor contraction from disk: noncollective disk arrays, replicated inputs, one striped file.
 
-The contraction of the GPC-IO study, i0[p1,p2] += t[p1,p3,p4,h1] i1[p3,p4,h1,p2], in tiles of which half are
+The contraction of the GPC-IO study, i0[p1,p2] += t[p1,p3,p4,h1] i1[p3,p4,h1,p2], in tiles; half of them are
 not zero, by `outcore.einsum` in 32 MB of memory a process; each process counts as a node with a disk of its own.
 Inputs lie on disk and are read past the page cache, as if memory were small beside them. Compared are the time
 from inputs that are distributed to the result, on 1, 2 and 4 processes, and the bytes read from the disk.

@@ -1,5 +1,5 @@
 """Multireference CI of 168 million determinants with less memory than its vectors take as they are, killed in the
-middle and gone on with.
+middle and restarted.
 
 H2CO in cc-pVQZ, cores frozen, 12 electrons in 9 active orbitals, as one command, `outcore mrci --checkpoint`. It
 gets SIGKILL in its fourth iteration, and is given again. Vectors are packed for an error of 1e-7 Hartree; integrals
@@ -57,11 +57,13 @@ def run(options: BenchOptions) -> list[Claim]:
         "--error-bound", str(BOUND), "--memory", memory, "--scratch", str(options.scratch),
         "--checkpoint", str(kept), "--json", str(results),
     ]  # fmt: skip
-    before, most_before = _killed_runs.run(options, name, command, _Iteration.of_line, _KILLED_IN)
-    after, most_after = _killed_runs.run(options, name, command, _Iteration.of_line)
+    before, peak_before = _killed_runs.run(options, name, command, _Iteration.of_line, _KILLED_IN)
+    after, peak_after = _killed_runs.run(options, name, command, _Iteration.of_line)
     found: dict[str, Any] = json.loads(results.read_text())
     shutil.rmtree(kept)
-    return _claims(name, before + after, found, max(most_before, most_after), memory, bars=not options.quick)
+    every, peak = before + after, max(peak_before, peak_after)
+    options.ran(name, found, peak_memory_bytes=peak, run_seconds=sum(each.seconds for each in every))
+    return _claims(name, every, found, peak, memory, bars=not options.quick)
 
 
 def _claims(

@@ -17,8 +17,9 @@ import shutil
 import statistics
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from outcore.base.errors import OutcoreError
 from outcore.cli.bench import BenchOptions, Claim, at_least, at_most
@@ -41,6 +42,7 @@ class Run:
     energy: float
     io_wait_share: float | None = None
     stored_bytes: int | None = None
+    results: dict[str, Any] = field(default_factory=dict)  # ours: all that the run says of itself
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ def _run(options: BenchOptions, case: Case) -> list[Claim]:
     for name, one in single.items():
         times[name] = [one()]
         options.say(_line(name, times[name][0]))
+    options.ran(f"{case.name}/{basis}", times["ours, disk"][0].results)
     return _claims(case, times)
 
 
@@ -273,7 +276,7 @@ def _ours(
     seconds, _ = timed(command)
     data = json.loads(results.read_text())
     stored = data.get("stored", {}).get("bytes")
-    return Run(seconds, data["energy_hartree"], data.get("io_wait_share"), stored)
+    return Run(seconds, data["energy_hartree"], data.get("io_wait_share"), stored, data)
 
 
 _PYSCF = """

@@ -1,0 +1,168 @@
+"""Gradients of CCSD(T) in little memory: whole commands, killed on the way, beside Psi4's.
+
+Naphthalene in cc-pVDZ, CCSD(T), and benzene in cc-pVTZ, CCSD, each in 1 GB, as one command, `outcore ccsd
+--gradient`. The time of the gradient is compared with that of the energy, by the same command without --gradient.
+Another run of naphthalene is killed three times, in the derivatives of (T), in the Lambda equations and in the
+derivatives of integrals, and goes on; gradients are compared. Psi4's DF-CCSD(T) gradient gets 8 GB. --quick takes
+water, without bars for time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+
+from outcore.cli.bench import BenchOptions, Claim, at_most
+
+from . import _cc_command
+from ._cc_programs import CORES, PEER_MEMORY_MB, Job, run_psi4
+from ._molecules import acene, water
+from ._peers import missing
+from ._workers import Failed, resident_peak
+
+HAS_CASES = True
+SLOWER = 4.0  # than the energy, at most
+SAME = 1e-8  # Hartree/Bohr
+KILLED_AT = ("derivatives of triples", "Lambda iteration 3", "derivatives of CCSD's integrals")
+REASONS = {r".*: gradient against Psi4's": "Psi4 fits Fock matrices of CCSD as well"}
+
+
+def run(options: BenchOptions) -> list[Claim]:
+    if options.quick:
+        return _gradient(options, Job("water/cc-pVDZ", water(1), "cc-pvdz", "400MB"), "--triples")
+    naphthalene = Job("naphthalene/cc-pVDZ", acene(2), "cc-pvdz", "1GB")
+    benzene = Job("benzene/cc-pVTZ", acene(1), "cc-pvtz", "1GB")
+    return _gradient(options, naphthalene, "--triples") + _gradient(options, benzene)
+
+
+def _gradient(options: BenchOptions, job: Job, *more: str) -> list[Claim]:
+    title = "CCSD(T)" if more else "CCSD"
+
+    def case(name: str, *asked: str) -> Any:
+        def measure() -> Any:
+            part, found = _cc_command.run(options, job, job.memory, *more, *asked)
+            return {"seconds": part.seconds, "peak_bytes": part.peak_bytes, "results": found}
+
+        return options.case(f"{job.name}, {name}", measure)
+
+    energy, whole = case("energy"), case("gradient", "--gradient")
+    options.ran(job.name, whole["results"])
+    seconds = [each["seconds"] for each in (whole, energy)]
+    how = f"whole commands, SCF included: {seconds[0]:.1f} / {seconds[1]:.1f} s"
+    bar = None if options.quick or not more else at_most(SLOWER)
+    name = f"{job.name}: {title} gradient, time over that of the energy"
+    claims = [
+        Claim(name, seconds[0] / seconds[1], "", bar, "ours", how),
+        _cc_command.peak_claim(job, job.memory, whole["peak_bytes"]),
+    ]
+    found = _of(whole["results"])
+    name = f"{job.name}: sum of forces, largest element"
+    claims.append(Claim(name, float(abs(found.sum(0)).max()), "Eh/bohr", at_most(SAME), "", ""))
+    if more:
+        broken = options.case(f"{job.name}, killed", lambda: _killed(options, job, *more))
+        how = f"killed {broken['kills']} times"
+        name = f"{job.name}: gradient of a run that was killed against one that was not"
+        error = float(abs(_of(broken["results"]) - found).max())
+        claims.append(Claim(name, error, "Eh/bohr", at_most(SAME), "ours", how))
+        claims += _beside_psi4(options, job, found, seconds[0])
+    return claims
+
+
+def _of(results: Any) -> Any:
+    return np.array(results["gradient_hartree_per_bohr"])
+
+
+_RUN = """
+import os, signal, sys
+from outcore.chem.cc.ccsd import CCSD
+from outcore.cli import main as cli
+
+stage, progress = sys.argv[1], CCSD.progress
+
+def told(self, part):
+    tell = progress(self, part)
+
+    def then(fraction):
+        tell(fraction)
+        if part == stage and fraction > 0.3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return then
+
+CCSD.progress = told
+sys.exit(cli.run(sys.argv[2:]))
+"""
+
+
+def _killed(options: BenchOptions, job: Job, *more: str) -> Any:
+    """A command that gets SIGKILL in each of three parts, and then comes to its end."""
+    kept, results = options.scratch / "kept", options.scratch / "killed.json"
+    shutil.rmtree(kept, ignore_errors=True)
+    command = [
+        "ccsd", str(job.write(options.scratch)), "--basis", job.basis, "--frozen", "auto", "--memory", job.memory,
+        "--threads", str(CORES), "--scratch", str(options.scratch), "--checkpoint", str(kept), "--gradient",
+        "--json", str(results), *more,
+    ]  # fmt: skip
+    peak = kills = 0
+    stages = (*KILLED_AT, "")
+    for stage in stages:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _RUN, stage, *command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert process.stdout is not None
+        said = []
+        for line in process.stdout:
+            said.append(line)
+            peak = max(peak, resident_peak(process.pid))
+            options.say(f"{job.name}, killed in {stage or 'nothing'}: {line.rstrip()}")
+        status = process.wait()
+        if status != (-signal.SIGKILL if stage else 0):
+            raise Failed(f"{' '.join(command)} ended with {status}:\n{''.join(said[-20:])}")
+        kills += bool(stage)
+    found = json.loads(results.read_text())
+    results.unlink()
+    shutil.rmtree(kept)
+    return {"results": found, "peak_bytes": peak, "kills": kills}
+
+
+def _beside_psi4(options: BenchOptions, job: Job, found: Any, seconds: float) -> list[Claim]:
+    if why := missing("Psi4"):
+        options.say(why)
+        return []
+    peer = options.case(f"{job.name}, Psi4", lambda: _psi4(options, job))
+    error = float(abs(np.array(peer["gradient"]) - found).max())
+    how = f"once each: {seconds:.1f} s in {job.memory}, {peer['seconds']:.1f} s in {PEER_MEMORY_MB} MB"
+    return [
+        Claim(f"{job.name}: gradient against Psi4's", error, "Eh/bohr", None, "Psi4", how),
+        Claim(
+            f"{job.name}: CCSD(T) gradient, time over Psi4's",
+            seconds / peer["seconds"],
+            "",
+            None,
+            "Psi4",
+            how,
+        ),
+    ]
+
+
+_FORCES = """found = gradient('ccsd(t)')
+for row in found.np:
+    print_out('FOUND %.12f %.12f %.12f\\n' % tuple(row))"""
+
+
+def _psi4(options: BenchOptions, job: Job) -> Any:
+    seconds, output = run_psi4(job, options.scratch, _FORCES, digits=9, more="qc_module occ")
+    rows = re.findall(r"^FOUND (\S+) (\S+) (\S+)", output, re.MULTILINE)
+    if len(rows) != len(job.atoms):
+        raise Failed(f"Psi4 has {len(rows)} rows of a gradient of {len(job.atoms)} atoms")
+    return {"seconds": seconds, "gradient": [[float(each) for each in row] for row in rows]}

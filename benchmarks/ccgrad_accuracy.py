@@ -1,0 +1,154 @@
+"""Analytic gradients of CCSD and CCSD(T) beside finite differences of their own energies.
+
+Twenty molecules of low symmetry, ten closed shells (RHF) and ten open ones (UHF), each with all electrons
+correlated and with frozen cores. The gradient is compared along one random direction of unit length for each
+molecule: the derivative of the energy comes from four energies, at steps of h and 2 h to either side, whose error
+is of the fourth power of h. SCF and amplitudes are converged far below what is measured. Integrals of ladders are
+recomputed: stored ones are of single precision. --quick takes one molecule of each kind with frozen cores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from outcore.cli.bench import BenchOptions, Claim, at_most
+
+HAS_CASES = True
+STEP = 2e-3  # Bohr
+SAME = 1e-7  # Hartree/Bohr
+METHODS = "CCSD", "CCSD(T)"
+FROZEN: dict[str, Any] = {"all electrons": 0, "frozen core": "auto"}
+_SEED = 44
+
+
+@dataclass(frozen=True)
+class Case:
+    """atoms: as PySCF takes them. spin: unpaired electrons; with it the reference is UHF."""
+
+    name: str
+    atoms: str
+    basis: str
+    charge: int = 0
+    spin: int = 0
+
+
+_WATER = "O 0 0 0.02; H 0.03 0.80 0.58; H 0 -0.74 0.61"
+_AMMONIA = "N 0 0 0.1; H 0.94 0.05 -0.25; H -0.45 0.83 -0.27; H -0.5 -0.79 -0.2"
+_FORMALDEHYDE = "C 0 0 0.02; O 0.05 0 1.22; H 0.93 0.04 -0.55; H -0.96 0 -0.52"
+CLOSED = (
+    Case("H2O", _WATER, "6-31g"),
+    Case("NH3", _AMMONIA, "6-31g"),
+    Case("HCN, bent", "H 0.25 0 -1.02; C 0 0 0.03; N 0 0.1 1.17", "6-31g"),
+    Case("HOF", "H 0.9 0.1 0.3; O 0 0 0; F -0.4 1.38 0.05", "6-31g"),
+    Case("HNO", "H 0.93 0.05 -0.45; N 0 0 0; O 0 0.1 1.21", "6-31g"),
+    Case("CH2O", _FORMALDEHYDE, "sto-3g"),
+    Case("H2O2", "O 0 0.7 0; O 0 -0.72 0.03; H 0.8 0.9 0.5; H -0.75 -0.95 0.52", "sto-3g"),
+    Case("CH3F", "C 0 0 0; F 0 0.04 1.39; H 1.03 0 -0.36; H -0.5 0.9 -0.33; H -0.53 -0.88 -0.38", "sto-3g"),
+    Case("N2H2", "N 0 0.62 0.02; N 0 -0.63 0; H 1 0.9 0.1; H -0.98 -0.9 0.12", "sto-3g"),
+    Case("HOCl", "H 0.9 0.1 0.3; O 0 0 0; Cl -0.5 1.62 0.06", "sto-3g"),
+)
+OPEN = (
+    Case("H2O+", _WATER, "6-31g", 1, 1),
+    Case("NH2", "N 0.02 0.01 0; H 0.9 0.1 0.3; H -0.5 0.85 -0.1", "6-31g", 0, 1),
+    Case("CH2, triplet", "C 0 0 0.02; H 0.85 0.05 0.6; H -0.9 0.1 0.5", "sto-3g", 0, 2),
+    Case("CH3", "C 0 0 0.06; H 1.07 0.03 0; H -0.55 0.92 0.05; H -0.5 -0.95 -0.02", "sto-3g", 0, 1),
+    Case("NH3+", _AMMONIA, "sto-3g", 1, 1),
+    Case("HO2", "H 0.9 0.1 0.35; O 0 0 0; O -0.45 1.25 0.04", "sto-3g", 0, 1),
+    Case("HCO", "H 0.9 0.05 -0.6; C 0 0 0; O 0 0.08 1.18", "sto-3g", 0, 1),
+    Case("NHF", "H 0.9 0.1 0.4; N 0 0 0; F -0.3 1.33 0.05", "sto-3g", 0, 1),
+    Case("CH2O+", _FORMALDEHYDE, "sto-3g", 1, 1),
+    Case("CH2OH", "C 0 0 0; O 0 0.05 1.37; H 0.93 0 -0.5; H -0.9 0.2 -0.52; H 0.75 0.1 1.75", "sto-3g", 0, 1),
+)
+
+
+def run(options: BenchOptions) -> list[Claim]:
+    claims = []
+    for kind, cases in (("RHF", CLOSED), ("UHF", OPEN)):
+        found = [_measured(options, kind, *each) for each in enumerate(cases[: 1 if options.quick else None])]
+        for which, method in found[0]:
+            every = [each[which, method] for each in found]
+            how = f"{len(every)} molecules, each along a random direction, median {np.median(every):.0e}"
+            name = f"{kind}-{method}, {which}: gradient against finite differences, largest"
+            claims.append(Claim(name, max(every), "Eh/bohr", at_most(SAME), "", how))
+    return claims
+
+
+def _measured(options: BenchOptions, kind: str, number: int, case: Case) -> dict[tuple[str, str], float]:
+    """Errors by orbitals that are correlated, and method."""
+    name = f"{case.name}/{case.basis}, {kind}"
+    which = ("frozen core",) if options.quick else tuple(FROZEN)
+    found = options.case(name, lambda: _errors(case, which, _SEED + number))
+    for each, errors in found.items():
+        options.say(f"{name}, {each}: " + ", ".join(f"{method} {e:.1e}" for method, e in errors.items()))
+    return {(each, method): error for each, errors in found.items() for method, error in errors.items()}
+
+
+def _errors(case: Case, which: tuple[str, ...], seed: int) -> dict[str, dict[str, float]]:
+    """|analytic - numeric| along a direction (Hartree/Bohr)."""
+    import pyscf
+
+    given = {"basis": case.basis, "charge": case.charge, "spin": case.spin}
+    mol = pyscf.M(atom=case.atoms, unit="Angstrom", verbose=0, **given)
+    direction = np.random.default_rng(seed).normal(size=(mol.natm, 3))
+    direction /= np.linalg.norm(direction)
+    start, gradients = _gradients(mol, which)
+    energies = {}
+    for step in (-2, -1, 1, 2):
+        moved = mol.set_geom_(mol.atom_coords() + step * STEP * direction, unit="Bohr", inplace=False)
+        energies[step] = _energies(moved, which, start)
+    near, far = (energies[n] - energies[-n] for n in (1, 2))
+    errors = abs(np.sum(gradients * direction, axis=(2, 3)) - (8 * near - far) / (12 * STEP))
+    return {
+        each: dict(zip(METHODS, map(float, row), strict=True))
+        for each, row in zip(which, errors, strict=True)
+    }
+
+
+def _mean_field(mol: Any, density: Any = None) -> Any:
+    from outcore.chem import ri
+
+    kind = ri.UHF if mol.spin else ri.RHF
+    mf = kind(mol, "def2-svp-jkfit", comm=None, memory="1GB", threads=1)
+    mf.conv_tol, mf.conv_tol_grad, mf.max_cycle = 1e-13, 1e-9, 200
+    mf.kernel(density)
+    assert mf.converged
+    return mf
+
+
+def _ccsd(mf: Any, frozen: Any) -> Any:
+    from outcore.chem.cc import CCSD
+
+    tight: dict[str, Any] = {"conv_tol": 1e-12, "conv_tol_normt": 1e-10, "max_cycle": 200}
+    made = CCSD(
+        mf, frozen, auxbasis="def2-svp-ri", comm=None, memory="1GB", threads=1, ladder="rebuild", **tight
+    )
+    made.kernel()
+    assert made.converged
+    return made
+
+
+def _gradients(mol: Any, which: tuple[str, ...]) -> tuple[Any, Any]:
+    """The density of the SCF; and [which][method][atom][x]."""
+    found: list[Any] = []
+    with _mean_field(mol) as mf:
+        for each in which:
+            found.append([])
+            for triples in (False, True):
+                with _ccsd(mf, FROZEN[each]) as cc:
+                    if triples:
+                        cc.ccsd_t(derivatives=True)
+                    found[-1].append(cc.nuc_grad_method().kernel())
+        return mf.make_rdm1(), np.array(found)
+
+
+def _energies(mol: Any, which: tuple[str, ...], density: Any) -> Any:
+    """[which][method], from a density near by, so that the state is the same (Hartree)."""
+    found = []
+    with _mean_field(mol, density) as mf:
+        for each in which:
+            with _ccsd(mf, FROZEN[each]) as cc:
+                found.append((cc.e_tot, cc.e_tot + cc.ccsd_t()))
+    return np.array(found)
