@@ -14,6 +14,7 @@ from outcore import _core
 from outcore.job import arguments
 from outcore.tensor.layout import sparsity as sparsity_module
 from outcore.tensor.layout.sparsity import Flags, Sparsity
+from outcore.tensor.layout.stored_tiles import StoredTiles, TileNumbers
 from outcore.tensor.layout.symmetry import Permutation, Symmetry, inverse
 from outcore.tensor.layout.tiling import Tiling, as_tiling
 
@@ -100,14 +101,14 @@ class Layout:
         return stored
 
     @cached_property
-    def stored(self) -> list[Tile]:
+    def stored(self) -> StoredTiles:
         """The tiles that are stored, in row-major order; the number of a tile is its place here."""
-        return [tuple(tile) for tile in np.argwhere(self.canonical_flags).tolist()]
+        return StoredTiles(self.canonical_flags)
 
     @cached_property
-    def numbers(self) -> dict[Tile, int]:
+    def numbers(self) -> TileNumbers:
         """Of each stored tile its number."""
-        return {tile: number for number, tile in enumerate(self.stored)}
+        return TileNumbers(self.stored)
 
     @cached_property
     def sizes(self) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -71,7 +71,7 @@ class RecordedArray(Described):
     def acc_tile(self, tile: Tile, values: Values, alpha: float = 1) -> None:
         self.room.saw(self, tile, reads=True, writes=True)
 
-    def own_tiles(self) -> list[Tile]:
+    def own_tiles(self) -> Sequence[Tile]:
         return self.layout.stored
 
     def sync(self) -> None:
