@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from outcore.base import interrupts
+from outcore.base import interrupts, start
 from outcore.base.errors import OutcoreError
 from outcore.cli.run import Run
 from outcore.job import preflight
@@ -49,6 +49,8 @@ class MoleculeRun(Run):
 
     def __init__(self, options: MoleculeOptions, *, give_back: bool = True) -> None:
         super().__init__(options, give_back=give_back)
+        with start.loading():
+            from outcore.chem import least_memory  # noqa: F401  (it loads PySCF)
         self.kept_at = options.checkpoint
 
     def build(self) -> Mole:

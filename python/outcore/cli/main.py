@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import errno
 import functools
+import gc
 import importlib
 import os
 import re
@@ -104,6 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         except KeyboardInterrupt as signalled:  # before others could be told of the first
             status = report(signalled)
         drop_output()
+    gc.freeze()  # the interpreter need not look for garbage in what ends with it
     sys.exit(status)
 
 
@@ -241,8 +243,10 @@ def overview() -> str:
 
 
 def _run_subcommand(name: str, arguments: list[str]) -> int:
+    from outcore.base import start
     from outcore.job import launch, resources
 
+    start.defer()
     entry = SUBCOMMANDS[name]
     if name == "run":
         return run_file(arguments)
@@ -255,7 +259,8 @@ def _run_subcommand(name: str, arguments: list[str]) -> int:
 
     import typer
 
-    command = _command(name)
+    with start.loading():
+        command = _command(name)
     try:
         result = command.main(arguments, prog_name=f"outcore {name}", standalone_mode=False)
     except typer.Abort as error:

@@ -34,6 +34,7 @@ Call = Callable[[], Any]
 _ASSUMED = RawRates(read_bytes_per_s=100e6, write_bytes_per_s=100e6)  # of a slow disk
 _ASSUMED_NETWORK = 100e6
 _BLOCK_BYTES = 2 << 20
+MEASURED_BYTES = 128 << 20  # that `measure_disk` writes and reads
 _COPIED_BYTES = 4 << 20
 _SAMPLE_S = 0.02
 _GEMM_CALLS = 4  # at least: of a large product one alone differs by a third from the next
@@ -46,10 +47,16 @@ _LARGEST_GEMM, _SMALLEST_GEMM = 1024, 16  # rows that are measured; larger produ
 
 
 def disk(
-    directory: str | os.PathLike[str], *, fresh: bool = False, kept_at: str | os.PathLike[str] | None = None
+    directory: str | os.PathLike[str],
+    *,
+    fresh: bool = False,
+    moved_bytes: float = math.inf,
+    kept_at: str | os.PathLike[str] | None = None,
 ) -> RawRates | None:
     """What large requests with direct I/O achieve in a directory, as `measure_disk` finds. `fresh`: now, not once.
-    None if it cannot be measured, or if a run also has files at `kept_at`, and that is another file system."""
+    A run that writes `moved_bytes` at most, less than a measurement does, makes none: it has what earlier runs
+    found. None if it cannot be measured, or if a run also has files at `kept_at`, and that is another file
+    system."""
     if kept_at is not None and not _same_file_system(directory, kept_at):
         return None
 
@@ -61,7 +68,10 @@ def disk(
         settings = _disk_settings(directory)
     except OSError:
         return None
-    found = rate_cache.known("disk", settings, measure, fresh=fresh)
+    if moved_bytes < MEASURED_BYTES:
+        found = rate_cache.current("disk", settings, due=True)
+    else:
+        found = rate_cache.known("disk", settings, measure, fresh=fresh)
     return None if found is None else RawRates(found["read"], found["write"])
 
 
@@ -100,7 +110,7 @@ def planning_disk(directory: str | os.PathLike[str]) -> tuple[RawRates, bool]:
 
 
 def measure_disk(
-    directory: str | os.PathLike[str], *, size_bytes: int = 128 << 20, limit_s: float = 0.5
+    directory: str | os.PathLike[str], *, size_bytes: int = MEASURED_BYTES, limit_s: float = 0.5
 ) -> RawRates | None:
     """What large requests with direct I/O achieve in `directory` now: writes a file of `size_bytes` there, eight
     requests of 2 MiB under way, reads it back, and removes it. Stops early, with what was moved until then,

@@ -43,6 +43,35 @@ def test_help_does_not_load_the_libraries():
     assert answer.stdout.endswith("set()\n")
 
 
+@pytest.mark.parametrize("call", ["", "; outcore.cli.main.run(['--version'])", "; dir(outcore)"])
+def test_importing_and_naming_the_version_load_no_libraries(call):
+    heavy = "{'numpy', 'typer', 'pyscf', 'scipy', 'h5py', 'rich', 'matplotlib', 'mpi4py'}"
+    code = f"import sys, outcore.cli.main{call}; print({heavy} & sys.modules.keys())"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.endswith("set()\n")
+
+
+def test_the_help_of_a_method_does_not_load_what_computes():
+    code = (
+        "import sys, outcore.cli.main as c; c.run(['scf', '--help']); "
+        "print({'pyscf', 'scipy', 'h5py', 'matplotlib', 'mpi4py'} & sys.modules.keys())"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.endswith("set()\n") and "--keep-integrals" in answer.stdout
+
+
+def test_a_small_run_does_not_load_what_it_does_not_need(tmp_path):
+    (tmp_path / "helium.xyz").write_text("1\n\nHe 0 0 0\n")
+    code = (
+        "import sys, outcore.cli.main as c; c.run(['scf', 'helium.xyz', '--basis', 'sto-3g', '-q']); "
+        "print({'matplotlib', 'scipy.optimize._minimize', 'numpy.f2py.f2py2e', 'mpi4py'} & sys.modules.keys())"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert answer.stdout.endswith("set()\n") and "-2.8077" in answer.stdout
+
+
 def test_version():
     from outcore import __version__
 

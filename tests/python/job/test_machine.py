@@ -114,6 +114,15 @@ def test_a_disk_is_measured_again_if_asked_or_if_something_else_is_under_it(tmp_
     assert len(calls) == 5
 
 
+def test_a_run_that_writes_little_takes_what_is_known_of_the_disk(tmp_path, monkeypatch):
+    calls = count_of_measurements(monkeypatch)
+    little = machine.MEASURED_BYTES - 1
+    assert machine.disk(tmp_path, fresh=True, moved_bytes=little) is None and not calls
+    known = machine.disk(tmp_path, fresh=True, moved_bytes=machine.MEASURED_BYTES)
+    assert known is not None and len(calls) == 1
+    assert machine.disk(tmp_path, fresh=True, moved_bytes=little) == known and len(calls) == 1
+
+
 @pytest.mark.parametrize(
     "damage",
     [

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from outcore.trace.report import RawRates, Report
 
 _EVENTS = 1 << 20  # of a process, recorded for --trace
+_INTEGRAL_BYTES = 16  # that one takes on disk, with its indices, at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +228,8 @@ def _forecast(run: Run, mf: Any) -> None:
 
 
 def _begin_io(mf: Any, trace_file: Path | None) -> RawRates | None:
-    """Raw rates of the scratch disk (rank 0), then counters from zero, so that the report shows the run alone."""
+    """Raw rates of the scratch disk (rank 0), then counters from zero, so that the report shows the run alone. A
+    small molecule, whose integrals are fewer bytes than are moved to measure, has rates that earlier runs found."""
     from outcore import trace
     from outcore.job import machine
 
@@ -237,7 +239,9 @@ def _begin_io(mf: Any, trace_file: Path | None) -> RawRates | None:
             raise OutcoreError(errno.ENOENT, "write trace", path=trace_file, detail="no such directory")
         if mf.settings.storage != "direct" and mf.world.rank == 0:
             scratch = find_scratch(mf.settings.scratch)
-            raw = machine.disk(scratch, fresh=True, kept_at=mf.settings.keep)
+            pairs = int(mf.mol.nao) * (int(mf.mol.nao) + 1) // 2
+            stored_bytes = _INTEGRAL_BYTES * pairs * (pairs + 1) // 2
+            raw = machine.disk(scratch, fresh=True, moved_bytes=stored_bytes, kept_at=mf.settings.keep)
     trace.reset()
     if trace_file is not None:
         trace.start(_EVENTS)
