@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import errno
 import functools
-import gc
 import importlib
 import os
 import re
@@ -105,7 +104,6 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         except KeyboardInterrupt as signalled:  # before others could be told of the first
             status = report(signalled)
         drop_output()
-    gc.freeze()  # the interpreter need not look for garbage in what ends with it
     sys.exit(status)
 
 
