@@ -73,6 +73,25 @@ def test_a_search_of_one_process_goes_on_at_all(
     assert states.energies[0] == pytest.approx(expected, abs=1e-7)
 
 
+def strengths(mf: Any, comm: Any, **settings: Any) -> list[float]:
+    with CCSD(mf, 1, comm=comm, **SETTINGS | settings) as cc:
+        cc.kernel()
+        states = cc.states("ee", tolerance=1e-7)
+        return [float(each) for each in states.properties().oscillator_strengths]
+
+
+def make_strengths() -> tuple[Any, list[float]]:
+    mf = mean_field(WATER, "sto-3g")
+    return mf, strengths(mf, None)
+
+
+@pytest.mark.processes(2)  # some thousand small contractions
+def test_strengths_do_not_depend_on_processes(comm: Any, computed_once: Any) -> None:
+    mf, expected = computed_once("strengths of water", make_strengths)
+    found = strengths(mf, comm, ladder="disk", block=1, storage="disk")
+    assert found == pytest.approx(expected, abs=1e-7)
+
+
 def open_energies(comm: Any, mf: Any, **settings: Any) -> list[float]:
     with CCSD(mf, 1, comm=comm, **SETTINGS | settings) as cc:
         cc.kernel()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from outcore.base.errors import OutcoreError
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
 
 
 class Inherited:
-    """Of a CCSD object, or of these arrays of a room that came after it. Collective to make: all other arrays are
-    given back.
+    """Of a CCSD object, or of these arrays of a room that came after it, by their names in the plan to come.
+    Collective to make: all other arrays are given back.
+
+    beside: other arrays that stay.
 
     Attributes:
         is_stored: integrals of ladders are.
@@ -35,12 +38,17 @@ class Inherited:
     """
 
     def __init__(
-        self, of: CCSD, before: Room | None = None, arrays: Mapping[str, Array] | None = None
+        self,
+        of: CCSD,
+        before: Room | None = None,
+        arrays: Mapping[str, Array] | None = None,
+        *,
+        beside: Mapping[str, Array] = MappingProxyType({}),
     ) -> None:
         equations, before = of.equations, before or of.room
         assert before is not None and equations is not None
         self._of, self._before = of, before
-        arrays = _named(equations) if arrays is None else arrays
+        arrays = {**(_named(equations) if arrays is None else arrays), **beside}
         self._kept = {name: each for name, each in arrays.items() if before.has(each)}
         self._stored = set(_integrals(equations))
         with of.world.together("what iterations leave"):
@@ -48,11 +56,9 @@ class Inherited:
         self.is_stored, self.builds = bool(self._stored), not self._stored <= set(self._kept)
         free = before.keep(*self._kept.values())
         resources.trim_heap()
-        self._entries = {name: before.plan.entry(name) for name in self._kept}
+        self._entries = {name: before.entry_of(each) for name, each in self._kept.items()}
         processes = of.world.size
-        self._bytes = free + sum(
-            e.bytes // processes if e.in_memory else e.cache_bytes for e in self._entries.values()
-        )
+        self._bytes = free + sum(e.bytes_of_process(processes) for e in self._entries.values())
 
     def _check(self, lost: set[str]) -> None:
         if lost:

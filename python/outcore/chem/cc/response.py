@@ -31,7 +31,9 @@ from outcore.chem.logs import INFO
 if TYPE_CHECKING:
     from outcore.chem.cc.ccsd import CCSD
     from outcore.chem.cc.equations.densities import ClosedDensities
+    from outcore.chem.cc.equations.multipliers import MultiplierEquations
     from outcore.chem.cc.equations.open_densities import OpenDensities
+    from outcore.chem.cc.equations.open_multipliers import OpenMultiplierEquations
     from outcore.chem.cc.gradient import RelaxedResponse
     from outcore.chem.cc.keep.checkpoint import Checkpoint, KeptMultipliers
 
@@ -52,31 +54,14 @@ class Multipliers:
     (amplitudes that have not converged), ENOMEM, ENOSPC.
     """
 
-    def __init__(self, of: CCSD) -> None:
+    def __init__(self, of: CCSD, within: MultiplierEquations | None = None) -> None:
+        """within: equations of these amplitudes that are there already, in the room of `of`."""
         _check(of)
         self._of, self.world = of, of.world
         self.converged = False
         self.iterations: list[Iteration] = []
-        if of.has_triples:
-            inherited, triples = triple_response.derive(of)
-            room = self.room = inherited.room(inherited.plan(describe.response_of_triples))
-            of_triples: Derivatives | OpenDerivatives | None
-            if isinstance(triples, Derivatives):
-                of_triples = Derivatives(room, triples.t1, triples.one)
-            else:
-                of_triples = OpenDerivatives(room, triples.t1, triples.one)
-        else:
-            inherited, of_triples = Inherited(of), None
-            room = self.room = inherited.room(inherited.plan(describe.response))
-        self.equations = assembly.multipliers(
-            room,
-            [each.fock for each in of.spins],
-            of.singles,
-            of_triples,
-            is_stored=inherited.is_stored,
-            builds=inherited.builds,
-        )
-        of.replace_room(room, self.equations.of)
+        self.equations = self._made() if within is None else within
+        room = self.room = self.equations.room
         self.singles = self.equations.put_first()
         self._kept: KeptMultipliers | None = None
         self._last = 0
@@ -84,6 +69,30 @@ class Multipliers:
             self._take_kept(of.checkpoint)
         self._updates = Updates(room, of.spins, self.equations, of.settings.diis_space)
         self.densities: ClosedDensities | OpenDensities | None = None
+
+    def _made(self) -> MultiplierEquations | OpenMultiplierEquations:
+        of = self._of
+        if of.has_triples:
+            inherited, triples = triple_response.derive(of)
+            room = inherited.room(inherited.plan(describe.response_of_triples))
+            of_triples: Derivatives | OpenDerivatives | None
+            if isinstance(triples, Derivatives):
+                of_triples = Derivatives(room, triples.t1, triples.one)
+            else:
+                of_triples = OpenDerivatives(room, triples.t1, triples.one)
+        else:
+            inherited, of_triples = Inherited(of), None
+            room = inherited.room(inherited.plan(describe.response))
+        made = assembly.multipliers(
+            room,
+            [each.fock for each in of.spins],
+            of.singles,
+            of_triples,
+            is_stored=inherited.is_stored,
+            builds=inherited.builds,
+        )
+        of.replace_room(room, made.of)
+        return made
 
     # ---- iterations ----
 
@@ -203,9 +212,7 @@ class LambdaResults:
     @property
     def multipliers(self: CCSD) -> Multipliers:  # type: ignore[misc]
         """Which solves for them if that has not been done. Collective."""
-        self.solve_lambda()
-        assert self._multipliers is not None
-        return self._multipliers
+        return self.solve_lambda_within(None)
 
     def forget_multipliers(self: CCSD) -> None:  # type: ignore[misc]
         """Their arrays are given back for something else. Collective."""
@@ -232,14 +239,19 @@ class LambdaResults:
         """Solves the Lambda equations of converged amplitudes, to the thresholds of these; returns `l1` and `l2`.
         Called again it returns what was found. Of CCSD, or of CCSD(T) if (T) has been computed. Collective. Raises
         OutcoreError: see `Multipliers`; NotConverged."""
+        self.solve_lambda_within(None)
+        return self.l1, self.l2
+
+    def solve_lambda_within(self: CCSD, equations: MultiplierEquations | None) -> Multipliers:  # type: ignore[misc]
+        """As `solve_lambda`, with equations that are there already. Collective."""
         if self._multipliers is None:
-            made = Multipliers(self)
+            made = Multipliers(self, equations)
             try:
                 made.solve()
             finally:
                 made.close()
             self._multipliers = made
-        return self.l1, self.l2
+        return self._multipliers
 
     @property
     def l1(self: CCSD) -> Any:  # type: ignore[misc]

@@ -86,3 +86,60 @@ def dense_matrix(equations: Any) -> tuple[Values, list[list[tuple[int, ...]]]]:
     for array in arrays:
         room.release(array)
     return matrix, places
+
+
+class Determinants:
+    """EOM-CCSD of closed shells in the space of all determinants of a small molecule, whose amplitudes [i,a] and
+    [i,j,a,b] are given: eigenvectors of exp(-T) H exp(T) in the reference, singles and doubles as one matrix.
+
+    energies: of singlets beside the ground state, the lowest first."""
+
+    def __init__(self, mf: Any, t1: Values, t2: Values) -> None:
+        import scipy.linalg
+        from pyscf import ao2mo, fci
+
+        mol, n, (o, v) = mf.mol, mf.mo_coeff.shape[1], t1.shape
+        size = fci.cistring.num_strings(n, o)
+        whole = np.eye(size * size).reshape(-1, size, size)
+
+        def matrix(apply: Any) -> Values:
+            return np.array([np.asarray(apply(each)).ravel() for each in whole]).T
+
+        links = [fci.cistring.gen_linkstr_index(range(n), o)] * 2
+
+        def excites(p: int, q: int) -> Values:
+            unit = np.zeros((n, n))
+            unit[p, q] = 1.0
+            return matrix(lambda c: fci.direct_nosym.contract_1e(unit, c, n, (o, o), links))
+
+        self._e = np.array([[excites(p, q) for q in range(n)] for p in range(n)])
+        core = mf.mo_coeff.T @ mf.get_hcore() @ mf.mo_coeff
+        integrals = ao2mo.restore(1, ao2mo.kernel(mol, mf.mo_coeff), n)
+        absorbed = fci.direct_spin1.absorb_h1e(core, integrals, n, (o, o), 0.5)
+        h = matrix(lambda c: fci.direct_spin1.contract_2e(absorbed, c, n, (o, o)))
+        up = [[self._e[o + a, i] for a in range(v)] for i in range(o)]
+        t = np.einsum("ia,iaxy->xy", t1, np.array(up))
+        for i, a, j, b in np.ndindex(o, v, o, v):
+            t += 0.5 * t2[i, j, a, b] * up[i][a] @ up[j][b]
+        self._right, self._left = scipy.linalg.expm(t), scipy.linalg.expm(-t)
+        zero = np.zeros(size * size)
+        zero[0] = 1.0
+        ones = [up[i][a] @ zero for i, a in np.ndindex(o, v)]
+        pairs = [(x, y) for x in range(o * v) for y in range(x + 1)]
+        twos = [up[x // v][x % v] @ ones[y] for x, y in pairs]
+        self._basis = np.array([zero, *ones, *twos]).T
+        self._dual = np.linalg.pinv(self._basis)
+        transformed = self._dual @ self._left @ h @ self._right @ self._basis
+        values, vectors = np.linalg.eig(transformed)
+        order = np.argsort(values.real)
+        assert abs(values.imag).max() < 1e-10
+        self._vectors = vectors[:, order].real
+        self._inverse = np.linalg.inv(self._vectors)
+        self.energies = values[order].real[1:] - values[order].real[0]
+
+    def density(self, one: int, other: int) -> Values:
+        """<one|E_pq|other>, [p,q]; 0 is the ground state."""
+        left = self._inverse[one] @ self._dual @ self._left
+        right = self._right @ self._basis @ self._vectors[:, other]
+        found: Values = np.einsum("x,pqxy,y->pq", left, self._e, right, optimize=True)
+        return found

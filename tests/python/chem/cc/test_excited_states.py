@@ -11,7 +11,7 @@ from eom_support import AUXILIARY, dense, fitted, made, peer_of
 
 from outcore import OutcoreError
 from outcore.chem.cc import CCSD
-from outcore.chem.cc.excited import states as states_module
+from outcore.chem.cc.excited import vectors_of_plan
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -104,7 +104,7 @@ def test_a_number_for_one_root(water: Any, singlets: Values) -> None:
 
 
 def test_a_small_space_begins_anew(water: Any, singlets: Values, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(states_module, "_VECTORS", (4, 4, 4))
+    monkeypatch.setattr(vectors_of_plan, "_VECTORS", (4, 4, 4))
     with made(water) as cc:
         cc.kernel()
         energies, _ = cc.eomee_ccsd_singlet(nroots=3, tolerance=1e-9)

@@ -13,10 +13,12 @@ import numpy as np
 from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem.cc.command import CoupledClusterRun, carry_out
 from outcore.chem.cc.equations.excited import kinds
+from outcore.chem.cc.excited import describe
 from outcore.chem.cc.excited.options import Options
 from outcore.chem.cc.excited.search import LEAST
 from outcore.chem.cc.excited.settings import METHOD
-from outcore.chem.cc.excited.states import States, check_kind, fitted, spin_square
+from outcore.chem.cc.excited.states import States, check_kind, spin_square
+from outcore.chem.cc.excited.vectors_of_plan import fitted
 from outcore.cli.run import with_options
 
 if TYPE_CHECKING:
@@ -72,8 +74,6 @@ class StatesRun(CoupledClusterRun):
     @property
     def _least(self) -> Describe:
         """What the search does with as few vectors as it can."""
-        from outcore.chem.cc.excited import describe
-
         return partial(describe.states, kind=self._state_kind, roots=self.options.states, vectors=LEAST)
 
     def _made(self, mf: Any, *, stands_in: bool = False) -> CCSD:
@@ -135,7 +135,8 @@ class StatesRun(CoupledClusterRun):
     def _estimate(self, cc: CCSD) -> None:
         check_kind(cc, self._state_kind, self.options.states, self.options.state_settings().core)
         super()._estimate(cc)
-        plan, vectors = fitted(cc.estimate, self._state_kind, self.options.states)
+        kind, roots = self._state_kind, self.options.states
+        plan, vectors = fitted(cc.estimate, partial(describe.states, kind=kind, roots=roots))
         self.say(f"{METHOD}: {plan}, {vectors} vectors for each state")
         self.say(f"an iteration of all states: {plan.iteration_s:.3g} s")
         self.results["states_estimate"] = plan.as_json() | {"vectors_of_a_state": vectors}

@@ -120,6 +120,27 @@ def products(
     return Products(*(one + other for one, other in zip(sums, of_singles, strict=True)))
 
 
+def overlaps(
+    room: Room, left: Sequence[StateVector], right: Sequence[StateVector], limit_bytes: int = 0
+) -> Values:
+    """<l|r> of all elements, [left][right]."""
+    total, guard = np.zeros((len(left), len(right))), threading.Lock()
+
+    def work(tile: Tile, gate: TilesAtATime, one: list[Array], other: list[Array]) -> None:
+        with gate:
+            x = _rows(one, tile)
+            made = np.stack([x @ each.get_tile(tile).ravel() for each in other], axis=1)
+        weight = _weight(one[0], tile)
+        with guard:
+            np.add(total, weight * made, out=total)
+
+    for one, other in zip(_parts(left), _parts(right), strict=True):
+        gate = TilesAtATime(limit_bytes, len(left) + 1, one[0])
+        room.each_tile(one[0], partial(work, gate=gate, one=one, other=other), "overlaps of vectors")
+    found: Values = np.asarray(room.world.all_reduce(total)) + _singles(left) @ _singles(right).T
+    return found
+
+
 def correct(
     room: Room,
     equations: StateEquations,
@@ -189,13 +210,17 @@ def combine(room: Room, vectors: Sequence[StateVector], rows: Values, limit_byte
 
 def put(room: Room, equations: StateEquations, guess: FirstState, arrays: Sequence[Array]) -> None:
     """Doubles of a start vector."""
-    factors = guess.factors
-    if factors is None:
+    if guess.factors is None and guess.doubles is None:
         clear(room, arrays)
         return
 
     def work(tile: Tile, part: int, array: Array) -> None:
-        values, mask = equations.product(factors, part, tile), equations.mask_of(part, tile)
+        if guess.doubles is not None:
+            values = guess.doubles(part, tile)
+        else:
+            assert guess.factors is not None
+            values = equations.product(guess.factors, part, tile)
+        mask = equations.mask_of(part, tile)
         array.put_tile(tile, values if mask is None else values * mask)
 
     for part, array in enumerate(arrays):

@@ -17,27 +17,20 @@ from outcore.base.errors import OutcoreError
 from outcore.chem import davidson
 from outcore.chem.cc.equations.excited import guess, kinds
 from outcore.chem.cc.excited import characters, describe, passes
+from outcore.chem.cc.excited.properties import StateProperties
 from outcore.chem.cc.excited.search import LEAST, Search
 from outcore.chem.cc.excited.settings import METHOD, StateSettings
+from outcore.chem.cc.excited.vectors_of_plan import fitted
 from outcore.chem.cc.inherited import Inherited
 from outcore.chem.cc.plan import assembly
 from outcore.chem.logs import INFO, NOTE
-from outcore.tensor.plan.statements import Role
 
 if TYPE_CHECKING:
     from outcore.chem.cc.ccsd import CCSD
     from outcore.chem.cc.equations.excited.vectors import StateVector
     from outcore.chem.cc.keep.kept_states import KeptStates
-    from outcore.chem.cc.plan.describe import Describe
-    from outcore.chem.cc.plan.plan import Plan
 
 Values = np.ndarray[Any, np.dtype[Any]]
-
-_VECTORS = (
-    8,
-    6,
-    LEAST,
-)  # of the small space for each root: the most of which all are in memory, else about the middle
 
 
 class States:
@@ -45,6 +38,7 @@ class States:
     back, but for amplitudes and integrals; vectors are there until another calculation of `of` begins.
 
     Attributes:
+        kind, kind_name: what they are, and its key in `kinds.KINDS`.
         energies: of excitation, ionisation or attachment (Hartree); not a number for roots that have not converged.
         converged: of each root.
         why: roots have not converged; empty if all have.
@@ -65,14 +59,15 @@ class States:
     ) -> None:
         check(of)
         kind = kinds.named(kind, settings.multiplicity, restricted=of.restricted)
-        self.kind = kinds.of(kind)
+        self.kind_name, self.kind = kind, kinds.of(kind)
         self._of, self.settings = of, settings
+        self._properties: StateProperties | None = None
         count = settings.nroots
         with of.world.together(METHOD, kind, repr(settings)):
             check_kind(of, kind, count, settings.core)
         inherited = Inherited(of)
         of.forget_multipliers()
-        self.plan, vectors = fitted(inherited.plan, kind, count)
+        self.plan, vectors = fitted(inherited.plan, partial(describe.states, kind=kind, roots=count))
         room = inherited.room(self.plan)
         self._names = of.orbital_names()
         equations = assembly.states(
@@ -125,6 +120,14 @@ class States:
         one, two = passes.squares(self.equations.room, self.equations, vector)
         return one / (one + two)
 
+    def properties(self, on_iteration: Callable[[davidson.Iteration], None] | None = None) -> StateProperties:
+        """Of excited singlets of closed shells: moments, oscillator strengths and densities. Made once, by a search
+        for left vectors, whose iterations `on_iteration` is called with, and the Lambda equations. Collective; see
+        StateProperties."""
+        if self._properties is None:
+            self._properties = StateProperties(self._of, self, on_iteration)
+        return self._properties
+
     def character(self, root: int) -> str:
         """For people: which orbitals a root is of, and how much of it is double excitations."""
         blocks = self.equations.excitations(self.vectors[root].singles)
@@ -145,22 +148,6 @@ class States:
                 self._of.log(NOTE, "EOM-CCSD root %d E = %.15g  singles = %.3g", root, energy, share)
             else:
                 self._of.log(NOTE, "EOM-CCSD root %d not converged", root)
-
-
-def fitted(plan_of: Callable[[Describe], Plan], kind: str, roots: int) -> tuple[Plan, int]:
-    """The plan, and vectors of the small space for each root, as `plan_of` has room for."""
-    found: list[tuple[Plan, int]] = []
-    for vectors in _VECTORS:
-        try:
-            plan = plan_of(partial(describe.states, kind=kind, roots=roots, vectors=vectors))
-        except OutcoreError as error:  # each array on disk has a cache
-            if error.errno != errno.ENOMEM or vectors == LEAST:
-                raise
-            continue
-        found.append((plan, vectors))
-        if all(e.in_memory for e in plan.arrays.values() if e.spec.role is Role.VECTOR):
-            return plan, vectors
-    return min(found, key=lambda each: abs(each[1] - _VECTORS[1]))
 
 
 def check(of: CCSD) -> None:

@@ -200,9 +200,9 @@ class Checkpoint:
             _give(kept, room, equations)
         return KeptMultipliers(kept, steps, doubles)
 
-    def states(self, mark: Any, shape: tuple[int, ...]) -> KeptStates:
+    def states(self, mark: Any, shape: tuple[int, ...], side: str = "") -> KeptStates:
         """What keeps vectors of a search for states; see KeptStates."""
-        return KeptStates(self.world, self.directory, self._problem(STATES), mark, shape)
+        return KeptStates(self.world, self.directory, self._problem(STATES), mark, shape, side)
 
     def response(self, mark: str) -> KeptResponse:
         """What keeps multipliers of orbitals, of densities with this mark."""

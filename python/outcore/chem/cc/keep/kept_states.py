@@ -45,21 +45,29 @@ class KeptStates:
     Args:
         mark: of the amplitudes and the states that are searched for. What has another one is not found.
         shape: of singles.
+        side: "" of right vectors, "l" of left ones, which stay beside them.
 
     Raises OutcoreError: EINVAL (of another problem), ENOTSUP (of another format), EIO (damaged).
     """
 
     def __init__(
-        self, world: World, directory: Path, problem: Problem, mark: Any, shape: tuple[int, ...]
+        self,
+        world: World,
+        directory: Path,
+        problem: Problem,
+        mark: Any,
+        shape: tuple[int, ...],
+        side: str = "",
     ) -> None:
-        self._world, self._problem, self._shape = world, problem, shape
+        self._world, self._problem, self._shape, self._side = world, problem, shape, side
         self._mark = fingerprint(mark)
         self._directory = Stages(world, directory).directory
         self._serial = 0  # of the last commit
         self.clock = Clock(world)
 
     def _path(self, number: int, part: int, *, multiplied: bool) -> Path:
-        return self._directory / f"{STATES}.{'h' if multiplied else 'v'}{number}.{part}"
+        name = f"{'h' if multiplied else 'v'}{self._side}{number}"
+        return self._directory / f"{STATES}.{name}.{part}"
 
     # ---- what another run has kept ----
 

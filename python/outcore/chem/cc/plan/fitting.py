@@ -48,6 +48,10 @@ class Entry:
     def bytes(self) -> int:
         return self.spec.bytes
 
+    def bytes_of_process(self, processes: int) -> int:
+        """Memory that it takes in each of them."""
+        return self.bytes // processes if self.in_memory else self.cache_bytes
+
 
 @dataclass(frozen=True)
 class IntegralsWay:

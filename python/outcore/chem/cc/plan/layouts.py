@@ -116,8 +116,10 @@ def _of_states(sizes: Sizes, spaces: Spaces, signs: Iterable[str]) -> Iterator[A
     o_, v_ = spaces.occupied, spaces.virtual
     yield _scratch("S3", Layout((Tiling(triple_sums(o_, v_)),)))
     for vector in range(sizes.vectors):
+        yield _kept(f"Ree{vector}", of_equal_spins)  # right vectors beside a search for left ones
         for name, layout in (
             ("ee", of_equal_spins),
+            ("le", of_equal_spins),
             ("et", pairs),
             ("ip", ionized),
             ("ea", attached),

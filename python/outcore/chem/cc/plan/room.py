@@ -35,7 +35,7 @@ class Room:
         self.sizes, self.spaces = plan.sizes, plan.spaces
         self.beside_made_bytes = plan.beside_made_bytes
         self._arrays: list[Array] = []
-        self._bytes: dict[int, int] = {}  # of these, by identity: memory of this process
+        self._entries: dict[int, Entry] = {}  # of these, by identity
         self._given: dict[str, Array] = {}
         self._plans: dict[tuple[Any, ...], ProductPlan] = {}
         self.moved, self.meter = NOTHING, Meter()
@@ -71,9 +71,13 @@ class Room:
         """Another room has it from now on."""
         self._arrays = [each for each in self._arrays if each is not array]
 
+    def entry_of(self, array: Array) -> Entry:
+        """Where the plan has it."""
+        return self._entries[id(array)]
+
     def _hold(self, array: Array, entry: Entry) -> None:
         self._arrays.append(array)
-        self._bytes[id(array)] = entry.bytes // self.world.size if entry.in_memory else entry.cache_bytes
+        self._entries[id(array)] = entry
 
     def _made(self, name: str) -> Array:
         entry = self.plan.entry(name)
@@ -181,7 +185,8 @@ class Room:
         """Closes all other arrays. The memory of this process that is free then, by the plan (bytes)."""
         self.release(*(each for each in self._arrays if not any(each is one for one in arrays)))
         planned = self.plan.work_bytes + self.plan.taken_bytes
-        return planned - sum(self._bytes[id(each)] for each in self._arrays)
+        processes = self.world.size
+        return planned - sum(self.entry_of(each).bytes_of_process(processes) for each in self._arrays)
 
     def close(self) -> None:
         for array in self._arrays:

@@ -4,4 +4,5 @@ transformed: intermediates that are made once.
 vectors: what a search has to know of a kind of state.
 guess: what it begins with.
 singlets, ionized, attached: one kind each.
+left_singlets, one_particle: left vectors, and densities between states.
 """

@@ -8,6 +8,7 @@ state may have a symmetry that no low single excitation has.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, pairwise, zip_longest
 from typing import TYPE_CHECKING, Any
@@ -28,10 +29,12 @@ SHARE = 0.25  # of the work space, for it
 
 @dataclass(frozen=True)
 class FirstState:
-    """A start vector: singles; doubles that are the product of two factors, or none."""
+    """A start vector: singles; doubles that are the product of two factors, or none, or tiles [part, tile] of them,
+    from any thread."""
 
     singles: Values
     factors: tuple[Values, Values] | None = None
+    doubles: Callable[[int, Tile], Values] | None = None
 
 
 def excitations(
