@@ -80,6 +80,7 @@ PYTHON_FLOORS = (
     "chem.ci.determinants",
     "chem.ci.orbitals chem.ci.fcidump",
     "chem.ci chem.mrci chem.hf chem.mp2 chem.cc",
+    "chem.nevpt2",
     "chem.least_memory",
     "cli",
     "chem.options",  # what stands from here on is put into the frame of all commands

@@ -4,7 +4,7 @@ the Hamiltonian are computed, in the same memory."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from outcore.parallel.tasks import tasks_of
 if TYPE_CHECKING:
     from outcore.chem.ci.groups import Task
     from outcore.chem.ci.hamiltonian import Hamiltonian, Integers, Matrix
-    from outcore.chem.ci.solver import Solved
+    from outcore.chem.ci.plan import Plan
     from outcore.chem.ci.space import Space
     from outcore.chem.ci.vector import Vectors
 
@@ -68,7 +68,20 @@ class Densities:
         return float(total + (np.sum(aa * self.same_alpha) + np.sum(bb * self.same_beta)) / 2)
 
 
-def compute(solved: Solved, bra: int, ket: int, *, threads: int = 1) -> Densities:
+class States(Protocol):
+    """Vectors of a space, orbitals of a Hamiltonian, and the plan of its products."""
+
+    @property
+    def states(self) -> Vectors: ...
+    @property
+    def space(self) -> Space: ...
+    @property
+    def hamiltonian(self) -> Hamiltonian: ...
+    @property
+    def plan(self) -> Plan: ...
+
+
+def compute(solved: States, bra: int, ket: int, *, threads: int = 1) -> Densities:
     """Between two roots. Collective; all processes get them. Raises OutcoreError."""
     states, space = solved.states, solved.space
     if sum(space.electrons) < 2:
@@ -87,7 +100,7 @@ class _Work:
     """Sums of one process, [p][q][r][s] = <bra| p+ r+ s q |ket>, and panels of the roots that are kept for the next
     task."""
 
-    def __init__(self, solved: Solved, bra: int, ket: int, threads: int) -> None:
+    def __init__(self, solved: States, bra: int, ket: int, threads: int) -> None:
         self._states, self._space = solved.states, solved.space
         self._roots, self._threads = list(dict.fromkeys((bra, ket))), threads
         self._kernel = make_kernel(solved.space, solved.hamiltonian)

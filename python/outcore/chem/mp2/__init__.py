@@ -8,6 +8,8 @@ Files:
         RI-MP2 of closed and open shells
     settings:
         factors of spin-component scaling, and the screening of integrals
+    pairs:
+        energies of pairs of orbitals
     tiles:
         integrals of occupied and virtual orbitals, fetched ahead
     densities, gradient, objects:

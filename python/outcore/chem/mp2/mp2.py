@@ -14,14 +14,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from outcore import _core
 from outcore.base import html, keywords
 from outcore.chem import doubts, problem
 from outcore.chem import reference as references
@@ -29,6 +27,7 @@ from outcore.chem.logs import INFO, NOTE
 from outcore.chem.method import Method
 from outcore.chem.mp2.finished_pairs import FinishedPairs
 from outcore.chem.mp2.gradient import response
+from outcore.chem.mp2.pairs import PairKind, pairs_of
 from outcore.chem.mp2.settings import SCS, Settings
 from outcore.chem.mp2.tiles import TileReader, TransformedTile
 from outcore.chem.problem import ROUNDED
@@ -60,20 +59,6 @@ if TYPE_CHECKING:
     from outcore.chem.mp2.objects import Gradients
 
 Matrix = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class PairKind:
-    """Pairs of one kind: occupied orbitals of `first` with those of `second`, "aa", "bb", "ab", or "" for closed
-    shells, whose pairs count for both kinds of spin."""
-
-    name: str
-    first: int
-    second: int
-
-    @property
-    def same(self) -> bool:
-        return self.first == self.second
 
 
 class MP2(Method):
@@ -523,7 +508,7 @@ class MP2(Method):
                 def work(
                     thread: int, i: int, block: TransformedTile = block, tile: TransformedTile = tile
                 ) -> None:
-                    _pairs_of(case, first, second, i, block, tile, products[thread], done.sums, signs)
+                    pairs_of(case, first, second, i, block, tile, products[thread], done.sums, signs)
 
                 team.each(range(block.end - 1, block.begin - 1, -1), self.threads, work)
                 done.finish((block.begin, block.end), (tile.begin, tile.end))
@@ -556,41 +541,3 @@ class _Scanner:
         self._mp2.on_progress, self._mp2.on_warning = old.on_progress, old.on_warning
         self._mp2.kernel()
         return self._mp2.e_tot
-
-
-def _pairs_of(
-    case: PairKind,
-    first: Transformed,
-    second: Transformed,
-    i: int,
-    block: Any,
-    tile: Any,
-    product: Matrix,
-    sums: Matrix,
-    signs: Matrix | None,
-) -> None:
-    """Pairs of orbital i with those of a tile, j <= i if they are of the same kind, into `sums`. signs: see
-    `Rows`."""
-    end = min(tile.end, i + 1) if case.same else tile.end
-    count = end - tile.begin
-    if count <= 0:
-        return
-    a, b = first.orbitals.virtual_energies, second.orbitals.virtual_energies
-    gaps = first.orbitals.occupied_energies[i] + second.orbitals.occupied_energies[tile.begin : end]
-    v = product[: len(a) * count * len(b)].reshape(len(a), count, len(b))
-    left = block.values[:, i - block.begin, :]
-    _contract(left if signs is None else signs[:, None] * left, tile.values[:, :count, :], v)
-    sums[:, i, tile.begin : end] = np.array(_core.pair_sums(v, gaps, a, b, case.same)).T
-
-
-def _contract(left: Matrix, right: Matrix, out: Matrix) -> None:
-    """out[a, j, b] = sum_P left[P, a] right[P, j, b]; no copies where BLAS can do without."""
-    rows, count, columns = right.shape
-    if count == 1 or right.strides[1] == columns * right.strides[2]:
-        flat = np.lib.stride_tricks.as_strided(
-            right, (rows, count * columns), (right.strides[0], right.strides[2])
-        )
-        np.matmul(left.T, flat, out=out.reshape(len(out), -1))
-        return
-    for j in range(count):
-        out[:, j] = left.T @ right[:, j]

@@ -15,7 +15,7 @@ from outcore.chem import problem
 from outcore.chem.problem import Settings
 from outcore.chem.ri import auxiliary, given
 from outcore.chem.ri import pairs as pair_lists
-from outcore.chem.ri.cholesky import EXACT
+from outcore.chem.ri.cholesky import EXACT, Cholesky
 from outcore.chem.ri.forecast import FittingRates
 from outcore.chem.ri.metric import Metric
 from outcore.chem.ri.plan import matrices_at_once
@@ -175,6 +175,20 @@ class GivenRows:
 
     def rates(self, _orbitals: int, _threads: int, _scratch: str | None) -> FittingRates:
         raise OutcoreError(errno.ENOTSUP, "estimate", detail="there is none for integrals that are given")
+
+
+class ExactRows(GivenRows):
+    """Made from vectors of all integrals of a molecule."""
+
+    kind = "vectors of exact integrals"
+
+    def __init__(self, world: World, mol: Mole, limit_bytes: int) -> None:
+        """Collective. Raises OutcoreError: as `outcore.chem.ri.cholesky.Cholesky`."""
+        self._source = Cholesky(world, mol, EXACT, limit_bytes)
+        self.functions, self.signs = int(mol.nao), None
+        self.columns = self.functions**2
+        self.count, self.title = self._source.rank, self._source.title
+        self.settings = problem.integrals(mol) | self._source.settings
 
 
 class _InPlace:

@@ -1,0 +1,123 @@
+"""Vectors of one space made of those of another: strings of the one are those of the other, or come out of them.
+
+A map says of each string of the target which string of the source it is made of, and with which sign. Products of a
+map of each spin are added up: operators E_pq, the same state in strings that are sorted otherwise, or with an orbital
+more that is empty or doubly occupied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from outcore.chem.ci.passes import Place
+    from outcore.chem.ci.space import Integers, Masks, StringList
+    from outcore.chem.ci.tiles import VectorTile
+    from outcore.chem.ci.vector import Vectors
+
+Matrix = NDArray[np.float64]
+
+_ONE = np.uint64(1)
+
+
+@dataclass(frozen=True, eq=False)
+class StringMap:
+    """rank[k]: of target string k, the index of the source string, -1 if there is none. sign[k]: 1 or -1."""
+
+    rank: Integers
+    sign: Matrix
+
+    @classmethod
+    def _of(cls, source: StringList, masks: Masks, there: NDArray[np.bool_], sign: Matrix) -> StringMap:
+        """Target strings of which some are there, made of these source strings."""
+        rank = np.full(len(masks), -1, np.int64)
+        rank[there] = source.rank(masks[there])
+        return cls(rank, sign)
+
+    @classmethod
+    def same(cls, source: StringList, target: StringList) -> StringMap:
+        """Of the same strings, which may be sorted otherwise."""
+        masks = target.strings
+        return cls._of(source, masks, np.ones(len(masks), bool), np.ones(len(masks)))
+
+    @classmethod
+    def replaced(cls, source: StringList, target: StringList, p: int, q: int) -> StringMap:
+        """p+ q, of one spin."""
+        masks, (made, gone) = target.strings, (_ONE << np.uint64(p), _ONE << np.uint64(q))
+        if p == q:
+            return cls._of(source, masks, (masks & made) != 0, np.ones(len(masks)))
+        low, high = sorted((p, q))
+        between = np.uint64(((1 << high) - 1) & ~((1 << (low + 1)) - 1))
+        there = ((masks & made) != 0) & ((masks & gone) == 0)
+        sign = 1.0 - 2.0 * (np.bitwise_count(masks & between) & 1)
+        return cls._of(source, masks ^ made ^ gone, there, sign)
+
+    @classmethod
+    def enlarged(cls, source: StringList, target: StringList, orbital: int, *, occupied: bool) -> StringMap:
+        """Strings with one orbital more, which is occupied or empty."""
+        masks, bit = target.strings, _ONE << np.uint64(orbital)
+        low = np.uint64((1 << orbital) - 1)
+        high = ~(low | bit)
+        there = ((masks & bit) != 0) == occupied
+        sign = 1.0 - 2.0 * (np.bitwise_count(masks & high) & 1) if occupied else np.ones(len(masks))
+        return cls._of(source, (masks & low) | ((masks & high) >> _ONE), there, sign)
+
+
+Product = tuple[StringMap, StringMap]
+"""A map of alpha strings and one of beta strings."""
+
+
+def write(source: Place, target: Place, products: Sequence[Product]) -> None:
+    """The sum of `products`, applied to `source`, becomes `target`. Collective."""
+    vectors = target.vectors
+    with vectors.world.together("map a CI vector"):
+        for tile in vectors.tiles():
+            vectors.put(target.index, tile, _tile(source, tile, products))
+    vectors.sync()
+
+
+def _tile(source: Place, tile: VectorTile, products: Sequence[Product]) -> Matrix:
+    found = np.zeros(tile.shape)
+    tiling = source.vectors.tiling
+    for alpha, beta in products:
+        rows = _parts(alpha, tile.first[0], tile.shape[0], tiling.rows)
+        columns = _parts(beta, tile.first[1], tile.shape[1], tiling.columns)
+        for row, here, from_rows, row_signs in rows:
+            for column, there, from_columns, column_signs in columns:
+                values = _stored(source.vectors, source.index, row, column)
+                if values is not None:
+                    signs = row_signs[:, None] * column_signs
+                    found[np.ix_(here, there)] += signs * values[np.ix_(from_rows, from_columns)]
+    return found
+
+
+_Part = tuple[int, "Integers", "Integers", Matrix]
+
+
+def _parts(strings: StringMap, first: int, count: int, cuts: list[int]) -> list[_Part]:
+    """Of some target strings, for each tile of the source along this axis: its number, places in the target tile,
+    places in the source tile, signs."""
+    rank, sign = strings.rank[first : first + count], strings.sign[first : first + count]
+    here = np.flatnonzero(rank >= 0)
+    tiles = np.searchsorted(cuts, rank[here], side="right") - 1
+    found = []
+    for tile in np.unique(tiles):
+        some = here[tiles == tile]
+        found.append((int(tile), some, rank[some] - cuts[tile], sign[some]))
+    return found
+
+
+def _stored(vectors: Vectors, index: int, row: int, column: int) -> Matrix | None:
+    """A tile, of the half that is not stored too; None where there is none."""
+    tiling = vectors.tiling
+    number = int(tiling.number[row, column])
+    if number >= 0:
+        return np.asarray(vectors.get(index, tiling[number]))
+    if tiling.parity and int(tiling.number[column, row]) >= 0:
+        return np.asarray(tiling.parity * vectors.get(index, tiling[int(tiling.number[column, row])]).T)
+    return None

@@ -1,0 +1,87 @@
+"""Three-particle densities of a state, in slabs D[p, q, :, :, :, :], which are nowhere together.
+
+D[p, q, r, s, t, u] = <p+ r+ t+ u s q>, of both spins together, follows from the two-particle density between the
+state and E_pq times it. That has another irrep as a rule, so both are taken without symmetry, on disk if memory is
+short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from outcore.chem.ci import densities, hamiltonian, mapped, solver, vector
+from outcore.chem.ci.mapped import StringMap
+from outcore.chem.ci.passes import Place
+from outcore.chem.ci.search import SearchOptions
+from outcore.chem.ci.space import Space
+
+if TYPE_CHECKING:
+    from outcore.chem.ci.hamiltonian import Hamiltonian, Matrix
+    from outcore.chem.ci.plan import Plan
+    from outcore.chem.ci.vector import Vectors
+
+PRODUCTS = 2  # pairs of a vector and H times it that a plan has room for
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """See `densities.States`."""
+
+    states: Vectors
+    space: Space
+    hamiltonian: Hamiltonian
+    plan: Plan
+
+
+def without_symmetry(found: Hamiltonian) -> Hamiltonian:
+    """The same orbitals in the same order, in one irrep."""
+    return hamiltonian.make(found.one, found.two, core_energy=found.core_energy)
+
+
+def slabs(
+    place: Place, found: Hamiltonian, *, memory_bytes: int | None, threads: int
+) -> Iterator[tuple[int, int, Matrix]]:
+    """p, q and D[p, q, :, :, :, :], p >= q, of the sorted orbitals of `found`; D[q, p, r, s, t, u] is
+    D[p, q, s, r, u, t]. Collective, as each step is; all processes get them. memory_bytes: as `solver.plan`.
+
+    Raises OutcoreError (ENOMEM): less than the vectors' tiles and panels take, with what is enough."""
+    source, plain = place.vectors.tiling.space, without_symmetry(found)
+    space, world = Space(plain, *source.electrons, 0, source.parity), place.vectors.world
+    options = SearchOptions(vectors=PRODUCTS, threads=threads)
+    plan = solver.plan(world, space, options, memory_bytes=memory_bytes)
+    states = vector.make(world, plan.tiling, plan.kind, count=2, cache_bytes=plan.cache_bytes)
+    held = Held(states, space, plain, plan)
+    bra, ket = Place(states, 0), Place(states, 1)
+    try:
+        unchanged = _same(space, space)
+        mapped.write(place, bra, [_same(source, space)])
+        two = densities.compute(held, 0, 0, threads=threads).two
+        for p in range(space.orbitals):
+            for q in range(p + 1):
+                alpha = StringMap.replaced(space.alpha, space.alpha, p, q)
+                beta = StringMap.replaced(space.beta, space.beta, p, q)
+                mapped.write(bra, ket, [(alpha, unchanged[1]), (unchanged[0], beta)])
+                slab = densities.compute(held, 0, 1, threads=threads).two
+                slab[:, p] -= two[:, q]
+                slab[:, :, :, p] -= two[:, :, :, q]
+                yield p, q, slab
+    finally:
+        states.close()
+
+
+def _same(source: Space, target: Space) -> mapped.Product:
+    return StringMap.same(source.alpha, target.alpha), StringMap.same(source.beta, target.beta)
+
+
+def whole(place: Place, found: Hamiltonian, *, memory_bytes: int | None, threads: int) -> Matrix:
+    """All of D, n^6 elements, at every process. Collective."""
+    n = found.orbitals
+    every = np.zeros((n,) * 6)
+    for p, q, slab in slabs(place, found, memory_bytes=memory_bytes, threads=threads):
+        every[p, q] = slab
+        every[q, p] = slab.transpose(1, 0, 3, 2)
+    return every

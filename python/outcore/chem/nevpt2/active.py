@@ -1,0 +1,156 @@
+"""What the active electrons contribute: densities of electrons and of holes, and what a Hamiltonian makes of them.
+
+Densities are those of both spins together: one[p, q] = <p+ q>, two[p, q, r, s] = <p+ r+ s q>, and of three particles
+D[p, q, r, s, t, u] = <p+ r+ t+ u s q>, of which there are slabs D[p, q] alone. A hole has the operators of an electron
+turned over, the one-electron integrals of a hole are those of an electron in the field of the full shell, negative,
+and the two-electron integrals are the same: so formulas for electrons that leave are formulas for those that come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Particles:
+    """Densities of electrons or of holes and their integrals: h[p, q], g[p, q, r, s] = (pq|rs), in Hartree.
+
+    field_two[p, q, r, s] = sum_t h_st two[p, q, r, t] + sum_tuv (st|uv) D[p, q, r, t, u, v], which is
+    <p+ r+ [s, H] q>.
+    """
+
+    h: Matrix
+    g: Matrix
+    one: Matrix
+    two: Matrix
+    field_two: Matrix
+
+    @property
+    def field_one(self) -> Matrix:
+        """F[p, q] = <p+ [q, H]>."""
+        return self.one @ self.h + np.einsum("qtuv,ptuv->pq", self.g, self.two)
+
+    @property
+    def gone_one(self) -> Matrix:
+        """K[a, b] = <a+ [H, b]>: of a particle that leaves."""
+        return -self.field_one
+
+    @property
+    def gone_two(self) -> Matrix:
+        """K[a, b, c, d] = <a+ b+ [H, d c]>, c of the spin of a: of two that leave."""
+        pair = np.einsum("cqds,aqbs->abcd", self.g, self.two)
+        return -(self.field_two.transpose(0, 2, 1, 3) + self.field_two.transpose(2, 0, 3, 1) + pair)
+
+    @property
+    def moved(self) -> tuple[Matrix, Matrix]:
+        """N[a, b, c, d] = <E_ba E_cd> and K[a, b, c, d] = <E_ba [H, E_cd]>: of one that is moved."""
+        h, g, one, two = self.h, self.g, self.one, self.two
+        unit = np.eye(len(h))
+        norm = two.transpose(1, 0, 2, 3) + np.einsum("ac,bd->abcd", unit, one)
+        found = self.field_two.transpose(0, 1, 3, 2) - self.field_two.transpose(1, 0, 2, 3)
+        found = found - np.einsum("ac,bd->abcd", unit, self.field_one)
+        found += np.einsum("ac,bd->abcd", h, one) + np.einsum("acrs,bdrs->abcd", g, two)
+        found += np.einsum("pcas,pdbs->abcd", g, two) - np.einsum("dqas,cqbs->abcd", g, two)
+        return norm, found
+
+    @property
+    def exchanged(self) -> tuple[Matrix, Matrix]:
+        """N[a, b, c, d] = <a+ b d+ c> and K[a, b, c, d] = <a+ b [H, d+ c]>, of a and c with one spin, b and d with
+        another, both summed over: of one that is moved and may turn its spin."""
+        h, g, one, two = self.h, self.g, self.one, self.two
+        unit, field = np.eye(len(h)), self.field_one
+        norm = 2 * np.einsum("bd,ac->abcd", unit, one) - two.transpose(0, 3, 1, 2)
+        found = np.einsum("dbac->abcd", self.field_two) - np.einsum("cabd->abcd", self.field_two)
+        found += 2 * (np.einsum("bd,ac->abcd", h, one) + np.einsum("bdrs,acrs->abcd", g, two))
+        found -= 2 * np.einsum("bd,ac->abcd", unit, field)
+        found += np.einsum("cqbs,aqds->abcd", g, two) - np.einsum("pdbs,acps->abcd", g, two)
+        return norm, found
+
+    @property
+    def energy(self) -> float:
+        """<H>."""
+        return float(np.sum(self.h * self.one) + np.sum(self.g * self.two) / 2)
+
+
+def of(
+    h: Matrix, g: Matrix, one: Matrix, two: Matrix, slabs: Iterable[tuple[int, int, Matrix]]
+) -> tuple[Particles, Particles]:
+    """Electrons and holes. slabs: p, q and D[p, q], p >= q, of electrons."""
+    n = len(h)
+    of_holes = -(h + 2 * np.einsum("pqrr->pq", g) - np.einsum("prrq->pq", g))
+    hole_one = 2 * np.eye(n) - one.T
+    hole_two = holes_of_two(one, two)
+    found, hole_found = np.empty((n,) * 4), np.empty((n,) * 4)
+    for p, q, slab in slabs:
+        hole_slab = holes_of_three(p, q, slab, one, two)
+        for fields, of_one, of_two, of_three in (
+            (found, h, two, slab),
+            (hole_found, of_holes, hole_two, hole_slab),
+        ):
+            for a, c, three in ((p, q, of_three), (q, p, of_three.transpose(1, 0, 3, 2))):
+                fields[a, c] = of_two[a, c] @ of_one + np.einsum("stuv,rtuv->rs", g, three, optimize=True)
+    return Particles(h, g, one, two, found), Particles(of_holes, g, hole_one, hole_two, hole_found)
+
+
+# ---- holes ----
+
+
+def holes_of_two(one: Matrix, two: Matrix) -> Matrix:
+    """<p r s+ q+>, of the spins of p and q, and r and s, summed over."""
+    unit = np.eye(len(one))
+    found = two + 4 * np.einsum("pq,rs->pqrs", unit, unit) - 2 * np.einsum("ps,rq->pqrs", unit, unit)
+    found -= 2 * (np.einsum("rs,pq->pqrs", unit, one) + np.einsum("pq,rs->pqrs", unit, one))
+    return found + np.einsum("rq,ps->pqrs", unit, one) + np.einsum("ps,rq->pqrs", unit, one)
+
+
+def holes_of_three(p: int, q: int, three: Matrix, one: Matrix, two: Matrix) -> Matrix:
+    """<p r t u+ s+ q+> as [r, s, t, u] for a pair p, q, from D[p, q].
+
+    Sums over all ways to pair operators: deltas of both spins, with the sign of the permutation, a factor of 2 for
+    each loop of deltas, and a density of the rest with a sign for each of its electrons. Of real orbitals."""
+    unit, d = np.eye(len(one)), two
+    found = -three
+    # One delta, and the density of two electrons.
+    found += 2 * (unit[p, q] * d + np.einsum("rs,tu->rstu", unit, d[p, q]))
+    found += 2 * np.einsum("tu,rs->rstu", unit, d[p, q])
+    found -= np.einsum("s,rtu->rstu", unit[p], d[:, q]) + np.einsum("r,stu->rstu", unit[:, q], d[p])
+    found -= np.einsum("u,trs->rstu", unit[p], d[:, q]) + np.einsum("t,urs->rstu", unit[:, q], d[p])
+    found -= np.einsum("ru,ts->rstu", unit, d[p, q]) + np.einsum("ts,ru->rstu", unit, d[p, q])
+    rows, columns = " rt", " su"
+    for order in permutations(range(3)):
+        sign = round(float(np.linalg.det(unit_of(order))))
+        loops = len(_loops(order))
+        for inside in (None, 0, 1, 2):  # the row whose partner is found by a density
+            factor = sign * 2.0 ** (loops if inside is None else loops - 1) * (1 if inside is None else -1)
+            parts, names = [], []
+            for row, column in enumerate(order):
+                matrix = one if row == inside else unit
+                parts.append(matrix[p if row == 0 else slice(None), q if column == 0 else slice(None)])
+                names.append((rows[row] + columns[column]).replace(" ", ""))
+            found += factor * np.einsum(f"{','.join(names)}->rstu", *parts)
+    return found
+
+
+def unit_of(order: tuple[int, ...]) -> Matrix:
+    """The matrix of a permutation."""
+    return np.eye(len(order))[list(order)]
+
+
+def _loops(order: tuple[int, ...]) -> list[set[int]]:
+    found: list[set[int]] = []
+    for start in range(len(order)):
+        if any(start in each for each in found):
+            continue
+        loop, at = {start}, order[start]
+        while at not in loop:
+            loop.add(at)
+            at = order[at]
+        found.append(loop)
+    return found

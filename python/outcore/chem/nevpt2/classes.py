@@ -1,0 +1,216 @@
+"""Energies of classes of perturbers, of integrals with two, three and four outer orbitals.
+
+A perturber has a norm N and an energy K above the state, both without its outer orbitals, and contributes
+-N / (e + K / N), with e of energies of outer orbitals. i, j are core orbitals, r, s virtual ones, a, b, .. active
+ones. A pair i, j or r, s is there twice, and counts half each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outcore.chem.mp2.pairs import PairKind, pairs_of
+from outcore.chem.mp2.tiles import TileReader
+from outcore.chem.ri.plan import pair_tasks
+from outcore.parallel import team
+from outcore.parallel.tasks import tasks_of
+
+if TYPE_CHECKING:
+    from outcore.chem.nevpt2.active import Particles
+    from outcore.chem.nevpt2.integrals import Integrals
+    from outcore.chem.nevpt2.orbitals import Orbitals
+    from outcore.job.world import World
+
+Matrix = NDArray[np.float64]
+
+NAMES = ("ijrs", "ijr", "rsi", "ij", "rs", "ir", "i", "r")
+_ZERO = 1e-14  # of norms: a perturber that there is not
+
+
+@dataclass
+class Sums:
+    """Energies by `NAMES`, in Hartree, and the least e + K / N of all perturbers."""
+
+    energies: Matrix
+    least: float = np.inf
+
+    @classmethod
+    def none(cls) -> Sums:
+        return cls(np.zeros(len(NAMES)))
+
+    def add(self, name: str, norm: Matrix, energy: Matrix, outer: Matrix, weight: Matrix | float = 1.0) -> None:
+        """Perturbers of one class, arrays of one shape."""
+        there = norm > _ZERO
+        gaps = (outer + energy / np.where(there, norm, 1.0))[there]
+        each = norm[there] * np.broadcast_to(weight, norm.shape)[there] / gaps
+        self.energies[NAMES.index(name)] -= each.sum()
+        self.least = min(self.least, float(gaps.min(initial=np.inf)))
+
+    def of_all(self, world: World) -> Sums:
+        """Of all processes. Collective."""
+        parts = world.gather((self.energies, self.least))
+        return Sums(np.sum([each for each, _ in parts], axis=0), min(least for _, least in parts))
+
+
+def energies(
+    world: World,
+    orbitals: Orbitals,
+    integrals: Integrals,
+    electrons: Particles,
+    holes: Particles,
+    threads: int,
+    tell: Callable[[float], None],
+) -> Sums:
+    """Of the classes ijrs, ijr, rsi, ij, rs and ir. Collective."""
+    classes = _Classes(orbitals, integrals, electrons, holes)
+    core, _, virtual = orbitals.counts
+    blocks = [slice(each, each + integrals.plan.block) for each in range(0, virtual, integrals.plan.block)]
+    counter = world.counter()
+    with world.together("perturbers of NEVPT2"):
+        for number in tasks_of(counter, core + len(blocks)):
+            if number < core:
+                classes.core_orbital(number, blocks)
+            else:
+                classes.virtual_pairs(blocks[number - core])
+            tell(number / (core + len(blocks)))
+    counter.reset()
+    if integrals.core_virtual is not None:
+        with world.together("perturbers of NEVPT2"), team.blas_of_one_thread():
+            classes.core_pairs(lambda count: tasks_of(counter, count), threads)
+    return classes.sums.of_all(world)
+
+
+class _Classes:
+    """Sums of one process."""
+
+    def __init__(
+        self, orbitals: Orbitals, integrals: Integrals, electrons: Particles, holes: Particles
+    ) -> None:
+        self._integrals = integrals
+        self._electrons, self._holes = electrons, holes
+        self._low, self._high = orbitals.core_energies, orbitals.virtual_energies
+        self._outer_field = orbitals.core.T @ orbitals.core_field @ orbitals.virtual
+        active = orbitals.counts[1]
+        self._inside = integrals.active[:, :, :active]
+        self._outside = np.ascontiguousarray(integrals.active[:, :, active:])
+        self.sums = Sums.none()
+        size = active * active
+        of_moved, of_exchanged = electrons.moved, electrons.exchanged
+        self._moved = [each.reshape(size, size) for each in of_moved]
+        self._exchanged = [each.transpose(1, 0, 3, 2).reshape(size, size) for each in of_exchanged]
+        self._pairs = [_of_pairs(each) for each in (electrons, holes)]
+
+    # ---- one core orbital ----
+
+    def core_orbital(self, i: int, blocks: list[slice]) -> None:
+        """Perturbers ij, rsi and ir of a core orbital."""
+        of_i = self._integrals.core_active[:, i]
+        all_cores = self._integrals.product(of_i, self._integrals.core_active).transpose(1, 0, 2)
+        norm, energy = _quadratic(all_cores, self._pairs[1])
+        self.sums.add("ij", norm, energy, -self._low[i] - self._low, 0.5)
+        if not blocks:
+            return
+        outer = self._integrals.core_orbital(i)
+        for number, one in enumerate(blocks):
+            for other in blocks[: number + 1]:
+                self._core_and_virtual_pairs(i, outer, one, other)
+            self._moved_from(i, outer, of_i, one)
+
+    def _core_and_virtual_pairs(self, i: int, outer: Matrix, one: slice, other: slice) -> None:
+        u = self._integrals.product(outer[:, one], self._outside[:, :, other])  # (ri|as): [r][a][s]
+        w = self._integrals.product(outer[:, other], self._outside[:, :, one]).transpose(2, 1, 0)
+        norm, energy = (
+            _coupled(u, w, each) for each in (self._electrons.one, self._electrons.gone_one)
+        )
+        gaps = self._high[one, None] + self._high[other] - self._low[i]
+        self.sums.add("rsi", norm, energy, gaps, 0.5 if one == other else 1.0)
+
+    def _moved_from(self, i: int, outer: Matrix, of_i: Matrix, virtual: slice) -> None:
+        """Of i, r: what an active electron does beside, and with its place between (see `Particles`)."""
+        integrals = self._integrals
+        j = integrals.product(outer[:, virtual], self._inside)  # (ri|ab): [r][a][b]
+        k = integrals.product(of_i, self._outside[:, :, virtual]).transpose(2, 0, 1)  # (ra|bi): [r][b][a]
+        j, k = j.reshape(len(j), -1), k.reshape(len(k), -1)
+        h, one = self._outer_field[i, virtual], self._electrons.one.ravel()
+        norm = 2 * (h * h + 2 * h * (j @ one)) - 2 * h * (k @ one)
+        of_norm, of_energy = (
+            _forms(j, k, moved, exchanged)
+            for moved, exchanged in zip(self._moved, self._exchanged, strict=True)
+        )
+        self.sums.add("ir", norm + of_norm, of_energy, self._high[virtual] - self._low[i])
+
+    # ---- virtual pairs ----
+
+    def virtual_pairs(self, virtual: slice) -> None:
+        """Perturbers rs."""
+        all_pairs = self._integrals.product(self._outside[:, :, virtual], self._outside)  # [a][r][b][s]
+        norm, energy = _quadratic(all_pairs.transpose(1, 3, 0, 2), self._pairs[0])
+        self.sums.add("rs", norm, energy, self._high[virtual, None] + self._high, 0.5)
+
+    # ---- core pairs ----
+
+    def core_pairs(self, numbers: Callable[[int], Iterator[int]], threads: int) -> None:
+        """Perturbers ijrs, as pairs of RI-MP2, and ijr."""
+        source, plan = self._integrals.core_virtual, self._integrals.plan.transform
+        assert source is not None
+        count, virtual = source.orbitals.shape
+        tasks = pair_tasks(count, count, plan.block, plan.tile, same=True)
+        sums = np.zeros((2, count, count))
+        products = [np.empty(virtual * plan.tile * virtual) for _ in range(threads)]
+        kind = PairKind("", 0, 0)
+        reader = TileReader(source, source, plan)
+        for block, tile in reader.tiles(tasks[number] for number in numbers(len(tasks))):
+
+            def work(thread: int, i: int, block: object = block, tile: object = tile) -> None:
+                signs = self._integrals.signs
+                pairs_of(kind, source, source, i, block, tile, products[thread], sums, signs)
+
+            team.each(range(block.begin, block.end), threads, work)
+            for i in range(block.begin, block.end):
+                for j in range(tile.begin, min(tile.end, i + 1)):
+                    of_i, of_j = block.values[:, i - block.begin], tile.values[:, j - tile.begin]
+                    self._core_pair(i, j, np.ascontiguousarray(of_i), np.ascontiguousarray(of_j))
+        lower = sums + np.tril(sums, -1)
+        self.sums.energies[NAMES.index("ijrs")] += 2 * lower[0].sum() - lower[1].sum()
+
+    def _core_pair(self, i: int, j: int, of_i: Matrix, of_j: Matrix) -> None:
+        active = self._integrals.core_active
+        u = self._integrals.product(of_i, active[:, j])[:, :, None]  # (ri|aj): [r][a][1]
+        w = self._integrals.product(of_j, active[:, i])[:, :, None]
+        norm, energy = (_coupled(u, w, each)[:, 0] for each in (self._holes.one, self._holes.gone_one))
+        gaps = self._high - self._low[i] - self._low[j]
+        self.sums.add("ijr", norm, energy, gaps, 0.5 if i == j else 1.0)
+
+
+# ---- forms ----
+
+
+def _coupled(u: Matrix, w: Matrix, form: Matrix) -> Matrix:
+    """2 uFu + 2 wFw - uFw - wFu over the middle indices of u and w."""
+    of_u, of_w = form @ u, form @ w
+    found: Matrix = np.sum(u * (2 * of_u - of_w) + w * (2 * of_w - of_u), axis=1)
+    return found
+
+
+def _of_pairs(particles: Particles) -> list[Matrix]:
+    """Norms and energies of two particles that leave, [ab][cd]."""
+    n = len(particles.h)
+    of_norm = particles.two.transpose(0, 2, 1, 3)
+    return [np.ascontiguousarray(each).reshape(n * n, n * n) for each in (of_norm, particles.gone_two)]
+
+
+def _quadratic(values: Matrix, forms: list[Matrix]) -> list[Matrix]:
+    """values F values over the last two indices."""
+    flat = values.reshape(*values.shape[:-2], -1)
+    return [np.sum((flat @ form) * flat, axis=-1) for form in forms]
+
+
+def _forms(j: Matrix, k: Matrix, moved: Matrix, exchanged: Matrix) -> Matrix:
+    """2 jMj - jMk - kMj + kXk, of each row."""
+    found: Matrix = np.sum((j @ moved) * (2 * j - k) - (k @ moved) * j + (k @ exchanged) * k, axis=1)
+    return found

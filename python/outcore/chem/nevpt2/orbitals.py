@@ -1,0 +1,160 @@
+"""The orbitals of a CASSCF: core and virtual ones that diagonalize the Fock matrix of a state, and the integrals of
+its active electrons."""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outcore.base.errors import OutcoreError
+from outcore.chem import frozen as frozen_orbitals
+from outcore.chem.ci.fci_solver import CIVector
+
+if TYPE_CHECKING:
+    from outcore.chem.frozen import Asked
+    from outcore.job.world import World
+
+Matrix = NDArray[np.float64]
+
+TITLE = "NEVPT2"
+_SAME = 1e-6  # Hartree: of one energy of a state, from its densities and from the solver
+
+
+@dataclass(frozen=True, eq=False)
+class Orbitals:
+    """core, active, virtual: coefficients [function][orbital] of the correlated core and virtual orbitals, and of the
+    active ones in the order of the state's strings. Energies in Hartree.
+
+    h, g: one-electron integrals in the field of the core, and (pq|rs), of active orbitals.
+    core_field: of functions, the one-electron integrals in the field of the core.
+    e_core: energy of core electrons and nuclei. frozen: orbitals that are not correlated.
+    """
+
+    core: Matrix
+    active: Matrix
+    virtual: Matrix
+    core_energies: Matrix
+    virtual_energies: Matrix
+    h: Matrix
+    g: Matrix
+    core_field: Matrix
+    e_core: float
+    frozen: frozen_orbitals.Frozen
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Of core, active and virtual ones."""
+        return self.core.shape[1], self.active.shape[1], self.virtual.shape[1]
+
+
+def state_of(mc: Any, root: int) -> CIVector:
+    """Raises OutcoreError (EINVAL, ENOTSUP): of an object that has none, or not of FCISolver."""
+    found = getattr(mc, "ci", None)
+    if found is None:
+        raise refused("there are no states; run mc.kernel() first")
+    states = list(found) if isinstance(found, list | tuple) else [found]
+    if not all(isinstance(each, CIVector) for each in states):
+        raise refused(
+            "states are those of outcore.chem.ci.FCISolver: set mc.fcisolver, and run mc.kernel()", errno.ENOTSUP
+        )
+    if not 0 <= root < len(states):
+        raise refused(f"root {root}: there are {len(states)}, counted from 0")
+    state: CIVector = states[root]
+    if state.ci.hamiltonian.unrestricted or np.ndim(mc.mo_coeff) != 2:
+        raise refused("orbitals of spin alpha and beta differ", errno.ENOTSUP)
+    return state
+
+
+def energy_of(mc: Any, root: int) -> float:
+    """Of a root (Hartree), as the object has it."""
+    for name in ("e_states", "e_tot"):
+        found = getattr(mc, name, None)
+        if found is not None and (np.ndim(found) == 1 or name == "e_tot"):
+            return float(found[root] if np.ndim(found) else found)
+    raise refused("there is no energy; run mc.kernel() first")
+
+
+def of(
+    world: World, mc: Any, state: CIVector, energy: float, frozen: Asked, frozen_virtual: Asked
+) -> Orbitals:
+    """Those of the first process. Collective. Raises OutcoreError (EINVAL)."""
+    mo = np.asarray(mc.mo_coeff, np.float64)
+    order = state.ci.hamiltonian.permutation
+    first, last = int(mc.ncore), int(mc.ncore) + int(mc.ncas)
+    if last - first != len(order):
+        raise refused(f"{last - first} active orbitals, but a state of {len(order)}")
+    core, active, virtual = mo[:, :first], mo[:, first:last][:, order], mo[:, last:]
+    density = 2 * core @ core.T
+    # Every process calls what may be collective; results of the first count.
+    h, core_energy = mc.get_h1eff(mo)
+    g = mc.get_h2eff(mo)
+    hcore = np.asarray(mc.get_hcore())
+    of_core = hcore + np.asarray(mc.get_veff(mc.mol, density)) if first else hcore
+    one = state.ci.densities(state.root).one
+    fock = hcore + np.asarray(mc.get_veff(mc.mol, density + active @ one @ active.T))
+    found: Orbitals | None = None
+    with world.together(TITLE, frozen is not None, frozen_virtual is not None):
+        if world.rank == 0:
+            from pyscf import ao2mo
+
+            pair, four = np.ix_(order, order), np.ix_(order, order, order, order)
+            h, g = np.asarray(h)[pair], ao2mo.restore(1, np.asarray(g), last - first)[four]
+            _check_energy(state, h, g, float(core_energy), energy)
+            frozen_found, inside, outside = _correlated(mc.mol, frozen, frozen_virtual, core, virtual)
+            core_energies, core = _canonical(core, fock)
+            virtual_energies, virtual = _canonical(virtual, fock)
+            found = Orbitals(
+                core[:, inside],
+                active,
+                virtual[:, outside],
+                core_energies[inside],
+                virtual_energies[outside],
+                np.ascontiguousarray(h),
+                np.ascontiguousarray(g),
+                of_core,
+                float(core_energy),
+                frozen_found,
+            )
+    result: Orbitals = world.broadcast(found)
+    return result
+
+
+def _check_energy(state: CIVector, h: Matrix, g: Matrix, core_energy: float, energy: float) -> None:
+    """Raises OutcoreError (EINVAL) if the state is none of these orbitals."""
+    densities = state.ci.densities(state.root)
+    found = core_energy + float(np.sum(h * densities.one) + np.sum(g * densities.two) / 2)
+    if abs(found - energy) > _SAME:
+        raise refused(
+            f"in the orbitals of mc the state has {found:.8f} Eh, not {energy:.8f}: they are not those that it was "
+            "found with; run mc.kernel() again"
+        )
+
+
+def _correlated(
+    mol: Any, frozen: Asked, virtual: Asked, core: Matrix, outer: Matrix
+) -> tuple[frozen_orbitals.Frozen, Any, Any]:
+    """What is frozen, and places of the other core and of the other virtual orbitals."""
+    count = core.shape[1]
+    numbers = np.arange(count + outer.shape[1])
+    found = frozen_orbitals.of(mol, frozen, virtual, [(numbers, count)])
+    if found.has_list:
+        raise refused(
+            "a list of frozen orbitals: core and virtual orbitals are mixed here until they diagonalize the Fock "
+            "matrix; give numbers of the lowest and of the highest ones",
+            errno.ENOTSUP,
+        )
+    inside, outside = found.active(0, numbers, count)
+    return found, inside, outside - count
+
+
+def _canonical(coefficients: Matrix, fock: Matrix) -> tuple[Matrix, Matrix]:
+    energies, rotation = np.linalg.eigh(coefficients.T @ fock @ coefficients)
+    return energies, np.ascontiguousarray(coefficients @ rotation)
+
+
+def refused(detail: str, number: int = errno.EINVAL) -> OutcoreError:
+    return OutcoreError(number, TITLE, detail=detail)

@@ -1,0 +1,101 @@
+"""Perturbers with one core or one virtual orbital, as vectors: no density of three or four particles is made.
+
+All of a perturber V|0> that has one electron in virtual orbital x, or one hole in core orbital x, lies in the space of
+the active orbitals and x. The integrals (xa|bc) and h_xa are a Hamiltonian V there: its product with the state, in
+which x is empty or doubly occupied, is the perturber. <V H V> takes a product with the active Hamiltonian.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from outcore.chem.ci import hamiltonian, mapped, solver, vector
+from outcore.chem.ci.mapped import StringMap
+from outcore.chem.ci.passes import Place, dots
+from outcore.chem.ci.search import SearchOptions
+from outcore.chem.ci.sigma import Sigma
+from outcore.chem.ci.space import Space
+from outcore.chem.ci.three_particle import PRODUCTS
+
+if TYPE_CHECKING:
+    from outcore.chem.ci.hamiltonian import Hamiltonian, Matrix
+
+
+class Perturbers:
+    """Of one state, with an orbital that is occupied (core) or not (virtual). Making and using it is collective.
+
+    place: the state, of the sorted orbitals of integrals h[p, q] and g[p, q, r, s] (Hartree). energy: <H> of the
+    state. memory_bytes: as `solver.plan`. Raises OutcoreError (ENOMEM) with what is enough."""
+
+    def __init__(
+        self,
+        place: Place,
+        h: Matrix,
+        g: Matrix,
+        energy: float,
+        *,
+        occupied: bool,
+        memory_bytes: int | None,
+        threads: int,
+    ) -> None:
+        self._world, self._threads, self._energy = place.vectors.world, threads, energy
+        source, self._orbital = place.vectors.tiling.space, len(h)
+        one, two = self._enlarged(h, g)
+        self._active = hamiltonian.make(one, two)
+        electrons = [each + (1 if occupied else 0) for each in source.electrons]
+        self._space = Space(self._active, electrons[0], electrons[1], 0, source.parity)
+        options = SearchOptions(vectors=PRODUCTS, threads=threads)
+        self._plan = solver.plan(self._world, self._space, options, memory_bytes=memory_bytes)
+        self._vectors = vector.make(
+            self._world, self._plan.tiling, self._plan.kind, count=3, cache_bytes=self._plan.cache_bytes
+        )
+        x, occupation = self._orbital, occupied
+        alpha = StringMap.enlarged(source.alpha, self._space.alpha, x, occupied=occupation)
+        beta = StringMap.enlarged(source.beta, self._space.beta, x, occupied=occupation)
+        mapped.write(place, Place(self._vectors, 0), [(alpha, beta)])
+
+    def _enlarged(self, h: Matrix, g: Matrix) -> tuple[Matrix, Matrix]:
+        """Integrals over active orbitals and one without any, the last."""
+        n = len(h)
+        one, two = np.zeros((n + 1,) * 2), np.zeros((n + 1,) * 4)
+        one[:n, :n], two[:n, :n, :n, :n] = h, g
+        return one, two
+
+    def moments(self, h: Matrix, g: Matrix) -> tuple[float, float]:
+        """<V V> and <V (H - E) V> of integrals h[a] = h_xa in the field of the core and g[a, b, c] = (xa|bc).
+        Collective."""
+        n = self._orbital
+        one, two = np.zeros((n + 1,) * 2), np.zeros((n + 1,) * 4)
+        one[n, :n] = one[:n, n] = h
+        two[n, :n, :n, :n] = g
+        two[:n, n, :n, :n] = g
+        two[:n, :n, n, :n] = two[:n, :n, :n, n] = g.transpose(1, 2, 0)
+        state, perturber, product = (Place(self._vectors, each) for each in range(3))
+        self._multiply(hamiltonian.make(one, two), state, perturber)
+        self._multiply(self._active, perturber, product)
+        found = dots(self._world, [perturber], [perturber, product], self._threads)[0]
+        return float(found[0]), float(found[1] - self._energy * found[0])
+
+    def _multiply(self, found: Hamiltonian, x: Place, y: Place) -> None:
+        """y becomes H x."""
+        y.vectors.clear(y.index)
+        with self._world.together("CI kernel"):
+            kernel = solver.make_kernel(self._space, found)
+        plan = self._plan
+        sigma = Sigma(
+            self._world,
+            kernel,
+            plan.tiling,
+            plan.tasks,
+            plan.bands,
+            threads=self._threads,
+            overlaps=plan.overlaps,
+        )
+        sigma.apply(x, y)
+        sigma.close()
+
+    def close(self) -> None:
+        """Collective."""
+        self._vectors.close()

@@ -1,0 +1,14 @@
+"""Settings of NEVPT2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from outcore.chem.ri.fitting import SCREENING
+
+
+@dataclass(frozen=True)
+class Settings:
+    """screening: of pairs of functions in fitted integrals, see `outcore.chem.ri.pairs.Pairs`."""
+
+    screening: float = SCREENING
