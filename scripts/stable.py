@@ -30,6 +30,7 @@ METHODS = (
     ("outcore.chem.ci", "FCI"),
     ("outcore.chem.ci", "FCISolver"),
     ("outcore.chem.mrci", "MRCI"),
+    ("outcore.chem.nevpt2", "NEVPT2"),
 )
 
 COMMANDS = ("scf", "ri-scf", "rimp2", "ccsd", "eom", "fci", "mrci", "optimize", "run")

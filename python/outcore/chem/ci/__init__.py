@@ -16,8 +16,10 @@ Files:
         the sigma vector: tasks, products, passes, rows on disk
     solver, search, guess, bounds:
         the search for states
-    analysis, densities, rotation, trexio_states:
-        what states look like, densities, rotated orbitals, states in files of TREXIO
+    analysis, densities, three_particle, trexio_states:
+        what states look like, densities, states in files of TREXIO
+    rotation, mapped:
+        states in rotated orbitals, and of other spaces
     plan, estimate, restart:
         memory, predictions, what another run goes on from
 """

@@ -68,7 +68,7 @@ class Densities:
         return float(total + (np.sum(aa * self.same_alpha) + np.sum(bb * self.same_beta)) / 2)
 
 
-class States(Protocol):
+class StateVectors(Protocol):
     """Vectors of a space, orbitals of a Hamiltonian, and the plan of its products."""
 
     @property
@@ -81,7 +81,7 @@ class States(Protocol):
     def plan(self) -> Plan: ...
 
 
-def compute(solved: States, bra: int, ket: int, *, threads: int = 1) -> Densities:
+def compute(solved: StateVectors, bra: int, ket: int, *, threads: int = 1) -> Densities:
     """Between two roots. Collective; all processes get them. Raises OutcoreError."""
     states, space = solved.states, solved.space
     if sum(space.electrons) < 2:
@@ -100,7 +100,7 @@ class _Work:
     """Sums of one process, [p][q][r][s] = <bra| p+ r+ s q |ket>, and panels of the roots that are kept for the next
     task."""
 
-    def __init__(self, solved: States, bra: int, ket: int, threads: int) -> None:
+    def __init__(self, solved: StateVectors, bra: int, ket: int, threads: int) -> None:
         self._states, self._space = solved.states, solved.space
         self._roots, self._threads = list(dict.fromkeys((bra, ket))), threads
         self._kernel = make_kernel(solved.space, solved.hamiltonian)

@@ -13,17 +13,30 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from outcore.base import html, keywords
 from outcore.base.errors import OutcoreError
 from outcore.chem import frozen as frozen_orbitals
 from outcore.chem import shown
 from outcore.chem.active import Asked
-from outcore.chem.ci import analysis, densities, fcidump, orbitals, plan, solver, target, trexio_states
+from outcore.chem.ci import (
+    analysis,
+    densities,
+    fcidump,
+    orbitals,
+    plan,
+    solver,
+    target,
+    three_particle,
+    trexio_states,
+)
 from outcore.chem.ci.analysis import Determinant, NaturalOrbitals
 from outcore.chem.ci.densities import Densities
 from outcore.chem.ci.determinants import listed, mask
 from outcore.chem.ci.hamiltonian import Hamiltonian, Matrix
 from outcore.chem.ci.orbitals import ActiveSpace
+from outcore.chem.ci.passes import Place
 from outcore.chem.ci.settings import Settings
 from outcore.chem.ci.space import Space
 from outcore.chem.ci.target import Target
@@ -39,7 +52,6 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
     from outcore.chem.ci.estimate import Forecast
-    from outcore.chem.ci.passes import Place
     from outcore.chem.ci.solver import Solved
 
 _GUESS_MATRICES = 4  # of the small space
@@ -368,6 +380,17 @@ class FCI(Method):
         self._refuse_different("densities of both spins")
         found = self._callers(root)
         return found.one, found.two
+
+    def make_rdm3(self, root: int = 0) -> Matrix:
+        """D[p, q, r, s, t, u] = <p+ r+ t+ u s q>, at every process; active orbitals. See `three_particle` for slabs
+        of it. Raises OutcoreError (ENOMEM)."""
+        self._refuse_different("three-particle density of both spins")
+        place = Place(self.solved.states, self._root(root))
+        found = three_particle.whole(
+            place, self.hamiltonian, memory_bytes=self.memory_bytes, threads=self.threads
+        )
+        positions = self.hamiltonian.positions
+        return found[np.ix_(*[positions] * 6)]
 
     def trans_rdm1(self, bra: int, ket: int) -> Matrix:
         """D[p, q] = <bra| p+ q |ket> of both spins together."""

@@ -80,8 +80,8 @@ class CIVector:
 
     def _no_array(self) -> OutcoreError:
         detail = (
-            "it is no array in memory, as mc.newton(), NEVPT2, densities of three particles and what else works on "
-            "its elements want; CASSCF's mc1step (the default) works without"
+            "it is no array in memory, as mc.newton(), PySCF's NEVPT2 and what else works on its elements want; "
+            "CASSCF's mc1step (the default) works without, and so does outcore.chem.nevpt2.NEVPT2"
         )
         return OutcoreError(errno.ENOTSUP, f"elements of {self}", detail=detail)
 
@@ -383,6 +383,15 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
     def make_rdm2(self, fcivec: Any, norb: int, nelec: Any, **_: Any) -> Matrix:
         return _handle(fcivec, norb, nelec).densities().two
 
+    def make_rdm3(self, fcivec: Any, norb: int, nelec: Any, **_: Any) -> Matrix:
+        """D[p, q, r, s, t, u] = <p+ r+ t+ u s q> of both spins together. Collective."""
+        vector = _handle(fcivec, norb, nelec)
+        return vector.ci.make_rdm3(vector.root)
+
+    def make_rdm123(self, fcivec: Any, norb: int, nelec: Any, **_: Any) -> tuple[Matrix, Matrix, Matrix]:
+        """Densities of one, two and three particles, as `make_rdm12` and `make_rdm3`. Collective."""
+        return *self.make_rdm12(fcivec, norb, nelec), self.make_rdm3(fcivec, norb, nelec)
+
     def trans_rdm1s(self, cibra: Any, ciket: Any, norb: int, nelec: Any, **_: Any) -> tuple[Matrix, Matrix]:
         """D[p, q] = <bra| q+ p |ket> of each spin."""
         found = _handle(cibra, norb, nelec).densities(_handle(ciket, norb, nelec))
@@ -485,14 +494,6 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         )
 
     fix_spin = fix_spin_
-
-    def make_rdm123(self, *_: Any, **__: Any) -> Any:
-        """Refused."""
-        raise OutcoreError(
-            errno.ENOTSUP, "FCISolver", detail="there are densities of one and two particles, not of three"
-        )
-
-    make_rdm3 = make_rdm123
 
     # ---- life ----
 

@@ -1,8 +1,8 @@
 """Vectors of one space made of those of another: strings of the one are those of the other, or come out of them.
 
 A map says of each string of the target which string of the source it is made of, and with which sign. Products of a
-map of each spin are added up: operators E_pq, the same state in strings that are sorted otherwise, or with an orbital
-more that is empty or doubly occupied.
+map of each spin are added up: operators E_pq, the same state in strings that are sorted otherwise, or with an
+orbital more that is empty or doubly occupied.
 """
 
 from __future__ import annotations

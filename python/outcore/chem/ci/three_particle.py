@@ -7,29 +7,34 @@ short.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words
 from outcore.chem.ci import densities, hamiltonian, mapped, solver, vector
 from outcore.chem.ci.mapped import StringMap
 from outcore.chem.ci.passes import Place
 from outcore.chem.ci.search import SearchOptions
 from outcore.chem.ci.space import Space
+from outcore.job.processes import free_memory_of_each
 
 if TYPE_CHECKING:
     from outcore.chem.ci.hamiltonian import Hamiltonian, Matrix
     from outcore.chem.ci.plan import Plan
     from outcore.chem.ci.vector import Vectors
 
+_COPIES = 2  # of a whole density: in sorted orbitals and in those of the caller
 PRODUCTS = 2  # pairs of a vector and H times it that a plan has room for
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
-    """See `densities.States`."""
+class _Held:
+    """See `densities.StateVectors`."""
 
     states: Vectors
     space: Space
@@ -54,7 +59,7 @@ def slabs(
     options = SearchOptions(vectors=PRODUCTS, threads=threads)
     plan = solver.plan(world, space, options, memory_bytes=memory_bytes)
     states = vector.make(world, plan.tiling, plan.kind, count=2, cache_bytes=plan.cache_bytes)
-    held = Held(states, space, plain, plan)
+    held = _Held(states, space, plain, plan)
     bra, ket = Place(states, 0), Place(states, 1)
     try:
         unchanged = _same(space, space)
@@ -78,8 +83,17 @@ def _same(source: Space, target: Space) -> mapped.Product:
 
 
 def whole(place: Place, found: Hamiltonian, *, memory_bytes: int | None, threads: int) -> Matrix:
-    """All of D, n^6 elements, at every process. Collective."""
-    n = found.orbitals
+    """All of D, n^6 elements, at every process. Collective. Raises OutcoreError (ENOMEM) with what is enough."""
+    n, world = found.orbitals, place.vectors.world
+    free, needed = free_memory_of_each(world, memory_bytes, threads), _COPIES * 8 * n**6
+    with world.together("three-particle density", n):
+        if needed > free.bytes:
+            raise OutcoreError(
+                errno.ENOMEM,
+                "three-particle density",
+                detail=f"that of {n} orbitals needs {in_words(needed)} more in each process, but "
+                f"{free.reason} leaves {in_words(free.bytes)} to each; `slabs` has it in parts",
+            )
     every = np.zeros((n,) * 6)
     for p, q, slab in slabs(place, found, memory_bytes=memory_bytes, threads=threads):
         every[p, q] = slab

@@ -1,9 +1,10 @@
 """What the active electrons contribute: densities of electrons and of holes, and what a Hamiltonian makes of them.
 
-Densities are those of both spins together: one[p, q] = <p+ q>, two[p, q, r, s] = <p+ r+ s q>, and of three particles
-D[p, q, r, s, t, u] = <p+ r+ t+ u s q>, of which there are slabs D[p, q] alone. A hole has the operators of an electron
-turned over, the one-electron integrals of a hole are those of an electron in the field of the full shell, negative,
-and the two-electron integrals are the same: so formulas for electrons that leave are formulas for those that come.
+Densities are those of both spins together: one[p, q] = <p+ q>, two[p, q, r, s] = <p+ r+ s q>, and of three
+particles D[p, q, r, s, t, u] = <p+ r+ t+ u s q>, of which there are slabs D[p, q] alone. A hole has the operators
+of an electron turned over, the one-electron integrals of a hole are those of an electron in the field of the full
+shell, negative, and the two-electron integrals are the same: so formulas for electrons that leave are formulas
+for those that come.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Particles:
     @property
     def field_one(self) -> Matrix:
         """F[p, q] = <p+ [q, H]>."""
-        return self.one @ self.h + np.einsum("qtuv,ptuv->pq", self.g, self.two)
+        found: Matrix = self.one @ self.h + np.einsum("qtuv,ptuv->pq", self.g, self.two)
+        return found
 
     @property
     def gone_one(self) -> Matrix:
@@ -46,7 +48,9 @@ class Particles:
     def gone_two(self) -> Matrix:
         """K[a, b, c, d] = <a+ b+ [H, d c]>, c of the spin of a: of two that leave."""
         pair = np.einsum("cqds,aqbs->abcd", self.g, self.two)
-        return -(self.field_two.transpose(0, 2, 1, 3) + self.field_two.transpose(2, 0, 3, 1) + pair)
+        found: Matrix = -self.field_two.transpose(0, 2, 1, 3) - self.field_two.transpose(2, 0, 3, 1)
+        found -= pair
+        return found
 
     @property
     def moved(self) -> tuple[Matrix, Matrix]:
@@ -105,9 +109,10 @@ def of(
 def holes_of_two(one: Matrix, two: Matrix) -> Matrix:
     """<p r s+ q+>, of the spins of p and q, and r and s, summed over."""
     unit = np.eye(len(one))
-    found = two + 4 * np.einsum("pq,rs->pqrs", unit, unit) - 2 * np.einsum("ps,rq->pqrs", unit, unit)
+    found: Matrix = two + 4 * np.einsum("pq,rs->pqrs", unit, unit) - 2 * np.einsum("ps,rq->pqrs", unit, unit)
     found -= 2 * (np.einsum("rs,pq->pqrs", unit, one) + np.einsum("pq,rs->pqrs", unit, one))
-    return found + np.einsum("rq,ps->pqrs", unit, one) + np.einsum("ps,rq->pqrs", unit, one)
+    found += np.einsum("rq,ps->pqrs", unit, one) + np.einsum("ps,rq->pqrs", unit, one)
+    return found
 
 
 def holes_of_three(p: int, q: int, three: Matrix, one: Matrix, two: Matrix) -> Matrix:
@@ -125,8 +130,8 @@ def holes_of_three(p: int, q: int, three: Matrix, one: Matrix, two: Matrix) -> M
     found -= np.einsum("ru,ts->rstu", unit, d[p, q]) + np.einsum("ts,ru->rstu", unit, d[p, q])
     rows, columns = " rt", " su"
     for order in permutations(range(3)):
-        sign = round(float(np.linalg.det(unit_of(order))))
-        loops = len(_loops(order))
+        loops = _loops(order)
+        sign = (-1) ** (len(order) - loops)
         for inside in (None, 0, 1, 2):  # the row whose partner is found by a density
             factor = sign * 2.0 ** (loops if inside is None else loops - 1) * (1 if inside is None else -1)
             parts, names = [], []
@@ -138,19 +143,11 @@ def holes_of_three(p: int, q: int, three: Matrix, one: Matrix, two: Matrix) -> M
     return found
 
 
-def unit_of(order: tuple[int, ...]) -> Matrix:
-    """The matrix of a permutation."""
-    return np.eye(len(order))[list(order)]
-
-
-def _loops(order: tuple[int, ...]) -> list[set[int]]:
-    found: list[set[int]] = []
-    for start in range(len(order)):
-        if any(start in each for each in found):
-            continue
-        loop, at = {start}, order[start]
-        while at not in loop:
-            loop.add(at)
-            at = order[at]
-        found.append(loop)
+def _loops(order: tuple[int, ...]) -> int:
+    """Of a permutation."""
+    left, found = set(range(len(order))), 0
+    while left:
+        at, found = left.pop(), found + 1
+        while (at := order[at]) in left:
+            left.remove(at)
     return found

@@ -22,8 +22,8 @@ from outcore.parallel.tasks import tasks_of
 
 if TYPE_CHECKING:
     from outcore.chem.nevpt2.active import Particles
-    from outcore.chem.nevpt2.integrals import Integrals
-    from outcore.chem.nevpt2.orbitals import Orbitals
+    from outcore.chem.nevpt2.integrals import OuterIntegrals
+    from outcore.chem.nevpt2.orbitals import CasOrbitals
     from outcore.job.world import World
 
 Matrix = NDArray[np.float64]
@@ -33,17 +33,19 @@ _ZERO = 1e-14  # of norms: a perturber that there is not
 
 
 @dataclass
-class Sums:
+class ClassSums:
     """Energies by `NAMES`, in Hartree, and the least e + K / N of all perturbers."""
 
     energies: Matrix
     least: float = np.inf
 
     @classmethod
-    def none(cls) -> Sums:
+    def none(cls) -> ClassSums:
         return cls(np.zeros(len(NAMES)))
 
-    def add(self, name: str, norm: Matrix, energy: Matrix, outer: Matrix, weight: Matrix | float = 1.0) -> None:
+    def add(
+        self, name: str, norm: Matrix, energy: Matrix, outer: Matrix, weight: Matrix | float = 1.0
+    ) -> None:
         """Perturbers of one class, arrays of one shape."""
         there = norm > _ZERO
         gaps = (outer + energy / np.where(there, norm, 1.0))[there]
@@ -51,21 +53,21 @@ class Sums:
         self.energies[NAMES.index(name)] -= each.sum()
         self.least = min(self.least, float(gaps.min(initial=np.inf)))
 
-    def of_all(self, world: World) -> Sums:
+    def of_all(self, world: World) -> ClassSums:
         """Of all processes. Collective."""
         parts = world.gather((self.energies, self.least))
-        return Sums(np.sum([each for each, _ in parts], axis=0), min(least for _, least in parts))
+        return ClassSums(np.sum([each for each, _ in parts], axis=0), min(least for _, least in parts))
 
 
 def energies(
     world: World,
-    orbitals: Orbitals,
-    integrals: Integrals,
+    orbitals: CasOrbitals,
+    integrals: OuterIntegrals,
     electrons: Particles,
     holes: Particles,
     threads: int,
     tell: Callable[[float], None],
-) -> Sums:
+) -> ClassSums:
     """Of the classes ijrs, ijr, rsi, ij, rs and ir. Collective."""
     classes = _Classes(orbitals, integrals, electrons, holes)
     core, _, virtual = orbitals.counts
@@ -89,7 +91,7 @@ class _Classes:
     """Sums of one process."""
 
     def __init__(
-        self, orbitals: Orbitals, integrals: Integrals, electrons: Particles, holes: Particles
+        self, orbitals: CasOrbitals, integrals: OuterIntegrals, electrons: Particles, holes: Particles
     ) -> None:
         self._integrals = integrals
         self._electrons, self._holes = electrons, holes
@@ -98,7 +100,7 @@ class _Classes:
         active = orbitals.counts[1]
         self._inside = integrals.active[:, :, :active]
         self._outside = np.ascontiguousarray(integrals.active[:, :, active:])
-        self.sums = Sums.none()
+        self.sums = ClassSums.none()
         size = active * active
         of_moved, of_exchanged = electrons.moved, electrons.exchanged
         self._moved = [each.reshape(size, size) for each in of_moved]
@@ -124,9 +126,7 @@ class _Classes:
     def _core_and_virtual_pairs(self, i: int, outer: Matrix, one: slice, other: slice) -> None:
         u = self._integrals.product(outer[:, one], self._outside[:, :, other])  # (ri|as): [r][a][s]
         w = self._integrals.product(outer[:, other], self._outside[:, :, one]).transpose(2, 1, 0)
-        norm, energy = (
-            _coupled(u, w, each) for each in (self._electrons.one, self._electrons.gone_one)
-        )
+        norm, energy = (_coupled(u, w, each) for each in (self._electrons.one, self._electrons.gone_one))
         gaps = self._high[one, None] + self._high[other] - self._low[i]
         self.sums.add("rsi", norm, energy, gaps, 0.5 if one == other else 1.0)
 

@@ -1,7 +1,7 @@
 """Three-index integrals between core, active and virtual orbitals, which products of two give all others.
 
-B[P, i, r] of core and virtual orbitals lies where RI-MP2 has it, and is read orbital by orbital; those with an active
-orbital are fewer, and stay in the memory of every process.
+B[P, i, r] of core and virtual orbitals lies where RI-MP2 has it, and is read orbital by orbital; those with an
+active orbital are fewer, and stay in the memory of every process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from outcore.chem.ri.plan import TransformPlan, TransformSizes, min_for_transfor
 from outcore.chem.ri.transformed import ActiveOrbitals, Transformed, transform
 
 if TYPE_CHECKING:
-    from outcore.chem.nevpt2.orbitals import Orbitals
+    from outcore.chem.nevpt2.orbitals import CasOrbitals
     from outcore.chem.ri.rows import Rows
     from outcore.job.resources import Allowance
     from outcore.job.world import World
@@ -62,7 +62,12 @@ class _Needs:
 
 
 def plan(
-    sizes: TransformSizes, counts: tuple[int, int, int], free: Allowance, processes: int, threads: int, storage: str
+    sizes: TransformSizes,
+    counts: tuple[int, int, int],
+    free: Allowance,
+    processes: int,
+    threads: int,
+    storage: str,
 ) -> Plan:
     """Within what is free at each process. Raises OutcoreError (ENOMEM) with what is enough."""
     needs = _Needs(counts, sizes.auxiliary)
@@ -71,9 +76,9 @@ def plan(
         raise OutcoreError(
             errno.ENOMEM,
             TITLE,
-            detail=f"three-index integrals of {counts[0]} core, {counts[1]} active and {counts[2]} virtual orbitals "
-            f"need at least {in_words(least)} more in each of {processes} processes, but {free.reason} leaves "
-            f"{in_words(free.bytes)} to each",
+            detail=f"three-index integrals of {counts[0]} core, {counts[1]} active and {counts[2]} virtual "
+            f"orbitals need at least {in_words(least)} more in each of {processes} processes, but {free.reason} "
+            f"leaves {in_words(free.bytes)} to each",
         )
     width, spare = min(_WIDEST, max(counts[2], 1)), free.bytes - least
     while width > 1 and needs.block(width) - needs.block(1) > spare // 2:
@@ -82,7 +87,7 @@ def plan(
     return Plan(plan_transform(sizes, left, processes, threads, storage, limit=free.reason), width)
 
 
-class Integrals:
+class OuterIntegrals:
     """core_virtual: B[P, i, r], None without such pairs. core_active, active: B[P, i, a], B[P, a, any active or
     virtual]. Making and closing it is collective."""
 
@@ -90,7 +95,7 @@ class Integrals:
         self,
         world: World,
         rows: Rows,
-        orbitals: Orbitals,
+        orbitals: CasOrbitals,
         free: Allowance,
         threads: int,
         storage: str,
@@ -120,7 +125,8 @@ class Integrals:
             self.plan = plan(sizes, self.counts, free, world.size, threads, storage)
         self.bytes = sizes.bytes
         made = {
-            name: Transformed(world, sizes.auxiliary, each, self.plan.transform) for name, each in kinds.items()
+            name: Transformed(world, sizes.auxiliary, each, self.plan.transform)
+            for name, each in kinds.items()
         }
         transform(world, rows, list(made.values()), self.plan.transform.batch_rows, threads, progress)
         metric = rows.fit(world)

@@ -5,9 +5,10 @@
     mc.kernel()
     correlation = outcore.chem.nevpt2.NEVPT2(mc, memory="2GB").kernel()
 
-Angeli, Cimiraglia, Evangelisti, Leininger, Malrieu, J. Chem. Phys. 114, 10252 (2001); Angeli, Cimiraglia, Malrieu, J.
-Chem. Phys. 117, 9138 (2002). Perturbers with one outer orbital are vectors here (see `perturbers`), in place of
-contractions of a four-particle density: a resolution of the identity in determinants of the active space.
+Angeli, Cimiraglia, Evangelisti, Leininger, Malrieu, J. Chem. Phys. 114, 10252 (2001); Angeli, Cimiraglia,
+Malrieu, J. Chem. Phys. 117, 9138 (2002). Perturbers with one outer orbital are vectors here (see `perturbers`),
+in place of contractions of a four-particle density: a resolution of the identity in determinants of the active
+space.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from outcore.chem.doubts import tell as tell_doubts
 from outcore.chem.logs import INFO, NOTE
 from outcore.chem.method import Method
 from outcore.chem.nevpt2 import active, classes, orbitals
-from outcore.chem.nevpt2.classes import NAMES, Sums
-from outcore.chem.nevpt2.integrals import Integrals
+from outcore.chem.nevpt2.classes import NAMES, ClassSums
+from outcore.chem.nevpt2.integrals import OuterIntegrals
 from outcore.chem.nevpt2.orbitals import refused
 from outcore.chem.nevpt2.perturbers import Perturbers
 from outcore.chem.nevpt2.settings import Settings
@@ -37,16 +38,17 @@ from outcore.job.resources import parse_bytes
 if TYPE_CHECKING:
     from outcore.chem.frozen import Asked
     from outcore.chem.nevpt2.active import Particles
+    from outcore.chem.ri.auxiliary import Purpose
 
 _NEAR = 0.0  # Hartree: a perturber that is no higher than the state
 
 
 class NEVPT2(Method):
-    """SC-NEVPT2 of one root of a CASCI or CASSCF object of PySCF whose states `outcore.chem.ci.FCISolver` has found:
-    on the processes, in the scratch directory and with the threads of that.
+    """SC-NEVPT2 of one root of a CASCI or CASSCF object of PySCF whose states `outcore.chem.ci.FCISolver` has
+    found: on the processes, in the scratch directory and with the threads of that.
 
-    Integrals are those of the mean field: fitted with its auxiliary functions, or exact, which are made by a Cholesky
-    decomposition of all of them.
+    Integrals are those of the mean field: fitted with its auxiliary functions, or exact, which are made by a
+    Cholesky decomposition of all of them.
 
     Args:
         mc: the object, after its `kernel`. Core and virtual orbitals are made canonical here, for the root.
@@ -60,11 +62,11 @@ class NEVPT2(Method):
         storage: "auto": integrals of core and virtual orbitals stay in memory if they fit; "disk".
         force: take states that have not converged.
 
-    After `kernel`: `e_corr` (Hartree), `e_tot`, `e_classes` (of each class of perturbers, by its outer orbitals: "ijrs",
-    "ijr", "rsi", "ij", "rs", "ir", "i", "r"; i and j are core orbitals, r and s virtual ones). What makes a result
-    doubtful is in `warnings`; `kernel` gives it to `on_warning(line)`, or without one to Python's warnings, as
-    `outcore.chem.doubts.DoubtfulResult`. `verbose` and `stdout` are those of `mc` at first.
-    Making it and `kernel` are collective. Raises OutcoreError, the same on all processes.
+    After `kernel`: `e_corr` (Hartree), `e_tot`, `e_classes` (of each class of perturbers, by its outer orbitals:
+    "ijrs", "ijr", "rsi", "ij", "rs", "ir", "i", "r"; i and j are core orbitals, r and s virtual ones). What makes
+    a result doubtful is in `warnings`; `kernel` gives it to `on_warning(line)`, or without one to Python's
+    warnings, as `outcore.chem.doubts.DoubtfulResult`. `verbose` and `stdout` are those of `mc` at first. Making
+    it and `kernel` are collective. Raises OutcoreError, the same on all processes.
     """
 
     title = orbitals.TITLE
@@ -91,7 +93,14 @@ class NEVPT2(Method):
         solver = mc.fcisolver
         budget = solver.memory_bytes if memory is None else parse_bytes(memory)
         settings = Settings(SCREENING if screening is None else screening)
-        self._open(settings, memory=budget, scratch=None, threads=solver.threads, comm=self.state.ci.world, told_by=mc)
+        self._open(
+            settings,
+            memory=budget,
+            scratch=None,
+            threads=solver.threads,
+            comm=self.state.ci.world,
+            told_by=mc,
+        )
         self.e_cas = orbitals.energy_of(mc, root)
         if not (getattr(mc, "converged", True) and self.state.ci.converged) and not force:
             raise refused("the CASCI or CASSCF has not converged; force=True takes it as it is")
@@ -99,7 +108,9 @@ class NEVPT2(Method):
         if self._fitting is None:
             self._given = given_integrals.of_rank_0(self.world, mc._scf)
         if self._given is not None and not (auxbasis is None and screening is None):
-            raise refused(f"{given_integrals.UNFITTED}: {'auxbasis' if screening is None else 'screening'} has no effect")
+            raise refused(
+                f"{given_integrals.UNFITTED}: {'auxbasis' if screening is None else 'screening'} has no effect"
+            )
         if screening is not None and self._fitting is None and auxbasis is None:
             raise refused("integrals are exact: screening has no effect")
         self.e_classes: dict[str, float] = {}
@@ -139,8 +150,8 @@ class NEVPT2(Method):
         if self._least > _NEAR:
             return []
         return [
-            f"a perturber lies {-self._least:.6f} Eh below the state: it is no perturbation, and belongs into the active "
-            "space"
+            f"a perturber lies {-self._least:.6f} Eh below the state: it is no perturbation, and belongs into the "
+            "active space"
         ]
 
     def _repr_html_(self) -> str:
@@ -157,7 +168,7 @@ class NEVPT2(Method):
         """The correlation energy (Hartree). Collective."""
         found = orbitals.of(self.world, self._mc, self.state, self.e_cas, *self._frozen)
         core, _, virtual = found.counts
-        sums = Sums.none()
+        sums = ClassSums.none()
         if core or virtual:
             electrons, holes = self._active(found)
             integrals = self._integrals(found)
@@ -185,7 +196,7 @@ class NEVPT2(Method):
         tell_doubts(self.world, self.warnings, self.on_warning)
         return self.e_corr
 
-    def _active(self, found: orbitals.Orbitals) -> tuple[Particles, Particles]:
+    def _active(self, found: orbitals.CasOrbitals) -> tuple[Particles, Particles]:
         """Of electrons and of holes."""
         state = self.state
         densities = state.ci.densities(state.root)
@@ -194,10 +205,10 @@ class NEVPT2(Method):
         )
         return active.of(found.h, found.g, densities.one, densities.two, slabs)
 
-    def _integrals(self, found: orbitals.Orbitals) -> Integrals:
+    def _integrals(self, found: orbitals.CasOrbitals) -> OuterIntegrals:
         rows = self._rows()
         self.integral_title = f"{rows.count} {rows.kind} ({rows.title})"
-        return Integrals(
+        return OuterIntegrals(
             self.world,
             rows,
             found,
@@ -213,15 +224,15 @@ class NEVPT2(Method):
         fitting = self._fitting
         if fitting is None and self._auxbasis is None:
             return ExactRows(self.world, self.mol, self._free().bytes // 2)
-        functions, purpose = self._auxbasis, "mp2"
+        functions = self._auxbasis
+        purpose: Purpose = "mp2"
         if functions is None:
-            purpose = "jk"
-            functions = fitting.auxbasis if fitting.auxmol is None else fitting.auxmol._basis
-        return FittedRows(
-            self.world, self.mol, functions, self.threads, self.settings.screening, "jk" if purpose == "jk" else "mp2"
-        )
+            functions, purpose = fitting.auxbasis if fitting.auxmol is None else fitting.auxmol._basis, "jk"
+        return FittedRows(self.world, self.mol, functions, self.threads, self.settings.screening, purpose)
 
-    def _add(self, sums: Sums, name: str, found: orbitals.Orbitals, electrons: Particles, g: Any) -> None:
+    def _add(
+        self, sums: ClassSums, name: str, found: orbitals.CasOrbitals, electrons: Particles, g: Any
+    ) -> None:
         """Perturbers with one core ("i") or one virtual orbital ("r"); g[x, a, b, c] = (xa|bc). Collective."""
         outer, energies = (
             (found.core, -found.core_energies) if name == "i" else (found.virtual, found.virtual_energies)
@@ -247,7 +258,7 @@ class NEVPT2(Method):
         sums.add(name, moments[0], moments[1], energies)
 
 
-def _one_outer(integrals: Integrals) -> tuple[Any, Any]:
+def _one_outer(integrals: OuterIntegrals) -> tuple[Any, Any]:
     """(xa|bc) of core and of virtual orbitals x."""
     count = integrals.counts[1]
     inside, outside = integrals.active[:, :, :count], integrals.active[:, :, count:]

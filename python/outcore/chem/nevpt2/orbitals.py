@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from outcore.base.errors import OutcoreError
 from outcore.chem import frozen as frozen_orbitals
 from outcore.chem.ci.fci_solver import CIVector
+from outcore.chem.ri.given import is_of_functions
 
 if TYPE_CHECKING:
     from outcore.chem.frozen import Asked
@@ -21,13 +23,15 @@ if TYPE_CHECKING:
 Matrix = NDArray[np.float64]
 
 TITLE = "NEVPT2"
+_EQUAL = 1e-5  # Hartree: energies that differ less are those of degenerate orbitals
+_WEIGHTS = (1.0, np.sqrt(2.0), np.sqrt(3.0))  # of x^2, y^2, z^2: no two directions are alike
 _SAME = 1e-6  # Hartree: of one energy of a state, from its densities and from the solver
 
 
 @dataclass(frozen=True, eq=False)
-class Orbitals:
-    """core, active, virtual: coefficients [function][orbital] of the correlated core and virtual orbitals, and of the
-    active ones in the order of the state's strings. Energies in Hartree.
+class CasOrbitals:
+    """core, active, virtual: coefficients [function][orbital] of the correlated core and virtual orbitals, and of
+    the active ones in the order of the state's strings. Energies in Hartree.
 
     h, g: one-electron integrals in the field of the core, and (pq|rs), of active orbitals.
     core_field: of functions, the one-electron integrals in the field of the core.
@@ -59,7 +63,8 @@ def state_of(mc: Any, root: int) -> CIVector:
     states = list(found) if isinstance(found, list | tuple) else [found]
     if not all(isinstance(each, CIVector) for each in states):
         raise refused(
-            "states are those of outcore.chem.ci.FCISolver: set mc.fcisolver, and run mc.kernel()", errno.ENOTSUP
+            "states are those of outcore.chem.ci.FCISolver: set mc.fcisolver, and run mc.kernel()",
+            errno.ENOTSUP,
         )
     if not 0 <= root < len(states):
         raise refused(f"root {root}: there are {len(states)}, counted from 0")
@@ -80,7 +85,7 @@ def energy_of(mc: Any, root: int) -> float:
 
 def of(
     world: World, mc: Any, state: CIVector, energy: float, frozen: Asked, frozen_virtual: Asked
-) -> Orbitals:
+) -> CasOrbitals:
     """Those of the first process. Collective. Raises OutcoreError (EINVAL)."""
     mo = np.asarray(mc.mo_coeff, np.float64)
     order = state.ci.hamiltonian.permutation
@@ -96,7 +101,7 @@ def of(
     of_core = hcore + np.asarray(mc.get_veff(mc.mol, density)) if first else hcore
     one = state.ci.densities(state.root).one
     fock = hcore + np.asarray(mc.get_veff(mc.mol, density + active @ one @ active.T))
-    found: Orbitals | None = None
+    found: CasOrbitals | None = None
     with world.together(TITLE, frozen is not None, frozen_virtual is not None):
         if world.rank == 0:
             from pyscf import ao2mo
@@ -105,9 +110,10 @@ def of(
             h, g = np.asarray(h)[pair], ao2mo.restore(1, np.asarray(g), last - first)[four]
             _check_energy(state, h, g, float(core_energy), energy)
             frozen_found, inside, outside = _correlated(mc.mol, frozen, frozen_virtual, core, virtual)
-            core_energies, core = _canonical(core, fock)
-            virtual_energies, virtual = _canonical(virtual, fock)
-            found = Orbitals(
+            extent = _extent(mc.mol, np.asarray(mc._scf.get_ovlp()))
+            core_energies, core = _canonical(core, fock, extent)
+            virtual_energies, virtual = _canonical(virtual, fock, extent)
+            found = CasOrbitals(
                 core[:, inside],
                 active,
                 virtual[:, outside],
@@ -119,8 +125,7 @@ def of(
                 float(core_energy),
                 frozen_found,
             )
-    result: Orbitals = world.broadcast(found)
-    return result
+    return world.broadcast(found)  # type: ignore[return-value]
 
 
 def _check_energy(state: CIVector, h: Matrix, g: Matrix, core_energy: float, energy: float) -> None:
@@ -151,9 +156,28 @@ def _correlated(
     return found, inside, outside - count
 
 
-def _canonical(coefficients: Matrix, fock: Matrix) -> tuple[Matrix, Matrix]:
+def _canonical(coefficients: Matrix, fock: Matrix, extent: Matrix | None) -> tuple[Matrix, Matrix]:
+    """Energies and orbitals. Energies of perturbers depend on how orbitals of one energy are rotated: these
+    diagonalize `extent`, so runs repeat, and those of linear molecules lie in planes."""
     energies, rotation = np.linalg.eigh(coefficients.T @ fock @ coefficients)
-    return energies, np.ascontiguousarray(coefficients @ rotation)
+    found = coefficients @ rotation
+    ends = np.flatnonzero(np.diff(energies, append=np.inf) > _EQUAL) + 1
+    for begin, end in pairwise((0, *ends)) if extent is not None else ():
+        if end - begin > 1:
+            some = found[:, begin:end]
+            found[:, begin:end] = some @ np.linalg.eigh(some.T @ extent @ some)[1]
+    return np.einsum("mi,mn,ni->i", found, fock, found), np.ascontiguousarray(found)
+
+
+def _extent(mol: Any, overlap: Matrix) -> Matrix | None:
+    """x^2, y^2 and z^2 of functions, each with a weight of its own; None of a model, whose functions lie
+    nowhere."""
+    if not is_of_functions(overlap, mol):
+        return None
+    charges, places = mol.atom_charges(), mol.atom_coords()
+    with mol.with_common_origin(charges @ places / max(charges.sum(), 1)):
+        moments = mol.intor_symmetric("int1e_rr").reshape(3, 3, *overlap.shape)
+    return np.asarray(sum(weight * moments[x, x] for x, weight in enumerate(_WEIGHTS)))
 
 
 def refused(detail: str, number: int = errno.EINVAL) -> OutcoreError:

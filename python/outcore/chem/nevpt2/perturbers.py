@@ -1,8 +1,9 @@
 """Perturbers with one core or one virtual orbital, as vectors: no density of three or four particles is made.
 
-All of a perturber V|0> that has one electron in virtual orbital x, or one hole in core orbital x, lies in the space of
-the active orbitals and x. The integrals (xa|bc) and h_xa are a Hamiltonian V there: its product with the state, in
-which x is empty or doubly occupied, is the perturber. <V H V> takes a product with the active Hamiltonian.
+All of a perturber V|0> that has one electron in virtual orbital x, or one hole in core orbital x, lies in the
+space of the active orbitals and x. The integrals (xa|bc) and h_xa are a Hamiltonian V there: its product with the
+state, in which x is empty or doubly occupied, is the perturber. <V H V> takes a product with the active
+Hamiltonian.
 """
 
 from __future__ import annotations

@@ -1,0 +1,43 @@
+"""NEVPT2 on two processes."""
+
+from __future__ import annotations
+
+import pytest
+
+from outcore import World
+
+
+@pytest.mark.processes(2)
+@pytest.mark.parametrize("storage", ["auto", "disk"])
+def test_energy_is_that_of_one_process(comm, computed_once, shared_tmp_path, storage):
+    import pyscf
+    from pyscf import fci, lib, mcscf, mrpt
+
+    from outcore.chem.ci import FCISolver
+    from outcore.chem.nevpt2 import NEVPT2
+    from outcore.parallel.team import blas_of_one_thread
+
+    def casci():
+        mol = pyscf.M(atom="O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587", basis="sto-3g", verbose=0)
+        with lib.with_omp_threads(1), blas_of_one_thread():
+            mc = mcscf.CASCI(mol.RHF().run(conv_tol=1e-12), 3, 2)
+        mc.verbose = 0
+        return mc
+
+    def expected():
+        mc = casci()
+        mc.fcisolver = fci.direct_spin0.FCI(mc.mol)
+        mc.fcisolver.conv_tol = 1e-13
+        mc.kernel()
+        return float(mrpt.NEVPT(mc).kernel())
+
+    wanted = computed_once("water NEVPT2", expected)
+    with World(comm, scratch=shared_tmp_path, memory="400MB") as world:
+        mc = casci()
+        mc.fcisolver = FCISolver(mc.mol, comm=world, threads=1)
+        mc.fcisolver.conv_tol = 1e-13
+        mc.kernel()
+        found = NEVPT2(mc, storage=storage)
+        assert found.kernel() == pytest.approx(wanted, abs=1e-8)
+        assert max(comm.allgather(found.e_corr)) - min(comm.allgather(found.e_corr)) < 1e-12
+        mc.fcisolver.close()
