@@ -282,7 +282,10 @@ class World(_core.World):
         label = printable(str(what))
 
         def print_of_arguments() -> bytes:
-            return hashlib.sha256(pickle.dumps(bring())).digest()
+            arguments = bring()
+            if self.size == 1:  # there is nothing to compare them with
+                return b""
+            return hashlib.sha256(pickle.dumps(arguments)).digest()
 
         in_gate(label, lambda gate: self.enter(label, gate), print_of_arguments)
         failure: BaseException | None = None

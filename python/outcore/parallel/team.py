@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -92,6 +92,8 @@ def each(
 ) -> None:
     """`work(thread, item)` for every item, which threads take as they come to it; items are asked for by one thread
     at a time. Raises the first error, or Ctrl-C, after all threads have stopped. `stop`: see `run`."""
+    if isinstance(items, Sized):
+        threads = min(threads, max(1, len(items)))
     source, guard = iter(items), threading.Lock()
 
     def take(thread: int, stopped: Stopped) -> None:

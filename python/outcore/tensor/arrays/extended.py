@@ -89,6 +89,14 @@ class ExtendedOperand(Tiled):
 
 def layout_facts(layout: Layout, dtype: np.dtype[Any], where: Where, item_bytes: int) -> Facts:
     """Of an array of this layout."""
+    key = "facts", dtype.str, where, item_bytes
+    found: Facts | None = layout.derived.get(key)
+    if found is None:
+        found = layout.derived[key] = _facts(layout, dtype, where, item_bytes)
+    return found
+
+
+def _facts(layout: Layout, dtype: np.dtype[Any], where: Where, item_bytes: int) -> Facts:
     return Facts(
         shape=layout.shape,
         dtype=dtype,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -158,7 +158,12 @@ class Layout:
         """Elements of the largest stored tile; 0 if there are none."""
         return int(self.sizes.max(initial=0))
 
-    @property
+    @cached_property
+    def derived(self) -> dict[Hashable, Any]:
+        """What others have made of this value, which each call would make again: it goes with the layout."""
+        return {}
+
+    @cached_property
     def is_dense(self) -> bool:
         """All tiles are stored."""
         return not self.symmetry and bool(self.there.all())

@@ -77,6 +77,15 @@ class Facts:
         )
         return self.shape, self.dtype.str, self.where, self.item_bytes, self.tiles, masks, self.chunk
 
+    @cached_property
+    def described(self) -> str:
+        """As plans keep it."""
+        grid = "x".join("1" if cuts is None else str(len(cuts) - 1) for cuts in self.tiles)
+        tiles = "" if all(cuts is None for cuts in self.tiles) else f", {grid} tiles"
+        chunk = "" if self.chunk is None else f", chunks of {'x'.join(map(str, self.chunk))}"
+        share = "" if self.readable is None else f", {self.readable.mean():.3g} of them not zero"
+        return f"{'x'.join(map(str, self.shape)) or 'number'} {self.dtype} {self.where}{tiles}{chunk}{share}"
+
     @property
     def bytes(self) -> int:
         """Of all elements that are stored."""

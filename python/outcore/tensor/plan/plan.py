@@ -222,18 +222,6 @@ def _names(inputs: int) -> list[str]:
     return [*(f"operand {i}" for i in range(inputs)), "result"]
 
 
-def described(facts: Facts) -> str:
-    """Of an array, as plans keep it."""
-    tiles = "" if all(cuts is None for cuts in facts.tiles) else f", {_grid(facts)} tiles"
-    chunk = "" if facts.chunk is None else f", chunks of {'x'.join(map(str, facts.chunk))}"
-    share = "" if facts.readable is None else f", {facts.readable.mean():.3g} of them not zero"
-    return f"{'x'.join(map(str, facts.shape)) or 'number'} {facts.dtype} {facts.where}{tiles}{chunk}{share}"
-
-
-def _grid(facts: Facts) -> str:
-    return "x".join("1" if cuts is None else str(len(cuts) - 1) for cuts in facts.tiles)
-
-
 def contract(
     expression: Expression,
     facts: Sequence[Facts],
@@ -324,7 +312,7 @@ def _contract(
         for name in [name for name in in_memory if last_use[name] == number]:
             del in_memory[name]
     return Plan(
-        str(expression), tuple(described(each) for each in facts), tuple(statements), memory_bytes, rates
+        str(expression), tuple(each.described for each in facts), tuple(statements), memory_bytes, rates
     )
 
 

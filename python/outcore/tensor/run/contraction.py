@@ -48,7 +48,7 @@ from outcore.tensor.layout.symmetry import Symmetry
 from outcore.tensor.plan import rates as rates_module
 from outcore.tensor.plan.amounts import Amounts
 from outcore.tensor.plan.beside import cache_bytes
-from outcore.tensor.plan.plan import Plan, contract, described, least_memory, products, result_tiles
+from outcore.tensor.plan.plan import Plan, contract, least_memory, products, result_tiles
 from outcore.tensor.plan.product_plan import Planned
 from outcore.tensor.plan.rates import Rates
 from outcore.tensor.run.execute import Product
@@ -95,7 +95,7 @@ class Contraction:
                     raise ValueError(f"threads={threads}; there may be 1 to {_MAX_THREADS}")
             if out is not None and symmetry is not None:
                 raise OutcoreError(errno.EINVAL, self._what, detail="`out` has its symmetry; give no other")
-            told = [described(each.facts) for each in self.inputs]
+            told = self._told(*self.inputs)
             return str(self.expression), self.memory_bytes, self.threads, checks_symmetry, told
 
         with self.world.together_with("einsum", bring):
@@ -110,12 +110,18 @@ class Contraction:
             self._check_tilings()
             if checks_symmetry:
                 self._check_symmetry()
-            given = None if plan is None else self.check(plan).as_json()
-            told = type(out).__name__, described(self.out.facts), self._symmetry.as_json()
+            if plan is not None:
+                self.check(plan)
+            given = None if plan is None or self.world.size == 1 else plan.as_json()
+            told = type(out).__name__, self._told(self.out), self._symmetry.as_json()
             return *told, self.scale, bool(accumulate), given
 
         with self.world.together_with("the result of einsum", bring_result):
             pass
+
+    def _told(self, *operands: Operand) -> list[str]:
+        """Of arrays, what other processes compare with theirs."""
+        return [] if self.world.size == 1 else [each.facts.described for each in operands]
 
     def create(self) -> None:
         """The result, if the caller has not made it. Collective; may be repeated."""
@@ -229,7 +235,13 @@ class Contraction:
 
     def make_plan(self, rates: Rates, *, adds: bool = False) -> Plan:
         if 0 in self.expression.extents.values():
-            return Plan(str(self.expression), tuple(map(described, self.facts)), (), self.memory_bytes, rates)
+            return Plan(
+                str(self.expression),
+                tuple(each.described for each in self.facts),
+                (),
+                self.memory_bytes,
+                rates,
+            )
         try:
             return contract(self.expression, self.facts, self.memory_bytes, rates, adds=adds)
         except OutcoreError as error:
@@ -260,7 +272,7 @@ class Contraction:
     def check(self, plan: Plan) -> Plan:
         if not isinstance(plan, Plan):
             raise OutcoreError(errno.EINVAL, self._what, detail=f"plan={plan!r} is no plan of einsum")
-        found = tuple(map(described, self.facts))
+        found = tuple(each.described for each in self.facts)
         given, here = "; ".join(plan.operands), "; ".join(found)
         if plan.expression != str(self.expression) or plan.operands != found:
             raise OutcoreError(
