@@ -19,6 +19,8 @@ CXX_FILES := $(shell find src include bindings tests -name '*.cpp' -o -name '*.h
 
 # make test SANITIZE=address,undefined   (or thread)
 SANITIZE :=
+# make test ALL=1   (tests that take long, too)
+ALL :=
 
 .PHONY: help setup demo test bench docs lint tidy format stubs wheels test-wheels test-slurm test-recipes clean
 
@@ -41,8 +43,8 @@ $(BUILT): $(READY) $(NATIVE)
 demo: $(BUILT)  ## Hartree-Fock of C14H8F6 with its integrals on disk, on two processes
 	$(OUTCORE) scf examples/c14h8f6.xyz --basis '6-31g*' --cart --storage disk --ranks 2
 
-test: $(BUILT)  ## every test: C++, Python, 2 and 4 processes; SANITIZE=address,undefined or thread
-	@$(VENV_PYTHON) scripts/test.py $(if $(SANITIZE),--sanitize $(SANITIZE))
+test: $(BUILT)  ## C++, Python, 2 and 4 processes; ALL=1: long tests too; SANITIZE=address,undefined or thread
+	@$(VENV_PYTHON) scripts/test.py $(if $(ALL),--all) $(if $(SANITIZE),--sanitize $(SANITIZE))
 
 wheels:  ## source distribution and wheels, in dist; PYTHONS="python3.11 python3.12"
 	@scripts/wheels.sh dist

@@ -1,6 +1,8 @@
 """Runs every test of Outcore: C++, Python, Python on 2 and 4 processes, and on two hosts. Called by `make test`.
 
-    scripts/test.py [--sanitize address,undefined | --sanitize thread]
+    scripts/test.py [--all] [--sanitize address,undefined | --sanitize thread]
+
+Tests with the marker `long` repeat, for more settings or larger cases, what others show; they run with --all.
 
 Under a sanitizer the C++ tests run, and with the address sanitizer the Python tests too. A stage that takes too
 long is killed, with everything it started. Ends with one line of totals; exit status 0 if all passed.
@@ -216,7 +218,7 @@ def sanitized_python(sanitize: str) -> Result:
         workers=CORES,
         python=python,
         environment=environment,
-        leave_out="launcher or memory",
+        leave_out="launcher or memory or long",
         limit_s=SANITIZED_LIMIT_S,
     )
 
@@ -226,7 +228,10 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--sanitize", default="", choices=PRESETS, help="sanitizers of the tests")
-    sanitize: str = parser.parse_args().sanitize
+    parser.add_argument("--all", action="store_true", help="tests that take long, too")
+    arguments = parser.parse_args()
+    sanitize: str = arguments.sanitize
+    leave_out = "" if arguments.all else "long"
 
     os.environ["PATH"] = f"{TOOLS}{os.pathsep}{os.environ['PATH']}"
     # More tests run at a time than there are cores: threads that wait leave theirs to others.
@@ -238,11 +243,15 @@ def main() -> int:
     lanes: list[dict[str, Stage]] = []
     if not sanitize:
         # Tests that wait for processes to die or for a disk leave a core to two more.
-        stages["Python"] = lambda _: pytest("tests/python", workers=CORES + 2)
-        lanes.append({"4 processes": lambda output: pytest("tests/mpi", ranks=4, output=output)})
+        stages["Python"] = lambda _: pytest("tests/python", workers=CORES + 2, leave_out=leave_out)
+        lanes.append(
+            {"4 processes": lambda output: pytest("tests/mpi", ranks=4, leave_out=leave_out, output=output)}
+        )
         lanes.append(
             {
-                "2 processes": lambda output: pytest("tests/mpi", ranks=2, output=output),
+                "2 processes": lambda output: pytest(
+                    "tests/mpi", ranks=2, leave_out=leave_out, output=output
+                ),
                 "2 hosts": lambda output: pytest("tests/hosts", output=output),
             }
         )
