@@ -103,3 +103,36 @@ def test_geometric_finds_a_geometry_through_the_harness(tmp_path, monkeypatch):
     mf = scf.RHF(mol).run(conv_tol=1e-12)
     assert found.properties.return_energy == pytest.approx(mf.e_tot, abs=1e-8)
     assert abs(mf.nuc_grad_method().kernel()).max() < 2e-5
+
+
+def test_interactions_of_fragments_are_those_with_ghosts_of_the_others():
+    given = {
+        "schema_name": "qcschema_many_body_input",
+        "schema_version": 2,
+        "molecule": {
+            "symbols": ["H", "F", "He"],
+            "geometry": [0, 0, 0, 0, 0, 1.75, 0, 0, -4.0],
+            "fragments": [[0, 1], [2]],
+        },
+        "specification": {
+            "driver": "energy",
+            "keywords": {"bsse_type": ["cp"], "max_nbody": 2},
+            "specification": {
+                "(auto)": {
+                    "program": "outcore",
+                    "driver": "energy",
+                    "model": {"method": "hf", "basis": "6-31g"},
+                }
+            },
+        },
+    }
+    found = qcengine.compute(given, "qcmanybody", task_config=TASK, raise_error=True)
+
+    def energy(*ghosts):
+        names = [
+            f"ghost-{name}" if number in ghosts else name for number, name in enumerate(("H", "F", "He"))
+        ]
+        atoms = list(zip(names, [(0, 0, 0), (0, 0, 1.75), (0, 0, -4.0)], strict=True))
+        return scf.RHF(gto.M(atom=atoms, unit="bohr", basis="6-31g", verbose=0)).run(conv_tol=1e-12).e_tot
+
+    assert found.return_result == pytest.approx(energy() - energy(2) - energy(0, 1), abs=1e-9)
