@@ -28,9 +28,9 @@ from outcore import OutcoreError
 from outcore.chem.cc import CCSD
 from outcore.chem.cc.equations.restricted import RestrictedEquations
 from outcore.chem.cc.equations.triples import Triples
-from outcore.chem.cc.keep import kept
 from outcore.chem.cc.keep.kept_steps import KeptRows
 from outcore.chem.cc.plan import fitting
+from outcore.keep import clock
 
 SETTINGS = {"memory": "4GB", "threads": 1, "block": 5, "conv_tol": 1e-4, "conv_tol_normt": 1e-3}
 
@@ -135,7 +135,7 @@ def test_an_iteration_of_one_process_goes_on_on_all(
     comm: Any, computed_once: Any, shared_tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mf, energy, _ = computed_once("ccsd of water", make)
-    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     settings = SETTINGS | {"checkpoint": shared_tmp_path / "kept"}
 
     def begin() -> int:

@@ -15,7 +15,7 @@ from cc_support import AMINO, WATER, mean_field, open_mean_field
 from outcore.chem.cc import CCSD
 from outcore.chem.cc.excited.settings import StateSettings
 from outcore.chem.cc.excited.states import States
-from outcore.chem.cc.keep import kept
+from outcore.keep import clock
 
 SETTINGS = {"memory": "4GB", "threads": 1, "conv_tol": 1e-4, "conv_tol_normt": 1e-3}
 EE, TRIPLETS = ("ee", None), ("ee", 3)
@@ -49,7 +49,7 @@ def test_a_search_of_one_process_goes_on_at_all(
     comm: Any, computed_once: Any, shared_tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mf, _ = computed_once("states of water", make)
-    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     settings: Any = SETTINGS | {"checkpoint": shared_tmp_path / "kept"}
 
     def begin() -> list[float]:

@@ -9,8 +9,8 @@ from pyscf import gto, scf
 
 from outcore.chem import hf, ri
 from outcore.chem.cc import CCSD
-from outcore.chem.cc.keep import kept
 from outcore.chem.mp2 import MP2
+from outcore.keep import clock
 
 WATER = "O 0 0 0.1; H 0 0.75 -0.47; H 0.1 -0.75 -0.5"
 HYDROXYL = "O 0.02 0.01 0; H 0.9 0.1 0.3"
@@ -81,7 +81,7 @@ def test_of_ccsd_it_is_that_of_one_process(comm, computed_once, storage, triples
 
 
 def test_slabs_of_one_process_are_not_made_again_on_all(comm, computed_once, shared_tmp_path, monkeypatch):
-    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     mol = gto.M(atom=WATER, basis="sto-3g", verbose=0)
     mf = computed_once("SCF", lambda: converged(scf.RHF(mol)))
     settings = {"threads": 1, "memory": "4GB", "integrals": "ri", "auxbasis": "cc-pvdz-ri"}

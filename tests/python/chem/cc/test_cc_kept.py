@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +25,7 @@ from outcore.chem.cc.equations.unrestricted import UnrestrictedEquations
 from outcore.chem.cc.keep import kept, kept_steps
 from outcore.chem.cc.keep.kept_steps import KeptRows, KeptSteps
 from outcore.job import scratch
+from outcore.keep import clock
 from outcore.tensor.arrays.array import Array
 from outcore.tensor.program.recorder import Recorder
 
@@ -55,7 +55,7 @@ def start(mf: Any, directory: Path, **settings: Any) -> CCSD:
 def test_a_run_goes_on_from_the_amplitudes_of_another(
     water: Any, wanted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     with start(water, tmp_path / "kept", max_cycle=3, block=8) as first:
         first.kernel()
         assert not first.converged
@@ -98,7 +98,7 @@ def test_triples_go_on_where_a_run_was_ended(
     name: str, request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mf = request.getfixturevalue(name)
-    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     told: list[float] = []
 
     def stop_after_two(part: str, fraction: float) -> None:
@@ -200,7 +200,7 @@ def test_amplitudes_of_another_hamiltonian_are_refused(water: Any, tmp_path: Pat
 def test_a_kill_between_commits_of_spins_leaves_a_start(
     imidogen: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     flush, stamps = Array.flush, []
 
     def stop_within(array: Any, facts: Any) -> None:
@@ -257,7 +257,7 @@ import os, signal, sys
 import numpy as np
 import pyscf
 from outcore.chem.cc import CCSD
-from outcore.chem.cc.keep import kept
+from outcore.keep import clock
 from outcore.chem.cc.keep.kept_steps import KeptRows
 from outcore.chem.cc.equations.restricted import RestrictedEquations
 
@@ -266,7 +266,7 @@ mf = pyscf.M(atom=atoms, basis="6-31g", verbose=0).RHF()
 with np.load(orbitals) as given:
     mf.mo_coeff, mf.mo_energy, mf.mo_occ = (given[name] for name in ("mo_coeff", "mo_energy", "mo_occ"))
 mf.converged = True
-kept.INTERVAL_S = 0.0
+clock.INTERVAL_S = 0.0
 stage = sys.argv[1]
 
 
@@ -339,23 +339,10 @@ def test_a_run_that_was_killed_is_gone_on_with(
     assert abs(cc.e_t - wanted[1]) < 1e-8
 
 
-def test_processes_agree_when_to_commit() -> None:
-    class Other:
-        """Another process, where rank 0 has committed for a minute."""
-
-        def broadcast(self, value: Any) -> Any:
-            return 60.0 if isinstance(value, float) else value
-
-    clock = kept.Clock(Other())  # type: ignore[arg-type]
-    with clock.committing():
-        pass
-    assert clock.deadline() - time.monotonic() > 30 * kept.INTERVAL_S
-
-
 def test_what_is_kept_needs_no_room_again(
     water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     needs: list[int] = []
 
     def see(world: Any, attempted: str, wanted: list[tuple[Path, int]], **_: int) -> None:
@@ -417,7 +404,7 @@ def test_an_iteration_goes_on_where_it_was_killed(
     stage: str, block: int, rows: int, rings: int, water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = killed(water, stage, tmp_path)
-    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     tight = {"conv_tol": 1e-11, "conv_tol_normt": 1e-8}
     done = [
         counted(monkeypatch, *each)
@@ -439,7 +426,7 @@ def interrupted(mf: Any, directory: Path, owner: Any, name: str, monkeypatch: py
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(kept, "INTERVAL_S", 0.0)
+        patched.setattr(clock, "INTERVAL_S", 0.0)
         with start(mf, directory, block=3) as first:
             first.prepare()
             patched.setattr(owner, name, work)
@@ -493,7 +480,7 @@ def full_disk(module: Any, before: int) -> Iterator[None]:
 def test_a_step_that_was_kept_in_part_is_done_again(
     at: str, water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     right, again = KeptSteps._keep, counted(monkeypatch, RestrictedEquations, "_exchange_rings")
     with start(water, tmp_path / "other", block=3, max_cycle=1) as whole:
         wanted = whole.kernel()[0]
@@ -523,7 +510,7 @@ def test_a_step_that_was_kept_in_part_is_done_again(
 def test_amplitudes_that_were_kept_in_part_are_not_taken(
     water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     with start(water, tmp_path / "other", block=3, max_cycle=1) as whole:
         whole.kernel()
         wanted = whole.amplitudes()

@@ -19,6 +19,7 @@ from outcore.chem.cc import CCSD, ccsd
 from outcore.chem.cc.keep import kept, kept_orbitals
 from outcore.chem.cc.keep.checkpoint import DERIVATIVES, LAMBDA, MULTIPLIERS, RESPONSE, SLABS
 from outcore.chem.gradients import response
+from outcore.keep import clock
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -31,7 +32,8 @@ KILLED = f"""
 import os, signal, sys
 import numpy as np, pyscf
 from outcore.chem.cc import CCSD
-from outcore.chem.cc.keep import kept, kept_response
+from outcore.chem.cc.keep import kept_response
+from outcore.keep import clock
 
 stage, directory, atoms, spin, triples, orbitals = sys.argv[1:]
 mol = pyscf.M(atom=atoms, spin=int(spin), basis="sto-3g", verbose=0)
@@ -40,7 +42,7 @@ with np.load(orbitals) as given:
     for name in given.files:
         setattr(mf, name, given[name])
 mf.converged = True
-kept.INTERVAL_S = 0.02
+clock.INTERVAL_S = 0.02
 seen = []
 
 def progress(part, fraction=0.0):
@@ -147,7 +149,7 @@ def test_of_open_shells_multipliers_go_on_within_an_iteration(tmp_path: Path) ->
 def test_orbital_multipliers_are_a_start_and_are_taken_once_they_have_converged(
     water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     right, begins = response.sparse.cg, []
 
     def solve(operator: Any, given: Values, begin: Values | None, callback: Any, **options: Any) -> Any:

@@ -13,8 +13,8 @@ from cc_support import IMIDOGEN, WATER, mean_field, open_mean_field
 from outcore import OutcoreError
 from outcore.chem.cc import CCSD
 from outcore.chem.cc.equations import methods
-from outcore.chem.cc.keep import kept
 from outcore.cli import main as cli
+from outcore.keep import clock
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -131,7 +131,7 @@ def test_dcsd_of_two_molecules_is_twice_that_of_one() -> None:
 def test_a_method_goes_on_from_its_own_amplitudes_alone(
     water: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     common = {"comm": None, "memory": "1GB", "threads": 1, "checkpoint": tmp_path / "kept"}
     equations, stopped = methods.equations(name), 0
     right = equations._add_pairs

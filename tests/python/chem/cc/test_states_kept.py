@@ -18,8 +18,8 @@ from eom_support import TIGHT
 from outcore import OutcoreError
 from outcore.chem.cc import CCSD, inherited
 from outcore.chem.cc.excited.states import States
-from outcore.chem.cc.keep import kept
 from outcore.chem.cc.keep.kept_states import KeptStates
+from outcore.keep import clock
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -65,7 +65,7 @@ def stopped(cc: CCSD, kind: str = "ee", number: int = 5) -> None:
 def test_a_search_goes_on_where_a_run_was_ended(
     water: Any, wanted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     number = {"ee": 5, "ip": 3, "ea": 2}[kind]
     with start(water, tmp_path / "kept") as first:
         stopped(first, kind, number)
@@ -82,7 +82,7 @@ def test_a_search_goes_on_where_a_run_was_ended(
 def test_a_kill_between_two_commits_leaves_a_start(
     water: Any, wanted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
 ) -> None:
-    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     put, count = KeptStates.put, [0]
 
     def stop(self: KeptStates, *given: Any) -> None:
@@ -104,8 +104,8 @@ def test_a_kill_between_two_commits_leaves_a_start(
 _KILLED = """
 import os, pickle, signal, sys
 sys.path[:0] = pickle.loads(bytes.fromhex(sys.argv[1]))
-from outcore.chem.cc.keep import kept
-kept.INTERVAL_S = 0.0
+from outcore.keep import clock
+clock.INTERVAL_S = 0.0
 import pyscf, test_states_kept as tests
 from pathlib import Path
 from outcore.chem.cc.excited.settings import StateSettings

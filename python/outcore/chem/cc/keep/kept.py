@@ -7,8 +7,6 @@ from __future__ import annotations
 import errno
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +16,7 @@ import numpy as np
 
 from outcore.base.errors import OutcoreError
 from outcore.job.unclosed import only_flushed
+from outcore.keep import clock
 from outcore.keep.problem import fingerprint
 from outcore.keep.stages import Stage, Stages, damaged, offering
 from outcore.tensor.arrays.array import Array
@@ -35,11 +34,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 AMPLITUDES, TRIPLES = "amplitudes", "triples"
 FORMAT = 3
-INTERVAL_S = 20.0
-"""Between commits, at least: a kill loses no more than that and what is done at a time, a step of an iteration,
-rows of a ladder or a task of (T)."""
 CACHE_BYTES = 1 << 20
-_QUICK_S = 1.0  # commits that take longer are as much rarer: they take a twentieth of the time at most
 _SAME_ORBITALS = 1e-5  # of a sum of their coefficients
 _GO_ON = "go on from kept amplitudes"
 
@@ -60,31 +55,6 @@ class State:
         """Of these amplitudes and no others."""
         values = [[each.tolist() for each in self.singles], self.energy, self.iteration]
         return fingerprint(values)[:32]
-
-
-class Clock:
-    """When the processes commit."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._last, self._interval_s = time.monotonic(), INTERVAL_S
-
-    def is_late(self) -> bool:
-        """Collective, the same at all."""
-        return bool(self._world.broadcast(time.monotonic() > self.deadline()))
-
-    def deadline(self) -> float:
-        """Of the next commit, on the clock of time.monotonic."""
-        return self._last + self._interval_s
-
-    @contextmanager
-    def committing(self) -> Iterator[None]:
-        """Collective."""
-        begin = time.monotonic()
-        yield
-        # Of rank 0, as the interval is the same at all.
-        took = float(self._world.broadcast(time.monotonic() - begin))
-        self._last, self._interval_s = time.monotonic(), INTERVAL_S * max(1.0, took / _QUICK_S)
 
 
 class KeptAmplitudes:
@@ -111,7 +81,7 @@ class KeptAmplitudes:
         self._name, self._mark = name, mark
         self._world, self._problem, self._orbitals = world, problem, orbitals
         self._directory, self._layouts = Stages(world, directory).directory, layouts
-        self.clock = Clock(world)
+        self.clock = clock.Clock(world)
         self._committed = ""  # its stamp
         opened = [self._open(number, layout, singles) for number, layout in enumerate(layouts)]
         self._arrays: list[Array | None] = [array for array, _ in opened]
@@ -307,7 +277,7 @@ class KeptTasks:
 
     def deadline(self) -> float:
         """Until when to work before the next commit, on the clock of time.monotonic."""
-        return time.monotonic() + INTERVAL_S if self._disk is not None else math.inf
+        return time.monotonic() + clock.INTERVAL_S if self._disk is not None else math.inf
 
     def more(self) -> bool:
         """Commits; false once all processes are exhausted."""

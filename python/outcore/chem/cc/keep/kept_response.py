@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.base.errors import OutcoreError
-from outcore.chem.cc.keep import kept
 from outcore.chem.cc.keep.kept import KeptTasks
-from outcore.keep import stages
+from outcore.keep import clock, stages
 from outcore.keep.problem import fingerprint
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ class KeptResponse:
 
     def keep(self, multipliers: Values, *, converged: bool = False) -> None:
         """If the last time is long ago, or they have converged."""
-        if not converged and time.monotonic() < self._last + kept.INTERVAL_S:
+        if not converged and time.monotonic() < self._last + clock.INTERVAL_S:
             return
         self._record = self._record or self._problem.as_json()
         facts = {"mark": self._mark, "converged": converged}

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.base.errors import OutcoreError
-from outcore.chem.cc.keep.kept import CACHE_BYTES, Clock, copying
+from outcore.chem.cc.keep.kept import CACHE_BYTES, copying
 from outcore.job.unclosed import only_flushed
+from outcore.keep.clock import Clock
 from outcore.keep.problem import fingerprint
 from outcore.keep.stages import Stages, damaged, offering
 from outcore.tensor.arrays.array import Array
