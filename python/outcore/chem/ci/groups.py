@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from outcore.chem.ci.finished import borders
 from outcore.chem.ci.space import list_strings
 
 if TYPE_CHECKING:
+    from outcore.chem.ci.finished import Finished
     from outcore.chem.ci.space import Integers, Masks, Space, StringList
     from outcore.chem.ci.tiles import VectorTiling
 
@@ -175,46 +177,59 @@ def _without_highest(masks: Masks, electrons: int) -> Masks:
 
 
 def make_tasks(
-    space: Space, limit: int, max_share: float = 1.0, layout: PanelLayout | None = None
+    space: Space,
+    limit: int,
+    max_share: float = 1.0,
+    layout: PanelLayout | None = None,
+    finished: Finished | None = None,
 ) -> list[Task] | None:
-    """All tasks, none with more than `limit` elements in a panel of this layout, nor with more than `max_share` of
-    the cost as long as it can be cut; the most expensive runs of holes first. None if a task does not fit."""
+    """All tasks of what is not `finished`, none with more than `limit` elements in a panel of this layout, nor with
+    more than `max_share` of the cost as long as it can be cut; the most expensive runs of holes first. None if a
+    task does not fit."""
     layout = layout or PanelLayout()
     tasks: list[Task] = []
     if min(space.electrons) > 0:
-        made = _groups(space, limit, max_share, layout)
+        made = _groups(space, limit, max_share, layout, None if finished is None else finished.holes)
         if made is None:
             return None
         tasks += made
     else:
-        made = _slabs(space, limit, layout, transposed=False)
+        done = None if finished is None else finished.rows
+        made = _slabs(space, limit, layout, done, transposed=False)
         if made is None:
             return None
         tasks += made
     if not space.folded:
-        slabs = _slabs(space, limit, layout, transposed=True)
+        done = None if finished is None else finished.columns
+        slabs = _slabs(space, limit, layout, done, transposed=True)
         if slabs is None:
             return None
         tasks += slabs
     return tasks
 
 
-def _groups(space: Space, limit: int, max_share: float, layout: PanelLayout) -> list[Task] | None:
-    """With runs that share as few orbitals as possible: joined, as long as they fit."""
+def _groups(
+    space: Space, limit: int, max_share: float, layout: PanelLayout, done: Flags | None
+) -> list[Task] | None:
+    """With runs that share as few orbitals as possible: joined, as long as they fit and none is `done`."""
     holes = Holes(space)
+    done = np.zeros(len(holes), bool) if done is None else done
     cost = np.arange(float(len(holes)), 0.0, -1.0) if space.folded else np.ones(len(holes))
     costs = np.concatenate([[0.0], np.cumsum(cost)])
     for depth in range(space.electrons[0]):
-        cuts = holes.runs(depth)
+        cuts = np.union1d(holes.runs(depth), borders(done))
         deepest = depth == space.electrons[0] - 1
         if not deepest and np.diff(costs[cuts]).max(initial=0) > max_share * costs[-1]:
             continue
         tasks: list[Task] = []
         first, count = 0, len(cuts) - 1
         while first < count:
+            if done[cuts[first]]:
+                first += 1
+                continue
             joined = _Joined(holes, int(cuts[first]), layout)
             last = first
-            while last < count and joined.fits(int(cuts[last + 1]), limit):
+            while last < count and not done[cuts[last]] and joined.fits(int(cuts[last + 1]), limit):
                 begin, end = int(cuts[first]), int(cuts[last + 1])
                 if last > first and costs[end] - costs[begin] > max_share * costs[-1]:
                     break
@@ -307,8 +322,10 @@ def make_bands(tiling: VectorTiling, limit: int, layout: PanelLayout) -> list[Ta
     return bands
 
 
-def _slabs(space: Space, limit: int, layout: PanelLayout, *, transposed: bool) -> list[Task] | None:
-    """Whole rows, as many as fit."""
+def _slabs(
+    space: Space, limit: int, layout: PanelLayout, done: Flags | None, *, transposed: bool
+) -> list[Task] | None:
+    """Whole rows that are not `done`, as many as fit."""
     rows, columns = (space.beta, space.alpha) if transposed else (space.alpha, space.beta)
     tasks, nothing = [], np.zeros(0, np.int64)
     for g in range(space.groups):
@@ -318,7 +335,9 @@ def _slabs(space: Space, limit: int, layout: PanelLayout, *, transposed: bool) -
         most = limit // int(layout.room(np.zeros(1, np.int64), np.array([width]))[0])
         if most < 1:
             return None
-        for begin in range(sector.start, sector.stop, most):
-            some = np.arange(begin, min(begin + most, sector.stop), dtype=np.int64)
+        left = np.arange(sector.start, sector.stop, dtype=np.int64)
+        left = left if done is None else left[~done[left]]
+        for begin in range(0, len(left), most):
+            some = left[begin : begin + most]
             tasks.append(Task(range(0), some, nothing, nothing, float(len(some)), transposed))
     return tasks

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from outcore import _core
 from outcore.parallel import team
@@ -137,16 +138,23 @@ def dots(world: World, a: Sequence[Place], b: Sequence[Place], threads: int) -> 
     return total(world, len(tiling), numbers, sums).reshape(len(a), len(b))
 
 
-def copy(world: World, source: Sequence[Place], target: Sequence[Place], threads: int) -> None:
-    """Also from one precision to another. Collective."""
+def copy(
+    world: World,
+    source: Sequence[Place],
+    target: Sequence[Place],
+    threads: int,
+    which: NDArray[np.bool_] | None = None,
+) -> None:
+    """Also from one precision to another; `which`: of all tiles, those that are copied. Collective."""
 
     def work(tile: VectorTile, inside: list[Array], outside: list[Array]) -> Sequence[int]:
         for here, there in zip(inside, outside, strict=True):
             there[...] = here
         return range(len(inside), len(inside) + len(outside))
 
+    own = source[0].vectors.own_tiles()
     with world.together("copy CI vectors"):
-        each_tile(source[0].vectors.own_tiles(), source, target, threads, work)
+        each_tile([each for each in own if which is None or which[each]], source, target, threads, work)
     for vectors in {id(each.vectors): each.vectors for each in target}.values():
         vectors.sync()
 

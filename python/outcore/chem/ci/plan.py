@@ -18,6 +18,7 @@ from outcore.chem.ci.passes import AHEAD as PASS_AHEAD
 from outcore.chem.ci.sigma import tiles_ahead
 
 if TYPE_CHECKING:
+    from outcore.chem.ci.finished import Finished
     from outcore.chem.ci.groups import Task
     from outcore.chem.ci.search import SearchOptions
     from outcore.chem.ci.space import Space
@@ -93,9 +94,9 @@ class Plan:
 
     @property
     def kept_bytes(self) -> int:
-        """On the disk of states that outlast the run, of all processes: they are there twice while they are
-        written."""
-        return self._states_bytes(2) if self.states_on_disk else 0
+        """On the disk of what outlasts the run, of all processes: states, and products of an iteration. They are
+        there twice while they are written."""
+        return self._states_bytes(2) * 3 // 2 if self.states_on_disk else 0
 
     @property
     def scratch_bytes(self) -> int:
@@ -126,9 +127,14 @@ class Plan:
         found = times * self.state_bytes("float64")
         return found + (times * self.state_bytes("float32") if self.options.precision == "mixed" else 0)
 
-    def tasks(self, dtype: str) -> list[Task]:
-        """Of a product in this precision."""
-        return self._product(dtype).tasks
+    def tasks(self, dtype: str, finished: Finished | None = None) -> list[Task]:
+        """Of a product in this precision; of what is not `finished`."""
+        product = self._product(dtype)
+        if finished is None:
+            return product.tasks
+        found = self._tasks(dtype, PanelLayout() if product.bands is None else strips.layout(dtype), finished)
+        assert found is not None, "parts of tasks that fit do not fit"
+        return found
 
     def bands(self, dtype: str) -> list[Task] | None:
         """Of whole rows, if products in this precision go through strips; see strips.py."""
@@ -176,9 +182,9 @@ class Plan:
         """Elements of the tiles that tasks move."""
         return sum(int(self.tiling.sizes[task.tiles(self.tiling)].sum()) for task in tasks)
 
-    def _tasks(self, dtype: str, layout: PanelLayout) -> list[Task] | None:
+    def _tasks(self, dtype: str, layout: PanelLayout, finished: Finished | None = None) -> list[Task] | None:
         share = 1.0 if self.processes == 1 else 1.0 / (_TASKS_OF_A_PROCESS * self.processes)
-        return make_tasks(self.space, self._limit(dtype), share, layout)
+        return make_tasks(self.space, self._limit(dtype), share, layout, finished)
 
     def _limit(self, dtype: str) -> int:
         """Elements of a panel."""
@@ -201,9 +207,9 @@ class Plan:
 
 
 def _arrays(options: SearchOptions, roots: int, kind: str, states_on_disk: bool) -> int:
-    """Disk arrays that are open together."""
-    of_states = 2 if options.precision == "mixed" else 1
-    found = of_states if kind == "disk" or states_on_disk else 0
+    """Disk arrays that are open together: of states, of products that are kept, of the other vectors."""
+    types = 2 if options.precision == "mixed" else 1
+    found = 2 * types if states_on_disk else types if kind == "disk" else 0
     return found + (2 * (options.vectors - 1) * roots if kind == "disk" else 0)
 
 

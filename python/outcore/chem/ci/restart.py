@@ -1,17 +1,20 @@
 """States of a CI that outlast a run: x and H x of every root, committed in each iteration.
 
 They lie tile by tile, in an order that depends on the space alone, so a run goes on from them on any number of
-processes, with any budget. A killed run leaves the states of its last complete iteration.
+processes, with any budget. A killed run leaves the states of its last complete iteration, and beside them what it
+has finished of the next one: see kept_products.py.
 """
 
 from __future__ import annotations
 
 import errno
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -30,9 +33,11 @@ if TYPE_CHECKING:
     from outcore.chem.ci.space import Space
     from outcore.chem.ci.tiles import VectorTiling
     from outcore.chem.ci.vector import Vectors
+    from outcore.chem.small_space import Matrix
     from outcore.job.world import World
 
-FORMAT = 2
+FORMAT = 3
+STATES, PRODUCTS = "states", "products"  # of an iteration: see kept_products.py
 _WHAT = "states of a CI"
 _TYPES = ("float64", "float32")  # which to look for first
 _GO_ON = "go on from kept states"
@@ -68,21 +73,28 @@ def _weighed(integrals: Any) -> float:
 
 def allocated_bytes(directory: Path) -> int:
     """What kept states take on the disk: a run that goes on from them writes in their place."""
-    return scratch.allocated_bytes(directory.glob("states.*"))
+    return scratch.allocated_bytes(
+        each for name in (STATES, PRODUCTS) for each in directory.glob(f"{name}.*")
+    )
 
 
 @dataclass(frozen=True)
 class FoundStates:
-    """States of the last complete iteration, counted through all runs. multiplied: H times them is that of the
-    present integrals, bit by bit; it is to be made again otherwise."""
+    """States of the last complete iteration, counted through all runs; 0: those that the search begins with.
+    multiplied: H times them is that of the present integrals, bit by bit; it is to be made again otherwise. ritz:
+    see `Iteration`."""
 
     states: KeptVectors
     iteration: int
     multiplied: bool
+    ritz: Matrix
 
 
 class KeptStates:
     """In a directory. Methods are collective.
+
+    Attributes: `digest`: of integrals, to the last bit; `stamp`: of the states that were found or kept last, and
+    of no others.
 
     Raises OutcoreError: ENOENT (no such directory)."""
 
@@ -98,78 +110,104 @@ class KeptStates:
         cache_bytes: int,
     ) -> None:
         Stages(world, directory)
-        self.world, self.directory, self._tiling = world, directory, tiling
-        self._roots, self._cache_bytes = roots, cache_bytes
-        self._problem = problem(tiling.space, hamiltonian, roots, spin, spin_shift)
-        self._record = self._problem.as_json()
+        self.world, self.directory, self.tiling = world, directory, tiling
+        self.roots, self._cache_bytes = roots, cache_bytes
+        self.problem = problem(tiling.space, hamiltonian, roots, spin, spin_shift)
+        self._record = self.problem.as_json()
         self._before = 0  # iterations of the runs that this one goes on from
-        self._digest = digest(*_integrals(hamiltonian))
+        self.digest, self.stamp = digest(*_integrals(hamiltonian)), ""
 
-    def _path(self, dtype: str) -> Path:
-        return self.directory / f"states.{dtype}"
+    def path(self, name: str, dtype: str) -> Path:
+        return self.directory / f"{name}.{dtype}"
+
+    def open(
+        self, name: str, dtype: str, count: int, check: Callable[[BlockSparseArray], None]
+    ) -> BlockSparseArray | None:
+        """An array of so many vectors that another run has kept; `check` looks at what it says of itself.
+
+        Raises OutcoreError: EIO (damaged), and what `check` raises."""
+        path = self.path(name, dtype)
+        try:
+            with offering(path):
+                array = only_flushed(
+                    BlockSparseArray.open(self.world, path, read_only=False, cache_bytes=self._cache_bytes)
+                )
+        except OutcoreError as error:
+            if error.errno != errno.ENOENT or Path(error.path or path).name not in (path.name, "manifest"):
+                raise
+            return None
+        try:
+            with self.world.together(_GO_ON, path.name):
+                check(array)
+                wanted = KeptVectors.tilings(self.tiling, count)
+                if array.dtype != np.dtype(dtype) or array.tilings != wanted:
+                    raise damaged(_GO_ON, path, "its type or its tiles are others; remove it and run again")
+        except OutcoreError:  # at all processes
+            array.close()
+            raise
+        return array
 
     def find(self) -> FoundStates | None:
         """What another run has kept, of the highest precision.
 
         Raises OutcoreError: EINVAL (of another problem), ENOTSUP (in another format), EIO (damaged)."""
         for dtype in _TYPES:
-            path = self._path(dtype)
-            try:
-                with offering(path):
-                    array = only_flushed(
-                        BlockSparseArray.open(
-                            self.world, path, read_only=False, cache_bytes=self._cache_bytes
-                        )
-                    )
-            except OutcoreError as error:
-                if error.errno != errno.ENOENT or Path(error.path or path).name not in (
-                    path.name,
-                    "manifest",
-                ):
-                    raise
-                continue
-            try:
-                with self.world.together(_GO_ON, path.name):
-                    self._check(array, dtype, path)
-            except OutcoreError:  # at all processes
-                array.close()
-                raise
-            facts = array.metadata
-            states = KeptVectors(self._tiling, array)
-            self._before = int(facts["iteration"])
-            return FoundStates(states, self._before, facts["digest"] == self._digest)
+            array = self.open(STATES, dtype, 2 * self.roots, self._check)
+            if array is not None:
+                facts = array.metadata
+                self._before, self.stamp = facts["iteration"], facts["stamp"]
+                return FoundStates(
+                    KeptVectors(self.tiling, array),
+                    self._before,
+                    facts["digest"] == self.digest,
+                    np.array(facts["ritz_hartree"], float),
+                )
         return None
 
-    def _check(self, array: BlockSparseArray, dtype: str, path: Path) -> None:
-        facts = array.metadata
-        self._problem.check(facts, _GO_ON, path)
-        if type(facts.get("iteration")) is not int or type(facts.get("digest")) is not str:
+    def _check(self, array: BlockSparseArray) -> None:
+        facts, path = array.metadata, array.path or STATES
+        self.problem.check(facts, _GO_ON, path)
+        types = {"iteration": int, "digest": str, "stamp": str, "ritz_hartree": list}
+        if any(type(facts.get(name)) is not kind for name, kind in types.items()):
             raise damaged(_GO_ON, path, "it does not say of which iteration it is; remove it and run again")
-        wanted = KeptVectors.tilings(self._tiling, 2 * self._roots)
-        if array.dtype != np.dtype(dtype) or array.tilings != wanted:
-            raise damaged(_GO_ON, path, "its type or its tiles are others; remove it and run again")
+        ritz = facts["ritz_hartree"]
+        if len(ritz) != self.roots or not all(type(each) is float and np.isfinite(each) for each in ritz):
+            raise damaged(_GO_ON, path, "it does not say the energies of its states; remove it and run again")
 
-    def make(self, dtype: str, count: int) -> KeptVectors:
+    def make(self, dtype: str, count: int, name: str = STATES) -> KeptVectors:
         """New states, in place of what is there. They count from the first `keep` on."""
-        return KeptVectors.make(self.world, self._tiling, count, dtype, self._path(dtype), self._cache_bytes)
+        return KeptVectors.make(
+            self.world, self.tiling, count, dtype, self.path(name, dtype), self._cache_bytes
+        )
+
+    def begin(self, states: Vectors) -> None:
+        """What the search begins with, not multiplied yet, is what another run goes on from."""
+        nothing = [0.0] * self.roots
+        self._keep(states, {"iteration": 0, "digest": "", "ritz_hartree": nothing}, is_new=True)
 
     def keep(self, iteration: Iteration, states: Vectors) -> None:
         """What is in these states, made by `make` or found by `find`, is what another run goes on from."""
-        assert isinstance(states, KeptVectors)
-        facts: dict[str, Any] = {
+        facts = {
             "iteration": self._before + iteration.number,
-            "digest": self._digest,
+            "digest": self.digest,
+            "ritz_hartree": [float(each) for each in iteration.ritz],
             "energies_hartree": [float(each) for each in iteration.energies],
             "residuals": [float(each) for each in iteration.residuals],
         }
-        states.flush(self._record | facts)
+        self._keep(states, facts, is_new=not iteration.as_found)
         if states.dtype == np.float64:
-            self._remove("float32")
+            self.remove(STATES, "float32")  # of a lower precision: it is needed no more
 
-    def _remove(self, dtype: str) -> None:
-        """Of a lower precision: it is needed no more."""
-        path = self._path(dtype)
-        with self.world.together("remove kept states", dtype):
+    def _keep(self, states: Vectors, facts: dict[str, Any], *, is_new: bool) -> None:
+        assert isinstance(states, KeptVectors)
+        if is_new:
+            self.stamp = self.world.broadcast(uuid4().hex)
+        states.flush(self._record | {"stamp": self.stamp} | facts)
+
+    def remove(self, name: str, *dtypes: str) -> None:
+        """What is kept under this name, of these types, of all if there are none."""
+        with self.world.together("remove kept vectors", name, *dtypes):
             if self.world.node_rank == 0:
-                with suppress(FileNotFoundError):
-                    shutil.rmtree(path)
+                for dtype in dtypes or _TYPES:
+                    with suppress(FileNotFoundError):
+                        shutil.rmtree(self.path(name, dtype))

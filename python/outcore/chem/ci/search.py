@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from outcore.chem import davidson
 from outcore.chem.ci import passes
+from outcore.chem.ci.finished import Product
 from outcore.chem.ci.passes import Place
 from outcore.chem.small_space import ERRORS, SmallSpace
 
@@ -32,8 +33,8 @@ _STALLED = 3  # iterations in single precision without a smaller residual
 class Operator(davidson.Waiting, Protocol):
     """The Hamiltonian, without its core energy."""
 
-    def apply(self, x: Place, y: Place) -> None:
-        """Adds H x to y, which is zero. Collective."""
+    def apply(self, x: Place, y: Place, product: Product) -> None:
+        """Adds H x to y, which is zero. Collective. Neither changes until states are told of."""
 
     def diagonal(self, tile: VectorTile) -> Array:
         """Its diagonal elements (double precision), as an array of the tile's shape; any thread."""
@@ -51,11 +52,14 @@ class SearchOptions(davidson.Limits):
 @dataclass(frozen=True, kw_only=True)
 class Iteration(davidson.Iteration):
     """energies: without the core. residuals: from H times the states as they are stored, which may be wrong by
-    vectors of norms `errors`. above: sum (d - E) x^2 of each state."""
+    vectors of norms `errors`. above: sum (d - E) x^2 of each state. ritz: energies of the small space, with which
+    corrections are made. as_found: states are those that another run has kept, bit by bit."""
 
     errors: Matrix
     above: Matrix
     precision: str
+    ritz: Matrix
+    as_found: bool
 
     def lowered(self, by: float) -> Iteration:
         """The same with lower energies: of a Hamiltonian without a shift."""
@@ -117,17 +121,18 @@ class Search(davidson.Search[Iteration]):
         self._work: list[_Pair] = []
         self._loose: list[Vectors] = []  # corrections that H was not applied to yet
 
-    def run(self, *, multiplied: bool = False) -> FoundVectors:
-        """`multiplied`: H times the start vectors is in the second half of `states`, which is zero else.
-        Collective."""
+    def run(self, ritz: Matrix | None = None) -> FoundVectors:
+        """`ritz`: of states that another run has kept, which are the start, with H times each in the second half of
+        `states`, which is zero else. Their corrections are the same then. Collective."""
         self.start_clock()
         try:
             kept_by_mixed = self._states.dtype != np.float64 and self.precision == "float64"
             if kept_by_mixed:
                 self._states = self._in_double(self._states)
-            elif not multiplied:
+                ritz = None
+            elif ritz is None:
                 self._multiply(self._states)
-            self._begin()
+            self._begin(ritz)
             self.iterate()
         except Exception:  # not of Ctrl-C, which this process alone may have got
             self._drop()
@@ -137,13 +142,16 @@ class Search(davidson.Search[Iteration]):
 
     # ---- passes ----
 
-    def _begin(self) -> None:
-        """States of the space of the start vectors."""
+    def _begin(self, ritz: Matrix | None = None) -> None:
+        """States of the space of the start vectors; `ritz`: these are the states."""
         self._drop()
         x, hx = self._halves(self._states)
         products = passes.dots(self.world, x, [*x, *hx], self.options.threads)
         overlap, hamiltonian = products[:, : len(x)], products[:, len(x) :]
         self.solve(SmallSpace(overlap, overlap, hamiltonian))
+        self._as_found = ritz is not None
+        if ritz is not None:
+            self.energies, self.states = ritz, np.eye(self.count)
         self.errors = ERRORS[self._states.dtype.name] * abs(self.energies)
         self._corrected = list(range(self.count))
         self._rows: Matrix | None = None  # see `shrunk`: what the next pass does
@@ -192,7 +200,10 @@ class Search(davidson.Search[Iteration]):
             errors=self.state_errors,
             above=found.above / norms,
             precision=self._states.dtype.name,
+            ritz=self.energies,
+            as_found=self._as_found,
         )
+        self._as_found = False
         if self._on_iteration is not None:
             self._on_iteration(iteration, self._states)
         worst = float(iteration.residuals.max())
@@ -204,10 +215,11 @@ class Search(davidson.Search[Iteration]):
             self._switch()
         k, kept = self.count, len(self._work)
         active = self.active()
-        while self._loose:
-            self._work.append(_Pair(self._loose.pop(0), self._make(self.precision, 1)))
-            pair = self._work[-1]
-            self.operator.apply(Place(pair.vector, 0), Place(pair.multiplied, 0))
+        for root in self._corrected:
+            pair = _Pair(self._loose.pop(0), self._make(self.precision, 1))
+            self._work.append(pair)
+            product = Product("correction", root)
+            self.operator.apply(Place(pair.vector, 0), Place(pair.multiplied, 0), product)
         overlap, hamiltonian = self._complete(self._work[kept:], k, k + kept)
         norms = np.sqrt(np.diagonal(overlap)[k + kept :])
         sizes = abs(np.diagonal(hamiltonian)[k + kept :]) / np.where(norms > 0, norms, 1.0)
@@ -266,8 +278,8 @@ class Search(davidson.Search[Iteration]):
         return [Place(states, i) for i in range(k)], [Place(states, k + i) for i in range(k)]
 
     def _multiply(self, states: Vectors) -> None:
-        for x, hx in zip(*self._halves(states), strict=True):
-            self.operator.apply(x, hx)
+        for root, (x, hx) in enumerate(zip(*self._halves(states), strict=True)):
+            self.operator.apply(x, hx, Product("state", root))
 
     def _in_double(self, states: Vectors) -> Vectors:
         """The same states in double precision, and H times them."""

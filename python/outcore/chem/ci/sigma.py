@@ -9,9 +9,10 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import astuple, dataclass
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,9 @@ from outcore.parallel.prefetch import Prefetch
 from outcore.parallel.tasks import tasks_of
 
 if TYPE_CHECKING:
+    from outcore.chem.ci.finished import Product
     from outcore.chem.ci.groups import Flags, Task
+    from outcore.chem.ci.kept_products import KeptProducts
     from outcore.chem.ci.passes import Place
     from outcore.chem.ci.space import Integers
     from outcore.chem.ci.tiles import VectorTile, VectorTiling
@@ -101,9 +104,10 @@ def tiles_ahead(tiling: VectorTiling, dtype: str) -> int:
 
 class Sigma:
     """Adds H x to y. `threads` of each process compute; two sets of panels if it `overlaps` moving with computing.
-    `tasks` makes them for a precision, the same at all processes. `bands` makes tasks of whole rows of the vector,
-    or None: then tasks move tiles, else rows of strips, between which and tiles these bands are moved before and
-    after. `ordered`: sums are made in the same order whatever processes do, with one thread each.
+    `tasks` makes them for a precision, and of what is not finished, the same at all processes. `bands` makes tasks
+    of whole rows of the vector, or None: then tasks move tiles, else rows of strips, between which and tiles these
+    bands are moved before and after. `ordered`: sums are made in the same order whatever processes do, with one
+    thread each. `kept`: where finished tasks outlast the run.
 
     Making it and `apply` are collective.
     """
@@ -113,14 +117,16 @@ class Sigma:
         world: World,
         kernel: Any,
         tiling: VectorTiling,
-        tasks: Callable[[str], list[Task]],
+        tasks: Callable[..., list[Task]],
         bands: Callable[[str], list[Task] | None] = lambda _: None,
         *,
         threads: int = 1,
         overlaps: bool = True,
         ordered: bool = False,
+        kept: KeptProducts | None = None,
     ) -> None:
         self.world, self.kernel, self.tiling = world, kernel, tiling
+        self._kept = kept
         self._make_tasks, self._make_bands = tasks, bands
         self.threads = 1 if ordered else threads
         self.overlaps, self.ordered = overlaps, ordered
@@ -133,18 +139,61 @@ class Sigma:
         self._strips: Strips | None = None
         self._movers, self._stopped = 1, False
 
-    def apply(self, x: Place, y: Place) -> None:
-        """Adds H x to y, whose types are those of x. Raises OutcoreError, at all processes."""
+    def apply(self, x: Place, y: Place, product: Product | None = None) -> None:
+        """Adds H x to y, whose types are those of x. `product`: which one it is for other runs, which go on with
+        what is kept of it; None: nothing is. Raises OutcoreError, at all processes."""
         if self._turn is not None:
             self._turn.local[...] = 0
             self._turn.sync()
         if self._type != x.vectors.dtype.name:
             self._prepare(x.vectors.dtype.name)
         self.products, self._stopped = self.products + 1, False
+        if self._kept is None or product is None:
+            self._add(x, y, self.tasks, partial(self._end_round, y))
+            return
+        kept, tasks, ended = self._kept, self.tasks, 0
+        finished = kept.begin(product, y)
+        if finished:
+            with self.world.together("tasks of products that are left"):
+                tasks = self._make_tasks(self._type, finished)
+
+        def end(done: int) -> None:
+            nonlocal ended
+            with kept.committing() if kept.clock.is_late() else nullcontext():
+                self._end_round(y, done)
+                kept.add(product, tasks[ended:done])
+            ended = done
+
+        # Strips that are gathered more often make sums in another order.
+        in_rounds = not (self.ordered and self._strips is not None)
+        self._add(x, y, tasks, end, kept.clock.deadline if in_rounds else lambda: inf)
+
+    def _add(
+        self,
+        x: Place,
+        y: Place,
+        tasks: list[Task],
+        end_round: Callable[[int], None],
+        deadline: Callable[[], float] = lambda: inf,
+    ) -> None:
+        """Adds tasks to y, in rounds until a deadline, all processes together. What they have made is complete when
+        a round has ended, with so many tasks from the first on."""
+        if not tasks:
+            return
         if self._strips is not None:
             self._strips.clear()
             self._collectively("spread a CI vector", partial(self._waiting, self._spread, x))
-        self._collectively("product with the CI Hamiltonian", partial(self._work, x, y))
+        done = 0
+        while done < len(tasks):
+            self._taken = done
+            work = partial(self._work, x, y, tasks, deadline())
+            self._collectively("product with the CI Hamiltonian", work)
+            done = int(self.world.all_reduce(self._taken, "max"))
+            end_round(done)
+            if self._strips is not None and done < len(tasks):
+                self._strips.clear()
+
+    def _end_round(self, y: Place, done: int) -> None:
         if self._strips is not None:
             self._collectively("gather a CI product", partial(self._waiting, self._gather, y))
         y.vectors.sync()
@@ -199,8 +248,17 @@ class Sigma:
 
     # ---- tasks ----
 
-    def _work(self, x: Place, y: Place) -> None:
-        numbers = tasks_of(self._counter, len(self.tasks))
+    def _numbers(self, count: int, deadline: float) -> Iterator[int]:
+        """Of tasks that this process works on: those that none has taken, until the deadline."""
+        first = self._taken
+        for number in tasks_of(self._counter, count - first):
+            self._taken = first + number + 1
+            yield first + number
+            if time.monotonic() > deadline:
+                return
+
+    def _work(self, x: Place, y: Place, tasks: list[Task], deadline: float) -> None:
+        numbers = ((number, tasks[number]) for number in self._numbers(len(tasks), deadline))
         # Moving does not overlap with computing in one set of panels: then all threads move.
         with self._moving(self.threads if len(self._slots) == 1 else 1), Pool("outcore-mover", 1) as mover:
             try:
@@ -280,14 +338,14 @@ class Sigma:
         count = min(int(flops / (_CALL_FLOPS * self.threads)) + 1, len(holes))
         return [holes.start + len(holes) * k // count for k in range(count + 1)]
 
-    def _move(self, x: Place, y: Place, which: int, numbers: Iterator[int]) -> bool:
+    def _move(self, x: Place, y: Place, which: int, numbers: Iterator[tuple[int, Task]]) -> bool:
         """Adds what was computed in a slot to y, and loads the next task into it; false if there is none."""
         slot = self._slots[which]
         self._unload(y, slot)
-        number = next(numbers, None)
-        if number is None:
+        coming = next(numbers, None)
+        if coming is None:
             return False
-        slot.take(number, self.tasks[number], self.tiling)
+        slot.take(*coming, self.tiling)
         self._load(x, slot)
         return True
 

@@ -15,6 +15,7 @@ from outcore import _core
 from outcore.base.errors import OutcoreError
 from outcore.chem.ci import bounds, guess, spins, vector
 from outcore.chem.ci.bounds import Bound
+from outcore.chem.ci.kept_products import Commits, KeptProducts
 from outcore.chem.ci.passes import Place, copy
 from outcore.chem.ci.plan import Plan, make_plan
 from outcore.chem.ci.restart import KeptStates, allocated_bytes
@@ -42,7 +43,7 @@ class Solved:
     energies: of each root, with the core energy and without the spin shift (Hartree). residuals: norms. bounds:
     what is known of their errors. why: they have not converged. states: the roots are its first vectors, in double
     precision; H times each follows. kept_iteration: of the run that has left the states that this one began with,
-    0 if none has. moved: by all processes. products: H x, how many.
+    0 if none has. moved: by all processes. products: H x, how many. commits: within iterations.
     """
 
     space: Space
@@ -59,6 +60,7 @@ class Solved:
     moved: SigmaTraffic
     products: int
     kept_iteration: int
+    commits: Commits
 
     @property
     def roots(self) -> list[Place]:
@@ -161,11 +163,12 @@ def solve(
     _check_disks(world, chosen, checkpoint)
     with world.together("CI kernel"):
         kernel = make_kernel(space, hamiltonian, spin_shift)
-    kept: KeptStates | None = None
+    kept: KeptProducts | None = None
     if checkpoint is not None:
-        kept = KeptStates(
+        states = KeptStates(
             world, checkpoint, chosen.tiling, hamiltonian, roots, spin, spin_shift, chosen.cache_bytes
         )
+        kept = KeptProducts(states, options.threads)
     sigma = Sigma(
         world,
         kernel,
@@ -175,13 +178,13 @@ def solve(
         threads=options.threads,
         overlaps=chosen.overlaps,
         ordered=ordered,
+        kept=kept,
     )
     make = partial(_make, world, chosen)
-    before = None if kept is None else kept.find()
-    first = "float32" if options.precision == "mixed" else "float64"
-    make_states = make if kept is None else kept.make
+    make_states = make if kept is None else kept.states.make
+    before = None if kept is None else kept.states.find()
     if before is None:
-        made = make_states(first, 2 * roots)
+        made = make_states("float32" if options.precision == "mixed" else "float64", 2 * roots)
         if start is None:
             with world.together("start of a CI", roots, spin, guess_size):
                 found = guess.start(
@@ -191,11 +194,12 @@ def solve(
         made.sync()
         if start is not None:
             copy(world, start, [Place(made, i) for i in range(roots)], options.threads)
+        if kept is not None:
+            kept.states.begin(made)
     else:
         made = before.states
-        if not before.multiplied:
-            for root in range(roots):
-                made.clear(roots + root)
+        for root in range(0 if before.multiplied else roots):
+            made.clear(roots + root)
 
     raised = spin_shift * _raised(space, spin)
 
@@ -206,8 +210,10 @@ def solve(
             on_iteration(iteration.lowered(raised), current)
 
     search = Search(world, chosen.tiling, sigma, options, made, make, make_states, told)
-    result = search.run(multiplied=before is not None and before.multiplied)
+    result = search.run(None if before is None or not before.multiplied else before.ritz)
     sigma.close()
+    if kept is not None:
+        kept.remove()
     if spin is not None and result.converged and not hamiltonian.unrestricted:
         spins.check(result.states, roots, spin)
     iterations = [each.lowered(raised) for each in result.iterations]
@@ -227,6 +233,7 @@ def solve(
         SigmaTraffic.sum(world.gather(sigma.moved)),
         sigma.products,
         0 if before is None else before.iteration,
+        Commits() if kept is None else kept.commits,
     )
 
 

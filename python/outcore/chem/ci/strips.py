@@ -96,25 +96,35 @@ class Strips(Closing):
 
     def write_x(self, panel: Any, stopped: Stopped) -> int:
         """The rows of a panel."""
-        return self._move(self._x.writev_async, panel, stopped)
+        return self._move(lambda _, batch: self._x.writev_async(self._ranges(panel, batch)), panel, stopped)
 
     def read_x(self, panel: Any, stopped: Stopped) -> int:
         """All that a panel has."""
-        return self._move(self._x.readv_async, panel, stopped)
+        return self._move(lambda _, batch: self._x.readv_async(self._ranges(panel, batch)), panel, stopped)
 
     def read_t(self, panel: Any, stopped: Stopped) -> int:
-        """All that a panel has, which was added to."""
-        return self._move(self._t.readv_async, panel, stopped)
+        """All that a panel has; it is zero where nothing was added."""
 
-    def _move(self, begin: Callable[[list[Range]], Request], panel: Any, stopped: Stopped) -> int:
+        def begin(irrep: int, batch: range) -> Request:
+            ranges, asked = self._ranges(panel, batch), list[Range]()
+            skipped, _ = self._not_added(irrep, panel.rows[batch.start : batch.stop], ranges)
+            for (offset, values), skip in zip(ranges, skipped.tolist(), strict=True):
+                values[: skip // values.itemsize] = 0
+                if skip < values.nbytes:
+                    asked.append((offset + skip, values[skip // values.itemsize :]))
+            return self._t.readv_async(asked)
+
+        return self._move(begin, panel, stopped)
+
+    def _move(self, begin: Callable[[int, range], Request], panel: Any, stopped: Stopped) -> int:
         moved, under_way = 0, deque["Request"]()
-        for batches in self._batches(panel.rows):
+        for irrep, batches in enumerate(self._batches(panel.rows)):
             for batch in batches:
                 if stopped():
                     break
                 if len(under_way) == _READS:
                     moved += under_way.popleft().wait()
-                under_way.append(begin(self._ranges(panel, batch)))
+                under_way.append(begin(irrep, batch))
         for each in under_way:
             moved += each.wait()
         return moved
@@ -165,15 +175,21 @@ class Strips(Closing):
         return read, written
 
     def _reach(self, irrep: int, rows: Integers, ranges: list[Range]) -> Integers:
-        """Notes what is added to. Returns how many bytes of each range nobody has added to before, its first."""
+        """Notes what is added to. Returns what `_not_added` does."""
+        skipped, begins = self._not_added(irrep, rows, ranges)
         box, mine = np.s_[int(rows[0]) : int(rows[-1]) + 1], rows - rows[0]
-        begins = np.array([offset for offset, _ in ranges], np.int64)
-        begins -= self._bases[irrep] + (rows - self._offsets[irrep]) * self._pitches[irrep]
         reached = self._reached.get(box)
-        skipped: Integers = np.maximum(reached[mine] - begins, 0)
         reached[mine] = np.minimum(reached[mine], begins)
         self._reached.put(box, reached)
         return skipped
+
+    def _not_added(self, irrep: int, rows: Integers, ranges: list[Range]) -> tuple[Integers, Integers]:
+        """How many bytes of each range nobody has added to, its first; and where it begins in its row."""
+        begins = np.array([offset for offset, _ in ranges], np.int64)
+        begins -= self._bases[irrep] + (rows - self._offsets[irrep]) * self._pitches[irrep]
+        reached = self._reached.get(np.s_[int(rows[0]) : int(rows[-1]) + 1])[rows - rows[0]]
+        skipped: Integers = np.maximum(reached - begins, 0)
+        return skipped, begins
 
     def _batches(self, rows: Integers) -> list[list[range]]:
         """For each irrep, places in the list of rows that move together."""

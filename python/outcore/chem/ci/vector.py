@@ -169,9 +169,18 @@ class KeptVectors(Vectors):
         """Those of the array."""
         return [list(axis.cuts) for axis in layout_of(tiling, count).tilings]
 
+    @property
+    def metadata(self) -> Any:
+        """Of what another run finds."""
+        return self._array.metadata
+
     def flush(self, metadata: Any) -> None:
         """What was put so far is what another run finds. Collective."""
         self._array.flush(metadata)
+
+    def drop(self) -> None:
+        """Closes them; another run finds what was flushed. Collective."""
+        self.backend.drop()
 
 
 def layout_of(tiling: VectorTiling, count: int) -> Layout:

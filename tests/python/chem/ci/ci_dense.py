@@ -54,7 +54,7 @@ class DenseOperator:
         basis = np.array(basis)
         return np.linalg.eigvalsh(basis @ self.matrix @ basis.T)[:count]
 
-    def apply(self, x, y):
+    def apply(self, x, y, product=None):
         self.applied += 1
         product = (self.matrix @ x.vectors.dense(x.index).astype(float).ravel()).reshape(self.shape)
         for tile in y.vectors.tiles():

@@ -1,0 +1,176 @@
+"""What an iteration of a CI has finished of its products H x outlasts a run, beside the states that x follows from.
+
+Of a product there lie the sum of its finished tasks, tile by tile, and which they are. x is not kept: it follows
+from kept states to the last bit. Another run goes on with the tasks that are left, on any number of processes, with
+any budget: see finished.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from outcore.chem.ci.finished import Finished
+from outcore.chem.ci.passes import Place, copy
+from outcore.chem.ci.restart import PRODUCTS
+from outcore.chem.ci.vector import KeptVectors
+from outcore.keep.clock import Clock
+from outcore.keep.stages import damaged, offering
+
+if TYPE_CHECKING:
+    from outcore.arrays.sparse_array import BlockSparseArray
+    from outcore.chem.ci.finished import Flags, Product
+    from outcore.chem.ci.groups import Task
+    from outcore.chem.ci.restart import KeptStates
+    from outcore.chem.ci.search import Iteration
+    from outcore.chem.ci.vector import Vectors
+
+_WHAT = "products of a CI"
+_GO_ON = "go on with kept products"
+
+
+@dataclass
+class Commits:
+    """Of a search, all processes together: products of another run that it went on with; how many commits there
+    were within iterations, what they wrote, how long they took."""
+
+    found: int = 0
+    count: int = 0
+    written_bytes: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
+class _Changed:
+    """A product, and what is newer in it than what is kept: tiles."""
+
+    y: Place
+    finished: Finished
+    tiles: Flags
+
+
+class KeptProducts:
+    """Those of one search, beside its states, which belong to this from now on. Methods are collective.
+
+    Raises OutcoreError: EINVAL (of another problem), ENOTSUP (in another format), EIO (damaged)."""
+
+    def __init__(self, states: KeptStates, threads: int) -> None:
+        self.states, self.clock, self.commits = states, Clock(states.world), Commits()
+        self._world, self._threads = states.world, threads
+        self._tiling, self._roots = states.tiling, states.roots
+        self._problem = replace(states.problem, what=_WHAT)
+        self._record = self._problem.as_json()
+        self._arrays: dict[str, KeptVectors | None] = {}  # by type; None: there is none yet
+        self._changed: dict[Product, _Changed] = {}
+
+    def begin(self, product: Product, y: Place) -> Finished:
+        """What another run has finished of a product is put into y, which is zero. Returns what that is."""
+        finished = self._found(product, y.vectors.dtype.name)
+        if finished:
+            kept = self._arrays[y.vectors.dtype.name]
+            assert kept is not None
+            self.commits.found += 1
+            with offering(self.states.path(PRODUCTS, y.vectors.dtype.name)):
+                copy(self._world, [Place(kept, product.root)], [y], self._threads, finished.tiles)
+        self._changed[product] = _Changed(y, finished, np.zeros(len(self._tiling), bool))
+        return finished
+
+    def add(self, product: Product, tasks: Iterable[Task]) -> None:
+        """These tasks are in y at all processes. It must stay as it is until states are kept."""
+        changed = self._changed[product]
+        for task in tasks:
+            changed.finished.add(task)
+            changed.tiles[task.tiles(self._tiling)] = True
+
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        """Commits what is newer than what is kept, at the end. `clock` says when."""
+        begin = time.monotonic()
+        with self.clock.committing():
+            yield
+            self._commit()
+        self.commits.seconds += time.monotonic() - begin
+
+    def _commit(self) -> None:
+        changed = {product: each for product, each in self._changed.items() if each.tiles.any()}
+        try:
+            for dtype in {each.y.vectors.dtype.name: None for each in changed.values()}:
+                of_type = {k: v for k, v in changed.items() if v.y.vectors.dtype.name == dtype}
+                self._keep(dtype, of_type)
+        except BaseException:
+            self.close()  # some tiles may be newer than what is committed
+            raise
+        self.commits.count += bool(changed)
+        for each in changed.values():
+            each.tiles[:] = False
+
+    def keep(self, iteration: Iteration, states: Vectors) -> None:
+        """States, from which another run goes on; products of their iteration are needed no more."""
+        self.states.keep(iteration, states)
+        self._changed.clear()
+        self.clock.restart()
+
+    def close(self) -> None:
+        """Commits nothing. May be repeated."""
+        for kept in self._arrays.values():
+            if kept is not None:
+                kept.drop()
+        self._arrays.clear()
+
+    def remove(self) -> None:
+        """Also those of other runs."""
+        self.close()
+        self.states.remove(PRODUCTS)
+
+    # ---- arrays ----
+
+    def _keep(self, dtype: str, changed: dict[Product, _Changed]) -> None:
+        (of,) = {product.of for product in changed}  # the iteration has one kind of each type
+        kept = self._made(dtype)
+        is_of = self._is_of(of)
+        before = kept.metadata or {}
+        finished = dict(before["finished"]) if before.get("is of") == is_of else {}
+        for product, each in changed.items():
+            copy(self._world, [each.y], [Place(kept, product.root)], self._threads, each.tiles)
+            finished[str(product.root)] = each.finished.as_json()
+            self.commits.written_bytes += int(self._tiling.sizes[each.tiles].sum()) * kept.dtype.itemsize
+        kept.flush(self._record | {"is of": is_of, "finished": finished})
+
+    def _is_of(self, of: str) -> dict[str, str]:
+        """Of these and no others is what is kept."""
+        return {"states": self.states.stamp, "integrals": self.states.digest, "vectors": of}
+
+    def _found(self, product: Product, dtype: str) -> Finished:
+        kept = self._open(dtype)
+        if kept is None or kept.metadata.get("is of") != self._is_of(product.of):
+            return Finished(self._tiling)
+        path = self.states.path(PRODUCTS, dtype)
+        with self._world.together(_GO_ON, path.name):
+            finished = kept.metadata.get("finished")
+            if not isinstance(finished, dict):
+                raise damaged(_GO_ON, path, "it does not say what is finished; remove it and run again")
+            found = finished.get(str(product.root))
+            try:
+                return Finished(self._tiling) if found is None else Finished.of_json(self._tiling, found)
+            except ValueError as error:
+                raise damaged(_GO_ON, path, f"{error}; remove it and run again") from error
+
+    def _open(self, dtype: str) -> KeptVectors | None:
+        if dtype not in self._arrays:
+            found = self.states.open(PRODUCTS, dtype, self._roots, self._check)
+            self._arrays[dtype] = None if found is None else KeptVectors(self._tiling, found)
+        return self._arrays[dtype]
+
+    def _check(self, array: BlockSparseArray) -> None:
+        self._problem.check(array.metadata, _GO_ON, array.path or PRODUCTS)
+
+    def _made(self, dtype: str) -> KeptVectors:
+        kept = self._open(dtype)
+        if kept is None:
+            kept = self._arrays[dtype] = self.states.make(dtype, self._roots, PRODUCTS)
+        return kept
