@@ -15,7 +15,9 @@ import ci_water
 
 from outcore.base.errors import OutcoreError
 from outcore.chem.ci import FCI, solver
+from outcore.chem.ci.kept_products import KeptProducts
 from outcore.job.world import World
+from outcore.keep import clock
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +127,28 @@ def test_states_are_found_by_all(comm, given, shared_tmp_path):
         assert (second.products, len(second.iterations)) == (0, 1)
         assert second.kept_iteration == len(first.iterations)
         assert second.energies[0] == pytest.approx(first.energies[0], abs=1e-12)
+
+
+@pytest.mark.processes(2)
+def test_products_are_gone_on_with_by_all(comm, given, shared_tmp_path, monkeypatch):
+    class Stop(Exception):
+        pass
+
+    def commit(self):
+        right(self)
+        if self.commits.count == 3:
+            raise Stop
+
+    right, kept = KeptProducts._commit, shared_tmp_path / "kept"
+    with World(comm, scratch=shared_tmp_path, memory="300MB") as world:
+        with monkeypatch.context() as patched, pytest.raises(Stop):
+            patched.setattr(clock, "INTERVAL_S", 0.0)
+            patched.setattr(KeptProducts, "_commit", commit)
+            solve(world, given, "disk", 600, checkpoint=kept)
+        solved, _ = solve(world, given, "global", 1250, checkpoint=kept)
+        assert solved.commits.found == 1
+        expected, _ = solve(world, given, "global", 20000)
+        assert solved.energies[0] == pytest.approx(expected.energies[0], abs=1e-10)
 
 
 @pytest.mark.processes(2)

@@ -1,4 +1,5 @@
-"""ci_run.py DIRECTORY KIND ELEMENTS DIE: solves water, and kills itself after iteration DIE."""
+"""ci_run.py DIRECTORY KIND ELEMENTS DIE: solves water, and kills itself after iteration DIE; or commits after each
+task, and kills itself at DIE_AT: "commit N" (before it), "committed N", "copy N" of tiles that are kept."""
 
 import os
 import signal
@@ -10,6 +11,9 @@ import numpy as np
 
 import outcore
 from outcore.chem.ci import solver
+from outcore.chem.ci.kept_products import KeptProducts
+from outcore.chem.ci.vector import KeptVectors
+from outcore.keep import clock
 
 directory, kind, elements, die = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 saved = np.load(f"{directory}/integrals.npz")
@@ -21,6 +25,28 @@ def told(iteration, states):
     if iteration.number == die:
         os.kill(os.getpid(), signal.SIGKILL)
 
+
+def at(moment, owner, name):
+    right, seen = getattr(owner, name), 0
+
+    def work(*arguments):
+        nonlocal seen
+        seen += 1
+        if moment.endswith("ed"):
+            right(*arguments)
+        if os.environ.get("DIE_AT") == f"{moment} {seen}":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if not moment.endswith("ed"):
+            return right(*arguments)
+
+    setattr(owner, name, work)
+
+
+if "DIE_AT" in os.environ:
+    clock.INTERVAL_S = 0.0
+    at("commit", KeptProducts, "_commit")
+    at("committed", KeptProducts, "_commit")
+    at("copy", KeptVectors, "put_async")
 
 with outcore.World(scratch=directory, memory="400MB") as world:
     hamiltonian = ci_water.hamiltonian(given)
@@ -36,5 +62,6 @@ with outcore.World(scratch=directory, memory="400MB") as world:
         chosen=ci_water.small_plan(space, kind, elements, processes=world.size, kept=True, **options),
     )
     if world.rank == 0:
-        print(solved.kept_iteration, len(solved.iterations), repr(float(solved.energies[0])), solved.products)
+        energy, found = repr(float(solved.energies[0])), solved.commits.found
+        print(solved.kept_iteration, len(solved.iterations), energy, solved.products, found)
     solved.close()

@@ -32,6 +32,13 @@ def integrals():
     return one, two, float(energy), np.array(mf.mo_coeff.orbsym[1 : 1 + ORBITALS]) % 10
 
 
+def save(given, directory):
+    """For `ci_run.py`."""
+    one, two, energy, irreps = given
+    np.savez(directory / "integrals.npz", one=one, two=two, energy=energy, irreps=irreps)
+    return directory
+
+
 def hamiltonian(given):
     one, two, energy, irreps = given
     order = np.argsort(irreps, kind="stable")

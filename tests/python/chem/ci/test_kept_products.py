@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import shutil
+from contextlib import suppress
 
 import ci_water
 import numpy as np
 import pytest
 from test_sigma import CASES, make, min_limit, put, random_vector, reference
-from test_solver import solve
+from test_solver import run, solve
 
 import outcore
+from outcore import OutcoreError
 from outcore.chem.ci import groups, vector
 from outcore.chem.ci.finished import Finished
 from outcore.chem.ci.kept_products import KeptProducts
@@ -134,12 +138,122 @@ def test_products_of_all_roots_are_gone_on_with(given, tmp_path):
     ended(given, tmp_path, "disk", 1250, 9, of="correction", roots=2)  # 7 tasks
     solved, _ = solve(given, tmp_path, checkpoint=tmp_path / "kept", roots=2)
     assert solved.commits.found == 2
-    assert solved.energies == pytest.approx(ci_water.expected(given, 2), abs=1e-9)
+    expected, _ = solve(given, tmp_path, roots=2)
+    assert solved.energies == pytest.approx(expected.energies, abs=1e-10)
 
 
-@pytest.mark.parametrize(("of", "dtype", "found"), [("state", "float64", 1), ("correction", "float32", 1)])
-def test_mixed_precision_goes_on_within_a_product(given, whole, of, dtype, found, tmp_path):
+@pytest.mark.parametrize(("of", "dtype"), [("state", "float64"), ("correction", "float32")])
+def test_mixed_precision_goes_on_within_a_product(given, whole, of, dtype, tmp_path):
+    """Products of states in double precision are made where single precision ends."""
     ended(given, tmp_path, "disk", 1250, 4, of=of, dtype=dtype, precision="mixed")
     solved, _ = solve(given, tmp_path, "memory", 1900, checkpoint=tmp_path / "kept", precision="mixed")
-    assert solved.commits.found == found
+    assert solved.commits.found == 1
+    assert solved.energies[0] == pytest.approx(whole.energies[0], abs=1e-9)
+
+
+def test_commits_within_a_product_change_no_bit_of_ordered_sums(given, monkeypatch, tmp_path):
+    found = []
+    for interval in (20.0, 0.0):
+        monkeypatch.setattr(clock, "INTERVAL_S", interval)
+        for kind, elements in (("disk", 1900), ("strips", 20 * 576)):
+            kept = tmp_path / f"{kind} {interval}"
+            options = {"ordered": True, "max_iterations": 2}
+            solved, dense = solve(given, tmp_path, kind, elements, checkpoint=kept, **options)
+            assert (solved.commits.count > 0) == (interval == 0)
+            found.append((solved.energies[0], dense[0]))
+    for one, other in (found[::2], found[1::2]):
+        assert one[0] == other[0]
+        assert np.array_equal(one[1], other[1])
+
+
+# ---- what is of no use, or damaged ----
+
+
+def test_a_product_of_other_integrals_begins_anew(given, whole, tmp_path):
+    """They differ by rounding, so that states are gone on with."""
+    ended(given, tmp_path, "disk", 1250, 3, of="correction")
+    one, two, core, irreps = given
+    solved, _ = solve((one * (1 + 1e-13), two, core, irreps), tmp_path, checkpoint=tmp_path / "kept")
+    assert solved.commits.found == 0
+    assert solved.kept_iteration == 1
+    assert solved.energies[0] == pytest.approx(whole.energies[0], abs=1e-9)
+
+
+def test_a_product_of_other_states_begins_anew(given, whole, tmp_path):
+    ended(given, tmp_path, "disk", 1250, 3, of="correction")
+    shutil.move(tmp_path / "kept" / "products.float64", tmp_path / "products.float64")
+    solve(given, tmp_path, checkpoint=tmp_path / "kept", max_iterations=2)
+    shutil.move(tmp_path / "products.float64", tmp_path / "kept" / "products.float64")
+    solved, _ = solve(given, tmp_path, checkpoint=tmp_path / "kept")
+    assert solved.commits.found == 0
     assert solved.energies[0] == pytest.approx(whole.energies[0], abs=1e-10)
+
+
+def test_a_product_of_another_problem_is_refused_by_name(given, tmp_path):
+    for name, problem in (("one", given), ("other", (given[0] * 1.001, *given[1:]))):
+        (tmp_path / name).mkdir()
+        ended(problem, tmp_path / name, "disk", 1250, 3)
+    for name in ("one", "other"):
+        shutil.move(tmp_path / name / "kept" / "products.float64", tmp_path / name)
+    shutil.move(tmp_path / "other" / "products.float64", tmp_path / "one" / "kept")
+    with pytest.raises(OutcoreError, match=r"another integrals.*remove this one"):
+        solve(given, tmp_path, checkpoint=tmp_path / "one" / "kept")
+
+
+def test_a_flipped_bit_is_found_and_the_way_out_is_named(given, whole, tmp_path):
+    ended(given, tmp_path, "disk", 1250, 3)
+    place = tmp_path / "kept" / "products.float64"
+    largest = max((each for each in place.rglob("*") if each.is_file()), key=lambda each: each.stat().st_size)
+    with largest.open("r+b") as file:
+        for at in range(4096, largest.stat().st_size, 2000):
+            file.seek(at)
+            byte = file.read(1)
+            file.seek(at)
+            file.write(bytes([byte[0] ^ 4]))
+    with pytest.raises(OutcoreError, match=f"remove {place} and run again") as raised:
+        solve(given, tmp_path, checkpoint=tmp_path / "kept")
+    assert raised.value.errno == errno.EIO
+    others = tmp_path / "others"  # as the error holds the states that are there
+    shutil.copytree(tmp_path / "kept", others, ignore=shutil.ignore_patterns(place.name))
+    solved, _ = solve(given, tmp_path, checkpoint=others)
+    assert solved.commits.found == 0
+    assert solved.energies[0] == pytest.approx(whole.energies[0], abs=1e-10)
+
+
+def test_a_disk_that_fills_leaves_the_commit_before(given, whole, small_disk, tmp_path, monkeypatch):
+    kept, filler = small_disk / "kept", small_disk / "filler"
+    right = KeptProducts._commit
+
+    def commit(self):
+        if self.commits.count == 3:
+            with suppress(OSError), filler.open("wb", buffering=0) as file:
+                while file.write(b"x" * 4096):
+                    pass
+        right(self)
+
+    with monkeypatch.context() as patched, pytest.raises(OutcoreError, match="No space left on device"):
+        patched.setattr(clock, "INTERVAL_S", 0.0)
+        patched.setattr(KeptProducts, "_commit", commit)
+        solve(given, tmp_path, "disk", 600, checkpoint=kept)
+    filler.unlink()
+    solved, _ = solve(given, tmp_path, checkpoint=kept)
+    assert solved.commits.found == 1
+    assert solved.energies[0] == pytest.approx(whole.energies[0], abs=1e-10)
+
+
+# ---- SIGKILL ----
+
+
+@pytest.mark.launcher
+def test_killed_runs_go_on_with_other_processes(given, whole, tmp_path):
+    """Killed while tiles are copied, and after a commit: what was committed is there."""
+    ci_water.save(given, tmp_path)
+    for moment, kind, processes in (("copy 20", "disk", 1), ("committed 3", "global", 2)):
+        killed = run(tmp_path, kind, 600, 0, processes=processes, DIE_AT=moment)
+        assert killed.returncode != 0, killed.stdout
+        assert "Error" not in killed.stderr, killed.stderr
+    last = run(tmp_path, "memory", 1900, 0)
+    assert last.returncode == 0, last.stderr
+    *_, found, _, products = last.stdout.split()
+    assert products == "1"
+    assert float(found) == pytest.approx(whole.energies[0], abs=1e-10)
