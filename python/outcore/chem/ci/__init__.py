@@ -20,8 +20,10 @@ Files:
         what states look like, densities, states in files of TREXIO
     rotation, mapped:
         states in rotated orbitals, and of other spaces
-    plan, estimate, restart:
-        memory, predictions, what another run goes on from
+    plan, estimate:
+        memory, predictions
+    restart, finished, kept_products:
+        what another run goes on from: states, and what an iteration has finished
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Flags = NDArray[np.bool_]
 
 
-class Product(NamedTuple):
+class ProductName(NamedTuple):
     """Which one of an iteration: of a root's "state" or of its "correction"."""
 
     of: str

@@ -24,7 +24,7 @@ from outcore.keep.stages import damaged, offering
 
 if TYPE_CHECKING:
     from outcore.arrays.sparse_array import BlockSparseArray
-    from outcore.chem.ci.finished import Flags, Product
+    from outcore.chem.ci.finished import Flags, ProductName
     from outcore.chem.ci.groups import Task
     from outcore.chem.ci.restart import KeptStates
     from outcore.chem.ci.search import Iteration
@@ -36,10 +36,12 @@ _GO_ON = "go on with kept products"
 
 @dataclass
 class Commits:
-    """Of a search, all processes together: products of another run that it went on with; how many commits there
-    were within iterations, what they wrote, how long they took."""
+    """Of a search, all processes together: products of another run that it went on with, or whether it began them
+    anew as integrals differ in rounding; how many commits there were within iterations, what they wrote, how long
+    they took."""
 
     found: int = 0
+    anew: bool = False
     count: int = 0
     written_bytes: int = 0
     seconds: float = 0.0
@@ -66,9 +68,9 @@ class KeptProducts:
         self._problem = replace(states.problem, what=_WHAT)
         self._record = self._problem.as_json()
         self._arrays: dict[str, KeptVectors | None] = {}  # by type; None: there is none yet
-        self._changed: dict[Product, _Changed] = {}
+        self._changed: dict[ProductName, _Changed] = {}
 
-    def begin(self, product: Product, y: Place) -> Finished:
+    def begin(self, product: ProductName, y: Place) -> Finished:
         """What another run has finished of a product is put into y, which is zero. Returns what that is."""
         finished = self._found(product, y.vectors.dtype.name)
         if finished:
@@ -80,7 +82,7 @@ class KeptProducts:
         self._changed[product] = _Changed(y, finished, np.zeros(len(self._tiling), bool))
         return finished
 
-    def add(self, product: Product, tasks: Iterable[Task]) -> None:
+    def add(self, product: ProductName, tasks: Iterable[Task]) -> None:
         """These tasks are in y at all processes. It must stay as it is until states are kept."""
         changed = self._changed[product]
         for task in tasks:
@@ -129,7 +131,7 @@ class KeptProducts:
 
     # ---- arrays ----
 
-    def _keep(self, dtype: str, changed: dict[Product, _Changed]) -> None:
+    def _keep(self, dtype: str, changed: dict[ProductName, _Changed]) -> None:
         (of,) = {product.of for product in changed}  # the iteration has one kind of each type
         kept = self._made(dtype)
         is_of = self._is_of(of)
@@ -145,9 +147,12 @@ class KeptProducts:
         """Of these and no others is what is kept."""
         return {"states": self.states.stamp, "integrals": self.states.digest, "vectors": of}
 
-    def _found(self, product: Product, dtype: str) -> Finished:
-        kept = self._open(dtype)
-        if kept is None or kept.metadata.get("is of") != self._is_of(product.of):
+    def _found(self, product: ProductName, dtype: str) -> Finished:
+        kept, wanted = self._open(dtype), self._is_of(product.of)
+        is_of = None if kept is None else kept.metadata.get("is of")
+        if kept is None or is_of != wanted:
+            if isinstance(is_of, dict) and is_of.get("states") == wanted["states"]:
+                self.commits.anew |= is_of.get("integrals") != wanted["integrals"]
             return Finished(self._tiling)
         path = self.states.path(PRODUCTS, dtype)
         with self._world.together(_GO_ON, path.name):

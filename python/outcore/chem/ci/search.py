@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from outcore.chem import davidson
 from outcore.chem.ci import passes
-from outcore.chem.ci.finished import Product
+from outcore.chem.ci.finished import ProductName
 from outcore.chem.ci.passes import Place
 from outcore.chem.small_space import ERRORS, SmallSpace
 
@@ -33,7 +33,7 @@ _STALLED = 3  # iterations in single precision without a smaller residual
 class Operator(davidson.Waiting, Protocol):
     """The Hamiltonian, without its core energy."""
 
-    def apply(self, x: Place, y: Place, product: Product) -> None:
+    def apply(self, x: Place, y: Place, product: ProductName) -> None:
         """Adds H x to y, which is zero. Collective. Neither changes until states are told of."""
 
     def diagonal(self, tile: VectorTile) -> Array:
@@ -218,7 +218,7 @@ class Search(davidson.Search[Iteration]):
         for root in self._corrected:
             pair = _Pair(self._loose.pop(0), self._make(self.precision, 1))
             self._work.append(pair)
-            product = Product("correction", root)
+            product = ProductName("correction", root)
             self.operator.apply(Place(pair.vector, 0), Place(pair.multiplied, 0), product)
         overlap, hamiltonian = self._complete(self._work[kept:], k, k + kept)
         norms = np.sqrt(np.diagonal(overlap)[k + kept :])
@@ -279,7 +279,7 @@ class Search(davidson.Search[Iteration]):
 
     def _multiply(self, states: Vectors) -> None:
         for root, (x, hx) in enumerate(zip(*self._halves(states), strict=True)):
-            self.operator.apply(x, hx, Product("state", root))
+            self.operator.apply(x, hx, ProductName("state", root))
 
     def _in_double(self, states: Vectors) -> Vectors:
         """The same states in double precision, and H times them."""

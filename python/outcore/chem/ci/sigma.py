@@ -26,7 +26,7 @@ from outcore.parallel.prefetch import Prefetch
 from outcore.parallel.tasks import tasks_of
 
 if TYPE_CHECKING:
-    from outcore.chem.ci.finished import Product
+    from outcore.chem.ci.finished import ProductName
     from outcore.chem.ci.groups import Flags, Task
     from outcore.chem.ci.kept_products import KeptProducts
     from outcore.chem.ci.passes import Place
@@ -139,7 +139,7 @@ class Sigma:
         self._strips: Strips | None = None
         self._movers, self._stopped = 1, False
 
-    def apply(self, x: Place, y: Place, product: Product | None = None) -> None:
+    def apply(self, x: Place, y: Place, product: ProductName | None = None) -> None:
         """Adds H x to y, whose types are those of x. `product`: which one it is for other runs, which go on with
         what is kept of it; None: nothing is. Raises OutcoreError, at all processes."""
         if self._turn is not None:

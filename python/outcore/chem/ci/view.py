@@ -89,6 +89,17 @@ class StateView:
         if solved.kept_iteration:
             kept = self._ci.settings.checkpoint
             self._say(f"began with states of iteration {solved.kept_iteration} of another run, of {kept}")
+        if (commits := solved.commits).found:
+            self._say(f"products of another run that this one went on with: {commits.found}")
+        if commits.anew:
+            self._say(
+                f"products of another run that were begun anew, as integrals differ in rounding: {commits.anew}"
+            )
+        if commits.count:
+            self._say(
+                f"{commits.count} commits within iterations wrote {commits.written_bytes / 1e6:.0f} MB "
+                f"in {commits.seconds:.1f} s"
+            )
         self._say(f"{state} in {len(solved.iterations)} iterations, {seconds:.1f} s")
         for root, (energy, bound) in enumerate(zip(solved.energies, solved.bounds, strict=True)):
             temple = "" if bound.temple is None else f", not below {bound.temple:.10f} (Temple)"
@@ -117,6 +128,7 @@ class StateView:
             ],
             "products": solved.products,
             "moved_in_products_bytes": {"read": solved.moved.read, "added": solved.moved.added},
+            "commits_within_iterations": asdict(solved.commits),
             "bounds": [asdict(each) for each in solved.bounds],
         }
 

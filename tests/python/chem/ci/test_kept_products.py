@@ -134,6 +134,15 @@ def test_another_run_goes_on_within_a_product(given, whole, before, after, of, t
     assert not list((tmp_path / "kept").glob("products.*"))
 
 
+def test_a_commit_writes_what_has_changed(given, monkeypatch, tmp_path):
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
+    solved, _ = solve(given, tmp_path, "disk", 600, checkpoint=tmp_path / "kept", max_iterations=2)
+    commits, tiling, tasks = solved.commits, solved.tiling, solved.plan.tasks("float64")
+    changed = sum(int(tiling.sizes[each.tiles(tiling)].sum()) for each in tasks)
+    assert commits.count == solved.products * len(tasks)
+    assert commits.written_bytes == solved.products * 8 * changed < commits.count * 8 * tiling.elements
+
+
 def test_products_of_all_roots_are_gone_on_with(given, tmp_path):
     ended(given, tmp_path, "disk", 1250, 9, of="correction", roots=2)  # 7 tasks
     solved, _ = solve(given, tmp_path, checkpoint=tmp_path / "kept", roots=2)
@@ -174,7 +183,7 @@ def test_a_product_of_other_integrals_begins_anew(given, whole, tmp_path):
     ended(given, tmp_path, "disk", 1250, 3, of="correction")
     one, two, core, irreps = given
     solved, _ = solve((one * (1 + 1e-13), two, core, irreps), tmp_path, checkpoint=tmp_path / "kept")
-    assert solved.commits.found == 0
+    assert (solved.commits.found, solved.commits.anew) == (0, 1)
     assert solved.kept_iteration == 1
     assert solved.energies[0] == pytest.approx(whole.energies[0], abs=1e-9)
 
