@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from outcore.chem.small_space import Matrix
     from outcore.job.world import World
 
-FORMAT = 3
+FORMAT = 3  # of states; also of how corrections are made of them, as products of these are kept
 STATES, PRODUCTS = "states", "products"  # of an iteration: see kept_products.py
 _WHAT = "states of a CI"
 _TYPES = ("float64", "float32")  # which to look for first

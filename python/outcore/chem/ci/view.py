@@ -92,9 +92,7 @@ class StateView:
         if (commits := solved.commits).found:
             self._say(f"products of another run that this one went on with: {commits.found}")
         if commits.anew:
-            self._say(
-                f"products of another run that were begun anew, as integrals differ in rounding: {commits.anew}"
-            )
+            self._say("products of another run were begun anew, as integrals differ in rounding")
         if commits.count:
             self._say(
                 f"{commits.count} commits within iterations wrote {commits.written_bytes / 1e6:.0f} MB "
