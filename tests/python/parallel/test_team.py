@@ -75,6 +75,12 @@ def test_a_watch_that_raises_ends_the_team():
     assert running() == before
 
 
+def test_there_are_no_more_threads_than_items():
+    found = []
+    team.each([1], 4, lambda thread, item: found.append((thread, item, threading.current_thread())))
+    assert found == [(0, 1, threading.current_thread())]
+
+
 def test_items_that_raise_are_an_error():
     def items():
         yield 1

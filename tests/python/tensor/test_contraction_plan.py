@@ -21,7 +21,7 @@ from outcore.tensor.layout.tiling import Tiling
 from outcore.tensor.plan import product_plan, schedule
 from outcore.tensor.plan.bound import MovedOnce, least_bytes
 from outcore.tensor.plan.order import Cost, order
-from outcore.tensor.plan.plan import Plan, contract, problems
+from outcore.tensor.plan.plan import Plan, contract, problems, products
 from outcore.tensor.plan.product_plan import Held
 from outcore.tensor.plan.rates import ASSUMED
 from outcore.tensor.plan.schedule import Choice, search, undivided
@@ -307,3 +307,25 @@ def test_what_does_not_fit_or_lies_on_disk_is_searched():
     assert undivided(whole_problem((1, 100, 100, 100)), 8 * 50_000, ASSUMED) is not None
     assert undivided(whole_problem((1, 100, 100, 100), "disk"), 1 << 30, ASSUMED) is None
     assert undivided(whole_problem((1, 100, 100, 100)), 1 << 30, replace(ASSUMED, processes=2)) is None
+
+
+def test_the_same_contraction_is_planned_once():
+    expression = parse("ij,jk->ik", [(3, 4), (4, 5)])
+    facts = [plain(shape, np.dtype(float), "process") for shape in ((3, 4), (4, 5), (3, 5))]
+    first = contract(expression, facts, 1 << 20, ASSUMED)
+    again = [plain(each.shape, each.dtype, each.where) for each in facts]
+    assert contract(expression, again, 1 << 20, ASSUMED) is first
+    assert contract(expression, again, 1 << 21, ASSUMED) is not first
+    assert contract(expression, again, 1 << 20, ASSUMED.scaled(2.0, 1.0)) is not first
+    assert contract(expression, again, 1 << 20, ASSUMED, adds=True) is not first
+
+
+def test_an_equal_plan_makes_the_same_products():
+    expression = parse("ij,jk->ik", [(3, 4), (4, 5)])
+    facts = [plain(shape, np.dtype(float), "process") for shape in ((3, 4), (4, 5), (3, 5))]
+    plan = contract(expression, facts, 1 << 20, ASSUMED)
+    read = Plan.from_json(plan.as_json())
+    assert read == plan and read is not plan
+    mine, theirs = (products(each, expression, facts) for each in (plan, read))
+    assert mine is products(plan, expression, facts) and mine is not theirs
+    assert [each.plan for each in mine] == [each.plan for each in theirs]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,12 @@ from outcore import _core
 Values = np.ndarray[Any, np.dtype[Any]]
 
 DTYPES = tuple(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
+
+
+@cache
+def type_name(dtype: np.dtype[Any]) -> str:
+    """Its `name`, which NumPy puts together at each call."""
+    return dtype.name
 
 
 def add(out: Values, value: Values, alpha: complex = 1) -> Values:
@@ -35,7 +42,7 @@ def permute(
         target, turned = out.reshape(1), turned.reshape(1)
     if not turned.flags.aligned:
         turned = turned.copy()
-    _core.tensor_permute(target, turned, out.dtype.name, number, accumulate)
+    _core.tensor_permute(target, turned, type_name(out.dtype), number, accumulate)
     return out
 
 
@@ -53,7 +60,7 @@ def pack_pairs(values: Values, diagonal: float = 1.0) -> tuple[Values, Values]:
         raise ValueError(f"pairs of {n} and {other} indices")
     plus = np.empty((*outer, n * (n + 1) // 2), values.dtype)
     minus = np.empty((*outer, n * (n - 1) // 2), values.dtype)
-    _core.tensor_pack_pairs(values, plus, minus, values.dtype.name, n, diagonal)
+    _core.tensor_pack_pairs(values, plus, minus, type_name(values.dtype), n, diagonal)
     return plus, minus
 
 
@@ -68,5 +75,5 @@ def unpack_pairs(plus: Values, minus: Values, out: Values, diagonal: float = 0.5
     if not plus.dtype == minus.dtype == out.dtype:
         raise TypeError(f"elements of types {plus.dtype}, {minus.dtype} into those of {out.dtype}")
     halves = np.ascontiguousarray(plus), np.ascontiguousarray(minus)
-    _core.tensor_unpack_pairs(out, *halves, out.dtype.name, out.shape[-1], diagonal)
+    _core.tensor_unpack_pairs(out, *halves, type_name(out.dtype), out.shape[-1], diagonal)
     return out

@@ -264,6 +264,10 @@ class Layout:
         return Layout.from_json, (self.as_json(),)
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
         return hash((self.tilings, self.symmetry))
 
     def __repr__(self) -> str:

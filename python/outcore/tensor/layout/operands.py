@@ -165,7 +165,9 @@ class LocalOperand(Operand):
         self.facts = plain(array.shape, array.dtype, "process")
 
     def native(self, use: Use) -> _core.Boxes | None:
-        return _core.Boxes.of_memory(self.array, self.array.shape, self.facts.dtype.name, use != "get")
+        return _core.Boxes.of_memory(
+            self.array, self.array.shape, kernels.type_name(self.facts.dtype), use != "get"
+        )
 
     def _view(self, box: Box) -> Array:
         view: Array = self.array[slices(box) or ...]

@@ -12,7 +12,7 @@ import numpy as np
 from outcore import _core
 from outcore.parallel.requests import Request, all_of, then
 from outcore.tensor.layout.geometry import ProductGeometry, Task
-from outcore.tensor.layout.kernels import DTYPES
+from outcore.tensor.layout.kernels import DTYPES, type_name
 from outcore.tensor.layout.operands import Array, Operand, Use
 from outcore.tensor.plan import gemm
 
@@ -133,7 +133,7 @@ def multiplication(dtype: np.dtype[Any], scale: complex) -> tuple[Any, Array]:
     """Who multiplies elements of a type, for `tensor_product`, and what by."""
     factor = np.array(scale, dtype if dtype in DTYPES else None)
     if dtype in DTYPES and gemm.has_blas():
-        return dtype.name, factor
+        return type_name(dtype), factor
 
     def multiply(left: Described, right: Described, out: Described, add: bool) -> None:
         panels = [at_address(*each, dtype) for each in (left, right, out)]

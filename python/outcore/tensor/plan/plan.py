@@ -9,6 +9,7 @@ import errno
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -66,11 +67,11 @@ class Plan:
     memory_bytes: int
     rates: Rates
 
-    @property
+    @cached_property
     def predicted(self) -> Amounts:
         return sum((each.plan.predicted for each in self.statements), Amounts())
 
-    @property
+    @cached_property
     def bound_bytes(self) -> float:
         """Of the disk, of each statement by itself, added up."""
         return sum(each.plan.bound_bytes for each in self.statements)
@@ -384,18 +385,19 @@ def result_tiles(
 def products(plan: Plan, expression: Expression, facts: Sequence[Facts]) -> list[Planned]:
     """Those of the statements of a plan with these arrays."""
 
-    def make() -> list[Planned]:
+    def make() -> tuple[Plan, list[Planned]]:
         found = zip(problems(plan, expression, facts), plan.statements, strict=True)
-        return [Planned(problem, statement.plan) for problem, statement in found]
+        return plan, [Planned(problem, statement.plan) for problem, statement in found]
 
-    def is_small(made: list[Planned]) -> bool:
-        return sum(each.geometry.steps.size for each in made) <= _FEW_STEPS
+    def is_small(made: tuple[Plan, list[Planned]]) -> bool:
+        return sum(each.geometry.steps.size for each in made[1]) <= _FEW_STEPS
 
     keys = tuple((each.key, each.tilings) for each in facts)
-    return _recent_products.get((plan, keys), make, is_small)
+    return _recent_products.get((id(plan), keys), make, is_small)[1]
 
 
-_recent_products: Recent[list[Planned]] = Recent(50)
+# By the identity of plans, which these keep: the hash of one takes longer than many a product.
+_recent_products: Recent[tuple[Plan, list[Planned]]] = Recent(50)
 
 
 def problems(plan: Plan, expression: Expression, facts: Sequence[Facts]) -> list[ProductProblem]:

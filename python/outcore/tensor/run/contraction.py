@@ -79,7 +79,7 @@ class Contraction:
     ) -> None:
         self._arrays, self.result = list(operands), out
         self.world = _world_of([*operands, out], world)
-        self.threads = rates_module.threads_of(self.world)
+        self.threads = 0 if threads is not None else rates_module.threads_of(self.world)
         self._symmetry = Symmetry(0)
         self._make: Callable[[], Any] | None = None  # the result, if the caller has not made it
         self._made: tuple[int, Where] | None = None  # its bytes, and where it is if it is in memory

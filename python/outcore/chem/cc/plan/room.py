@@ -201,4 +201,4 @@ def _copy(to: Array, array: Array, tile: Tile) -> None:
 def _form(array: Any) -> Any:
     if isinstance(array, np.ndarray):
         return array.shape
-    return array.layout, array.where, array.store_dtype.name
+    return array.layout, array.where, array.store_dtype

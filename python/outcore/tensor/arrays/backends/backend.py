@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.base.errors import OutcoreError
+from outcore.tensor.layout import kernels
 
 if TYPE_CHECKING:
     from outcore import _core
@@ -113,7 +114,7 @@ def tiles_in(flat: _core.Boxes, backend: Backend, max_bytes: int) -> _core.Boxes
     """Of an array of one dimension in which the tiles lie one after another."""
     from outcore import _core
 
-    return _core.Boxes.of_tiles(backend.layout.table, flat, backend.dtype.name, max_bytes)
+    return _core.Boxes.of_tiles(backend.layout.table, flat, kernels.type_name(backend.dtype), max_bytes)
 
 
 def read_only(view: Values) -> Values:

@@ -47,7 +47,9 @@ class NodeTiles(Backend):
         if adds:  # processes add under a lock
             return None
         view = self._array.view
-        return tiles_in(_core.Boxes.of_memory(view, view.shape, self.dtype.name, True), self, max_bytes)
+        return tiles_in(
+            _core.Boxes.of_memory(view, view.shape, kernels.type_name(self.dtype), True), self, max_bytes
+        )
 
     def filled(self) -> list[int]:
         return list(range(self.world.node_rank, len(self.layout.stored), self.world.node_size))

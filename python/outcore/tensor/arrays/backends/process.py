@@ -93,7 +93,9 @@ class ProcessTiles(InProcess):
         if self._flat is None:
             raise self.refuse("use", "the array is closed")
         return tiles_in(
-            _core.Boxes.of_memory(self._flat, self._flat.shape, self.dtype.name, True), self, max_bytes
+            _core.Boxes.of_memory(self._flat, self._flat.shape, kernels.type_name(self.dtype), True),
+            self,
+            max_bytes,
         )
 
     def close(self) -> None:
@@ -127,7 +129,9 @@ class NumpyTiles(InProcess):
     def _boxes(self, max_bytes: int) -> _core.Boxes:
         if self._values is None:
             raise self.refuse("use", "the array is closed")
-        return _core.Boxes.of_memory(self._values, self._values.shape, self.dtype.name, not self.read_only)
+        return _core.Boxes.of_memory(
+            self._values, self._values.shape, kernels.type_name(self.dtype), not self.read_only
+        )
 
     def close(self) -> None:
         self._values = None
