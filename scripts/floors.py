@@ -90,7 +90,7 @@ PYTHON_FLOORS = (
     "chem.search",
     "chem.run",
     "chem.optimize",
-    "chem.gradients.command",
+    "chem.gradients.command chem.cc.excited.shown",
     "chem.hf.command chem.ri.command chem.ci.command chem.mrci.command chem.cc.command chem.optimize.command",
     "chem.cc.excited.command",
     "study",

@@ -59,9 +59,9 @@ class CoupledClusterRun(MoleculeRun):
         from outcore.chem.frozen import before_scf
 
         self.forced, self.asked = options.force, min(self.asked, options.cc_tol)
-        if options.of_density:
+        if options.has_density:
             self.asked = min(self.asked, ASKED)
-            self._tightened = options.settings()["conv_tol_normt"] < options.amplitude_tol
+        self._tightened = options.settings()["conv_tol_normt"] < options.amplitude_tol
         self._mol = self.build()
         self._kind: Kind = "ROHF" if options.rohf else "UHF" if options.uhf or self._mol.spin else "RHF"
         self._open = self._kind == "UHF" or self._mol.spin != 0
@@ -256,7 +256,7 @@ class CoupledClusterRun(MoleculeRun):
         options = self.options
         for line in cc.summary().split("; "):
             self.say(line)
-        if options.of_density and self._tightened:
+        if self._tightened:
             self.say(
                 f"amplitudes converge to {cc.settings.conv_tol_normt:.0e}, as the density of them needs; "
                 f"--amplitude-tol is {options.amplitude_tol:.0e}"

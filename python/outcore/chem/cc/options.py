@@ -164,6 +164,11 @@ class Options(DensityOptions):
                 self.asked_for, f"with --integrals {self.integrals}: relaxed densities are of density fitting"
             )
 
+    @property
+    def has_density(self) -> bool:
+        """Whether a density of any state is made."""
+        return self.of_density
+
     def reads(self) -> dict[str, Any]:
         return super().reads() | {"the amplitudes": self.from_amplitudes}
 
@@ -181,8 +186,8 @@ class Options(DensityOptions):
             "integrals": self.integrals,
             "ladder": self.ladder,
             # A density has the error of the amplitudes, an energy its square.
-            "conv_tol": min(self.cc_tol, ASKED) if self.of_density else self.cc_tol,
-            "conv_tol_normt": min(self.amplitude_tol, NORM) if self.of_density else self.amplitude_tol,
+            "conv_tol": min(self.cc_tol, ASKED) if self.has_density else self.cc_tol,
+            "conv_tol_normt": min(self.amplitude_tol, NORM) if self.has_density else self.amplitude_tol,
             "max_cycle": self.iterations,
             "diis_space": self.diis,
             "level_shift": self.level_shift,

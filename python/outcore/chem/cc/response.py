@@ -182,6 +182,19 @@ class Multipliers:
         )
 
 
+def solved(of: CCSD, within: MultiplierEquations | None = None) -> Multipliers:
+    """Those of a CCSD object, which are solved for if that has not been done. within: see Multipliers.
+    Collective."""
+    if of._multipliers is None:
+        made = Multipliers(of, within)
+        try:
+            made.solve()
+        finally:
+            made.close()
+        of._multipliers = made
+    return of._multipliers
+
+
 class GivenMultipliers(GivenDoubles):
     """Multipliers as PySCF has them, [i,j,a,b]: (2 L + L') / 3."""
 
@@ -212,7 +225,7 @@ class LambdaResults:
     @property
     def multipliers(self: CCSD) -> Multipliers:  # type: ignore[misc]
         """Which solves for them if that has not been done. Collective."""
-        return self.solve_lambda_within(None)
+        return solved(self)
 
     def forget_multipliers(self: CCSD) -> None:  # type: ignore[misc]
         """Their arrays are given back for something else. Collective."""
@@ -239,19 +252,8 @@ class LambdaResults:
         """Solves the Lambda equations of converged amplitudes, to the thresholds of these; returns `l1` and `l2`.
         Called again it returns what was found. Of CCSD, or of CCSD(T) if (T) has been computed. Collective. Raises
         OutcoreError: see `Multipliers`; NotConverged."""
-        self.solve_lambda_within(None)
+        solved(self)
         return self.l1, self.l2
-
-    def solve_lambda_within(self: CCSD, equations: MultiplierEquations | None) -> Multipliers:  # type: ignore[misc]
-        """As `solve_lambda`, with equations that are there already. Collective."""
-        if self._multipliers is None:
-            made = Multipliers(self, equations)
-            try:
-                made.solve()
-            finally:
-                made.close()
-            self._multipliers = made
-        return self._multipliers
 
     @property
     def l1(self: CCSD) -> Any:  # type: ignore[misc]

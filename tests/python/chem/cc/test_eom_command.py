@@ -56,7 +56,9 @@ def test_exact_integrals_have_the_ions_of_pyscf(water: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "kind", [["ee"], ["ee", "--multiplicity", "3"], ["ea"]], ids=["ee", "triplets", "ea"]
+    "kind",
+    [["ee"], ["ee", "--multiplicity", "3"], ["ea"], ["ee", "--properties"]],
+    ids=["ee", "triplets", "ea", "properties"],
 )
 def test_the_least_memory_is_enough(water: Path, capsys: Any, kind: list[str]) -> None:
     arguments = ["--kind", *kind, "--states", "2", "--state-tol", "1e-3"]
@@ -101,6 +103,16 @@ def test_a_multiplicity_of_open_shells_is_refused_before_anything_is_computed(
         (("--state-tol", "2"), "tolerance"),
         (("--multiplicity", "5"), "multiplicity 5"),
         (("--kind", "ip", "--multiplicity", "3"), "kind 'ee' alone"),
+        (("--kind", "ip", "--properties"), "singlets of closed shells alone"),
+        (("--multiplicity", "3", "--properties"), "zero by spin"),
+        (("--cvs", "1", "--properties"), "core-valence separation"),
+        (("--charge", "1", "--spin", "1", "--properties"), "singlets of closed shells alone"),
+        (("--spectrum", "found.csv"), "--spectrum has no effect without --properties"),
+        (("--nto", "found"), "--nto has no effect without --properties"),
+        (("--properties", "--width", "0.2"), "--width has no effect without --spectrum or --plot"),
+        (("--properties", "--spectrum", "found.txt"), "must end in .csv"),
+        (("--properties", "--plot", "found.txt"), "must end in .png"),
+        (("--properties", "--estimate", "--spectrum", "found.csv"), "with --estimate"),
     ],
 )
 def test_what_is_not_there_is_refused(water: Path, options: tuple[str, ...], words: str) -> None:
@@ -112,6 +124,43 @@ def test_what_is_not_there_is_refused(water: Path, options: tuple[str, ...], wor
 def test_options_of_other_methods_are_unknown(water: Path, option: str) -> None:
     with pytest.raises(cli.UsageError, match="No such option"):
         run(water, option)
+
+
+def test_properties_are_shown_and_written(water: Path, tmp_path: Path, capsys: Any) -> None:
+    from pyscf.tools import molden
+
+    files = {name: tmp_path / name for name in ("found.json", "found.csv", "found.svg", "pairs")}
+    arguments = ["--states", "2", "--properties", "--json", files["found.json"], "--nto", files["pairs"]]
+    arguments += ["--spectrum", files["found.csv"], "--plot", files["found.svg"], "--width", "0.2"]
+    assert run(water, *arguments, basis="sto-3g") == 0
+    found = json.loads(files["found.json"].read_text())
+    for state in found["states"]:
+        moments = zip(state["transition_moment_right_au"], state["transition_moment_left_au"], strict=True)
+        strength = 2 / 3 * state["energy_hartree"] * sum(x * y for x, y in moments)
+        assert state["oscillator_strength"] == pytest.approx(strength)
+        assert state["natural_transition_weights"][0] > 0.9
+    first, *rows = files["found.csv"].read_text().splitlines()
+    assert "0.2 eV" in first
+    lines = [each.split(",") for each in rows if each.startswith("line")]
+    assert [float(each[3]) for each in lines] == pytest.approx(
+        [state["oscillator_strength"] for state in found["states"]], rel=1e-6
+    )
+    assert files["found.svg"].read_text().startswith("<?xml")
+    mol, _, orbitals, occupations, *_ = molden.load(str(tmp_path / "pairs2.molden"))
+    assert occupations[0] == pytest.approx(found["states"][1]["natural_transition_weights"][0], abs=1e-4)
+    overlap = orbitals.T @ mol.intor("int1e_ovlp") @ orbitals
+    assert overlap[0, 0] == pytest.approx(1.0, abs=1e-4)
+    strength = found["states"][0]["oscillator_strength"]
+    assert re.search(rf"^ +1 +[0-9.]+ +[0-9.]+ +{strength:.6f} ", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_an_estimate_has_properties(water: Path, tmp_path: Path) -> None:
+    path = tmp_path / "found.json"
+    assert run(water, "--states", "2", "--properties", "--estimate", "--json", path, basis="sto-3g") == 0
+    found = json.loads(path.read_text())
+    names = {"Ree0", "Ree1", "le0", "L"}
+    assert names <= set(found["properties_estimate"]["arrays"])
+    assert not names & set(found["states_estimate"]["arrays"])
 
 
 def test_a_stopped_run_goes_on_from_its_amplitudes(water: Path, tmp_path: Path, capsys: Any) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem.cc.command import CoupledClusterRun, carry_out
 from outcore.chem.cc.equations.excited import kinds
-from outcore.chem.cc.excited import describe
+from outcore.chem.cc.excited import describe, properties, shown
 from outcore.chem.cc.excited.options import Options
 from outcore.chem.cc.excited.search import LEAST
 from outcore.chem.cc.excited.settings import METHOD
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from outcore.chem.cc.plan.describe import Describe
     from outcore.chem.davidson import Iteration
 
-HARTREE = 27.211386245988  # eV
+HARTREE = shown.HARTREE  # eV
 _NANOMETRES = 45.56335252912  # of a photon of one Hartree
 
 
@@ -53,6 +53,8 @@ class StatesRun(CoupledClusterRun):
         _ = self._state_kind  # or it is refused
 
         options = self.options
+        if options.properties:
+            properties.check_kind(self._state_kind, options.state_settings().core)
         of_states = least_memory.coupled_cluster(
             self._mol,
             self._frozen,
@@ -73,7 +75,9 @@ class StatesRun(CoupledClusterRun):
 
     @property
     def _least(self) -> Describe:
-        """What the search does with as few vectors as it can."""
+        """What the search, or that for left vectors, does with as few vectors as it can."""
+        if self.options.properties:
+            return partial(describe.properties, roots=self.options.states, vectors=LEAST)
         return partial(describe.states, kind=self._state_kind, roots=self.options.states, vectors=LEAST)
 
     def _made(self, mf: Any, *, stands_in: bool = False) -> CCSD:
@@ -99,6 +103,8 @@ class StatesRun(CoupledClusterRun):
         self.say(f"states in {time.monotonic() - begin:.1f} s, {len(found.iterations)} iterations")
         self._left = found.why
         self._show(found)
+        if options.properties and not found.why:
+            self._properties(found)
         self.results |= {
             "states_seconds": time.monotonic() - begin,
             "state_iterations": len(found.iterations),
@@ -132,6 +138,20 @@ class StatesRun(CoupledClusterRun):
                 1 if self.options.kind == "ee" else 2
             )
 
+    def _properties(self, found: States) -> None:
+        options, begin = self.options, time.monotonic()
+        self.say("left vectors")
+        try:
+            made = found.properties(_StateIterations(self.say))
+        except NotConverged as error:
+            self._left = error.detail
+            self.say(f"no properties: {error.detail}")
+            return
+        seconds = time.monotonic() - begin
+        self.say(f"left vectors and multipliers in {seconds:.1f} s")
+        shown.properties(self, options, made)
+        self.results |= {"properties_seconds": seconds, "properties_plan": made.plan.as_json()}
+
     def _estimate(self, cc: CCSD) -> None:
         check_kind(cc, self._state_kind, self.options.states, self.options.state_settings().core)
         super()._estimate(cc)
@@ -140,6 +160,11 @@ class StatesRun(CoupledClusterRun):
         self.say(f"{METHOD}: {plan}, {vectors} vectors for each state")
         self.say(f"an iteration of all states: {plan.iteration_s:.3g} s")
         self.results["states_estimate"] = plan.as_json() | {"vectors_of_a_state": vectors}
+        if self.options.properties:
+            plan, vectors = fitted(cc.estimate, partial(describe.properties, roots=roots))
+            self.say(f"{properties.PROPERTIES}: {plan}, {vectors} vectors for each state")
+            self.say(f"iterations of left vectors and of multipliers: {plan.iteration_s:.3g} s each")
+            self.results["properties_estimate"] = plan.as_json() | {"vectors_of_a_state": vectors}
 
     def end(self, cc: CCSD) -> None:
         super().end(cc)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
 import typer
 
 from outcore.chem.cc import options
 from outcore.chem.cc.equations.excited import kinds
 from outcore.chem.cc.excited.settings import StateSettings
+from outcore.job import preflight
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +44,39 @@ class Options(options.Options):
         int | None,
         typer.Option(help="Core-excited states, or core ions: so many of the lowest orbitals are the core."),
     ] = None
+    properties: Annotated[
+        bool,
+        typer.Option(
+            "--properties",
+            help="Of excited singlets of closed shells: oscillator strengths and dipole moments, by left vectors.",
+        ),
+    ] = False
+    spectrum: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.csv",
+            help="Write energies, strengths and a broadened spectrum here, with --properties.",
+        ),
+    ] = None
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Draw the spectrum (name.png, name.pdf, name.svg), with --properties."
+        ),
+    ] = None
+    width: Annotated[
+        float | None,
+        typer.Option(
+            help="Full width at half maximum of the lines of --spectrum and --plot (eV).", show_default="0.4"
+        ),
+    ] = None
+    nto: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PREFIX",
+            help="Write natural transition orbitals of each state to PREFIX1.molden and so on, with --properties.",
+        ),
+    ] = None
     state_tol: Annotated[
         float, typer.Option(help="Norm of the residual below which a state has converged (Hartree).")
     ] = StateSettings.tolerance
@@ -52,7 +87,42 @@ class Options(options.Options):
     def check(self) -> None:
         kinds.check(self.kind, self.multiplicity)
         self.state_settings()
+        files = {"--spectrum": self.spectrum, "--plot": self.plot, "--nto": self.nto}
+        if not self.properties:
+            preflight.refuse(files, "without --properties")
+        if self.estimate:
+            preflight.refuse(files, "with --estimate, which computes nothing")
+        if self.spectrum is None and self.plot is None:
+            preflight.refuse({"--width": self.width}, "without --spectrum or --plot")
+        preflight.check_number("--width", self.width, below=100.0)
+        if self.spectrum is not None or self.plot is not None:
+            from outcore.chem.cc.excited import spectrum
+
+            spectrum.check_table("--spectrum", self.spectrum)
+            spectrum.check_figure("--plot", self.plot)
         super().check()
+
+    @property
+    def has_density(self) -> bool:
+        return self.properties or super().has_density
+
+    @property
+    def nto_files(self) -> list[Path]:
+        """Of each state."""
+        if self.nto is None:
+            return []
+        return [self.nto.with_name(f"{self.nto.name}{n + 1}.molden") for n in range(self.states)]
+
+    def writes(self) -> dict[str, Any]:
+        files = {f"--nto, of state {n + 1}": each for n, each in enumerate(self.nto_files)}
+        return super().writes() | {"--spectrum": self.spectrum, "--plot": self.plot, **files}
+
+    def check_targets(self) -> None:
+        super().check_targets()
+        preflight.check_file(self.spectrum, "write the spectrum")
+        preflight.check_file(self.plot, "draw the spectrum")
+        for each in self.nto_files:
+            preflight.check_file(each, "write transition orbitals")
 
     def state_settings(self) -> StateSettings:
         return StateSettings(

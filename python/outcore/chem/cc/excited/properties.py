@@ -11,6 +11,7 @@ import numpy as np
 
 from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem import davidson
+from outcore.chem.cc import response
 from outcore.chem.cc.equations.excited.left_singlets import RIGHT, LeftSinglets
 from outcore.chem.cc.equations.excited.one_particle import StateDensities
 from outcore.chem.cc.equations.excited.vectors import StateVector
@@ -100,7 +101,7 @@ class StateProperties:
                 None, "converge left vectors", detail=f"{search.why()}; raise the number of iterations"
             )
         self._pair(left, search.energies)
-        ground = of.solve_lambda_within(products).singles[0]
+        ground = response.solved(of, products).singles[0]
         self._take_densities(
             StateDensities(products), StateVector(ground, (products.multipliers,)), left, right
         )
@@ -171,7 +172,7 @@ class StateProperties:
     @cached_property
     def _operators(self) -> Values:
         """-r between the correlated orbitals, [x][p][q]."""
-        c = self._of.spins[0].coefficients
+        c = self.orbitals
         mol = self._of.mol
         with mol.with_common_origin((0.0, 0.0, 0.0)):
             found: Values = -np.einsum("xmn,mp,nq->xpq", mol.intor("int1e_r"), c, c, optimize=True)
@@ -215,15 +216,25 @@ class StateProperties:
         found: Values = self._of_reference + self._moments([self._ground])[0]
         return found
 
+    @property
+    def mol(self) -> Any:
+        return self._of.mol
+
+    @property
+    def orbitals(self) -> Values:
+        """Coefficients of the correlated orbitals, [function][p]."""
+        found: Values = self._of.spins[0].coefficients
+        return found
+
     def transition_density(self, root: int) -> Values:
         """<k|E_pq|0> and the transpose of <0|E_pq|k>, of both a half, [p][q] over the correlated orbitals, occupied
-        ones first (`active_orbitals`): the first index is of the excited state."""
+        ones first (`orbitals`): the first index is of the excited state."""
         found: Values = 0.5 * (self._from_left[root] + self._from_right[root].T)
         return found
 
     def state_density(self, root: int) -> Values:
         """<k|E_pq|k> of both spins over basis functions, [m][n], symmetric, of frozen orbitals as well."""
-        given, c = self._of.reference.spins[0], self._of.spins[0].coefficients
+        given, c = self._of.reference.spins[0], self.orbitals
         occupied = given.coefficients[:, : given.occupied]
         gamma = self._states[root]
         found: Values = 2.0 * occupied @ occupied.T + c @ (0.5 * (gamma + gamma.T)) @ c.T
