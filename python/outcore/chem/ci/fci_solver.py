@@ -11,7 +11,7 @@ import copy
 import errno
 import weakref
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from pyscf import ao2mo, lib, symm
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _APPROXIMATE = 1e-3  # Hartree: norm of the residual between two orbital steps of a CASSCF, or less
 _FEW = 8  # iterations that it may take
+_SAME_SQUARE = 1e-6  # values of <S^2>
 
 
 class CIVector:
@@ -239,8 +240,8 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         orbsym: Any,
         wfnsym: Any,
     ) -> tuple[Any, Any]:
-        if isinstance(self, addons.SpinPenaltyFCISolver):
-            self.fix_spin_()
+        if isinstance(self, addons.SpinPenaltyFCISolver):  # by PySCF's fix_spin
+            self.fix_spin_(self.ss_penalty, self.ss_value)
         h1e, eri, norb, nelec, ecore = problem
         electrons = self._electrons(nelec)
         self._sweep(ci0)
@@ -253,6 +254,9 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
             self._averaged = max(found.averaged)
             for note in found.notes:
                 lib.logger.note(self, "%s", note)
+        if found.unrestricted and isinstance(self, addons.SpinPenaltyFCISolver):
+            detail = "fix_spin has no effect where orbitals differ in spin: states have any spin"
+            raise OutcoreError(errno.ENOTSUP, "FCISolver", detail=detail)
         ci = FCI.from_hamiltonian(
             found,
             electrons,
@@ -487,11 +491,18 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
             detail="its vectors are no arrays; use CASSCF's mc1step (the default), not mc.newton()",
         )
 
-    def fix_spin_(self, *_: Any, **__: Any) -> Any:
-        """Refused."""
-        raise OutcoreError(
-            errno.ENOTSUP, "FCISolver", detail="fix_spin has no effect on it; set its attribute spin to 2S"
-        )
+    def fix_spin_(self, shift: float | None = None, ss: float | None = None) -> Self:
+        """States have this <S^2>, S(S + 1), alone: `spin` becomes 2S. mc.fix_spin_ does the same.
+
+        shift: the setting `spin_shift` (Hartree); None: as it is. ss: None: that of the fewest unpaired electrons.
+        Raises OutcoreError (EINVAL): there is no such spin."""
+        spin = None if ss is None else round(np.sqrt(1 + 4 * max(ss, 0.0)) - 1)
+        if ss is not None and spin is not None and abs(spin * (spin + 2) / 4 - ss) > _SAME_SQUARE:
+            raise OutcoreError(errno.EINVAL, "FCISolver", detail=f"<S^2> = {ss:g} is S(S + 1) of no spin")
+        self.spin = spin
+        if shift is not None:
+            self.settings = replace(self.settings, spin_shift=float(shift))
+        return self
 
     fix_spin = fix_spin_
 
