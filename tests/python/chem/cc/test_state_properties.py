@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cc_support import AMINO, WATER, mean_field, open_mean_field
+from cc_support import mean_field
 from eom_support import TIGHT, Determinants, dense_matrix
 
 from outcore import OutcoreError
 from outcore.chem.cc import CCSD
 from outcore.chem.cc.equations.excited.left_singlets import LeftSinglets
-from outcore.chem.cc.excited import describe
+from outcore.chem.cc.excited import describe, properties
 from outcore.chem.cc.inherited import Inherited
-from outcore.chem.cc.keep import kept
 from outcore.chem.cc.keep.kept_states import KeptStates
 from outcore.chem.cc.plan import assembly
+from outcore.keep import clock
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -125,7 +125,7 @@ def test_two_electrons_are_those_of_full_ci() -> None:
 
 
 def test_frozen_orbitals_are_part_of_the_dipole_moment() -> None:
-    with start(mean_field(WATER, "sto-3g"), 1) as cc:
+    with start(mean_field("Li 0 0 0; H 0 0 1.6", "sto-3g"), 1) as cc:
         found = cc.eomee_ccsd_singlet(tolerance=1e-6)[1].properties()
         density = cc.make_rdm1(ao_repr=True)
         mol = cc.mol
@@ -145,7 +145,7 @@ def test_a_search_for_left_vectors_goes_on(
         if found.number == 2:
             raise Stopped
 
-    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     with start(four, checkpoint=tmp_path / "kept") as cc:
         states = cc.eomee_ccsd_singlet(tolerance=1e-7)[1]
         with pytest.raises(Stopped):
@@ -178,25 +178,22 @@ def test_states_have_properties_until_another_calculation(four: Any) -> None:
             first.properties()
 
 
-def test_what_is_not_there_is_refused(four: Any) -> None:
+@pytest.mark.parametrize(
+    ("kind", "core", "words"),
+    [
+        ("ee3", [], "zero by spin"),
+        ("ip", [], "singlets of closed shells"),
+        ("uee", [], "singlets of closed shells"),
+        ("ee", [0], "core-valence"),
+    ],
+)
+def test_what_is_not_there_is_refused(kind: str, core: list[int], words: str) -> None:
+    with pytest.raises(OutcoreError, match=words):
+        properties.check_kind(kind, core)
+
+
+def test_states_that_have_not_converged_have_no_properties(four: Any) -> None:
     with start(four) as cc:
-        triplets = cc.eomee_ccsd_triplet(tolerance=1e-3)[1]
-        with pytest.raises(OutcoreError, match="zero by spin"):
-            triplets.properties()
-        ions = cc.ipccsd(tolerance=1e-3)[1]
-        with pytest.raises(OutcoreError, match="singlets of closed shells"):
-            ions.properties()
-        core = cc.eomee_ccsd_singlet(tolerance=1e-3, cvs=1)[1]
-        with pytest.raises(OutcoreError, match="core-valence"):
-            core.properties()
         early = cc.eomee_ccsd_singlet(max_cycle=1)[1]
         with pytest.raises(OutcoreError, match="root 1 has not converged"):
             early.properties()
-
-
-def test_open_shells_are_refused() -> None:
-    mf = open_mean_field("UHF", AMINO, "sto-3g")
-    with start(mf, 1, conv_tol=1e-5, conv_tol_normt=1e-3) as cc:
-        states = cc.eomee_ccsd(tolerance=3e-2)[1]
-        with pytest.raises(OutcoreError, match="closed shells"):
-            states.properties()
