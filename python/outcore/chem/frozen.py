@@ -126,6 +126,14 @@ def before_scf(mol: Any, frozen: Asked, virtual: Asked = None, *, spins: int) ->
     return of(mol, frozen, virtual, [(numbers, int(each)) for each in mol.nelec[:spins]])
 
 
+def counts(mol: Any, frozen: Frozen, spins: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Correlated orbitals, occupied and virtual, of each spin, or of both of closed shells, if no functions depend
+    on others."""
+    numbers = np.arange(int(mol.nao))
+    each = [frozen.active(spin, numbers, int(mol.nelec[spin])) for spin in range(spins)]
+    return tuple(len(inside) for inside, _ in each), tuple(len(outside) for _, outside in each)
+
+
 def _read(mol: Any, asked: Asked, spins: int) -> tuple[int, orbital_numbers.Lists]:
     """A number, or lists for each spin. mol: None where there is no "auto"."""
     if mol is not None and isinstance(asked, str) and asked.strip() == "auto":

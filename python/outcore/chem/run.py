@@ -11,6 +11,7 @@ import numpy as np
 
 from outcore.base import interrupts, start
 from outcore.base.errors import OutcoreError
+from outcore.chem import least
 from outcore.cli.run import Run
 from outcore.job import preflight
 
@@ -87,10 +88,8 @@ class MoleculeRun(Run):
 
     @property
     def usual_bytes(self) -> int:
-        """What each process holds beside what stages take: one of the bounds of `least_memory`."""
-        from outcore.chem import least_memory
-
-        return least_memory.STORED_BYTES
+        """What each process holds beside what stages take: one of the bounds of `least`."""
+        return least.STORED_BYTES
 
     def least_of_fitted_scf(self, mol: Mole, auxmol: Mole, spins: int) -> int:
         """What `fitted_scf` needs of each process. spins: that have densities of their own. Collective."""
@@ -121,14 +120,12 @@ class MoleculeRun(Run):
     def predict_memory(self, stages: Mapping[str, int]) -> None:
         """The least memory of the run, before anything is computed; `stages`: what each takes of each process.
         Collective. Raises OutcoreError (ENOMEM) if there is less."""
-        from outcore.chem.least_memory import Least
-
-        least, share = Least(self.world.size, self.held_bytes, stages), self._share()
-        self.results["least_memory_bytes"] = least.bytes
+        needed, share = least.Least(self.world.size, self.held_bytes, stages), self._share()
+        self.results["least_memory_bytes"] = needed.bytes
         if self.options.estimate:
-            self.say(f"least memory: {least.bytes // 10**6} MB for all processes")
+            self.say(f"least memory: {needed.bytes // 10**6} MB for all processes")
         with self.world.together("memory of a run"):
-            least.check(share)
+            needed.check(share)
         self.world.held_bytes = self.held_bytes
 
     def refuse_soon(self, mol: Mole, stages: Mapping[str, int]) -> int:
@@ -137,14 +134,12 @@ class MoleculeRun(Run):
 
         Returns bytes of each process for a search of pivots: of few functions the search comes before the refusal,
         which says how much is enough, and has what makes it fast. Raises OutcoreError (ENOMEM)."""
-        from outcore.chem.least_memory import Least
-
-        least, half = Least(self.world.size, self.held_bytes, stages), self.free_bytes() // 2
+        needed, half = least.Least(self.world.size, self.held_bytes, stages), self.free_bytes() // 2
         share = self._share()
         if not self.options.estimate and int(mol.nao) > SOON:
             with self.world.together("memory of a run"):
-                least.check(share, bound=True)
-        return half if least.fits(share) else max(half, SEARCH_BYTES)
+                needed.check(share, bound=True)
+        return half if needed.fits(share) else max(half, SEARCH_BYTES)
 
     def predict_file(self, stage: str, largest: Callable[[], int]) -> None:
         """The largest file of a stage, before anything is computed: bytes of one process, by a plan that is made

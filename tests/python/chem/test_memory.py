@@ -19,7 +19,7 @@ from outcore.job.world import World
 
 pytest.importorskip("pyscf")
 
-from outcore.chem.least_memory import Least
+from outcore.chem.least import Least
 from outcore.chem.ri.plan import max_transfer_bytes
 
 WATER = "3\nwater\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n"

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from outcore.base.errors import NotConverged, OutcoreError
+from outcore.chem import least
 from outcore.chem import reference as references
 from outcore.chem.cc.equations import methods
 from outcore.chem.cc.options import Options
@@ -27,6 +28,7 @@ from outcore.job.scratch import check_room
 if TYPE_CHECKING:
     from outcore.chem.cc.ccsd import CCSD
     from outcore.chem.cc.iteration import Iteration
+    from outcore.chem.cc.plan.sizes import Sizes
     from outcore.chem.mean_field import Kind
     from outcore.chem.ri.auxiliary import Purpose
     from outcore.chem.ri.source import Source
@@ -105,19 +107,17 @@ class CoupledClusterRun(MoleculeRun):
 
     @property
     def usual_bytes(self) -> int:
-        from outcore.chem import least_memory
-
-        return least_memory.FITTED_BYTES if self.options.integrals == "ri" else least_memory.DECOMPOSED_BYTES
+        return least.FITTED_BYTES if self.options.integrals == "ri" else least.DECOMPOSED_BYTES
 
     def _predict_memory(self) -> None:
         """The least memory of all stages. That of decomposed integrals is known once there are pivots."""
-        from outcore.chem import least_memory
+        from outcore.chem.ri import source
         from outcore.chem.ri.cholesky import Cholesky
 
         options = self.options
         if options.integrals == "ri":
             auxmol = self._sets["mp2"]
-            self.predict_memory(self._needs(int(auxmol.nao), least_memory.auxiliary_cuts(auxmol)))
+            self.predict_memory(self._needs(int(auxmol.nao), source.cuts_of(auxmol)))
             return
         room = self.refuse_soon(self._mol, self._needs(1, (0, 1)))
         tolerance = Settings(**options.settings()).decomposed_to
@@ -134,38 +134,49 @@ class CoupledClusterRun(MoleculeRun):
         from outcore.chem import least_memory
 
         options, mol, threads = self.options, self._mol, self.threads
-        left, spins = least_memory.left_by_scf(mol), 2 if self._open else 1
-        found = {
-            METHOD: left
-            + least_memory.coupled_cluster(
-                mol,
-                self._frozen,
-                spins=spins,
-                rank=rank,
-                cuts=cuts,
-                vectors=options.diis,
-                threads=threads,
-                method=options.method,
-            )
-        }
-        if options.of_density:
-            found |= density_command.coupled_cluster_needs(
-                self,
-                mol,
-                self._sets,
-                self._frozen,
-                rank,
-                cuts,
-                spins=spins,
-                vectors=options.diis,
-                triples=options.triples,
-                gradient=options.gradient,
-            )
+        jk_bytes = self._least_of_scf if options.integrals == "ri" else 0
+        found = self._least_of_stages(rank, cuts, jk_bytes)
         if options.integrals == "ri":
-            return found | {"density-fitted SCF": self.least_of_fitted_scf(mol, self._sets["jk"], spins)}
+            return found | {"density-fitted SCF": jk_bytes}
         settings = HFSettings(storage=options.storage)
         scf = least_memory.stored_scf(mol, settings, threads) + least_memory.factor_bytes(rank)
         return found | {"Cholesky decomposition": least_memory.decomposition(mol, rank), "Hartree-Fock": scf}
+
+    @property
+    def _spins(self) -> int:
+        return 2 if self._open else 1
+
+    @property
+    def _least_of_scf(self) -> int:
+        return self.least_of_fitted_scf(self._mol, self._sets["jk"], self._spins)
+
+    def _sizes(self, rank: int, cuts: Sequence[int]) -> Sizes | None:
+        from outcore.chem.cc import least as of_stages
+
+        options = self.options
+        return of_stages.sizes_of(
+            self._mol,
+            self._frozen,
+            spins=self._spins,
+            rank=rank,
+            cuts=tuple(cuts),
+            vectors=options.diis,
+            method=options.method,
+        )
+
+    def _least_of_stages(self, rank: int, cuts: Sequence[int], jk_bytes: int) -> dict[str, int]:
+        """Those after the SCF, whose J and K take `jk_bytes`."""
+        from outcore.chem import least_memory
+        from outcore.chem.cc.least import Wanted, stages
+        from outcore.chem.gradients.command import fitting_of
+
+        options, mol, relaxed = self.options, self._mol, self.options.of_density
+        asked = Wanted(
+            triples=options.triples, multipliers=relaxed, relaxed=relaxed, gradient=options.gradient
+        )
+        fitting = fitting_of(options, self._sets, jk_bytes) if relaxed else None
+        sizes, left = self._sizes(rank, cuts), least_memory.left_by_scf(mol)
+        return stages(self.world, mol, sizes, self.threads, asked, fitting, left=left)
 
     # ---- the SCF ----
 

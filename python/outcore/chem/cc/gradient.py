@@ -46,12 +46,10 @@ class RelaxedResponse:
     Attributes:
         densities: of the SCF and CCSD together.
 
-    Raises OutcoreError, the same on all processes: ENOTSUP (integrals or references without a gradient), and as
-    `response.Multipliers`.
+    Raises OutcoreError, the same on all processes, as `response.Multipliers`.
     """
 
     def __init__(self, of: CCSD) -> None:
-        _check(of)
         self._of, self.world = of, of.world
         self._mark = ""  # of the relaxed densities that are kept
         self._means = of.means()
@@ -60,6 +58,9 @@ class RelaxedResponse:
         self._rows = FittedRows(self.world, of.mol, of.given_auxbasis, of.threads, of.screening)
         factor = independent(self.world, self._rows)
         y = self._overlap(fixed.three_index)
+        of.multipliers.release_densities(
+            *(array for each in fixed.three_index for array in (each.oo, each.vo, each.vv))
+        )
         self._gammas = [
             self._over_orbitals(each, spin.coefficients)
             for each, spin in zip(fixed.three_index, of.spins, strict=True)
@@ -92,6 +93,7 @@ class RelaxedResponse:
         none = np.empty(0)
         orbitals = ActiveOrbitals(coefficients, coefficients, none, none, np.arange(count))
         sizes = TransformSizes(rows.functions, rows.columns, rows.count, (count,), (count,))
+        resources.trim_heap()
         free = free_memory_of_each(*self._means)
         with world.together(_ATTEMPTED):
             chosen = plan_transform(sizes, free.bytes, world.size, of.threads, "disk", limit=free.reason)
@@ -188,7 +190,8 @@ def _put_orbitals(to: Transformed, values: Matrix, first: int, begin: int) -> No
         to.put_orbital(first + number, begin, np.ascontiguousarray(values[:, number])).wait()
 
 
-def _check(of: CCSD) -> None:
+def check_fitted(of: CCSD) -> None:
+    """Raises OutcoreError (ENOTSUP) for integrals and references without a gradient."""
     if of.settings.integrals != "ri":
         raise _refused(
             f"integrals are {of.settings.integrals}: gradients are of density fitting, take integrals='ri'"
@@ -223,7 +226,7 @@ class Gradients(rhf.GradientsBase):  # type: ignore[misc]
 
     def kernel(self, atmlst: Any = None) -> Matrix:
         """The gradient [atom][x] (Hartree/Bohr), which `de` is afterwards. atmlst: of these atoms alone."""
-        de: Matrix = self.base.relaxed_densities().gradient()
+        de: Matrix = self.base.relaxed_densities(gradient=True).gradient()
         self.atmlst = self.atmlst if atmlst is None else atmlst
         de = de if self.atmlst is None else de[list(self.atmlst)]
         self.de = de

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from outcore.chem.cc import fno
+from outcore.base.errors import OutcoreError
+from outcore.base.sizes import in_words
+from outcore.chem import reference as references
+from outcore.chem.cc import fno, least
+from outcore.chem.cc.least import Wanted
 from outcore.chem.cc.plan import describe
 from outcore.chem.cc.plan import plan as plans
 from outcore.chem.cc.plan.room import Room
 from outcore.chem.cc.plan.sizes import Sizes
+from outcore.chem.gradients.two_electron import auxbasis_of
+from outcore.chem.least import LATER_BYTES
+from outcore.chem.logs import NOTE
+from outcore.chem.ri import auxiliary
 from outcore.chem.ri import given as given_integrals
 from outcore.chem.ri.cholesky import Cholesky
+from outcore.chem.ri.fitting import DensityFitting
 from outcore.chem.ri.source import Fitted, Source
 from outcore.job.scratch import bytes_here, check_room, free_bytes_of_all
 from outcore.tensor.plan.rates import measured
@@ -22,6 +32,7 @@ if TYPE_CHECKING:
     from outcore.chem.cc.equations.orbitals import CorrelatedOrbitals
     from outcore.chem.cc.plan.describe import Describe
     from outcore.chem.cc.plan.fitting import Entry
+    from outcore.job.resources import Allowance
 
 
 class Planning:
@@ -29,7 +40,11 @@ class Planning:
 
     Attributes:
         plan: of iterations, once it is made.
+        follows: what is known to be asked for after iterations, for which there has to be memory.
     """
+
+    follows = Wanted()
+    _free_before: Allowance | None = None  # of each process, before anything was computed
 
     plan: plans.Plan | None = None
     spins: list[CorrelatedOrbitals]
@@ -40,7 +55,9 @@ class Planning:
         """Three-index functions, and the plan. Collective."""
         if self.plan is not None:
             return self.plan
+        self._free_before = self._free_before or self._free()
         self._source = self._source or self._make_source()
+        self.check_memory(self.follows)
         self.spins = self._every  # this may have failed before
         if self.settings.fno:
             self._truncate(self._source)
@@ -54,6 +71,107 @@ class Planning:
         yet how many natural ones `fno` leaves. what: is to be done. Collective."""
         self._source = self._source or self._make_source()
         return self._make_plan(self._source, what)
+
+    # ---- memory, before anything is computed ----
+
+    def begin(self: CCSD, wanted: Wanted) -> None:  # type: ignore[misc]
+        """Iterations, if there were none, with memory for what is asked for after them. Collective. Raises
+        OutcoreError (ENOMEM) before anything of it is computed."""
+        if self.uncorrelated:
+            return
+        if self.plan is None:
+            self.follows = wanted
+            self.prepare()
+        else:
+            self.check_memory(wanted)
+        if self.equations is None:
+            self.kernel()
+
+    def check_memory(self: CCSD, wanted: Wanted) -> None:  # type: ignore[misc]
+        """Raises OutcoreError (ENOMEM) where iterations and what is asked for after them need more than there was
+        before they began; a command has looked already. Collective."""
+        free = self._free_before
+        if self.world.held_bytes is not None or free is None:
+            return
+        stages = self._stages(wanted)
+        stage = max(stages, key=lambda name: stages[name])
+        needed, further = stages[stage], 0
+        possible = self._possible()
+        if possible is not None and not wanted.multipliers:
+            further = max(self._stages(possible).values())
+        with self.world.together("memory of coupled cluster"):
+            if free.bytes < needed:
+                raise OutcoreError(
+                    errno.ENOMEM,
+                    stage,
+                    detail=f"it needs at least {in_words(needed)} more in each of {self.world.size} processes, but "
+                    f"{free.reason} leaves {in_words(max(0, free.bytes))} to each"
+                    f"{self._enough(free, needed, further)}",
+                )
+        if free.bytes < further and self.plan is None:
+            self.log(
+                NOTE,
+                "memory: enough for the energy; densities and gradients%s",
+                self._enough(free, further).replace("; ", " need ").replace(" are enough", ""),
+            )
+
+    def _enough(self: CCSD, free: Allowance, needed: int, further: int = 0) -> str:  # type: ignore[misc]
+        """For people: the least memory, of an energy, and of all that may be asked for."""
+        if free.reason != "--memory" or self.memory_bytes is None:
+            return ""
+        given, processes = self.memory_bytes, self.world.size
+
+        def told(each: int) -> str:
+            return plans.enough(given + (each - free.bytes) * processes)
+
+        more = f", {told(further)} with densities and gradients" if further > needed else ""
+        return f"; {told(needed)} for all of them are enough{more}"
+
+    def _possible(self: CCSD) -> Wanted | None:  # type: ignore[misc]
+        """All that may be asked for after iterations."""
+        if not self.method_facts.has_densities or self.settings.fno:
+            return None
+        closed_or_pairs = self.restricted or not references.is_restricted_open(self._mf)
+        relaxed = self.settings.integrals == "ri" and closed_or_pairs
+        return Wanted(
+            triples=self.method_facts.has_triples, multipliers=True, relaxed=relaxed, gradient=relaxed
+        )
+
+    def _stages(self: CCSD, wanted: Wanted) -> dict[str, int]:  # type: ignore[misc]
+        """The least memory of each stage, of each process. Collective."""
+        assert self._source is not None
+        sizes, block = self._sizes(self._source, self._every), self.settings.block
+        fitting = self._fitting() if wanted.relaxed or wanted.gradient else None
+        left = LATER_BYTES if wanted.multipliers else 0
+        return least.stages(
+            self.world, self.mol, sizes, self.threads, wanted, fitting, left=left, block=block
+        )
+
+    def _fitting(self: CCSD) -> least.Fitting:  # type: ignore[misc]
+        """Of integrals that a gradient has derivatives of."""
+        assert isinstance(self._source, Fitted)
+        of_scf = vars(self._mf).get("with_df")
+        made_anew = isinstance(of_scf, DensityFitting) and of_scf.three_index is None
+        return least.Fitting(
+            auxmol=self._source.auxmol,
+            of_scf=None if of_scf is None else auxiliary.build(self.mol, auxbasis_of(of_scf)),
+            jk_bytes=of_scf.min_bytes() if made_anew else 0,
+            screening=self._screening,
+            storage=getattr(of_scf, "storage", "auto"),
+        )
+
+    def _sizes(self: CCSD, source: Source, spins: list[CorrelatedOrbitals]) -> Sizes:  # type: ignore[misc]
+        return Sizes(
+            len(self.reference.overlap),
+            source.rank,
+            tuple(each.occupied for each in spins),
+            tuple(each.virtual for each in spins),
+            self.settings.diis_space,
+            tuple(source.cuts),
+            self.settings.method,
+        )
+
+    # ---- plans ----
 
     def plan_of(  # type: ignore[misc]
         self: CCSD, what: Describe, free_bytes: int, block: int, ladder: str, given: Mapping[str, Entry]
@@ -82,16 +200,7 @@ class Planning:
     def _make_plan(self: CCSD, source: Source, what: Describe = describe.iterations) -> plans.Plan:  # type: ignore[misc]
         free, disk = self._free(), free_bytes_of_all(self.world, self.world.scratch)
         rates = measured(self.world, self.threads)
-        sizes = Sizes(
-            len(self.reference.overlap),
-            source.rank,
-            tuple(each.occupied for each in self.spins),
-            tuple(each.virtual for each in self.spins),
-            self.settings.diis_space,
-            tuple(source.cuts),
-            self.settings.method,
-        )
-
+        sizes = self._sizes(source, self.spins)
         return self._of_rank_0(
             lambda: plans.make_plan(
                 sizes,

@@ -24,6 +24,7 @@ from outcore.chem.cc.inherited import Inherited, amplitudes
 from outcore.chem.cc.iteration import Iteration, Meter
 from outcore.chem.cc.keep.kept import State
 from outcore.chem.cc.keep.kept_response import mark_of
+from outcore.chem.cc.least import Wanted
 from outcore.chem.cc.plan import assembly, describe
 from outcore.chem.cc.updates import Updates
 from outcore.chem.logs import INFO
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from outcore.chem.cc.equations.open_multipliers import OpenMultiplierEquations
     from outcore.chem.cc.gradient import RelaxedResponse
     from outcore.chem.cc.keep.checkpoint import Checkpoint, KeptMultipliers
+    from outcore.tensor.arrays.array import Array
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -56,7 +58,11 @@ class Multipliers:
 
     def __init__(self, of: CCSD, within: MultiplierEquations | None = None) -> None:
         """within: equations of these amplitudes that are there already, in the room of `of`."""
-        _check(of)
+        check(of)
+        if not of.converged:
+            raise OutcoreError(
+                errno.EINVAL, _ATTEMPTED, detail="the amplitudes have not converged; run kernel() first"
+            )
         self._of, self.world = of, of.world
         self.converged = False
         self.iterations: list[Iteration] = []
@@ -175,17 +181,19 @@ class Multipliers:
             self.densities = assembly.densities(self.equations, self.singles)
         return self.densities
 
-    def release_densities(self) -> None:
-        """Gives back all arrays but amplitudes and multipliers."""
-        self.room.keep(
-            *amplitudes(self.equations.of).values(), *(each.amplitudes for each in self.equations.doubles)
-        )
+    def release_densities(self, *kept: Array) -> None:
+        """Gives back all arrays but amplitudes, multipliers and those that are `kept`."""
+        multipliers = (each.amplitudes for each in self.equations.doubles)
+        self.room.keep(*amplitudes(self.equations.of).values(), *multipliers, *kept)
 
 
 def solved(of: CCSD, within: MultiplierEquations | None = None) -> Multipliers:
     """Those of a CCSD object, which are solved for if that has not been done. within: see Multipliers.
     Collective."""
     if of._multipliers is None:
+        check(of)
+        if within is None:
+            of.begin(Wanted(triples=of.has_triples, multipliers=True))
         made = Multipliers(of, within)
         try:
             made.solve()
@@ -234,11 +242,16 @@ class LambdaResults:
             self._relaxed.close()
             self._relaxed = None
 
-    def relaxed_densities(self: CCSD) -> RelaxedResponse:  # type: ignore[misc]
-        """Made once. Collective; see `gradient.RelaxedResponse`."""
-        from outcore.chem.cc.gradient import RelaxedResponse
+    def relaxed_densities(self: CCSD, *, gradient: bool = False) -> RelaxedResponse:  # type: ignore[misc]
+        """Made once. gradient: it will be asked for, and there has to be memory for it. Collective; see
+        `gradient.RelaxedResponse`."""
+        from outcore.chem.cc.gradient import RelaxedResponse, check_fitted
 
         if self._relaxed is None:
+            check_fitted(self)
+            check(self)
+            triples = self.has_triples
+            self.begin(Wanted(triples=triples, multipliers=True, relaxed=True, gradient=gradient))
             self._relaxed = RelaxedResponse(self)
         return self._relaxed
 
@@ -303,7 +316,8 @@ class LambdaResults:
         return found[0] if self.restricted else tuple(found)
 
 
-def _check(of: CCSD) -> None:
+def check(of: CCSD) -> None:
+    """Raises OutcoreError (ENOTSUP) for what has no Lambda equations here."""
     if of.has_triples:
         triple_response.check(of)
     if not of.method_facts.has_densities:
@@ -314,10 +328,6 @@ def _check(of: CCSD) -> None:
         )
     if of.uncorrelated:
         raise _refused("there is nothing to correlate")
-    if not of.converged:
-        raise OutcoreError(
-            errno.EINVAL, _ATTEMPTED, detail="the amplitudes have not converged; run kernel() first"
-        )
 
 
 def _refused(detail: str) -> OutcoreError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +13,11 @@ from outcore.chem.gradients import properties
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
+    from outcore.chem.cc.least import Fitting
     from outcore.chem.frozen import Frozen
     from outcore.chem.gradients.densities import Densities, Matrix
     from outcore.chem.gradients.options import DensityOptions
+    from outcore.chem.options import MoleculeOptions
     from outcore.chem.ri.auxiliary import Purpose
     from outcore.chem.run import MoleculeRun
 
@@ -33,6 +35,7 @@ def fitted_needs(
     """The least memory of each stage, of each process, with fitted integrals: the SCF, then RI-MP2 unless `frozen`
     is None, relaxed densities, the gradient. Collective."""
     from outcore.chem import least_memory
+    from outcore.chem.gradients import least as of_gradients
     from outcore.chem.ri.fitting import SCREENING
 
     options = run.options
@@ -46,7 +49,7 @@ def fitted_needs(
     scf, left = run.least_of_fitted_scf(mol, sets["jk"], spins), least_memory.left_by_scf(mol)
     found = {"RI-SCF": scf}
     if gradient:
-        found["gradient"] = left + least_memory.gradient_of_fitted(
+        found["gradient"] = left + of_gradients.of_fitted(
             run.world, mol, sets["jk"], changed=frozen is not None, **given
         )
     if frozen is not None:
@@ -55,53 +58,22 @@ def fitted_needs(
             found["densities of RI-MP2"] = left + least_memory.densities_of_mp2(
                 run.world, mol, sets["mp2"], frozen, **given
             )
-            found["orbital response"] = 2 * scf + left + least_memory.RESPONSE_BYTES
+            found["orbital response"] = 2 * scf + left + of_gradients.RESPONSE_BYTES
     return found
 
 
-def coupled_cluster_needs(
-    run: MoleculeRun,
-    mol: Mole,
-    sets: dict[Purpose, Mole],
-    frozen: Frozen,
-    rank: int,
-    cuts: Sequence[int],
-    *,
-    spins: int,
-    vectors: int,
-    triples: bool,
-    gradient: bool,
-) -> dict[str, int]:
-    """The least memory of densities and gradients of coupled cluster, as `fitted_needs`. rank, cuts, vectors: see
-    `least_memory.coupled_cluster`. Collective."""
-    from outcore.chem import least_memory
+def fitting_of(options: MoleculeOptions, sets: dict[Purpose, Mole], jk_bytes: int) -> Fitting:
+    """What a gradient of coupled cluster has of a command's options; see `cc.least`."""
+    from outcore.chem.cc.least import Fitting
     from outcore.chem.ri.fitting import SCREENING
 
-    options, left = run.options, least_memory.left_by_scf(mol)
-    common: dict[str, Any] = {
-        "screening": SCREENING if options.screening is None else options.screening,
-        "threads": run.threads,
-        "storage": options.storage,
-    }
-    needed = least_memory.response_of_coupled_cluster(
-        run.world,
-        mol,
-        frozen,
-        sets["mp2"],
-        spins=spins,
-        rank=rank,
-        cuts=cuts,
-        vectors=vectors,
-        triples=triples,
-        **common,
+    return Fitting(
+        auxmol=sets["mp2"],
+        of_scf=sets["jk"],
+        jk_bytes=jk_bytes,
+        screening=SCREENING if options.screening is None else options.screening,
+        storage=options.storage,
     )
-    found = {"multipliers and densities": left + needed}
-    if gradient:
-        of_scf = least_memory.gradient_of_fitted(
-            run.world, mol, sets["jk"], spins=spins, changed=True, **common
-        )
-        found["gradient"] = left + of_scf
-    return found
 
 
 def of_scf(run: MoleculeRun, options: DensityOptions, mf: Any) -> None:

@@ -36,7 +36,7 @@ def two_electron(
         rows = FittedRows(
             world,
             mol,
-            _auxbasis(fitting),
+            auxbasis_of(fitting),
             means.threads,
             getattr(fitting, "screening", SCREENING),
             "jk",
@@ -64,8 +64,8 @@ def two_electron(
     return exact(world, mol, densities, means.threads, free.bytes, progress)
 
 
-def _auxbasis(fitting: Any) -> Any:
-    """As it was given, of ours; functions themselves of PySCF's."""
+def auxbasis_of(fitting: Any) -> Any:
+    """Of the integrals of an SCF: as it was given, of ours; functions themselves of PySCF's."""
     return fitting.given_auxbasis if isinstance(fitting, DensityFitting) else fitting.auxbasis
 
 

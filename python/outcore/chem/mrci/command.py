@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.base.errors import NotConverged
+from outcore.chem import least as bounds
 from outcore.chem.hf.settings import METHOD
 from outcore.chem.hf.settings import Settings as ScfSettings
 from outcore.chem.mrci import density
@@ -77,12 +78,10 @@ class _Run(MoleculeRun):
 
     @property
     def usual_bytes(self) -> int:
-        from outcore.chem import least_memory
-
         return {
-            "conventional": least_memory.STORED_BYTES,
-            "ri": least_memory.FITTED_BYTES,
-            "cholesky": least_memory.DECOMPOSED_BYTES,
+            "conventional": bounds.STORED_BYTES,
+            "ri": bounds.FITTED_BYTES,
+            "cholesky": bounds.DECOMPOSED_BYTES,
         }[self.options.integrals]
 
     def of_molecule(self) -> MRCI:
@@ -153,7 +152,7 @@ class _Run(MoleculeRun):
             decomposed = stages(rank)
             decomposed["Cholesky decomposition"] = least_memory.decomposition(mol, rank)
             decomposed[METHOD] += least_memory.factor_bytes(rank)
-            libraries = least_memory.DECOMPOSED_BYTES - self.usual_bytes
+            libraries = bounds.DECOMPOSED_BYTES - self.usual_bytes
             decomposed = {name: libraries + needed for name, needed in decomposed.items()}
             return min(decomposed, whole, key=lambda each: max(each.values())) if whole else decomposed
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from outcore.base.errors import OutcoreError
+from outcore.chem import least
 from outcore.chem.gradients.options import ASKED
 from outcore.chem.options import FROZEN, FROZEN_VIRTUAL, MoleculeOptions
 from outcore.chem.run import MoleculeRun
@@ -139,16 +140,15 @@ class _Run(MoleculeRun):
 
     @property
     def usual_bytes(self) -> int:
-        from outcore.chem import least_memory
-
         exact = self.options.method == "scf"
-        held = least_memory.STORED_BYTES if exact else least_memory.FITTED_BYTES
-        return held + least_memory.OPTIMISER_BYTES
+        held = least.STORED_BYTES if exact else least.FITTED_BYTES
+        return held + least.OPTIMISER_BYTES
 
     def _needs(self, sets: dict[Purpose, Mole]) -> dict[str, int]:
         from outcore.chem import least_memory
         from outcore.chem.frozen import before_scf
-        from outcore.chem.gradients.command import coupled_cluster_needs, fitted_needs
+        from outcore.chem.gradients import least as of_gradients
+        from outcore.chem.gradients.command import fitted_needs, fitting_of
         from outcore.chem.hf.settings import Settings
 
         options, mol = self.options, self._mol
@@ -161,23 +161,23 @@ class _Run(MoleculeRun):
             }
             settings = replace(Settings(), **{name: each for name, each in given.items() if each is not None})
             scf = least_memory.stored_scf(mol, settings, self.threads)
-            return {"SCF": scf, "gradient": scf + least_memory.gradient_of_exact(mol, spins, self.threads)}
+            return {"SCF": scf, "gradient": scf + of_gradients.of_exact(mol, spins, self.threads)}
         frozen = None
         if options.method in CORRELATED:
             frozen = before_scf(mol, options.frozen, options.frozen_virtual, spins=spins)
         if frozen is None or options.method == "rimp2":
             return fitted_needs(self, mol, sets, frozen, spins, gradient=True, relaxed=True)
+        from outcore.chem.cc.least import Wanted, sizes_of, stages
         from outcore.chem.cc.settings import Settings as CCSettings
 
-        vectors, rank = CCSettings.diis_space, int(sets["mp2"].nao)
-        cuts = least_memory.auxiliary_cuts(sets["mp2"])
-        common: dict[str, Any] = {"vectors": vectors, "rank": rank, "cuts": cuts}
-        triples = options.method == "ccsd(t)"
         found = fitted_needs(self, mol, sets, None, spins, gradient=False, relaxed=False)
-        common["spins"] = spins
-        found |= coupled_cluster_needs(self, mol, sets, frozen, **common, triples=triples, gradient=True)
-        more = least_memory.coupled_cluster(mol, frozen, **common, threads=self.threads, method="ccsd")
-        return found | {"coupled cluster": least_memory.left_by_scf(mol) + more}
+        vectors, rank = CCSettings.diis_space, int(sets["mp2"].nao)
+        sizes = sizes_of(mol, frozen, spins=spins, rank=rank, vectors=vectors, auxmol=sets["mp2"])
+        triples = options.method == "ccsd(t)"
+        asked = Wanted(triples=triples, multipliers=True, relaxed=True, gradient=True)
+        fitting = fitting_of(options, sets, max(found.values()))
+        left = least_memory.left_by_scf(mol)
+        return found | stages(self.world, mol, sizes, self.threads, asked, fitting, left=left)
 
     def work(self) -> None:
         from outcore.chem.optimize.search import GeometrySearch

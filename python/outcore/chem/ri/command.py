@@ -13,7 +13,7 @@ import typer
 
 from outcore import _core, trace
 from outcore.base.errors import OutcoreError
-from outcore.chem import occupation, scf_options
+from outcore.chem import least, occupation, scf_options
 from outcore.chem.gradients import command as density_command
 from outcore.chem.gradients.options import ASKED
 from outcore.chem.options import FROZEN, FROZEN_VIRTUAL, ROHF, SMEARING
@@ -111,9 +111,7 @@ class _Run(MoleculeRun):
 
     @property
     def usual_bytes(self) -> int:
-        from outcore.chem import least_memory
-
-        return least_memory.FITTED_BYTES
+        return least.FITTED_BYTES
 
     def __init__(
         self,

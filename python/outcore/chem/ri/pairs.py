@@ -104,6 +104,12 @@ def kept_columns(bounds: Matrix, sizes: NDArray[np.int64], screening: float) -> 
     return int((sizes[i] * sizes[j])[bounds * bounds.max() >= screening].sum())
 
 
+def columns_of(mol: Mole, auxmol: Mole, screening: float, threads: int) -> int:
+    """Products of functions in a row of three-index integrals."""
+    bounds = np.array(native(mol, auxmol).bounds(threads))
+    return kept_columns(bounds, shell_sizes(mol), screening)
+
+
 def native(mol: Mole, auxmol: Mole) -> Any:
     """The integrals (mn|P) of both bases for the native code, with the libcint that PySCF has loaded."""
     from pyscf import gto

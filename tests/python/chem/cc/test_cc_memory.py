@@ -1,4 +1,4 @@
-"""`outcore ccsd` takes no more memory than it was given, as little as that may be."""
+"""Coupled cluster takes no more memory than it was given, as little as that may be: commands, and objects."""
 
 from __future__ import annotations
 
@@ -54,3 +54,48 @@ def test_the_least_memory_is_enough_and_no_more_is_taken(
     found = json.loads(results.read_text())
     assert found["memory_budget_bytes"] == megabytes * 10**6
     assert found["peak_memory_bytes"] <= found["memory_budget_bytes"]
+
+
+SCRIPT = """
+import sys
+from pyscf import gto, scf
+from outcore.chem.cc import CCSD
+from outcore.job import resources
+
+memory, way = sys.argv[1:]
+mol = gto.M(atom="O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587", basis="cc-pvdz", verbose=0)
+mf = scf.RHF(mol).density_fit().run()
+loose = {"conv_tol": 0.9, "conv_tol_normt": 0.9}
+with CCSD(mf, frozen="auto", comm=None, memory=memory + "MB", threads=1, **loose) as cc:
+    cc.verbose = 3
+    cc.on_iteration = lambda _: print("an iteration")
+    if way == "energy first":
+        cc.kernel()
+    cc.nuc_grad_method().kernel()
+print("peak", resources.peak_resident_bytes())
+"""
+
+
+@pytest.mark.memory
+@pytest.mark.parametrize("way", ["at once", "energy first"])
+def test_an_object_says_before_anything_is_computed_how_much_a_gradient_needs(way: str) -> None:
+    def run(megabytes: int) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", SCRIPT, str(megabytes), way], capture_output=True, text=True, check=False
+        )
+
+    refused = run(1)
+    assert "an iteration" not in refused.stdout
+    words = "with densities and gradients" if way == "energy first" else "for all of them are enough"
+    told = re.search(rf"(\d+) MB {words}", refused.stderr)
+    assert told
+    less = run(int(told[1]) - 20)
+    assert less.returncode != 0
+    if way == "energy first":  # which has been asked for, and is there
+        assert "memory: enough for the energy; densities and gradients need" in less.stdout
+        return
+    assert "an iteration" not in less.stdout
+    enough = run(int(told[1]))
+    assert enough.returncode == 0, enough.stderr
+    peak = re.search(r"peak (\d+)", enough.stdout)
+    assert peak and int(peak[1]) <= int(told[1]) * 10**6

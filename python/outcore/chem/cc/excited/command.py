@@ -49,23 +49,12 @@ class StatesRun(CoupledClusterRun):
 
     def _needs(self, rank: int, cuts: Sequence[int]) -> dict[str, int]:
         from outcore.chem import least_memory
+        from outcore.chem.cc.least import equations
 
         _ = self._state_kind  # or it is refused
-
-        options = self.options
-        if options.properties:
-            properties.check_kind(self._state_kind, options.state_settings().core)
-        of_states = least_memory.coupled_cluster(
-            self._mol,
-            self._frozen,
-            spins=2 if self._open else 1,
-            rank=rank,
-            cuts=cuts,
-            vectors=options.diis,
-            threads=self.threads,
-            method="ccsd",
-            what=self._least,
-        )
+        if self.options.properties:
+            properties.check_kind(self._state_kind, self.options.state_settings().core)
+        of_states = equations(self._sizes(rank, cuts), self.threads, self._least)
         return super()._needs(rank, cuts) | {METHOD: least_memory.left_by_scf(self._mol) + of_states}
 
     @property
