@@ -165,7 +165,7 @@ def copying(threads: int) -> float:
         here, there = np.zeros(_COPIED_BYTES, np.uint8), np.zeros(_COPIED_BYTES, np.uint8)
         return lambda: np.copyto(there, here)
 
-    return _of_processor("copying", threads, {}, lambda: _COPIED_BYTES * frequency(copy, threads))
+    return of_processor("copying", threads, {}, lambda: _COPIED_BYTES * frequency(copy, threads))
 
 
 def gemm(rows: int, columns: int, inner: int, threads: int, dtype: str = "float64") -> float:
@@ -177,7 +177,7 @@ def gemm(rows: int, columns: int, inner: int, threads: int, dtype: str = "float6
         left, right, out = np.ones((m, k), dtype), np.ones((k, n), dtype), np.empty((m, n), dtype)
         return lambda: np.matmul(left, right, out=out)
 
-    return _of_processor(
+    return of_processor(
         "gemm",
         threads,
         {"shape": [m, n, k], "type": dtype, "blas": _blas()},
@@ -202,7 +202,8 @@ def frequency(make: Callable[[], Call], threads: int, seconds: float = _SAMPLE_S
     return sum(counts) / threads
 
 
-def _of_processor(name: str, threads: int, more: dict[str, Any], measure: Callable[[], float]) -> float:
+def of_processor(name: str, threads: int, more: dict[str, Any], measure: Callable[[], float]) -> float:
+    """A rate of this processor while so many threads work, known by its name and by what else it depends on."""
     settings = {"processor": _processor(), "cores": resources.cores(), "threads": threads, **more}
 
     def measured() -> rate_cache.Values:

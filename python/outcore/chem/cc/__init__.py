@@ -13,6 +13,8 @@ Files:
         the object, its plan, and what it has found
     equations:
         amplitudes, Lambda and densities as equations on extended arrays; ladder and (T) as kernels
+    least:
+        the least memory of all stages, for commands and objects
     plan:
         sizes, arrays and statements; the place of each array in memory or on disk
     excited:

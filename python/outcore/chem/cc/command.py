@@ -27,12 +27,16 @@ from outcore.job.scratch import check_room
 
 if TYPE_CHECKING:
     from outcore.chem.cc.ccsd import CCSD
+    from outcore.chem.cc.gradient import RelaxedResponse
     from outcore.chem.cc.iteration import Iteration
     from outcore.chem.cc.plan.sizes import Sizes
     from outcore.chem.mean_field import Kind
     from outcore.chem.ri.auxiliary import Purpose
     from outcore.chem.ri.source import Source
 
+_TRIPLES, _LAMBDA, _DENSITIES = "derivatives of (T)", "Lambda equations", "densities"
+_RESPONSE, _DERIVATIVES = "orbital response", "derivatives of integrals"
+_SETS: tuple[Purpose, Purpose] = ("jk", "mp2")
 _SHORT_S = 0.1  # below it what a plan leaves out may be most of the time
 
 
@@ -100,6 +104,7 @@ class CoupledClusterRun(MoleculeRun):
             f"scratch {self.world.scratch}",
         )
         self._source: Source | None = None
+        self._predicted: dict[str, float] = {}  # of `_forecast`
         self._predict_memory()
         self.predict_file(METHOD, self._largest_file)
 
@@ -277,6 +282,8 @@ class CoupledClusterRun(MoleculeRun):
         if options.amplitudes is not None:
             place = options.amplitudes.absolute().parent
             check_room(cc.world, "write amplitudes", [(place, cc.file_bytes)] if cc.world.rank == 0 else [])
+        if options.of_density:
+            self._predicted = self._forecast(cc)
         begin = time.monotonic()
         self._set_up(cc)
         cc.on_iteration = _Iterations(self.say)
@@ -311,14 +318,24 @@ class CoupledClusterRun(MoleculeRun):
             cc.solve_lambda()
             found = cc.relaxed_densities()
             seconds = time.monotonic() - begin
-            self.say(
-                f"multipliers in {len(cc.multipliers.iterations)} iterations, relaxed densities in {seconds:.1f} s"
+            iterations = cc.multipliers.iterations
+            self.say(f"multipliers in {len(iterations)} iterations, relaxed densities in {seconds:.1f} s")
+            self.results |= {"lambda_iterations": len(iterations), "densities_seconds": seconds}
+            in_iterations = sum(each.seconds for each in iterations)
+            if iterations:
+                self._compare({_LAMBDA: in_iterations / len(iterations)})
+            if not cc.has_triples:  # else iterations belong to (T)
+                seconds -= in_iterations
+            self._compare({f"{_DENSITIES} and {_RESPONSE}": seconds})
+            density_command.show(
+                self, self.options, self._mol, found.densities, lambda: self._gradient(found)
             )
-            self.results |= {
-                "lambda_iterations": len(cc.multipliers.iterations),
-                "densities_seconds": seconds,
-            }
-            density_command.show(self, self.options, self._mol, found.densities, found.gradient)
+
+    def _gradient(self, found: RelaxedResponse) -> Any:
+        begin = time.monotonic()
+        gradient = found.gradient()
+        self._compare({_DERIVATIVES: time.monotonic() - begin})
+        return gradient
 
     def _set_up(self, cc: CCSD) -> None:
         begin = time.monotonic()
@@ -342,26 +359,58 @@ class CoupledClusterRun(MoleculeRun):
         if self.options.of_density:
             self.results["estimate"]["densities"] = self._estimate_densities(cc)
 
-    def _estimate_densities(self, cc: CCSD) -> dict[str, Any]:
-        """Of what follows iterations, each part in the memory of the run."""
-        options, found = self.options, {}
-        parts: dict[str, describe.Describe] = {"Lambda equations": describe.response}
+    # ---- time of densities and gradients ----
+
+    def _forecast(self, cc: CCSD) -> dict[str, float]:
+        """Seconds of each part that follows iterations, each in the memory of the run; of Lambda equations, of one
+        iteration. A run says the same, beside what it took. Collective."""
+        options, found = self.options, dict[str, float]()
+        what: describe.Describe = describe.response
         if options.triples:
-            parts = {
-                "derivatives of (T)": describe.triple_derivatives,
-                "Lambda equations": describe.response_of_triples,
-            }
-        for name, what in parts.items():
-            plan = cc.estimate(what)
-            seconds = plan.iteration_s or sum(each.seconds for each in plan.predicted)
-            each = "an iteration" if plan.iteration_s else "in all"
-            self.say(f"{name}: {seconds:.3g} s {each}, on disk {plan.disk_bytes / 1e6:.0f} MB at most")
-            found[name] = {"seconds": seconds, "disk_bytes": plan.disk_bytes}
+            what = describe.response_of_triples
+            found[_TRIPLES] = cc.estimate(describe.triple_derivatives).seconds_once
+        plan = cc.estimate(what)
+        found[_LAMBDA] = plan.iteration_s
+        found[_DENSITIES] = plan.seconds_once
+        made: dict[str, float] = {}
+        with self.world.together("estimate"):
+            if self.root:
+                made = self._forecast_gradient(cc)
+        return found | self.world.broadcast(made)
+
+    def _forecast_gradient(self, cc: CCSD) -> dict[str, float]:
+        """Of what is not in the plans of coupled cluster. Not collective."""
+        from outcore.chem.gradients import forecast
+
+        mol, threads, workers = self._mol, cc.threads, cc.threads * self.world.size
+        of_scf, of_method = (
+            forecast.FittedPass.of(mol, self._sets[each], cc.screening, threads) for each in _SETS
+        )
+        occupied = [max(int(each), 1) for each in mol.nelec[: len(cc.spins)]]
+        correlated = [each.occupied + each.virtual for each in cc.spins]
+        found = {_RESPONSE: forecast.orbital_response(of_scf, of_method, occupied, correlated) / workers}
+        if self.options.gradient:
+            found[_DERIVATIVES] = forecast.derivatives(of_scf, of_method, occupied, correlated) / workers
+        return found
+
+    def _estimate_densities(self, cc: CCSD) -> dict[str, Any]:
+        """Of what follows iterations."""
+        found: dict[str, Any] = {}
+        for name, seconds in self._forecast(cc).items():
+            self.say(f"{name}: {seconds:.3g} s{' an iteration' if name == _LAMBDA else ''}")
+            found[name] = {"seconds": seconds}
         rows, spins = int(self._sets["mp2"].nao), len(cc.spins)
         largest = max(sum(each.sizes) for each in cc.spins)
         density = 8 * rows * largest**2 * spins
         self.say(f"three-index densities: on disk {density / 1e6:.0f} MB")
         return found | {"three-index densities": {"disk_bytes": density}}
+
+    def _compare(self, seconds: dict[str, float]) -> None:
+        """seconds: that parts, or some together, took."""
+        for name, took in seconds.items():
+            parts = [self._predicted.get(each, 0.0) for each in name.split(" and ")]
+            self.say(f"{name}: {took:.2g} s{_predicted(sum(parts), took)}")
+            self.results.setdefault("densities_forecast", {})[name] = [sum(parts), took]
 
     def _took(self, cc: CCSD) -> None:
         """Predicted and actual time and traffic."""
@@ -399,6 +448,8 @@ class CoupledClusterRun(MoleculeRun):
         predicted = "" if cc.plan is None else _predicted(cc.plan.triples_s, seconds)
         if self.options.of_density:
             predicted = " with derivatives and multipliers"
+            in_iterations = sum(each.seconds for each in cc.multipliers.iterations)
+            self._compare({_TRIPLES: seconds - in_iterations})
         self.say(f"(T) energy                {energy:.10f} Eh, {seconds:.1f} s{predicted}")
         self.say(f"CCSD(T) energy            {cc.e_tot + energy:.10f} Eh")
         if cc.natural is not None:

@@ -18,6 +18,8 @@ Files:
         nuclei, one-electron integrals, the overlap
     two_electron, exact, fitted:
         Coulomb and exchange, with exact integrals and with fitted ones
+    least, forecast:
+        the least memory, and the time
     three_index:
         a pass over derivatives of three-index integrals
 """

@@ -64,7 +64,7 @@ def three_index(
     """[atom][x] of sum Z d(P|mn), this process's share (Hartree/Bohr). rows: the auxiliary set, and pairs of
     functions whose products `make` gives elements of Z for, symmetric in m and n, in slabs of at most `most`
     functions, or of one shell. Collective."""
-    native = _native(mol, rows.auxmol)
+    native = native_derivatives(mol, rows.auxmol)
     most = most if keeper is None else keeper.rows(most)
     blocks = rows.blocks(most)
     counter = world.counter()
@@ -147,7 +147,7 @@ def metric(mol: Any, auxmol: Any, y: Matrix) -> Matrix:
     return found
 
 
-def _native(mol: Any, auxmol: Any) -> Any:
+def native_derivatives(mol: Any, auxmol: Any) -> Any:
     """Derivatives of the integrals of both bases for the native code, with the libcint that PySCF has loaded.
     Auxiliary functions stand on the atoms of the molecule."""
     from pyscf import gto

@@ -150,22 +150,27 @@ def test_too_little_memory_for_multipliers_names_how_much_and_loses_nothing(
         assert cc.multipliers.converged
 
 
-def test_an_estimate_tells_of_multipliers_and_densities(tmp_path: Path) -> None:
+def test_an_estimate_tells_what_the_run_says_that_it_has_predicted(tmp_path: Path) -> None:
     geometry, result = tmp_path / "m.xyz", tmp_path / "m.json"
     geometry.write_text("3\n\n" + WATER.replace("; ", "\n") + "\n")
-    arguments = [
-        "ccsd",
-        geometry,
-        "--basis",
-        "cc-pvdz",
-        "--triples",
-        "--dipole",
-        "--estimate",
-        "--memory",
-        "1GB",
-    ]
-    assert cli.run([str(each) for each in (*arguments, "--json", result)]) == 0
-    found = json.loads(result.read_text())["estimate"]["densities"]
-    assert found["derivatives of (T)"]["seconds"] > 0
-    assert found["Lambda equations"]["seconds"] > 0
-    assert found["three-index densities"]["disk_bytes"] == 8 * 84 * 24**2
+    sets = ["--auxbasis", "def2-svp-ri", "--jkbasis", "def2-svp-jkfit"]
+    common = ["ccsd", geometry, "--basis", "6-31g", *sets, "--triples", "--gradient", "--memory", "1GB"]
+
+    def told(*more: object) -> Any:
+        assert cli.run([str(each) for each in (*common, *more, "--json", result)]) == 0
+        return json.loads(result.read_text())
+
+    found = told("--estimate")["estimate"]["densities"]
+    predicted = told("--cc-tol", 0.9, "--amplitude-tol", 0.9)["densities_forecast"]
+    together = {name: [found[each]["seconds"] for each in name.split(" and ")] for name in predicted}
+    assert {name: sum(each) for name, each in together.items()} == {
+        name: seconds for name, (seconds, _) in predicted.items()
+    }
+    assert set(predicted) == {
+        "derivatives of (T)",
+        "Lambda equations",
+        "densities and orbital response",
+        "derivatives of integrals",
+    }
+    assert min(min(each) for each in together.values()) > 0
+    assert found["three-index densities"]["disk_bytes"] > 0

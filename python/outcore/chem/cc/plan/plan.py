@@ -161,6 +161,11 @@ class Plan:
         return sum(each.seconds for each in self.iteration)
 
     @property
+    def seconds_once(self) -> float:
+        """Of what is no iteration."""
+        return sum(each.seconds for each in self.predicted if each.repeats == 1)
+
+    @property
     def moved_bytes(self) -> float:
         """To and from disk, by all processes."""
         return sum(each.bytes for each in self.iteration)
