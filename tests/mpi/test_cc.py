@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from outcore.chem.cc.equations.triples import Triples
 from outcore.chem.cc.keep.kept_steps import KeptRows
 from outcore.chem.cc.plan import fitting
 from outcore.keep import clock
+from outcore.chem.doubts import DoubtfulResult
 
 SETTINGS = {"memory": "4GB", "threads": 1, "block": 5, "conv_tol": 1e-4, "conv_tol_normt": 1e-3}
 
@@ -187,3 +189,22 @@ def test_an_error_in_triples_leaves_no_tasks_to_others(
         with pytest.raises(OutcoreError, match="read a tile"):
             cc.ccsd_t()
     assert len(done) <= 4  # of 36 tasks
+
+
+def test_a_doubtful_result_is_told_to_all_and_warned_of_by_one(comm: Any) -> None:
+    mf = mean_field(WATER, "sto-3g").copy()
+    mf.mo_occ, mf.converged = mf.mo_occ.copy(), False
+    mf.mo_occ[[4, 5]] = 0, 2
+    said: list[str] = []
+    swapped = {"frozen": [5], "frozen_virtual": [4], "force": True, "integrals": "conventional"}
+    with CCSD(mf, comm=comm, max_cycle=1, memory="4GB", threads=1, **swapped) as cc:
+        cc.on_warning = said.append
+        cc.kernel()
+        cc.on_warning = None
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            cc.kernel()
+    assert "the determinant is not the lowest of its occupation" in said[0]
+    assert comm.allgather(said) == [said] * comm.size
+    ours = [str(each.message) for each in caught if each.category is DoubtfulResult]
+    assert comm.allgather(ours) == [said] + [[]] * (comm.size - 1)

@@ -205,6 +205,19 @@ def test_noise_of_stored_integrals_does_not_choose_the_state(runs):
     assert abs(found["energy_hartree"] - exact["energy_hartree"]) < found["storage_error"]["bound"] + 1e-9
 
 
+def test_iron_oxide_ends_in_a_minimum_that_is_stationary_in_pyscf(runs, tmp_path):
+    """DIIS does not converge, and second order leads to a saddle point first. PySCF's own way ends at
+    -1336.8939."""
+    oxide = runs("Fe 0 0 0\nO 0 0 1.62\n", "def2-svp")
+    kept = tmp_path / "feo.chk"
+    found, output = oxide("scf", "--spin", 4, "--storage", "disk", "--save-orbitals", kept)
+    assert "second order" in output and "is a saddle point" in output
+    assert found["stability"]["stable"] and found["energy_hartree"] < -1336.97
+    mf = scf.UHF(oxide.molecule(spin=4)).set(max_cycle=4, conv_tol=1e-7, conv_tol_grad=1e-3)
+    assert mf.kernel(mf.from_chk(str(kept))) == pytest.approx(found["energy_hartree"], abs=1e-7)
+    assert mf.converged
+
+
 def test_a_run_that_was_stopped_in_its_scf_ends_as_one_that_was_not(runs, tmp_path):
     water = runs(WATER, "6-31g")
     given = ("ccsd", "--integrals", "conventional", "--triples")

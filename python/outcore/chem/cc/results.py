@@ -115,9 +115,16 @@ class Results:
     def warnings(self) -> list[str]:
         """What makes the result doubtful, a line each: a determinant that is not the lowest of its occupation, a
         positive correlation energy."""
-        energies = [(each.energies, each.occupied) for each in self._every if not each.missing]
-        of_orbitals = doubts.of_orbitals([(e[:o], e[o:]) for e, o in energies])
+        of_orbitals = doubts.of_orbitals([self._energies(number) for number in range(len(self._every))])
         return of_orbitals + doubts.of_energy(self.e_corr, self.settings.conv_tol)
+
+    def _energies(self, number: int) -> tuple[Values, Values]:
+        """Of occupied and of virtual orbitals of a spin (Hartree), frozen ones among them."""
+        given, correlated = self.reference.spins[number], self._every[number]
+        energies = np.array(given.energies if given.fock is None else np.diag(given.fock))
+        if not correlated.missing:
+            energies[self.active_positions(number)] = correlated.energies
+        return energies[: given.occupied], energies[given.occupied :]
 
     @property
     def active_orbitals(self) -> Any:

@@ -187,9 +187,11 @@ class MP2(Method):
 
     @property
     def warnings(self) -> list[str]:
-        """What makes the result doubtful, a line each; of orbitals that only `force` takes."""
-        spins = [(each.occupied_energies, each.virtual_energies) for each in self.orbitals]
-        return doubts.of_orbitals(spins) + doubts.of_energy(self.e_corr, 0.0)
+        """What makes the result doubtful, a line each; of correlated orbitals those that only `force`
+        takes."""
+        every = [(each.energies, each.occupied) for each in self.reference.spins]
+        of_orbitals = doubts.of_orbitals([(e[:o], e[o:]) for e, o in every])
+        return of_orbitals + doubts.of_energy(self.e_corr, 0.0)
 
     @property
     def frozen(self) -> Any:

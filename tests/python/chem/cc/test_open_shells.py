@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cc_support import AMINO, BORANE, open_mean_field
+from cc_support import AMINO, BORANE, WATER, mean_field, open_mean_field
 
 from outcore.base.errors import OutcoreError
 from outcore.chem.cc import CCSD
@@ -167,3 +167,15 @@ def test_what_makes_a_result_doubtful_is_a_warning() -> None:
     mp2.close()
     with CCSD(mf, integrals="conventional", comm=None, memory="1GB", threads=1) as cc:
         assert cc.warnings == []
+
+
+def test_orbitals_that_were_swapped_make_a_result_doubtful_though_both_are_frozen() -> None:
+    mf = mean_field(WATER, "sto-3g").copy()
+    mf.mo_occ, mf.converged = mf.mo_occ.copy(), False
+    mf.mo_occ[[4, 5]] = 0, 2
+    given: dict[str, Any] = {"force": True, "comm": None, "memory": "1GB", "threads": 1}
+    for frozen in ({}, {"frozen": [5], "frozen_virtual": [4]}):
+        with CCSD(mf, integrals="conventional", **frozen, **given) as cc:
+            assert "the determinant is not the lowest of its occupation" in cc.warnings[0]
+        with MP2(mf, auxbasis="cc-pvdz-ri", **frozen, **given) as mp2:
+            assert "the determinant is not the lowest of its occupation" in mp2.warnings[0]
