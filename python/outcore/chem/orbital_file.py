@@ -14,6 +14,7 @@ import numpy as np
 from outcore.base import plain_file
 from outcore.base.errors import OutcoreError
 from outcore.chem.formats import trexio_file
+from outcore.chem.formats.hdf5_text import text_of
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
@@ -169,7 +170,7 @@ def _chkfile(path: Path) -> tuple[Any, ...]:
     from pyscf import gto
 
     with h5py.File(path, "r") as file:
-        tables = json.loads(_value(file, "mol", path))
+        tables = json.loads(text_of(file["mol"], path))
         scf = [_value(file, f"scf/{name}", path) for name in ("mo_coeff", "mo_occ", "mo_energy")]
     there = gto.Mole()
     there.verbose, there.cart = 0, bool(tables.get("cart", False))

@@ -6,6 +6,8 @@ Files:
         orbitals of an SCF: Molden, chkfiles of PySCF, TREXIO
     densities:
         one-particle densities: natural orbitals, matrices, values on a grid, TREXIO
+    hdf5_text:
+        texts of HDF5 files that may be damaged
     trexio_file:
         what TREXIO files hold, and how
 """

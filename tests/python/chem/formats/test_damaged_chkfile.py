@@ -1,4 +1,4 @@
-"""Tables of a chkfile that native code would follow out of its numbers."""
+"""What native code would follow out of the numbers of a damaged chkfile, or for ever."""
 
 from __future__ import annotations
 
@@ -34,3 +34,38 @@ def test_a_table_that_leads_nowhere_is_refused(
         file["mol"] = json.dumps(tables)
     with pytest.raises(OutcoreError, match="leads nowhere"):
         orbital_file.start(mf, tmp_path / "h2.chk")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        ("length", 255 << 24, "bytes is one of"),
+        ("heap", 1 << 40, "behind the end of the file"),
+        ("number", 3, "is not where the file says"),
+        ("size of the heap", 1 << 56, "damaged"),
+        ("size of the text", 227, "bytes is one of"),
+    ],
+)
+def test_a_text_that_hdf5_would_follow_for_ever_is_refused(
+    place: str, value: int, said: str, tmp_path: Path
+) -> None:
+    mf: Any = scf.RHF(gto.M(atom="H 0 0 0; H 0 0 0.74", basis="sto-3g", verbose=0))
+    path = tmp_path / "h2.chk"
+    mf.chkfile = str(path)
+    mf.kernel()
+    with h5py.File(path, "r") as file:
+        reference, text = file["mol"].id.get_offset(), file["mol"][()]
+    content = bytearray(path.read_bytes())
+    heap = int.from_bytes(content[reference + 4 : reference + 12], "little")
+    assert content[heap : heap + 4] == b"GCOL" and content[heap + 32 :].startswith(text)
+    at, width = {
+        "length": (reference, 4),
+        "heap": (reference + 4, 8),
+        "number": (reference + 12, 4),
+        "size of the heap": (heap + 8, 8),
+        "size of the text": (heap + 24, 8),
+    }[place]
+    content[at : at + width] = value.to_bytes(width, "little")
+    path.write_bytes(content)
+    with pytest.raises(OutcoreError, match=said):
+        orbital_file.start(mf, path)

@@ -23,6 +23,7 @@ from outcore.base.errors import OutcoreError
 from outcore.base.plain_file import sync_directory
 from outcore.chem import problem
 from outcore.chem.cc.equations.doubles import spin_pairs
+from outcore.chem.formats.hdf5_text import text_of
 from outcore.keep import hdf5
 from outcore.keep.problem import Problem
 
@@ -173,7 +174,10 @@ def load(
 def _read(file: Any, path: Path, mol: Mole, overlap: Values, spins: Sequence[CorrelatedOrbitals]) -> Any:
     """Singles, and rotations from the orbitals of the file."""
     if "ccsd/problem" in file:
-        record = json.loads(file["ccsd/problem"][()])
+        try:
+            record = json.loads(text_of(file["ccsd/problem"], path))
+        except ValueError as error:
+            raise _refused(path, f"its settings are damaged ({error})") from error
         _problem(mol).check(record, _READ, path)
     count = len(spins)
     names = _names("t1", count)
