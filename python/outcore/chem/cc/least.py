@@ -38,7 +38,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fitting:
+class FittedSets:
     """auxmol: with the auxiliary functions of coupled cluster. of_scf: with those of J and K of the SCF; None:
     these are exact. jk_bytes: of each process, what J and K take. storage: of integrals of the gradient."""
 
@@ -90,7 +90,7 @@ def stages(
     sizes: Sizes | None,
     threads: int,
     wanted: Wanted,
-    fitting: Fitting | None = None,
+    fitting: FittedSets | None = None,
     *,
     left: int = 0,
     block: int | None = None,
@@ -110,7 +110,7 @@ def stages(
     return {name: left + each for name, each in found.items()}
 
 
-def _relaxed(world: World, mol: Mole, sizes: Sizes, threads: int, fitting: Fitting) -> dict[str, int]:
+def _relaxed(world: World, mol: Mole, sizes: Sizes, threads: int, fitting: FittedSets) -> dict[str, int]:
     auxmol, n = fitting.auxmol, sizes.functions
     columns = pairs.columns_of(mol, auxmol, fitting.screening, threads)
     every = zip(sizes.occupied, sizes.virtual, strict=True)
@@ -129,7 +129,7 @@ def _relaxed(world: World, mol: Mole, sizes: Sizes, threads: int, fitting: Fitti
     }
 
 
-def _gradient(world: World, mol: Mole, spins: int, threads: int, fitting: Fitting) -> int:
+def _gradient(world: World, mol: Mole, spins: int, threads: int, fitting: FittedSets) -> int:
     if fitting.of_scf is None:
         return of_gradients.of_exact(mol, spins, threads, changed=True) + of_gradients.RESPONSE_BYTES
     return of_gradients.of_fitted(

@@ -147,12 +147,12 @@ class Planning:
             self.world, self.mol, sizes, self.threads, wanted, fitting, left=left, block=block
         )
 
-    def _fitting(self: CCSD) -> least.Fitting:  # type: ignore[misc]
+    def _fitting(self: CCSD) -> least.FittedSets:  # type: ignore[misc]
         """Of integrals that a gradient has derivatives of."""
         assert isinstance(self._source, Fitted)
         of_scf = vars(self._mf).get("with_df")
         made_anew = isinstance(of_scf, DensityFitting) and of_scf.three_index is None
-        return least.Fitting(
+        return least.FittedSets(
             auxmol=self._source.auxmol,
             of_scf=None if of_scf is None else auxiliary.build(self.mol, auxbasis_of(of_scf)),
             jk_bytes=of_scf.min_bytes() if made_anew else 0,

@@ -13,7 +13,7 @@ from outcore.chem.gradients import properties
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
-    from outcore.chem.cc.least import Fitting
+    from outcore.chem.cc.least import FittedSets
     from outcore.chem.frozen import Frozen
     from outcore.chem.gradients.densities import Densities, Matrix
     from outcore.chem.gradients.options import DensityOptions
@@ -62,12 +62,12 @@ def fitted_needs(
     return found
 
 
-def fitting_of(options: MoleculeOptions, sets: dict[Purpose, Mole], jk_bytes: int) -> Fitting:
+def fitting_of(options: MoleculeOptions, sets: dict[Purpose, Mole], jk_bytes: int) -> FittedSets:
     """What a gradient of coupled cluster has of a command's options; see `cc.least`."""
-    from outcore.chem.cc.least import Fitting
+    from outcore.chem.cc.least import FittedSets
     from outcore.chem.ri.fitting import SCREENING
 
-    return Fitting(
+    return FittedSets(
         auxmol=sets["mp2"],
         of_scf=sets["jk"],
         jk_bytes=jk_bytes,

@@ -24,7 +24,7 @@ _SAMPLE = 40  # pairs of shells
 
 
 @dataclass(frozen=True)
-class Rates:
+class IntegralRates:
     """Of one thread while others do the same, a second. integrals, derivatives: elements [P,mn], those by all atoms
     being one derivative. flops: of products of matrices."""
 
@@ -42,7 +42,7 @@ class FittedPass:
     functions: int
     auxiliary: int
     columns: int
-    rates: Rates
+    rates: IntegralRates
 
     @classmethod
     def of(cls, mol: Mole, auxmol: Mole, screening: float, threads: int) -> FittedPass:
@@ -68,7 +68,7 @@ class FittedPass:
                 name, threads, settings, lambda: auxiliary * width * frequency(make, threads)
             )
 
-        rates = Rates(
+        rates = IntegralRates(
             rate("three-index integrals", integrals),
             rate("derivatives of three-index integrals", derivatives),
             machine.gemm(n, n, n, threads),
