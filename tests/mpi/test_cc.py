@@ -31,8 +31,8 @@ from outcore.chem.cc.equations.restricted import RestrictedEquations
 from outcore.chem.cc.equations.triples import Triples
 from outcore.chem.cc.keep.kept_steps import KeptRows
 from outcore.chem.cc.plan import fitting
-from outcore.keep import clock
 from outcore.chem.doubts import DoubtfulResult
+from outcore.keep import clock
 
 SETTINGS = {"memory": "4GB", "threads": 1, "block": 5, "conv_tol": 1e-4, "conv_tol_normt": 1e-3}
 
