@@ -80,19 +80,19 @@ PYTHON_FLOORS = (
     "chem.ci.determinants",
     "chem.ci.orbitals chem.ci.fcidump",
     "chem.ci chem.mrci chem.hf chem.mp2 chem.cc",
-    "chem.nevpt2",
+    "chem.nevpt2 chem.casscf",
     "chem.least_memory",
     "cli",
     "chem.options",  # what stands from here on is put into the frame of all commands
     "chem.gradients.options",
     "chem.hf.view chem.ri.options chem.ci.options chem.mrci.options chem.cc.options",
-    "chem.cc.excited.options",
+    "chem.cc.excited.options chem.casscf.options",
     "chem.search",
     "chem.run",
     "chem.optimize",
     "chem.gradients.command chem.cc.excited.shown",
     "chem.hf.command chem.ri.command chem.ci.command chem.mrci.command chem.cc.command chem.optimize.command",
-    "chem.cc.excited.command",
+    "chem.cc.excited.command chem.casscf.command",
     "study",
     "interfaces",
     ". __main__",
@@ -104,7 +104,7 @@ BY_NAME = {
     "chem": "chem.gradients",  # of a mean field
     "chem.ci": "chem.mrci",  # the name it had
     "cli": "chem.hf.command chem.ri.command chem.ci.command chem.cc.command chem.mrci.command"
-    " chem.cc.excited.command chem.optimize.command study interfaces",
+    " chem.cc.excited.command chem.casscf.command chem.optimize.command study interfaces",
 }
 
 # Files that use each other.

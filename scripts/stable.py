@@ -33,7 +33,7 @@ METHODS = (
     ("outcore.chem.nevpt2", "NEVPT2"),
 )
 
-COMMANDS = ("scf", "ri-scf", "rimp2", "ccsd", "eom", "fci", "mrci", "optimize", "run")
+COMMANDS = ("scf", "ri-scf", "rimp2", "ccsd", "eom", "fci", "casscf", "mrci", "optimize", "run")
 
 
 def parameters(callable_: object) -> str:

@@ -47,6 +47,12 @@ SUBCOMMANDS = {
     "fci": Subcommand(
         "outcore.chem.ci.command", "fci", "full CI with vectors in memory or on disk", parallel=True
     ),
+    "casscf": Subcommand(
+        "outcore.chem.casscf.command",
+        "casscf",
+        "CASSCF or CASCI with full CI of Outcore, and NEVPT2",
+        parallel=True,
+    ),
     "ccsd": Subcommand("outcore.chem.cc.command", "ccsd", "coupled cluster out of core", parallel=True),
     "eom": Subcommand(
         "outcore.chem.cc.excited.command", "eom", "excited states and ions of coupled cluster", parallel=True

@@ -30,7 +30,7 @@ from outcore.chem.nevpt2.orbitals import refused
 from outcore.chem.nevpt2.perturbers import Perturbers
 from outcore.chem.nevpt2.settings import Settings
 from outcore.chem.ri import given as given_integrals
-from outcore.chem.ri.fitting import SCREENING
+from outcore.chem.ri.fitting import SCREENING, DensityFitting
 from outcore.chem.ri.plan import check_storage
 from outcore.chem.ri.rows import ExactRows, FittedRows, GivenRows, Rows
 from outcore.job.resources import parse_bytes
@@ -227,7 +227,7 @@ class NEVPT2(Method):
         functions = self._auxbasis
         purpose: Purpose = "mp2"
         if functions is None:
-            functions, purpose = fitting.auxbasis if fitting.auxmol is None else fitting.auxmol._basis, "jk"
+            functions, purpose = _auxiliary_of(fitting), "jk"
         return FittedRows(self.world, self.mol, functions, self.threads, self.settings.screening, purpose)
 
     def _add(
@@ -256,6 +256,13 @@ class NEVPT2(Method):
             tell((x + 1) / len(energies))
         perturbers.close()
         sums.add(name, moments[0], moments[1], energies)
+
+
+def _auxiliary_of(fitting: Any) -> Any:
+    """The auxiliary functions of a density fitting, as `auxiliary.build` takes them."""
+    if isinstance(fitting, DensityFitting):
+        return fitting.given_auxbasis
+    return fitting.auxbasis if fitting.auxmol is None else fitting.auxmol._basis
 
 
 def _one_outer(integrals: OuterIntegrals) -> tuple[Any, Any]:

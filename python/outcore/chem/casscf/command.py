@@ -1,0 +1,333 @@
+"""The `outcore casscf` command."""
+
+from __future__ import annotations
+
+import errno
+import time
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.base.errors import NotConverged, OutcoreError
+from outcore.chem.casscf.options import Options
+from outcore.chem.run import MoleculeRun
+from outcore.cli.run import with_options
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+    from outcore.chem.casscf.kept import KeptOrbitals
+    from outcore.chem.casscf.space import CasSpace
+    from outcore.chem.ci.fci import FCI
+    from outcore.chem.mean_field import Kind
+    from outcore.chem.ri.auxiliary import Purpose
+
+_ENERGY, _GRADIENT = 1e-9, 1e-5  # Hartree: convergence of a CASSCF
+_CI_ENERGY = 1e-12  # Hartree
+_HALF = 2  # of a budget: fitted integrals have one part, the CI what is left of all
+
+
+@with_options
+def casscf(options: Options) -> int:
+    """CASSCF or CASCI of a molecule after its SCF, orbitals by PySCF and full CI by Outcore, and NEVPT2; on one
+    process. Exit status 3: the energy is there, but the state of the SCF is a saddle point that could not be
+    left, or there is no room for integrals as fine as its energy needs."""
+    with _Run(options) as run:
+        run.of_molecule()
+        run.finish(run.world)
+        run.refuse_unconverged()
+    return run.status
+
+
+class _Run(MoleculeRun):
+    """The stages of a run, and what is shown of them."""
+
+    options: Options
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(options)
+        self._method = "CASCI" if options.casci else "CASSCF"
+        self.energies = MappingProxyType(
+            {
+                "scf_energy_hartree": "SCF energy",
+                "average_energy_hartree": f"{self._method} average",
+                "energies_hartree": f"{self._method} energy",
+                "nevpt2_energies_hartree": "NEVPT2 energy",
+            }
+        )
+        if self.comm is not None and self.comm.size > 1:
+            raise OutcoreError(
+                errno.ENOTSUP,
+                "outcore casscf",
+                detail=f"it runs on one process, not on {self.comm.size}; --threads gives it more cores",
+            )
+        self.open_world()
+        self._converged = True
+
+    @property
+    def usual_bytes(self) -> int:
+        from outcore.chem import least_memory
+
+        of_fitted = self.options.integrals == "ri"
+        return least_memory.FITTED_BYTES if of_fitted else least_memory.STORED_BYTES
+
+    # ---- before the states ----
+
+    def of_molecule(self) -> None:
+        from outcore.chem.symmetry import with_symmetry
+
+        options, plain = self.options, self.build()
+        mol = plain if options.avas is not None else with_symmetry(plain, "auto") or plain
+        kind: Kind = "ROHF" if mol.spin else "RHF"
+        self.header(options.title(f"{self._method}({kind})", mol), f"scratch {self.world.scratch}")
+        self.say(f"point group {mol.groupname if mol.symmetry else 'C1'}")
+        self._check_orbitals(mol)
+        sets: dict[Purpose, Mole] = {}
+        if options.integrals == "ri":
+            sets = self.check_auxiliary(mol, {"jk": options.jkbasis})
+        of_scf = self._of_scf(mol, kind, sets)
+        self.refuse_soon(mol, of_scf)
+        first = None if options.avas is not None else self._first(mol, kind)
+        stages = dict(of_scf)
+        if first is not None:
+            stages |= self._of_states(mol, first)
+        self.predict_memory(stages)
+        if options.estimate:
+            assert first is not None
+            self._describe(first)
+            forecast = first.forecast()
+            self.console.print(forecast.table())
+            self.results |= {"estimate": forecast.as_json()}
+            return
+        self._solve(self._mean_field(mol, kind))
+
+    def _check_orbitals(self, mol: Mole) -> None:
+        """What is wrong with active and frozen orbitals is found before the SCF."""
+        from outcore.chem import frozen
+        from outcore.chem.symmetry import irrep_number
+
+        options, n = self.options, int(mol.nao)
+        if options.avas is None:
+            numbers = np.arange(n)
+            options.space().places(sum((numbers < each).astype(np.int64) for each in mol.nelec))
+        frozen.of(mol, options.frozen, options.frozen_virtual, [(range(n), min(mol.nelec))])
+        if options.irrep is not None:
+            irrep_number(str(mol.groupname) if mol.symmetry else "C1", options.irrep)
+
+    def _of_scf(self, mol: Mole, kind: Kind, sets: dict[Purpose, Mole]) -> dict[str, int]:
+        from outcore.chem import least_memory
+        from outcore.chem.hf.settings import METHOD, Settings
+
+        if self.options.integrals == "ri":
+            spins = 1 if kind == "RHF" else 2
+            return {"density-fitted SCF": _HALF * self.least_of_fitted_scf(mol, sets["jk"], spins)}
+        return {METHOD: least_memory.stored_scf(mol, Settings(storage=self.options.storage), self.threads)}
+
+    def _first(self, mol: Mole, kind: Kind) -> FCI | None:
+        """Full CI of the active orbitals that the SCF begins with, as irreps count."""
+        from outcore.chem.ci.fci import FCI
+
+        def make() -> FCI:
+            mf = self.first_orbitals(mol, kind)
+            active, _ = self.options.space().places(np.asarray(mf.mo_occ).round().astype(np.int64))
+            return FCI(
+                mf,
+                active=active.tolist(),
+                group=None if mol.symmetry else "C1",
+                irrep=self.options.irrep,
+                roots=self.options.roots,
+                memory=self.options.memory,
+                threads=self.options.threads,
+                comm=self.world,
+                integrals=False,
+            )
+
+        return self.with_first_orbitals(make)
+
+    def _of_states(self, mol: Mole, first: FCI) -> dict[str, int]:
+        """Of the CI, and of integrals with two active orbitals, as PySCF holds them."""
+        from outcore.chem import least_memory
+
+        left, n, active = least_memory.left_by_scf(mol), int(mol.nao), first.hamiltonian.orbitals
+        found = {"full CI": left + first.least_bytes()}
+        if not self.options.casci:
+            found["orbitals of a CASSCF"] = left + 3 * 2 * 8 * n**2 * active**2
+        return found
+
+    def _mean_field(self, mol: Mole, kind: Kind) -> Any:
+        """PySCF's object with the orbitals of an SCF."""
+        from outcore.chem import mean_field, ri
+
+        options = self.options
+        if options.integrals == "ri":
+            solved = self.fitted_scf(mol, kind, options.jkbasis)
+        else:
+            solved = self.stored_scf(mol, kind)
+            solved.close()
+        self.renew_world()
+        mf = mean_field.make(mol, kind)
+        for name in ("mo_coeff", "mo_energy", "mo_occ", "e_tot", "converged"):
+            setattr(mf, name, getattr(solved, name))
+        mf.verbose, mf.max_memory = 0, self._share().bytes / 1e6
+        if options.integrals == "ri":
+            half = self._share().bytes // _HALF
+            given: dict[str, Any] = {} if options.screening is None else {"screening": options.screening}
+            mf = ri.density_fit(
+                mf,
+                options.jkbasis,
+                memory=half,
+                threads=self.threads,
+                scratch=options.scratch,
+                comm=None,
+                **given,
+            )
+        return mf
+
+    # ---- states ----
+
+    def _solve(self, mf: Any) -> None:
+        from pyscf import mcscf
+        from pyscf.lib.exceptions import PointGroupSymmetryError
+
+        from outcore.chem.ci.fci_solver import FCISolver
+
+        options, space, begin = self.options, self.options.space().choose(mf), time.monotonic()
+        mc = getattr(mcscf, self._method)(mf, space.orbitals, space.electrons, ncore=space.core)
+        solver = FCISolver(mf.mol, memory=options.memory, threads=self.threads, comm=self.world)
+        solver.nroots, solver.spin, solver.conv_tol = options.roots, mf.mol.spin, _CI_ENERGY
+        if options.irrep is not None:
+            solver.wfnsym = options.irrep
+        mc.fcisolver, mc.verbose, mc.max_memory = solver, 0, mf.max_memory
+        orbitals = space.coefficients
+        if not options.casci:
+            mc.conv_tol, mc.conv_tol_grad, mc.max_cycle_macro = _ENERGY, _GRADIENT, options.iterations
+            if options.roots > 1:
+                mc = mc.state_average(options.state_weights())
+            orbitals = self._watch(mc, mf, space)
+        try:
+            mc.kernel(orbitals)
+        except PointGroupSymmetryError as error:
+            detail = f"{error}: a degenerate shell is active in part; take whole shells"
+            raise OutcoreError(
+                errno.EINVAL, f"choose active orbitals in {mf.mol.groupname}", detail=detail
+            ) from error
+        if kept := self._kept_orbitals:
+            kept.save(mc.mo_coeff, self._iteration)
+        self._converged = bool(mc.converged and mc.fcisolver.converged)
+        self._describe(mc.ci[0].ci if options.roots > 1 else mc.ci.ci)
+        self.results |= {"converged": self._converged, "casscf_seconds": time.monotonic() - begin}
+        self._tell_states(mc)
+        if options.nevpt2 and self._converged:
+            self._nevpt2(mc)
+        if options.density is not None:
+            self._write_density(mc)
+        solver.close()
+
+    _kept_orbitals: KeptOrbitals | None = None
+    _iteration = 0
+
+    def _watch(self, mc: Any, mf: Any, space: CasSpace) -> Any:
+        """Iterations are told of and kept; the orbitals to begin with."""
+        options, orbitals = self.options, space.coefficients
+        if options.checkpoint is not None:
+            from outcore.chem.casscf.kept import KeptOrbitals
+
+            more = {
+                "active space": [space.core, space.orbitals, space.electrons],
+                "choice of active orbitals": [str(options.active), str(options.avas), options.avas_threshold],
+                "weights": options.state_weights(),
+                "irrep": str(options.irrep),
+                "integrals": [options.integrals, str(options.jkbasis), options.screening],
+            }
+            self._kept_orbitals = KeptOrbitals(options.checkpoint, mf, more)
+            found = self._kept_orbitals.find()
+            if found is not None:
+                orbitals, self._iteration = found
+                self.say(f"begins with orbitals of iteration {self._iteration} in {options.checkpoint}")
+        self.say(f"{'iter':>4} {'energy / Eh':>18} {'gradient':>9}")
+
+        before = [np.inf]
+
+        def told(known: dict[str, Any]) -> None:  # PySCF calls it in smaller steps as well
+            energy, gradient = float(known["e_tot"]), float(known.get("norm_gorb0", before[0]))
+            if gradient == before[0]:
+                return
+            before[0], self._iteration = gradient, self._iteration + 1
+            self.say(f"{self._iteration:4d} {energy:18.10f} {gradient:9.1e}")
+            if self._kept_orbitals is not None:
+                self._kept_orbitals.save(known["mo"], self._iteration)
+
+        mc.callback = told
+        return orbitals
+
+    def _describe(self, ci: FCI) -> None:
+        from outcore.chem.ci.view import space_lines
+
+        for line in space_lines(ci):
+            self.say(line)
+        self.results |= {
+            "orbitals": ci.hamiltonian.orbitals,
+            "electrons": list(ci.target.electrons),
+            "group": ci.hamiltonian.group,
+            "irrep": ci.hamiltonian.names[ci.target.irrep],
+            "determinants": ci.space.determinants,
+        }
+
+    def _states(self, mc: Any) -> list[tuple[Any, float]]:
+        """Handles and energies."""
+        if self.options.roots == 1:
+            return [(mc.ci, float(mc.e_tot))]
+        energies = mc.e_tot if self.options.casci else mc.e_states
+        return list(zip(mc.ci, map(float, energies), strict=True))
+
+    def _tell_states(self, mc: Any) -> None:
+        from outcore.chem.ci.analysis import spin_square
+
+        found, states = [], self._states(mc)
+        for root, (state, energy) in enumerate(states, 1):
+            densities = state.densities()
+            occupations = np.linalg.eigvalsh(densities.one)[::-1]
+            square = spin_square(state.ci.target.electrons, densities)
+            self.say(f"{self._method} energy of root {root}: {energy:.10f} Eh, <S^2> = {abs(square):.6f}")
+            self.say("  natural occupations: " + " ".join(f"{each:.4f}" for each in occupations))
+            found.append({"occupations": [float(each) for each in occupations], "spin_square": float(square)})
+        self.results |= {"energies_hartree": [energy for _, energy in states], "roots": found}
+        if self.options.roots > 1 and not self.options.casci:
+            self.results["average_energy_hartree"] = float(mc.e_tot)
+
+    def _nevpt2(self, mc: Any) -> None:
+        from outcore.chem.nevpt2.nevpt2 import NEVPT2
+
+        options, energies, parts = self.options, [], []
+        for root in range(options.roots):
+            method = NEVPT2(
+                mc, root, frozen=options.frozen, frozen_virtual=options.frozen_virtual, memory=options.memory
+            )
+            method.on_warning = self.warn
+            with self.stages() as tell:
+                method.on_progress = tell
+                method.kernel()
+            self.say(f"NEVPT2 of root {root + 1}: {method.integral_title}")
+            for name, energy in method.e_classes.items():
+                self.say(f"  perturbers {name:<5}{energy:18.10f} Eh")
+            energies.append(method.e_tot)
+            parts.append(method.e_classes)
+        self.results |= {"nevpt2_energies_hartree": energies, "nevpt2_classes_hartree": parts}
+
+    def _write_density(self, mc: Any) -> None:
+        """Of the first root."""
+        from outcore.chem.formats import densities as files
+
+        state, path = self._states(mc)[0][0], self.options.density
+        assert path is not None
+        found, mo = state.densities(), np.asarray(mc.mo_coeff)
+        core, active = mo[:, : mc.ncore], mo[:, mc.ncore : mc.ncore + mc.ncas]
+        spins = [core @ core.T + active @ each @ active.T for each in (found.alpha, found.beta)]
+        files.write(path, mc.mol, (spins[0], spins[1]))
+        self.say(f"wrote {path}")
+        self.results["density_file"] = str(path)
+
+    def refuse_unconverged(self) -> None:
+        if not self._converged:
+            raise NotConverged(None, f"converge the {self._method}", detail="raise --iterations")

@@ -1,0 +1,166 @@
+"""The command `outcore casscf`, against PySCF's CASSCF and NEVPT2."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import numpy as np
+import pytest
+
+from outcore.base.errors import NotConverged, OutcoreError
+from outcore.cli import main as cli
+
+pyscf = pytest.importorskip("pyscf")
+
+from pyscf import fci, mcscf, mrpt  # noqa: E402
+
+WATER = "3\nwater\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n"
+LIH = "2\nlithium hydride\nLi 0 0 0\nH 0 0 1.6\n"
+N2 = "2\nnitrogen\nN 0 0 0\nN 0 0 1.1\n"
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Results of the command."""
+
+    def of(text, *arguments):
+        geometry, results = tmp_path / "molecule.xyz", tmp_path / "results.json"
+        geometry.write_text(text)
+        common = ["--basis", "sto-3g", "--threads", "1", "--json", str(results)]
+        assert cli.run(["casscf", str(geometry), *common, *arguments]) == 0
+        return json.loads(results.read_text())
+
+    return of
+
+
+@cache
+def mean_field(text, fitted=False):
+    mol = pyscf.M(atom="\n".join(text.splitlines()[2:]), basis="sto-3g", verbose=0)
+    mf = mol.RHF()
+    return (mf.density_fit() if fitted else mf).run(conv_tol=1e-12)
+
+
+def of_pyscf(mf, orbitals, electrons, start=None, method="CASSCF"):
+    mc = getattr(mcscf, method)(mf, orbitals, electrons)
+    mc.verbose, mc.fcisolver = 0, fci.direct_spin0.FCI(mf.mol)
+    mc.fcisolver.conv_tol = 1e-13
+    if method == "CASSCF":
+        mc.conv_tol, mc.conv_tol_grad = 1e-10, 1e-6
+    mc.kernel(start)
+    return mc
+
+
+@pytest.mark.parametrize("integrals", ["conventional", "ri"])
+def test_energies_are_those_of_pyscf(run, integrals):
+    found = run(LIH, "--cas", "2,2", "--nevpt2", "--integrals", integrals)
+    mc = of_pyscf(mean_field(LIH, integrals == "ri"), 2, 2)
+    assert found["energies_hartree"] == pytest.approx([mc.e_tot], abs=1e-8)
+    nevpt2 = mc.e_tot + mrpt.NEVPT(mc).kernel()
+    assert found["nevpt2_energies_hartree"] == pytest.approx([nevpt2], abs=1e-7)
+    assert found["converged"] and found["group"] == "C2v" and found["electrons"] == [1, 1]
+    assert sum(found["roots"][0]["occupations"]) == pytest.approx(2)
+    assert found["energies_hartree"][0] - found["nevpt2_energies_hartree"][0] == pytest.approx(
+        -sum(found["nevpt2_classes_hartree"][0].values())
+    )
+
+
+def test_atomic_orbitals_choose_the_active_ones(run, tmp_path):
+    from pyscf.mcscf import avas
+
+    path = tmp_path / "natural.molden"
+    found = run(N2, "--avas", "N 2p", "--casci", "--density", str(path))
+    mf = mean_field(N2)
+    orbitals, electrons, start = avas.avas(mf, ["N 2p"], verbose=0)[:3]
+    assert found["orbitals"] == orbitals and sum(found["electrons"]) == electrons
+    assert found["energies_hartree"] == pytest.approx(
+        [of_pyscf(mf, orbitals, electrons, start, "CASCI").e_tot], abs=1e-8
+    )
+    assert path.read_text().count("Occup=") == 10
+
+
+def test_listed_orbitals_are_active(run):
+    found = run(WATER, "--active", "2,4,5", "--casci")
+    mf = mean_field(WATER)
+    mc = mcscf.CASCI(mf, 3, 4)
+    start = mc.sort_mo([2, 4, 5], base=0)
+    assert found["energies_hartree"] == pytest.approx([of_pyscf(mf, 3, 4, start, "CASCI").e_tot], abs=1e-8)
+
+
+def test_states_are_averaged_with_their_weights(run, capsys):
+    found = run(
+        "2\n\nLi 0 0 0\nH 0 0 1.6\n", "--cas", "2,3", "--roots", "2", "--weights", "0.7,0.3", "--nevpt2"
+    )
+    first, second = found["energies_hartree"]
+    assert found["average_energy_hartree"] == pytest.approx(0.7 * first + 0.3 * second, abs=1e-8)
+    mf = mean_field(LIH)
+    mc = mcscf.CASSCF(mf, 2, 2)
+    mc.verbose, mc.fcisolver, mc.conv_tol = 0, fci.direct_spin0.FCI(mf.mol), 1e-10
+    mc = mc.state_average([0.7, 0.3])
+    mc.kernel()
+    assert found["average_energy_hartree"] == pytest.approx(mc.e_tot, abs=1e-8)
+    assert len(found["nevpt2_energies_hartree"]) == 2
+    output = capsys.readouterr().out
+    assert "CASSCF average" in output and "NEVPT2 energy of root 2" in output
+
+
+def test_a_run_goes_on_from_kept_orbitals(run, tmp_path, capsys):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    arguments = ["--active", "1,2", "--checkpoint", str(kept)]
+    with pytest.raises(NotConverged, match="raise --iterations"):
+        run(LIH, *arguments, "--iterations", "1")
+    found = run(LIH, *arguments)
+    assert "begins with orbitals of iteration 1" in capsys.readouterr().out
+    assert found["energies_hartree"] == pytest.approx([of_pyscf(mean_field(LIH), 2, 2).e_tot], abs=1e-8)
+    with pytest.raises(OutcoreError, match="another choice of active orbitals"):
+        run(LIH, "--cas", "2,2", "--checkpoint", str(kept))
+
+
+def test_a_part_of_a_degenerate_shell_is_refused(run):
+    with pytest.raises(OutcoreError, match="a degenerate shell is active in part; take whole shells"):
+        run(LIH, "--cas", "2,3")
+
+
+def test_an_estimate_computes_no_energy(run):
+    found = run(WATER, "--cas", "4,4", "--estimate")
+    assert found["determinants"] == 10 and found["estimate"]["memory_bytes"] > 0
+    assert "energies_hartree" not in found and found["least_memory_bytes"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give --cas N,M, --active or --avas"),
+        (["--cas", "4"], "two numbers are needed"),
+        (["--cas", "3,4"], "3 of 10 electrons leave no pairs"),
+        (["--cas", "6,2"], "--cas has 6 electrons, but the active orbitals of the SCF have 4"),
+        (["--cas", "4,9"], "3 doubly occupied and 9 active orbitals, but there are 7"),
+        (["--cas", "4,4", "--active", "3,4,5"], "--cas has 4 orbitals, --active 3"),
+        (["--active", "4"], "give a list"),
+        (["--active", "4,9"], "9"),
+        (["--cas", "4,4", "--avas", "O 2p"], "--cas and --active have no effect with it"),
+        (["--avas", "N 2p"], "no orbital has a share of 0.2"),
+        (["--avas", "O 2p", "--estimate"], "--avas has no effect with --estimate"),
+        (["--cas", "4,4", "--avas-threshold", "0.5"], "--avas-threshold has no effect without --avas"),
+        (["--cas", "4,4", "--weights", "1.0"], "for each of several --roots"),
+        (["--cas", "4,4", "--roots", "2", "--weights", "0.5,0.6"], "add up to 1"),
+        (["--cas", "4,4", "--casci", "--iterations", "9"], "--iterations has no effect with --casci"),
+        (["--cas", "4,4", "--frozen", "1"], "--frozen has no effect without --nevpt2"),
+        (["--cas", "4,4", "--jkbasis", "auto"], "--jkbasis has no effect without --integrals ri"),
+        (["--cas", "4,4", "--integrals", "cholesky"], "it may be conventional or ri"),
+        (["--cas", "4,4", "--irrep", "Ag"], "irrep"),
+        (["--cas", "4,4", "--memory", "20MB"], "is the least that is enough"),
+    ],
+)
+def test_what_has_no_effect_or_cannot_be_is_refused(run, arguments, message):
+    with pytest.raises(OutcoreError, match=message):
+        run(WATER, *arguments)
+
+
+def test_open_shells_are_active(run):
+    with pytest.raises(OutcoreError, match="orbital 4 is singly occupied, and must be active"):
+        run(WATER, "--spin", "2", "--active", "3,5")
+    found = run(WATER, "--spin", "2", "--cas", "2,2")
+    assert found["roots"][0]["spin_square"] == pytest.approx(2)
+    assert np.allclose(found["roots"][0]["occupations"], 1)
