@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from outcore import World
+from outcore.base.errors import OutcoreError
 
 
 @pytest.mark.processes(2)
@@ -41,3 +42,15 @@ def test_energy_is_that_of_one_process(comm, computed_once, shared_tmp_path, sto
         assert found.kernel() == pytest.approx(wanted, abs=1e-8)
         assert max(comm.allgather(found.e_corr)) - min(comm.allgather(found.e_corr)) < 1e-12
         mc.fcisolver.close()
+
+
+@pytest.mark.processes(2)
+def test_the_command_is_refused_on_several_processes(comm, shared_tmp_path):
+    from outcore.cli import main as cli
+
+    geometry = shared_tmp_path / "he.xyz"
+    if comm.rank == 0:
+        geometry.write_text("1\n\nHe 0 0 0\n")
+    comm.barrier()
+    with pytest.raises(OutcoreError, match="it runs on one process, not on 2"):
+        cli.run(["casscf", str(geometry), "--basis", "6-31g", "--cas", "2,2"])

@@ -11,7 +11,7 @@ from outcore.cli.main import SUBCOMMANDS, run
 
 pytest.importorskip("pyscf")
 
-METHODS = ("scf", "ri-scf", "rimp2", "fci", "mrci", "ccsd", "eom")
+METHODS = ("scf", "ri-scf", "rimp2", "fci", "mrci", "ccsd", "eom", "casscf")
 OF_ALL = {"--checkpoint", "--restart", "--memory", "--scratch", "--estimate", "--json", "--storage"}
 OF_ITS_OWN = {
     "--auxbasis",  # of the SCF in one command, of MP2 in the other, as the help says
@@ -23,6 +23,12 @@ OF_CCSD = {
     "--level-shift",
     "--damping",
 }  # of its amplitudes; of its SCF they are --scf-level-shift, --scf-damping
+OF_CASSCF = {
+    "--active",
+    "--cas",
+    "--irrep",
+    "--integrals",
+}  # a list alone; no FCIDUMP file; exact or fitted integrals
 OF_MRCI = {"--active", "--irrep"}  # orbitals that references choose; no number of an irrep in an FCIDUMP file
 
 
@@ -57,7 +63,12 @@ def test_an_option_of_several_methods_means_the_same_in_each():
     for name in METHODS:
         for option, facts in options(name).items():
             first, expected = seen.setdefault(option, (name, facts))
-            own = option in OF_ITS_OWN | {"mrci": OF_MRCI, "ccsd": OF_CCSD, "eom": OF_CCSD}.get(name, set())
+            own = option in OF_ITS_OWN | {
+                "mrci": OF_MRCI,
+                "casscf": OF_CASSCF,
+                "ccsd": OF_CCSD,
+                "eom": OF_CCSD,
+            }.get(name, set())
             assert own or facts == expected, f"{option} of {name} and {first}"
     assert len(seen) > len(OF_ALL)
 
@@ -69,6 +80,7 @@ def test_an_option_of_several_methods_means_the_same_in_each():
         "ri-scf": ("auto", "disk"),
         "rimp2": ("auto", "disk"),
         "fci": ("disk", "mixed", "direct", "auto"),
+        "casscf": ("disk", "mixed", "direct", "auto"),
         "mrci": ("disk", "mixed", "direct", "auto"),
         "ccsd": ("auto", "disk"),
         "eom": ("auto", "disk"),
@@ -81,6 +93,6 @@ def test_help_lists_the_storages_that_a_command_has_and_others_are_refused(name,
     )
     water = tmp_path / "water.xyz"
     water.write_text("1\n\nHe 0 0 0\n")
-    more = ["--cas", "2,1"] if name == "mrci" else []
+    more = ["--cas", "2,1"] if name in ("mrci", "casscf") else []
     with pytest.raises(OutcoreError, match=f"'memory': .* does not have it; .* has {', '.join(words)}"):
         run([name, str(water), "--basis", "sto-3g", "--storage", "memory", *more])

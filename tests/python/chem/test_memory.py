@@ -31,6 +31,7 @@ COMMANDS = {
     "ccsd": ["ccsd", "--integrals", "conventional"],
     "ccsd of fitted integrals": ["ccsd", "--auxbasis", AUXILIARY, "--jkbasis", AUXILIARY],
     "fci": ["fci", "--frozen", "3"],
+    "casscf": ["casscf", "--cas", "2,2", "--casci", "--nevpt2"],
     "mrci": ["mrci", "--cas", "2,2"],
 }
 
@@ -71,6 +72,7 @@ def test_all_that_a_command_starts_has_its_memory_and_scratch(name, water, tmp_p
         ("ccsd", "--triples"),
         ("ccsd", "--integrals", "conventional", "--storage", "disk", "--charge", "1"),
         ("fci", "--frozen", "2", "--storage", "auto"),
+        ("casscf", "--cas", "2,2", "--casci"),
         ("mrci", "--cas", "2,2"),
         ("optimize", "--method", "scf"),
     ],

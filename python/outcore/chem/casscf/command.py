@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _ENERGY, _GRADIENT = 1e-9, 1e-5  # Hartree: convergence of a CASSCF
 _CI_ENERGY = 1e-12  # Hartree
-_HALF = 2  # of a budget: fitted integrals have one part, the CI what is left of all
+_HALF = 2  # of what is free: fitted integrals have one part, the CI what is left
+_LIBRARIES = 14 << 20  # of CASSCF and NEVPT2, beside those of an SCF and a CI
 
 
 @with_options
@@ -69,8 +70,10 @@ class _Run(MoleculeRun):
     def usual_bytes(self) -> int:
         from outcore.chem import least_memory
 
-        of_fitted = self.options.integrals == "ri"
-        return least_memory.FITTED_BYTES if of_fitted else least_memory.STORED_BYTES
+        if self.options.integrals == "ri":
+            return least_memory.FITTED_BYTES + _LIBRARIES
+        decomposed = self.options.nevpt2
+        return (least_memory.DECOMPOSED_BYTES if decomposed else least_memory.STORED_BYTES) + _LIBRARIES
 
     # ---- before the states ----
 
@@ -146,13 +149,18 @@ class _Run(MoleculeRun):
         return self.with_first_orbitals(make)
 
     def _of_states(self, mol: Mole, first: FCI) -> dict[str, int]:
-        """Of the CI, and of integrals with two active orbitals, as PySCF holds them."""
+        """Of the CI, of integrals with two active orbitals, as PySCF holds them, and of vectors of NEVPT2."""
         from outcore.chem import least_memory
+        from outcore.chem.nevpt2.orbitals import TITLE
+        from outcore.chem.nevpt2.perturbers import least_bytes
 
         left, n, active = least_memory.left_by_scf(mol), int(mol.nao), first.hamiltonian.orbitals
-        found = {"full CI": left + first.least_bytes()}
+        parts = _HALF if self.options.integrals == "ri" else 1
+        found = {"full CI": left + parts * first.least_bytes()}
         if not self.options.casci:
-            found["orbitals of a CASSCF"] = left + 3 * 2 * 8 * n**2 * active**2
+            found["orbitals of a CASSCF"] = left + parts * 3 * 2 * 8 * n**2 * active**2
+        if self.options.nevpt2:
+            found[TITLE] = left + parts * least_bytes(first.hamiltonian, first.space, self.threads)
         return found
 
     def _mean_field(self, mol: Mole, kind: Kind) -> Any:
@@ -171,16 +179,10 @@ class _Run(MoleculeRun):
             setattr(mf, name, getattr(solved, name))
         mf.verbose, mf.max_memory = 0, self._share().bytes / 1e6
         if options.integrals == "ri":
-            half = self._share().bytes // _HALF
+            half = self._share().bytes - self.free_bytes() // _HALF
             given: dict[str, Any] = {} if options.screening is None else {"screening": options.screening}
             mf = ri.density_fit(
-                mf,
-                options.jkbasis,
-                memory=half,
-                threads=self.threads,
-                scratch=options.scratch,
-                comm=None,
-                **given,
+                mf, options.jkbasis, memory=half, threads=self.threads, comm=self.world, **given
             )
         return mf
 

@@ -13,15 +13,38 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from outcore.chem.ci import hamiltonian, mapped, solver, vector
+from outcore.chem.ci import plan as plans
 from outcore.chem.ci.mapped import StringMap
 from outcore.chem.ci.passes import Place, dots
 from outcore.chem.ci.search import SearchOptions
 from outcore.chem.ci.sigma import Sigma
 from outcore.chem.ci.space import Space
 from outcore.chem.ci.three_particle import PRODUCTS
+from outcore.chem.ci.tiles import VectorTiling
 
 if TYPE_CHECKING:
     from outcore.chem.ci.hamiltonian import Hamiltonian, Matrix
+
+
+def least_bytes(found: Hamiltonian, source: Space, threads: int) -> int:
+    """What vectors of perturbers take of a process at least; of the orbitals of a CI, and its space."""
+    n, electrons = found.orbitals, source.electrons
+    plain = _Plain(n + 1)
+    spaces = [Space(plain, electrons[0] + each, electrons[1] + each, 0, source.parity) for each in (0, 1)]
+    options = SearchOptions(vectors=PRODUCTS, threads=threads)
+    return max(
+        plans.least_bytes(each, VectorTiling(each), options, roots=1, processes=1, states_on_disk=False)
+        for each in spaces
+    )
+
+
+class _Plain:
+    """So many orbitals of one irrep."""
+
+    groups, unrestricted = 1, False
+
+    def __init__(self, orbitals: int) -> None:
+        self.irreps = np.zeros(orbitals, np.int64)
 
 
 class Perturbers:

@@ -88,9 +88,7 @@ def test_listed_orbitals_are_active(run):
 
 
 def test_states_are_averaged_with_their_weights(run, capsys):
-    found = run(
-        "2\n\nLi 0 0 0\nH 0 0 1.6\n", "--cas", "2,3", "--roots", "2", "--weights", "0.7,0.3", "--nevpt2"
-    )
+    found = run(LIH, "--cas", "2,2", "--roots", "2", "--weights", "0.7,0.3", "--nevpt2")
     first, second = found["energies_hartree"]
     assert found["average_energy_hartree"] == pytest.approx(0.7 * first + 0.3 * second, abs=1e-8)
     mf = mean_field(LIH)
