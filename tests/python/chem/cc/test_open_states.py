@@ -83,6 +83,22 @@ def test_closed_shells_of_two_spins_have_singlets_and_triplets() -> None:
         assert abs(np.repeat(ions, 2) - cc.states("ip", nroots=4, tolerance=1e-8).energies).max() < 1e-8
 
 
+def test_pairs_of_electrons_that_one_virtual_orbital_has_no_room_for_are_no_states() -> None:
+    from pyscf import cc as peers
+    from pyscf.cc import eom_uccsd
+
+    mf = open_mean_field("UHF", ("N 0 0 0; H 0 0 1.04", 0, 2), "sto-3g")  # one virtual orbital of alpha
+    peer = peers.UCCSD(mf, frozen=1)
+    peer.conv_tol, peer.conv_tol_normt = 1e-12, 1e-10
+    peer.kernel()
+    multiply, diagonal = eom_uccsd.EOMEESpinKeep(peer).gen_matvec()
+    matrix = np.array([multiply([column])[0] for column in np.eye(diagonal.size)]).T
+    expected = np.sort(np.linalg.eigvals(matrix).real)[:3]
+    with made(mf) as cc:
+        cc.kernel()
+        assert abs(cc.eomee_ccsd(nroots=3, tolerance=1e-8)[0] - expected).max() < 1e-8
+
+
 def test_orbitals_are_named_with_their_spins(amino: Any) -> None:
     with made(amino) as cc:
         cc.kernel()

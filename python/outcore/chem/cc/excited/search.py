@@ -24,6 +24,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 LEAST = 4
 """Vectors of the small space for each root."""
+_NOTHING = 1e-12  # the square of a start vector, whose factors are of unit length
 
 
 class VectorArrays:
@@ -77,11 +78,10 @@ class Search(davidson.Search[davidson.Iteration]):
         that any small space has room for them. The roots, right vectors of unit norm; all else is given back."""
         self.start_clock()
         if not self._take_kept():
-            for each in guesses()[: LEAST * self.count]:
-                array = self._pool.vectors.pop()
-                passes.put(self.room, self.equations, each, array)
-                self.equations.project(array)
-                self._vectors.append(StateVector(each.singles.copy(), array))
+            for each in guesses():
+                if len(self._vectors) == LEAST * self.count:
+                    break
+                self._begin(each)
             self._multiply(0)
             self.solve(self._products(0, None))
         self.iterate()
@@ -89,6 +89,18 @@ class Search(davidson.Search[davidson.Iteration]):
         self._commit(np.eye(self.count))
         self._pool.release(self._vectors)
         return self._vectors
+
+    def _begin(self, guess: FirstState) -> None:
+        """Takes this start vector, unless Pauli's principle leaves nothing of it: rounding errors, scaled to the
+        length of a state, would be an eigenvector of 0."""
+        array = self._pool.vectors.pop()
+        passes.put(self.room, self.equations, guess, array)
+        self.equations.project(array)
+        vector = StateVector(guess.singles.copy(), array)
+        if sum(passes.squares(self.room, self.equations, vector)) > _NOTHING:
+            self._vectors.append(vector)
+        else:
+            self._pool.vectors.append(array)
 
     # ---- what is kept ----
 
