@@ -26,6 +26,7 @@ _SAME = 1e-6  # Hartree: energies that differ by less are not told apart
 
 # Of H times a vector, relative to it: many times what was seen, as sums of such errors are no bounds.
 ERRORS = {"float64": 1e-14, "float32": 1e-6}
+_NEAR = 3  # states beside each root that follows one, without which a small space loses what it has found
 _DOUBTFUL = 0.25  # of a residual, or of the tolerance: the part that may be such an error
 
 # Of a normalised vector, or a combination: a part independent of others counts as 0 if its square is less.
@@ -171,16 +172,26 @@ def lowest(space: SmallSpace, count: int, dtype: str = "float64") -> Roots:
 
 
 def of_general(space: SmallSpace, count: int, dtype: str = "float64") -> Roots:
-    """As `lowest`, of a matrix that is not symmetric: states of the lowest real parts of energies. Of a complex
-    pair the states are the real and the imaginary part, of which each has a residual as large as the imaginary part
-    of the energy."""
+    """As `lowest`, of a matrix that is not symmetric: states of the lowest real parts of energies, or those that
+    are most like the states that roots follow. Of a complex pair the states are the real and the imaginary part, of
+    which each has a residual as large as the imaginary part of the energy."""
     basis = _independent(space.overlap, count, dtype)
     values, c = np.linalg.eig(basis.T @ space.hamiltonian @ basis)
     order = np.lexsort((values.imag, values.real))
-    values, c = values[order[:count]], c[:, order[:count]]
+    values, c = values[order], c[:, order]
     states = np.where(values.imag < 0, c.imag, c.real)
-    states /= np.linalg.norm(states, axis=0)
-    return Roots(values.real, (basis @ states).T, np.zeros(count), [], np.empty((0, 0)))
+    states = basis @ (states / np.linalg.norm(states, axis=0))
+    energies = values.real
+    if space.likeness is None:
+        return Roots(energies[:count], states[:, :count].T, np.zeros(count), [], np.empty((0, 0)))
+    alike = (space.likeness @ states) ** 2
+    chosen = choose(alike)
+    others = np.setdiff1d(np.arange(len(energies)), chosen)
+    apart = abs(energies[others][:, None] - energies[chosen]).min(axis=1)
+    near = others[np.argsort(apart, kind="stable")][: _NEAR * count]
+    return Roots(
+        energies[chosen], states[:, chosen].T, alike[np.arange(count), chosen], [], states[:, near].T
+    )
 
 
 def follow(space: SmallSpace, shifts: Matrix) -> Roots:

@@ -93,7 +93,10 @@ class StateProperties:
             tolerance=tolerance, max_iterations=states.settings.max_cycle, vectors=vectors
         )
         equations = LeftSinglets(products, right)
-        search = Search(equations, limits, count, partial(self._tell, on_iteration), self._kept(inherited))
+        follows = None if states.settings.guess is None else _unit(right)
+        search = Search(
+            equations, limits, count, partial(self._tell, on_iteration), self._kept(inherited), follows
+        )
         left = search.run(lambda: equations.guess(count))
         self.iterations = search.iterations
         if search.unconverged():
@@ -113,7 +116,13 @@ class StateProperties:
         inherited.check_disks(self.plan, 2 * LEAST * len(states.vectors) * of_vector)
         if of.checkpoint is None:
             return None
-        mark = {"amplitudes": of.state.stamp, "kind": states.kind.title, "roots": len(states.vectors)}
+        mark: dict[str, Any] = {
+            "amplitudes": of.state.stamp,
+            "kind": states.kind.title,
+            "roots": len(states.vectors),
+        }
+        if states.settings.guess is not None:
+            mark["guess"] = [np.array(each, float).tolist() for each in states.settings.guess]
         return of.checkpoint.states(mark, states.vectors[0].singles.shape, side="l")
 
     def _tell(
@@ -270,6 +279,11 @@ def _check_found(of: CCSD, states: States) -> None:
             PROPERTIES,
             detail="vectors were given back for another calculation; search for states again",
         )
+
+
+def _unit(vectors: Sequence[StateVector]) -> list[Values]:
+    """Singles of unit norm."""
+    return [each.singles / np.linalg.norm(each.singles) for each in vectors]
 
 
 def _normalise(states: States) -> None:

@@ -50,10 +50,11 @@ class VectorArrays:
 
 
 class Search(davidson.Search[davidson.Iteration]):
-    """Of the lowest `count` roots. Collective.
+    """Of `count` roots. Collective.
 
     `on_iteration` is called with each iteration. `kept`: keeps vectors, from which another search goes on.
-    `found`: vectors that were kept."""
+    `follows`: singles of states, of unit norm, which roots follow by overlap of singles in the order given; None:
+    roots are the lowest. `found`: vectors that were kept."""
 
     def __init__(
         self,
@@ -62,12 +63,14 @@ class Search(davidson.Search[davidson.Iteration]):
         count: int,
         on_iteration: Callable[[davidson.Iteration], None] | None = None,
         kept: KeptStates | None = None,
+        follows: Sequence[Values] | None = None,
     ) -> None:
         super().__init__(METHOD, limits, count, davidson.Iteration, is_symmetric=False)
         self.equations, self.room = equations, equations.room
         self._limit_bytes = self.room.plan.work_bytes // 2
         self._pool = VectorArrays(equations, limits, count)
         self._on_iteration, self._kept = on_iteration, kept
+        self._follows = None if follows is None else np.array([each.ravel() for each in follows])
         self._vectors: list[StateVector] = []
         self._multiplied: list[StateVector] = []
         self._new: list[StateVector] = []
@@ -223,7 +226,10 @@ class Search(davidson.Search[davidson.Iteration]):
     def _products(self, first: int, before: SmallSpace | None) -> SmallSpace:
         found = passes.products(self.room, self._vectors, self._multiplied, first, self._limit_bytes)
         self.errors = np.append(self.errors, ERRORS["float64"] * np.sqrt(found.squares))
-        rows = SmallSpace(found.overlap, found.overlap, found.hamiltonian)
+        likeness = None
+        if self._follows is not None:
+            likeness = self._follows @ np.array([each.singles.ravel() for each in self._vectors[first:]]).T
+        rows = SmallSpace(found.overlap, found.overlap, found.hamiltonian, likeness)
         return rows if before is None else before.bordered(rows, found.transposed[:first])
 
     def _shrink(self, rows: Matrix) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from outcore.base.errors import OutcoreError
 
@@ -23,6 +24,9 @@ class StateSettings:
         orbitals are the core, or those of a list of numbers from 0; excitations are from one of them at least.
         None: of all.
     multiplicity: of excited states, 1 or 3; None: singlets.
+    guess: of closed shells, singles that roots begin with and follow, one for each root: [i,a] of
+        `active_orbitals`, of ions [i] or [a]. A root is the state whose singles overlap most with them, wherever it
+        lies. None: roots are the lowest.
     """
 
     nroots: int = 1
@@ -30,12 +34,17 @@ class StateSettings:
     max_cycle: int = 60
     multiplicity: int | None = None
     cvs: int | Sequence[int] | None = None
+    guess: Sequence[Any] | None = None
 
     def __post_init__(self) -> None:
         for is_wrong, detail in (
             (self.nroots < 1, f"{self.nroots} roots; 1 or more are needed"),
             (not 0 < self.tolerance < 1, f"a tolerance of {self.tolerance:g}; it lies between 0 and 1"),
             (self.cvs is not None and not self.core, "a core without orbitals"),
+            (
+                self.guess is not None and len(self.guess) != self.nroots,
+                f"{0 if self.guess is None else len(self.guess)} start vectors for {self.nroots} roots",
+            ),
             (self.max_cycle < 1, f"{self.max_cycle} iterations; 1 or more are needed"),
         ):
             if is_wrong:

@@ -84,15 +84,45 @@ class States:
         limits = davidson.Limits(
             tolerance=settings.tolerance, max_iterations=settings.max_cycle, vectors=vectors
         )
-        kept = self._kept(inherited)
-        search = Search(equations, limits, count, partial(self._tell, on_iteration), kept)
-        self.vectors = search.run(lambda: equations.guess(count + guess.MORE))
+        with of.world.together(METHOD):
+            follows = self._follows()
+        search = Search(
+            equations, limits, count, partial(self._tell, on_iteration), self._kept(inherited), follows
+        )
+        self.vectors = search.run(
+            lambda: (
+                equations.guess(count + guess.MORE)
+                if follows is None
+                else [guess.FirstState(each) for each in follows]
+            )
+        )
         self.iterations, self.found = search.iterations, search.found
         unconverged, self.why = search.unconverged(), search.why()
         self.converged = np.array([root not in unconverged for root in range(count)])
         self.energies: Values = np.where(self.converged, search.energies, np.nan)
         self.singles = np.array([self._share(each) for each in self.vectors])
         self._log()
+
+    def _follows(self) -> list[Values] | None:
+        """Singles that roots begin with and follow, of unit norm. Raises OutcoreError."""
+        given, of = self.settings.guess, self._of
+        if given is None:
+            return None
+        if not of.restricted or any(each.turned is not None for each in of.spins):
+            raise _refused("start vectors (guess) are of canonical orbitals of closed shells")
+        shape, mask, found = self.equations.diagonal().shape, self.equations.mask(), []
+        for number, each in enumerate(given, 1):
+            values = np.array(each, float)
+            if values.shape != shape:
+                raise _wrong(f"start vector {number} has the shape {values.shape}, not {shape}")
+            values = values if mask is None else values * mask
+            norm = float(np.linalg.norm(values))
+            if not np.isfinite(norm) or not norm:
+                raise _wrong(f"start vector {number} is of no state: its norm is {norm:g}")
+            found.append(values / norm)
+        if np.linalg.matrix_rank(np.array([each.ravel() for each in found]), tol=1e-6) < len(found):
+            raise _wrong("start vectors depend on each other")
+        return found
 
     def _core_mask(self, kind: str) -> Values | None:
         if self.settings.cvs is None:
@@ -108,12 +138,14 @@ class States:
         inherited.check_disks(self.plan, kept_bytes)
         if of.checkpoint is None:
             return None
-        mark = {
+        mark: dict[str, Any] = {
             "amplitudes": of.state.stamp,
             "kind": self.kind.title,
             "roots": count,
             "core": self.settings.core,
         }
+        if self.settings.guess is not None:
+            mark["guess"] = [np.array(each, float).tolist() for each in self.settings.guess]
         return of.checkpoint.states(mark, self.equations.diagonal().shape)
 
     def _share(self, vector: StateVector) -> float:
@@ -194,6 +226,10 @@ def check_kind(of: CCSD, kind: str, roots: int, core: Sequence[int] = ()) -> Non
 
 def _refused(detail: str) -> OutcoreError:
     return OutcoreError(errno.ENOTSUP, METHOD, detail=detail)
+
+
+def _wrong(detail: str) -> OutcoreError:
+    return OutcoreError(errno.EINVAL, METHOD, detail=detail)
 
 
 class StateResults:
