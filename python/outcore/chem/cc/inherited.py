@@ -85,16 +85,16 @@ class Inherited:
                 name = inside.pop()[1]
                 entries[name] = replace(entries[name], in_memory=False)
 
-    def check_disks(self, plan: Plan, kept_bytes: int = 0) -> None:
+    def check_disks(self, plan: Plan, kept_bytes: int = 0, side: str = "") -> None:
         """Raises OutcoreError (ENOSPC): disks have no room for arrays that are not there yet, or that of a
-        checkpoint none for `kept_bytes`. Collective."""
+        checkpoint none for `kept_bytes` of vectors from a side, see KeptStates. Collective."""
         of, scratch = self._of, self._of.world.scratch
         there = {name for name, entry in self._entries.items() if not entry.in_memory}
         new = sum(e.bytes for name, e in plan.arrays.items() if not e.in_memory and name not in there)
         with of.world.together("look at the scratch disk"):
             needs = [(Path(scratch), bytes_here(of.world, scratch, new))]
         if of.checkpoint is not None and kept_bytes:
-            needs.append((of.checkpoint.directory, of.checkpoint.room_for_states(kept_bytes)))
+            needs.append((of.checkpoint.directory, of.checkpoint.room_for_states(kept_bytes, side)))
         check_room(of.world, "coupled cluster", needs, largest_file=of.largest_file(plan))
 
     def room(self, plan: Plan) -> Room:

@@ -197,3 +197,11 @@ def test_states_that_have_not_converged_have_no_properties(four: Any) -> None:
         early = cc.eomee_ccsd_singlet(max_cycle=1)[1]
         with pytest.raises(OutcoreError, match="root 1 has not converged"):
             early.properties()
+
+
+def test_states_after_triples_have_no_properties(four: Any) -> None:
+    with start(four) as cc:
+        cc.ccsd_t()
+        states = cc.eomee_ccsd_singlet(tolerance=1e-3)[1]
+        with pytest.raises(OutcoreError, match="after ccsd_t"):
+            states.properties()

@@ -40,7 +40,7 @@ where vectors from both sides are nearly orthogonal."""
 
 class StateProperties:
     """Of converged singlets of a closed-shell reference. Collective to make: arrays of the search for right vectors
-    are given back, but for these; `solve_lambda` of the CCSD object has been done afterwards.
+    are given back, but for these. Multipliers are given back as well: `solve_lambda` solves for them again.
 
     Left vectors <k| = <0|L_k exp(-T) are found by a search of their own; <k|l> is one for k = l, else zero. R_k|0>
     has the norm one. Amplitudes and orbitals do not respond to the operator, which is exact for two electrons; for
@@ -109,11 +109,12 @@ class StateProperties:
             StateDensities(products), StateVector(ground, (products.multipliers,)), left, right
         )
         room.release(*(array for each in left for array in each.doubles))
+        of.forget_multipliers()  # this room has no arrays for densities of two particles
 
     def _kept(self, inherited: Inherited) -> Any:
         of, states = self._of, self.states
         of_vector = self.plan.entry(f"{RIGHT}0").bytes
-        inherited.check_disks(self.plan, 2 * LEAST * len(states.vectors) * of_vector)
+        inherited.check_disks(self.plan, 2 * LEAST * len(states.vectors) * of_vector, side="l")
         if of.checkpoint is None:
             return None
         mark: dict[str, Any] = {

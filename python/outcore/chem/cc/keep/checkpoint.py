@@ -114,9 +114,9 @@ class Checkpoint:
         """What has to be free for arrays of `whole` bytes that are kept."""
         return self._room_bytes(whole, (AMPLITUDES, STEPS))
 
-    def room_for_states(self, whole: int) -> int:
-        """As `room_bytes`, for vectors of a search for states."""
-        return self._room_bytes(whole, (STATES,))
+    def room_for_states(self, whole: int, side: str = "") -> int:
+        """As `room_bytes`, for vectors of a search for states, from the right or the left; see KeptStates."""
+        return self._room_bytes(whole, (f"{STATES}.[vh]{side}[0-9]",))
 
     def _room_bytes(self, whole: int, names: tuple[str, ...]) -> int:
         with self.world.together("look at what is kept"):
