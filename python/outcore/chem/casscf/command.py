@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.base.errors import NotConverged, OutcoreError
+from outcore.chem import least
 from outcore.chem.casscf.options import Options
 from outcore.chem.run import MoleculeRun
 from outcore.cli.run import with_options
@@ -68,12 +69,9 @@ class _Run(MoleculeRun):
 
     @property
     def usual_bytes(self) -> int:
-        from outcore.chem import least_memory
-
         if self.options.integrals == "ri":
-            return least_memory.FITTED_BYTES + _LIBRARIES
-        decomposed = self.options.nevpt2
-        return (least_memory.DECOMPOSED_BYTES if decomposed else least_memory.STORED_BYTES) + _LIBRARIES
+            return least.FITTED_BYTES + _LIBRARIES
+        return (least.DECOMPOSED_BYTES if self.options.nevpt2 else least.STORED_BYTES) + _LIBRARIES
 
     # ---- before the states ----
 
