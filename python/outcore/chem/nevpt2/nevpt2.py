@@ -13,6 +13,7 @@ space.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +38,7 @@ from outcore.job.resources import parse_bytes
 
 if TYPE_CHECKING:
     from outcore.chem.frozen import Asked
-    from outcore.chem.nevpt2.active import Particles
+    from outcore.chem.nevpt2.active import Matrix, Particles
     from outcore.chem.ri.auxiliary import Purpose
 
 _NEAR = 0.0  # Hartree: a perturber that is no higher than the state
@@ -203,7 +204,14 @@ class NEVPT2(Method):
         slabs = three_particle.slabs(
             state.place, state.ci.hamiltonian, memory_bytes=self.memory_bytes, threads=self.threads
         )
-        return active.of(found.h, found.g, densities.one, densities.two, slabs)
+        tell, count = self.progress("three-particle density"), len(found.h) * (len(found.h) + 1) // 2
+
+        def told() -> Iterator[tuple[int, int, Matrix]]:
+            for number, slab in enumerate(slabs, 1):
+                yield slab
+                tell(number / count)
+
+        return active.of(found.h, found.g, densities.one, densities.two, told())
 
     def _integrals(self, found: orbitals.CasOrbitals) -> OuterIntegrals:
         rows = self._rows()

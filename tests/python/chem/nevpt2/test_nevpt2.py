@@ -106,6 +106,24 @@ def test_an_excited_root_has_the_energy_of_pyscf(solved):
     assert found.e_tot == pytest.approx(float(mc.e_tot[1]) + found.e_corr, abs=1e-12)
 
 
+def test_energy_of_nitrogen_is_that_of_pyscfs_documentation(solved):
+    mc = solved(mean_field("N 0 0 0; N 0 0 1.4"), 4, 4, method="CASSCF")
+    assert NEVPT2(mc).kernel() == pytest.approx(-0.14058324991532101, abs=1e-6)
+
+
+def test_a_triplet_of_folded_vectors_is_that_of_unpaired_electrons(solved):
+    mf = mean_field(WATER)
+    energies = []
+    for electrons in ((2, 2), (3, 1)):
+        mc = mcscf.CASCI(mf, 4, electrons)
+        mc.verbose, mc.fcisolver = 0, solved(mf, 4, 4).fcisolver
+        mc.fcisolver.spin = 2
+        mc.kernel()
+        assert mc.ci.ci.space.folded == (electrons == (2, 2))
+        energies.append(NEVPT2(mc).kernel())
+    assert energies[0] == pytest.approx(energies[1], abs=1e-9)
+
+
 def test_roots_of_a_state_average_are_those_of_a_casci_in_its_orbitals(solved):
     mf = mean_field("Li 0 0 0; H 0 0 1.6", basis="sto-3g")
     mc = mcscf.CASSCF(mf, 3, 2)
