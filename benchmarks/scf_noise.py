@@ -107,7 +107,7 @@ def run(options: BenchOptions) -> list[Claim]:
     }
     same, below, above, told = (counts[kind] for kind in ("same", "below", "above", "told"))
     how = f"{len(found)} runs of {len(found) // len(RUNS)} molecules"
-    largest = max((abs(each.error) / each.bound for each in same), default=0.0)
+    largest = max((max(0.0, abs(each.error) - 2 * CONVERGED) / each.bound for each in same), default=0.0)
     return [
         Claim(
             "runs that end above the state of exact integrals, without a word",
@@ -118,7 +118,14 @@ def run(options: BenchOptions) -> list[Claim]:
             _listed(above) or how,
         ),
         Claim("runs that end in the state of exact integrals", len(same), "runs", None, "PySCF", how),
-        Claim("of them, error over the bound that is stated, largest", largest, "", at_most(1), "PySCF", ""),
+        Claim(
+            "of them, error over the bound that is stated, largest",
+            largest,
+            "",
+            at_most(1),
+            "PySCF",
+            f"beside {2 * CONVERGED:.0e} Eh, to which two SCFs converge",
+        ),
         Claim("runs that end in a lower state", len(below), "runs", None, "PySCF", _listed(below)),
         Claim("runs that say that they are not sure", len(told), "runs", None, "", _listed(told)),
     ]

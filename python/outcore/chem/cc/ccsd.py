@@ -35,7 +35,7 @@ from outcore.chem.cc.iteration import Iteration, Meter
 from outcore.chem.cc.keep import amplitude_file
 from outcore.chem.cc.keep.checkpoint import Checkpoint
 from outcore.chem.cc.keep.kept import FORMAT, State
-from outcore.chem.cc.least import Wanted
+from outcore.chem.cc.least import AfterIterations
 from outcore.chem.cc.plan import assembly
 from outcore.chem.cc.plan import plan as plans
 from outcore.chem.cc.plan.room import Room
@@ -503,7 +503,7 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
                 detail="integrals were given back for relaxed densities; run ccsd_t() before these",
             )
         if derivatives:
-            self.check_memory(Wanted(triples=True, multipliers=True))
+            self.check_memory(AfterIterations(triples=True, multipliers=True))
         self._multipliers = None  # their arrays go as well
         self.has_triples = True
         if derivatives:

@@ -172,11 +172,11 @@ class CoupledClusterRun(MoleculeRun):
     def _least_of_stages(self, rank: int, cuts: Sequence[int], jk_bytes: int) -> dict[str, int]:
         """Those after the SCF, whose J and K take `jk_bytes`."""
         from outcore.chem import least_memory
-        from outcore.chem.cc.least import Wanted, stages
+        from outcore.chem.cc.least import AfterIterations, stages
         from outcore.chem.gradients.command import fitting_of
 
         options, mol, relaxed = self.options, self._mol, self.options.of_density
-        asked = Wanted(
+        asked = AfterIterations(
             triples=options.triples, multipliers=relaxed, relaxed=relaxed, gradient=options.gradient
         )
         fitting = fitting_of(options, self._sets, jk_bytes) if relaxed else None

@@ -27,7 +27,7 @@ _DOUBLE = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class AfterIterations:
     """What follows iterations. triples: it is of CCSD(T). relaxed: densities; they and the gradient need
     multipliers."""
 
@@ -89,7 +89,7 @@ def stages(
     mol: Mole,
     sizes: Sizes | None,
     threads: int,
-    wanted: Wanted,
+    wanted: AfterIterations,
     fitting: FittedSets | None = None,
     *,
     left: int = 0,

@@ -11,7 +11,7 @@ from outcore.base.errors import OutcoreError
 from outcore.base.sizes import in_words
 from outcore.chem import reference as references
 from outcore.chem.cc import fno, least
-from outcore.chem.cc.least import Wanted
+from outcore.chem.cc.least import AfterIterations
 from outcore.chem.cc.plan import describe
 from outcore.chem.cc.plan import plan as plans
 from outcore.chem.cc.plan.room import Room
@@ -43,7 +43,7 @@ class Planning:
         follows: what is known to be asked for after iterations, for which there has to be memory.
     """
 
-    follows = Wanted()
+    follows = AfterIterations()
     _free_before: Allowance | None = None  # of each process, before anything was computed
 
     plan: plans.Plan | None = None
@@ -74,7 +74,7 @@ class Planning:
 
     # ---- memory, before anything is computed ----
 
-    def begin(self: CCSD, wanted: Wanted) -> None:  # type: ignore[misc]
+    def begin(self: CCSD, wanted: AfterIterations) -> None:  # type: ignore[misc]
         """Iterations, if there were none, with memory for what is asked for after them. Collective. Raises
         OutcoreError (ENOMEM) before anything of it is computed."""
         if self.uncorrelated:
@@ -87,7 +87,7 @@ class Planning:
         if self.equations is None:
             self.kernel()
 
-    def check_memory(self: CCSD, wanted: Wanted) -> None:  # type: ignore[misc]
+    def check_memory(self: CCSD, wanted: AfterIterations) -> None:  # type: ignore[misc]
         """Raises OutcoreError (ENOMEM) where iterations and what is asked for after them need more than there was
         before they began; a command has looked already. Collective."""
         free = self._free_before
@@ -127,17 +127,17 @@ class Planning:
         more = f", {told(further)} with densities and gradients" if further > needed else ""
         return f"; {told(needed)} for all of them are enough{more}"
 
-    def _possible(self: CCSD) -> Wanted | None:  # type: ignore[misc]
+    def _possible(self: CCSD) -> AfterIterations | None:  # type: ignore[misc]
         """All that may be asked for after iterations."""
         if not self.method_facts.has_densities or self.settings.fno:
             return None
         closed_or_pairs = self.restricted or not references.is_restricted_open(self._mf)
         relaxed = self.settings.integrals == "ri" and closed_or_pairs
-        return Wanted(
+        return AfterIterations(
             triples=self.method_facts.has_triples, multipliers=True, relaxed=relaxed, gradient=relaxed
         )
 
-    def _stages(self: CCSD, wanted: Wanted) -> dict[str, int]:  # type: ignore[misc]
+    def _stages(self: CCSD, wanted: AfterIterations) -> dict[str, int]:  # type: ignore[misc]
         """The least memory of each stage, of each process. Collective."""
         assert self._source is not None
         sizes, block = self._sizes(self._source, self._every), self.settings.block

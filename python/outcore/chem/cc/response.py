@@ -24,7 +24,7 @@ from outcore.chem.cc.inherited import Inherited, amplitudes
 from outcore.chem.cc.iteration import Iteration, Meter
 from outcore.chem.cc.keep.kept import State
 from outcore.chem.cc.keep.kept_response import mark_of
-from outcore.chem.cc.least import Wanted
+from outcore.chem.cc.least import AfterIterations
 from outcore.chem.cc.plan import assembly, describe
 from outcore.chem.cc.updates import Updates
 from outcore.chem.logs import INFO
@@ -193,7 +193,7 @@ def solved(of: CCSD, within: MultiplierEquations | None = None) -> Multipliers:
     if of._multipliers is None:
         check(of)
         if within is None:
-            of.begin(Wanted(triples=of.has_triples, multipliers=True))
+            of.begin(AfterIterations(triples=of.has_triples, multipliers=True))
         made = Multipliers(of, within)
         try:
             made.solve()
@@ -251,7 +251,7 @@ class LambdaResults:
             check_fitted(self)
             check(self)
             triples = self.has_triples
-            self.begin(Wanted(triples=triples, multipliers=True, relaxed=True, gradient=gradient))
+            self.begin(AfterIterations(triples=triples, multipliers=True, relaxed=True, gradient=gradient))
             self._relaxed = RelaxedResponse(self)
         return self._relaxed
 

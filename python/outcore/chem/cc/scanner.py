@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from outcore.base.errors import NotConverged
-from outcore.chem.cc.least import Wanted
+from outcore.chem.cc.least import AfterIterations
 from outcore.chem.ri.fitting import DensityFitting
 
 if TYPE_CHECKING:
@@ -43,7 +43,9 @@ class Scanner:
             fitting.close_integrals()
         new = self._ccsd = old.another(self._scf, **asdict(old.settings))
         if self.derivatives:
-            new.follows = Wanted(triples=old.has_triples, multipliers=True, relaxed=True, gradient=True)
+            new.follows = AfterIterations(
+                triples=old.has_triples, multipliers=True, relaxed=True, gradient=True
+            )
         new.kernel()
         if not new.converged:
             raise NotConverged(

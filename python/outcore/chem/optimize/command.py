@@ -167,14 +167,14 @@ class _Run(MoleculeRun):
             frozen = before_scf(mol, options.frozen, options.frozen_virtual, spins=spins)
         if frozen is None or options.method == "rimp2":
             return fitted_needs(self, mol, sets, frozen, spins, gradient=True, relaxed=True)
-        from outcore.chem.cc.least import Wanted, sizes_of, stages
+        from outcore.chem.cc.least import AfterIterations, sizes_of, stages
         from outcore.chem.cc.settings import Settings as CCSettings
 
         found = fitted_needs(self, mol, sets, None, spins, gradient=False, relaxed=False)
         vectors, rank = CCSettings.diis_space, int(sets["mp2"].nao)
         sizes = sizes_of(mol, frozen, spins=spins, rank=rank, vectors=vectors, auxmol=sets["mp2"])
         triples = options.method == "ccsd(t)"
-        asked = Wanted(triples=triples, multipliers=True, relaxed=True, gradient=True)
+        asked = AfterIterations(triples=triples, multipliers=True, relaxed=True, gradient=True)
         fitting = fitting_of(options, sets, max(found.values()))
         left = least_memory.left_by_scf(mol)
         return found | stages(self.world, mol, sizes, self.threads, asked, fitting, left=left)
