@@ -5,7 +5,9 @@
 #include <pthread.h>
 
 #include <cerrno>
+#include <exception>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -78,8 +80,13 @@ std::string own_folder() {
   return std::filesystem::path(info.dli_fname).parent_path();
 }
 
-/// Where the functions of this library that call MPI are.
-void* find_shim() {
+/// The MPI library of this process, and the binary interface that it speaks.
+struct Library {
+  void* handle;
+  std::string path, family;
+};
+
+Library find_library() {
   const auto paths = loaded_libraries();
   if (paths.empty())
     refuse(
@@ -98,31 +105,82 @@ void* find_shim() {
     refuse(
         path + " (" + version_of(library) +
         ") speaks neither the binary interface of MPICH (libmpi.so.12) nor that of Open MPI (libmpi.so.40)");
-  const std::string shim = own_folder() + "/outcore_mpi_" + family + ".so";
+  return {library, path, family};
+}
+
+/// Where the functions of this library that call MPI are.
+void* load_shim(const Library& library) {
+  const std::string shim = own_folder() + "/outcore_mpi_" + library.family + ".so";
   if (!std::filesystem::exists(shim))
-    refuse("this build of Outcore has no support for " + version_of(library) + " (" + path + "): " + shim +
-           " is missing; build it again where mpi.h of that MPI is installed");
+    refuse("this build of Outcore has no support for " + version_of(library.handle) + " (" + library.path +
+           "): " + shim + " is missing; build it again where mpi.h of that MPI is installed");
   void* handle = dlopen(shim.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle) refuse(shim + ", for the MPI library " + path + ", cannot be loaded: " + dlerror());
+  if (!handle) refuse(shim + ", for the MPI library " + library.path + ", cannot be loaded: " + dlerror());
   return handle;
 }
 
 template <class Function>
-Function* function_of_shim(const char* name) {
-  return reinterpret_cast<Function*>(dlsym(find_shim(), name));
+Function* function_of_shim(const Library& library, const char* name) {
+  return reinterpret_cast<Function*>(dlsym(load_shim(library), name));
+}
+
+template <class Function>
+Function* function_of(const Library& library, const char* name) {
+  return reinterpret_cast<Function*>(dlsym(library.handle, name));
+}
+
+bool flag_of(const Library& library, const char* name) {
+  int flag = 0;
+  function_of<int(int*)>(library, name)(&flag);
+  return flag != 0;
+}
+
+/// The least of a number of each process of a communicator, by handles of a binary interface; of one that is
+/// none, or that connects two groups, that of this process: attaching to it is an error at all processes.
+template <class Handle>
+int least(const Library& library, Handle communicator, Handle none, Handle integers, Handle min, int mine) {
+  int between_groups = 1, found = mine;
+  if (communicator == none) return mine;
+  function_of<int(Handle, int*)>(library, "MPI_Comm_test_inter")(communicator, &between_groups);
+  if (between_groups) return mine;
+  const auto reduce =
+      function_of<int(const void*, void*, int, Handle, Handle, Handle)>(library, "MPI_Allreduce");
+  return reduce(&mine, &found, 1, integers, min, communicator) == 0 ? found : 0;
+}
+
+/// Whether all processes of a communicator have loaded what calls MPI. One that has not, for it can open no
+/// more files, say, would leave the others waiting for it; it has the functions of its MPI alone to tell
+/// them.
+bool all_have_loaded(const Library& library, int fortran_communicator, bool mine) {
+  if (!flag_of(library, "MPI_Initialized") || flag_of(library, "MPI_Finalized")) return mine;
+  if (library.family == "mpich")
+    return least<int>(library, fortran_communicator, 0x04000000, 0x4c000405, 0x58000002, mine) != 0;
+  const auto symbol = [&](const char* name) { return dlsym(library.handle, name); };
+  void* communicator = function_of<void*(int)>(library, "MPI_Comm_f2c")(fortran_communicator);
+  return least<void*>(library, communicator, symbol("ompi_mpi_comm_null"), symbol("ompi_mpi_int"),
+                      symbol("ompi_mpi_op_min"), mine) != 0;
 }
 
 }  // namespace
 
 std::unique_ptr<Transport> mpi(int fortran_communicator) {
   if (parent_had_mpi) refuse("this process was forked from one with MPI; start workers by 'spawn'");
-  static const auto attach =
-      function_of_shim<Transport*(int)>("outcore_mpi_attach");  // tried again if it throws
+  const Library library = find_library();
+  Transport* (*attach)(int) = nullptr;
+  std::exception_ptr failure;
+  try {
+    attach = function_of_shim<Transport*(int)>(library, "outcore_mpi_attach");
+  } catch (const Error&) {
+    failure = std::current_exception();
+  }
+  const bool all = all_have_loaded(library, fortran_communicator, !failure);
+  if (failure) std::rethrow_exception(failure);
+  if (!all) refuse("another process could not load what of this library calls MPI, and says why");
   return std::unique_ptr<Transport>(attach(fortran_communicator));
 }
 
 void watch_in_finalize() {
-  if (!parent_had_mpi) function_of_shim<void()>("outcore_mpi_watch_in_finalize")();
+  if (!parent_had_mpi) function_of_shim<void()>(find_library(), "outcore_mpi_watch_in_finalize")();
 }
 
 }  // namespace outcore::transport

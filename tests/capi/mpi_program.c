@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "outcore/outcore.h"
 
@@ -108,11 +109,27 @@ static void all_see_that_one_has_no_place_for_the_number(void) {
   EXPECT(oc_rf_create(world, "nowhere", &records, rank == 0 ? NULL : &file) == EINVAL);
 }
 
+/* What calls MPI is loaded by the first call, which needs a file: the last process can open none. */
+static void all_see_that_one_cannot_load_what_calls_mpi(const oc_world_options* options) {
+  struct rlimit before, none;
+  int processes = 0, number = 0, refused = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &number);
+  MPI_Comm_size(MPI_COMM_WORLD, &processes);
+  getrlimit(RLIMIT_NOFILE, &before);
+  none = before;
+  none.rlim_cur = 0;
+  if (number == processes - 1) setrlimit(RLIMIT_NOFILE, &none);
+  refused = oc_world_mpi(MPI_Comm_c2f(MPI_COMM_WORLD), options, &world);
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT(refused == ENOTSUP);
+}
+
 int main(int count, char** arguments) {
   int given = 0, all = 0;
   oc_world_options options = {.size = sizeof options};
   MPI_Init_thread(&count, &arguments, MPI_THREAD_MULTIPLE, &given);
   options.memory_bytes = 64 << 20;
+  all_see_that_one_cannot_load_what_calls_mpi(&options);
   EXPECT(oc_world_mpi(MPI_Comm_c2f(MPI_COMM_WORLD), &options, &world) == OC_OK);
   EXPECT(oc_world_rank(world, &rank, &size) == OC_OK);
   reads_what_others_wrote(0);
