@@ -181,7 +181,6 @@ SHARED_IDEAS = {
     "Search": "of `davidson.Search`: passes over vectors of the form that a method has",
     "SearchOptions": "of `davidson.Limits`: how a search goes over vectors of the form that a method has",
     "Settings": "how a method computes",
-    "Wanted": "what is asked of a step: integrals of MRCI, what follows iterations of coupled cluster",
 }
 # The same in C++, of classes that are neither inside others nor of one file.
 SHARED_IDEAS_IN_CPP = {
