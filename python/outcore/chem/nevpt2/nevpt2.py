@@ -107,7 +107,9 @@ class NEVPT2(Method):
             raise refused("the CASCI or CASSCF has not converged; force=True takes it as it is")
         self._given = None
         if self._fitting is None:
-            self._given = given_integrals.of_rank_0(self.world, mc._scf)
+            # Orbitals may be of Kohn-Sham: the integrals of the active space are those of Hartree-Fock.
+            mf = mc._scf.to_hf() if hasattr(mc._scf, "xc") else mc._scf
+            self._given = given_integrals.of_rank_0(self.world, mf)
         if self._given is not None and not (auxbasis is None and screening is None):
             raise refused(
                 f"{given_integrals.UNFITTED}: {'auxbasis' if screening is None else 'screening'} has no effect"

@@ -76,6 +76,12 @@ def test_energy_is_that_of_pyscf(solved, given, orbitals, electrons):
     assert found.e_tot == pytest.approx(mc.e_tot + found.e_corr, abs=1e-12)
 
 
+def test_orbitals_may_be_those_of_kohn_sham(solved):
+    mol = pyscf.M(atom="Li 0 0 0; H 0 0 1.6", basis="sto-3g", verbose=0)
+    mc = solved(mol.RKS(xc="lda,vwn").run(conv_tol=1e-12), 2, 2)
+    assert NEVPT2(mc).kernel() == pytest.approx(of_pyscf(mc), abs=1e-8)
+
+
 def test_each_class_is_that_of_pyscf(solved, monkeypatch):
     from pyscf.mrpt import nevpt2
 
