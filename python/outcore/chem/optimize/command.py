@@ -124,12 +124,6 @@ class _Run(MoleculeRun):
             names["jk"] = options.jkbasis
         if options.method in CORRELATED:
             names["mp2"] = options.auxbasis
-        if options.method == "ccsd(t)" and open_shells:
-            raise OutcoreError(
-                errno.ENOTSUP,
-                f"--method {options.method}",
-                detail="gradients of CCSD(T) are of closed shells",
-            )
         sets = self.check_auxiliary(self._mol, names)
         self.open_world()
         title = {"scf": self._kind, "ri-scf": f"RI-{self._kind}", "rimp2": "RI-MP2"}.get(

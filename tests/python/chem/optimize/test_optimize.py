@@ -97,3 +97,23 @@ def test_a_geometry_of_coupled_cluster_is_where_its_gradient_vanishes(tmp_path):
     length, angle = length_and_angle(found)
     assert length == pytest.approx(1.028, abs=2e-3)
     assert angle == pytest.approx(97.0, abs=0.5)
+
+
+@pytest.mark.long
+def test_a_geometry_of_an_open_shell_has_the_least_energy_near_by(tmp_path):
+    path, results = tmp_path / "radical.xyz", tmp_path / "results.json"
+    path.write_text("2\nhydroxyl\nO 0 0 0\nH 0 0 1.0\n")
+    arguments = ["--basis", "sto-3g", "--spin", "1", "--frozen", "1", "--scratch", str(tmp_path)]
+    arguments += ["--json", str(results)]
+    assert cli.run(["optimize", str(path), "--method", "ccsd(t)", *arguments]) == 0
+    found = json.loads(results.read_text())
+    (*_, low), (*_, high) = found["geometry_angstrom"]
+
+    def energy(stretched: float) -> float:
+        path.write_text(f"2\nhydroxyl\nO 0 0 0\nH 0 0 {abs(high - low) + stretched:.12f}\n")
+        assert cli.run(["ccsd", str(path), "--triples", "--ladder", "rebuild", *arguments]) == 0
+        return json.loads(results.read_text())["ccsd_t_energy_hartree"]
+
+    shorter, longer = energy(-5e-3), energy(5e-3)
+    assert min(shorter, longer) > found["energy_hartree"]
+    assert abs(longer - shorter) / 1e-2 < 1e-3  # Hartree/Angstrom
