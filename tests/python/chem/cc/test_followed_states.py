@@ -62,21 +62,23 @@ def test_a_search_that_follows_goes_on(four: Any, tmp_path: Path) -> None:
     assert found[1][2] > 0.4
 
 
-@pytest.mark.parametrize(
-    ("guess", "words"),
-    [
+def test_start_vectors_of_no_states_are_refused(four: Any) -> None:
+    given: list[tuple[list[Any], str]] = [
         ([np.ones((2, 2)), np.ones((2, 2))], "2 start vectors for 1 roots"),
         ([np.ones((2, 3))], "shape"),
         ([np.zeros((2, 2))], "of no state"),
         ([np.full((2, 2), np.nan)], "of no state"),
-    ],
-)
-def test_start_vectors_of_no_states_are_refused(four: Any, guess: list[Any], words: str) -> None:
-    with start(four) as cc, pytest.raises(OutcoreError, match=words):
-        cc.eomee_ccsd_singlet(guess=guess)
+    ]
+    with start(four) as cc:
+        for guess, words in given:
+            with pytest.raises(OutcoreError, match=words):
+                cc.eomee_ccsd_singlet(guess=guess)
 
 
 def test_start_vectors_of_open_shells_are_refused() -> None:
     mf = open_mean_field("UHF", ("H 0 0 0; H 0 0 0.9; H 0 0.9 0.3", 0, 1), "sto-3g")
-    with start(mf) as cc, pytest.raises(OutcoreError, match="closed shells"):
+    with (
+        start(mf, conv_tol=1e-4, conv_tol_normt=1e-2) as cc,
+        pytest.raises(OutcoreError, match="closed shells"),
+    ):
         cc.eomee_ccsd(guess=[np.ones(3)])
