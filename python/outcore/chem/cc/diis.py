@@ -20,7 +20,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 _SINGLE = 6e-8  # of an error: its rounding to single precision
 _LOST = 1e-2  # of the least error: rounding of a combination may be no more
-_SMALLEST = 1e-14  # of the largest eigenvalue: smaller ones are rounding
+_SMALLEST = 1e-14  # of the largest eigenvalue: rounding of all of them
 
 
 class Diis:
@@ -131,15 +131,17 @@ class Diis:
 
 def _least(products: Values) -> Values:
     """Coefficients of errors with these products: errors are scaled to the same length, as those of early
-    iterations are larger by more than all digits."""
+    iterations are larger by more than all digits. Of combinations that are as good, the one of the smallest
+    coefficients."""
     sizes = np.sqrt(products.diagonal())
     if not sizes.min() > 0:
         exact: Values = np.eye(len(sizes))[sizes.argmin()]
         return exact
     weights = sizes.min() / sizes
     values, vectors = np.linalg.eigh(products / np.outer(sizes, sizes))
-    kept = values > _SMALLEST * values.max()
-    projected = vectors[:, kept].T @ weights
-    found = vectors[:, kept] @ (projected / values[kept])
+    # What is left of a combination that rounding makes of no length counts no less than rounding: leaving such
+    # combinations out would leave out those without any error, all there are of a single amplitude.
+    shifted = np.maximum(values, 0.0) + _SMALLEST * values.max()
+    found = vectors @ (vectors.T @ weights / shifted)
     scaled: Values = found * weights / (found @ weights)
     return scaled

@@ -166,6 +166,18 @@ def test_one_occupied_orbital_and_the_ways_of_pyscf() -> None:
             cc.set(fno=1e-3)
 
 
+def test_a_single_amplitude_is_extrapolated() -> None:
+    """All of its errors are parallel, so two of them give a combination without any."""
+    from pyscf import fci
+
+    mf = mean_field("H 0 0 0; H 0 0 1.5", "sto-3g")
+    with CCSD(mf, comm=None, memory="1GB", threads=1, **TIGHT) as cc:
+        cc.kernel()
+        assert cc.converged
+        assert len(cc.iterations) < 12
+        assert cc.e_tot == pytest.approx(fci.FCI(mf).kernel()[0], abs=1e-8)
+
+
 def test_an_unknown_setting_is_refused(water: Any) -> None:
     with pytest.raises(OutcoreError, match="no setting is 'colour'"):
         CCSD(water, comm=None, memory="1GB").set(colour=1)
