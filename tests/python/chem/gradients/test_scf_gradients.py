@@ -71,6 +71,14 @@ def test_with_fitted_integrals_it_is_pyscfs(pyscfs, name, storage):
     assert found.sum(0) == pytest.approx(0, abs=1e-8)
 
 
+def test_a_spin_without_electrons_has_no_exchange():
+    mol = gto.M(atom="H 0 0 0; H 0 0 0.9", basis="6-31g", spin=2, verbose=0)
+    expected = converged(scf.UHF(mol).density_fit("def2-svp-jkfit")).nuc_grad_method().kernel()
+    for method in (ri.UHF, ri.ROHF):
+        with method(mol, "def2-svp-jkfit", threads=1) as mf:
+            assert converged(mf).nuc_grad_method().kernel() == pytest.approx(expected, abs=1e-8)
+
+
 @pytest.mark.parametrize("storage", ["disk", "mixed", "direct", "auto"])
 @pytest.mark.parametrize("name", ["RHF", "UHF"])
 def test_wherever_integrals_are_it_is_pyscfs(pyscfs, name, storage):
