@@ -129,7 +129,8 @@ def fitted(
 ) -> Matrix:
     """[atom][x] of this process's share (Hartree/Bohr). keeper: of slabs. Collective. Raises OutcoreError (ENOTSUP)
     for auxiliary functions that depend on each other."""
-    there = [each for each in densities.spins if each.occupied.size]  # a spin without electrons has no exchange
+    # A spin without electrons has no exchange.
+    there = [each for each in densities.spins if each.occupied.size]
     every = [_Exchange(world, rows, each, chosen.transform) for each in there]
     try:
         return _gradient(world, mol, rows, densities, chosen, threads, every, progress, keeper)
