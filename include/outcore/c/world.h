@@ -37,8 +37,8 @@ OUTCORE_API int oc_world_self(const oc_world_options* options, int* world);
  *
  *  MPI must be initialised with MPI_THREAD_MULTIPLE; the communicator is duplicated.
  *  @param[in] communicator Its Fortran handle: MPI_Comm_c2f(communicator).
- *  @return ENOTSUP (no MPI is loaded, or not one that this build knows; what calls MPI could not be loaded at one
- *  of the processes: at all of them), EINVAL, ENOENT (scratch directory).
+ *  @return ENOTSUP (no MPI is loaded, or not one that this build knows; one process could not load what calls
+ *  MPI: the same at all), EINVAL, ENOENT (scratch directory).
  */
 OUTCORE_API int oc_world_mpi(int communicator, const oc_world_options* options, int* world);
 
