@@ -175,15 +175,10 @@ def of_general(space: SmallSpace, count: int, dtype: str = "float64") -> Roots:
     """As `lowest`, of a matrix that is not symmetric: states of the lowest real parts of energies, or those that
     are most like the states that roots follow. Of a complex pair the states are the real and the imaginary part, of
     which each has a residual as large as the imaginary part of the energy."""
-    basis = _independent(space.overlap, count, dtype)
-    values, c = np.linalg.eig(basis.T @ space.hamiltonian @ basis)
-    order = np.lexsort((values.imag, values.real))
-    values, c = values[order], c[:, order]
-    states = np.where(values.imag < 0, c.imag, c.real)
-    states = basis @ (states / np.linalg.norm(states, axis=0))
-    energies = values.real
+    energies, states = _of_general(space, count, dtype)
     if space.likeness is None:
-        return Roots(energies[:count], states[:, :count].T, np.zeros(count), [], np.empty((0, 0)))
+        passed = states[:, count : (1 + _NEAR) * count + 1].T
+        return Roots(energies[:count], states[:, :count].T, np.zeros(count), [], passed)
     alike = (space.likeness @ states) ** 2
     chosen = choose(alike)
     others = np.setdiff1d(np.arange(len(energies)), chosen)
@@ -192,6 +187,25 @@ def of_general(space: SmallSpace, count: int, dtype: str = "float64") -> Roots:
     return Roots(
         energies[chosen], states[:, chosen].T, alike[np.arange(count), chosen], [], states[:, near].T
     )
+
+
+def above(space: SmallSpace, count: int, more: int) -> tuple[Matrix, Matrix]:
+    """Energies and coefficients [state][vector] of the next states above the lowest `count` of `of_general`, `more`
+    at most."""
+    energies, states = _of_general(space, count, "float64")
+    chosen = slice(count, count + more)
+    return energies[chosen], states[:, chosen].T
+
+
+def _of_general(space: SmallSpace, count: int, dtype: str) -> tuple[Matrix, Matrix]:
+    """Real parts of all energies, the lowest first, and real states [vector][state]. count: the first vectors, all
+    of which are taken."""
+    basis = _independent(space.overlap, count, dtype)
+    values, c = np.linalg.eig(basis.T @ space.hamiltonian @ basis)
+    order = np.lexsort((values.imag, values.real))
+    values, c = values[order], c[:, order]
+    states = np.where(values.imag < 0, c.imag, c.real)
+    return values.real, basis @ (states / np.linalg.norm(states, axis=0))
 
 
 def follow(space: SmallSpace, shifts: Matrix) -> Roots:

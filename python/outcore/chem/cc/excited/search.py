@@ -12,7 +12,7 @@ from outcore.chem.cc.equations.excited.vectors import StateVector
 from outcore.chem.cc.excited import passes
 from outcore.chem.cc.excited.settings import METHOD
 from outcore.chem.cc.keep.kept_states import KeptVector
-from outcore.chem.small_space import ERRORS, SmallSpace
+from outcore.chem.small_space import ERRORS, SmallSpace, above
 
 if TYPE_CHECKING:
     from outcore.chem.cc.equations.excited.guess import FirstState
@@ -24,6 +24,8 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 LEAST = 4
 """Vectors of the small space for each root."""
+_SAME = 1e-6  # Hartree: energies that differ by less are not told apart
+_ABOVE = 3  # states above the roots that are corrected before a search ends, or as many as roots
 _NOTHING = 1e-12  # the square of a start vector, whose factors are of unit length
 
 
@@ -54,7 +56,8 @@ class Search(davidson.Search[davidson.Iteration]):
 
     `on_iteration` is called with each iteration. `kept`: keeps vectors, from which another search goes on.
     `follows`: singles of states, of unit norm, which roots follow by overlap of singles in the order given; None:
-    roots are the lowest. `found`: vectors that were kept."""
+    roots are the lowest. `alone`: nothing is known of the lowest roots but what the search finds, so it looks for
+    others once it has converged. `found`: vectors that were kept."""
 
     def __init__(
         self,
@@ -64,12 +67,15 @@ class Search(davidson.Search[davidson.Iteration]):
         on_iteration: Callable[[davidson.Iteration], None] | None = None,
         kept: KeptStates | None = None,
         follows: Sequence[Values] | None = None,
+        *,
+        alone: bool = False,
     ) -> None:
         super().__init__(METHOD, limits, count, davidson.Iteration, is_symmetric=False)
         self.equations, self.room = equations, equations.room
         self._limit_bytes = self.room.plan.work_bytes // 2
         self._pool = VectorArrays(equations, limits, count)
         self._on_iteration, self._kept = on_iteration, kept
+        self._alone = alone
         self._follows = None if follows is None else np.array([each.ravel() for each in follows])
         self._vectors: list[StateVector] = []
         self._multiplied: list[StateVector] = []
@@ -82,12 +88,16 @@ class Search(davidson.Search[davidson.Iteration]):
         self.start_clock()
         if not self._take_kept():
             for each in guesses():
-                if len(self._vectors) == LEAST * self.count:
+                if len(self._vectors) == self.limits.vectors * self.count:
                     break
                 self._begin(each)
             self._multiply(0)
             self.solve(self._products(0, None))
         self.iterate()
+        may_fall = self._alone
+        while may_fall and self.converged and not self.exhausted and self._guards > 0:
+            may_fall = self._look_above()
+            self.iterate()
         self._shrink(self.states)
         self._commit(np.eye(self.count))
         self._pool.release(self._vectors)
@@ -172,23 +182,66 @@ class Search(davidson.Search[davidson.Iteration]):
     # ---- what goes over vectors ----
 
     def correct(self) -> None:
+        self._new, residuals = self._corrections(self.states, self.energies)
+        found = self.record(self.energies.copy(), residuals)
+        if self._on_iteration is not None:
+            self._on_iteration(found)
+
+    def _corrections(self, states: Values, energies: Values) -> tuple[list[StateVector], Values]:
+        """Of states [state][vector], and norms of residuals."""
         empty = np.zeros(0)
-        self._new = [StateVector(empty, self._pool.vectors.pop()) for _ in range(self.count)]
+        new = [StateVector(empty, self._pool.vectors.pop()) for _ in states]
         residuals = passes.correct(
             self.room,
             self.equations,
             self._vectors,
             self._multiplied,
-            self.states,
-            self.energies,
-            self._new,
+            states,
+            energies,
+            new,
             self._limit_bytes,
         )
-        for each in self._new:
+        for each in new:
             self.equations.project(each.doubles)
-        found = self.record(self.energies.copy(), residuals)
-        if self._on_iteration is not None:
-            self._on_iteration(found)
+        return new, residuals
+
+    @property
+    def _guards(self) -> int:
+        """States above the roots that there are, and room for their corrections."""
+        room = (self.limits.vectors - 1) * self.count // 2
+        return min(max(self.count, _ABOVE), room, len(self._vectors) - self.count)
+
+    def _look_above(self) -> bool:
+        """Corrects states above the roots, once: residuals of roots know nothing of a state of another symmetry,
+        which may be above them before it is corrected and below them after it. Whether one may still fall below
+        them, if each falls no further than by as much again."""
+        count, before = self.count, self.energies
+        energies, rows = above(self.space, count, self._guards)
+        self._pool.vectors.extend(each.doubles for each in self._new)
+        self._shrink(np.concatenate([self.states, rows]))
+        first, new = len(self._vectors), []
+        unit, residuals = np.eye(first)[count:], []
+        for begin in range(0, len(unit), count):  # the work space has room for as many as roots
+            chosen = slice(begin, begin + count)
+            made, norms = self._corrections(unit[chosen], energies[chosen])
+            new += made
+            residuals += list(norms)
+        for each, residual in zip(new, residuals, strict=True):
+            if (
+                residual < self.limits.tolerance
+            ):  # scaled to the length of a state, rounding would be one of 0
+                self._pool.vectors.append(each.doubles)
+            else:
+                self._vectors.append(each)
+        self._new = []
+        if len(self._vectors) == first:
+            self.solve(self.space)
+            return False
+        self._multiply(first)
+        self.solve(self._products(first, self.space))
+        found, _ = above(self.space, count, len(energies))
+        least = self.energies.max() - _SAME
+        return bool((2 * found - energies < least).any() or (self.energies < before - _SAME).any())
 
     def expand(self) -> None:
         active = self.active()

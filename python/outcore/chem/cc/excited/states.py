@@ -87,7 +87,13 @@ class States:
         with of.world.together(METHOD):
             follows = self._follows()
         search = Search(
-            equations, limits, count, partial(self._tell, on_iteration), self._kept(inherited), follows
+            equations,
+            limits,
+            count,
+            partial(self._tell, on_iteration),
+            self._kept(inherited),
+            follows,
+            alone=follows is None,
         )
         self.vectors = search.run(
             lambda: (
