@@ -60,7 +60,10 @@ def test_states_are_those_of_pyscf(amino: Any, peer: Any, name: str, of_peer: st
     assert abs(energies - expected).max() < 1e-8
 
 
-@pytest.mark.parametrize("kind", ["ee", "sf", "ip", "ea"])
+@pytest.mark.parametrize(
+    "kind",
+    ["ee", "sf", pytest.param("ip", marks=pytest.mark.long), pytest.param("ea", marks=pytest.mark.long)],
+)
 def test_places_of_arrays_make_no_difference(kind: str) -> None:
     mf = open_mean_field("UHF", AMINO, "sto-3g")
     found = []
@@ -104,8 +107,8 @@ def test_a_state_of_another_symmetry_below_those_of_the_first_start_vectors_is_f
     mf = open_mean_field("UHF", ("Be 0 0 0; H 0 0 1.34", 0, 1), "sto-3g")
     with CCSD(mf, 0, comm=None, memory="1GB", threads=1, **TIGHT) as cc:
         cc.kernel()
-        every = cc.eaccsd(nroots=3, tolerance=1e-8)[0]
-        assert abs(cc.eaccsd(nroots=1, tolerance=1e-8)[0] - every[0]) < 1e-7
+        energy, _ = cc.eaccsd(nroots=1, tolerance=1e-7)
+    assert energy == pytest.approx(0.16352, abs=1e-5)  # of all eigenvalues of PySCF's matrix
 
 
 def test_orbitals_are_named_with_their_spins(amino: Any) -> None:

@@ -227,9 +227,8 @@ class Search(davidson.Search[davidson.Iteration]):
             new += made
             residuals += list(norms)
         for each, residual in zip(new, residuals, strict=True):
-            if (
-                residual < self.limits.tolerance
-            ):  # scaled to the length of a state, rounding would be one of 0
+            # Rounding errors, scaled to the length of a state, would be one of 0.
+            if residual < self.limits.tolerance:
                 self._pool.vectors.append(each.doubles)
             else:
                 self._vectors.append(each)
