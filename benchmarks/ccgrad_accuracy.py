@@ -113,7 +113,7 @@ def _mean_field(mol: Any, density: Any = None) -> Any:
     kind = ri.UHF if mol.spin else ri.RHF
     mf = kind(mol, "def2-svp-jkfit", comm=None, memory="1GB", threads=1)
     # The energy of coupled cluster is linear in what the orbitals lack: much, of a state that others are near to.
-    mf.conv_tol, mf.conv_tol_grad, mf.max_cycle = 1e-13, 1e-10, 400
+    mf.conv_tol, mf.conv_tol_grad, mf.max_cycle = 1e-13, 2e-10, 400
     mf.kernel(density)
     assert mf.converged
     return mf

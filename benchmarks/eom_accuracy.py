@@ -3,7 +3,8 @@
 Ten closed shells (RHF: singlets, triplets, ionised and attached states) and five open ones (UHF: excited states,
 ionised and attached states, a spin flipped), each with frozen cores and from fitted and from exact integrals. A
 state of Outcore is compared with the nearest of PySCF's states, of which more are asked for; PySCF has the fitted
-integrals as if they were exact. --quick takes one molecule of each kind.
+integrals as if they were exact. Integrals of ladders are recomputed: stored ones are of single
+precision. --quick takes one molecule of each kind.
 """
 
 from __future__ import annotations
@@ -124,6 +125,7 @@ def _errors(case: Case, integrals: str, kinds: Sequence[Kind]) -> dict[str, floa
         threads=1,
         conv_tol=1e-11,
         conv_tol_normt=1e-9,
+        ladder="rebuild",
     ) as cc:
         cc.kernel()
         for kind in kinds:
