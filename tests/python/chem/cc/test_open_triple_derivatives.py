@@ -13,7 +13,7 @@ from cc_support import fitted_mean_field as mean_field
 from outcore import OutcoreError
 from outcore.chem.cc import CCSD
 from outcore.chem.cc.equations import triple_arrays
-from outcore.chem.cc.keep import kept
+from outcore.keep import clock
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -188,7 +188,7 @@ def test_the_energy_is_the_sum_of_densities_and_integrals() -> None:
 def test_derivatives_go_on_where_a_run_was_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyscf import scf
 
-    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     told: list[float] = []
 
     def stop(name: str, fraction: float) -> None:

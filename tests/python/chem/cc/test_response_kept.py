@@ -11,8 +11,8 @@ from cc_support import WATER, mean_field
 
 from outcore.chem.cc import CCSD
 from outcore.chem.cc.equations.triple_derivatives import TripleDerivatives
-from outcore.chem.cc.keep import kept
 from outcore.chem.cc.keep.kept_sums import KeptSums
+from outcore.keep import clock
 
 Values = np.ndarray[Any, np.dtype[Any]]
 TIGHT = {"conv_tol": 1e-11, "conv_tol_normt": 1e-9}
@@ -80,7 +80,7 @@ def parts_of(cc: CCSD) -> list[str]:
 def test_derivatives_of_triples_go_on_where_a_run_was_ended(
     water: Any, wanted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
-    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     with start(water, tmp_path / "kept") as first, pytest.raises(KeyboardInterrupt):
         told = stop_in(first, "derivatives of triples", 3)
         density(first, triples=True)
@@ -94,7 +94,7 @@ def test_derivatives_of_triples_go_on_where_a_run_was_ended(
 def test_sums_of_a_run_that_was_killed_between_two_arrays_are_completed(
     water: Any, wanted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     keep = KeptSums._keep
 
     def stop_after_two(self: KeptSums) -> None:
@@ -116,7 +116,7 @@ def test_sums_of_a_run_that_was_killed_between_two_arrays_are_completed(
 def test_multipliers_go_on_from_those_of_another_run(
     water: Any, wanted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, triples: bool
 ) -> None:
-    monkeypatch.setattr(kept, "INTERVAL_S", 0.0)
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     with start(water, tmp_path / "kept") as first, pytest.raises(KeyboardInterrupt):
         stop_in(first, "Lambda iteration 4", 2)
         density(first, triples=triples)
