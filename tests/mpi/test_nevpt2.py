@@ -33,7 +33,7 @@ def test_energy_is_that_of_one_process(comm, computed_once, shared_tmp_path, sto
         return float(mrpt.NEVPT(mc).kernel())
 
     wanted = computed_once("water NEVPT2", expected)
-    with World(comm, scratch=shared_tmp_path, memory="400MB") as world:
+    with World(comm, scratch=shared_tmp_path, memory="4GB") as world:
         mc = casci()
         mc.fcisolver = FCISolver(mc.mol, comm=world, threads=1)
         mc.fcisolver.conv_tol = 1e-13

@@ -11,7 +11,7 @@ EXTRAS = {
     "optimize": ("geometric>=1.0",),
     "plot": ("matplotlib>=3.8",),
     "hdf5": ("h5py>=3.9",),
-    "qcschema": ("qcelemental>=0.50", "qcengine>=0.50"),
+    "qcschema": ("qcelemental>=0.50", "qcengine>=0.50", "qcmanybody>=0.6"),
     "ase": ("ase>=3.23",),
     "trexio": ("trexio>=2.5",),
     "cclib": ("cclib>=1.8,<2",),

