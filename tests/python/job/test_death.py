@@ -166,10 +166,8 @@ def test_a_collective_call_without_a_process_that_died_is_an_error_at_all_others
 def test_processes_that_share_panels_do_not_wait_for_those_of_one_that_died(tmp_path):
     said = survive(PANELS, tmp_path / "results", ranks=3, survivors=2)
     assert sorted(said) == ["0", "2"]
-    for (
-        error,
-        soon,
-    ) in said.values():  # the other survivor may have ended for the same reason, and is seen first
+    for error, soon in said.values():
+        # The other survivor may have ended for the same reason, and is seen first.
         assert re.search(r"Connection reset by peer \(process [0-2] has died\)", error)
         assert soon == "True"
 
@@ -233,6 +231,7 @@ if {bool(before)} and os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD
     subprocess.run(command, **quiet, check=False, timeout=60)
 
 
+@pytest.mark.long
 def test_all_of_this_holds_with_open_mpi(open_mpi):
     some = "calls_of or lies_at or barrier or lost or survivor"
     command = [

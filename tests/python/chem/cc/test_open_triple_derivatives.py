@@ -161,6 +161,7 @@ def test_where_one_spin_alone_is_correlated() -> None:
     assert found[1, 0] == pytest.approx(-0.0262612192, abs=1e-9)
 
 
+@pytest.mark.long
 def test_the_relaxed_dipole_moment_is_the_derivative_of_the_energy() -> None:
     mol = molecule(AMINO, 1, "sto-3g")
     x = mol.intor("int1e_r")[0]
