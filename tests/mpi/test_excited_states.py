@@ -32,23 +32,26 @@ def energies(mf: Any, comm: Any, where: str = "disk", **settings: Any) -> list[f
         ]
 
 
-def make() -> tuple[Any, list[float]]:
+def make(where: str) -> tuple[Any, list[float]]:
     mf = mean_field(WATER, "sto-3g")
-    return mf, energies(mf, None)
+    return mf, energies(mf, None, where, **placed(where))
+
+
+def placed(where: str) -> dict[str, Any]:
+    return {"ladder": where, "block": 1, "storage": "disk" if where == "disk" else "auto"}
 
 
 @pytest.mark.parametrize("where", ["memory", "disk"])
 def test_energies_do_not_depend_on_processes(comm: Any, computed_once: Any, where: str) -> None:
-    mf, expected = computed_once("states of water", make)
-    storage = "disk" if where == "disk" else "auto"
-    found = energies(mf, comm, where, ladder=where, block=1, storage=storage)
-    assert found == pytest.approx(expected[: len(found)], abs=1e-9)
+    mf, expected = computed_once(f"states of water, {where}", lambda: make(where))
+    found = energies(mf, comm, where, **placed(where))
+    assert found == pytest.approx(expected, abs=1e-9)
 
 
 def test_a_search_of_one_process_goes_on_at_all(
     comm: Any, computed_once: Any, shared_tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mf, _ = computed_once("states of water", make)
+    mf = computed_once("water", lambda: mean_field(WATER, "sto-3g"))
     monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     settings: Any = SETTINGS | {"checkpoint": shared_tmp_path / "kept"}
 
