@@ -210,16 +210,13 @@ def combine(room: Room, vectors: Sequence[StateVector], rows: Values, limit_byte
 
 def put(room: Room, equations: StateEquations, guess: FirstState, arrays: Sequence[Array]) -> None:
     """Doubles of a start vector."""
-    if guess.factors is None and guess.doubles is None:
+    doubles = guess.doubles
+    if doubles is None:
         clear(room, arrays)
         return
 
     def work(tile: Tile, part: int, array: Array) -> None:
-        if guess.doubles is not None:
-            values = guess.doubles(part, tile)
-        else:
-            assert guess.factors is not None
-            values = equations.product(guess.factors, part, tile)
+        values = doubles(part, tile)
         mask = equations.mask_of(part, tile)
         array.put_tile(tile, values if mask is None else values * mask)
 

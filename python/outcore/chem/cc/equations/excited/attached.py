@@ -119,7 +119,7 @@ class AttachedStates:
         return gaps([a, -self._occupied, b])
 
     def guess(self, count: int) -> list[FirstState]:
-        return guess.ions(self.of, self.of.fvv, count)
+        return guess.ions(self.of, self.product, self.of.fvv, count)
 
     def product(self, factors: tuple[Values, Values], part: int, tile: Tile) -> Values:
         cuts = self.spaces.v.cuts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,7 +70,7 @@ class ExcitationSpace:
         return gaps([a, -self._occupied, b, -self._occupied])
 
 
-class Excitations(ExcitationSpace):
+class Excitations(ExcitationSpace, ABC):
     """Right vectors.
 
     coulomb: how often a state of single excitations has integrals (ia|jb): 2 in singlets, 0 in triplets.
@@ -102,5 +103,9 @@ class Excitations(ExcitationSpace):
             g[o:, o:] += c("Qca,Q->ac", of.dvv, j)
         return g
 
+    @abstractmethod
+    def product(self, factors: tuple[Values, Values], part: int, tile: Tile) -> Values:
+        """A tile of doubles that are the product of two singles [i,a]. Any thread."""
+
     def guess(self, count: int) -> list[FirstState]:
-        return guess.excitations(self.of, count, coulomb=self.coulomb, core=self.core)
+        return guess.excitations(self.of, self.product, count, coulomb=self.coulomb, core=self.core)

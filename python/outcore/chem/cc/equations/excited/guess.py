@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations_with_replacement, pairwise, zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -29,16 +30,18 @@ SHARE = 0.25  # of the work space, for it
 
 @dataclass(frozen=True)
 class FirstState:
-    """A start vector: singles; doubles that are the product of two factors, or none, or tiles [part, tile] of them,
-    from any thread."""
+    """A start vector: singles; tiles [part, tile] of doubles, from any thread, or none."""
 
     singles: Values
-    factors: tuple[Values, Values] | None = None
     doubles: Callable[[int, Tile], Values] | None = None
 
 
+Product = Callable[[tuple[Values, Values], int, "Tile"], Values]
+"""A tile of doubles that are the product of two factors: [factors, part, tile]. Any thread."""
+
+
 def excitations(
-    of: TransformedHamiltonian, count: int, *, coulomb: float, core: Values | None = None
+    of: TransformedHamiltonian, product: Product, count: int, *, coulomb: float, core: Values | None = None
 ) -> list[FirstState]:
     """`count` of singles [i,a], `MORE` than roots, and about as many of doubles, factors of which are singles: as
     many as there are. Collective."""
@@ -52,11 +55,13 @@ def excitations(
     pairs = sorted(every, key=lambda pq: energies[pq[0]] + above[pq[1]])
     nothing = np.zeros_like(states[0])
     ones = [FirstState(each) for each in states]
-    return in_turn(ones, [FirstState(nothing, (states[p], others[q])) for p, q in pairs[:count]])
+    return in_turn(
+        ones, [FirstState(nothing, partial(product, (states[p], others[q]))) for p, q in pairs[:count]]
+    )
 
 
 def ions(
-    of: TransformedHamiltonian, matrix: Values, count: int, *, core: Values | None = None
+    of: TransformedHamiltonian, product: Product, matrix: Values, count: int, *, core: Values | None = None
 ) -> list[FirstState]:
     """`count` states of one orbital, eigenvectors of `matrix`, and about as many of these with an excitation, which
     is the first factor. Collective."""
@@ -69,7 +74,9 @@ def ions(
     places = sorted(np.ndindex(len(above), len(energies)), key=lambda pq: above[pq[0]] + energies[pq[1]])
     nothing = np.zeros(len(matrix))
     ones = [FirstState(each) for each in states.T[:count]]
-    return in_turn(ones, [FirstState(nothing, (excited[p], states[:, q])) for p, q in places[:count]])
+    return in_turn(
+        ones, [FirstState(nothing, partial(product, (excited[p], states[:, q]))) for p, q in places[:count]]
+    )
 
 
 def in_turn(ones: list[FirstState], twos: list[FirstState]) -> list[FirstState]:

@@ -109,7 +109,7 @@ class IonizedStates:
         return gaps([a, -self._occupied, -self._occupied])
 
     def guess(self, count: int) -> list[FirstState]:
-        return guess.ions(self.of, -self.of.foo, count, core=self.core)
+        return guess.ions(self.of, self.product, -self.of.foo, count, core=self.core)
 
     def product(self, factors: tuple[Values, Values], part: int, tile: Tile) -> Values:
         cuts = self.spaces.v.cuts

@@ -59,9 +59,6 @@ class LeftSinglets(ExcitationSpace):
         """The right vectors, as left ones."""
         return [_turned(each) for each in self._right]
 
-    def product(self, factors: tuple[Values, Values], part: int, tile: Tile) -> Values:
-        raise NotImplementedError("a search for left vectors begins with right ones")
-
     def square(self, singles: Values) -> float:
         return 0.5 * float(np.vdot(singles, singles))
 
@@ -80,4 +77,4 @@ def _turned(right: StateVector) -> FirstState:
         turned: Values = 2.0 * values - exchanged(values)
         return turned
 
-    return FirstState(2.0 * right.singles, doubles=tile_of)
+    return FirstState(2.0 * right.singles, tile_of)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,9 @@ def states(of: OpenStates, count: int) -> list[FirstState]:
     places = sorted(np.ndindex(len(above), len(energies)), key=lambda pq: above[pq[0]] + energies[pq[1]])
     nothing = np.zeros_like(found[0])
     ones = [FirstState(each) for each in found]
-    return in_turn(ones, [FirstState(nothing, (excited[p], found[q])) for p, q in places[:count]])
+    return in_turn(
+        ones, [FirstState(nothing, partial(of.product, (excited[p], found[q]))) for p, q in places[:count]]
+    )
 
 
 def _singles(

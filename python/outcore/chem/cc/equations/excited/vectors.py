@@ -70,10 +70,6 @@ class StateEquations(Protocol):
         """Takes from a vector what is no state, which rounding brings and a search would find. Collective."""
         ...
 
-    def product(self, factors: tuple[Values, Values], part: int, tile: Tile) -> Values:
-        """A tile of doubles of a start vector. Any thread."""
-        ...
-
     def square(self, singles: Values) -> float:
         """What singles add to the square of the norm of a state."""
         ...
