@@ -1,12 +1,24 @@
-"""Molecules for benchmarks, as lists of "element x y z" in Angstrom."""
+"""Molecules for benchmarks, as lists of "element x y z" in Angstrom, and cases of methods that are compared."""
 
 from __future__ import annotations
 
 import errno
 import math
+from dataclasses import dataclass
 from pathlib import Path
 
 from outcore.base.errors import OutcoreError
+
+
+@dataclass(frozen=True)
+class Case:
+    """atoms: as PySCF takes them. spin: unpaired electrons; with it the reference is UHF."""
+
+    name: str
+    atoms: str
+    basis: str
+    charge: int = 0
+    spin: int = 0
 
 
 def water(count: int) -> list[str]:

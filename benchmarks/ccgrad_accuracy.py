@@ -9,12 +9,13 @@ recomputed: stored ones are of single precision. --quick takes one molecule of e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from outcore.cli.bench import BenchOptions, Claim, at_most
+
+from ._molecules import Case
 
 HAS_CASES = True
 STEP = 2e-3  # Bohr
@@ -22,17 +23,6 @@ SAME = 1e-7  # Hartree/Bohr
 METHODS = "CCSD", "CCSD(T)"
 FROZEN: dict[str, Any] = {"all electrons": 0, "frozen core": "auto"}
 _SEED = 44
-
-
-@dataclass(frozen=True)
-class Case:
-    """atoms: as PySCF takes them. spin: unpaired electrons; with it the reference is UHF."""
-
-    name: str
-    atoms: str
-    basis: str
-    charge: int = 0
-    spin: int = 0
 
 
 _WATER = "O 0 0 0.02; H 0.03 0.80 0.58; H 0 -0.74 0.61"

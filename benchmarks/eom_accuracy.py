@@ -17,21 +17,12 @@ import numpy as np
 
 from outcore.cli.bench import BenchOptions, Claim, at_most
 
+from ._molecules import Case
+
 HAS_CASES = True
 SAME = 1e-8  # Hartree
 ROOTS, MORE = 2, 4  # of Outcore, of PySCF
 AUXILIARY = "cc-pvdz-ri"
-
-
-@dataclass(frozen=True)
-class Case:
-    """atoms: as PySCF takes them. spin: unpaired electrons; with it the reference is UHF."""
-
-    name: str
-    atoms: str
-    basis: str
-    charge: int = 0
-    spin: int = 0
 
 
 @dataclass(frozen=True)

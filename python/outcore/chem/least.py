@@ -20,12 +20,10 @@ _MIB = 1 << 20
 FITTED_BYTES = 136 * _MIB
 STORED_BYTES = 136 * _MIB
 DECOMPOSED_BYTES = 150 * _MIB
-OPTIMISER_BYTES = (
-    32 * _MIB
-)  # more, of geomeTRIC with the libraries that it loads, and of steps before the present one
-LATER_BYTES = (
-    16 * _MIB
-)  # more, of an object of Python in whose process densities and gradients load libraries
+# More, of geomeTRIC with the libraries that it loads, and of steps before the present one.
+OPTIMISER_BYTES = 32 * _MIB
+# More, of an object of Python in whose process densities and gradients load libraries.
+LATER_BYTES = 16 * _MIB
 
 _MB = 10**6
 

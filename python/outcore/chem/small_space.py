@@ -22,7 +22,7 @@ Integers = NDArray[np.int64]
 # A root of a CI follows the state that is most like its state of the references, or a lower one that no other root
 # follows and that is so many times as much like it: where two share a reference alike, the lower one is meant.
 LOWER = 0.5
-_SAME = 1e-6  # Hartree: energies that differ by less are not told apart
+SAME = 1e-6  # Hartree: energies that differ by less are not told apart
 
 # Of H times a vector, relative to it: many times what was seen, as sums of such errors are no bounds.
 ERRORS = {"float64": 1e-14, "float32": 1e-6}
@@ -269,8 +269,8 @@ def passed_over(iterations: Sequence[Roots]) -> Integers:
     last = iterations[-1]
     found = np.zeros(len(last.energies), np.int64)
     for root, energy in enumerate(last.energies):
-        most = max(int((each.levels[root][0] < energy - _SAME).sum()) for each in iterations)
-        found[root] = most - (last.levels[root][1] < energy - _SAME).sum()
+        most = max(int((each.levels[root][0] < energy - SAME).sum()) for each in iterations)
+        found[root] = most - (last.levels[root][1] < energy - SAME).sum()
     return np.maximum(found, 0)
 
 

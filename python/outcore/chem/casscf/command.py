@@ -262,17 +262,11 @@ class _Run(MoleculeRun):
         return orbitals
 
     def _describe(self, ci: FCI) -> None:
-        from outcore.chem.ci.view import space_lines
+        from outcore.chem.ci.view import space_facts, space_lines
 
         for line in space_lines(ci):
             self.say(line)
-        self.results |= {
-            "orbitals": ci.hamiltonian.orbitals,
-            "electrons": list(ci.target.electrons),
-            "group": ci.hamiltonian.group,
-            "irrep": ci.hamiltonian.names[ci.target.irrep],
-            "determinants": ci.space.determinants,
-        }
+        self.results |= space_facts(ci)
 
     def _states(self, mc: Any) -> list[tuple[Any, float]]:
         """Handles and energies."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from outcore.base.errors import NotConverged
 from outcore.chem.ci.options import Options
-from outcore.chem.ci.view import Iterations, StateView, in_one_line, space_lines
+from outcore.chem.ci.view import Iterations, StateView, in_one_line, space_facts, space_lines
 from outcore.chem.run import MoleculeRun
 from outcore.cli.run import with_options
 
@@ -146,14 +146,7 @@ class _Run(MoleculeRun):
         options = self.options
         for line in (*ci.notes, *space_lines(ci)):
             self.say(line)
-        self.results |= {
-            "orbitals": ci.hamiltonian.orbitals,
-            "electrons": list(ci.target.electrons),
-            "group": ci.hamiltonian.group,
-            "irrep": ci.hamiltonian.names[ci.target.irrep],
-            "determinants": ci.space.determinants,
-            "blocks": ci.space.blocks,
-        }
+        self.results |= space_facts(ci) | {"blocks": ci.space.blocks}
         if options.write_fcidump is not None and not options.estimate:
             ci.write_fcidump(options.write_fcidump)
             self.say(f"wrote {options.write_fcidump}")

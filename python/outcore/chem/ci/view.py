@@ -45,6 +45,17 @@ def space_lines(ci: FCI) -> Iterator[str]:
     )
 
 
+def space_facts(ci: FCI) -> dict[str, Any]:
+    """As `space_lines`, for --json."""
+    return {
+        "orbitals": ci.hamiltonian.orbitals,
+        "electrons": list(ci.target.electrons),
+        "group": ci.hamiltonian.group,
+        "irrep": ci.hamiltonian.names[ci.target.irrep],
+        "determinants": ci.space.determinants,
+    }
+
+
 def in_one_line(forecast: Forecast) -> str:
     """What a run will take."""
     moved = (forecast.read_bytes + forecast.written_bytes) / 1e6

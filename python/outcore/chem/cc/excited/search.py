@@ -12,7 +12,7 @@ from outcore.chem.cc.equations.excited.vectors import StateVector
 from outcore.chem.cc.excited import passes
 from outcore.chem.cc.excited.settings import METHOD
 from outcore.chem.cc.keep.kept_states import KeptVector
-from outcore.chem.small_space import ERRORS, SmallSpace, above
+from outcore.chem.small_space import ERRORS, SAME, SmallSpace, above
 
 if TYPE_CHECKING:
     from outcore.chem.cc.equations.excited.guess import FirstState
@@ -24,7 +24,6 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 LEAST = 4
 """Vectors of the small space for each root."""
-_SAME = 1e-6  # Hartree: energies that differ by less are not told apart
 _ABOVE = 3  # states above the roots that are corrected before a search ends, or as many as roots
 _NOTHING = 1e-12  # the square of a start vector, whose factors are of unit length
 
@@ -239,8 +238,8 @@ class Search(davidson.Search[davidson.Iteration]):
         self._multiply(first)
         self.solve(self._products(first, self.space))
         found, _ = above(self.space, count, len(energies))
-        least = self.energies.max() - _SAME
-        return bool((2 * found - energies < least).any() or (self.energies < before - _SAME).any())
+        least = self.energies.max() - SAME
+        return bool((2 * found - energies < least).any() or (self.energies < before - SAME).any())
 
     def expand(self) -> None:
         active = self.active()
