@@ -155,7 +155,9 @@ bool all_have_loaded(const Library& library, int fortran_communicator, bool mine
   if (!flag_of(library, "MPI_Initialized") || flag_of(library, "MPI_Finalized")) return mine;
   if (library.family == "mpich")
     return least<int>(library, fortran_communicator, 0x04000000, 0x4c000405, 0x58000002, mine) != 0;
-  const auto symbol = [&](const char* name) { return dlsym(library.handle, name); };
+  // A program may hold the library's predefined handles itself (copy relocations), and then those of the
+  // library are never set: what the linker finds first is what the library uses.
+  const auto symbol = [&](const char* name) { return dlsym(RTLD_DEFAULT, name); };
   void* communicator = function_of<void*(int)>(library, "MPI_Comm_f2c")(fortran_communicator);
   return least<void*>(library, communicator, symbol("ompi_mpi_comm_null"), symbol("ompi_mpi_int"),
                       symbol("ompi_mpi_op_min"), mine) != 0;
