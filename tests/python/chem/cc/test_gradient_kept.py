@@ -42,7 +42,7 @@ with np.load(orbitals) as given:
     for name in given.files:
         setattr(mf, name, given[name])
 mf.converged = True
-clock.INTERVAL_S = 0.02
+clock.INTERVAL_S = 0.0
 seen = []
 
 def progress(part, fraction=0.0):
@@ -143,7 +143,7 @@ def test_of_open_shells_multipliers_go_on_within_an_iteration(tmp_path: Path) ->
     killed(mf, False, tmp_path, "Lambda iteration 5 3")
     with start(mf, tmp_path / "kept") as cc:
         assert abs(gradient(cc, triples=False) - wanted).max() < 1e-9
-        assert cc.multipliers.iterations[0].number in (4, 5)  # of the last commit, which were some time apart
+        assert cc.multipliers.iterations[0].number == 5
 
 
 def test_orbital_multipliers_are_a_start_and_are_taken_once_they_have_converged(
