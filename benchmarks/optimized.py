@@ -1,4 +1,4 @@
-"""Geometries of least energy, CCSD(T)/cc-pVTZ with frozen cores: water and formaldehyde.
+"""Geometries of least energy, CCSD(T)/cc-pVTZ with frozen cores: water, formaldehyde, ozone.
 
 Each is `outcore optimize`, to the tightest limits of geomeTRIC, again from its end until no element of the gradient
 is above the bar. At the end the energy is compared with that of PySCF with the same auxiliary functions, and so is
@@ -52,6 +52,7 @@ SMALL = Case("water", _WATER, "6-31g", "def2-svp-jkfit", "def2-svp-ri")
 CASES = (
     Case("water", _WATER),
     Case("formaldehyde", ("C 0 0 -0.53", "O 0 0 0.68", "H 0 0.94 -1.12", "H 0 -0.94 -1.12")),
+    Case("ozone", ("O 0 0 0.43", "O 0 1.08 -0.22", "O 0 -1.08 -0.22")),
 )
 
 

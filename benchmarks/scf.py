@@ -2,10 +2,10 @@
 
 Whole runs are timed from outside, start-up included, each on two processes (PySCF: two threads), in turn.
 NWChem keeps all integrals on disk (`semidirect memsize 0`) at the screening threshold that ours has, without
-symmetry, as ours. Semi-direct runs of both may use half the disk that ours takes for everything. Molecules:
+symmetry, as ours. Semi-direct runs of both may use half the disk that ours takes for everything. The molecule is
 C14H8F6, whose disk runs are medians of three (NWChem with the symmetry that it finds, C2, half the integrals, is
-shown too), and n-octacosane C28H58, 536 functions, one run of each. --quick uses C14H8F6 in STO-3G instead of
-6-31G* and one run of each, so start-up weighs much, and leaves semi-direct runs and PySCF out.
+shown too); `scf_large` has a larger one. --quick uses C14H8F6 in STO-3G instead of 6-31G* and one run of each, so
+start-up weighs much, and leaves semi-direct runs and PySCF out.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 from outcore.base.errors import OutcoreError
 from outcore.cli.bench import BenchOptions, Claim, at_least, at_most
 
-from ._molecules import alkane, c14h8f6
+from ._molecules import c14h8f6
 from ._peers import NWCHEM, missing, open_mpi_launcher, timed
 
 RANKS = 2
@@ -56,17 +56,18 @@ class Case:
 
 
 def run(options: BenchOptions) -> list[Claim]:
+    say_what_is_missing(options)
+    if options.quick:
+        return measure(options, case(options, "C14H8F6", c14h8f6(), "sto-3g", 1, 5.0, peers=False))
+    return measure(options, case(options, "C14H8F6", c14h8f6(), "6-31g*", 3, 5.0, peers=True))
+
+
+def say_what_is_missing(options: BenchOptions) -> None:
     if why := missing("NWChem"):
         options.say(why)
-    if options.quick:
-        return _run(options, _case(options, "C14H8F6", c14h8f6(), "sto-3g", 1, 5.0, peers=False))
-    return [
-        *_run(options, _case(options, "C14H8F6", c14h8f6(), "6-31g*", 3, 5.0, peers=True)),
-        *_run(options, _case(options, "C28H58", alkane(28), "6-31g*", 1, None, peers=True)),
-    ]
 
 
-def _case(
+def case(
     options: BenchOptions,
     name: str,
     atoms: list[str],
@@ -81,7 +82,8 @@ def _case(
     return Case(name, geometry, basis, repeats, gain, peers)
 
 
-def _run(options: BenchOptions, case: Case) -> list[Claim]:
+def measure(options: BenchOptions, case: Case) -> list[Claim]:
+    """Runs all programs, those on disk in turn."""
     geometry, basis = case.geometry, case.basis
     options.say(f"{case.name}/{basis}")
     runs: dict[str, Callable[[], Run]] = {
