@@ -92,14 +92,17 @@ class _Run(MoleculeRun):
         first = None if options.avas is not None else self._first(mol, kind)
         stages = dict(of_scf)
         if first is not None:
-            stages |= self._of_states(mol, first)
+            for name, needed in (item for each in first for item in self._of_states(mol, each).items()):
+                stages[name] = max(stages.get(name, 0), needed)
         self.predict_memory(stages)
         if options.estimate:
             assert first is not None
             self._describe(first)
-            forecast = first.forecast()
-            self.console.print(forecast.table())
-            self.results |= {"estimate": forecast.as_json()}
+            forecasts = [each.forecast() for each in first]
+            for forecast in forecasts:
+                self.console.print(forecast.table())
+            parts = [each.as_json() for each in forecasts]
+            self.results |= {"estimate": parts[0]} | ({"estimates": parts} if len(parts) > 1 else {})
             return
         self._solve(self._mean_field(mol, kind))
 
@@ -109,12 +112,22 @@ class _Run(MoleculeRun):
         from outcore.chem.symmetry import irrep_number
 
         options, n = self.options, int(mol.nao)
-        if options.avas is None:
+        space = options.space()
+        if space.of_irreps is not None:
+            space.check_irreps(mol)
+        elif options.avas is None:
             numbers = np.arange(n)
-            options.space().places(sum((numbers < each).astype(np.int64) for each in mol.nelec))
+            space.places(sum((numbers < each).astype(np.int64) for each in mol.nelec))
         frozen.of(mol, options.frozen, options.frozen_virtual, [(range(n), min(mol.nelec))])
-        if options.irrep is not None:
-            irrep_number(str(mol.groupname) if mol.symmetry else "C1", options.irrep)
+        for each in options.groups(mol.spin):
+            if each.irrep is not None:
+                irrep_number(str(mol.groupname) if mol.symmetry else "C1", each.irrep)
+            if (mol.nelectron - each.spin) % 2:
+                raise OutcoreError(
+                    errno.EINVAL,
+                    f"--states {options.states}",
+                    detail=f"{mol.nelectron} electrons cannot have 2S = {each.spin}",
+                )
 
     def _of_scf(self, mol: Mole, kind: Kind, sets: dict[Purpose, Mole]) -> dict[str, int]:
         from outcore.chem import least_memory
@@ -125,24 +138,28 @@ class _Run(MoleculeRun):
             return {"density-fitted SCF": _HALF * self.least_of_fitted_scf(mol, sets["jk"], spins)}
         return {METHOD: least_memory.stored_scf(mol, Settings(storage=self.options.storage), self.threads)}
 
-    def _first(self, mol: Mole, kind: Kind) -> FCI | None:
-        """Full CI of the active orbitals that the SCF begins with, as irreps count."""
+    def _first(self, mol: Mole, kind: Kind) -> list[FCI] | None:
+        """Full CI of the active orbitals that the SCF begins with, as irreps count; of each irrep and spin."""
         from outcore.chem.ci.fci import FCI
 
-        def make() -> FCI:
+        def make() -> list[FCI]:
             mf = self.first_orbitals(mol, kind)
-            active, _ = self.options.space().places(np.asarray(mf.mo_occ).round().astype(np.int64))
-            return FCI(
-                mf,
-                active=active.tolist(),
-                group=None if mol.symmetry else "C1",
-                irrep=self.options.irrep,
-                roots=self.options.roots,
-                memory=self.options.memory,
-                threads=self.options.threads,
-                comm=self.world,
-                integrals=False,
-            )
+            active, _ = self.options.space().of_first(mf)
+            return [
+                FCI(
+                    mf,
+                    active=active.tolist(),
+                    group=None if mol.symmetry else "C1",
+                    irrep=each.irrep,
+                    spin=each.spin,
+                    roots=each.roots,
+                    memory=self.options.memory,
+                    threads=self.options.threads,
+                    comm=self.world,
+                    integrals=False,
+                )
+                for each in self.options.groups(mol.spin)
+            ]
 
         return self.with_first_orbitals(make)
 
@@ -193,16 +210,24 @@ class _Run(MoleculeRun):
         from outcore.chem.ci.fci_solver import FCISolver
 
         options, space, begin = self.options, self.options.space().choose(mf), time.monotonic()
+        groups, several = options.groups(mf.mol.spin), options.count > 1
         mc = getattr(mcscf, self._method)(mf, space.orbitals, space.electrons, ncore=space.core)
-        solver = FCISolver(mf.mol, memory=options.memory, threads=self.threads, comm=self.world)
-        solver.nroots, solver.spin, solver.conv_tol = options.roots, mf.mol.spin, _CI_ENERGY
-        if options.irrep is not None:
-            solver.wfnsym = options.irrep
-        mc.fcisolver, mc.verbose, mc.max_memory = solver, 0, mf.max_memory
+        if len(groups) == 1:
+            unpaired = groups[0].spin
+            mc.nelecas = (space.electrons + unpaired) // 2, (space.electrons - unpaired) // 2
+        solvers = [
+            FCISolver(mf.mol, memory=options.memory, threads=self.threads, comm=self.world) for _ in groups
+        ]
+        for solver, group in zip(solvers, groups, strict=True):
+            solver.nroots, solver.spin, solver.conv_tol = group.roots, group.spin, _CI_ENERGY
+            solver.wfnsym = group.irrep
+        mc.fcisolver, mc.verbose, mc.max_memory = solvers[0], 0, mf.max_memory
         orbitals = space.coefficients
+        if len(groups) > 1:
+            mc = mcscf.state_average_mix(mc, solvers, options.state_weights())
         if not options.casci:
             mc.conv_tol, mc.conv_tol_grad, mc.max_cycle_macro = _ENERGY, _GRADIENT, options.iterations
-            if options.roots > 1:
+            if several and len(groups) == 1:
                 mc = mc.state_average(options.state_weights())
             orbitals = self._watch(mc, mf, space)
         try:
@@ -214,15 +239,16 @@ class _Run(MoleculeRun):
             ) from error
         if kept := self._kept_orbitals:
             kept.save(mc.mo_coeff, self._iteration)
-        self._converged = bool(mc.converged and mc.fcisolver.converged)
-        self._describe(mc.ci[0].ci if options.roots > 1 else mc.ci.ci)
+        self._converged = bool(mc.converged) and all(each.converged for each in _calculations(mc))
+        self._describe(_calculations(mc))
         self.results |= {"converged": self._converged, "casscf_seconds": time.monotonic() - begin}
         self._tell_states(mc)
         if options.nevpt2 and self._converged:
             self._nevpt2(mc)
         if options.density is not None:
             self._write_density(mc)
-        solver.close()
+        for solver in solvers:
+            solver.close()
 
     _kept_orbitals: KeptOrbitals | None = None
     _iteration = 0
@@ -236,6 +262,8 @@ class _Run(MoleculeRun):
             more = {
                 "active space": [space.core, space.orbitals, space.electrons],
                 "choice of active orbitals": [str(options.active), str(options.avas), options.avas_threshold],
+                **({} if options.core is None else {"doubly occupied orbitals": options.core}),
+                **({} if options.states is None else {"states": list(map(str, options.groups(0)))}),
                 "weights": options.state_weights(),
                 "irrep": str(options.irrep),
                 "integrals": [options.integrals, str(options.jkbasis), options.screening],
@@ -261,18 +289,20 @@ class _Run(MoleculeRun):
         mc.callback = told
         return orbitals
 
-    def _describe(self, ci: FCI) -> None:
+    def _describe(self, calculations: list[FCI]) -> None:
+        """calculations: of each irrep and spin."""
         from outcore.chem.ci.view import space_facts, space_lines
 
-        for line in space_lines(ci):
+        for line in dict.fromkeys(line for each in calculations for line in space_lines(each)):
             self.say(line)
-        self.results |= space_facts(ci)
+        facts = [space_facts(each) for each in calculations]
+        self.results |= facts[0] | ({"spaces": facts} if len(facts) > 1 else {})
 
     def _states(self, mc: Any) -> list[tuple[Any, float]]:
         """Handles and energies."""
-        if self.options.roots == 1:
+        if self.options.count == 1:
             return [(mc.ci, float(mc.e_tot))]
-        energies = mc.e_tot if self.options.casci else mc.e_states
+        energies = getattr(mc, "e_states", mc.e_tot)
         return list(zip(mc.ci, map(float, energies), strict=True))
 
     def _tell_states(self, mc: Any) -> None:
@@ -283,18 +313,27 @@ class _Run(MoleculeRun):
             densities = state.densities()
             occupations = np.linalg.eigvalsh(densities.one)[::-1]
             square = spin_square(state.ci.target.electrons, densities)
-            self.say(f"{self._method} energy of root {root}: {energy:.10f} Eh, <S^2> = {abs(square):.6f}")
+            irrep = state.ci.hamiltonian.names[state.ci.target.irrep]
+            self.say(
+                f"{self._method} energy of root {root}: {energy:.10f} Eh, {irrep}, <S^2> = {abs(square):.6f}"
+            )
             self.say("  natural occupations: " + " ".join(f"{each:.4f}" for each in occupations))
-            found.append({"occupations": [float(each) for each in occupations], "spin_square": float(square)})
+            found.append(
+                {
+                    "irrep": irrep,
+                    "occupations": [float(each) for each in occupations],
+                    "spin_square": float(square),
+                }
+            )
         self.results |= {"energies_hartree": [energy for _, energy in states], "roots": found}
-        if self.options.roots > 1 and not self.options.casci:
+        if self.options.count > 1 and not self.options.casci:
             self.results["average_energy_hartree"] = float(mc.e_tot)
 
     def _nevpt2(self, mc: Any) -> None:
         from outcore.chem.nevpt2.nevpt2 import NEVPT2
 
         options, energies, parts = self.options, [], []
-        for root in range(options.roots):
+        for root in range(options.count):
             method = NEVPT2(
                 mc, root, frozen=options.frozen, frozen_virtual=options.frozen_virtual, memory=options.memory
             )
@@ -325,3 +364,9 @@ class _Run(MoleculeRun):
     def refuse_unconverged(self) -> None:
         if not self._converged:
             raise NotConverged(None, f"converge the {self._method}", detail="raise --iterations")
+
+
+def _calculations(mc: Any) -> list[FCI]:
+    """Of each irrep and spin."""
+    states = mc.ci if isinstance(mc.ci, list) else [mc.ci]
+    return list(dict.fromkeys(state.ci for state in states))

@@ -13,6 +13,7 @@ import typer
 from outcore.base.errors import OutcoreError
 from outcore.chem import storage as storage_words
 from outcore.chem.casscf.space import THRESHOLD, AskedSpace
+from outcore.chem.ci.target import AskedStates, read_states
 from outcore.chem.formats import densities
 from outcore.chem.hf.settings import METHOD, STORAGES
 from outcore.chem.options import FROZEN, FROZEN_VIRTUAL, MoleculeOptions
@@ -33,7 +34,18 @@ class Options(MoleculeOptions):
         typer.Option(metavar="N,M", help="N electrons in M orbitals; without --active the next ones."),
     ] = None
     active: Annotated[
-        str | None, typer.Option(help="Active orbitals of the SCF: a list such as 3,4,6-8, counted from 0.")
+        str | None,
+        typer.Option(
+            help="Active orbitals of the SCF: a list such as 3,4,6-8, counted from 0, or a number of each irrep "
+            "such as A1=3,B1=1, behind those that --cas or --core leaves doubly occupied."
+        ),
+    ] = None
+    core: Annotated[
+        str | None,
+        typer.Option(
+            help="Doubly occupied orbitals of each irrep, such as A1=2,B2=1, below those of --active. Default: the "
+            "lowest ones that the electrons of --cas leave."
+        ),
     ] = None
     avas: Annotated[
         str | None,
@@ -62,6 +74,13 @@ class Options(MoleculeOptions):
         str | None, typer.Option(help="Of the states, by name. Default: that of the lowest active orbitals.")
     ] = None
     roots: Annotated[int, typer.Option(help="Number of states.")] = 1
+    states: Annotated[
+        str | None,
+        typer.Option(
+            metavar="IRREP:2S:N,..",
+            help="States of several irreps and spins, such as A1:0:2,B2:2:1, in place of --irrep and --roots.",
+        ),
+    ] = None
     weights: Annotated[
         str | None,
         typer.Option(
@@ -96,12 +115,16 @@ class Options(MoleculeOptions):
                 errno.EINVAL, f"--storage {self.storage}", detail="fitted integrals have auto and disk"
             )
         preflight.check_count("--roots", self.roots)
+        if self.states is not None:
+            instead = {"--irrep": self.irrep, "--roots": self.roots != 1}
+            preflight.refuse(instead, "with --states, which names irreps and numbers of states")
         preflight.check_count("--iterations", self.iterations)
         preflight.check_number("--avas-threshold", self.avas_threshold, below=1.0)
         if self.avas is None:
             preflight.refuse({"--avas-threshold": self.avas_threshold != THRESHOLD}, "without --avas")
         else:
             preflight.refuse({"--irrep": self.irrep}, "with --avas, which has no point-group symmetry")
+            preflight.refuse({"--core": self.core}, "with --avas, which finds active orbitals")
             if self.estimate:
                 preflight.refuse({"--avas": True}, "with --estimate, without orbitals")
         if self.casci:
@@ -120,7 +143,18 @@ class Options(MoleculeOptions):
     def space(self) -> AskedSpace:
         """Which orbitals are active."""
         names = tuple(each.strip() for each in self.avas.split(",")) if self.avas is not None else ()
-        return AskedSpace(self._cas(), self.active, names, self.avas_threshold)
+        return AskedSpace(self._cas(), self.active, self.core, names, self.avas_threshold)
+
+    def groups(self, spin: int) -> tuple[AskedStates, ...]:
+        """States of one irrep and spin each. spin: 2S of the SCF. Raises OutcoreError (EINVAL)."""
+        if self.states is None:
+            return (AskedStates(self.irrep, spin, self.roots),)
+        return read_states(self.states)
+
+    @property
+    def count(self) -> int:
+        """Of states."""
+        return sum(each.roots for each in self.groups(0))
 
     def _cas(self) -> tuple[int, int] | None:
         if self.cas is None:
@@ -137,17 +171,17 @@ class Options(MoleculeOptions):
     def state_weights(self) -> list[float]:
         """Of all states; they add up to 1. Raises OutcoreError (EINVAL)."""
         if self.weights is None:
-            return [1.0 / self.roots] * self.roots
+            return [1.0 / self.count] * self.count
         try:
             found = [float(each) for each in self.weights.split(",")]
         except ValueError:
             found = []
-        good = len(found) == self.roots > 1 and all(math.isfinite(each) and each >= 0 for each in found)
+        good = len(found) == self.count > 1 and all(math.isfinite(each) and each >= 0 for each in found)
         if not good or not math.isclose(sum(found), 1.0, abs_tol=1e-9):
             raise OutcoreError(
                 errno.EINVAL,
                 f"--weights {self.weights}",
-                detail="a number of 0 or more is needed for each of several --roots, which add up to 1",
+                detail="a number of 0 or more is needed for each of several --roots or --states, which add up to 1",
             )
         return found
 

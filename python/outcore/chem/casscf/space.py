@@ -1,5 +1,5 @@
-"""The active orbitals of a CASSCF, of a mean field: those around the highest occupied one, listed ones, or those
-that atomic orbitals span (AVAS).
+"""The active orbitals of a CASSCF, of a mean field: those around the highest occupied one, listed ones, a number of
+each irrep, or those that atomic orbitals span (AVAS).
 
 AVAS: Sayfutyarova, Sun, Chan, Knizia, J. Chem. Theory Comput. 13, 4063 (2017).
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from numpy.typing import NDArray
 
 from outcore.base.errors import OutcoreError
 from outcore.chem.active import read
+from outcore.chem.symmetry import ABELIAN, IRREPS, irrep_number, made_symmetric
 
 Matrix = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 THRESHOLD = 0.2  # of AVAS: the share of an active orbital in the atomic ones, at least
 _ALL_SINGLY = 3  # AVAS keeps singly occupied orbitals, as PySCF numbers its options
@@ -35,11 +38,13 @@ class CasSpace:
 
 @dataclass(frozen=True)
 class AskedSpace:
-    """cas: electrons and orbitals. active: a list of orbitals as the SCF has them, from 0. avas: atomic orbitals
-    such as "N 2p", of which an active orbital has at least the share `threshold`."""
+    """cas: electrons and orbitals. active: a list of orbitals as the SCF has them, from 0, or a number of each
+    irrep, behind the doubly occupied ones: `core` of each irrep, or the lowest ones that electrons of `cas` leave.
+    avas: atomic orbitals such as "N 2p", of which an active orbital has at least the share `threshold`."""
 
     cas: tuple[int, int] | None = None
     active: str | None = None
+    core: str | None = None
     avas: tuple[str, ...] = ()
     threshold: float = THRESHOLD
 
@@ -49,29 +54,56 @@ class AskedSpace:
             raise _refused("--avas finds electrons and orbitals: --cas and --active have no effect with it")
         if not (self.avas or self.cas or self.active):
             raise _refused("active orbitals are missing: give --cas N,M, --active or --avas")
-        listed = self._listed
-        if self.active is not None and listed is None:
-            raise _refused(f"--active {self.active}: give a list such as 3,4,6-8; --cas N,M takes numbers")
-        if self.cas is not None and listed is not None and self.cas[1] != len(listed):
-            raise _refused(f"--cas has {self.cas[1]} orbitals, --active {len(listed)}")
+        listed, counts = self._listed, self.of_irreps
+        if self.active is not None and listed is None and counts is None:
+            raise _refused(
+                f"--active {self.active}: give a list such as 3,4,6-8 or a number of each irrep such as A1=3,B1=1; "
+                "--cas N,M takes numbers"
+            )
+        if counts is not None and (self.cas is None) == (self.core is None):
+            raise _refused(
+                f"--active {self.active} needs either --cas N,M or --core, which say how many orbitals lie below"
+            )
+        if self.core is not None and counts is None:
+            raise _refused("--core has no effect without --active of irreps, such as A1=3,B1=1")
+        if self.core is not None and read(self.core).of_irreps is None:
+            raise _refused(f"--core {self.core}: give a number of each irrep, such as A1=3,B1=1")
+        number = None if self.active is None else len(listed or ()) or sum(each for _, each in counts or ())
+        if self.cas is not None and number is not None and self.cas[1] != number:
+            raise _refused(f"--cas has {self.cas[1]} orbitals, --active {number}")
+
+    def check_irreps(self, mol: Any) -> None:
+        """Their names. Raises OutcoreError (EINVAL)."""
+        number_of = partial(irrep_number, _group(mol))
+        for text in (self.active, self.core):
+            read(text).check(int(mol.nao), number_of)
 
     @property
     def _listed(self) -> tuple[int, ...] | None:
         listed = read(self.active).listed
         return None if listed is None else listed[0]
 
-    def places(self, occupations: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    @property
+    def of_irreps(self) -> tuple[tuple[str, int], ...] | None:
+        """How many of each irrep, by name."""
+        return None if self.active is None else read(self.active).of_irreps
+
+    def places(
+        self, occupations: Integers, irreps: Integers | None = None, group: str = "C1"
+    ) -> tuple[Integers, int]:
         """Of active orbitals among all, and their electrons; not of AVAS. occupations: of all orbitals, as the SCF
-        has them. Raises OutcoreError (EINVAL)."""
+        has them. irreps: of all, numbers in a point group, which numbers of each irrep need. Raises OutcoreError
+        (EINVAL)."""
         listed, total, count = self._listed, int(occupations.sum()), len(occupations)
-        if listed is not None:
+        if self.of_irreps is not None:
+            assert irreps is not None
+            found = self._by_irreps(occupations, irreps, group)
+        elif listed is not None:
             read(self.active).check(count, lambda name: 0)
             found = np.array(sorted(listed), np.int64)
         else:
             assert self.cas is not None
-            core, odd = divmod(total - self.cas[0], 2)
-            if odd or core < 0:
-                raise _refused(f"{self.cas[0]} of {total} electrons leave no pairs")
+            core = self._pairs_below(total)
             found = np.arange(core, core + self.cas[1])
             if core + self.cas[1] > count:
                 raise _refused(
@@ -89,16 +121,61 @@ class AskedSpace:
             )
         return found, electrons
 
+    def _pairs_below(self, total: int) -> int:
+        """Doubly occupied orbitals beside the electrons of `cas`."""
+        assert self.cas is not None
+        core, odd = divmod(total - self.cas[0], 2)
+        if odd or core < 0:
+            raise _refused(f"{self.cas[0]} of {total} electrons leave no pairs")
+        return core
+
+    def _by_irreps(self, occupations: Integers, irreps: Integers, group: str) -> Integers:
+        """Numbers of each irrep, behind those that stay doubly occupied."""
+        if self.core is None:
+            lowest = irreps[: self._pairs_below(int(occupations.sum()))]
+            below = {number: int(np.count_nonzero(lowest == number)) for number in np.unique(lowest).tolist()}
+        else:
+            below = {irrep_number(group, name): each for name, each in read(self.core).of_irreps or ()}
+        found = []
+        for name, wanted in self.of_irreps or ():
+            number = irrep_number(group, name)
+            mine = np.flatnonzero(irreps == number)
+            first = below.get(number, 0)
+            if first + wanted > len(mine):
+                raise _refused(
+                    f"{first} doubly occupied and {wanted} active orbitals of {name}, but there are {len(mine)}"
+                )
+            found.append(mine[first : first + wanted])
+        active = np.sort(np.concatenate(found))
+        for number in range(int(irreps.max()) + 1):
+            rest = np.setdiff1d(np.flatnonzero((irreps == number) & (occupations == 2)), active)
+            if len(rest) != below.get(number, 0):
+                name = IRREPS[ABELIAN.get(group, group)][number]
+                raise _refused(
+                    f"doubly occupied orbitals of {name} beside the active ones: the SCF has {len(rest)}, not "
+                    f"{below.get(number, 0)}; see --core"
+                )
+        return active
+
+    def of_first(self, mf: Any) -> tuple[Integers, int]:
+        """`places` in the orbitals of a mean field, which may be those that an SCF begins with."""
+        occupations = np.asarray(mf.mo_occ).round().astype(np.int64)
+        irreps = None if self.of_irreps is None else _symmetric(mf)[1]
+        return self.places(occupations, irreps, _group(mf.mol))
+
     def choose(self, mf: Any) -> CasSpace:
         """Of a converged RHF or ROHF object. Raises OutcoreError (EINVAL)."""
         if self.avas:
             return self._of_avas(mf)
-        occupations = np.asarray(mf.mo_occ).round().astype(np.int64)
-        active, electrons = self.places(occupations)
+        occupations, coefficients = np.asarray(mf.mo_occ).round().astype(np.int64), np.asarray(mf.mo_coeff)
+        irreps = None
+        if self.of_irreps is not None:
+            coefficients, irreps = _symmetric(mf)
+        active, electrons = self.places(occupations, irreps, _group(mf.mol))
         rest = np.setdiff1d(np.arange(len(occupations)), active)
         core = int(np.count_nonzero(occupations[rest]))
         order = np.concatenate([rest[occupations[rest] > 0], active, rest[occupations[rest] == 0]])
-        return CasSpace(np.asarray(mf.mo_coeff)[:, order], core, len(active), electrons)
+        return CasSpace(coefficients[:, order], core, len(active), electrons)
 
     def _of_avas(self, mf: Any) -> CasSpace:
         from pyscf.mcscf import avas
@@ -118,6 +195,20 @@ class AskedSpace:
             )
         core = (int(mf.mol.nelectron) - electrons) // 2
         return CasSpace(np.asarray(coefficients), core, orbitals, electrons)
+
+
+def _group(mol: Any) -> str:
+    return str(mol.groupname) if mol.symmetry else "C1"
+
+
+def _symmetric(mf: Any) -> tuple[Matrix, Integers]:
+    """Orbitals that are each of one irrep, and the numbers of these."""
+    coefficients = np.asarray(mf.mo_coeff)
+    if not mf.mol.symmetry:
+        return coefficients, np.zeros(coefficients.shape[1], np.int64)
+    spaces = np.asarray(mf.mo_occ).round().astype(np.int64)
+    found = made_symmetric(mf.mol, coefficients, np.asarray(mf.get_ovlp()), np.asarray(mf.mo_energy), spaces)
+    return found.coefficients, found.irreps
 
 
 def _refused(detail: str) -> OutcoreError:

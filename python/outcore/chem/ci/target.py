@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from outcore.chem.ci.hamiltonian import Hamiltonian
 
 MAX_ROOTS = 64
+_STATES = re.compile(r"\s*([^:,\s]+)\s*:\s*(\d{1,3})\s*:\s*(\d{1,3})\s*", re.ASCII)
 _FOLDED = (0, 2)  # 2S of states that have no lower ones of their parity in the way, as a rule
 
 
@@ -32,6 +34,34 @@ class Target:
         name = hamiltonian.names[self.irrep]
         irrep = f"irrep {name}" if name.isdigit() else name
         return f"{self.roots} {'root' if self.roots == 1 else 'roots'} of {irrep}, {spin}"
+
+
+@dataclass(frozen=True)
+class AskedStates:
+    """States of one irrep (None: that of the lowest orbitals) and spin. spin: 2S."""
+
+    irrep: str | None
+    spin: int
+    roots: int
+
+    def __str__(self) -> str:
+        return f"{self.irrep}:{self.spin}:{self.roots}"
+
+
+def read_states(text: str) -> tuple[AskedStates, ...]:
+    """Of "A1:0:2,B2:2:1": irrep, 2S and number of states. Raises OutcoreError (EINVAL)."""
+    found: list[AskedStates] = []
+    for part in text.split(","):
+        matched = _STATES.fullmatch(part)
+        if matched is None:
+            raise _impossible(f"'{part.strip()}' is no irrep, 2S and number of states, such as A1:0:2")
+        found.append(AskedStates(matched[1], int(matched[2]), int(matched[3])))
+    for number, each in enumerate(found):
+        if not 1 <= each.roots <= MAX_ROOTS:
+            raise _impossible(f"{each.roots} roots; there may be 1 to {MAX_ROOTS}")
+        if (each.irrep, each.spin) in [(other.irrep, other.spin) for other in found[:number]]:
+            raise _impossible(f"{each.irrep} with 2S = {each.spin} is named twice; give the sum of its roots")
+    return tuple(found)
 
 
 def of(

@@ -87,6 +87,92 @@ def test_listed_orbitals_are_active(run):
     assert found["energies_hartree"] == pytest.approx([of_pyscf(mf, 3, 4, start, "CASCI").e_tot], abs=1e-8)
 
 
+@cache
+def symmetric_mean_field(text):
+    mol = pyscf.M(atom="\n".join(text.splitlines()[2:]), basis="sto-3g", symmetry=True, verbose=0)
+    return mol.RHF().run(conv_tol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("below", "core"),
+    [(["--cas", "4,4"], None), (["--core", "A1=2,B2=1"], None), (["--core", "A1=3"], {"A1": 3})],
+)
+def test_active_orbitals_are_counted_by_irreps(run, below, core):
+    """As PySCF's sort_mo_by_irrep; B1 and B2 are its names, too."""
+    found = run(WATER, "--active", "A1=1,B1=1,B2=2" if core else "A1=2,B1=1,B2=1", "--casci", *below)
+    mf = symmetric_mean_field(WATER)
+    mc = mcscf.CASCI(mf, 4, 4)
+    mc.verbose, mc.fcisolver.wfnsym = 0, "A1"
+    counts = {"A1": 1, "B1": 1, "B2": 2} if core else {"A1": 2, "B1": 1, "B2": 1}
+    mc.kernel(mc.sort_mo_by_irrep(counts, core))
+    assert found["energies_hartree"] == pytest.approx([mc.e_tot], abs=1e-8)
+
+
+def test_active_orbitals_of_irreps_of_a_linear_molecule_are_whole_shells(run):
+    found = run(N2, "--active", "B2u=1,B3u=1,B2g=1,B3g=1", "--core", "Ag=3,B1u=2", "--casci")
+    mf = symmetric_mean_field(N2)
+    mc = mcscf.CASCI(mf, 4, 4)
+    mc.verbose, mc.fcisolver.wfnsym = 0, "A1g"
+    mc.kernel(mc.sort_mo_by_irrep(dict.fromkeys(("E1ux", "E1uy", "E1gx", "E1gy"), 1), {"A1g": 3, "A1u": 2}))
+    assert found["energies_hartree"] == pytest.approx([mc.e_tot], abs=1e-8)
+
+
+STATES = ("--cas", "4,4", "--states", "A1:0:2,B1:2:1")
+
+
+def of_several_solvers(method, weights):
+    mf = symmetric_mean_field(WATER)
+    solvers = []
+    for irrep, spin, roots in (("A1", 0, 2), ("B1", 2, 1)):
+        each = (fci.direct_spin1_symm if spin else fci.direct_spin0_symm).FCI(mf.mol)
+        each.wfnsym, each.spin, each.nroots, each.conv_tol = irrep, spin, roots, 1e-13
+        solvers.append(each)
+    mc = getattr(mcscf, method)(mf, 4, 4)
+    mc.verbose = 0
+    mc = mcscf.state_average_mix(mc, solvers, weights)
+    if method == "CASSCF":
+        mc.conv_tol, mc.conv_tol_grad = 1e-10, 1e-6
+    mc.kernel()
+    return mc
+
+
+def test_states_of_several_irreps_and_spins_are_averaged(run):
+    weights = [0.5, 0.2, 0.3]
+    found = run(WATER, *STATES, "--weights", "0.5,0.2,0.3")
+    mc = of_several_solvers("CASSCF", weights)
+    assert found["average_energy_hartree"] == pytest.approx(mc.e_tot, abs=1e-8)
+    assert found["energies_hartree"] == pytest.approx(mc.e_states, abs=1e-5)  # of first order in orbitals
+    assert [each["irrep"] for each in found["roots"]] == ["A1", "A1", "B1"]
+    assert [each["spin_square"] for each in found["roots"]] == pytest.approx([0, 0, 2], abs=1e-6)
+    assert [each["irrep"] for each in found["spaces"]] == ["A1", "B1"]
+
+
+def test_states_of_several_irreps_and_spins_of_one_set_of_orbitals(run):
+    found = run(WATER, *STATES, "--casci", "--nevpt2")
+    mc = of_several_solvers("CASCI", [0.5, 0.25, 0.25])
+    assert found["energies_hartree"] == pytest.approx(mc.e_states, abs=1e-8)
+    alone = run(WATER, "--cas", "4,4", "--states", "B1:2:1", "--casci", "--nevpt2")
+    for name in ("energies_hartree", "nevpt2_energies_hartree"):
+        assert found[name][2] == pytest.approx(alone[name][0], abs=1e-8)
+
+
+def test_orbitals_of_other_states_are_refused(run, tmp_path):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    weights = ["--weights", "0.5,0.5", "--checkpoint", str(kept)]
+    first = run(WATER, "--cas", "4,4", "--states", "A1:0:1,B1:2:1", *weights)
+    again = run(WATER, "--cas", "4,4", "--states", "A1:0:1,B1:2:1", *weights)
+    assert again["energies_hartree"] == pytest.approx(first["energies_hartree"], abs=1e-5)
+    with pytest.raises(OutcoreError, match="states"):
+        run(WATER, "--cas", "4,4", "--states", "A1:0:1,B1:0:1", *weights)
+
+
+def test_an_estimate_has_each_space_of_states(run):
+    found = run(WATER, *STATES, "--estimate")
+    assert [each["irrep"] for each in found["spaces"]] == ["A1", "B1"]
+    assert len(found["estimates"]) == 2 and found["estimate"] == found["estimates"][0]
+
+
 def test_states_are_averaged_with_their_weights(run, capsys):
     found = run(LIH, "--cas", "2,2", "--roots", "2", "--weights", "0.7,0.3", "--nevpt2")
     first, second = found["energies_hartree"]
@@ -148,6 +234,26 @@ def test_an_estimate_computes_no_energy(run):
         (["--cas", "4,4", "--jkbasis", "auto"], "--jkbasis has no effect without --integrals ri"),
         (["--cas", "4,4", "--integrals", "cholesky"], "it may be conventional or ri"),
         (["--cas", "4,4", "--irrep", "Ag"], "irrep"),
+        (["--active", "A1=2,B1=1"], "needs either --cas N,M or --core"),
+        (["--active", "A1=2,B1=1", "--cas", "4,4"], "--cas has 4 orbitals, --active 3"),
+        (["--active", "A1=2,Q=1", "--cas", "4,3"], "irrep Q"),
+        (
+            ["--active", "A1=2,B1=1", "--core", "A1=2"],
+            "doubly occupied orbitals of B2 beside .* the SCF has 1, not 0",
+        ),
+        (
+            ["--active", "A1=1,B1=3", "--cas", "4,4"],
+            "0 doubly occupied and 3 active orbitals of B1, but there are 1",
+        ),
+        (["--cas", "4,4", "--core", "A1=2"], "--core has no effect without --active of irreps"),
+        (["--active", "A1=2", "--core", "2"], "--core 2: give a number of each irrep"),
+        (["--avas", "O 2p", "--core", "A1=2"], "--core has no effect with --avas"),
+        (["--cas", "4,4", "--states", "A1:0"], "is no irrep, 2S and number of states"),
+        (["--cas", "4,4", "--states", "A1:0:1,A1:0:2"], "is named twice"),
+        (["--cas", "4,4", "--states", "A1:1:1"], "10 electrons cannot have 2S = 1"),
+        (["--cas", "4,4", "--states", "E:0:1"], "irrep E"),
+        (["--cas", "4,4", "--states", "A1:0:1", "--roots", "2"], "--roots has no effect with --states"),
+        (["--cas", "4,4", "--states", "A1:0:2", "--weights", "1"], "for each of several --roots or --states"),
         (["--cas", "4,4", "--memory", "20MB"], "is the least that is enough"),
     ],
 )
