@@ -259,7 +259,7 @@ class _Run(MoleculeRun):
                 self.say(line)
             self.results |= {"estimate": asdict(found)}
             return
-        if options.natural:
+        if options.natural or options.density is not None:
             density.check_pairs(ci.electrons)
         if ci.orbitals.two.title:
             self.say(f"integrals: {ci.orbitals.two.title}")
@@ -271,6 +271,10 @@ class _Run(MoleculeRun):
         if ci.went_on:
             self.say(f"went on from states in {options.checkpoint}")
         self._energies(ci, seconds)
+        if options.density is not None:
+            ci.write_density(options.density)
+            self.say(f"wrote {options.density}")
+            self.results["density_file"] = str(options.density)
 
     def _told(self, iteration: Iteration) -> None:
         energies = " ".join(f"{each:.9f}" for each in iteration.energies)

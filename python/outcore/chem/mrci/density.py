@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from outcore.chem.mrci.orbitals import Correlated
 
 Matrix = NDArray[np.float64]
+_ORTHONORMAL = 1e-6
 AddTo = Callable[[Matrix, Matrix], None]  # what tasks of the kernel add to sums of each spin
 
 
@@ -36,14 +37,35 @@ def check_pairs(electrons: tuple[int, int]) -> None:
         )
 
 
-def of_sums(alpha: Matrix, beta: Matrix, electrons: tuple[int, int], norm: float, *, folded: bool) -> Matrix:
-    """[p][q] = <p+ q> of both spins together, from sums over pairs of an alpha and a beta electron.
+def of_sums(
+    alpha: Matrix, beta: Matrix, electrons: tuple[int, int], norm: float, *, folded: bool
+) -> tuple[Matrix, Matrix]:
+    """[p][q] = <p+ q> of alpha and of beta, from sums over pairs of an alpha and a beta electron.
 
     Raises OutcoreError (ENOTSUP) without such pairs."""
     check_pairs(electrons)
-    if folded:
-        return 2 * alpha / (electrons[1] * norm)
-    return (alpha / electrons[1] + beta / electrons[0]) / norm
+    of_alpha = alpha / (electrons[1] * norm)
+    return of_alpha, of_alpha if folded else beta / (electrons[0] * norm)
+
+
+def in_functions(found: Correlated, spins: tuple[Matrix, Matrix]) -> tuple[Matrix, Matrix]:
+    """Densities of alpha and beta over the correlated orbitals, in their order, as those over basis functions, with
+    frozen orbitals. Raises OutcoreError (EINVAL) without a molecule that has these functions."""
+    c, frozen, mol = found.coefficients, found.frozen, found.mol
+    if c is None or frozen is None or mol is None:
+        raise _refused("the integrals are of a file, which has no molecule")
+    every, overlap = np.hstack([frozen, c]), mol.intor_symmetric("int1e_ovlp")
+    if (
+        len(overlap) != len(every)
+        or abs(every.T @ overlap @ every - np.eye(every.shape[1])).max() > _ORTHONORMAL
+    ):
+        raise _refused("the functions of a model lie nowhere in space")
+    core = frozen @ frozen.T
+    return c @ spins[0] @ c.T + core, c @ spins[1] @ c.T + core
+
+
+def _refused(detail: str) -> OutcoreError:
+    return OutcoreError(errno.EINVAL, "density of a multireference CI", detail=detail)
 
 
 def natural(found: Correlated, density: Matrix) -> NaturalOrbitals:

@@ -53,13 +53,13 @@ class FewElectronOperator:
         found: Array = np.diagonal(self._matrix)[self.layout.slice(block)]
         return found
 
-    def density(self, x: Vector, orbitals: int) -> Array:
-        """[p][q] = <p+ q>."""
+    def densities(self, x: Vector, orbitals: int) -> tuple[Array, Array]:
+        """[p][q] = <p+ q> of alpha and of beta, of which there is no electron."""
         assert isinstance(x, MemoryVector)
         whole, found = self.world.all_reduce(x.data), np.zeros((orbitals, orbitals))
         if len(self._orbitals):
             found[np.ix_(self._orbitals, self._orbitals)] = np.outer(whole, whole) / (whole @ whole)
-        return found
+        return found, np.zeros_like(found)
 
     def add_density(self, x: Vector, alpha: Array, beta: Array) -> None:
         """There are no pairs."""

@@ -20,6 +20,7 @@ from outcore.base import html, interrupts, keywords
 from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem import shown
 from outcore.chem.active import Asked as Active
+from outcore.chem.formats import densities
 from outcore.chem.frozen import Asked as Frozen
 from outcore.chem.logs import INFO, NOTE
 from outcore.chem.method import Method
@@ -521,11 +522,11 @@ class MRCI(Method):
         exchange = self._operator.exchange(state) if min(self.electrons) else 0.0
         return m * (m + 1) + self.electrons[1] - exchange / self._norms(root)[1]
 
-    def _density(self, root: int) -> Matrix:
-        """Of the correlated orbitals in their order here."""
+    def _densities(self, root: int) -> tuple[Matrix, Matrix]:
+        """Of alpha and beta, of the correlated orbitals in their order here."""
         state, n = self.found.states[root], self.orbitals.count
         if isinstance(self._operator, FewElectronOperator):
-            return self._operator.density(state, n)
+            return self._operator.densities(state, n)
         alpha, beta = np.zeros((n, n)), np.zeros((n, n))
         assert self._operator is not None
         self._operator.add_density(state, alpha, beta)
@@ -534,12 +535,30 @@ class MRCI(Method):
 
     def make_rdm1(self, root: int = 0) -> Matrix:
         """D[p, q] = <p+ q> of both spins together, of orbitals behind the frozen ones in the caller's order."""
+        alpha, beta = self.make_rdm1s(root)
+        return alpha + beta
+
+    def make_rdm1s(self, root: int = 0) -> tuple[Matrix, Matrix]:
+        """D[p, q] = <p+ q> of spin alpha and beta, as `make_rdm1`."""
         back = np.argsort(self.orbitals.permutation)
-        return self._density(root)[np.ix_(back, back)]
+        alpha, beta = self._densities(root)
+        return alpha[np.ix_(back, back)], beta[np.ix_(back, back)]
 
     def natural_orbitals(self, root: int = 0) -> NaturalOrbitals:
         """Of the correlated orbitals."""
-        return density.natural(self.orbitals, self._density(root))
+        alpha, beta = self._densities(root)
+        return density.natural(self.orbitals, alpha + beta)
+
+    def write_density(self, path: str | os.PathLike[str], root: int = 0) -> None:
+        """One-particle densities, with those of frozen orbitals, in a file whose name ends as `formats.densities`
+        has it. They are expectation values of the state, without a response of orbitals. Collective. Raises
+        OutcoreError, also for integrals of a file, which has no molecule."""
+        spins = self._densities(root)
+        with self.world.together("write the density", str(path), root):
+            densities.check("write", Path(path))
+            if self.world.rank == 0:
+                both = density.in_functions(self.orbitals, spins)
+                densities.write(Path(path), self.orbitals.mol, both)
 
     def corrections(self, root: int = 0) -> Corrections:
         """For the lack of size consistency, of a CI."""

@@ -11,6 +11,7 @@ import typer
 
 from outcore.base.errors import OutcoreError
 from outcore.chem import storage as storage_words
+from outcore.chem.formats import densities
 from outcore.chem.hf.settings import METHOD, STORAGES
 from outcore.chem.mrci.settings import WORDS, Settings
 from outcore.chem.mrci.spaces import Asked, GivenOrbitals, choose
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 # What an FCIDUMP file takes the place of.
 _OF_MOLECULES = (
     *("geometry", "basis", "ecp", "cart", "charge", "frame", "unit", "rohf", *OF_SCF),
-    *("group", "integrals", "tolerance", "auxbasis", "jkbasis"),
+    *("group", "integrals", "tolerance", "auxbasis", "jkbasis", "density"),
 )
 
 
@@ -121,6 +122,14 @@ class Options(MoleculeOptions):
     natural: Annotated[
         bool, typer.Option("--natural", help="Print occupations of the natural orbitals of each root.")
     ] = False
+    density: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the one-particle density of the first root here: natural orbitals (name.molden), matrices "
+            "over basis functions (name.npz), values on a grid (name.cube), or TREXIO (name.h5, name.trexio).",
+        ),
+    ] = None
     error_bound: Annotated[
         float,
         typer.Option(
@@ -167,7 +176,9 @@ class Options(MoleculeOptions):
         if self.plus_q and self.functional != "ci":
             preflight.refuse({"--plus-q": True}, f"with --{self.functional}, which needs no correction")
         if self.estimate:
-            preflight.refuse({"--plus-q": self.plus_q, "--natural": self.natural}, "with --estimate")
+            unused = {"--plus-q": self.plus_q, "--natural": self.natural, "--density": self.density}
+            preflight.refuse(unused, "with --estimate")
+        densities.check("--density", self.density)
         if self.cas is not None:
             preflight.refuse({"--inactive": self.inactive, "--active": self.active}, "with --cas")
             self._cas()
@@ -251,6 +262,13 @@ class Options(MoleculeOptions):
             "the integrals": self.fcidump,
             "the references": listed if isinstance(listed, Path) else None,
         }
+
+    def writes(self) -> dict[str, Any]:
+        return super().writes() | {"--density": self.density}
+
+    def check_targets(self) -> None:
+        super().check_targets()
+        preflight.check_file(self.density, "write the density")
 
 
 def _refused(detail: str) -> OutcoreError:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import trexio
 
+from outcore.base.errors import OutcoreError
 from outcore.cli import main as cli
 
 WATER = "3\n\nO 0 0 0.1173\nH 0 0.7572 -0.4692\nH 0 -0.7572 -0.4692\n"
@@ -40,3 +41,50 @@ def test_densities_of_a_file_are_those_of_the_method(command, tmp_path):
     places = [0, 1, 4, 2, 3, 5, 6]  # z, x, y of p functions
     np.testing.assert_allclose(total, wanted[np.ix_(places, places)], atol=1e-8)
     np.testing.assert_allclose(2 * up, rdm, atol=1e-10)
+
+
+def read(path):
+    """Total and alpha density over functions, in the order of PySCF."""
+    with trexio.File(str(path), "r", trexio.TREXIO_AUTO) as file:
+        c, total, alpha = (
+            getattr(trexio, f"read_{each}")(file) for each in ("mo_coefficient", "rdm_1e", "rdm_1e_up")
+        )
+    back = np.argsort([0, 1, 4, 2, 3, 5, 6])
+    return tuple((c.T @ each @ c)[np.ix_(back, back)] for each in (total, alpha))
+
+
+@pytest.mark.parametrize("name", ["a.h5", "a.trexio"])
+def test_the_density_of_a_multireference_ci_is_that_of_full_ci(name, tmp_path):
+    """All orbitals but a frozen one are active."""
+    tight = ["--residual", "1e-7", "--frozen", "1"]
+    run("fci", tmp_path, *tight, "--density", str(tmp_path / "full.npz"))
+    run("mrci", tmp_path, *tight, "--cas", "8,6", "--density", str(tmp_path / name))
+    total, alpha = read(tmp_path / name)
+    np.testing.assert_allclose(total, np.load(tmp_path / "full.npz")["total"], atol=2e-6)
+    np.testing.assert_allclose(2 * alpha, total, atol=1e-10)
+
+
+def test_an_open_multireference_ci_has_a_spin_density(tmp_path):
+    (tmp_path / "a.xyz").write_text("2\n\nO 0 0 0.1\nH 0.2 0 1.05\n")
+    given = ["--basis", "sto-3g", "--threads", "1", "--quiet", "--frozen", "2"]
+    for command, name, more in (("fci", "full.npz", ()), ("mrci", "a.npz", ("--cas", "5,4"))):
+        files = ["--density", str(tmp_path / name), "--residual", "1e-7", *more]
+        assert cli.run([command, str(tmp_path / "a.xyz"), *given, *files]) == 0
+    found, wanted = np.load(tmp_path / "a.npz"), np.load(tmp_path / "full.npz")
+    assert abs(wanted["spin"]).max() > 0.5
+    np.testing.assert_allclose(found["spin"], wanted["spin"], atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--density", "a.txt"], r"its name must end in \.molden"),
+        (["--density", "a.h5", "--estimate"], "--density has no effect with --estimate"),
+        (["--density", "no/a.h5"], "write the density"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_an_scf(more, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("outcore.chem.run.MoleculeRun.converge", lambda *_: pytest.fail("an SCF has begun"))
+    with pytest.raises(OutcoreError, match=said):
+        run("mrci", tmp_path, "--cas", "2,2", *more)

@@ -492,6 +492,20 @@ def test_density_of_electrons_of_one_spin():
         assert ci.make_rdm1().trace() == pytest.approx(2)
 
 
+def test_densities_of_both_spins_are_those_of_full_ci():
+    """Without external orbitals."""
+    from outcore.chem.ci import FCI
+
+    mf = mean_field("Li 0 0 0", spin=1)
+    with FCI(mf, residual=1e-7, comm=None) as full:
+        full.kernel()
+        wanted = full.make_rdm1s()
+    with MRCI.from_mean_field(mf, comm=None, inactive=0, active=9, residual=1e-7) as ci:
+        ci.kernel()
+        found = ci.make_rdm1s()
+    np.testing.assert_allclose(found, wanted, atol=2e-6)
+
+
 def test_density_of_cisd():
     from pyscf import ci as pyscf_ci
 
