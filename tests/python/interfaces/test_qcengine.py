@@ -1,5 +1,12 @@
 """The harness of QCEngine, against the reference values of QCEngine's own standard suite."""
 
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import qcengine
@@ -136,3 +143,29 @@ def test_interactions_of_fragments_are_those_with_ghosts_of_the_others():
         return scf.RHF(gto.M(atom=atoms, unit="bohr", basis="6-31g", verbose=0)).run(conv_tol=1e-12).e_tot
 
     assert found.return_result == pytest.approx(energy() - energy(2) - energy(0, 1), abs=1e-9)
+
+
+PATCH = Path(__file__).resolve().parents[3] / "packaging" / "qcengine" / "outcore.patch"
+PATCHED = """
+import json, qcengine
+model = {"molecule": {"symbols": ["H", "H"], "geometry": [0, 0, 0, 0, 0, 1.4]}, "driver": "energy",
+         "model": {"method": "hf", "basis": "sto-3g"}, "keywords": {"storage": "direct", "threads": 1}}
+found = qcengine.compute(model, "outcore", raise_error=True, task_config={"ncores": 1, "memory": 1})
+print(json.dumps([qcengine.__file__, found.provenance.version, found.return_result]))
+"""
+
+
+def test_a_qcengine_with_the_patch_knows_the_program_by_itself(tmp_path):
+    place = tmp_path / "qcengine"
+    shutil.copytree(
+        Path(qcengine.__file__).parent, place, ignore=shutil.ignore_patterns("tests", "__pycache__")
+    )
+    subprocess.run(["git", "apply", PATCH], cwd=tmp_path, check=True)
+    said = subprocess.check_output(
+        [sys.executable, "-c", PATCHED], env=os.environ | {"PYTHONPATH": str(tmp_path)}, text=True
+    )
+    file, version, energy = json.loads(said.splitlines()[-1])
+    assert Path(file).parent == place
+    assert version.startswith("0.")
+    mol = gto.M(atom="H 0 0 0; H 0 0 1.4", unit="bohr", basis="sto-3g", verbose=0)
+    assert energy == pytest.approx(scf.RHF(mol).run(conv_tol=1e-11).e_tot, abs=1e-8)
