@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,22 @@ def test_workflows_run_what_the_makefile_has():
                     assert target in targets
                 if "uses" in step:
                     assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step["uses"])
+
+
+@pytest.mark.parametrize(
+    ("schema", "files"),
+    [
+        ("github-workflows", "workflows/*.yml"),
+        ("github-issue-forms", "ISSUE_TEMPLATE/w*.yml"),
+        ("github-issue-config", "ISSUE_TEMPLATE/config.yml"),
+    ],
+)
+def test_files_for_github_have_its_schemas(schema, files):
+    found = [str(each) for each in sorted((ROOT / ".github").glob(files))]
+    assert found
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", *found]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_templates_ask_for_what_is_needed():
