@@ -1,7 +1,8 @@
 """Writes the parts of the documents that are generated: python scripts/documents [--check].
 
 A part stands between `<!-- generated: KIND ARGUMENT -->` and `<!-- end -->` in a Markdown file. Its text comes from
-benchmarks/results, the studies, the command line, the headers, and the comments that cite measured facts.
+benchmarks/results, the studies, the command line, the headers, the comments that cite measured facts, and from what
+scripts/covered.py has counted.
 `--check` writes nothing, and fails if a part is out of date.
 """
 
@@ -13,6 +14,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import covered
 import facts
 import front
 import memory
@@ -29,6 +31,7 @@ KINDS: dict[str, Callable[[Path, str], str]] = {
     "curves": lambda root, name: plots.images(root, name) or results.missing(name.partition(" ")[0]),
     "headlines": front.headlines,
     "decide": front.decide,
+    "covered": covered.table,
     "memory": memory.memory_table,
     "random-programs": results.random_programs,
     "chemio": results.chemio,

@@ -1,0 +1,265 @@
+"""Which statements of Outcore the tests run: of Python by coverage.py, of C++ by gcov.
+
+    scripts/covered.py python tests/python/tensor tests/python/chem/ci ..   each place in turn, one process
+    scripts/covered.py cpp          builds build/coverage, and runs the C++ tests there
+    scripts/covered.py write        docs/develop/coverage.json
+
+What was measured lies in build/covered, and is put together by `write`; places that were measured with other
+sources are refused there. Then `scripts/documents` makes the page. Tests that are marked `memory` or `long`, those
+of several processes and those of several hosts do not count. Processes that tests start do, unless they are killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+WORK = ROOT / "build" / "covered"
+BUILD = ROOT / "build" / "coverage"  # of the preset
+PAGE = ROOT / "docs" / "develop" / "coverage.json"
+SETTINGS = """[run]
+branch = true
+parallel = true
+source = {root}/python/outcore
+data_file = {work}/raw/{name}/data
+concurrency = thread, multiprocessing
+patch = subprocess
+
+[report]
+exclude_also =
+    if TYPE_CHECKING:
+    @overload
+    \\.\\.\\.$
+"""
+TOOLS = Path(sys.executable).parent
+
+
+def git(*words: str) -> str:
+    return subprocess.check_output(["git", *words], cwd=ROOT, text=True).strip()
+
+
+def sources(*folders: str) -> str:
+    """A mark of what lies there, as it is committed. Raises SystemExit if something there is not."""
+    if changed := git("status", "--porcelain", "--", *folders):
+        sys.exit(f"commit first, so that a commit has what is measured:\n{changed}")
+    return " ".join(git("rev-parse", f"HEAD:{each}") for each in folders)
+
+
+# ---- Python
+
+
+def measure_python(places: Sequence[str]) -> int:
+    mark, failed = sources("python"), 0
+    for place in places:
+        name = re.sub(r"\W+", "-", place)
+        raw = WORK / "raw" / name
+        raw.mkdir(parents=True, exist_ok=True)
+        for each in raw.iterdir():
+            each.unlink()
+        settings = raw / "settings.ini"
+        settings.write_text(SETTINGS.format(root=ROOT, work=WORK, name=name))
+        log = raw / "log.txt"
+        begin = time.process_time() + _children_seconds()
+        command = [
+            sys.executable,
+            "-m",
+            "coverage",
+            "run",
+            f"--rcfile={settings}",
+            "-m",
+            "pytest",
+            "-q",
+            place,
+        ]
+        command += ["-m", "not memory and not long", "-p", "no:cacheprovider", "--timeout", "1200"]
+        with log.open("w") as file:
+            status = subprocess.run(command, cwd=ROOT, stdout=file, stderr=file, check=False).returncode
+        said = log.read_text().strip().splitlines()
+        print(f"{place}: {said[-1] if said else 'nothing'}", flush=True)
+        if status not in (0, 1):  # 1: tests have failed, but what they ran was run
+            sys.exit("\n".join(said[-30:]))
+        failed += status
+        data = [str(each) for each in raw.glob("data.*")]
+        out = WORK / "python" / f"{name}.data"
+        out.parent.mkdir(exist_ok=True)
+        out.unlink(missing_ok=True)
+        combine = [sys.executable, "-m", "coverage", "combine", "-q", f"--rcfile={settings}"]
+        subprocess.run([*combine, f"--data-file={out}", *data], cwd=ROOT, check=True)
+        out.with_suffix(".json").write_text(
+            json.dumps(
+                {
+                    "place": place,
+                    "sources": mark,
+                    "tests": re.sub(r" in [\d.]+s.*", "", said[-1].strip("= ")),
+                    "cpu_seconds": round(time.process_time() + _children_seconds() - begin),
+                }
+            )
+        )
+    return failed
+
+
+def _children_seconds() -> float:
+    found = os.times()
+    return found.children_user + found.children_system
+
+
+def of_python() -> dict[str, Any] | None:
+    facts = [json.loads(each.read_text()) for each in sorted((WORK / "python").glob("*.json"))]
+    if not facts:
+        return None
+    mark = sources("python")
+    if others := [each["place"] for each in facts if each["sources"] != mark]:
+        sys.exit(f"measured with other sources: {', '.join(others)}; measure these again")
+    together, report = WORK / "together.data", WORK / "together.json"
+    settings = WORK / "settings.ini"
+    settings.write_text(SETTINGS.format(root=ROOT, work=WORK, name="together"))
+    together.unlink(missing_ok=True)
+    run = [sys.executable, "-m", "coverage"]
+    data = [str(each) for each in sorted((WORK / "python").glob("*.data"))]
+    given = [f"--rcfile={settings}", f"--data-file={together}"]
+    subprocess.run([*run, "combine", "-q", "--keep", *given, *data], cwd=ROOT, check=True)
+    subprocess.run([*run, "json", "-q", *given, "-o", report], cwd=ROOT, check=True)
+    rooms: dict[str, Counter[str]] = defaultdict(Counter)
+    for file, each in json.loads(report.read_text())["files"].items():
+        found = each["summary"]
+        rooms[_room(Path(file).relative_to("python/outcore").parts)].update(
+            statements=found["num_statements"],
+            run=found["covered_lines"],
+            branches=found["num_branches"],
+            branches_run=found["covered_branches"],
+        )
+    return {"rooms": {room: dict(rooms[room]) for room in sorted(rooms)}, "measured": facts}
+
+
+def _room(parts: Sequence[str]) -> str:
+    """Of a file of the package; methods of chemistry have rooms of their own."""
+    if len(parts) == 1:
+        return "outcore"
+    return (
+        f"outcore/{parts[0]}/{parts[1]}" if parts[0] == "chem" and len(parts) > 2 else f"outcore/{parts[0]}"
+    )
+
+
+# ---- C++
+
+
+def measure_cpp() -> int:
+    sources("src", "include", "tests")
+    environment = os.environ | {"PATH": f"{TOOLS}{os.pathsep}{os.environ['PATH']}"}
+    for file in BUILD.rglob("*.gcda"):
+        file.unlink()
+    for command in (
+        ["cmake", "--preset", "coverage", "--log-level=WARNING"],
+        ["cmake", "--build", "--preset", "coverage"],
+    ):
+        subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    mark = sources("src", "include")
+    tests = subprocess.run(
+        ["ctest", "--preset", "coverage", "-j", "1", "--timeout", "1200"],
+        cwd=ROOT,
+        env=environment,
+        check=False,
+    )
+    log = (BUILD / "Testing" / "Temporary" / "LastTest.log").read_text(errors="replace")
+    counts = re.findall(r"^(\d+) passed, (\d+) failed$", log, re.MULTILINE)
+    passed, wrong = (sum(int(count[i]) for count in counts) for i in (0, 1))
+    rooms: dict[str, Counter[str]] = defaultdict(Counter)
+    for file, lines in _lines_run().items():
+        parts = Path(file).parts
+        room = "include" if parts[0] == "include" else "/".join(parts[:2])
+        rooms[room].update(statements=len(lines), run=sum(lines.values()))
+    found = {
+        "rooms": {room: dict(rooms[room]) for room in sorted(rooms)},
+        "measured": [{"place": "C++ tests", "sources": mark, "tests": f"{passed} passed, {wrong} failed"}],
+    }
+    (WORK / "cpp.json").write_text(json.dumps(found, indent=1))
+    return tests.returncode
+
+
+def _lines_run() -> dict[str, dict[int, bool]]:
+    """Of each file of src and include: which of its lines with code ran, in any program and instance."""
+    found: dict[str, dict[int, bool]] = defaultdict(dict)
+    for report in _reports():
+        for file in report["files"]:
+            path = Path(file["file"])
+            path = path if path.is_absolute() else Path(report["current_working_directory"]) / path
+            try:
+                name = str(path.resolve().relative_to(ROOT))
+            except ValueError:
+                continue
+            if name.startswith(("src/", "include/")):
+                lines = found[name]
+                for line in file["lines"]:
+                    number = line["line_number"]
+                    lines[number] = lines.get(number, False) or line["count"] > 0
+    return found
+
+
+def _reports() -> Iterator[dict[str, Any]]:
+    notes = sorted(BUILD.rglob("*.gcno"))  # of what was built, whether it ran or not
+    for begin in range(0, len(notes), 50):
+        said = subprocess.run(
+            ["gcov", "--json-format", "--stdout", *map(str, notes[begin : begin + 50])],
+            cwd=WORK, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        yield from (json.loads(line) for line in said.stdout.splitlines() if line.startswith("{"))
+
+
+def of_cpp() -> dict[str, Any] | None:
+    file = WORK / "cpp.json"
+    if not file.exists():
+        return None
+    found: dict[str, Any] = json.loads(file.read_text())
+    if found["measured"][0]["sources"] != sources("src", "include"):
+        sys.exit("C++ was measured with other sources; measure it again")
+    return found
+
+
+# ---- the result
+
+
+def write() -> int:
+    """Beside what of the other language was measured before."""
+    before = json.loads(PAGE.read_text()) if PAGE.exists() else {}
+    for name, found in (("python", of_python()), ("cpp", of_cpp())):
+        if found is None:
+            continue
+        for each in found["measured"]:
+            each.pop("sources")
+        before[name] = {
+            "date": time.strftime("%Y-%m-%d"),
+            "commit": git("rev-parse", "--short=8", "HEAD"),
+        } | found
+        total = Counter[str]()
+        for each in found["rooms"].values():
+            total.update(each)
+        share = 100 * total["run"] / total["statements"]
+        print(f"{name}: {total['run']} of {total['statements']} statements, {share:.1f} %")
+    PAGE.write_text(json.dumps(before, indent=1) + "\n")
+    return 0
+
+
+def main() -> int:
+    WORK.mkdir(parents=True, exist_ok=True)
+    match sys.argv[1:]:
+        case ["python", *places] if places:
+            return measure_python(places)
+        case ["cpp"]:
+            return measure_cpp()
+        case ["write"]:
+            return write()
+    print(__doc__, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+"""The page of what tests run."""
+
+import json
+
+import pytest
+from blocks import script
+
+covered = script("covered")
+FOUND = {
+    "python": {
+        "date": "2026-01-02",
+        "commit": "abc12345",
+        "rooms": {
+            "outcore/base": {"statements": 50, "run": 40, "branches": 10, "branches_run": 5},
+            "outcore/chem/cc": {"statements": 150, "run": 150, "branches": 0, "branches_run": 0},
+        },
+        "measured": [{"place": "tests/python/base", "tests": "12 passed", "cpu_seconds": 3}],
+    }
+}
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / covered.FILE).parent.mkdir(parents=True)
+    (tmp_path / covered.FILE).write_text(json.dumps(FOUND))
+    return tmp_path
+
+
+def test_a_row_has_counts_and_shares(root):
+    rows = covered.table(root, "python").splitlines()
+    assert "| `outcore/base` | 50 | 40 | 80.0 % | 10 | 50.0 % |" in rows
+    assert "| `outcore/chem/cc` | 150 | 150 | 100.0 % | 0 |  |" in rows
+    assert "| **all** | 200 | 190 | 95.0 % | 10 | 50.0 % |" in rows
+
+
+def test_the_table_says_when_and_what_was_run(root):
+    text = covered.table(root, "python")
+    assert text.startswith("Measured 2026-01-02, commit abc12345.")
+    assert "- `tests/python/base`: 12 passed" in text
+
+
+def test_what_was_not_measured_is_told(root):
+    assert covered.table(root, "cpp").startswith("Not measured yet: run `scripts/covered.py cpp`")
