@@ -6,7 +6,8 @@
 
 What was measured lies in build/covered, and is put together by `write`; places that were measured with other
 sources are refused there. Then `scripts/documents` makes the page. Tests that are marked `memory` or `long`, those
-of several processes and those of several hosts do not count. Processes that tests start do, unless they are killed.
+of several processes and those of several hosts do not count; of a test with parameters the first and the last do.
+Processes that tests start count, unless they are killed.
 """
 
 from __future__ import annotations
@@ -41,6 +42,17 @@ exclude_also =
     \\.\\.\\.$
 """
 TOOLS = Path(sys.executable).parent
+COVERAGE = [sys.executable, "-m", "coverage"]
+CHOSEN = [
+    "-q",
+    "-m",
+    "not memory and not long",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "few_parameters",
+    "--timeout=1200",
+]
 
 
 def git(*words: str) -> str:
@@ -59,6 +71,8 @@ def sources(*folders: str) -> str:
 
 def measure_python(places: Sequence[str]) -> int:
     mark, failed = sources("python"), 0
+    found = [str(ROOT / "scripts"), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(each for each in found if each)}
     for place in places:
         name = re.sub(r"\W+", "-", place)
         raw = WORK / "raw" / name
@@ -69,20 +83,11 @@ def measure_python(places: Sequence[str]) -> int:
         settings.write_text(SETTINGS.format(root=ROOT, work=WORK, name=name))
         log = raw / "log.txt"
         begin = time.process_time() + _children_seconds()
-        command = [
-            sys.executable,
-            "-m",
-            "coverage",
-            "run",
-            f"--rcfile={settings}",
-            "-m",
-            "pytest",
-            "-q",
-            place,
-        ]
-        command += ["-m", "not memory and not long", "-p", "no:cacheprovider", "--timeout", "1200"]
+        command = [*COVERAGE, "run", f"--rcfile={settings}", "-m", "pytest", place, *CHOSEN]
         with log.open("w") as file:
-            status = subprocess.run(command, cwd=ROOT, stdout=file, stderr=file, check=False).returncode
+            status = subprocess.run(
+                command, cwd=ROOT, env=environment, stdout=file, stderr=file, check=False
+            ).returncode
         said = log.read_text().strip().splitlines()
         print(f"{place}: {said[-1] if said else 'nothing'}", flush=True)
         if status not in (0, 1):  # 1: tests have failed, but what they ran was run
@@ -92,8 +97,8 @@ def measure_python(places: Sequence[str]) -> int:
         out = WORK / "python" / f"{name}.data"
         out.parent.mkdir(exist_ok=True)
         out.unlink(missing_ok=True)
-        combine = [sys.executable, "-m", "coverage", "combine", "-q", f"--rcfile={settings}"]
-        subprocess.run([*combine, f"--data-file={out}", *data], cwd=ROOT, check=True)
+        combine = [*COVERAGE, "combine", "-q", f"--rcfile={settings}", f"--data-file={out}"]
+        subprocess.run([*combine, *data], cwd=ROOT, check=True)
         out.with_suffix(".json").write_text(
             json.dumps(
                 {
@@ -123,11 +128,10 @@ def of_python() -> dict[str, Any] | None:
     settings = WORK / "settings.ini"
     settings.write_text(SETTINGS.format(root=ROOT, work=WORK, name="together"))
     together.unlink(missing_ok=True)
-    run = [sys.executable, "-m", "coverage"]
     data = [str(each) for each in sorted((WORK / "python").glob("*.data"))]
     given = [f"--rcfile={settings}", f"--data-file={together}"]
-    subprocess.run([*run, "combine", "-q", "--keep", *given, *data], cwd=ROOT, check=True)
-    subprocess.run([*run, "json", "-q", *given, "-o", report], cwd=ROOT, check=True)
+    subprocess.run([*COVERAGE, "combine", "-q", "--keep", *given, *data], cwd=ROOT, check=True)
+    subprocess.run([*COVERAGE, "json", "-q", *given, "-o", report], cwd=ROOT, check=True)
     rooms: dict[str, Counter[str]] = defaultdict(Counter)
     for file, each in json.loads(report.read_text())["files"].items():
         found = each["summary"]
