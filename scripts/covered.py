@@ -88,12 +88,15 @@ def measure_python(places: Sequence[str]) -> int:
             status = subprocess.run(
                 command, cwd=ROOT, env=environment, stdout=file, stderr=file, check=False
             ).returncode
-        said = log.read_text().strip().splitlines()
-        print(f"{place}: {said[-1] if said else 'nothing'}", flush=True)
-        if status not in (0, 1):  # 1: tests have failed, but what they ran was run
-            sys.exit("\n".join(said[-30:]))
+        said = log.read_text()
+        counts = re.findall(r"^=* ?(\d+ (?:passed|failed).*?) in [\d.]+s", said, re.MULTILINE)
+        if status not in (0, 1) or not counts:  # 1: tests have failed, but what they ran was run
+            sys.exit(said[-4000:])
+        print(f"{place}: {counts[-1]}", flush=True)
         failed += status
-        data = [str(each) for each in raw.glob("data.*")]
+        data = [str(each) for each in raw.glob("data.*") if each.stat().st_size]  # none of killed processes
+        if not data:
+            continue  # tests that start no Python of the package
         out = WORK / "python" / f"{name}.data"
         out.parent.mkdir(exist_ok=True)
         out.unlink(missing_ok=True)
@@ -104,7 +107,7 @@ def measure_python(places: Sequence[str]) -> int:
                 {
                     "place": place,
                     "sources": mark,
-                    "tests": re.sub(r" in [\d.]+s.*", "", said[-1].strip("= ")),
+                    "tests": counts[-1],
                     "cpu_seconds": round(time.process_time() + _children_seconds() - begin),
                 }
             )
