@@ -7,6 +7,7 @@ added. One that is removed or altered breaks programs: deprecate first (GOVERNAN
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -98,9 +99,14 @@ def c() -> Iterator[str]:
 def commands() -> Iterator[str]:
     import subprocess
 
+    wide = os.environ | {"COLUMNS": "300", "TERMINAL_WIDTH": "300"}  # a narrow one cuts names
     for command in COMMANDS:
         said = subprocess.run(
-            [sys.executable, "-m", "outcore", command, "--help"], capture_output=True, text=True, check=True
+            [sys.executable, "-m", "outcore", command, "--help"],
+            env=wide,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         for option in sorted(set(re.findall(r"(?<![\w-])(--[a-z][a-z0-9-]+)", said.stdout))):
             yield f"command {command} {option}"
