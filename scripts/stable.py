@@ -32,6 +32,7 @@ METHODS = (
     ("outcore.chem.ci", "FCISolver"),
     ("outcore.chem.mrci", "MRCI"),
     ("outcore.chem.nevpt2", "NEVPT2"),
+    ("outcore.chem.nevpt2", "QDNEVPT2"),
 )
 
 COMMANDS = ("scf", "ri-scf", "rimp2", "ccsd", "eom", "fci", "casscf", "mrci", "optimize", "run")

@@ -45,6 +45,31 @@ def test_energy_is_that_of_one_process(comm, computed_once, shared_tmp_path, sto
 
 
 @pytest.mark.processes(2)
+def test_mixed_states_are_those_of_one_process(comm, computed_once, shared_tmp_path):
+    import pyscf
+    from pyscf import lib, mcscf
+
+    from outcore.chem.ci import FCISolver
+    from outcore.chem.nevpt2 import QDNEVPT2
+    from outcore.parallel.team import blas_of_one_thread
+
+    def energies(world):
+        mol = pyscf.M(atom="Li 0 0 0; H 0 0 1.6", basis="6-31g", verbose=0)
+        with lib.with_omp_threads(1), blas_of_one_thread():
+            mc = mcscf.CASCI(mol.RHF().run(conv_tol=1e-12), 2, 2)
+        mc.verbose, mc.fcisolver = 0, FCISolver(mol, comm=world, threads=1, scratch=str(shared_tmp_path))
+        mc.fcisolver.nroots, mc.fcisolver.conv_tol, mc.fcisolver.spin = 2, 1e-13, 0
+        mc.kernel()
+        found = QDNEVPT2(mc).kernel()
+        mc.fcisolver.close()
+        return [float(each) for each in found]
+
+    wanted = computed_once("lithium hydride QD-NEVPT2", lambda: energies(None))
+    with World(comm, scratch=shared_tmp_path, memory="4GB") as world:
+        assert energies(world) == pytest.approx(wanted, abs=1e-9)
+
+
+@pytest.mark.processes(2)
 def test_the_command_is_refused_on_several_processes(comm, shared_tmp_path):
     from outcore.cli import main as cli
 

@@ -56,6 +56,7 @@ class _Run(MoleculeRun):
                 "average_energy_hartree": f"{self._method} average",
                 "energies_hartree": f"{self._method} energy",
                 "nevpt2_energies_hartree": "NEVPT2 energy",
+                "qd_nevpt2_energies_hartree": "QD-NEVPT2 energy",
             }
         )
         if self.comm is not None and self.comm.size > 1:
@@ -244,7 +245,7 @@ class _Run(MoleculeRun):
         self.results |= {"converged": self._converged, "casscf_seconds": time.monotonic() - begin}
         self._tell_states(mc)
         if options.nevpt2 and self._converged:
-            self._nevpt2(mc)
+            (self._quasi if options.quasi_degenerate else self._nevpt2)(mc)
         if options.density is not None:
             self._write_density(mc)
         for solver in solvers:
@@ -341,12 +342,39 @@ class _Run(MoleculeRun):
             with self.stages() as tell:
                 method.on_progress = tell
                 method.kernel()
-            self.say(f"NEVPT2 of root {root + 1}: {method.integral_title}")
-            for name, energy in method.e_classes.items():
-                self.say(f"  perturbers {name:<5}{energy:18.10f} Eh")
+            self._tell_classes(root, method.integral_title, method.e_classes)
             energies.append(method.e_tot)
             parts.append(method.e_classes)
         self.results |= {"nevpt2_energies_hartree": energies, "nevpt2_classes_hartree": parts}
+
+    def _tell_classes(self, root: int, title: str, energies: dict[str, float]) -> None:
+        self.say(f"NEVPT2 of root {root + 1}: {title}")
+        for name, energy in energies.items():
+            self.say(f"  perturbers {name:<5}{energy:18.10f} Eh")
+
+    def _quasi(self, mc: Any) -> None:
+        from outcore.chem.nevpt2.quasi import QDNEVPT2
+
+        options = self.options
+        method = QDNEVPT2(
+            mc, frozen=options.frozen, frozen_virtual=options.frozen_virtual, memory=options.memory
+        )
+        method.on_warning = self.warn
+        with self.stages() as tell:
+            method.on_progress = tell
+            energies = method.kernel()
+        for root, classes in enumerate(method.e_classes):
+            self._tell_classes(root, method.integral_title, classes)
+        self.say("QD-NEVPT2: states, and the square of each root in them")
+        for energy, shares in zip(energies, method.mixing.T**2, strict=True):
+            self.say(f"{energy:18.10f} Eh  " + " ".join(f"{each:.4f}" for each in shares))
+        self.results |= {
+            "nevpt2_energies_hartree": method.e_roots.tolist(),
+            "nevpt2_classes_hartree": method.e_classes,
+            "qd_nevpt2_energies_hartree": energies.tolist(),
+            "qd_nevpt2_mixing": method.mixing.tolist(),
+            "qd_nevpt2_hamiltonian_hartree": method.hamiltonian.tolist(),
+        }
 
     def _write_density(self, mc: Any) -> None:
         """Of the first root."""

@@ -91,6 +91,12 @@ class Options(MoleculeOptions):
     nevpt2: Annotated[bool, typer.Option("--nevpt2", help="Strongly contracted NEVPT2 of each state.")] = (
         False
     )
+    quasi_degenerate: Annotated[
+        bool,
+        typer.Option(
+            "--quasi-degenerate", help="With --nevpt2: QD-NEVPT2, in which states mix, of all states."
+        ),
+    ] = False
     frozen: Annotated[str, FROZEN] = "0"
     frozen_virtual: Annotated[str, FROZEN_VIRTUAL] = "0"
     density: Annotated[
@@ -131,8 +137,16 @@ class Options(MoleculeOptions):
             of_orbitals = {"--weights": self.weights, "--iterations": self.iterations != 50}
             preflight.refuse(of_orbitals, "with --casci, which optimises no orbitals")
         self.state_weights()
+        if self.count == 1:
+            preflight.refuse(
+                {"--quasi-degenerate": self.quasi_degenerate}, "of one state, which mixes with none"
+            )
         if not self.nevpt2:
-            of_nevpt2 = {"--frozen": self.frozen != "0", "--frozen-virtual": self.frozen_virtual != "0"}
+            of_nevpt2 = {
+                "--frozen": self.frozen != "0",
+                "--frozen-virtual": self.frozen_virtual != "0",
+                "--quasi-degenerate": self.quasi_degenerate,
+            }
             preflight.refuse(of_nevpt2, "without --nevpt2")
         if self.estimate:
             preflight.refuse({"--density": self.density}, "with --estimate, without states")

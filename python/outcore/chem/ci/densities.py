@@ -10,6 +10,7 @@ import numpy as np
 
 from outcore import _core
 from outcore.chem.ci.determinants import listed
+from outcore.chem.ci.passes import Place
 from outcore.chem.ci.solver import make_kernel
 from outcore.parallel import team
 from outcore.parallel.prefetch import Prefetch
@@ -81,16 +82,18 @@ class StateVectors(Protocol):
     def plan(self) -> Plan: ...
 
 
-def compute(solved: StateVectors, bra: int, ket: int, *, threads: int = 1) -> Densities:
-    """Between two roots. Collective; all processes get them. Raises OutcoreError."""
+def compute(solved: StateVectors, bra: int | Place, ket: int | Place, *, threads: int = 1) -> Densities:
+    """Between two roots, or two vectors of the same space. Collective; all processes get them. Raises
+    OutcoreError."""
     states, space = solved.states, solved.space
+    left, right = (Place(states, each) if isinstance(each, int) else each for each in (bra, ket))
     if sum(space.electrons) < 2:
-        return _of_one_electron(states, bra, ket)
+        return _of_one_electron(left, right)
     world, tasks = states.world, solved.plan.tasks("float64")
     counter = world.counter()
     counter.reset()
-    with world.together("densities of a CI", bra, ket), team.blas_of_one_thread():
-        work = _Work(solved, bra, ket, threads)
+    with world.together("densities of a CI", left.index, right.index), team.blas_of_one_thread():
+        work = _Work(solved, left, right, threads)
         for number in tasks_of(counter, len(tasks)):
             work.do(tasks[number])
     return work.result()
@@ -100,7 +103,7 @@ class _Work:
     """Sums of one process, [p][q][r][s] = <bra| p+ r+ s q |ket>, and panels of the roots that are kept for the next
     task."""
 
-    def __init__(self, solved: StateVectors, bra: int, ket: int, threads: int) -> None:
+    def __init__(self, solved: StateVectors, bra: Place, ket: Place, threads: int) -> None:
         self._states, self._space = solved.states, solved.space
         self._roots, self._threads = list(dict.fromkeys((bra, ket))), threads
         self._kernel = make_kernel(solved.space, solved.hamiltonian)
@@ -130,13 +133,13 @@ class _Work:
             self._load_root(root, panel, task)
         return panels
 
-    def _load_root(self, root: int, panel: Any, task: Task) -> None:
-        states, tiling = self._states, self._states.tiling
+    def _load_root(self, root: Place, panel: Any, task: Task) -> None:
+        states, tiling = root.vectors, self._states.tiling
         numbers = [int(each) for each in task.tiles(tiling)]
         arrived: list[Any] = [None] * _AHEAD
 
         def start(number: int, slot: int) -> Any:
-            arrived[slot] = states.get_async(root, tiling[number])
+            arrived[slot] = states.get_async(root.index, tiling[number])
             return arrived[slot]
 
         with Prefetch(numbers, start, _AHEAD) as ahead:
@@ -178,8 +181,8 @@ def _one_particle(
     return np.ascontiguousarray(of_alpha), np.ascontiguousarray(of_beta)
 
 
-def _of_one_electron(states: Vectors, bra: int, ket: int) -> Densities:
-    space = states.tiling.space
+def _of_one_electron(bra: Place, ket: Place) -> Densities:
+    space = bra.vectors.tiling.space
     n = space.orbitals
     none, nothing = np.zeros((n,) * 4), np.zeros((n, n))
     if not sum(space.electrons):
@@ -188,7 +191,7 @@ def _of_one_electron(states: Vectors, bra: int, ket: int) -> Densities:
     orbitals = [listed(int(each))[0] for each in strings.strings]
     vectors = np.zeros((2, n))
     for k, root in enumerate((bra, ket)):
-        vectors[k, orbitals] = states.dense(root).ravel()
+        vectors[k, orbitals] = root.vectors.dense(root.index).ravel()
     one = np.outer(*vectors)
     of_alpha, of_beta = (one, nothing) if space.electrons[0] else (nothing, one)
     return Densities(of_alpha, of_beta, none, none, none)

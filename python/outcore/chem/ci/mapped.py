@@ -67,6 +67,13 @@ class StringMap:
         sign = 1.0 - 2.0 * (np.bitwise_count(masks & high) & 1) if occupied else np.ones(len(masks))
         return cls._of(source, (masks & low) | ((masks & high) >> _ONE), there, sign)
 
+    def reversed(self, count: int) -> StringMap:
+        """From the target's strings to the `count` source strings, each of which came into one of them."""
+        rank, sign = np.full(count, -1, np.int64), np.ones(count)
+        there = np.flatnonzero(self.rank >= 0)
+        rank[self.rank[there]], sign[self.rank[there]] = there, self.sign[there]
+        return StringMap(rank, sign)
+
 
 Product = tuple[StringMap, StringMap]
 """A map of alpha strings and one of beta strings."""
@@ -79,6 +86,19 @@ def write(source: Place, target: Place, products: Sequence[Product]) -> None:
         for tile in vectors.tiles():
             vectors.put(target.index, tile, _tile(source, tile, products))
     vectors.sync()
+
+
+def dots(source: Place, products: Sequence[Product], others: Sequence[Place]) -> Matrix:
+    """Scalar products of `others`, of one tiling, with the sum of `products` applied to `source`, which is nowhere
+    as a whole. Collective; all processes get them."""
+    vectors = others[0].vectors
+    sums = np.zeros(len(others))
+    with vectors.world.together("map a CI vector"):
+        for tile in vectors.tiles():
+            found, weight = _tile(source, tile, products), vectors.tiling.weight(tile)
+            for k, other in enumerate(others):
+                sums[k] += weight * float(np.vdot(other.vectors.get(other.index, tile), found))
+    return np.asarray(vectors.world.all_reduce(sums))
 
 
 def _tile(source: Place, tile: VectorTile, products: Sequence[Product]) -> Matrix:

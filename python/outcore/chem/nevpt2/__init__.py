@@ -1,11 +1,13 @@
 """Perturbation theory beyond an active space that full CI has solved.
 
-Names are loaded at first use: `outcore.chem.nevpt2.NEVPT2`.
+Names are loaded at first use: `outcore.chem.nevpt2.NEVPT2`, `outcore.chem.nevpt2.QDNEVPT2`.
 
 Files:
 
     nevpt2, settings:
         strongly contracted NEVPT2 of one state
+    quasi:
+        states that mix by it: QD-NEVPT2
     orbitals:
         canonical core and virtual orbitals, and integrals of active electrons
     integrals:
@@ -24,8 +26,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from outcore.chem.nevpt2.nevpt2 import NEVPT2 as NEVPT2
+    from outcore.chem.nevpt2.quasi import QDNEVPT2 as QDNEVPT2
 
-__all__ = ["NEVPT2"]
+__all__ = ["NEVPT2", "QDNEVPT2"]
 
 
 def __getattr__(name: str) -> Any:
@@ -33,4 +36,8 @@ def __getattr__(name: str) -> Any:
         from outcore.chem.nevpt2 import nevpt2
 
         return nevpt2.NEVPT2
+    if name == "QDNEVPT2":
+        from outcore.chem.nevpt2 import quasi
+
+        return quasi.QDNEVPT2
     raise AttributeError(f"module 'outcore.chem.nevpt2' has no attribute '{name}'")

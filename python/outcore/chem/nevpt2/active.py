@@ -56,8 +56,7 @@ class Particles:
     def moved(self) -> tuple[Matrix, Matrix]:
         """N[a, b, c, d] = <E_ba E_cd> and K[a, b, c, d] = <E_ba [H, E_cd]>: of one that is moved."""
         h, g, one, two = self.h, self.g, self.one, self.two
-        unit = np.eye(len(h))
-        norm = two.transpose(1, 0, 2, 3) + np.einsum("ac,bd->abcd", unit, one)
+        unit, norm = np.eye(len(h)), moved_norm(one, two)
         found = self.field_two.transpose(0, 1, 3, 2) - self.field_two.transpose(1, 0, 2, 3)
         found = found - np.einsum("ac,bd->abcd", unit, self.field_one)
         found += np.einsum("ac,bd->abcd", h, one) + np.einsum("acrs,bdrs->abcd", g, two)
@@ -69,8 +68,7 @@ class Particles:
         """N[a, b, c, d] = <a+ b d+ c> and K[a, b, c, d] = <a+ b [H, d+ c]>, of a and c with one spin, b and d with
         another, both summed over: of one that is moved and may turn its spin."""
         h, g, one, two = self.h, self.g, self.one, self.two
-        unit, field = np.eye(len(h)), self.field_one
-        norm = 2 * np.einsum("bd,ac->abcd", unit, one) - two.transpose(0, 3, 1, 2)
+        unit, field, norm = np.eye(len(h)), self.field_one, exchanged_norm(one, two)
         found = np.einsum("dbac->abcd", self.field_two) - np.einsum("cabd->abcd", self.field_two)
         found += 2 * (np.einsum("bd,ac->abcd", h, one) + np.einsum("bdrs,acrs->abcd", g, two))
         found -= 2 * np.einsum("bd,ac->abcd", unit, field)
@@ -81,6 +79,36 @@ class Particles:
     def energy(self) -> float:
         """<H>."""
         return float(np.sum(self.h * self.one) + np.sum(self.g * self.two) / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Between:
+    """Densities between a state and another one that is orthogonal to it, the mean of both orders, of electrons
+    and of holes. Overlaps of perturbers of two states are the same function of them as norms are of densities of a
+    state, but for constants, which are times <1>."""
+
+    one: Matrix
+    two: Matrix
+    hole_one: Matrix
+    hole_two: Matrix
+
+    @classmethod
+    def of(cls, one: Matrix, two: Matrix) -> Between:
+        """one[p, q] = <p+ q>, two[p, q, r, s] = <p+ r+ s q>, in one order."""
+        one, two = (one + one.T) / 2, (two + two.transpose(1, 0, 3, 2)) / 2
+        return cls(one, two, -one.T, holes_of_two(one, two, 0.0))
+
+
+def moved_norm(one: Matrix, two: Matrix) -> Matrix:
+    """N[a, b, c, d] = <E_ba E_cd>."""
+    found: Matrix = two.transpose(1, 0, 2, 3) + np.einsum("ac,bd->abcd", np.eye(len(one)), one)
+    return found
+
+
+def exchanged_norm(one: Matrix, two: Matrix) -> Matrix:
+    """N[a, b, c, d] = <a+ b d+ c>, see `Particles.exchanged`."""
+    found: Matrix = 2 * np.einsum("bd,ac->abcd", np.eye(len(one)), one) - two.transpose(0, 3, 1, 2)
+    return found
 
 
 def of(
@@ -106,10 +134,12 @@ def of(
 # ---- holes ----
 
 
-def holes_of_two(one: Matrix, two: Matrix) -> Matrix:
-    """<p r s+ q+>, of the spins of p and q, and r and s, summed over."""
+def holes_of_two(one: Matrix, two: Matrix, norm: float = 1.0) -> Matrix:
+    """<p r s+ q+>, of the spins of p and q, and r and s, summed over. norm: <1>."""
     unit = np.eye(len(one))
-    found: Matrix = two + 4 * np.einsum("pq,rs->pqrs", unit, unit) - 2 * np.einsum("ps,rq->pqrs", unit, unit)
+    found: Matrix = two + norm * (
+        4 * np.einsum("pq,rs->pqrs", unit, unit) - 2 * np.einsum("ps,rq->pqrs", unit, unit)
+    )
     found -= 2 * (np.einsum("rs,pq->pqrs", unit, one) + np.einsum("pq,rs->pqrs", unit, one))
     found += np.einsum("rq,ps->pqrs", unit, one) + np.einsum("ps,rq->pqrs", unit, one)
     return found

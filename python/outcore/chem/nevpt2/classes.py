@@ -1,13 +1,14 @@
 """Energies of classes of perturbers, of integrals with two, three and four outer orbitals.
 
 A perturber has a norm N and an energy K above the state, both without its outer orbitals, and contributes
--N / (e + K / N), with e of energies of outer orbitals. i, j are core orbitals, r, s virtual ones, a, b, .. active
-ones. A pair i, j or r, s is there twice, and counts half each time.
+-N / (e + K / N), with e of energies of outer orbitals. To the coupling with another state it contributes the same
+with the overlap of the perturbers of both states for the first N. i, j are core orbitals, r, s virtual ones,
+a, b, .. active ones. A pair i, j or r, s is there twice, and counts half each time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,13 @@ from numpy.typing import NDArray
 
 from outcore.chem.mp2.pairs import PairKind, pairs_of
 from outcore.chem.mp2.tiles import TileReader
+from outcore.chem.nevpt2.active import exchanged_norm, moved_norm
 from outcore.chem.ri.plan import pair_tasks
 from outcore.parallel import team
 from outcore.parallel.tasks import tasks_of
 
 if TYPE_CHECKING:
-    from outcore.chem.nevpt2.active import Particles
+    from outcore.chem.nevpt2.active import Between, Particles
     from outcore.chem.nevpt2.integrals import OuterIntegrals
     from outcore.chem.nevpt2.orbitals import CasOrbitals
     from outcore.job.world import World
@@ -34,29 +36,42 @@ _ZERO = 1e-14  # of norms: a perturber that there is not
 
 @dataclass
 class ClassSums:
-    """Energies by `NAMES`, in Hartree, and the least e + K / N of all perturbers."""
+    """Energies by `NAMES`, in Hartree, those of couplings [other state][name], and the least e + K / N of all
+    perturbers."""
 
     energies: Matrix
+    couplings: Matrix
     least: float = np.inf
 
     @classmethod
-    def none(cls) -> ClassSums:
-        return cls(np.zeros(len(NAMES)))
+    def none(cls, others: int = 0) -> ClassSums:
+        return cls(np.zeros(len(NAMES)), np.zeros((others, len(NAMES))))
 
     def add(
-        self, name: str, norm: Matrix, energy: Matrix, outer: Matrix, weight: Matrix | float = 1.0
+        self,
+        name: str,
+        norm: Matrix,
+        energy: Matrix,
+        outer: Matrix,
+        weight: float = 1.0,
+        overlaps: Sequence[Matrix] = (),
     ) -> None:
-        """Perturbers of one class, arrays of one shape."""
-        there = norm > _ZERO
+        """Perturbers of one class, arrays of one shape. overlaps: with those of each other state."""
+        there, number = norm > _ZERO, NAMES.index(name)
         gaps = (outer + energy / np.where(there, norm, 1.0))[there]
-        each = norm[there] * np.broadcast_to(weight, norm.shape)[there] / gaps
-        self.energies[NAMES.index(name)] -= each.sum()
+        self.energies[number] -= weight * (norm[there] / gaps).sum()
+        for sums, each in zip(self.couplings, overlaps, strict=True):
+            sums[number] -= weight * (each[there] / gaps).sum()
         self.least = min(self.least, float(gaps.min(initial=np.inf)))
 
     def of_all(self, world: World) -> ClassSums:
         """Of all processes. Collective."""
-        parts = world.gather((self.energies, self.least))
-        return ClassSums(np.sum([each for each, _ in parts], axis=0), min(least for _, least in parts))
+        parts = world.gather((self.energies, self.couplings, self.least))
+        return ClassSums(
+            np.sum([each for each, _, _ in parts], axis=0),
+            np.sum([each for _, each, _ in parts], axis=0),
+            min(least for _, _, least in parts),
+        )
 
 
 def energies(
@@ -65,11 +80,12 @@ def energies(
     integrals: OuterIntegrals,
     electrons: Particles,
     holes: Particles,
+    others: Sequence[Between],
     threads: int,
     tell: Callable[[float], None],
 ) -> ClassSums:
-    """Of the classes ijrs, ijr, rsi, ij, rs and ir. Collective."""
-    classes = _Classes(orbitals, integrals, electrons, holes)
+    """Of the classes ijrs, ijr, rsi, ij, rs and ir. others: what couples the state with others. Collective."""
+    classes = _Classes(orbitals, integrals, electrons, holes, others)
     core, _, virtual = orbitals.counts
     blocks = [slice(each, each + integrals.plan.block) for each in range(0, virtual, integrals.plan.block)]
     counter = world.counter()
@@ -91,7 +107,12 @@ class _Classes:
     """Sums of one process."""
 
     def __init__(
-        self, orbitals: CasOrbitals, integrals: OuterIntegrals, electrons: Particles, holes: Particles
+        self,
+        orbitals: CasOrbitals,
+        integrals: OuterIntegrals,
+        electrons: Particles,
+        holes: Particles,
+        others: Sequence[Between],
     ) -> None:
         self._integrals = integrals
         self._electrons, self._holes = electrons, holes
@@ -100,11 +121,12 @@ class _Classes:
         active = orbitals.counts[1]
         self._inside = integrals.active[:, :, :active]
         self._outside = np.ascontiguousarray(integrals.active[:, :, active:])
-        self.sums = ClassSums.none()
+        self.sums = ClassSums.none(len(others))
+        self._others = [_Overlaps(each) for each in others]
         size = active * active
         of_moved, of_exchanged = electrons.moved, electrons.exchanged
         self._moved = [each.reshape(size, size) for each in of_moved]
-        self._exchanged = [each.transpose(1, 0, 3, 2).reshape(size, size) for each in of_exchanged]
+        self._exchanged = [_turned(each) for each in of_exchanged]
         self._pairs = [_of_pairs(each) for each in (electrons, holes)]
 
     # ---- one core orbital ----
@@ -113,8 +135,10 @@ class _Classes:
         """Perturbers ij, rsi and ir of a core orbital."""
         of_i = self._integrals.core_active[:, i]
         all_cores = self._integrals.product(of_i, self._integrals.core_active).transpose(1, 0, 2)
-        norm, energy = _quadratic(all_cores, self._pairs[1])
-        self.sums.add("ij", norm, energy, -self._low[i] - self._low, 0.5)
+        norm, energy, *overlaps = _quadratic(
+            all_cores, [*self._pairs[1], *(each.pairs[1] for each in self._others)]
+        )
+        self.sums.add("ij", norm, energy, -self._low[i] - self._low, 0.5, overlaps)
         if not blocks:
             return
         outer = self._integrals.core_orbital(i)
@@ -126,9 +150,11 @@ class _Classes:
     def _core_and_virtual_pairs(self, i: int, outer: Matrix, one: slice, other: slice) -> None:
         u = self._integrals.product(outer[:, one], self._outside[:, :, other])  # (ri|as): [r][a][s]
         w = self._integrals.product(outer[:, other], self._outside[:, :, one]).transpose(2, 1, 0)
-        norm, energy = (_coupled(u, w, each) for each in (self._electrons.one, self._electrons.gone_one))
+        of_state = self._electrons.one, self._electrons.gone_one
+        forms = *of_state, *(each.one for each in self._others)
+        norm, energy, *overlaps = (_coupled(u, w, each) for each in forms)
         gaps = self._high[one, None] + self._high[other] - self._low[i]
-        self.sums.add("rsi", norm, energy, gaps, 0.5 if one == other else 1.0)
+        self.sums.add("rsi", norm, energy, gaps, 0.5 if one == other else 1.0, overlaps)
 
     def _moved_from(self, i: int, outer: Matrix, of_i: Matrix, virtual: slice) -> None:
         """Of i, r: what an active electron does beside, and with its place between (see `Particles`)."""
@@ -137,20 +163,27 @@ class _Classes:
         k = integrals.product(of_i, self._outside[:, :, virtual]).transpose(2, 0, 1)  # (ra|bi): [r][b][a]
         j, k = j.reshape(len(j), -1), k.reshape(len(k), -1)
         h, one = self._outer_field[i, virtual], self._electrons.one.ravel()
-        norm = 2 * (h * h + 2 * h * (j @ one)) - 2 * h * (k @ one)
+        norm = 2 * h * (h + (2 * j - k) @ one)
+        overlaps = [
+            2 * h * ((2 * j - k) @ each.one.ravel()) + _forms(j, k, each.moved, each.exchanged)
+            for each in self._others
+        ]
         of_norm, of_energy = (
             _forms(j, k, moved, exchanged)
             for moved, exchanged in zip(self._moved, self._exchanged, strict=True)
         )
-        self.sums.add("ir", norm + of_norm, of_energy, self._high[virtual] - self._low[i])
+        gaps = self._high[virtual] - self._low[i]
+        self.sums.add("ir", norm + of_norm, of_energy, gaps, overlaps=overlaps)
 
     # ---- virtual pairs ----
 
     def virtual_pairs(self, virtual: slice) -> None:
         """Perturbers rs."""
         all_pairs = self._integrals.product(self._outside[:, :, virtual], self._outside)  # [a][r][b][s]
-        norm, energy = _quadratic(all_pairs.transpose(1, 3, 0, 2), self._pairs[0])
-        self.sums.add("rs", norm, energy, self._high[virtual, None] + self._high, 0.5)
+        norm, energy, *overlaps = _quadratic(
+            all_pairs.transpose(1, 3, 0, 2), [*self._pairs[0], *(each.pairs[0] for each in self._others)]
+        )
+        self.sums.add("rs", norm, energy, self._high[virtual, None] + self._high, 0.5, overlaps)
 
     # ---- core pairs ----
 
@@ -182,12 +215,32 @@ class _Classes:
         active = self._integrals.core_active
         u = self._integrals.product(of_i, active[:, j])[:, :, None]  # (ri|aj): [r][a][1]
         w = self._integrals.product(of_j, active[:, i])[:, :, None]
-        norm, energy = (_coupled(u, w, each)[:, 0] for each in (self._holes.one, self._holes.gone_one))
+        forms = self._holes.one, self._holes.gone_one, *(each.hole_one for each in self._others)
+        norm, energy, *overlaps = (_coupled(u, w, each)[:, 0] for each in forms)
         gaps = self._high - self._low[i] - self._low[j]
-        self.sums.add("ijr", norm, energy, gaps, 0.5 if i == j else 1.0)
+        self.sums.add("ijr", norm, energy, gaps, 0.5 if i == j else 1.0, overlaps)
 
 
 # ---- forms ----
+
+
+class _Overlaps:
+    """Forms of the overlaps of a state's perturbers with those of another one."""
+
+    def __init__(self, between: Between) -> None:
+        self.one, self.hole_one = between.one, between.hole_one
+        size = len(self.one) ** 2
+        self.moved = moved_norm(between.one, between.two).reshape(size, size)
+        self.exchanged = _turned(exchanged_norm(between.one, between.two))
+        self.pairs = [_of_norm(each) for each in (between.two, between.hole_two)]
+
+
+def _turned(form: Matrix) -> Matrix:
+    return form.transpose(1, 0, 3, 2).reshape(len(form) ** 2, -1)
+
+
+def _of_norm(two: Matrix) -> Matrix:
+    return np.ascontiguousarray(two.transpose(0, 2, 1, 3)).reshape(len(two) ** 2, -1)
 
 
 def _coupled(u: Matrix, w: Matrix, form: Matrix) -> Matrix:
@@ -199,9 +252,8 @@ def _coupled(u: Matrix, w: Matrix, form: Matrix) -> Matrix:
 
 def _of_pairs(particles: Particles) -> list[Matrix]:
     """Norms and energies of two particles that leave, [ab][cd]."""
-    n = len(particles.h)
-    of_norm = particles.two.transpose(0, 2, 1, 3)
-    return [np.ascontiguousarray(each).reshape(n * n, n * n) for each in (of_norm, particles.gone_two)]
+    size = len(particles.h) ** 2
+    return [_of_norm(particles.two), np.ascontiguousarray(particles.gone_two).reshape(size, size)]
 
 
 def _quadratic(values: Matrix, forms: list[Matrix]) -> list[Matrix]:

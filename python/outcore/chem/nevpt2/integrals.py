@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Matrix = NDArray[np.float64]
 
 _DOUBLE = 8
+_FORMS = 4  # of overlaps with perturbers of another state, each as large as a two-particle density
 _WIDEST = 64  # virtual orbitals of a block; more do not make BLAS faster
 
 
@@ -42,17 +43,20 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Needs:
-    """Bytes of each process. counts: of core, active and virtual orbitals; rows: P."""
+    """Bytes of each process. counts: of core, active and virtual orbitals; rows: P. others: states that couple."""
 
     counts: tuple[int, int, int]
     rows: int
+    others: int = 0
 
     @property
     def held(self) -> int:
         """With an active orbital, twice while they are read; of perturbers with one outer orbital; of pairs."""
         core, active, virtual = self.counts
         three = 2 * self.rows * active * (core + active + virtual)
-        return _DOUBLE * (three + (core + virtual) * active**3 + (core**2 + 8 * active**2) * active**2)
+        return _DOUBLE * (
+            three + (core + virtual) * active**3 + (core**2 + 8 * active**2) * active**2
+        ) + _DOUBLE * (_FORMS * self.others * active**4)
 
     def block(self, width: int) -> int:
         """Products of a core orbital and some virtual ones, of all active and virtual ones, with densities."""
@@ -68,9 +72,10 @@ def plan(
     processes: int,
     threads: int,
     storage: str,
+    others: int = 0,
 ) -> Plan:
     """Within what is free at each process. Raises OutcoreError (ENOMEM) with what is enough."""
-    needs = _Needs(counts, sizes.auxiliary)
+    needs = _Needs(counts, sizes.auxiliary, others)
     least = min_for_transform(sizes, processes, threads, storage) + needs.held + needs.block(1)
     if free.bytes < least:
         raise OutcoreError(
@@ -100,6 +105,7 @@ class OuterIntegrals:
         threads: int,
         storage: str,
         progress: Progress | None,
+        others: int = 0,
     ) -> None:
         self._signs = rows.signs
         core, active, virtual = orbitals.core, orbitals.active, orbitals.virtual
@@ -122,7 +128,7 @@ class OuterIntegrals:
             tuple(each[1] for each in shapes),
         )
         with world.together(TITLE):
-            self.plan = plan(sizes, self.counts, free, world.size, threads, storage)
+            self.plan = plan(sizes, self.counts, free, world.size, threads, storage, others)
         self.bytes = sizes.bytes
         made = {
             name: Transformed(world, sizes.auxiliary, each, self.plan.transform)

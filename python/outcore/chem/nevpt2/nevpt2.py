@@ -13,12 +13,13 @@ space.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from outcore.base import html, keywords
+from outcore.chem.ci import densities as ci_densities
 from outcore.chem.ci import three_particle
 from outcore.chem.ci.fci_solver import CIVector
 from outcore.chem.doubts import tell as tell_doubts
@@ -37,6 +38,7 @@ from outcore.chem.ri.rows import ExactRows, FittedRows, GivenRows, Rows
 from outcore.job.resources import parse_bytes
 
 if TYPE_CHECKING:
+    from outcore.chem.ci.passes import Place
     from outcore.chem.frozen import Asked
     from outcore.chem.nevpt2.active import Matrix, Particles
     from outcore.chem.ri.auxiliary import Purpose
@@ -169,12 +171,18 @@ class NEVPT2(Method):
 
     def kernel(self) -> float:
         """The correlation energy (Hartree). Collective."""
+        return self.column(())[0]
+
+    def column(self, others: Sequence[CIVector]) -> tuple[float, Matrix]:
+        """The correlation energy (Hartree), and what the perturbers of the state add to its coupling with each of
+        `others`: orthogonal states of its space and orbitals. See `quasi`. Collective."""
         found = orbitals.of(self.world, self._mc, self.state, self.e_cas, *self._frozen)
         core, _, virtual = found.counts
-        sums = ClassSums.none()
+        sums = ClassSums.none(len(others))
         if core or virtual:
             electrons, holes = self._active(found)
-            integrals = self._integrals(found)
+            between = [self._between(each) for each in others]
+            integrals = self._integrals(found, len(others))
             try:
                 sums = classes.energies(
                     self.world,
@@ -182,22 +190,24 @@ class NEVPT2(Method):
                     integrals,
                     electrons,
                     holes,
+                    between,
                     self.threads,
                     self.progress("perturbers with several outer orbitals"),
                 )
                 of_core, of_virtual = _one_outer(integrals)
             finally:
                 integrals.close()
-            del integrals
-            self._add(sums, "i", found, electrons, of_core)
-            self._add(sums, "r", found, electrons, of_virtual)
+            del integrals, between
+            places = [each.place for each in others]
+            self._add(sums, "i", found, electrons, of_core, places)
+            self._add(sums, "r", found, electrons, of_virtual, places)
         self.e_classes = dict(zip(NAMES, map(float, sums.energies), strict=True))
         self._least, self._done = sums.least, True
         for name, energy in self.e_classes.items():
             self.log(INFO, "NEVPT2: perturbers %-4s E = %.15g", name, energy)
         self.log(NOTE, "E(SC-NEVPT2) = %.15g  E_corr = %.15g", self.e_tot, self.e_corr)
         tell_doubts(self.world, self.warnings, self.on_warning)
-        return self.e_corr
+        return self.e_corr, sums.couplings.sum(axis=1)
 
     def _active(self, found: orbitals.CasOrbitals) -> tuple[Particles, Particles]:
         """Of electrons and of holes."""
@@ -215,7 +225,13 @@ class NEVPT2(Method):
 
         return active.of(found.h, found.g, densities.one, densities.two, told())
 
-    def _integrals(self, found: orbitals.CasOrbitals) -> OuterIntegrals:
+    def _between(self, other: CIVector) -> active.Between:
+        """What couples the state with another one."""
+        state = self.state
+        found = ci_densities.compute(state.ci.solved, state.place, other.place, threads=self.threads)
+        return active.Between.of(found.one, found.two)
+
+    def _integrals(self, found: orbitals.CasOrbitals, others: int) -> OuterIntegrals:
         rows = self._rows()
         self.integral_title = f"{rows.count} {rows.kind} ({rows.title})"
         return OuterIntegrals(
@@ -226,6 +242,7 @@ class NEVPT2(Method):
             self.threads,
             self._storage,
             self.progress("three-index integrals"),
+            others,
         )
 
     def _rows(self) -> Rows:
@@ -241,7 +258,13 @@ class NEVPT2(Method):
         return FittedRows(self.world, self.mol, functions, self.threads, self.settings.screening, purpose)
 
     def _add(
-        self, sums: ClassSums, name: str, found: orbitals.CasOrbitals, electrons: Particles, g: Any
+        self,
+        sums: ClassSums,
+        name: str,
+        found: orbitals.CasOrbitals,
+        electrons: Particles,
+        g: Any,
+        others: Sequence[Place],
     ) -> None:
         """Perturbers with one core ("i") or one virtual orbital ("r"); g[x, a, b, c] = (xa|bc). Collective."""
         outer, energies = (
@@ -260,12 +283,13 @@ class NEVPT2(Method):
             threads=self.threads,
         )
         tell = self.progress(f"perturbers with one {'core' if name == 'i' else 'virtual'} orbital")
-        moments = np.empty((2, len(energies)))
+        moments = np.empty((2 + len(others), len(energies)))
         for x in range(len(energies)):
-            moments[:, x] = perturbers.moments(fields[x], g[x])
+            moments[:, x] = perturbers.moments(fields[x], g[x], others)
             tell((x + 1) / len(energies))
         perturbers.close()
-        sums.add(name, moments[0], moments[1], energies)
+        norm, energy, *overlaps = moments
+        sums.add(name, norm, energy, energies, overlaps=overlaps)
 
 
 def _auxiliary_of(fitting: Any) -> Any:

@@ -55,7 +55,7 @@ class CasOrbitals:
         return self.core.shape[1], self.active.shape[1], self.virtual.shape[1]
 
 
-def state_of(mc: Any, root: int) -> CIVector:
+def states_of(mc: Any) -> list[CIVector]:
     """Raises OutcoreError (EINVAL, ENOTSUP): of an object that has none, or not of FCISolver."""
     found = getattr(mc, "ci", None)
     if found is None:
@@ -66,6 +66,12 @@ def state_of(mc: Any, root: int) -> CIVector:
             "states are those of outcore.chem.ci.FCISolver: set mc.fcisolver, and run mc.kernel()",
             errno.ENOTSUP,
         )
+    return states
+
+
+def state_of(mc: Any, root: int) -> CIVector:
+    """Raises OutcoreError (EINVAL, ENOTSUP): as `states_of`, or of orbitals that differ in spin."""
+    states = states_of(mc)
     if not 0 <= root < len(states):
         raise refused(f"root {root}: there are {len(states)}, counted from 0")
     state: CIVector = states[root]

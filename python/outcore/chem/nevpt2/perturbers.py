@@ -8,6 +8,7 @@ Hamiltonian.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,6 +80,7 @@ class Perturbers:
         alpha = StringMap.enlarged(source.alpha, self._space.alpha, x, occupied=occupation)
         beta = StringMap.enlarged(source.beta, self._space.beta, x, occupied=occupation)
         mapped.write(place, Place(self._vectors, 0), [(alpha, beta)])
+        self._back = [(alpha.reversed(len(source.alpha.strings)), beta.reversed(len(source.beta.strings)))]
 
     def _enlarged(self, h: Matrix, g: Matrix) -> tuple[Matrix, Matrix]:
         """Integrals over active orbitals and one without any, the last."""
@@ -87,9 +89,10 @@ class Perturbers:
         one[:n, :n], two[:n, :n, :n, :n] = h, g
         return one, two
 
-    def moments(self, h: Matrix, g: Matrix) -> tuple[float, float]:
-        """<V V> and <V (H - E) V> of integrals h[a] = h_xa in the field of the core and g[a, b, c] = (xa|bc).
-        Collective."""
+    def moments(self, h: Matrix, g: Matrix, others: Sequence[Place] = ()) -> Matrix:
+        """<V V> and <V (H - E) V> of integrals h[a] = h_xa in the field of the core and g[a, b, c] = (xa|bc), and
+        <V V> between the state and each of `others`, vectors of its space: by one product more, V of the perturber,
+        for all of them. Collective."""
         n = self._orbital
         one, two = np.zeros((n + 1,) * 2), np.zeros((n + 1,) * 4)
         one[n, :n] = one[:n, n] = h
@@ -97,10 +100,15 @@ class Perturbers:
         two[:n, n, :n, :n] = g
         two[:n, :n, n, :n] = two[:n, :n, :n, n] = g.transpose(1, 2, 0)
         state, perturber, product = (Place(self._vectors, each) for each in range(3))
-        self._multiply(hamiltonian.make(one, two), state, perturber)
+        operator = hamiltonian.make(one, two)
+        self._multiply(operator, state, perturber)
         self._multiply(self._active, perturber, product)
         found = dots(self._world, [perturber], [perturber, product], self._threads)[0]
-        return float(found[0]), float(found[1] - self._energy * found[0])
+        moments = [found[0], found[1] - self._energy * found[0]]
+        if others:
+            self._multiply(operator, perturber, product)
+            moments.extend(mapped.dots(product, self._back, others))
+        return np.array(moments)
 
     def _multiply(self, found: Hamiltonian, x: Place, y: Place) -> None:
         """y becomes H x."""

@@ -167,6 +167,23 @@ def test_orbitals_of_other_states_are_refused(run, tmp_path):
         run(WATER, "--cas", "4,4", "--states", "A1:0:1,B1:0:1", *weights)
 
 
+def test_states_mix_by_quasi_degenerate_nevpt2(run, capsys):
+    plain = run(LIH, "--cas", "2,2", "--roots", "2", "--nevpt2")
+    found = run(LIH, "--cas", "2,2", "--roots", "2", "--nevpt2", "--quasi-degenerate")
+    assert "QD-NEVPT2 energy of root 2" in capsys.readouterr().out
+    for name in ("nevpt2_energies_hartree", "nevpt2_classes_hartree"):
+        np.testing.assert_equal(
+            *(
+                json.loads(json.dumps(each[name]), parse_float=lambda x: round(float(x), 6))
+                for each in (plain, found)
+            )
+        )
+    energies, vectors = np.linalg.eigh(found["qd_nevpt2_hamiltonian_hartree"])
+    assert found["qd_nevpt2_energies_hartree"] == pytest.approx(energies, abs=1e-10)
+    np.testing.assert_allclose(abs(np.array(found["qd_nevpt2_mixing"])), abs(vectors), atol=1e-8)
+    assert energies[0] < min(plain["nevpt2_energies_hartree"]) - 1e-7
+
+
 def test_an_estimate_has_each_space_of_states(run):
     found = run(WATER, *STATES, "--estimate")
     assert [each["irrep"] for each in found["spaces"]] == ["A1", "B1"]
@@ -231,6 +248,8 @@ def test_an_estimate_computes_no_energy(run):
         (["--cas", "4,4", "--roots", "2", "--weights", "0.5,0.6"], "add up to 1"),
         (["--cas", "4,4", "--casci", "--iterations", "9"], "--iterations has no effect with --casci"),
         (["--cas", "4,4", "--frozen", "1"], "--frozen has no effect without --nevpt2"),
+        (["--cas", "4,4", "--roots", "2", "--quasi-degenerate"], "no effect without --nevpt2"),
+        (["--cas", "4,4", "--nevpt2", "--quasi-degenerate"], "one state, which mixes with none"),
         (["--cas", "4,4", "--jkbasis", "auto"], "--jkbasis has no effect without --integrals ri"),
         (["--cas", "4,4", "--integrals", "cholesky"], "it may be conventional or ri"),
         (["--cas", "4,4", "--irrep", "Ag"], "irrep"),
