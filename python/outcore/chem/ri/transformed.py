@@ -73,7 +73,8 @@ class Transformed:
         if kept is not None and (found := kept.open(self._wrong, cache_bytes=plan.cache_bytes)) is not None:
             self._array, self.stage, self.rows = found, found.metadata["stage"], found.metadata["rows"]
         elif plan.in_memory:
-            begins = [occupied * rank // world.size for rank in range(world.size)]
+            # Of fewer orbitals than processes some have none.
+            begins = sorted({occupied * rank // world.size for rank in range(world.size)})
             self._array = GlobalArray(world, shape, distribution=[[0], begins, [0]])
         else:
             deep, wide = plan.chunk
