@@ -48,18 +48,29 @@ def small_disk(comm, shared_tmp_path):
 
 @pytest.fixture(scope="session")
 def computed_once(comm):
-    """`computed_once(key, compute)`: what `compute()` gives at rank 0, once for each key, at every rank. The others
-    sleep meanwhile: within MPI they would take turns with it on the same cores."""
+    """`computed_once(key, compute)`: what `compute()` gives at rank 0, once for each key of a module, at every
+    rank, or its error at every rank. The others sleep meanwhile: within MPI they would take turns with it on the same
+    cores."""
     kept = {}
 
+    def at_first(compute):
+        try:
+            return compute(), None
+        except Exception as error:
+            return None, error
+
     def value(key, compute):
-        if key not in kept:
-            result = compute() if comm.rank == 0 else None
+        place = compute.__module__, key
+        if place not in kept:
+            result = at_first(compute) if comm.rank == 0 else None
             arrived = comm.Ibarrier()
             while not arrived.Test():
                 time.sleep(0.01)
-            kept[key] = comm.bcast(result)
-        return kept[key]
+            found, error = comm.bcast(result)
+            if error is not None:
+                raise error
+            kept[place] = found
+        return kept[place]
 
     return value
 
