@@ -49,8 +49,8 @@ def small_disk(comm, shared_tmp_path):
 @pytest.fixture(scope="session")
 def computed_once(comm):
     """`computed_once(key, compute)`: what `compute()` gives at rank 0, once for each key of a module, at every
-    rank, or its error at every rank. The others sleep meanwhile: within MPI they would take turns with it on the same
-    cores."""
+    rank, or its error at every rank. The others sleep meanwhile: within MPI they would take turns with it on the
+    same cores."""
     kept = {}
 
     def at_first(compute):
