@@ -192,6 +192,7 @@ class Planning:
                 block=block,
                 disk_bytes=disk,
                 what=what,
+                later=self.later or self._usual_next(),
                 given=given,
                 budget_bytes=self.memory_bytes,
             )

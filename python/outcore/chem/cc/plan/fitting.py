@@ -137,8 +137,9 @@ class PlacedRecording:
 
 @dataclass(frozen=True)
 class Fitting:
-    """Of blocks of so many orbitals into so much memory of each process. on_disk: all arrays are. given: those that
-    are there already, and stay where they are."""
+    """Of blocks of so many orbitals into so much memory of each process. on_disk: all arrays are. most: arrays that
+    there are at a time, now or later: those that stay keep their caches. given: those that are there already, and
+    stay where they are."""
 
     sizes: Sizes
     block: int
@@ -147,6 +148,7 @@ class Fitting:
     rates: Rates
     on_disk: bool
     what: Describe
+    most: int
     given: Mapping[str, Entry] = field(default_factory=dict)
 
     def recording(self, *, is_stored: bool) -> RecordingRoom:
@@ -223,7 +225,7 @@ class Fitting:
         kept = {each.number for each in recording.arrays if each.spec.role is Role.KEPT}
         least = min((sizes[n] for n in read & kept), default=0)
         often = [n for n, bytes_ in sizes.items() if n in read and 0 < least <= bytes_]
-        spare = (self.free_bytes - self.work_bytes - CACHE_BYTES * len(sizes)) // (
+        spare = (self.free_bytes - self.work_bytes - CACHE_BYTES * self.most) // (
             _CACHES * max(1, len(often))
         )
         larger = min(max(CACHE_BYTES, CACHE_BYTES + spare), _LARGEST_CACHE)

@@ -213,13 +213,15 @@ def make_plan(
     """For `free_bytes` at each process of `rates`, which `limit` leaves. `block`: virtual orbitals of a
     block at most; None: as the memory has room for. `budget_bytes`: what the user has given to all
     processes, for the message that tells how much is needed. `disk_bytes`: that are free on all disks. `what`: is
-    to be done, iterations or `describe.second_order`. `given`: arrays that are there already, which stay where they
-    are; their bytes belong to `free_bytes`.
+    to be done, iterations or `describe.second_order`. `later`: what may go on with its blocks and arrays. `given`:
+    arrays that are there already, which stay where they are; their bytes belong to `free_bytes`.
 
     Raises OutcoreError: ENOMEM if nothing fits, with what does; EINVAL."""
     check_places(storage, ladder)
     threads, processes = rates.threads, rates.processes
+    given = given or {}
     least = least_bytes(sizes, threads, block=block, what=what)
+    least += sum(each.cache_bytes - CACHE_BYTES for each in given.values() if not each.in_memory)
     most = max(describe.asked(each, sizes) for each in (what, later) if each is not None)
     room_bytes = free_bytes - CACHE_BYTES * most
     need = partial(work_bytes, derives_triples=what is describe.triple_derivatives)
@@ -240,7 +242,7 @@ def make_plan(
         )
     work = max(need(sizes, chosen, threads), min(free_bytes // _SHARE, _ENOUGH))
     fitting = Fitting(
-        sizes, chosen, free_bytes, work, rates, on_disk=storage == "disk", what=what, given=given or {}
+        sizes, chosen, free_bytes, work, rates, on_disk=storage == "disk", what=what, most=most, given=given
     )
     found, lacking = fitting.ways(ladder, disk_bytes)
     if ladder == "memory" and "memory" in lacking:
