@@ -70,9 +70,12 @@ def test_all_that_a_command_starts_has_its_memory_and_scratch(name, water, tmp_p
         ("rimp2", "--storage", "disk"),
         ("ccsd",),
         ("ccsd", "--triples"),
+        ("eom", "--properties", "--states", "2", "--storage", "disk"),
         ("ccsd", "--integrals", "conventional", "--storage", "disk", "--charge", "1"),
         ("fci", "--frozen", "2", "--storage", "auto"),
         ("casscf", "--cas", "2,2", "--casci"),
+        ("casscf", "--cas", "4,4", "--casci", "--nevpt2"),
+        ("casscf", "--cas", "4,4", "--casci", "--nevpt2", "--integrals", "ri", "--jkbasis", AUXILIARY),
         ("mrci", "--cas", "2,2"),
         ("optimize", "--method", "scf"),
     ],
@@ -85,7 +88,7 @@ def test_the_least_memory_is_enough_and_one_megabyte_less_is_refused_before_the_
     if command == "optimize":
         pytest.importorskip("geometric")
     common = [water, "--basis", "6-31g", "--threads", "1", "--scratch", tmp_path, *more]
-    if command in ("ri-scf", "rimp2", "ccsd") and "conventional" not in more:
+    if command in ("ri-scf", "rimp2", "ccsd", "eom") and "conventional" not in more:
         common += ["--auxbasis", AUXILIARY]
         common += [] if command == "ri-scf" else ["--jkbasis", AUXILIARY]
 

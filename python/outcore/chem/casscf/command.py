@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from outcore.chem.ci.fci import FCI
     from outcore.chem.mean_field import Kind
     from outcore.chem.ri.auxiliary import Purpose
+    from outcore.chem.ri.cholesky import Cholesky
 
 _ENERGY, _GRADIENT = 1e-9, 1e-5  # Hartree: convergence of a CASSCF
 _CI_ENERGY = 1e-12  # Hartree
 _HALF = 2  # of what is free: fitted integrals have one part, the CI what is left
+_MADE = 4  # copies of a piece of exact integrals while vectors are made of it
 _LIBRARIES = 14 << 20  # of CASSCF and NEVPT2, beside those of an SCF and a CI
 
 
@@ -67,6 +69,8 @@ class _Run(MoleculeRun):
             )
         self.open_world()
         self._converged = True
+        self._vectors: Cholesky | None = None  # of exact integrals, for NEVPT2
+        self._later_bytes = 0  # what stages after the SCF need
 
     @property
     def usual_bytes(self) -> int:
@@ -88,14 +92,7 @@ class _Run(MoleculeRun):
         sets: dict[Purpose, Mole] = {}
         if options.integrals == "ri":
             sets = self.check_auxiliary(mol, {"jk": options.jkbasis})
-        of_scf = self._of_scf(mol, kind, sets)
-        self.refuse_soon(mol, of_scf)
-        first = None if options.avas is not None else self._first(mol, kind)
-        stages = dict(of_scf)
-        if first is not None:
-            for name, needed in (item for each in first for item in self._of_states(mol, each).items()):
-                stages[name] = max(stages.get(name, 0), needed)
-        self.predict_memory(stages)
+        first = self._predict(mol, kind, sets)
         if options.estimate:
             assert first is not None
             self._describe(first)
@@ -106,6 +103,68 @@ class _Run(MoleculeRun):
             self.results |= {"estimate": parts[0]} | ({"estimates": parts} if len(parts) > 1 else {})
             return
         self._solve(self._mean_field(mol, kind))
+
+    def _predict(self, mol: Mole, kind: Kind, sets: dict[Purpose, Mole]) -> list[FCI] | None:
+        """The least memory of all stages; see `_first`. That of decomposed integrals is known once there are
+        pivots."""
+        from outcore.chem import least_memory
+        from outcore.chem.ri.cholesky import EXACT, Cholesky
+
+        options = self.options
+        of_scf, decomposes = self._of_scf(mol, kind, sets), options.nevpt2 and options.integrals != "ri"
+        of_vectors = {"Cholesky decomposition": least_memory.decomposition(mol, 1)} if decomposes else {}
+        room = self.refuse_soon(mol, of_scf | of_vectors)
+        first = None if options.avas is not None else self._first(mol, kind)
+        if first is None:
+            self.predict_memory(of_scf)
+        elif decomposes:
+            self._vectors = Cholesky(
+                self.world,
+                mol,
+                EXACT,
+                room,
+                check=lambda found: self.predict_memory(self._with_vectors(mol, first, of_scf, found)),
+            )
+        else:
+            integrals = self._of_nevpt2(mol, first[0], fitted=sets["jk"]) if options.nevpt2 else 0
+            self.predict_memory(of_scf | self._of_states(mol, first, integrals))
+        return first
+
+    def _with_vectors(
+        self, mol: Mole, first: list[FCI], of_scf: dict[str, int], found: Cholesky
+    ) -> dict[str, int]:
+        """Of all stages, beside the factor of a decomposition."""
+        from outcore.chem import least_memory
+
+        stages = of_scf | self._of_states(mol, first, self._of_nevpt2(mol, first[0], vectors=found))
+        factor = least_memory.factor_bytes(found.rank)
+        return {name: each + factor for name, each in stages.items()} | {
+            "Cholesky decomposition": least_memory.decomposition(mol, found.rank)
+        }
+
+    def _of_nevpt2(
+        self, mol: Mole, first: FCI, *, fitted: Mole | None = None, vectors: Cholesky | None = None
+    ) -> int:
+        """Of integrals with outer orbitals: of auxiliary functions, or of vectors of exact ones."""
+        from outcore.chem import frozen
+        from outcore.chem.nevpt2.integrals import least_bytes
+        from outcore.chem.ri import pairs
+        from outcore.chem.ri.fitting import SCREENING
+
+        options, n, active = self.options, int(mol.nao), first.hamiltonian.orbitals
+        core = (int(mol.nelectron) - sum(first.target.electrons)) // 2
+        numbers = np.arange(n - active)
+        stay = frozen.of(mol, options.frozen, options.frozen_virtual, [(numbers, core)])
+        inside, outside = (len(each) for each in stay.active(0, numbers, core))
+        if not inside and not outside:
+            return 0
+        counts, rows, columns, made = (inside, active, outside), 0, n * n, 0
+        others = options.count - 1 if options.quasi_degenerate else 0
+        if fitted is not None:
+            rows, columns = int(fitted.nao), pairs.columns_of(mol, fitted, SCREENING, self.threads)
+        if vectors is not None:
+            rows, made = vectors.rank, _MADE * int(np.diff(vectors.cuts).max(initial=0)) * columns * 8
+        return self.threads * made + least_bytes(n, columns, rows, counts, 1, self.threads, "auto", others)
 
     def _check_orbitals(self, mol: Mole) -> None:
         """What is wrong with active and frozen orbitals is found before the SCF."""
@@ -164,19 +223,26 @@ class _Run(MoleculeRun):
 
         return self.with_first_orbitals(make)
 
-    def _of_states(self, mol: Mole, first: FCI) -> dict[str, int]:
-        """Of the CI, of integrals with two active orbitals, as PySCF holds them, and of vectors of NEVPT2."""
+    def _of_states(self, mol: Mole, first: list[FCI], integrals: int) -> dict[str, int]:
+        """Of the CI, of integrals with two active orbitals, as PySCF holds them, and of vectors and integrals of
+        NEVPT2, beside the states."""
         from outcore.chem import least_memory
         from outcore.chem.nevpt2.orbitals import TITLE
         from outcore.chem.nevpt2.perturbers import least_bytes
 
-        left, n, active = least_memory.left_by_scf(mol), int(mol.nao), first.hamiltonian.orbitals
-        parts = _HALF if self.options.integrals == "ri" else 1
-        found = {"full CI": left + parts * first.least_bytes()}
-        if not self.options.casci:
+        options, n, active = self.options, int(mol.nao), first[0].hamiltonian.orbitals
+        left = least_memory.left_by_scf(mol)
+        parts = _HALF if options.integrals == "ri" else 1
+        every = [each.target.roots * each.space.determinants * 8 for each in first]
+        states = sum(every)
+        of_search = (each.least_bytes() - own for each, own in zip(first, every, strict=True))
+        found = {"full CI": left + parts * (states + max(of_search))}
+        if not options.casci:
             found["orbitals of a CASSCF"] = left + parts * 3 * 2 * 8 * n**2 * active**2
-        if self.options.nevpt2:
-            found[TITLE] = left + parts * least_bytes(first.hamiltonian, first.space, self.threads)
+        if options.nevpt2:
+            vectors = max(least_bytes(each.hamiltonian, each.space, self.threads) for each in first)
+            found[TITLE] = left + parts * (states + max(vectors, integrals))
+        self._later_bytes = max(found.values())
         return found
 
     def _mean_field(self, mol: Mole, kind: Kind) -> Any:
@@ -193,7 +259,8 @@ class _Run(MoleculeRun):
         mf = mean_field.make(mol, kind)
         for name in ("mo_coeff", "mo_energy", "mo_occ", "e_tot", "converged"):
             setattr(mf, name, getattr(solved, name))
-        mf.verbose, mf.max_memory = 0, self._share().bytes / 1e6
+        # Exact integrals that PySCF keeps leave what comes after them its memory.
+        mf.verbose, mf.max_memory = 0, (self._share().bytes - self._later_bytes) / 1e6
         if options.integrals == "ri":
             half = self._share().bytes - self.free_bytes() // _HALF
             given: dict[str, Any] = {} if options.screening is None else {"screening": options.screening}
@@ -222,7 +289,7 @@ class _Run(MoleculeRun):
         for solver, group in zip(solvers, groups, strict=True):
             solver.nroots, solver.spin, solver.conv_tol = group.roots, group.spin, _CI_ENERGY
             solver.wfnsym = group.irrep
-        mc.fcisolver, mc.verbose, mc.max_memory = solvers[0], 0, mf.max_memory
+        mc.fcisolver, mc.verbose, mc.max_memory = solvers[0], 0, self._share().bytes / 1e6
         orbitals = space.coefficients
         if len(groups) > 1:
             mc = mcscf.state_average_mix(mc, solvers, options.state_weights())
@@ -336,7 +403,12 @@ class _Run(MoleculeRun):
         options, energies, parts = self.options, [], []
         for root in range(options.count):
             method = NEVPT2(
-                mc, root, frozen=options.frozen, frozen_virtual=options.frozen_virtual, memory=options.memory
+                mc,
+                root,
+                frozen=options.frozen,
+                frozen_virtual=options.frozen_virtual,
+                memory=options.memory,
+                source=self._vectors,
             )
             method.on_warning = self.warn
             with self.stages() as tell:
@@ -357,7 +429,11 @@ class _Run(MoleculeRun):
 
         options = self.options
         method = QDNEVPT2(
-            mc, frozen=options.frozen, frozen_virtual=options.frozen_virtual, memory=options.memory
+            mc,
+            frozen=options.frozen,
+            frozen_virtual=options.frozen_virtual,
+            memory=options.memory,
+            source=self._vectors,
         )
         method.on_warning = self.warn
         with self.stages() as tell:

@@ -92,6 +92,29 @@ def plan(
     return Plan(plan_transform(sizes, left, processes, threads, storage, limit=free.reason), width)
 
 
+def least_bytes(
+    functions: int,
+    columns: int,
+    rows: int,
+    counts: tuple[int, int, int],
+    processes: int,
+    threads: int,
+    storage: str,
+    others: int = 0,
+) -> int:
+    """What `plan` needs of each process. functions, columns, rows: see `outcore.chem.ri.rows.Rows`."""
+    sizes, needs = _sizes(functions, columns, rows, counts), _Needs(counts, rows, others)
+    return min_for_transform(sizes, processes, threads, storage) + needs.held + needs.block(1)
+
+
+def _sizes(functions: int, columns: int, rows: int, counts: tuple[int, int, int]) -> TransformSizes:
+    """Of the kinds of integrals that there are."""
+    core, active, virtual = counts
+    shapes = [(core, virtual), (core, active), (active, active + virtual)]
+    first, second = zip(*(each for each in shapes if all(each)), strict=True)
+    return TransformSizes(functions, columns, rows, first, second)
+
+
 class OuterIntegrals:
     """core_virtual: B[P, i, r], None without such pairs. core_active, active: B[P, i, a], B[P, a, any active or
     virtual]. Making and closing it is collective."""
@@ -119,14 +142,7 @@ class OuterIntegrals:
             ),
         }
         kinds = {name: each for name, each in kinds.items() if all(each.shape)}
-        shapes = [each.shape for each in kinds.values()]
-        sizes = TransformSizes(
-            rows.functions,
-            rows.columns,
-            rows.count,
-            tuple(each[0] for each in shapes),
-            tuple(each[1] for each in shapes),
-        )
+        sizes = _sizes(rows.functions, rows.columns, rows.count, self.counts)
         with world.together(TITLE):
             self.plan = plan(sizes, self.counts, free, world.size, threads, storage, others)
         self.bytes = sizes.bytes

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from outcore.chem.frozen import Asked
     from outcore.chem.nevpt2.active import Matrix, Particles
     from outcore.chem.ri.auxiliary import Purpose
+    from outcore.chem.ri.cholesky import Cholesky
 
 _NEAR = 0.0  # Hartree: a perturber that is no higher than the state
 
@@ -64,6 +65,8 @@ class NEVPT2(Method):
         screening: of fitted integrals.
         storage: "auto": integrals of core and virtual orbitals stay in memory if they fit; "disk".
         force: take states that have not converged.
+        source: vectors of exact integrals of this molecule that are there already, right within
+            `outcore.chem.ri.cholesky.EXACT`.
 
     After `kernel`: `e_corr` (Hartree), `e_tot`, `e_classes` (of each class of perturbers, by its outer orbitals:
     "ijrs", "ijr", "rsi", "ij", "rs", "ir", "i", "r"; i and j are core orbitals, r and s virtual ones). What makes
@@ -89,7 +92,9 @@ class NEVPT2(Method):
         screening: float | None = None,
         storage: str = "auto",
         force: bool = False,
+        source: Cholesky | None = None,
     ) -> None:
+        self._source = source
         self.mol, self.root, self._mc, self._auxbasis = mc.mol, root, mc, auxbasis
         self._storage, self._frozen = check_storage(storage), (frozen, frozen_virtual)
         self.state: CIVector = orbitals.state_of(mc, root)
@@ -250,7 +255,7 @@ class NEVPT2(Method):
             return GivenRows(self.world, self.mol, self._given, self._free().bytes // 2)
         fitting = self._fitting
         if fitting is None and self._auxbasis is None:
-            return ExactRows(self.world, self.mol, self._free().bytes // 2)
+            return ExactRows(self.world, self.mol, self._free().bytes // 2, self._source)
         functions = self._auxbasis
         purpose: Purpose = "mp2"
         if functions is None:

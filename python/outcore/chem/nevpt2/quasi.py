@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from outcore.chem.ci.fci_solver import CIVector
     from outcore.chem.frozen import Asked
     from outcore.chem.nevpt2.active import Matrix
+    from outcore.chem.ri.cholesky import Cholesky
 
 TITLE = "QD-NEVPT2"
 _ORTHOGONAL = 1e-5  # overlap of two states that have converged, at most
@@ -71,6 +72,7 @@ class QDNEVPT2(Method):
         screening: float | None = None,
         storage: str = "auto",
         force: bool = False,
+        source: Cholesky | None = None,
     ) -> None:
         states = states_of(mc)
         if len(states) < 2:
@@ -86,6 +88,7 @@ class QDNEVPT2(Method):
                 screening=screening,
                 storage=storage,
                 force=force,
+                source=source,
             )
             for root in range(len(states))
         ]

@@ -182,9 +182,10 @@ class ExactRows(GivenRows):
 
     kind = "vectors of exact integrals"
 
-    def __init__(self, world: World, mol: Mole, limit_bytes: int) -> None:
-        """Collective. Raises OutcoreError: as `outcore.chem.ri.cholesky.Cholesky`."""
-        self._source = Cholesky(world, mol, EXACT, limit_bytes)
+    def __init__(self, world: World, mol: Mole, limit_bytes: int, source: Cholesky | None = None) -> None:
+        """source: vectors that were made before. Collective. Raises OutcoreError: as
+        `outcore.chem.ri.cholesky.Cholesky`."""
+        self._source = source or Cholesky(world, mol, EXACT, limit_bytes)
         self.functions, self.signs = int(mol.nao), None
         self.columns = self.functions**2
         self.count, self.title = self._source.rank, self._source.title
