@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -187,3 +188,33 @@ def test_casscf_is_that_of_one_process(comm, computed_once, shared_tmp_path):
         for each in solver.make_rdm1s(mc.ci, 6, 6):
             assert abs(comm.bcast(each) - each).max() < 1e-12
         solver.close()
+
+
+@pytest.mark.processes(2)
+def test_states_of_several_irreps_are_those_of_one_process(comm, computed_once, shared_tmp_path):
+    from outcore.cli import main as cli
+
+    water, results, kept = (shared_tmp_path / name for name in ("water.xyz", "results.json", "kept"))
+    if comm.rank == 0:
+        water.write_text("3\nwater\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n")
+        kept.mkdir()
+    comm.barrier()
+
+    def expected():
+        import pyscf
+
+        mf = pyscf.M(atom=str(water), basis="sto-3g", symmetry=True, verbose=0).RHF().run(conv_tol=1e-12)
+        found = []
+        for irrep, spin, roots in (("A1", 0, 2), ("B1", 2, 1)):
+            with FCI(mf, irrep=irrep, spin=spin, roots=roots, comm=None, threads=1) as ci:
+                found += [float(each) for each in np.ravel(ci.kernel())]
+        return sorted(found)
+
+    wanted = computed_once("water states of two irreps", expected)
+    common = ["fci", str(water), "--basis", "sto-3g", "--threads", "1", "--memory", "4GB", "--energy-only"]
+    given = ["--states", "A1:0:2,B1:2:1", "--checkpoint", str(kept), "--json", str(results)]
+    for _ in range(2):  # the second goes on from kept states
+        assert cli.run([*common, *given]) == 0
+        comm.barrier()
+        assert json.loads(results.read_text())["energies_hartree"] == pytest.approx(wanted, abs=1e-8)
+    assert sorted(each.name for each in kept.glob("irrep-*")) == ["irrep-0-2S-0", "irrep-2-2S-2"]

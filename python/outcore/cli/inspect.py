@@ -36,7 +36,11 @@ def inspect(
     """Print what a persistent array, a checkpoint or a directory of --checkpoint or --keep-integrals holds."""
     parts = _parts(path)
     facts = (
-        {"path": str(path), "kind": "kept by a method", "parts": {each.name: _facts(each) for each in parts}}
+        {
+            "path": str(path),
+            "kind": "kept by a method",
+            "parts": {str(each.relative_to(path)): _facts(each) for each in parts},
+        }
         if parts
         else _facts(path)
     )
@@ -84,13 +88,20 @@ def verify(
 
 
 def _parts(path: Path) -> list[Path]:
-    """The arrays and checkpoints in a directory that a method keeps, also those that lack a manifest. None of an
-    array or a checkpoint."""
+    """The arrays and checkpoints in a directory that a method keeps, also those that lack a manifest, and in its
+    folders of states of one irrep and spin. None of an array or a checkpoint."""
     if (path / "manifest").exists() or not path.is_dir():
         return []
     names = ("manifest", "component.*", "table.*")
     folders = sorted(each for each in path.iterdir() if each.is_dir() and not each.is_symlink())
-    return [each for each in folders if any(True for name in names for _ in each.glob(name))]
+    found = []
+    for each in folders:
+        is_one = any(True for name in names for _ in each.glob(name))
+        if is_one:
+            found.append(each)
+        elif each.name.startswith("irrep-"):
+            found += _parts(each)
+    return found
 
 
 def _records(path: Path) -> list[str]:

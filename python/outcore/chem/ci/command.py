@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from outcore.base.errors import NotConverged
 from outcore.chem.ci.options import Options
-from outcore.chem.ci.view import Iterations, StateView, in_one_line, space_facts, space_lines
+from outcore.chem.ci.view import (
+    Iterations,
+    StateView,
+    in_one_line,
+    sorted_states,
+    space_facts,
+    space_lines,
+    states_table,
+)
 from outcore.chem.run import MoleculeRun
 from outcore.cli.run import with_options
 
@@ -29,7 +38,7 @@ def fci(options: Options) -> int:
         ci = run.of_file() if options.fcidump is not None else run.of_molecule()
         run.solve(ci)
         run.finish(run.world)
-        run.refuse_unconverged(ci)
+        run.refuse_unconverged()
     return run.status
 
 
@@ -48,6 +57,7 @@ class _Run(MoleculeRun):
         super().__init__(options)
         self.asked = min(self.asked, options.residual / 100)  # residuals enter energies squared
         self.open_world()
+        self._unconverged: list[str] = []  # why
 
     # ---- what is solved ----
 
@@ -55,7 +65,7 @@ class _Run(MoleculeRun):
         from outcore.chem.ci.fci import FCI
 
         options = self.options
-        ci = FCI.from_fcidump(str(options.fcidump), irrep=options.irrep, spin=options.spin, **self._given())
+        ci = FCI.from_fcidump(str(options.fcidump), **self._states_of_first(options.spin), **self._given())
         n, electrons = ci.hamiltonian.orbitals, sum(ci.target.electrons)
         self.header(
             f"FCI  {options.fcidump}: {electrons} electrons, {n} orbitals", f"scratch {self.world.scratch}"
@@ -74,27 +84,30 @@ class _Run(MoleculeRun):
         self._check_orbitals(mol)
         self.refuse_soon(mol, self._of_scf(mol))
         first = self.with_first_orbitals(lambda: self._made(self.first_orbitals(mol, kind), integrals=False))
-        self._predict_memory(mol, first)
-        if first is not None and not options.no_solve:
-            self.predict_file("full CI", first.largest_file)
+        every = [] if first is None else self._calculations(first)
+        self._predict_memory(mol, every)
+        if every and not options.no_solve:
+            self.predict_file("full CI", partial(_largest_file, every))
         if first is not None and options.estimate:
             return first
-        del first
+        del first, every
         mf = self.stored_scf(mol, kind)
         mf.close()  # integrals of active orbitals are made of exact ones
         return self._made(mf)
 
-    def _predict_memory(self, mol: Mole, first: FCI | None) -> None:
-        """The least memory of all stages. `first`: with the orbitals that the SCF begins with, as irreps count;
-        None: it is that of the SCF."""
+    def _predict_memory(self, mol: Mole, every: list[FCI]) -> None:
+        """The least memory of all stages. `every`: with the orbitals that the SCF begins with, as irreps count;
+        none: it is that of the SCF."""
         from outcore.chem import least_memory
         from outcore.chem.ci.orbitals import transform_bytes
 
         stages = self._of_scf(mol)
-        if first is not None:
-            left, n = least_memory.left_by_scf(mol), first.hamiltonian.orbitals
-            made = transform_bytes(int(mol.nao), n, unrestricted=first.hamiltonian.unrestricted)
-            stages |= {"transform integrals": left + made, "full CI": left + first.least_bytes()}
+        if every:
+            first = every[0].hamiltonian
+            left = least_memory.left_by_scf(mol)
+            made = transform_bytes(int(mol.nao), first.orbitals, unrestricted=first.unrestricted)
+            needed = max(each.least_bytes() for each in every)
+            stages |= {"transform integrals": left + made, "full CI": left + needed}
         self.predict_memory(stages)
 
     def _of_scf(self, mol: Mole) -> dict[str, int]:
@@ -124,7 +137,7 @@ class _Run(MoleculeRun):
             frozen_virtual=options.frozen_virtual,
             active=options.active,
             group=None if mf.mol.symmetry else "C1",
-            irrep=options.irrep,
+            **self._states_of_first(None),
             **self._given(),
             **more,
         )
@@ -132,32 +145,104 @@ class _Run(MoleculeRun):
     def _given(self) -> dict[str, Any]:
         options = self.options
         return {
-            "roots": options.roots,
-            "folded": False if options.unfolded else None,
+            "folded": self._folded,
             "memory": options.memory,
             "threads": options.threads,
             "comm": self.world,
             **options.settings(),
         }
 
+    def _states_of_first(self, spin: int | None) -> dict[str, Any]:
+        """Of the first object, whose orbitals and integrals are those of all. spin: unless --states has it."""
+        options = self.options
+        if groups := options.groups():
+            return {"irrep": groups[0].irrep, "spin": groups[0].spin, "roots": groups[0].roots}
+        return {"irrep": options.irrep, "spin": spin, "roots": options.roots}
+
+    def _calculations(self, first: FCI) -> list[FCI]:
+        """Of each irrep and spin."""
+        return [first] + [
+            first.with_states(irrep=each.irrep, spin=each.spin, roots=each.roots, folded=self._folded)
+            for each in self.options.groups()[1:]
+        ]
+
+    @property
+    def _folded(self) -> bool | None:
+        return False if self.options.unfolded else None
+
     # ---- the CI ----
 
     def solve(self, ci: FCI) -> None:
         options = self.options
-        for line in (*ci.notes, *space_lines(ci)):
+        for line in ci.notes:
             self.say(line)
-        self.results |= space_facts(ci) | {"blocks": ci.space.blocks}
+        self._describe(ci, self.results)
         if options.write_fcidump is not None and not options.estimate:
             ci.write_fcidump(options.write_fcidump)
             self.say(f"wrote {options.write_fcidump}")
             self.results["fcidump"] = str(options.write_fcidump)
         if options.no_solve:
             return
-        forecast = ci.forecast()
+        if options.states is not None:
+            self._solve_several(ci)
+            return
+        self.results |= self._solve_one(ci)
+        self._write_files(ci)
+        ci.close()
+
+    def _solve_several(self, first: FCI) -> None:
+        """One irrep and spin after the other; states of those before are dropped. Files are of the first."""
+        options, found = self.options, []
+        for number, ci in enumerate(self._calculations(first)):
+            part: dict[str, Any] = {"spin": ci.target.spin}
+            if number:
+                self.say("")
+                self._describe(ci, part)
+            else:
+                part |= {
+                    name: self.results[name] for name in ("orbitals", "electrons", "irrep", "determinants")
+                }
+            self._keep_apart(ci)
+            part |= self._solve_one(ci)
+            found.append(part)
+            if not number:
+                self._write_files(ci)
+            ci.close()
+        self.results["searches"] = found
+        if options.estimate:
+            self.results["estimate"] = found[0]["estimate"]
+            return
+        states = sorted_states(found)
+        for line in states_table(states):
+            self.say(line)
+        self.results |= {
+            "states": states,
+            "energies_hartree": [each["energy_hartree"] for each in states],
+            "converged": not self._unconverged,
+        }
+
+    def _keep_apart(self, ci: FCI) -> None:
+        """States of each irrep and spin are kept in a directory of their own."""
+        if (directory := self.options.checkpoint) is None or self.options.estimate:
+            return
+        path = directory / f"irrep-{ci.target.irrep}-2S-{ci.target.spin}"
+        with self.world.together("keep states", str(path)):
+            if self.world.node_rank == 0 and directory.is_dir():
+                path.mkdir(exist_ok=True)
+        self.world.barrier()
+        ci.set(checkpoint=path)
+
+    def _describe(self, ci: FCI, results: dict[str, Any]) -> None:
+        for line in space_lines(ci):
+            self.say(line)
+        results |= space_facts(ci) | {"blocks": ci.space.blocks}
+
+    def _solve_one(self, ci: FCI) -> dict[str, Any]:
+        """States, told and as results."""
+        options, forecast = self.options, ci.forecast()
         if options.estimate:
             self.console.print(forecast.table())
-            self.results |= {"estimate": forecast.as_json()}
-            return
+            return {"estimate": forecast.as_json()}
         for line in str(forecast).splitlines() if options.full else [in_one_line(forecast)]:
             self.say(line)
         ci.verbose = 0  # the command says it
@@ -169,11 +254,19 @@ class _Run(MoleculeRun):
         view.energies(seconds)
         for line in forecast.against(ci.solved, seconds).splitlines():
             self.say(line)
-        self.results |= view.results() | {"fci_seconds": seconds}
+        if not ci.converged:
+            self._unconverged.append(ci.solved.why)
+        found = view.results() | {"fci_seconds": seconds}
         if options.largest:
-            self.results |= view.determinants(options.largest)
+            found |= view.determinants(options.largest)
         if not options.energy_only:
-            self.results |= view.densities()
+            found |= view.densities()
+        return found
+
+    def _write_files(self, ci: FCI) -> None:
+        options = self.options
+        if options.estimate:
+            return
         if options.molden is not None:
             ci.write_molden(options.molden)
             self.say(f"wrote {options.molden}")
@@ -185,11 +278,14 @@ class _Run(MoleculeRun):
             self.say(f"wrote {options.density}")
             self.results["density_file"] = str(options.density)
 
-    def refuse_unconverged(self, ci: FCI) -> None:
-        if not (self.options.estimate or self.options.no_solve) and not ci.converged:
+    def refuse_unconverged(self) -> None:
+        if self._unconverged:
             raise NotConverged(
                 None,
                 "converge the CI",
-                detail=f"{ci.solved.why}; raise --iterations or --vectors",
+                detail=f"{self._unconverged[0]}; raise --iterations or --vectors",
             )
-        ci.close()
+
+
+def _largest_file(every: Sequence[FCI]) -> int:
+    return max(each.largest_file() for each in every)

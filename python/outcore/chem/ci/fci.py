@@ -7,6 +7,7 @@ with outcore.chem.ci.FCI(mf, frozen="auto", memory="1GB") as ci:
 
 from __future__ import annotations
 
+import copy
 import errno
 import os
 from collections.abc import Sequence
@@ -228,6 +229,25 @@ class FCI(Method):
                 f"find {roots} roots",
                 detail=f"there are {self.space.determinants} determinants",
             )
+
+    def with_states(
+        self,
+        *,
+        irrep: str | int | None = None,
+        spin: int | None = None,
+        roots: int = 1,
+        folded: bool | None = None,
+    ) -> Self:
+        """Other states of the same orbitals and integrals, in the same world, before their `kernel`; arguments as
+        those of the class. The checkpoint is the same one: set another, as states of another irrep or spin are
+        refused. Raises OutcoreError (EINVAL)."""
+        found = copy.copy(self)
+        found._owns_world, found._solved, found._densities = False, None, {}
+        of = found.hamiltonian if found.orbitals is None else found.orbitals
+        number = found.target.irrep if irrep is None else of.irrep(irrep)
+        found._choose(found.hamiltonian, found.target.electrons, number, spin, roots, folded)
+        found.notes = self.notes
+        return found
 
     def forecast(self) -> Forecast:
         """What the search will take: determinants, bytes in memory and on disk, bytes moved, seconds."""

@@ -14,6 +14,7 @@ from outcore.chem import storage as storage_words
 from outcore.chem.active import read as read_active
 from outcore.chem.ci import trexio_states
 from outcore.chem.ci.settings import Settings
+from outcore.chem.ci.target import AskedStates, read_states
 from outcore.chem.formats import densities
 from outcore.chem.hf.settings import METHOD, STORAGES
 from outcore.chem.options import (
@@ -47,6 +48,7 @@ _OF_MOLECULES = (
 _OF_STATES = (
     *(
         "roots",
+        "states",
         "precision",
         "residual",
         "iterations",
@@ -87,6 +89,14 @@ class Options(MoleculeOptions):
         ),
     ] = None
     roots: Annotated[int, typer.Option(help="Number of states.")] = 1
+    states: Annotated[
+        str | None,
+        typer.Option(
+            metavar="IRREP:2S:N,..",
+            help="States of several irreps and spins, such as A1:0:2,B2:2:1, one search after the other, in place "
+            "of --irrep and --roots; with --fcidump numbers of irreps.",
+        ),
+    ] = None
     precision: Annotated[
         str,
         typer.Option(help="'double', or 'mixed': single precision first, double in the end."),
@@ -153,6 +163,8 @@ class Options(MoleculeOptions):
         else:
             self._check_molecule()
         preflight.check_count("--roots", self.roots)
+        if self.states is not None:
+            self._check_states()
         preflight.check_count("--iterations", self.iterations)
         read_active(self.active, 2)
         preflight.check_number("--residual", self.residual)
@@ -169,6 +181,18 @@ class Options(MoleculeOptions):
         densities.check("--density", self.density)
         self.settings()
         super().check()
+
+    def _check_states(self) -> None:
+        instead = {"--irrep": self.irrep, "--roots": self.roots != 1}
+        preflight.refuse(instead, "with --states, which names irreps and numbers of states")
+        if self.fcidump is not None:
+            preflight.refuse({"--spin": self.spin is not None}, "with --states of a file, which names spins")
+        preflight.refuse({"--states": self.uhf}, "with --uhf, whose states have any spin")
+        read_states(self.states or "")
+
+    def groups(self) -> tuple[AskedStates, ...]:
+        """States of one irrep and spin each; none without --states."""
+        return () if self.states is None else read_states(self.states)
 
     def _check_file(self) -> None:
         preflight.refuse(self._given(_OF_MOLECULES), "with --fcidump, whose integrals are taken as they are")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from outcore.chem.ci.analysis import DEBYE
+from outcore.chem.units import HARTREE
 
 if TYPE_CHECKING:
     from outcore.chem.ci.estimate import Forecast
@@ -54,6 +55,34 @@ def space_facts(ci: FCI) -> dict[str, Any]:
         "irrep": ci.hamiltonian.names[ci.target.irrep],
         "determinants": ci.space.determinants,
     }
+
+
+def sorted_states(searches: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """All states of several searches, rising, from their results. root: of a search, from 1."""
+    found = [
+        {
+            "energy_hartree": energy,
+            "irrep": each["roots"][root]["label"] if "roots" in each else each["irrep"],
+            "spin": each["spin"],
+            "root": root + 1,
+        }
+        for each in searches
+        for root, energy in enumerate(each["energies_hartree"])
+    ]
+    found.sort(key=lambda each: each["energy_hartree"])
+    for each in found:
+        each["excitation_ev"] = (each["energy_hartree"] - found[0]["energy_hartree"]) * HARTREE
+    return found
+
+
+def states_table(states: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Of `sorted_states`."""
+    yield f"{'state':>5} {'energy / Eh':>18} {'above / eV':>11} {'2S':>3} {'root':>4}  irrep"
+    for number, each in enumerate(states, 1):
+        yield (
+            f"{number:5d} {each['energy_hartree']:18.10f} {each['excitation_ev']:11.6f} {each['spin']:3d} "
+            f"{each['root']:4d}  {each['irrep']}"
+        )
 
 
 def in_one_line(forecast: Forecast) -> str:

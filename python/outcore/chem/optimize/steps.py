@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.base.errors import OutcoreError
+from outcore.chem.units import HARTREE
 from outcore.keep import stages
 from outcore.keep.problem import Problem
 
@@ -21,7 +22,6 @@ NAME = "optimization"  # in the directory of a checkpoint
 _FORMAT = 1
 _SAME = 1e-8  # Bohr, in which a geometry that is come to again may differ
 BOHR = 0.52917721092  # Angstrom, of PySCF
-_HARTREE = 27.211386245988  # eV
 
 
 class GeometrySteps:
@@ -88,10 +88,10 @@ class GeometrySteps:
         """A frame of the trajectory, in eV and Angstrom as programs read it."""
         if self._trajectory is None:
             return
-        forces = -gradient * (_HARTREE / BOHR)
+        forces = -gradient * (HARTREE / BOHR)
         lines = [
             str(len(places)),
-            f"Properties=species:S:1:pos:R:3:forces:R:3 energy={energy * _HARTREE:.10f} "
+            f"Properties=species:S:1:pos:R:3:forces:R:3 energy={energy * HARTREE:.10f} "
             f'energy_hartree={energy:.12f} pbc="F F F"',
         ]
         for symbol, place, force in zip(self._symbols, places * BOHR, forces, strict=True):

@@ -69,6 +69,20 @@ def test_one_root_is_a_number(water):
     assert found == pytest.approx(reference(water, 8, 6).e_tot, abs=1e-9)
 
 
+def test_other_states_of_the_same_orbitals(water):
+    with FCI(water, irrep="A1", **TIGHT) as ci, FCI(water, irrep="B1", spin=2, roots=2, **TIGHT) as expected:
+        ci.kernel()
+        other = ci.with_states(irrep="B1", spin=2, roots=2)
+        np.testing.assert_allclose(other.kernel(), expected.kernel(), atol=1e-8)
+        assert other.label(0) == "B1" and abs(other.dipole(0)[2]) == pytest.approx(
+            abs(expected.dipole(0)[2]), abs=1e-6
+        )
+        other.close()
+        assert ci.spin_square(0) == pytest.approx(0.0, abs=1e-8)  # its states and its world are still there
+        with pytest.raises(OutcoreError, match="irrep E"):
+            ci.with_states(irrep="E")
+
+
 def test_open_shells_take_the_irrep_of_their_determinant():
     mf = mean_field("O 0 0 -0.6; O 0 0 0.6", "ROHF", spin=2)
     with FCI(mf, frozen=4, active=6, **TIGHT) as ci:

@@ -8,13 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from outcore.base.errors import NotConverged, OutcoreError
 from outcore.cli import main as cli
 from outcore.keep import clock
 
-pytest.importorskip("pyscf")
+pyscf = pytest.importorskip("pyscf")
+
+from outcore.chem.ci import FCI  # noqa: E402
 
 WATER = "3\nwater\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n"
 WATER_STO3G = -75.0126471190  # PySCF's
@@ -62,6 +65,96 @@ def test_it_prints_energies_and_what_states_are(water, tmp_path, capsys):
     assert found["determinants_of_roots"][0]["determinants"][0][1] == "2222200"
     assert found["bounds"][0]["weinstein"] < 1e-6
     assert molden.read_text().startswith("[Molden Format]")
+
+
+STATES = ("--basis", "sto-3g", "--states", "A1:0:2,B1:2:1,B1:0:1", "--largest", "0")
+
+
+def test_states_of_several_irreps_and_spins_are_found_in_one_run(water, tmp_path, capsys):
+    results = tmp_path / "results.json"
+    assert run(water, *STATES, "--json", str(results)) == 0
+    output = capsys.readouterr().out
+    found = json.loads(results.read_text())
+    alone = []
+    for irrep, spin, roots in (("A1", 0, 2), ("B1", 2, 1), ("B1", 0, 1)):
+        ci = mean_field(water)
+        with FCI(ci, irrep=irrep, spin=spin, roots=roots, comm=None, threads=1) as each:
+            alone += [(energy, irrep, spin) for energy in np.ravel(each.kernel())]
+    alone.sort()
+    assert found["energies_hartree"] == pytest.approx([energy for energy, _, _ in alone], abs=1e-8)
+    assert [(each["irrep"], each["spin"]) for each in found["states"]] == [each[1:] for each in alone]
+    assert [each["irrep"] for each in found["searches"]] == ["A1", "B1", "B1"]
+    assert found["states"][0]["excitation_ev"] == 0.0 and found["converged"]
+    assert found["searches"][1]["roots"][0]["spin_square"] == pytest.approx(2.0, abs=1e-6)
+    lines = output[output.index("above / eV") :].splitlines()[1:5]
+    assert [float(line.split()[1]) for line in lines] == pytest.approx(found["energies_hartree"], abs=1e-9)
+
+
+def mean_field(path):
+    mol = pyscf.M(atom=str(path), basis="sto-3g", symmetry=True, verbose=0)
+    return mol.RHF().run(conv_tol=1e-12)
+
+
+def test_states_of_several_irreps_are_kept_apart_and_gone_on_with(water, tmp_path, capsys):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    with pytest.raises(NotConverged):
+        run(water, *STATES, "--checkpoint", str(kept), "--start", "10", "--iterations", "2")
+    capsys.readouterr()
+    assert run(water, *STATES, "--checkpoint", str(kept)) == 0
+    first = capsys.readouterr().out
+    assert first.count("began with states of iteration 2") == 3
+    assert first.count("converged in ") == 3 + 1  # the SCF
+    folders = {each.name for each in kept.glob("irrep-*")}
+    assert folders == {"irrep-0-2S-0", "irrep-2-2S-2", "irrep-2-2S-0"}
+    assert cli.run(["inspect", str(kept)]) == 0
+    inspected = capsys.readouterr().out
+    assert all(f"{each}/states.float64: disk array" in inspected for each in folders)
+    assert run(water, *STATES, "--checkpoint", str(kept)) == 0
+    again = capsys.readouterr().out
+    assert table(again) == pytest.approx(table(first), abs=1e-8)
+
+
+def table(output):
+    return [float(line.split()[1]) for line in output[output.index("above / eV") :].splitlines()[1:5]]
+
+
+def test_states_of_several_irreps_of_a_file(water, tmp_path, capsys):
+    dump = tmp_path / "FCIDUMP"
+    assert run(water, *STATES, "--write-fcidump", str(dump), "--energy-only") == 0
+    first = table(capsys.readouterr().out)
+    assert run(None, "--fcidump", str(dump), "--states", "1:0:2,3:2:1,3:0:1", "--energy-only") == 0
+    assert table(capsys.readouterr().out) == pytest.approx(first, abs=1e-9)
+
+
+def test_an_estimate_has_a_search_of_each_irrep_and_spin(water, tmp_path):
+    results = tmp_path / "results.json"
+    assert run(water, *STATES, "--estimate", "--json", str(results)) == 0
+    found = json.loads(results.read_text())
+    assert [each["irrep"] for each in found["searches"]] == ["A1", "B1", "B1"]
+    assert all(each["estimate"]["memory_bytes"] > 0 for each in found["searches"])
+    assert "energies_hartree" not in found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--states", "A1:0"], "is no irrep, 2S and number of states"),
+        (["--states", "A1:1:1"], "10 electrons cannot have 2S = 1"),
+        (["--states", "E1:0:1"], "irrep E1"),
+        (["--states", "A1:0:1,A1:0:1"], "is named twice"),
+        (["--states", "A1:0:1,A2:12:1"], "10 electrons cannot have 2S = 12"),
+        (["--states", "A1:0:1", "--roots", "2"], "--roots has no effect with --states"),
+        (["--states", "A1:0:1", "--irrep", "A1"], "--irrep has no effect with --states"),
+        (["--states", "A1:0:1", "--uhf"], "--states has no effect with --uhf"),
+        (
+            ["--states", "A1:0:1", "--no-solve", "--write-fcidump", "F"],
+            "--states has no effect with --no-solve",
+        ),
+    ],
+)
+def test_states_that_cannot_be_are_refused(water, arguments, message):
+    assert message in refused(water, "--basis", "sto-3g", *arguments)
 
 
 def test_a_full_report_has_a_line_for_each_figure(water, capsys):

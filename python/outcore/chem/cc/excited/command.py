@@ -19,6 +19,7 @@ from outcore.chem.cc.excited.search import LEAST
 from outcore.chem.cc.excited.settings import METHOD
 from outcore.chem.cc.excited.states import States, check_kind, spin_square
 from outcore.chem.cc.excited.vectors_of_plan import fitted
+from outcore.chem.units import HARTREE
 from outcore.cli.run import with_options
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from outcore.chem.cc.plan.describe import Describe
     from outcore.chem.davidson import Iteration
 
-HARTREE = shown.HARTREE  # eV
 _NANOMETRES = 45.56335252912  # of a photon of one Hartree
 
 

@@ -10,13 +10,12 @@ from outcore.chem.cc.excited import transition_orbitals
 from outcore.chem.cc.excited.properties import PROPERTIES
 from outcore.chem.cc.excited.spectrum import EV_NANOMETRES, WIDTH, Spectrum
 from outcore.chem.gradients.properties import DEBYE
+from outcore.chem.units import HARTREE
 
 if TYPE_CHECKING:
     from outcore.chem.cc.excited.options import Options
     from outcore.chem.cc.excited.properties import StateProperties
     from outcore.chem.run import MoleculeRun
-
-HARTREE = 27.211386245988  # eV
 
 
 def properties(run: MoleculeRun, options: Options, found: StateProperties) -> None:

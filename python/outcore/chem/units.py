@@ -1,0 +1,3 @@
+"""Atomic units in others (CODATA 2018)."""
+
+HARTREE = 27.211386245988  # eV
