@@ -453,14 +453,17 @@ class _Run(MoleculeRun):
         }
 
     def _write_density(self, mc: Any) -> None:
-        """Of the first root."""
+        """Of the states that are asked for."""
         from outcore.chem.formats import densities as files
 
-        state, path = self._states(mc)[0][0], self.options.density
+        path, mo = self.options.density, np.asarray(mc.mo_coeff)
         assert path is not None
-        found, mo = state.densities(), np.asarray(mc.mo_coeff)
+        weights = zip(self.options.density_weights(), self._states(mc), strict=True)
+        found = [(weight, state.densities()) for weight, (state, _) in weights if weight]
+        alpha = sum(weight * each.alpha for weight, each in found)
+        beta = sum(weight * each.beta for weight, each in found)
         core, active = mo[:, : mc.ncore], mo[:, mc.ncore : mc.ncore + mc.ncas]
-        spins = [core @ core.T + active @ each @ active.T for each in (found.alpha, found.beta)]
+        spins = [core @ core.T + active @ each @ active.T for each in (alpha, beta)]
         files.write(path, mc.mol, (spins[0], spins[1]))
         self.say(f"wrote {path}")
         self.results["density_file"] = str(path)

@@ -108,6 +108,14 @@ class Options(MoleculeOptions):
         ),
     ] = None
 
+    density_of: Annotated[
+        str,
+        typer.Option(
+            metavar="N|average",
+            help="State whose density --density writes, counted from 1, or the average of all with their weights.",
+        ),
+    ] = "1"
+
     def check(self) -> None:
         storage_words.check(self.storage, STORAGES, METHOD)
         if self.integrals not in INTEGRALS:
@@ -150,9 +158,20 @@ class Options(MoleculeOptions):
             preflight.refuse(of_nevpt2, "without --nevpt2")
         if self.estimate:
             preflight.refuse({"--density": self.density}, "with --estimate, without states")
-        densities.check("--density", self.density)
+        self._check_density()
         self.space().check()
         super().check()
+
+    def _check_density(self) -> None:
+        densities.check("--density", self.density)
+        if self.density is None:
+            preflight.refuse({"--density-of": self.density_of != "1"}, "without --density")
+        if self.density_of != "average" and self.density_of not in map(str, range(1, self.count + 1)):
+            raise OutcoreError(
+                errno.EINVAL,
+                f"--density-of {self.density_of}",
+                detail=f"it may be a number from 1 to {self.count}, or 'average'",
+            )
 
     def space(self) -> AskedSpace:
         """Which orbitals are active."""
@@ -181,6 +200,12 @@ class Options(MoleculeOptions):
                 detail="two numbers are needed, of electrons and of orbitals, such as 6,6",
             )
         return int(numbers[0]), int(numbers[1])
+
+    def density_weights(self) -> list[float]:
+        """Of all states in the density that is written."""
+        if self.density_of == "average":
+            return self.state_weights()
+        return [float(number == int(self.density_of)) for number in range(1, self.count + 1)]
 
     def state_weights(self) -> list[float]:
         """Of all states; they add up to 1. Raises OutcoreError (EINVAL)."""

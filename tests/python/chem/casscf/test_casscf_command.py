@@ -79,6 +79,31 @@ def test_atomic_orbitals_choose_the_active_ones(run, tmp_path):
     assert path.read_text().count("Occup=") == 10
 
 
+def test_densities_of_a_state_and_of_the_average_are_written(run, tmp_path):
+    weights, found = (0.7, 0.3), {}
+    for of in ("1", "2", "average"):
+        path = tmp_path / f"density{of}.npz"
+        given = (
+            "--cas",
+            "2,2",
+            "--roots",
+            "2",
+            "--weights",
+            "0.7,0.3",
+            "--density",
+            str(path),
+            "--density-of",
+            of,
+        )
+        run(LIH, *given)
+        with np.load(path) as file:
+            found[of] = {name: file[name] for name in file.files if file[name].ndim >= 2}
+    for name, mean in found["average"].items():
+        both = weights[0] * found["1"][name] + weights[1] * found["2"][name]
+        np.testing.assert_allclose(mean, both, atol=1e-6)
+    assert max(abs(each - found["2"][name]).max() for name, each in found["1"].items()) > 1e-2
+
+
 def test_listed_orbitals_are_active(run):
     found = run(WATER, "--active", "2,4,5", "--casci")
     mf = mean_field(WATER)
@@ -250,6 +275,8 @@ def test_an_estimate_computes_no_energy(run):
         (["--cas", "4,4", "--frozen", "1"], "--frozen has no effect without --nevpt2"),
         (["--cas", "4,4", "--roots", "2", "--quasi-degenerate"], "no effect without --nevpt2"),
         (["--cas", "4,4", "--nevpt2", "--quasi-degenerate"], "one state, which mixes with none"),
+        (["--cas", "4,4", "--density-of", "average"], "--density-of has no effect without --density"),
+        (["--cas", "4,4", "--density", "a.npz", "--density-of", "2"], "a number from 1 to 1, or 'average'"),
         (["--cas", "4,4", "--jkbasis", "auto"], "--jkbasis has no effect without --integrals ri"),
         (["--cas", "4,4", "--integrals", "cholesky"], "it may be conventional or ri"),
         (["--cas", "4,4", "--irrep", "Ag"], "irrep"),
