@@ -360,6 +360,11 @@ class DiskArray(DiskArrayAccess, Closing):
     def _left_by_error(self) -> None:
         self._world.unclosed.leave(self)
 
+    def drop(self) -> None:
+        """As `close`, but commits nothing: a persistent array stays what was committed last, and is none if nothing
+        was. Not collective, but waits for transfers of this process; may be repeated."""
+        self._native.drop()
+
     def remove(self) -> None:
         """Deletes the array. Collective."""
         self._native.remove()

@@ -171,9 +171,13 @@ class Method(Logged):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: object
+    ) -> None:
         if kind is None:
             self.close()
+        elif self._owns_world:  # the others need not be here; what is kept can be opened at once
+            self.world.__exit__(kind, error, traceback)
 
 
 def _declared(kind: type) -> Collection[str]:

@@ -52,6 +52,7 @@ class Unclosed:
 
     def __init__(self) -> None:
         self._entries: list[_Entry] = []
+        self._flushed: list[weakref.ref[Any]] = []  # what `only_flushed` took out
         self.committing = False  # at the end of the world: all processes are here
 
     def add(self, owner: Any, native: _Native, path: str) -> None:
@@ -61,6 +62,12 @@ class Unclosed:
         """It was closed, or is its owner's alone. At all processes."""
         self._entries = [each for each in self._entries if each.owner() is not owner]
 
+    def only_flushed(self, owner: Any) -> None:
+        """The end of the world closes it as it was flushed last. At all processes."""
+        self.remove(owner)
+        self._flushed = [each for each in self._flushed if each() is not None]
+        self._flushed.append(weakref.ref(owner))
+
     def leave(self, owner: Any) -> None:
         """An error has left its `with` block at this process: it is not committed unless its owner closes it."""
         for each in self._entries:
@@ -69,7 +76,7 @@ class Unclosed:
 
     def clear(self) -> None:
         """In a forked child, to which none of them belongs."""
-        self._entries = []
+        self._entries, self._flushed = [], []
 
     def settle(self, world: World) -> None:
         """Commits and closes those that no process holds any more. Collective. Raises what a commit raises."""
@@ -110,6 +117,11 @@ class Unclosed:
             if state != _GONE or entry.native is None:
                 _say_lost(world, entry.path)
         self._entries = []
+        for each in self._flushed:
+            if (owner := each()) is not None and not owner.closed:
+                with suppress(OutcoreError):
+                    owner.drop()
+        self._flushed = []
 
     def _states(self, world: World) -> list[set[int]]:
         """Of each array at all processes."""
@@ -149,7 +161,8 @@ def _say_lost(world: World, path: str) -> None:
 
 def only_flushed(array: AnyArray) -> AnyArray:
     """Takes an array out of what the end of its world commits: its states are whole only where its owner flushes
-    it, and nobody may find one between two of them. Returns it. At all processes."""
+    it, and nobody may find one between two of them. The end of the world closes its files, so that another world of
+    this process can open it, whoever holds it still. Returns it. At all processes."""
     on_disk = getattr(getattr(array, "backend", None), "array", array)
-    on_disk.world.unclosed.remove(on_disk)
+    on_disk.world.unclosed.only_flushed(on_disk)
     return array

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from outcore import Array, BlockSparseArray, DiskArray, OutcoreError, World
+from outcore.job.unclosed import only_flushed
 
 X = np.ones((4, 4))
 
@@ -156,3 +157,14 @@ def test_a_forked_child_leaves_the_arrays_of_its_parent(tmp_path):
         array[0, 0] = 7
         array.close()
     assert found(tmp_path / "a")[0, 0] == 7
+
+
+@pytest.mark.parametrize(("make", "kind"), KINDS)
+def test_what_is_flushed_alone_can_be_opened_after_the_end_of_its_world(tmp_path, make, kind):
+    with pytest.raises(KeyError), World("self", scratch=tmp_path) as world:
+        array = only_flushed(make(world, tmp_path / "a"))
+        array.flush()
+        raise KeyError
+    with World("self") as world, kind.open(world, tmp_path / "a", read_only=False) as again:
+        assert np.array_equal(again.to_numpy(), X)
+    array.close()  # is no error, and does nothing more

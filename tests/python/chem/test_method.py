@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import shutil
 
+import numpy as np
 import pyscf
 import pytest
 
@@ -134,3 +136,27 @@ def test_what_one_method_has_kept_is_not_taken_for_that_of_another(mf, kept, tmp
             assert str(copy) in str(error)
         else:
             assert made.e_tot == pytest.approx(energies[second], abs=1e-6)
+
+
+@each_method
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_what_an_ended_run_has_kept_can_be_opened_while_its_error_is_held(mf, method, error, tmp_path):
+    """As a notebook holds it, with all that its frames refer to."""
+
+    def run(stop=None, **given):
+        with method(mf, memory="1GB", threads=1, **given) as found:
+            found.on_iteration = found.on_progress = stop
+            found.kernel()
+            return found.e_tot
+
+    def stop(*_):
+        raise error
+
+    kept = {"checkpoint": tmp_path / "kept"}
+    for _ in range(2):
+        with pytest.raises((error, OutcoreError)) as held:
+            run(stop, **kept)
+        assert not isinstance(held.value, OutcoreError) or held.value.errno != errno.EBUSY
+        assert np.allclose(run(**kept), run(), atol=1e-7)
+        assert held.traceback
+        shutil.rmtree(tmp_path / "kept")

@@ -596,9 +596,13 @@ class MRCI(Method):
             self._tables.close()
             self._tables = None
 
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: object
+    ) -> None:
         if interrupts.behind(error) is None:
             self.close()
+        else:
+            super().__exit__(kind, error, traceback)
 
 
 def _vectors(given: Any) -> list[Matrix]:
