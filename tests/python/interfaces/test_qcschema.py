@@ -110,6 +110,15 @@ def test_properties_of_a_full_ci(tmp_path):
     assert abs(values["dipole_moment"][2]) > 0.1
 
 
+def test_properties_of_mrci_are_those_of_full_ci(tmp_path):
+    given = {"frozen": 2, "residual": 1e-7}
+    _, full = answered(tmp_path, first("fci", "properties", **given))
+    _, found = answered(tmp_path, first("mrci", "properties", cas="6,5", **given))
+    wanted = full["return_result"]["dipole_moment"]
+    assert abs(wanted[2]) > 0.1
+    assert found["return_result"]["dipole_moment"] == pytest.approx(wanted, abs=1e-5)
+
+
 def test_mrci_with_all_references_is_full_ci(tmp_path):
     _, full = answered(tmp_path, first("fci", molecule=H2, basis="6-31g"))
     _, found = answered(tmp_path, first("mrci", molecule=H2, basis="6-31g", cas="2,2"))

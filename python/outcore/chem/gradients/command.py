@@ -95,7 +95,7 @@ def show(
 ) -> None:
     """Of any method: moments, charges, the file, and the gradient, which is made if it is asked for. Collective."""
     if options.dipole:
-        _moments(run, mol, densities)
+        moments(run, mol, densities.both, open_shells=len(densities.spins) == 2)
     if options.density is not None:
         with run.world.together("write the density"):
             if run.root:
@@ -111,8 +111,9 @@ def show(
         run.say(f"norm {np.linalg.norm(found):.3e}, largest element {abs(found).max():.3e}")
 
 
-def _moments(run: MoleculeRun, mol: Any, densities: Densities) -> None:
-    found = properties.of(mol, densities)
+def moments(run: MoleculeRun, mol: Any, spins: tuple[Matrix, Matrix], *, open_shells: bool) -> None:
+    """Of densities of alpha and beta over basis functions; with Mulliken charges, of open shells spins too."""
+    found = properties.of(mol, spins)
     debye = found.dipole * properties.DEBYE
     run.say(
         "dipole moment (Debye)"
@@ -124,7 +125,6 @@ def _moments(run: MoleculeRun, mol: Any, densities: Densities) -> None:
     run.say("quadrupole moment, without trace, about the origin (a.u.)")
     for row in found.quadrupole:
         run.say("     " + "".join(f"{each:12.6f}" for each in row))
-    open_shells = len(densities.spins) == 2
     run.say("Mulliken charges" + (" and spins" if open_shells else ""))
     for atom, charge in enumerate(found.charges):
         spin = f"{found.spins[atom]:12.6f}" if open_shells else ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from outcore.chem.gradients.densities import Densities, Matrix
+    from outcore.chem.gradients.densities import Matrix
 
 DEBYE = 2.541746473  # of an atomic unit of the dipole moment
 
@@ -24,9 +24,9 @@ class Properties:
     spins: Matrix
 
 
-def of(mol: Any, densities: Densities) -> Properties:
-    """Not collective."""
-    total, charges, places = densities.total, mol.atom_charges(), mol.atom_coords()
+def of(mol: Any, spins: tuple[Matrix, Matrix]) -> Properties:
+    """Of densities of alpha and beta over basis functions, [n][n]. Not collective."""
+    total, charges, places = spins[0] + spins[1], mol.atom_charges(), mol.atom_coords()
     with mol.with_common_origin((0.0, 0.0, 0.0)):
         first = np.einsum("xmn,mn->x", mol.intor("int1e_r"), total)
         second = np.einsum("xmn,mn->x", mol.intor("int1e_rr"), total).reshape(3, 3)
@@ -42,5 +42,5 @@ def of(mol: Any, densities: Densities) -> Properties:
         dipole,
         (3 * moments - np.trace(moments) * np.eye(3)) / 2,
         charges - of_atoms(total),
-        of_atoms(densities.spin),
+        of_atoms(spins[0] - spins[1]),
     )

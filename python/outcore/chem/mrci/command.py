@@ -11,6 +11,7 @@ import numpy as np
 
 from outcore.base.errors import NotConverged
 from outcore.chem import least as bounds
+from outcore.chem.gradients.command import moments
 from outcore.chem.hf.settings import METHOD
 from outcore.chem.hf.settings import Settings as ScfSettings
 from outcore.chem.mrci import density
@@ -259,7 +260,7 @@ class _Run(MoleculeRun):
                 self.say(line)
             self.results |= {"estimate": asdict(found)}
             return
-        if options.natural or options.density is not None:
+        if options.natural or options.dipole or options.density is not None:
             density.check_pairs(ci.electrons)
         if ci.orbitals.two.title:
             self.say(f"integrals: {ci.orbitals.two.title}")
@@ -271,6 +272,9 @@ class _Run(MoleculeRun):
         if ci.went_on:
             self.say(f"went on from states in {options.checkpoint}")
         self._energies(ci, seconds)
+        if options.dipole:
+            open_shells = ci.electrons[0] != ci.electrons[1]
+            moments(self, ci.orbitals.mol, ci.make_rdm1s(ao_repr=True), open_shells=open_shells)
         if options.density is not None:
             ci.write_density(options.density)
             self.say(f"wrote {options.density}")

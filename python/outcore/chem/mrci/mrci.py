@@ -534,14 +534,19 @@ class MRCI(Method):
         return density.of_sums(alpha, beta, self.electrons, norm, folded=self.records.parity != 0)
 
     def make_rdm1(self, root: int = 0) -> Matrix:
-        """D[p, q] = <p+ q> of both spins together, of orbitals behind the frozen ones in the caller's order."""
+        """D[p, q] = <p+ q> of both spins together, of orbitals behind the frozen ones in the caller's order.
+        Collective."""
         alpha, beta = self.make_rdm1s(root)
         return alpha + beta
 
-    def make_rdm1s(self, root: int = 0) -> tuple[Matrix, Matrix]:
-        """D[p, q] = <p+ q> of spin alpha and beta, as `make_rdm1`."""
-        back = np.argsort(self.orbitals.permutation)
+    def make_rdm1s(self, root: int = 0, *, ao_repr: bool = False) -> tuple[Matrix, Matrix]:
+        """D[p, q] = <p+ q> of spin alpha and beta, as `make_rdm1`; with ao_repr over basis functions, of all
+        electrons. Expectation values of the state, without a response of orbitals. Collective. Raises OutcoreError,
+        with ao_repr also for integrals of a file."""
         alpha, beta = self._densities(root)
+        if ao_repr:
+            return density.in_functions(self.orbitals, (alpha, beta))
+        back = np.argsort(self.orbitals.permutation)
         return alpha[np.ix_(back, back)], beta[np.ix_(back, back)]
 
     def natural_orbitals(self, root: int = 0) -> NaturalOrbitals:
@@ -551,14 +556,12 @@ class MRCI(Method):
 
     def write_density(self, path: str | os.PathLike[str], root: int = 0) -> None:
         """One-particle densities, with those of frozen orbitals, in a file whose name ends as `formats.densities`
-        has it. They are expectation values of the state, without a response of orbitals. Collective. Raises
-        OutcoreError, also for integrals of a file, which has no molecule."""
-        spins = self._densities(root)
+        has it. Collective. Raises OutcoreError, also for integrals of a file, which has no molecule."""
+        spins = self.make_rdm1s(root, ao_repr=True)
         with self.world.together("write the density", str(path), root):
             densities.check("write", Path(path))
             if self.world.rank == 0:
-                both = density.in_functions(self.orbitals, spins)
-                densities.write(Path(path), self.orbitals.mol, both)
+                densities.write(Path(path), self.orbitals.mol, spins)
 
     def corrections(self, root: int = 0) -> Corrections:
         """For the lack of size consistency, of a CI."""

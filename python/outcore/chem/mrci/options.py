@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # What an FCIDUMP file takes the place of.
 _OF_MOLECULES = (
     *("geometry", "basis", "ecp", "cart", "charge", "frame", "unit", "rohf", *OF_SCF),
-    *("group", "integrals", "tolerance", "auxbasis", "jkbasis", "density"),
+    *("group", "integrals", "tolerance", "auxbasis", "jkbasis", "dipole", "density"),
 )
 
 
@@ -122,6 +122,12 @@ class Options(MoleculeOptions):
     natural: Annotated[
         bool, typer.Option("--natural", help="Print occupations of the natural orbitals of each root.")
     ] = False
+    dipole: Annotated[
+        bool,
+        typer.Option(
+            "--dipole", help="Dipole and quadrupole moments, and Mulliken charges, of the first root."
+        ),
+    ] = False
     density: Annotated[
         Path | None,
         typer.Option(
@@ -176,8 +182,8 @@ class Options(MoleculeOptions):
         if self.plus_q and self.functional != "ci":
             preflight.refuse({"--plus-q": True}, f"with --{self.functional}, which needs no correction")
         if self.estimate:
-            unused = {"--plus-q": self.plus_q, "--natural": self.natural, "--density": self.density}
-            preflight.refuse(unused, "with --estimate")
+            of_states = {"--natural": self.natural, "--dipole": self.dipole, "--density": self.density}
+            preflight.refuse({"--plus-q": self.plus_q, **of_states}, "with --estimate")
         densities.check("--density", self.density)
         if self.cas is not None:
             preflight.refuse({"--inactive": self.inactive, "--active": self.active}, "with --cas")

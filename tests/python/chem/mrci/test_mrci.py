@@ -506,6 +506,14 @@ def test_densities_of_both_spins_are_those_of_full_ci():
     np.testing.assert_allclose(found, wanted, atol=2e-6)
 
 
+def test_density_over_functions_has_frozen_electrons():
+    with water(frozen=1, inactive=4, active=0) as ci:
+        ci.kernel()
+        alpha, beta = ci.make_rdm1s(ao_repr=True)
+        assert np.sum((alpha + beta) * ci.orbitals.mol.intor("int1e_ovlp")) == pytest.approx(10)
+        assert ci.make_rdm1().trace() == pytest.approx(8)
+
+
 def test_density_of_cisd():
     from pyscf import ci as pyscf_ci
 

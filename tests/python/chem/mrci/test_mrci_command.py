@@ -228,3 +228,23 @@ def test_references_that_are_refused_before_the_scf(water, no_scf, tmp_path, tex
 def test_a_disk_that_is_too_small_is_refused_before_the_scf(water, no_scf, monkeypatch):
     monkeypatch.setattr("outcore.chem.mrci.before.min_table_bytes", lambda *_: 1 << 60)
     assert "arrays take 1152922 TB" in refused(water, *SPACE)
+
+
+def test_moments_are_those_of_full_ci(water, tmp_path):
+    """All orbitals but a frozen one are active."""
+    found = []
+    for command, more in (("fci", ()), ("mrci", ("--cas", "8,6", "--dipole"))):
+        results = tmp_path / f"{command}.json"
+        given = ("--basis", "sto-3g", "--frozen", "1", "--residual", "1e-7", "--threads", "1", *more)
+        assert cli.run([command, str(water), *given, "--json", str(results)]) == 0
+        found.append(json.loads(results.read_text()))
+    full, mrci = found
+    assert abs(mrci["dipole_debye"][2]) > 0.5
+    assert mrci["dipole_debye"] == pytest.approx(full["roots"][0]["dipole_debye"], abs=1e-5)
+    assert sum(mrci["mulliken_charges"]) == pytest.approx(0, abs=1e-9)
+
+
+def test_moments_need_states_and_a_molecule(water, tmp_path):
+    assert "--dipole has no effect with --estimate" in refused(water, *SPACE, "--dipole", "--estimate")
+    with pytest.raises(OutcoreError, match="--dipole has no effect with --fcidump"):
+        cli.run(["mrci", "--fcidump", str(tmp_path / "x"), "--cas", "2,2", "--dipole"])
