@@ -181,6 +181,21 @@ def test_states_of_several_irreps_and_spins_of_one_set_of_orbitals(run):
         assert found[name][2] == pytest.approx(alone[name][0], abs=1e-8)
 
 
+def test_both_components_of_a_degenerate_state_are_averaged(run):
+    """In orbitals that are symmetric about the axis, though each state is not."""
+    text = "2\nhydroxyl\nO 0 0 0\nH 0 0 0.97\n"
+    first, second = run(text, "--cas", "5,4", "--states", "B1:1:1,B2:1:1")["energies_hartree"]
+    assert first == pytest.approx(second, abs=1e-8)
+
+
+def test_states_of_several_spins_of_orbitals_that_atomic_ones_span(run):
+    given = ("--avas", "N 2p", "--casci")
+    found = run(N2, *given, "--states", "A:0:1,A:2:1")
+    alone = run(N2, *given, "--states", "A:2:1")
+    assert found["energies_hartree"][1] == pytest.approx(alone["energies_hartree"][0], abs=1e-9)
+    assert [round(each["spin_square"], 6) for each in found["roots"]] == [0, 2]
+
+
 def test_orbitals_of_other_states_are_refused(run, tmp_path):
     kept = tmp_path / "kept"
     kept.mkdir()
