@@ -240,13 +240,14 @@ class Ladder:
 
     # ---- of amplitudes without symmetry ----
 
-    def begin_free(self, name: str) -> None:
+    def begin_free(self, name: str, *, transposed: bool = False) -> None:
         """Makes room for products with amplitudes without symmetry, which go by this name, and gives that of the
-        others back."""
+        others back. transposed: with the transposed integrals."""
         self.release_products()
         names = [f"{name}{_NAMES[sign]}" for sign in self._signs]
         self._free = {each: self._room.array(each) for each in names}
         self._free_shape: tuple[int, ...] = ()
+        self._free_pairs = self._spaces.virtual_pairs if transposed else self._spaces.all_pairs
 
     def contract_free(self, amplitudes: Array, steps: Steps) -> None:
         """A_i^pq = sum_cd r_i^cd (pc|qd) of amplitudes [c,i,d], or [c,i,d,j], without symmetry."""
@@ -271,6 +272,27 @@ class Ladder:
             lambda: self._multiply(*axes, tiles, halves, self._free, steps),
         )
 
+    def contract_transposed_free(
+        self, block: Callable[[int, int], Values], amplitudes: Array, steps: Steps
+    ) -> None:
+        """As `contract_transposed`, of A_i^pq [p,i,q], or A_ij^pq [p,i,q,j], without symmetry: `block` has all p
+        and q."""
+        more = len(amplitudes.layout.tilings) - 3
+        self._free_shape = tuple(amplitudes.shape[1::2])
+        after = tuple(range(3, 3 + more))
+
+        def halves(p: int, q: int) -> tuple[Values, Values]:
+            one, other = block(p, q).transpose(0, 2, 1, *after), block(q, p).transpose(2, 0, 1, *after)
+            shape = (*one.shape[:2], -1)
+            return (one + other).reshape(shape), (one - other).reshape(shape)
+
+        results, axes = list(self._free.values()), (self._spaces.virtual_pairs, self._spaces.all_pairs)
+        columns = (math.prod(amplitudes.layout.shape[1::2]),) * len(self._signs)
+        self._room.kernel(
+            self._product(amplitudes, results, columns, transposed=True),
+            lambda: self._multiply(*axes, self._transposed_tiles, halves, self._free, steps),
+        )
+
     def single_block(self, p: int, r: int) -> Values:
         """A_i^pq as [p,i,q] of any blocks of all orbitals, from the last product."""
         return self._free_block(p, r).transpose(0, 2, 1)
@@ -282,7 +304,7 @@ class Ladder:
 
     def _free_block(self, p: int, r: int) -> Values:
         """[p,q,column]"""
-        pairs = self._spaces.all_pairs
+        pairs = self._free_pairs
         tile = pairs.numbers[min(p, r), max(p, r)]
         *sums, difference = (
             np.concatenate(
@@ -321,16 +343,18 @@ class Ladder:
         it reads from `amplitudes`."""
         if not self._signs:
             return
-        if self.integrals:
-            tiles = stream.stored(self.integrals, lambda row, column: (column, row), transposed=True)
-        else:
-            tiles = stream.made(lambda row, column: [stream.turned(each) for each in self.tile(column, row)])
         results = list(self._transposed.values())
         axes = self._spaces.virtual_pairs, self._spaces.all_pairs
         self._room.kernel(
             self.product(amplitudes, results, transposed=True),
-            lambda: self._multiply(*axes, tiles, _packing(block), self._transposed, steps),
+            lambda: self._multiply(*axes, self._transposed_tiles, _packing(block), self._transposed, steps),
         )
+
+    @property
+    def _transposed_tiles(self) -> stream.Start:
+        if self.integrals:
+            return stream.stored(self.integrals, lambda row, column: (column, row), transposed=True)
+        return stream.made(lambda row, column: [stream.turned(each) for each in self.tile(column, row)])
 
     def transposed_block(self, c: int, d: int) -> Values:
         """The last product with the transposed integrals as [c,i,d,j], of blocks c <= d of virtual orbitals."""

@@ -209,10 +209,16 @@ class OppositeLadder:
         self._product = self._room.array("Pab")
 
     def contract_transposed(
-        self, block: Callable[[int, int], Values], amplitudes: Array, steps: Steps
+        self,
+        block: Callable[[int, int], Values],
+        amplitudes: Array,
+        steps: Steps,
+        name: str = "Pab",
+        product: Array | None = None,
     ) -> None:
         """sum_pQ A_iJ^pQ (pc|QD) over all orbitals; `block` gives A_iJ^pQ of blocks p and Q as [p,i,Q,J], of what
-        it reads from `amplitudes`."""
+        it reads from `amplitudes`. product: of the plan by this name, of other electrons."""
+        out = self._product if product is None else product
         if self.integrals is None:
             start = stream.made(lambda row, column: [stream.turned(self.tile(column, row)[0])])
         else:
@@ -221,8 +227,8 @@ class OppositeLadder:
             )
         sides = _Pairs([each.v for each in self._spaces]), _Pairs([each.all for each in self._spaces])
         self._room.kernel(
-            self.product(amplitudes, self._product, transposed=True),
-            lambda: self._multiply(*sides, start, block, "Pab", self._product, steps),
+            self.product(amplitudes, out, transposed=True),
+            lambda: self._multiply(*sides, start, block, name, out, steps),
         )
 
     def transposed_block(self, c: int, d: int) -> Values:

@@ -224,13 +224,18 @@ def _open_states(sizes: Sizes, *spaces: Spaces) -> Iterator[ArraySpec]:
         for part, labels in enumerate(kind.doubles):
             a, i, b, j = labels
             yield _scratch(kind.scratch_name(part), ranges.free(labels))
-            name, inside = kind.ladder_name(part), (ranges.occupied[i], ranges.occupied[j])
+            name, left = kind.ladder_name(part), kind.left_ladder_name(part)
+            inside = ranges.occupied[i], ranges.occupied[j]
             if a == b != open_blocks.NONE:
                 columns = Tiling(inside[0].size * inside[1].size)
                 yield _scratch(f"{name}-", Layout((spaces[a].all_pairs.tiling, columns)))
+                yield _scratch(f"{left}-", Layout((spaces[a].virtual_pairs.tiling, columns)))
             elif open_blocks.NONE not in (a, b):
                 yield _scratch(name, Layout((every[a], inside[0], every[b], inside[1])))
+                yield _scratch(left, ranges.free(labels))
             for vector in range(sizes.vectors):
+                for side in "RL":  # vectors beside what is made of them
+                    yield _kept(f"{side}{kind.array_name(part)}{vector}", ranges.layout(labels))
                 yield _vector(f"{kind.array_name(part)}{vector}", ranges.layout(labels))
                 yield _vector(f"H{kind.array_name(part)}{vector}", ranges.layout(labels))
 

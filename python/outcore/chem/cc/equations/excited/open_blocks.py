@@ -52,6 +52,14 @@ class OpenStateBlocks:
     def ladder_name(self, part: int) -> str:
         return f"{self.name}A{_word(self.doubles[part])}"
 
+    def left_ladder_name(self, part: int) -> str:
+        return f"{self.name}P{_word(self.doubles[part])}"
+
+    @property
+    def keeps_spin(self) -> bool:
+        """Doubles are of the spins of amplitudes."""
+        return self.doubles[1] == (0, 0, 1, 1)
+
     def rings(self) -> list[Labels]:
         """Of p, q, c, k: what derivatives of (ki|ac) are of."""
         found = {
