@@ -56,7 +56,7 @@ class Multipliers:
     (amplitudes that have not converged), ENOMEM, ENOSPC.
     """
 
-    def __init__(self, of: CCSD, within: MultiplierEquations | None = None) -> None:
+    def __init__(self, of: CCSD, within: MultiplierEquations | OpenMultiplierEquations | None = None) -> None:
         """within: equations of these amplitudes that are there already, in the room of `of`."""
         check(of)
         if not of.converged:
@@ -187,7 +187,7 @@ class Multipliers:
         self.room.keep(*amplitudes(self.equations.of).values(), *multipliers, *kept)
 
 
-def solved(of: CCSD, within: MultiplierEquations | None = None) -> Multipliers:
+def solved(of: CCSD, within: MultiplierEquations | OpenMultiplierEquations | None = None) -> Multipliers:
     """Those of a CCSD object, which are solved for if that has not been done. within: see Multipliers.
     Collective."""
     if of._multipliers is None:

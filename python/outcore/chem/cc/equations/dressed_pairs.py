@@ -27,7 +27,7 @@ class DressedPairs:
 
     Args:
         spaces, t: orbitals and singles of a, i and of b, j.
-        l2: of equal spins [a,i,b,j] = [b,j,a,i].
+        l2: of equal spins [a,i,b,j] = [b,j,a,i]; of attached states [a,i,b], of which j is one.
         occupied: what is added to A_[ij,kl], as [k,i,l,j].
     """
 
@@ -40,13 +40,19 @@ class DressedPairs:
     def block(self, p: int, q: int) -> Values:
         """Of blocks of all orbitals as [p,i,q,j]."""
         if p > 0 and q > 0:
-            values: Values = self._l2.get_tile((p - 1, 0, q - 1, 0))
-            return values
+            return self._tile(p - 1, q - 1)
         if q > 0:
             return self._of_first_occupied(q - 1)
         if p > 0:
             return self._of_second_occupied(p - 1)
         return self._occupied
+
+    def _tile(self, a: int, b: int) -> Values:
+        if len(self._l2.layout.tilings) == 3:
+            alone: Values = self._l2.get_tile((a, 0, b))
+            return alone[..., None]
+        values: Values = self._l2.get_tile((a, 0, b, 0))
+        return values
 
     def _blocks(self, side: int) -> list[tuple[int, Values]]:
         """Of virtual orbitals of one side, with singles of them [k,c]."""
@@ -57,7 +63,7 @@ class DressedPairs:
         """-sum_c t1[k,c] l[c,i,b,j] as [k,i,b,j] of a block b."""
         found: Values | None = None
         for a, t in self._blocks(0):
-            made = np.tensordot(t, self._l2.get_tile((a, 0, b, 0)), 1)
+            made = np.tensordot(t, self._tile(a, b), 1)
             found = made if found is None else np.add(found, made, out=found)
         assert found is not None
         return np.negative(found, out=found)
@@ -66,7 +72,7 @@ class DressedPairs:
         """-sum_d t1[l,d] l[a,i,d,j] as [a,i,l,j] of a block a."""
         found: Values | None = None
         for b, t in self._blocks(1):
-            made = np.matmul(t, self._l2.get_tile((a, 0, b, 0)))
+            made = np.matmul(t, self._tile(a, b))
             found = made if found is None else np.add(found, made, out=found)
         assert found is not None
         return np.negative(found, out=found)
@@ -77,7 +83,7 @@ class DressedPairs:
 
         def add(tile: Tile) -> None:
             first, second = (self._blocks(side)[tile[2 * side]][1] for side in (0, 1))
-            made = np.matmul(second, np.tensordot(first, self._l2.get_tile(tile), 1))
+            made = np.matmul(second, np.tensordot(first, self._tile(tile[0], tile[2]), 1))
             if self._l2.layout.symmetry and tile[0] != tile[2]:
                 made = made + made.transpose(2, 3, 0, 1)
             with guard:

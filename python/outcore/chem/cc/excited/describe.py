@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from outcore.chem.cc.equations.excited.left_singlets import RIGHT, LeftSinglets
-from outcore.chem.cc.equations.excited.one_particle import StateDensities
+from outcore.chem.cc.equations.excited import between_states, kinds
 from outcore.chem.cc.equations.excited.vectors import StateVector
-from outcore.chem.cc.equations.multipliers import MultiplierEquations
 from outcore.chem.cc.excited import passes
 from outcore.chem.cc.excited.search import VectorArrays
 from outcore.chem.cc.plan import assembly
@@ -22,8 +20,15 @@ from outcore.chem.davidson import Limits
 
 if TYPE_CHECKING:
     from outcore.chem.cc.equations.excited.vectors import StateEquations
+    from outcore.chem.cc.plan.describe import Describe
     from outcore.chem.cc.plan.room import Room
     from outcore.chem.cc.plan.sizes import Sizes
+    from outcore.tensor.arrays.array import Array
+
+Values = np.ndarray[Any, np.dtype[Any]]
+
+RIGHT, LEFT = "R", "L"
+"""Arrays of vectors that have been found begin with it."""
 
 
 @lru_cache(maxsize=8)
@@ -52,7 +57,7 @@ def states(
 
 
 @lru_cache(maxsize=8)
-def properties(
+def left(
     sizes: Sizes,
     block: int,
     threads: int,
@@ -60,30 +65,82 @@ def properties(
     *,
     is_stored: bool,
     each: bool = False,
+    kind: str,
     roots: int,
     vectors: int,
 ) -> RecordingRoom:
-    """From right vectors of `roots` singlets to left ones, with a small space as `states` has it, multipliers of
-    the ground state, and densities."""
-    most = max((vectors + 1) * roots, sizes.vectors)
+    """From right vectors of `roots` states of a kind to left ones, with a small space as `states` has it."""
+    recording = RecordingRoom(
+        replace(sizes, vectors=(vectors + 1) * roots), block, threads, processes, each=each
+    )
+    room, spins = cast("Room", recording), recording.spins
+    t1 = [np.zeros((spin.occupied, spin.virtual)) for spin in spins]
+    of_right = _arrays(room, kind, roots, RIGHT)
+    focks = [spin.fock for spin in spins]
+    made = assembly.left_states(kind, room, focks, t1, [], is_stored=is_stored)
+    found = _search(recording, made, roots, vectors)
+    singles, shares = np.zeros(made.diagonal().shape), [1.0] * len(made.names)
+    passes.overlaps(room, found, [StateVector(singles, each) for each in of_right], shares=shares)
+    return recording
+
+
+@lru_cache(maxsize=8)
+def densities(
+    sizes: Sizes,
+    block: int,
+    threads: int,
+    processes: int = 1,
+    *,
+    is_stored: bool,
+    each: bool = False,
+    kind: str,
+    roots: int,
+) -> RecordingRoom:
+    """From right and left vectors of `roots` states of a kind to multipliers of the ground state, and densities."""
+    most = max(roots, sizes.vectors)
     recording = RecordingRoom(replace(sizes, vectors=most), block, threads, processes, each=each)
     room, spins = cast("Room", recording), recording.spins
     t1 = [np.zeros((spin.occupied, spin.virtual)) for spin in spins]
-    right = [StateVector(t1[0], (room.array(f"{RIGHT}{n}"),)) for n in range(roots)]
+    right, left_ = (_arrays(room, kind, roots, side) for side in (RIGHT, LEFT))
     products = assembly.multipliers(room, [spin.fock for spin in spins], t1, is_stored=is_stored)
-    assert isinstance(products, MultiplierEquations)
-    left = _search(recording, LeftSinglets(products, right), roots, vectors)
-    passes.overlaps(room, left, right)
     updates = Updates(room, spins, products, sizes.vectors)
     singles = products.put_first()
     updates.extrapolation.fill(np.zeros(sum(one.size for one in t1)))
     with recording.loop(ITERATIONS):
         updates.advance(singles, Settings())
         products.energy(singles)
-    found, ground = StateDensities(products), StateVector(t1[0], (products.multipliers,))
-    for one, other in ((ground, right[0]), (left[0], right[0])):
-        found.between(one, other, 0.0, found.of_left(one), with_ground=False)
+    found = between_states.of_states(kind, products, t1)
+    row = _no_singles(kind, t1)
+    for one, other in zip(left_, right, strict=True):
+        found.of_root(StateVector(row, one), StateVector(row, other), 0.0)
     return recording
+
+
+def _arrays(room: Room, kind: str, roots: int, side: str) -> list[tuple[Array, ...]]:
+    """Of doubles of vectors that are there."""
+    return [tuple(room.array(name) for name in beside(kind, side, n)) for n in range(roots)]
+
+
+def _no_singles(kind: str, t1: list[Values]) -> Values:
+    of, (o, v) = kinds.of(kind), t1[0].shape
+    if of.blocks is None:
+        return np.zeros({"ip": (o,), "ea": (v,)}.get(kind, (o, v)))
+    inside, outside = ([each.shape[axis] for each in t1] + [1] for axis in (0, 1))
+    return np.zeros(sum(inside[i] * outside[a] for a, i in of.blocks.singles))
+
+
+def beside(kind: str, side: str, number: int) -> list[str]:
+    """Names of arrays of a vector that has been found."""
+    return [f"{side}{name}{number}" for name in kinds.of(kind).names]
+
+
+def largest(*every: Describe) -> Describe:
+    """What has most arrays."""
+
+    def found(*given: Any, **options: Any) -> RecordingRoom:
+        return max((each(*given, **options) for each in every), key=lambda made: len(made.arrays))
+
+    return found
 
 
 def _search(

@@ -121,22 +121,27 @@ def products(
 
 
 def overlaps(
-    room: Room, left: Sequence[StateVector], right: Sequence[StateVector], limit_bytes: int = 0
+    room: Room,
+    left: Sequence[StateVector],
+    right: Sequence[StateVector],
+    limit_bytes: int = 0,
+    shares: Sequence[float] = (1.0,),
 ) -> Values:
-    """<l|r> of all elements, [left][right]."""
+    """<l|r> of all elements, [left][right]. shares: of each part of doubles."""
     total, guard = np.zeros((len(left), len(right))), threading.Lock()
 
-    def work(tile: Tile, gate: TilesAtATime, one: list[Array], other: list[Array]) -> None:
+    def work(tile: Tile, gate: TilesAtATime, share: float, one: list[Array], other: list[Array]) -> None:
         with gate:
             x = _rows(one, tile)
             made = np.stack([x @ each.get_tile(tile).ravel() for each in other], axis=1)
-        weight = _weight(one[0], tile)
+        weight = share * _weight(one[0], tile)
         with guard:
             np.add(total, weight * made, out=total)
 
-    for one, other in zip(_parts(left), _parts(right), strict=True):
+    for share, one, other in zip(shares, _parts(left), _parts(right), strict=True):
         gate = TilesAtATime(limit_bytes, len(left) + 1, one[0])
-        room.each_tile(one[0], partial(work, gate=gate, one=one, other=other), "overlaps of vectors")
+        of_part = partial(work, gate=gate, share=share, one=one, other=other)
+        room.each_tile(one[0], of_part, "overlaps of vectors")
     found: Values = np.asarray(room.world.all_reduce(total)) + _singles(left) @ _singles(right).T
     return found
 

@@ -1,4 +1,4 @@
-"""Moments of excited singlets of closed-shell EOM-CCSD and of transitions to them from the ground state."""
+"""Moments of states of EOM-CCSD, of transitions to them from the ground state, and Dyson orbitals."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ import numpy as np
 from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem import davidson
 from outcore.chem.cc import response
-from outcore.chem.cc.equations.excited.left_singlets import RIGHT, LeftSinglets
-from outcore.chem.cc.equations.excited.one_particle import StateDensities
+from outcore.chem.cc.equations.excited import between_states, kinds
 from outcore.chem.cc.equations.excited.vectors import StateVector
-from outcore.chem.cc.equations.multipliers import MultiplierEquations
 from outcore.chem.cc.excited import describe, passes
 from outcore.chem.cc.excited.search import LEAST, Search
 from outcore.chem.cc.excited.vectors_of_plan import fitted
@@ -26,6 +24,10 @@ from outcore.chem.logs import INFO
 if TYPE_CHECKING:
     from outcore.chem.cc.ccsd import CCSD
     from outcore.chem.cc.excited.states import States
+    from outcore.chem.cc.plan.room import Room
+    from outcore.tensor.arrays.array import Array
+
+    Densities = list[np.ndarray[Any, np.dtype[Any]]]
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -39,22 +41,27 @@ where vectors from both sides are nearly orthogonal."""
 
 
 class StateProperties:
-    """Of converged singlets of a closed-shell reference. Collective to make: arrays of the search for right vectors
-    are given back, but for these. Multipliers are given back as well: `solve_lambda` solves for them again.
+    """Of converged states. Collective to make: arrays of the search for right vectors are given back, but for these.
+    Multipliers are given back as well: `solve_lambda` solves for them again.
 
     Left vectors <k| = <0|L_k exp(-T) are found by a search of their own; <k|l> is one for k = l, else zero. R_k|0>
     has the norm one. Amplitudes and orbitals do not respond to the operator, which is exact for two electrons; for
-    more the moments are no derivatives of energies.
+    more the moments are no derivatives of energies. Ions of closed shells lack an electron of alpha, or have one
+    more.
 
-    Stanton, Bartlett, J. Chem. Phys. 98, 7029 (1993).
+    Stanton, Bartlett, J. Chem. Phys. 98, 7029 (1993); Oana, Krylov, J. Chem. Phys. 127, 234106 (2007).
 
-    Attributes: of [state], in atomic units, about the origin of the coordinates.
+    Attributes: of [state], in atomic units, about the origin of the coordinates. Those of transitions from the ground
+    state raise OutcoreError (ENOTSUP) where there are none, as to triplets, and pole strengths but of ions.
         right_moments, left_moments: <0|mu|k> and <k|mu|0>, [state][x], the left state <0| with multipliers. Only
             their product depends on no norm.
         oscillator_strengths: 2/3 w <0|mu|k> <k|mu|0>, length gauge, [state].
+        strengths_from_lowest: of transitions from the lowest of the states to each, [state].
+        pole_strengths: sums of <k|p|0> <0|p'|k> over orbitals, of attachment <0|p|k> <k|p'|0>, [state].
         dipoles: <k|mu|k> with the charges of the nuclei, [state][x].
         ground_dipole: of the ground state, of orbitals that do not respond, [x].
         iterations: of the search for left vectors.
+        plan, density_plan: of that, and of what follows.
 
     Raises OutcoreError, the same on all processes: ENOTSUP (other states), EINVAL (roots that have not converged,
     or whose arrays were given back, or one of a degenerate pair), ENOMEM, ENOSPC; NotConverged.
@@ -70,29 +77,32 @@ class StateProperties:
             check(of, states.kind_name, states.settings.core)
             _check_found(of, states)
         self._of, self.states = of, states
-        count, tolerance = states.settings.nroots, states.settings.tolerance
         _normalise(states)
-        inherited = Inherited(of, beside={f"{RIGHT}{n}": v.doubles[0] for n, v in enumerate(states.vectors)})
+        left = self._find_left(on_iteration)
+        self._take_densities(left)
+
+    def _find_left(self, on_iteration: Callable[[davidson.Iteration], None] | None) -> list[StateVector]:
+        of, states = self._of, self.states
+        count, kind = states.settings.nroots, states.kind_name
+        inherited = Inherited(of, beside=self._named(describe.RIGHT, states.vectors))
         of.forget_multipliers()
-        self.plan, vectors = fitted(inherited.plan, partial(describe.properties, roots=count))
+        self.plan, vectors = fitted(inherited.plan, partial(describe.left, kind=kind, roots=count))
         room = inherited.room(self.plan)
-        right = [
-            StateVector(each.singles, (room.array(f"{RIGHT}{n}"),)) for n, each in enumerate(states.vectors)
-        ]
-        products = assembly.multipliers(
+        right = self._taken(room, describe.RIGHT, states.vectors)
+        equations = assembly.left_states(
+            kind,
             room,
             [spin.fock for spin in of.spins],
             of.singles,
+            right,
             is_stored=inherited.is_stored,
             builds=inherited.builds,
         )
-        assert isinstance(products, MultiplierEquations)
-        of.replace_room(room, products.of)
+        of.replace_room(room, equations.of.of)
         states.vectors = right
         limits = davidson.Limits(
-            tolerance=tolerance, max_iterations=states.settings.max_cycle, vectors=vectors
+            tolerance=states.settings.tolerance, max_iterations=states.settings.max_cycle, vectors=vectors
         )
-        equations = LeftSinglets(products, right)
         follows = None if states.settings.guess is None else _unit(right)
         search = Search(
             equations, limits, count, partial(self._tell, on_iteration), self._kept(inherited), follows
@@ -103,17 +113,32 @@ class StateProperties:
             raise NotConverged(
                 None, "converge left vectors", detail=f"{search.why()}; raise the number of iterations"
             )
-        self._pair(left, search.energies)
-        ground = response.solved(of, products).singles[0]
-        self._take_densities(
-            StateDensities(products), StateVector(ground, (products.multipliers,)), left, right
-        )
-        room.release(*(array for each in left for array in each.doubles))
-        of.forget_multipliers()  # this room has no arrays for densities of two particles
+        self._pair(left, search.energies, [equations.share(part) for part in range(len(equations.names))])
+        return left
+
+    def _named(self, side: str, vectors: Sequence[StateVector]) -> dict[str, Array]:
+        """Arrays of vectors, by their names beside what is made of them."""
+        kind = self.states.kind_name
+        return {
+            name: array
+            for number, each in enumerate(vectors)
+            for name, array in zip(describe.beside(kind, side, number), each.doubles, strict=True)
+        }
+
+    def _taken(self, room: Room, side: str, vectors: Sequence[StateVector]) -> list[StateVector]:
+        """The same vectors in the next room."""
+        kind = self.states.kind_name
+        return [
+            StateVector(
+                each.singles, tuple(room.array(name) for name in describe.beside(kind, side, number))
+            )
+            for number, each in enumerate(vectors)
+        ]
 
     def _kept(self, inherited: Inherited) -> Any:
         of, states = self._of, self.states
-        of_vector = self.plan.entry(f"{RIGHT}0").bytes
+        names = describe.beside(states.kind_name, describe.RIGHT, 0)
+        of_vector = sum(self.plan.entry(each).bytes for each in names)
         inherited.check_disks(self.plan, 2 * LEAST * len(states.vectors) * of_vector, side="l")
         if of.checkpoint is None:
             return None
@@ -135,11 +160,11 @@ class StateProperties:
         if on_iteration is not None:
             on_iteration(found)
 
-    def _pair(self, left: Sequence[StateVector], energies: Values) -> None:
-        """Left vectors become those of which <k|l> is one or zero."""
+    def _pair(self, left: Sequence[StateVector], energies: Values, shares: Sequence[float]) -> None:
+        """Left vectors become those of which <k|l> is one or zero. shares: of parts of doubles."""
         states, room = self.states, self._room
         limit = room.plan.work_bytes // 2
-        overlaps = passes.overlaps(room, left, states.vectors, limit)
+        overlaps = passes.overlaps(room, left, states.vectors, limit, shares)
         sizes = np.linalg.svd(overlaps, compute_uv=False)
         apart = float(np.abs(np.asarray(energies) - states.energies).max())
         with room.world.together(PROPERTIES):
@@ -156,48 +181,78 @@ class StateProperties:
     def _room(self) -> Any:
         return self._of.room
 
-    def _take_densities(
-        self,
-        densities: StateDensities,
-        ground: StateVector,
-        left: Sequence[StateVector],
-        right: Sequence[StateVector],
-    ) -> None:
-        of_ground = densities.of_left(ground)
-        amplitudes = densities.of_amplitudes
-        r0 = -passes.overlaps(self._room, [ground], right)[0]
-        self._ground = amplitudes + of_ground
-        self._from_right, self._from_left, self._states = list[Values](), list[Values](), list[Values]()
+    def _take_densities(self, left: Sequence[StateVector]) -> None:
+        of, states = self._of, self.states
+        count, kind = states.settings.nroots, states.kind_name
+        beside = self._named(describe.RIGHT, states.vectors) | self._named(describe.LEFT, left)
+        inherited = Inherited(of, beside=beside)
+        self.density_plan = inherited.plan(partial(describe.densities, kind=kind, roots=count))
+        inherited.check_disks(self.density_plan)
+        room = inherited.room(self.density_plan)
+        right = states.vectors = self._taken(room, describe.RIGHT, states.vectors)
+        left = self._taken(room, describe.LEFT, left)
+        products = assembly.multipliers(
+            room,
+            [spin.fock for spin in of.spins],
+            of.singles,
+            is_stored=inherited.is_stored,
+            builds=inherited.builds,
+        )
+        of.replace_room(room, products.of)
+        found = between_states.of_states(kind, products, response.solved(of, products).singles)
+        r0 = np.zeros(count)
+        if found.ground is not None:
+            r0 = -passes.overlaps(room, [found.ground], right, room.plan.work_bytes // 2, found.shares)[0]
+        self._ground = found.ground_density()
+        self._roots = [
+            found.of_root(one, other, float(share))
+            for one, other, share in zip(left, right, r0, strict=True)
+        ]
+        lowest = int(np.argmin(states.energies))
+        up: list[Densities] = []
+        down: list[Densities] = []
         for one, other, share in zip(left, right, r0, strict=True):
-            of_left = densities.of_left(one)
-            self._from_left.append(of_left)
-            self._from_right.append(
-                densities.between(ground, other, float(share), of_ground, with_ground=True)
-            )
-            made = densities.between(one, other, float(share), of_left, with_ground=False)
-            self._states.append(amplitudes + made)
+            up.append(found.between(one, right[lowest], float(r0[lowest])))
+            down.append(found.between(left[lowest], other, float(share)))
+        self._up, self._down, self._lowest = up, down, lowest
+        room.release(*(array for each in left for array in each.doubles))
+        of.forget_multipliers()  # this room has no arrays for densities of two particles
 
     # ---- results ----
 
     @cached_property
-    def _operators(self) -> Values:
-        """-r between the correlated orbitals, [x][p][q]."""
-        c = self.orbitals
+    def _operators(self) -> list[Values]:
+        """-r between the correlated orbitals of each spin, [x][p][q]."""
         mol = self._of.mol
         with mol.with_common_origin((0.0, 0.0, 0.0)):
-            found: Values = -np.einsum("xmn,mp,nq->xpq", mol.intor("int1e_r"), c, c, optimize=True)
-        return found
+            r = mol.intor("int1e_r")
+        return [-np.einsum("xmn,mp,nq->xpq", r, c, c, optimize=True) for c in self.orbitals_of_spins]
 
-    def _moments(self, densities: Sequence[Values]) -> Values:
-        return np.array([np.einsum("xpq,pq->x", self._operators, each) for each in densities])
+    def _moments(self, densities: Sequence[Densities]) -> Values:
+        return np.array(
+            [
+                sum(np.einsum("xpq,pq->x", r, one) for r, one in zip(self._operators, each, strict=True))
+                for each in densities
+            ]
+        )
+
+    @property
+    def _has_transitions(self) -> bool:
+        return self.states.kind.from_ground
+
+    def _check_transitions(self) -> None:
+        if not self._has_transitions:
+            raise _refused(f"{self.states.kind.title} has no transitions from the ground state by light")
 
     @cached_property
     def right_moments(self) -> Values:
-        return self._moments(self._from_right)
+        self._check_transitions()
+        return self._moments([each.from_right for each in self._roots])
 
     @cached_property
     def left_moments(self) -> Values:
-        return self._moments(self._from_left)
+        self._check_transitions()
+        return self._moments([each.from_left for each in self._roots])
 
     @property
     def oscillator_strengths(self) -> Values:
@@ -205,21 +260,51 @@ class StateProperties:
         found: Values = 2.0 / 3.0 * self.states.energies * products
         return found
 
+    @property
+    def strengths_from_lowest(self) -> Values:
+        """Zero of the lowest state itself."""
+        products = np.einsum("kx,kx->k", self._moments(self._down), self._moments(self._up))
+        energies = self.states.energies - self.states.energies[self._lowest]
+        found: Values = 2.0 / 3.0 * energies * products
+        return found
+
+    @property
+    def pole_strengths(self) -> Values:
+        return np.array(
+            [
+                sum(float(one @ other) for one, other in zip(*self.dyson_orbitals(root), strict=True))
+                for root in range(len(self._roots))
+            ]
+        )
+
+    def dyson_orbitals(self, root: int) -> tuple[list[Values], list[Values]]:
+        """Of an ion, from the left and from the right, over the correlated orbitals of each spin, [p]; of closed
+        shells of alpha alone. Their product is the pole strength; either has the norm of its vector."""
+        if not self.states.kind.is_ion:
+            raise _refused(f"{self.states.kind.title} has no Dyson orbitals; 'ip' and 'ea' have")
+        found = self._roots[root]
+        return found.from_left, found.from_right
+
     @cached_property
     def _of_reference(self) -> Values:
         """The dipole moment of the determinant of the reference, with the nuclei."""
-        mol, given = self._of.mol, self._of.reference.spins[0]
-        occupied = given.coefficients[:, : given.occupied]
+        mol, given = self._of.mol, self._of.reference.spins
         with mol.with_common_origin((0.0, 0.0, 0.0)):
-            electrons = 2.0 * np.einsum(
-                "xmn,mi,ni->x", mol.intor("int1e_r"), occupied, occupied, optimize=True
-            )
-        found: Values = mol.atom_charges() @ mol.atom_coords() - electrons
+            r = mol.intor("int1e_r")
+        found: Values = mol.atom_charges() @ mol.atom_coords()
+        for each in given:
+            occupied = each.coefficients[:, : each.occupied]
+            found = found - self._weight * np.einsum("xmn,mi,ni->x", r, occupied, occupied, optimize=True)
         return found
+
+    @property
+    def _weight(self) -> float:
+        """Of the orbitals of a spin of the reference."""
+        return 3.0 - len(self._of.spins)
 
     @cached_property
     def dipoles(self) -> Values:
-        return self._of_reference + self._moments(self._states)
+        return self._of_reference + self._moments([each.state for each in self._roots])
 
     @cached_property
     def ground_dipole(self) -> Values:
@@ -231,24 +316,41 @@ class StateProperties:
         return self._of.mol
 
     @property
-    def orbitals(self) -> Values:
-        """Coefficients of the correlated orbitals, [function][p]."""
-        found: Values = self._of.spins[0].coefficients
-        return found
+    def orbitals(self) -> Any:
+        """Coefficients of the correlated orbitals, [function][p]; of open shells a pair, for alpha and beta."""
+        found = self.orbitals_of_spins
+        return found[0] if len(found) == 1 else tuple(found)
 
-    def transition_density(self, root: int) -> Values:
+    @property
+    def orbitals_of_spins(self) -> list[Values]:
+        """As `orbitals`, always a list."""
+        return [each.coefficients for each in self._of.spins]
+
+    def transition_density(self, root: int) -> Any:
         """<k|E_pq|0> and the transpose of <0|E_pq|k>, of both a half, [p][q] over the correlated orbitals, occupied
-        ones first (`orbitals`): the first index is of the excited state."""
-        found: Values = 0.5 * (self._from_left[root] + self._from_right[root].T)
-        return found
+        ones first (`orbitals`): the first index is of the excited state. Of open shells a pair, for alpha and
+        beta."""
+        found = self.transition_densities(root)
+        return found[0] if len(found) == 1 else tuple(found)
 
-    def state_density(self, root: int) -> Values:
-        """<k|E_pq|k> of both spins over basis functions, [m][n], symmetric, of frozen orbitals as well."""
-        given, c = self._of.reference.spins[0], self.orbitals
-        occupied = given.coefficients[:, : given.occupied]
-        gamma = self._states[root]
-        found: Values = 2.0 * occupied @ occupied.T + c @ (0.5 * (gamma + gamma.T)) @ c.T
-        return found
+    def transition_densities(self, root: int) -> list[Values]:
+        """As `transition_density`, always a list."""
+        self._check_transitions()
+        each = self._roots[root]
+        pairs = zip(each.from_left, each.from_right, strict=True)
+        return [0.5 * (one + other.T) for one, other in pairs]
+
+    def state_density(self, root: int) -> Any:
+        """<k|E_pq|k> over basis functions, [m][n], symmetric, of frozen orbitals as well: of both spins, of open
+        shells a pair, for alpha and beta."""
+        found = []
+        every = zip(self._of.reference.spins, self.orbitals_of_spins, self._roots[root].state, strict=True)
+        for given, c, gamma in every:
+            occupied = given.coefficients[:, : given.occupied]
+            found.append(
+                self._weight * occupied @ occupied.T + c @ (0.5 * (gamma + gamma.T)) @ c.T
+            )
+        return found[0] if len(found) == 1 else tuple(found)
 
 
 def check(of: CCSD, kind: str, core: Sequence[int]) -> None:
@@ -262,12 +364,8 @@ def check(of: CCSD, kind: str, core: Sequence[int]) -> None:
 
 def check_kind(kind: str, core: Sequence[int]) -> None:
     """As `check`, by the name of a kind."""
-    if kind == "ee3":
-        raise _refused("of triplets, to which transitions are zero by spin, they are not there")
-    if kind != "ee":
-        raise _refused("they are of excited singlets of closed shells alone")
     if core:
-        raise _refused("of core-valence separation they are not there")
+        raise _refused(f"of {kinds.of(kind).title} by core-valence separation they are not there")
 
 
 def _check_found(of: CCSD, states: States) -> None:

@@ -24,7 +24,7 @@ from outcore.chem.cc.equations.triple_arrays import Derivatives
 from outcore.chem.cc.equations.unrestricted import UnrestrictedEquations
 
 if TYPE_CHECKING:
-    from outcore.chem.cc.equations.excited.vectors import StateEquations
+    from outcore.chem.cc.equations.excited.vectors import LeftEquations, StateEquations, StateVector
     from outcore.chem.cc.plan.room import Room
     from outcore.parallel.tasks import Progress
 
@@ -114,6 +114,23 @@ def states(
         found = make(OpenTransformedHamiltonian(of, list(singles)))
     else:
         found = make(TransformedHamiltonian(of, singles[0]))
+    return found
+
+
+def left_states(
+    kind: str,
+    room: Room,
+    focks: Sequence[Values],
+    singles: Sequence[Values],
+    right: Sequence[StateVector],
+    *,
+    is_stored: bool,
+    builds: bool = False,
+) -> LeftEquations:
+    """Products of H with left vectors of a kind of states; see `converged`. right: vectors to begin with.
+    Collective."""
+    of = converged(room, focks, is_stored=is_stored, builds=builds)
+    found: LeftEquations = kinds.of(kind).left(of, singles, right)
     return found
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from outcore.chem.cc.equations.excited import open_blocks
 from outcore.chem.cc.equations.excited.open_blocks import OrbitalRanges
+from outcore.chem.cc.equations.excited.spin_vectors import CLOSED
 from outcore.chem.cc.equations.spaces import PAIR, Spaces
 from outcore.chem.cc.plan.triple_sizes import triple_sums
 from outcore.tensor.layout.layout import Layout
@@ -97,11 +98,17 @@ def _of_states(sizes: Sizes, spaces: Spaces, signs: Iterable[str]) -> Iterator[A
         yield _scratch(name, attached)
     yield _scratch("Eea", Layout((v, v, o)))
     for sign in signs:
-        yield _scratch(f"C{sign}", Layout((spaces.all_pairs.tiling, o)))
-        yield _scratch(f"Q{sign}", Layout((spaces.all_pairs.tiling, Tiling(spaces.occupied**2))))
+        for name, of_pairs in (("", spaces.all_pairs.tiling), ("T", spaces.virtual_pairs.tiling)):
+            yield _scratch(f"C{name}{sign}", Layout((of_pairs, o)))
+            yield _scratch(f"Q{name}{sign}", Layout((of_pairs, Tiling(spaces.occupied**2))))
     pairs = Layout((v, o, v, o))
     for name in ("Vt", "Rt", "Xt"):
         yield _scratch(name, pairs)
+    ranges = OrbitalRanges((spaces, spaces))
+    for name, (same, mixed) in CLOSED.items():
+        for side in "RL":
+            yield _scratch(f"{name}{side}s", ranges.free(same))
+            yield _scratch(f"{name}{side}m", ranges.free(mixed))
     yield _scratch("Poo", Layout((q, o, o)))
     for name in ("Pvo", "Yr"):
         yield _scratch(name, Layout((q, v, o)))
@@ -116,7 +123,6 @@ def _of_states(sizes: Sizes, spaces: Spaces, signs: Iterable[str]) -> Iterator[A
     o_, v_ = spaces.occupied, spaces.virtual
     yield _scratch("S3", Layout((Tiling(triple_sums(o_, v_)),)))
     for vector in range(sizes.vectors):
-        yield _kept(f"Ree{vector}", of_equal_spins)  # right vectors beside a search for left ones
         for name, layout in (
             ("ee", of_equal_spins),
             ("le", of_equal_spins),
@@ -126,6 +132,8 @@ def _of_states(sizes: Sizes, spaces: Spaces, signs: Iterable[str]) -> Iterator[A
         ):
             yield _vector(f"{name}{vector}", layout)
             yield _vector(f"H{name}{vector}", layout)
+            for side in "RL":  # vectors beside what is made of them
+                yield _kept(f"{side}{name}{vector}", layout)
 
 
 def _unrestricted(sizes: Sizes, a: Spaces, b: Spaces) -> Iterator[ArraySpec]:

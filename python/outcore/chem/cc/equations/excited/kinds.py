@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +11,24 @@ from outcore.base.errors import OutcoreError
 from outcore.chem.cc.equations.excited import open_blocks
 from outcore.chem.cc.equations.excited.attached import AttachedStates
 from outcore.chem.cc.equations.excited.ionized import IonizedStates
+from outcore.chem.cc.equations.excited.left_ions import LeftAttached, LeftIonized
+from outcore.chem.cc.equations.excited.left_singlets import LeftSinglets
+from outcore.chem.cc.equations.excited.left_triplets import LeftTriplets
+from outcore.chem.cc.equations.excited.open_left_states import OpenLeftStates
 from outcore.chem.cc.equations.excited.open_states import OpenStates
+from outcore.chem.cc.equations.excited.open_transformed import OpenTransformedHamiltonian
 from outcore.chem.cc.equations.excited.singlets import Singlets
 from outcore.chem.cc.equations.excited.triplets import Triplets
+from outcore.chem.cc.equations.transformed import TransformedHamiltonian
+from outcore.chem.cc.equations.transposed import TransposedProducts
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from outcore.chem.cc.equations.excited.open_blocks import OpenStateBlocks
-    from outcore.chem.cc.equations.excited.open_transformed import OpenTransformedHamiltonian
+    from outcore.chem.cc.equations.excited.vectors import StateVector
+
+    Singles = Sequence[np.ndarray[Any, np.dtype[Any]]]
 
 
 _SINGLE, _ION, _ATTACHED = (
@@ -29,43 +40,96 @@ _SINGLE, _ION, _ATTACHED = (
 
 @dataclass(frozen=True)
 class Kind:
-    """title: for people. equations: its products with vectors. words: what its singles are, one and more. most:
-    single excitations, of so many occupied and virtual orbitals of alpha, and of beta. least_occupied: orbitals of
-    each spin that are correlated. by_core: there is core-valence separation."""
+    """title: for people. equations: products with right vectors. left: those with left ones, of equations of the
+    amplitudes, singles and right vectors. words: what its singles are, one and more. most: single excitations, of so
+    many occupied and virtual orbitals of alpha, and of beta. blocks: of open shells. least_occupied: orbitals of
+    each spin that are correlated. by_core: there is core-valence separation. from_ground: there are transitions from
+    the ground state that light makes. is_ion: there are Dyson orbitals."""
 
     title: str
     equations: Callable[[Any], Any]
+    left: Callable[[Any, Singles, Sequence[StateVector]], Any]
     words: tuple[str, str]
     most: Callable[[tuple[int, int], tuple[int, int]], int]
+    blocks: OpenStateBlocks | None = None
     least_occupied: int = 1
     by_core: bool = False
+    from_ground: bool = False
+    is_ion: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of arrays of doubles of right vectors."""
+        if self.blocks is None:
+            found: tuple[str, ...] = self.equations.names  # type: ignore[attr-defined]
+            return found
+        return tuple(self.blocks.array_name(part) for part in range(len(self.blocks.doubles)))
 
 
-def _open(blocks: OpenStateBlocks) -> Callable[[OpenTransformedHamiltonian], OpenStates]:
-    return lambda of: OpenStates(of, blocks)
+def _open(title: str, blocks: OpenStateBlocks, *given: Any, **more: Any) -> Kind:
+    def left(of: Any, t1: Singles, right: Sequence[StateVector]) -> OpenLeftStates:
+        return OpenLeftStates(OpenTransformedHamiltonian(of, list(t1)), blocks, right)
+
+    return Kind(title, lambda of: OpenStates(of, blocks), left, *given, blocks=blocks, **more)
+
+
+def _closed(make: Callable[[Any, Sequence[StateVector]], Any]) -> Any:
+    return lambda of, t1, right: make(TransformedHamiltonian(of, t1[0]), right)
+
+
+def _left_singlets(of: Any, t1: Singles, right: Sequence[StateVector]) -> LeftSinglets:
+    return LeftSinglets(TransposedProducts(of, t1[0]), right)
 
 
 KINDS = {
-    "ee": Kind("EOM-EE-CCSD, singlets", Singlets, _SINGLE, lambda a, _: a[0] * a[1], by_core=True),
-    "ee3": Kind(
-        "EOM-EE-CCSD, triplets", Triplets, _SINGLE, lambda a, _: a[0] * a[1], least_occupied=2, by_core=True
+    "ee": Kind(
+        "EOM-EE-CCSD, singlets",
+        Singlets,
+        _left_singlets,
+        _SINGLE,
+        lambda a, _: a[0] * a[1],
+        by_core=True,
+        from_ground=True,
     ),
-    "ip": Kind("EOM-IP-CCSD", IonizedStates, _ION, lambda a, _: a[0], by_core=True),
-    "ea": Kind("EOM-EA-CCSD", AttachedStates, _ATTACHED, lambda a, _: a[1], least_occupied=2),
-    "uee": Kind(
+    "ee3": Kind(
+        "EOM-EE-CCSD, triplets",
+        Triplets,
+        _closed(LeftTriplets),
+        _SINGLE,
+        lambda a, _: a[0] * a[1],
+        least_occupied=2,
+        by_core=True,
+    ),
+    "ip": Kind(
+        "EOM-IP-CCSD", IonizedStates, _closed(LeftIonized), _ION, lambda a, _: a[0], by_core=True, is_ion=True
+    ),
+    "ea": Kind(
+        "EOM-EA-CCSD",
+        AttachedStates,
+        _closed(LeftAttached),
+        _ATTACHED,
+        lambda a, _: a[1],
+        least_occupied=2,
+        is_ion=True,
+    ),
+    "uee": _open(
         "EOM-EE-CCSD of open shells",
-        _open(open_blocks.EE),
+        open_blocks.EE,
         _SINGLE,
         lambda a, b: a[0] * a[1] + b[0] * b[1],
+        from_ground=True,
     ),
-    "usf": Kind("EOM-SF-CCSD", _open(open_blocks.SF), _SINGLE, lambda a, b: a[0] * b[1], least_occupied=2),
-    "uip": Kind("EOM-IP-CCSD of open shells", _open(open_blocks.IP), _ION, lambda a, b: a[0] + b[0]),
-    "uea": Kind(
+    "usf": _open("EOM-SF-CCSD", open_blocks.SF, _SINGLE, lambda a, b: a[0] * b[1], least_occupied=2),
+    "uip": _open(
+        "EOM-IP-CCSD of open shells", open_blocks.IP, _ION, lambda a, b: a[0] + b[0], is_ion=True
+    ),
+    "uea": _open(
         "EOM-EA-CCSD of open shells",
-        _open(open_blocks.EA),
+        open_blocks.EA,
         _ATTACHED,
         lambda a, b: a[1] + b[1],
         least_occupied=2,
+        is_ion=True,
     ),
 }
 NAMES = ("ee", "ip", "ea", "sf")

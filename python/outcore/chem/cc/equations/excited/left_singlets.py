@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 
 
-RIGHT = "Ree"
-"""Arrays of right vectors beside left ones, with a number each."""
-
-
 class LeftSinglets(ExcitationSpace):
     """Products with vectors. Collective.
 
@@ -54,6 +50,9 @@ class LeftSinglets(ExcitationSpace):
         return self.of.product(vector.singles, out[0])
 
     # ---- of a search ----
+
+    def share(self, part: int) -> float:
+        return 1.0
 
     def guess(self, count: int) -> list[FirstState]:
         """The right vectors, as left ones."""

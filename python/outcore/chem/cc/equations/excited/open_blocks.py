@@ -7,7 +7,7 @@ are the same but for that one is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -113,16 +113,17 @@ class FoundPart:
 
 
 class AntisymmetricDoubles:
-    """Antisymmetric doubles, by spins."""
+    """Antisymmetric doubles, by spins. negative: spins of arrays that have the other sign."""
 
-    def __init__(self, arrays: Mapping[Labels, Array]) -> None:
-        self._arrays = dict(arrays)
+    def __init__(self, arrays: Mapping[Labels, Array], negative: Iterable[Labels] = ()) -> None:
+        self._arrays, self._negative = dict(arrays), frozenset(negative)
 
     def find(self, labels: Labels, letters: str) -> FoundPart | None:
         """What R of these spins is, for letters of a, i, b, j; None: nothing."""
         for order, sign in _ORDERS:
             key = (labels[order[0]], labels[order[1]], labels[order[2]], labels[order[3]])
             if key in self._arrays:
+                sign = -sign if key in self._negative else sign
                 return FoundPart(self._arrays[key], "".join(letters[n] for n in order), sign)
         return None
 
@@ -163,6 +164,18 @@ class Folding:
         if self.occupied:
             found = found - found.transpose(0, 3, 2, 1)
         return found.copy()
+
+
+def blocks_of(kind: OpenStateBlocks, spaces: Sequence[Spaces], singles: Values) -> dict[Pair, Values]:
+    """Singles [i,a] by their spins a, i, of one row."""
+    inside = [*(each.occupied for each in spaces), 1]
+    outside = [*(each.virtual for each in spaces), 1]
+    found, begin = {}, 0
+    for a, i in kind.singles:
+        end = begin + inside[i] * outside[a]
+        found[a, i] = singles[begin:end].reshape(inside[i], outside[a])
+        begin = end
+    return found
 
 
 def flat(blocks: Iterable[Values]) -> Values:

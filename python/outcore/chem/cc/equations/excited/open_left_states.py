@@ -333,6 +333,10 @@ class OpenLeftStates(OpenStateSpace):
 
     # ---- of a search ----
 
+    def share(self, part: int) -> float:
+        """Of elements of doubles in <l|r>."""
+        return 1.0 / self._foldings[part].count
+
     def guess(self, count: int) -> list[FirstState]:
         """The right vectors, which have the same size."""
         return [FirstState(each.singles, partial(_tile, each)) for each in self._right]

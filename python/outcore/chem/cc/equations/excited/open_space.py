@@ -12,6 +12,7 @@ from outcore.chem.cc.equations.excited.open_blocks import (
     OpenStateBlocks,
     OrbitalRanges,
     Pair,
+    blocks_of,
     flat,
 )
 from outcore.chem.cc.equations.excited.vectors import gaps
@@ -35,7 +36,6 @@ class OpenStateSpace:
         self._virtual = [*(np.diag(each) for each in of.fvv), np.zeros(1)]
         self._cuts = [each.cuts for each in ranges.virtual]
         self.names = tuple(kind.array_name(part) for part in range(len(kind.doubles)))
-        self.shapes = [(len(self._occupied[i]), len(self._virtual[a])) for a, i in kind.singles]
         self._x = [room.array(kind.scratch_name(part)) for part in range(len(kind.doubles))]
         self._rings = {each: room.array(kind.ring_name(each)) for each in kind.rings()}
         self._yr, self._zr, self._poo, self._pvo = (
@@ -50,12 +50,7 @@ class OpenStateSpace:
 
     def blocks(self, singles: Values) -> dict[Pair, Values]:
         """Singles [i,a] by their spins a, i."""
-        found, begin = {}, 0
-        for each, shape in zip(self.kind.singles, self.shapes, strict=True):
-            end = begin + shape[0] * shape[1]
-            found[each] = singles[begin:end].reshape(shape)
-            begin = end
-        return found
+        return blocks_of(self.kind, self.spaces, singles)
 
     # ---- of a search ----
 

@@ -29,6 +29,7 @@ from outcore.chem.cc.equations.steps import Steps
 
 if TYPE_CHECKING:
     from outcore.chem.cc.equations.transformed import TransformedHamiltonian
+    from outcore.chem.cc.plan.room import Room
     from outcore.tensor.arrays.array import Array
     from outcore.tensor.layout.layout import Tile
 
@@ -52,7 +53,7 @@ class Triplets(Excitations):
         """sigma1 [i,a]; sigma2 is put into `out`."""
         of, room, c, r1, r2 = self.of, self.room, self.room.contract, vector.singles, vector.doubles[0]
         mixed = self._mixed
-        room.each_tile(mixed, lambda tile: mixed.put_tile(tile, _parts(r2, tile)[1]), "vector")
+        room.each_tile(mixed, lambda tile: mixed.put_tile(tile, parts(r2, tile)[1]), "vector")
         yr = c("aibj,Qbj->Qai", r2, of.bvo, out=self.yr)
         g = self.mean_field(r1)
         o = self.spaces.occupied
@@ -140,20 +141,7 @@ class Triplets(Excitations):
     # ---- of a search ----
 
     def project(self, doubles: tuple[Array, ...]) -> None:
-        """Of what is symmetric in the pairs, what is symmetric in i and j as well."""
-        (array,) = doubles
-
-        def work(tile: Tile) -> None:
-            a, _, b, _ = tile
-            if a > b:
-                return
-            of_alpha, mixed = _parts(array, tile)
-            of_alpha = 0.5 * (of_alpha - exchanged(of_alpha))
-            array.put_tile(tile, of_alpha + mixed)
-            if a < b:
-                array.put_tile((b, 0, a, 0), (of_alpha - mixed).transpose(2, 3, 0, 1))
-
-        self.room.each_tile(array, work, "project")
+        project(self.room, doubles[0])
 
     def product(self, factors: tuple[Values, Values], part: int, tile: Tile) -> Values:
         cuts = self.spaces.v.cuts
@@ -168,11 +156,27 @@ class Triplets(Excitations):
         return 2.0 * float(np.vdot(singles, singles))
 
     def square_of(self, part: int, tile: Tile, doubles: Array) -> float:
-        of_alpha, mixed = _parts(doubles, tile)
+        of_alpha, mixed = parts(doubles, tile)
         return 0.5 * float(np.vdot(of_alpha, of_alpha)) + float(np.vdot(mixed, mixed))
 
 
-def _parts(doubles: Array, tile: Tile) -> tuple[Values, Values]:
+def project(room: Room, array: Array) -> None:
+    """Of what is symmetric in the pairs, what is antisymmetric in i and j as well. Collective."""
+
+    def work(tile: Tile) -> None:
+        a, _, b, _ = tile
+        if a > b:
+            return
+        of_alpha, mixed = parts(array, tile)
+        of_alpha = 0.5 * (of_alpha - exchanged(of_alpha))
+        array.put_tile(tile, of_alpha + mixed)
+        if a < b:
+            array.put_tile((b, 0, a, 0), (of_alpha - mixed).transpose(2, 3, 0, 1))
+
+    room.each_tile(array, work, "project")
+
+
+def parts(doubles: Array, tile: Tile) -> tuple[Values, Values]:
     """A and M of a tile."""
     a, _, b, _ = tile
     values, turned = doubles.get_tile(tile), doubles.get_tile((b, 0, a, 0)).transpose(2, 3, 0, 1)

@@ -79,6 +79,14 @@ class StateEquations(Protocol):
         ...
 
 
+class LeftEquations(StateEquations, Protocol):
+    """Of left vectors of one kind of states."""
+
+    def share(self, part: int) -> float:
+        """What products of elements of doubles of a part are multiplied by in <l|r>."""
+        ...
+
+
 def gaps(rows: Sequence[Values]) -> Values:
     """Sums of one element of each row, an axis each."""
     found = np.zeros((1,) * len(rows))
