@@ -14,7 +14,6 @@ from eom_support import TIGHT, Determinants, dense_matrix
 
 from outcore import OutcoreError
 from outcore.chem.cc import CCSD
-from outcore.chem.cc.equations.excited.left_singlets import LeftSinglets
 from outcore.chem.cc.excited import describe, properties
 from outcore.chem.cc.inherited import Inherited
 from outcore.chem.cc.keep.kept_states import KeptStates
@@ -53,11 +52,11 @@ def test_products_from_the_left_are_the_transpose(four: Any) -> None:
         states = cc.eomee_ccsd_singlet(tolerance=1e-3)[1]
         right, places = dense_matrix(states.equations)
         inherited = Inherited(cc)
-        room = inherited.room(inherited.plan(partial(describe.properties, roots=1, vectors=4)))
+        room = inherited.room(inherited.plan(partial(describe.left, kind="ee", roots=1, vectors=4)))
         focks = [spin.fock for spin in cc.spins]
-        products: Any = assembly.multipliers(room, focks, cc.singles, is_stored=inherited.is_stored)
-        cc.replace_room(room, products.of)
-        left, _ = dense_matrix(LeftSinglets(products, []))
+        products = assembly.left_states("ee", room, focks, cc.singles, [], is_stored=inherited.is_stored)
+        cc.replace_room(room, products.of.of)
+        left, _ = dense_matrix(products)
     weights = np.array([1.0] * (len(right) - len(places)) + [len(each) for each in places])
     assert abs(weights[:, None] * right - (weights[:, None] * left).T).max() < 1e-12
 
@@ -180,12 +179,7 @@ def test_states_have_properties_until_another_calculation(four: Any) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "core", "words"),
-    [
-        ("ee3", [], "zero by spin"),
-        ("ip", [], "singlets of closed shells"),
-        ("uee", [], "singlets of closed shells"),
-        ("ee", [0], "core-valence"),
-    ],
+    [("ee3", [0], "triplets by core-valence"), ("ip", [0], "IP-CCSD by core-valence"), ("ee", [0], "core-valence")],
 )
 def test_what_is_not_there_is_refused(kind: str, core: list[int], words: str) -> None:
     with pytest.raises(OutcoreError, match=words):

@@ -65,9 +65,11 @@ class StatesRun(CoupledClusterRun):
     @property
     def _least(self) -> Describe:
         """What the search, or that for left vectors, does with as few vectors as it can."""
+        of = {"kind": self._state_kind, "roots": self.options.states}
         if self.options.properties:
-            return partial(describe.properties, roots=self.options.states, vectors=LEAST)
-        return partial(describe.states, kind=self._state_kind, roots=self.options.states, vectors=LEAST)
+            left = partial(describe.left, vectors=LEAST, **of)
+            return describe.largest(left, partial(describe.densities, **of))
+        return partial(describe.states, vectors=LEAST, **of)
 
     def _made(self, mf: Any, *, stands_in: bool = False) -> CCSD:
         cc = super()._made(mf, stands_in=stands_in)
@@ -139,7 +141,11 @@ class StatesRun(CoupledClusterRun):
         seconds = time.monotonic() - begin
         self.say(f"left vectors and multipliers in {seconds:.1f} s")
         shown.properties(self, options, made)
-        self.results |= {"properties_seconds": seconds, "properties_plan": made.plan.as_json()}
+        self.results |= {
+            "properties_seconds": seconds,
+            "properties_plan": made.plan.as_json(),
+            "densities_plan": made.density_plan.as_json(),
+        }
 
     def _estimate(self, cc: CCSD) -> None:
         check_kind(cc, self._state_kind, self.options.states, self.options.state_settings().core)
@@ -150,10 +156,14 @@ class StatesRun(CoupledClusterRun):
         self.say(f"an iteration of all states: {plan.iteration_s:.3g} s")
         self.results["states_estimate"] = plan.as_json() | {"vectors_of_a_state": vectors}
         if self.options.properties:
-            plan, vectors = fitted(cc.estimate, partial(describe.properties, roots=roots))
-            self.say(f"{properties.PROPERTIES}: {plan}, {vectors} vectors for each state")
-            self.say(f"iterations of left vectors and of multipliers: {plan.iteration_s:.3g} s each")
+            plan, vectors = fitted(cc.estimate, partial(describe.left, kind=kind, roots=roots))
+            self.say(f"left vectors: {plan}, {vectors} vectors for each state")
+            self.say(f"an iteration of all of them: {plan.iteration_s:.3g} s")
             self.results["properties_estimate"] = plan.as_json() | {"vectors_of_a_state": vectors}
+            plan = cc.estimate(partial(describe.densities, kind=kind, roots=roots))
+            self.say(f"{properties.PROPERTIES}: {plan}")
+            self.say(f"an iteration of multipliers: {plan.iteration_s:.3g} s")
+            self.results["densities_estimate"] = plan.as_json()
 
     def end(self, cc: CCSD) -> None:
         super().end(cc)

@@ -48,7 +48,7 @@ class Options(options.Options):
         bool,
         typer.Option(
             "--properties",
-            help="Of excited singlets of closed shells: oscillator strengths and dipole moments, by left vectors.",
+            help="Dipole moments by left vectors, with strengths of excited states or pole strengths of ions.",
         ),
     ] = False
     spectrum: Annotated[
@@ -77,6 +77,13 @@ class Options(options.Options):
             help="Write natural transition orbitals of each state to PREFIX1.molden and so on, with --properties.",
         ),
     ] = None
+    dyson: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PREFIX",
+            help="Write Dyson orbitals of each ion to PREFIX1.molden and so on, with --properties.",
+        ),
+    ] = None
     state_tol: Annotated[
         float, typer.Option(help="Norm of the residual below which a state has converged (Hartree).")
     ] = StateSettings.tolerance
@@ -87,9 +94,15 @@ class Options(options.Options):
     def check(self) -> None:
         kinds.check(self.kind, self.multiplicity)
         self.state_settings()
-        files = {"--spectrum": self.spectrum, "--plot": self.plot, "--nto": self.nto}
+        of_light = {"--spectrum": self.spectrum, "--plot": self.plot, "--nto": self.nto}
+        of_ions = {"--dyson": self.dyson}
+        files = of_light | of_ions
         if not self.properties:
             preflight.refuse(files, "without --properties")
+        if self.kind != "ee" or self.multiplicity == 3:
+            preflight.refuse(of_light, "on states to which light makes no transitions from the ground state")
+        if self.kind not in ("ip", "ea"):
+            preflight.refuse(of_ions, "but on ions, of --kind ip and ea")
         if self.estimate:
             preflight.refuse(files, "with --estimate, which computes nothing")
         if self.spectrum is None and self.plot is None:
@@ -109,12 +122,21 @@ class Options(options.Options):
     @property
     def nto_files(self) -> list[Path]:
         """Of each state."""
-        if self.nto is None:
+        return self._numbered(self.nto)
+
+    @property
+    def dyson_files(self) -> list[Path]:
+        """Of each state."""
+        return self._numbered(self.dyson)
+
+    def _numbered(self, prefix: Path | None) -> list[Path]:
+        if prefix is None:
             return []
-        return [self.nto.with_name(f"{self.nto.name}{n + 1}.molden") for n in range(self.states)]
+        return [prefix.with_name(f"{prefix.name}{n + 1}.molden") for n in range(self.states)]
 
     def writes(self) -> dict[str, Any]:
-        files = {f"--nto, of state {n + 1}": each for n, each in enumerate(self.nto_files)}
+        every = (("--nto", self.nto_files), ("--dyson", self.dyson_files))
+        files = {f"{name}, of state {n + 1}": each for name, group in every for n, each in enumerate(group)}
         return super().writes() | {"--spectrum": self.spectrum, "--plot": self.plot, **files}
 
     def check_targets(self) -> None:
@@ -123,6 +145,8 @@ class Options(options.Options):
         preflight.check_file(self.plot, "draw the spectrum")
         for each in self.nto_files:
             preflight.check_file(each, "write transition orbitals")
+        for each in self.dyson_files:
+            preflight.check_file(each, "write Dyson orbitals")
 
     def state_settings(self) -> StateSettings:
         return StateSettings(

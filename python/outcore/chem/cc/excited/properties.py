@@ -41,8 +41,8 @@ where vectors from both sides are nearly orthogonal."""
 
 
 class StateProperties:
-    """Of converged states. Collective to make: arrays of the search for right vectors are given back, but for these.
-    Multipliers are given back as well: `solve_lambda` solves for them again.
+    """Of converged states. Collective to make: arrays of the search for right vectors are given back, but for
+    these. Multipliers are given back as well: `solve_lambda` solves for them again.
 
     Left vectors <k| = <0|L_k exp(-T) are found by a search of their own; <k|l> is one for k = l, else zero. R_k|0>
     has the norm one. Amplitudes and orbitals do not respond to the operator, which is exact for two electrons; for
@@ -51,8 +51,8 @@ class StateProperties:
 
     Stanton, Bartlett, J. Chem. Phys. 98, 7029 (1993); Oana, Krylov, J. Chem. Phys. 127, 234106 (2007).
 
-    Attributes: of [state], in atomic units, about the origin of the coordinates. Those of transitions from the ground
-    state raise OutcoreError (ENOTSUP) where there are none, as to triplets, and pole strengths but of ions.
+    Attributes: of [state], in atomic units, about the origin of the coordinates. Those of transitions from the
+    ground state raise OutcoreError (ENOTSUP) where there are none, as to triplets, and pole strengths but of ions.
         right_moments, left_moments: <0|mu|k> and <k|mu|0>, [state][x], the left state <0| with multipliers. Only
             their product depends on no norm.
         oscillator_strengths: 2/3 w <0|mu|k> <k|mu|0>, length gauge, [state].
@@ -129,9 +129,7 @@ class StateProperties:
         """The same vectors in the next room."""
         kind = self.states.kind_name
         return [
-            StateVector(
-                each.singles, tuple(room.array(name) for name in describe.beside(kind, side, number))
-            )
+            StateVector(each.singles, tuple(room.array(name) for name in describe.beside(kind, side, number)))
             for number, each in enumerate(vectors)
         ]
 
@@ -205,8 +203,7 @@ class StateProperties:
             r0 = -passes.overlaps(room, [found.ground], right, room.plan.work_bytes // 2, found.shares)[0]
         self._ground = found.ground_density()
         self._roots = [
-            found.of_root(one, other, float(share))
-            for one, other, share in zip(left, right, r0, strict=True)
+            found.of_root(one, other, float(share)) for one, other, share in zip(left, right, r0, strict=True)
         ]
         lowest = int(np.argmin(states.energies))
         up: list[Densities] = []
@@ -347,9 +344,7 @@ class StateProperties:
         every = zip(self._of.reference.spins, self.orbitals_of_spins, self._roots[root].state, strict=True)
         for given, c, gamma in every:
             occupied = given.coefficients[:, : given.occupied]
-            found.append(
-                self._weight * occupied @ occupied.T + c @ (0.5 * (gamma + gamma.T)) @ c.T
-            )
+            found.append(self._weight * occupied @ occupied.T + c @ (0.5 * (gamma + gamma.T)) @ c.T)
         return found[0] if len(found) == 1 else tuple(found)
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore.base import plain_file
+from outcore.chem.cc.excited import orbital_sets
+from outcore.chem.cc.excited.orbital_sets import OrbitalSet
 
 if TYPE_CHECKING:
     from outcore.chem.cc.excited.properties import StateProperties
@@ -23,33 +24,53 @@ _LEAST = 1e-3
 
 
 @dataclass(frozen=True)
-class TransitionOrbitals:
-    """weights: of pairs, the largest first; all of a transition add up to one. holes, particles:
+class SpinPairs:
+    """Of one spin, or of both of closed shells. weights: of pairs, the largest first. holes, particles:
     [function][pair]."""
 
     weights: Values
     holes: Values
     particles: Values
 
-    def write(self, path: Path, mol: Any) -> None:
-        """Holes, then particles, in Molden's format: the occupation of an orbital is the weight of its pair; the
-        energy of a hole is minus that, of a particle plus that. Replaces a file that is there. Not collective.
-        Raises OutcoreError."""
-        from pyscf.tools import molden
+    @property
+    def orbitals(self) -> OrbitalSet:
+        """Holes, then particles: the occupation of an orbital is the weight of its pair; the energy of a hole is
+        minus that, of a particle plus that."""
+        count = len(self.weights)
+        return OrbitalSet(
+            np.hstack([self.holes, self.particles]),
+            ["hole"] * count + ["particle"] * count,
+            np.concatenate([-self.weights, self.weights]),
+            np.concatenate([self.weights, self.weights]),
+        )
 
-        orbitals = np.hstack([self.holes, self.particles])
-        labels = ["hole"] * len(self.weights) + ["particle"] * len(self.weights)
-        weights = np.concatenate([self.weights, self.weights])
-        energies = np.concatenate([-self.weights, self.weights])
-        with plain_file.replaced(path, "write transition orbitals") as new:
-            molden.from_mo(mol, str(new), orbitals, symm=labels, ene=energies, occ=weights)
+
+@dataclass(frozen=True)
+class TransitionOrbitals:
+    """spins: of closed shells one; of open ones alpha and beta. All weights of a transition add up to one."""
+
+    spins: tuple[SpinPairs, ...]
+
+    @property
+    def weights(self) -> list[float] | dict[str, list[float]]:
+        """Of open shells by the name of the spin."""
+        found = [each.weights.tolist() for each in self.spins]
+        return found[0] if len(found) == 1 else dict(zip(("alpha", "beta"), found, strict=True))
+
+    def write(self, path: Path, mol: Any) -> None:
+        """In Molden's format. Replaces a file that is there. Not collective. Raises OutcoreError."""
+        orbital_sets.write(path, mol, [each.orbitals for each in self.spins], "transition orbitals")
 
 
 def of_root(properties: StateProperties, root: int) -> TransitionOrbitals:
-    """Of the transition from the ground state: singular vectors of `transition_density`, whose squared singular
-    values are weights. Not collective."""
-    particles, values, holes = np.linalg.svd(properties.transition_density(root))
-    weights = values**2 / np.sum(values**2)
-    count = max(1, int(np.sum(weights >= _LEAST)))
-    c = properties.orbitals
-    return TransitionOrbitals(weights[:count], c @ holes[:count].T, c @ particles[:, :count])
+    """Of the transition from the ground state: singular vectors of its densities, whose squared singular values are
+    weights. Not collective."""
+    found = [np.linalg.svd(each) for each in properties.transition_densities(root)]
+    total = sum(float(np.sum(values**2)) for _, values, _ in found)
+    made = []
+    for (particles, values, holes), c in zip(found, properties.orbitals_of_spins, strict=True):
+        weights = values**2 / total
+        least = 1 if len(found) == 1 else 0
+        count = max(least, int(np.sum(weights >= _LEAST)))
+        made.append(SpinPairs(weights[:count], c @ holes[:count].T, c @ particles[:, :count]))
+    return TransitionOrbitals(tuple(made))

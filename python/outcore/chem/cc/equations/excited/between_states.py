@@ -60,12 +60,13 @@ class BetweenStates(Protocol):
 class ClosedSinglets:
     """Of multipliers that have converged."""
 
-    shares = (1.0,)
+    ground: StateVector | None
+    shares: Sequence[float] = (1.0,)
 
     def __init__(self, of: MultiplierEquations, l1: Sequence[Values]) -> None:
         self._densities = StateDensities(of)
-        self.ground = StateVector(l1[0], (of.multipliers,))
-        self._of_ground = self._densities.of_left(self.ground)
+        self.ground = self._ground = StateVector(l1[0], (of.multipliers,))
+        self._of_ground = self._densities.of_left(self._ground)
 
     def ground_density(self) -> list[Values]:
         return [self._densities.of_amplitudes + self._of_ground]
@@ -74,7 +75,7 @@ class ClosedSinglets:
         found = self._densities
         of_left = found.of_left(left)
         state = found.of_amplitudes + found.between(left, right, r0, of_left, with_ground=False)
-        from_right = found.between(self.ground, right, r0, self._of_ground, with_ground=True)
+        from_right = found.between(self._ground, right, r0, self._of_ground, with_ground=True)
         return OfRoot([state], [of_left], [from_right])
 
     def between(self, left: StateVector, right: StateVector, r0: float) -> list[Values]:

@@ -40,11 +40,11 @@ _SINGLE, _ION, _ATTACHED = (
 
 @dataclass(frozen=True)
 class Kind:
-    """title: for people. equations: products with right vectors. left: those with left ones, of equations of the
-    amplitudes, singles and right vectors. words: what its singles are, one and more. most: single excitations, of so
-    many occupied and virtual orbitals of alpha, and of beta. blocks: of open shells. least_occupied: orbitals of
-    each spin that are correlated. by_core: there is core-valence separation. from_ground: there are transitions from
-    the ground state that light makes. is_ion: there are Dyson orbitals."""
+    """title: for people. equations: products with right vectors. left: those with left ones, of equations of
+    amplitudes, singles and right vectors. words: what its singles are, one and more. most: single excitations, of
+    so many occupied and virtual orbitals of alpha, and of beta. blocks: of open shells. least_occupied: orbitals
+    of each spin that are correlated. by_core: there is core-valence separation. from_ground: light makes
+    transitions from the ground state. is_ion: there are Dyson orbitals."""
 
     title: str
     equations: Callable[[Any], Any]
@@ -66,11 +66,17 @@ class Kind:
         return tuple(self.blocks.array_name(part) for part in range(len(self.blocks.doubles)))
 
 
-def _open(title: str, blocks: OpenStateBlocks, *given: Any, **more: Any) -> Kind:
+def _open(
+    title: str,
+    blocks: OpenStateBlocks,
+    words: tuple[str, str],
+    most: Callable[[tuple[int, int], tuple[int, int]], int],
+    **more: Any,
+) -> Kind:
     def left(of: Any, t1: Singles, right: Sequence[StateVector]) -> OpenLeftStates:
         return OpenLeftStates(OpenTransformedHamiltonian(of, list(t1)), blocks, right)
 
-    return Kind(title, lambda of: OpenStates(of, blocks), left, *given, blocks=blocks, **more)
+    return Kind(title, lambda of: OpenStates(of, blocks), left, words, most, blocks, **more)
 
 
 def _closed(make: Callable[[Any, Sequence[StateVector]], Any]) -> Any:
@@ -120,9 +126,7 @@ KINDS = {
         from_ground=True,
     ),
     "usf": _open("EOM-SF-CCSD", open_blocks.SF, _SINGLE, lambda a, b: a[0] * b[1], least_occupied=2),
-    "uip": _open(
-        "EOM-IP-CCSD of open shells", open_blocks.IP, _ION, lambda a, b: a[0] + b[0], is_ion=True
-    ),
+    "uip": _open("EOM-IP-CCSD of open shells", open_blocks.IP, _ION, lambda a, b: a[0] + b[0], is_ion=True),
     "uea": _open(
         "EOM-EA-CCSD of open shells",
         open_blocks.EA,

@@ -1,9 +1,11 @@
 """Left vectors of ionised and attached states of closed-shell EOM-CCSD: products are those of `ionized` and
-`attached`, backwards. An array with `_` behind its name is the derivative of <l|H|r> by the array of that name there.
+`attached`, backwards. An array with `_` behind its name is the derivative of <l|H|r> by the array of that name
+there.
 
     <l|r> = sum l1 r1 + sum_aij L[a,i,j] R[a,i,j],  or with L[a,i,b] R[a,i,b]
 
-is one for a state and zero for two, so that L of the same size as R is 2 R - R', of i and j or of a and b exchanged.
+is one for a state and zero for two, so that L of the same size as R is 2 R - R', where R' has i and j, or a and b,
+exchanged.
 
 Nooijen, Snijders, Int. J. Quantum Chem. 48, 15 (1993); Nooijen, Bartlett, J. Chem. Phys. 102, 3629 (1995).
 """
@@ -51,7 +53,7 @@ class LeftIons(ABC):
 
     # ---- of a search ----
 
-    def project(self, doubles: tuple[Array, ...]) -> None:
+    def project(self, doubles: tuple[Array, ...]) -> None:  # noqa: B027
         """All doubles are those of states."""
 
     def mask(self) -> Values | None:

@@ -3,12 +3,13 @@ with `_` behind its name is the derivative of <l|H|r> by the array of that name 
 
     <l|r> = sum_ia l1[i,a] r1[i,a] + sum_aibj L[a,i,b,j] S[a,i,b,j]
 
-is one for a state and zero for two, so that left vectors of the same size as right ones are 2 r1 and A / 2 + M. With
+is one for a state and zero for two, so that left vectors of the same size as right ones are 2 r1 and A / 2 + M.
+With
 
     Y = L - L*,  W = L - L',  A_ = W + W*,  D+ = (Y' + A_) T - (A_ + Y) T,  D- = (Y' - A_) T + (A_ + Y) T
 
-where the first T of each is crossed, D+ and D- are derivatives by what E_r and D_r share, and by what has two signs in
-them.
+where the first T of each is crossed, D+ and D- are derivatives by what E_r and D_r share, and by what has two signs
+in them.
 """
 
 from __future__ import annotations
@@ -101,8 +102,8 @@ class LeftTriplets(ExcitationSpace):
         x.sync()
 
     def _of_rings(self, hole_: Values) -> tuple[Values, Values, Values]:
-        """Derivatives by foo_r [k,i] and fvv_r [a,c], and what rings add to those by singles; by [B~, r1]_oo they are
-        in its array."""
+        """Derivatives by foo_r [k,i] and fvv_r [a,c], and what rings add to those by singles; by [B~, r1]_oo they
+        are in its array."""
         of, c, plus, minus, poo = self.of, self.room.contract, self._plus, self._minus, self._poo
         for array, doubles, sign in ((plus, self._v, -1.0), (minus, self._m, 1.0)):
             c("aibj,cjbk->aick", doubles, of.t2, out=array)

@@ -123,8 +123,8 @@ class AntisymmetricDoubles:
         for order, sign in _ORDERS:
             key = (labels[order[0]], labels[order[1]], labels[order[2]], labels[order[3]])
             if key in self._arrays:
-                sign = -sign if key in self._negative else sign
-                return FoundPart(self._arrays[key], "".join(letters[n] for n in order), sign)
+                weight = -sign if key in self._negative else sign
+                return FoundPart(self._arrays[key], "".join(letters[n] for n in order), weight)
         return None
 
 

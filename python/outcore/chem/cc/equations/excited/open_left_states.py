@@ -2,9 +2,9 @@
 
     <l|r> = sum l1 r1 + sum_unique L R
 
-over spin orbitals, so that a left vector l1, L has the size and the symmetry of a right one. An array with `_` behind
-its name is the derivative of <l|H|r> by the array of that name in `open_states`; of terms that are antisymmetrised
-it is L itself.
+over spin orbitals, so that a left vector l1, L has the size and the symmetry of a right one. An array with `_`
+behind its name is the derivative of <l|H|r> by the array of that name in `open_states`; of terms that are
+antisymmetrised it is L itself.
 
 Stanton, Bartlett, J. Chem. Phys. 98, 7029 (1993); Levchenko, Wang, Krylov, J. Chem. Phys. 122, 224106 (2005).
 """
@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from outcore.tensor.layout.layout import Tile
 
 Values = np.ndarray[Any, np.dtype[Any]]
+
+
+_ONE_BODY = ((0, "ac", "cibj", 1.0), (2, "bc", "aicj", 1.0), (1, "ki", "akbj", -1.0), (3, "kj", "aibk", -1.0))
+"""Of fvv and foo: the axis of doubles that they change, their letters, those of what they change, and the sign."""
 
 
 class _Sums:
@@ -93,7 +97,7 @@ class OpenLeftStates(OpenStateSpace):
         to = AntisymmetricDoubles(dict(zip(self.kind.doubles, self._x, strict=True)))
         r1_ = {each: np.zeros_like(values) for each, values in l1.items()}
         self._of_antisymmetrised(by_kind, sums, to, r1_)
-        foo_, fvv_ = self._of_direct(by_kind, sums, to)
+        foo_, fvv_ = self._of_direct(by_kind, sums)
         self._of_holes(vector.doubles, sums)
         self._of_rings(sums, r1_)
         self._of_z(l1, sums, r1_)
@@ -131,16 +135,16 @@ class OpenLeftStates(OpenStateSpace):
                             sums.add(f"aibj,{p}{q}ck->{found.letters}", left, ring, found.array, weight)
                         else:
                             sums.add(f"aibj,{found.letters}->{p}{q}ck", left, found.array, ring, weight)
-                for (a, k), singles_ in r1_.items():
+                for a, k in r1_:
                     mixed = None
                     if a == of_p and k != NONE:
                         mixed = of.mixed((k, of_q, of_r, of_s), f"k{q}{r}{s}")
                     if mixed is not None:
                         made = c(f"aibj,{mixed[1]}->k{p}", left, mixed[0])
-                        singles_ -= 0.5 * sign * mixed[2] * made
+                        r1_[a, k] -= 0.5 * sign * mixed[2] * made
 
     def _of_direct(
-        self, of_kinds: dict[Labels, Array], sums: _Sums, to: AntisymmetricDoubles
+        self, of_kinds: dict[Labels, Array], sums: _Sums
     ) -> tuple[dict[Pair, Values], dict[Pair, Values]]:
         """Of one body: foo_ [k,i] and fvv_ [a,c]."""
         of, c = self.of, self.room.contract
@@ -150,40 +154,19 @@ class OpenLeftStates(OpenStateSpace):
             for a, i in self.kind.singles
             if i != NONE
         }
-        of_h = (
-            {(s, s): each for s, each in enumerate(of.foo)},
-            {(s, s): each for s, each in enumerate(of.fvv)},
-        )
         for part, (labels, left) in enumerate(of_kinds.items()):
-            (a, i, b, j), share = labels, 1.0 / self._foldings[part].count
-            for vectors, (oo, vv) in ((to, of_h), (of.t2, (foo_, fvv_))):
-                for sign, matrices, places in (
-                    (
-                        1.0,
-                        {(first, second): (first, second, each) for (first, second), each in vv.items()},
-                        ((a, "ac", "cibj", 0), (b, "bc", "aicj", 2)),
-                    ),
-                    (
-                        -1.0,
-                        {(first, second): (second, first, each) for (first, second), each in oo.items()},
-                        ((i, "ki", "akbj", 1), (j, "kj", "aibk", 3)),
-                    ),
-                ):
-                    for place, target, letters, axis in places:
-                        for here, there, matrix in matrices.values():
-                            if place != here:
-                                continue
-                            wanted = labels[:axis] + (there,) + labels[axis + 1 :]
-                            found = vectors.find((wanted[0], wanted[1], wanted[2], wanted[3]), letters)
-                            if found is None:
-                                continue
-                            weight = sign * share * found.sign
-                            if vectors is to:
-                                sums.add(
-                                    f"aibj,{target}->{found.letters}", left, matrix, found.array, weight
-                                )
-                            else:
-                                matrix += weight * c(f"aibj,{found.letters}->{target}", left, found.array)
+            (_, i, _, j), share = labels, 1.0 / self._foldings[part].count
+            for axis, target, letters, sign in _ONE_BODY:
+                of_h, made = (of.fvv, fvv_) if sign > 0 else (of.foo, foo_)
+                here = labels[axis]
+                if here != NONE:
+                    sums.add(f"aibj,{target}->{letters}", left, of_h[here], self._x[part], sign * share)
+                for first, second in made:
+                    changed, there = (first, second) if sign > 0 else (second, first)
+                    found = of.t2.find(_with(labels, axis, there), letters) if changed == here else None
+                    if found is not None:
+                        matrix = c(f"aibj,{found.letters}->{target}", left, found.array)
+                        made[first, second] += sign * share * found.sign * matrix
             if NONE not in (i, j):
                 hole, words = (
                     (of.of.hole[i], "kilj")
@@ -257,13 +240,13 @@ class OpenLeftStates(OpenStateSpace):
         r1_: dict[Pair, Values],
     ) -> None:
         of = self.of
-        for (a, i), singles_ in r1_.items():
-            left, y = l1[a, i], self._yr[a, i]
+        for (a, i), left in l1.items():
+            y = self._yr[a, i]
             if a != NONE:
-                singles_ += foo_[a, i].T @ of.fov[a] + left @ of.fvv[a]
+                r1_[a, i] += foo_[a, i].T @ of.fov[a] + left @ of.fvv[a]
                 sums.add("ki,Qdk->Qdi", foo_[a, i], of.bvo[a], y)
             if i != NONE:
-                singles_ -= of.fov[i] @ fvv_[a, i].T + of.foo[i] @ left
+                r1_[a, i] -= of.fov[i] @ fvv_[a, i].T + of.foo[i] @ left
                 sums.add("ac,Qck->Qak", fvv_[a, i], of.bvo[i], y, -1.0)
 
     def _of_singles(
@@ -309,8 +292,9 @@ class OpenLeftStates(OpenStateSpace):
                 r1_[a, i] += c("Qck,Qki->ic", of.bvo[a], poo)
             if sums.begun(pvo):
                 r1_[a, i] += c("Qca,Qak->kc", of.dvv[a], pvo)
-        for s, each in ((s, each) for (s, r), each in r1_.items() if s == r):
-            each += c("Qck,Q->kc", of.bvo[s], j_)
+        for a, i in r1_:
+            if a == i:
+                r1_[a, i] += c("Qck,Q->kc", of.bvo[a], j_)
 
     def _of_y(self, sums: _Sums, to: AntisymmetricDoubles) -> None:
         for (a, i), y in self._yr.items():
@@ -340,6 +324,11 @@ class OpenLeftStates(OpenStateSpace):
     def guess(self, count: int) -> list[FirstState]:
         """The right vectors, which have the same size."""
         return [FirstState(each.singles, partial(_tile, each)) for each in self._right]
+
+
+def _with(labels: Labels, axis: int, spin: int) -> Labels:
+    a, i, b, j = (spin if n == axis else each for n, each in enumerate(labels))
+    return a, i, b, j
 
 
 def _tile(vector: StateVector, part: int, tile: Tile) -> Values:

@@ -1,11 +1,12 @@
-"""One-particle densities between states of EOM-CCSD by spin orbitals, of orbitals and amplitudes that do not respond.
+"""One-particle densities between states of EOM-CCSD by spin orbitals, of orbitals and amplitudes that do not
+respond.
 
 gamma[p,q] = <l| exp(-T) p'q exp(T) |r> over occupied and virtual orbitals of alpha, of beta, and the orbital x that
-nothing couples to (`open_blocks`): of ions, gamma[x,p] and gamma[p,x] are Dyson orbitals of ionisation from the left
-and from the right, and the reverse of attachment.
+nothing couples to (`open_blocks`): of ions, gamma[x,p] and gamma[p,x] are Dyson orbitals of ionisation from the
+left and from the right, and the reverse of attachment.
 
-The left state is <0|(1 + l), or <0|l; the right one exp(T) (r0 + R)|0>. With L antisymmetric doubles from the left and
-D those of T or R,
+The left state is <0|(1 + l), or <0|l; the right one exp(T) (r0 + R)|0>. With L antisymmetric doubles from the left
+and D those of T or R,
 
     gamma~_vv[b,c] = sum L_ij^ab D_ij^ac / 2,   gamma~_oo[k,j] = -sum L_ij^ab D_ik^ab / 2,
     gamma~_ov[k,c] = sum l_i^a D_ik^ac,         gamma~_vo = l1
@@ -129,7 +130,10 @@ class SpinOrbitalDensities:
         ordered = [(p, q) for p in _EVERY for q in _EVERY if p <= q]
         for one in _EVERY:
             for other in _EVERY:
-                vv, oo = (self._virtual[one], self._virtual[other]), (self._occupied[other], self._occupied[one])
+                vv, oo = (
+                    (self._virtual[one], self._virtual[other]),
+                    (self._occupied[other], self._occupied[one]),
+                )
                 for p, q in ordered:
                     share = 0.5 if p == q else 1.0
                     for r in _EVERY:

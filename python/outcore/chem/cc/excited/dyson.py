@@ -1,0 +1,60 @@
+"""Dyson orbitals of ions: where the electron was that is missing, or where the one more is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.chem.cc.excited import orbital_sets
+from outcore.chem.cc.excited.orbital_sets import OrbitalSet
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.excited.properties import StateProperties
+
+Values = np.ndarray[Any, np.dtype[Any]]
+
+_NOTHING = 1e-6
+"""Square of the norm of an orbital of a spin that a state has not changed."""
+
+
+@dataclass(frozen=True)
+class DysonOrbitals:
+    """Of one state.
+
+    Attributes:
+        strength: the pole strength.
+        spins: orbitals [function] from the left and from the right of each spin, of norm one; None: there is none.
+            Of closed shells those of alpha alone.
+    """
+
+    strength: float
+    spins: tuple[tuple[Values, Values] | None, ...]
+
+    def write(self, path: Path, mol: Any) -> None:
+        """In Molden's format: their occupation is the pole strength. Replaces a file that is there. Not collective.
+        Raises OutcoreError."""
+        sets = []
+        for each in self.spins:
+            columns = np.zeros((mol.nao, 0)) if each is None else np.stack(each, axis=1)
+            count = columns.shape[1]
+            labels = ["left", "right"][:count]
+            strengths = np.full(count, self.strength)
+            sets.append(OrbitalSet(columns, labels, np.arange(float(count)), strengths))
+        orbital_sets.write(path, mol, sets, "Dyson orbitals")
+
+
+def of_root(properties: StateProperties, root: int) -> DysonOrbitals:
+    """Not collective."""
+    found: list[tuple[Values, Values] | None] = []
+    left, right = properties.dyson_orbitals(root)
+    for one, other, c in zip(left, right, properties.orbitals_of_spins, strict=True):
+        squares = float(one @ one), float(other @ other)
+        if min(squares) < _NOTHING:
+            found.append(None)
+            continue
+        sign = 1.0 if one @ other >= 0.0 else -1.0  # of vectors, which say nothing
+        found.append((c @ one / squares[0] ** 0.5, sign * c @ other / squares[1] ** 0.5))
+    return DysonOrbitals(float(properties.pole_strengths[root]), tuple(found))

@@ -1,0 +1,229 @@
+"""Left vectors, densities and Dyson orbitals of ions, triplets and states of open shells: beside exp(-T) H exp(T) in
+the space of all determinants."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cc_support import mean_field, open_mean_field
+from eom_support import TIGHT, dense_matrix
+from fock_space import FockSpace
+
+from outcore import OutcoreError
+from outcore.chem.cc import CCSD
+from outcore.chem.cc.excited import describe
+from outcore.chem.cc.inherited import Inherited
+from outcore.chem.cc.keep.kept_states import KeptStates
+from outcore.chem.cc.plan import assembly
+from outcore.keep import clock
+
+Values = np.ndarray[Any, np.dtype[Any]]
+
+FOUR = "H 0 0 0; H 0 0.1 0.9; H 1.0 0.1 0; H 0.9 0.2 1.2"
+FIVE = ("H 0 0 0; H 0 0.1 0.9; H 1.0 0.1 0; H 0.9 0.2 1.2; H 1.8 0.9 0.4", 0, 1)
+DISK = {"storage": "disk", "ladder": "disk", "block": 1}
+
+
+@pytest.fixture(scope="module")
+def four() -> Any:
+    """Four electrons without symmetry."""
+    return mean_field(FOUR, "sto-3g")
+
+
+@pytest.fixture(scope="module")
+def five() -> Any:
+    """Three electrons of alpha and two of beta, without symmetry."""
+    return open_mean_field("UHF", FIVE, "sto-3g")
+
+
+def start(mf: Any, **settings: Any) -> CCSD:
+    cc = CCSD(mf, 0, comm=None, **{"memory": "1GB", "threads": 1, **TIGHT, **settings})
+    cc.kernel()
+    return cc
+
+
+@pytest.fixture(scope="module")
+def of_four(four: Any) -> FockSpace:
+    with start(four) as cc:
+        return FockSpace(four, *cc.amplitudes())
+
+
+@pytest.fixture(scope="module")
+def of_five(five: Any) -> FockSpace:
+    with start(five) as cc:
+        return FockSpace(five, *cc.amplitudes())
+
+
+def check(space: FockSpace, kind: str, found: Any) -> None:
+    """All properties of states that are found are those of the states of these energies."""
+    every, right, left = space.states(kind)
+    energies, summed = found.states.energies, len(found.orbitals_of_spins) == 1
+    where = [int(np.argmin(abs(every - space.energy - each))) for each in energies]
+    assert every[where] - space.energy == pytest.approx(energies, abs=1e-7)
+    nuclei = space.mol.atom_charges() @ space.mol.atom_coords()
+    assert found.ground_dipole == pytest.approx(
+        nuclei + space.moment(space.density(space.ground[1], space.ground[0])), abs=1e-6
+    )
+    lowest = where[int(np.argmin(energies))]
+    for root, k in enumerate(where):
+        state = right[:, k], left[k]
+        expected = space.density(state[1], state[0])
+        assert found.dipoles[root] == pytest.approx(nuclei + space.moment(expected), abs=1e-6)
+        density = found.state_density(root)
+        if summed:
+            expected, density = [expected[0] + expected[1]], [density]
+        for c, one, other in zip(space.orbitals, expected, density, strict=False):
+            inverse = np.linalg.inv(c)
+            assert abs(inverse @ other @ inverse.T - 0.5 * (one + one.T)).max() < 1e-6
+        if found.states.kind.is_ion:
+            pole = space.pole(*state, is_attached=kind == "ea")
+            assert found.pole_strengths[root] == pytest.approx(pole, abs=1e-6)
+        if found.states.kind.from_ground:
+            strength = space.strength(energies[root], state, space.ground)
+            assert found.oscillator_strengths[root] == pytest.approx(strength, abs=1e-6)
+        gap = every[k] - every[lowest]
+        strength = space.strength(gap, state, (right[:, lowest], left[lowest]))
+        assert found.strengths_from_lowest[root] == pytest.approx(strength, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"), [("ip", {}), ("ip", DISK), ("ea", {}), ("ea", DISK)], ids=str
+)
+def test_ions_of_closed_shells(four: Any, of_four: FockSpace, kind: str, settings: dict[str, Any]) -> None:
+    with start(four, **settings) as cc:
+        check(of_four, kind, cc.states(kind, nroots=2, tolerance=1e-8).properties())
+
+
+@pytest.mark.parametrize("settings", [{}, DISK], ids=["memory", "disk"])
+def test_triplets_of_closed_shells(four: Any, of_four: FockSpace, settings: dict[str, Any]) -> None:
+    with start(four, **settings) as cc:
+        check(of_four, "ee", cc.states("ee", multiplicity=3, nroots=2, tolerance=1e-8).properties())
+
+
+@pytest.mark.parametrize("kind", ["ee", "sf"])
+def test_states_of_open_shells(five: Any, of_five: FockSpace, kind: str) -> None:
+    with start(five) as cc:
+        check(of_five, kind, cc.states(kind, nroots=2, tolerance=1e-8).properties())
+
+
+@pytest.mark.parametrize("kind", ["ip", "ea"])
+def test_ions_of_open_shells(five: Any, of_five: FockSpace, kind: str) -> None:
+    """The lowest states of alpha, which others of beta may lie between."""
+    with start(five) as cc:
+        found = cc.states(kind, nroots=3, tolerance=1e-8).properties()
+        alpha = [
+            root
+            for root, each in enumerate(found.states.vectors)
+            if abs(each.singles[: cc.spins[0].occupied if kind == "ip" else cc.spins[0].virtual]).max() > 1e-3
+        ]
+    every, right, left = of_five.states(kind)
+    assert alpha
+    for root in alpha:
+        k = int(np.argmin(abs(every - of_five.energy - found.states.energies[root])))
+        expected = of_five.density(left[k], right[:, k])
+        nuclei = of_five.mol.atom_charges() @ of_five.mol.atom_coords()
+        assert found.dipoles[root] == pytest.approx(nuclei + of_five.moment(expected), abs=1e-6)
+        pole = of_five.pole(right[:, k], left[k], is_attached=kind == "ea")
+        assert found.pole_strengths[root] == pytest.approx(pole, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["ee", pytest.param("ip", marks=pytest.mark.long), "ea", "sf"])
+def test_places_of_arrays_make_no_difference(five: Any, kind: str) -> None:
+    found = []
+    for settings in ({}, DISK):
+        with start(five, **settings) as cc:
+            found.append(cc.states(kind, tolerance=1e-8).properties().dipoles[0])
+    assert found[1] == pytest.approx(found[0], abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["ip", "ea"])
+def test_left_products_are_the_transpose(four: Any, kind: str) -> None:
+    with start(four) as cc:
+        states = cc.states(kind, tolerance=1e-3)
+        right, _ = dense_matrix(states.equations)
+        inherited = Inherited(cc)
+        plan = inherited.plan(partial(describe.left, kind=kind, roots=1, vectors=4))
+        room, focks = inherited.room(plan), [spin.fock for spin in cc.spins]
+        left = assembly.left_states(kind, room, focks, cc.singles, [], is_stored=inherited.is_stored)
+        cc.replace_room(room, left.of.of)
+        found, _ = dense_matrix(left)
+    assert abs(right - found.T).max() < 1e-12
+
+
+def test_ions_of_two_electrons_are_those_of_full_ci() -> None:
+    import pyscf
+    from pyscf import ao2mo, fci
+
+    mol = pyscf.M(atom="He 0 0 0; H 0 0 0.9", charge=1, basis="6-31g", verbose=0)
+    mf = mol.RHF().run(conv_tol=1e-13)
+    with start(mf) as cc:
+        energies, states = cc.ipccsd(nroots=2, tolerance=1e-9)
+        found = states.properties()
+    n, c = mol.nao, mf.mo_coeff
+    h = c.T @ mf.get_hcore() @ c
+    ground, vector = fci.direct_spin0.FCI().kernel(h, ao2mo.kernel(mol, c), n, 2, tol=1e-13)
+    every, vectors = np.linalg.eigh(h)
+    assert energies == pytest.approx(every[:2] - ground, abs=1e-8)
+    for root in range(2):
+        dyson = vectors[:, root] @ vector
+        assert found.pole_strengths[root] == pytest.approx(dyson @ dyson, abs=1e-7)
+        orbital = c @ vectors[:, root]
+        dipole = (mol.atom_charges() @ mol.atom_coords())[2] - orbital @ mol.intor("int1e_r")[2] @ orbital
+        assert found.dipoles[root] == pytest.approx([0, 0, dipole], abs=1e-7)
+
+
+def test_closed_shells_of_two_spins_have_the_same_strengths(four: Any) -> None:
+    with start(four) as cc:
+        of_closed = cc.states("ee", nroots=1, tolerance=1e-8).properties()
+    with start(four.to_uhf()) as cc:
+        found = cc.states("ee", nroots=2, tolerance=1e-8).properties()
+    singlet = int(np.argmax(found.oscillator_strengths))
+    assert found.oscillator_strengths[singlet] == pytest.approx(of_closed.oscillator_strengths[0], abs=1e-7)
+    assert found.dipoles[singlet] == pytest.approx(of_closed.dipoles[0], abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["ip", "ee"])
+def test_a_search_for_left_vectors_goes_on(
+    five: Any, of_five: FockSpace, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stopped(Exception):
+        pass
+
+    def stop(found: Any) -> None:
+        if found.number == 2:
+            raise Stopped
+
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
+    with start(five, checkpoint=tmp_path / "kept") as cc:
+        states = cc.states(kind, tolerance=1e-7)
+        with pytest.raises(Stopped):
+            states.properties(stop)
+    brought = list[int]()
+    bring = KeptStates.bring
+
+    def counted(self: KeptStates, room: Any, number: int, *given: Any) -> Any:
+        found = bring(self, room, number, *given)
+        if found is not None:
+            brought.append(number)
+        return found
+
+    with start(five, checkpoint=tmp_path / "kept") as cc:
+        states = cc.states(kind, tolerance=1e-7)
+        monkeypatch.setattr(KeptStates, "bring", counted)
+        found = states.properties()
+        expected = cc.states(kind, tolerance=1e-7).properties()
+    assert brought
+    assert found.dipoles == pytest.approx(expected.dipoles, abs=1e-5)
+
+
+def test_transitions_that_spin_forbids_are_refused(four: Any) -> None:
+    with start(four) as cc:
+        found = cc.states("ee", multiplicity=3, tolerance=1e-3).properties()
+        with pytest.raises(OutcoreError, match="triplets has no transitions"):
+            _ = found.oscillator_strengths
+        with pytest.raises(OutcoreError, match="no Dyson orbitals"):
+            found.dyson_orbitals(0)
