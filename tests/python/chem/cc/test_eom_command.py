@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from cc_support import WATER
 
@@ -64,8 +65,16 @@ def test_exact_integrals_have_the_ions_of_pyscf(water: Path, tmp_path: Path) -> 
 @pytest.mark.memory
 @pytest.mark.parametrize(
     "kind",
-    [["ee"], ["ee", "--multiplicity", "3"], ["ea"], ["ee", "--properties"]],
-    ids=["ee", "triplets", "ea", "properties"],
+    [
+        ["ee"],
+        ["ee", "--multiplicity", "3"],
+        ["ea"],
+        ["ee", "--properties"],
+        ["ip", "--properties"],
+        pytest.param(["ea", "--properties"], marks=pytest.mark.long),
+        pytest.param(["ee", "--multiplicity", "3", "--properties"], marks=pytest.mark.long),
+    ],
+    ids=["ee", "triplets", "ea", "properties", "Dyson", "properties of ea", "properties of triplets"],
 )
 def test_the_least_memory_is_enough(water: Path, kind: list[str]) -> None:
     """Of processes that hold nothing else yet."""
@@ -120,10 +129,9 @@ def test_a_multiplicity_of_open_shells_is_refused_before_anything_is_computed(
         (("--state-tol", "2"), "tolerance"),
         (("--multiplicity", "5"), "multiplicity 5"),
         (("--kind", "ip", "--multiplicity", "3"), "kind 'ee' alone"),
-        (("--kind", "ip", "--properties"), "singlets of closed shells alone"),
-        (("--multiplicity", "3", "--properties"), "zero by spin"),
         (("--cvs", "1", "--properties"), "core-valence separation"),
-        (("--charge", "1", "--spin", "1", "--properties"), "singlets of closed shells alone"),
+        (("--multiplicity", "3", "--properties", "--nto", "found"), "light makes no transitions"),
+        (("--properties", "--dyson", "found"), "--dyson has no effect but on ions"),
         (("--spectrum", "found.csv"), "--spectrum has no effect without --properties"),
         (("--nto", "found"), "--nto has no effect without --properties"),
         (("--properties", "--width", "0.2"), "--width has no effect without --spectrum or --plot"),
@@ -175,9 +183,54 @@ def test_an_estimate_has_properties(water: Path, tmp_path: Path) -> None:
     path = tmp_path / "found.json"
     assert run(water, "--states", "2", "--properties", "--estimate", "--json", path, basis="sto-3g") == 0
     found = json.loads(path.read_text())
-    names = {"Ree0", "Ree1", "le0", "L"}
-    assert names <= set(found["properties_estimate"]["arrays"])
-    assert not names & set(found["states_estimate"]["arrays"])
+    of_left, of_densities = {"Ree0", "Ree1", "le0"}, {"Ree0", "Lee1", "L"}
+    assert of_left <= set(found["properties_estimate"]["arrays"])
+    assert of_densities <= set(found["densities_estimate"]["arrays"])
+    assert not (of_left | of_densities) & set(found["states_estimate"]["arrays"])
+
+
+def test_ions_have_dyson_orbitals(water: Path, tmp_path: Path, capsys: Any) -> None:
+    from pyscf.tools import molden
+
+    path = tmp_path / "found.json"
+    arguments = [
+        "--kind",
+        "ip",
+        "--states",
+        "2",
+        "--properties",
+        "--dyson",
+        tmp_path / "hole",
+        "--json",
+        path,
+    ]
+    assert run(water, *arguments, basis="sto-3g") == 0
+    state = json.loads(path.read_text())["states"][1]
+    mol, _, orbitals, occupations, *_ = molden.load(str(tmp_path / "hole2.molden"))
+    assert occupations == pytest.approx([state["pole_strength"]] * 2, abs=1e-4)
+    overlap = orbitals.T @ mol.intor("int1e_ovlp") @ orbitals
+    assert overlap == pytest.approx(np.ones((2, 2)), abs=1e-2)
+    assert "1 -> 2" in capsys.readouterr().out
+
+
+def test_transition_orbitals_of_open_shells_are_of_both_spins(water: Path, tmp_path: Path) -> None:
+    path = tmp_path / "found.json"
+    arguments = ["--charge", "1", "--spin", "1", "--states", "1", "--properties", "--nto", tmp_path / "pairs"]
+    assert run(water, *arguments, "--json", path, basis="sto-3g") == 0
+    weights = json.loads(path.read_text())["states"][0]["natural_transition_weights"]
+    assert sum(weights["alpha"] + weights["beta"]) == pytest.approx(1.0, abs=1e-2)
+    text = (tmp_path / "pairs1.molden").read_text()
+    assert text.count("Spin= Beta") == 2 * len(weights["beta"])
+
+
+def test_triplets_have_moments_and_no_strengths(water: Path, tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "found.json"
+    arguments = ["--multiplicity", "3", "--states", "1", "--properties", "--json", path]
+    assert run(water, *arguments, basis="sto-3g") == 0
+    state = json.loads(path.read_text())["states"][0]
+    assert len(state["dipole_debye"]) == 3
+    assert "oscillator_strength" not in state
+    assert "zero by spin" in capsys.readouterr().out
 
 
 def test_a_stopped_run_goes_on_from_its_amplitudes(water: Path, tmp_path: Path, capsys: Any) -> None:

@@ -1,5 +1,5 @@
-"""Left vectors, densities and Dyson orbitals of ions, triplets and states of open shells: beside exp(-T) H exp(T) in
-the space of all determinants."""
+"""Left vectors, densities and Dyson orbitals of ions, triplets and states of open shells: beside exp(-T) H exp(T)
+in the space of all determinants."""
 
 from __future__ import annotations
 
@@ -90,9 +90,7 @@ def check(space: FockSpace, kind: str, found: Any) -> None:
         assert found.strengths_from_lowest[root] == pytest.approx(strength, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("kind", "settings"), [("ip", {}), ("ip", DISK), ("ea", {}), ("ea", DISK)], ids=str
-)
+@pytest.mark.parametrize(("kind", "settings"), [("ip", {}), ("ip", DISK), ("ea", {}), ("ea", DISK)], ids=str)
 def test_ions_of_closed_shells(four: Any, of_four: FockSpace, kind: str, settings: dict[str, Any]) -> None:
     with start(four, **settings) as cc:
         check(of_four, kind, cc.states(kind, nroots=2, tolerance=1e-8).properties())

@@ -179,7 +179,11 @@ def test_states_have_properties_until_another_calculation(four: Any) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "core", "words"),
-    [("ee3", [0], "triplets by core-valence"), ("ip", [0], "IP-CCSD by core-valence"), ("ee", [0], "core-valence")],
+    [
+        ("ee3", [0], "triplets by core-valence"),
+        ("ip", [0], "IP-CCSD by core-valence"),
+        ("ee", [0], "core-valence"),
+    ],
 )
 def test_what_is_not_there_is_refused(kind: str, core: list[int], words: str) -> None:
     with pytest.raises(OutcoreError, match=words):
