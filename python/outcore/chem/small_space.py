@@ -76,20 +76,19 @@ def _independent(overlap: Matrix, states: int, dtype: str) -> Matrix:
     # The others without what they have of the states.
     projector = np.eye(len(s))
     projector[:states, states:] = -present @ present.T @ s[:states, states:]
+    # These parts are not scaled: rounding errors of a small one would be an independent vector then.
     rest = (projector.T @ s @ projector)[states:, states:]
-    there = np.flatnonzero(np.diagonal(rest) > _DEPENDENT[dtype]) + states
-    others = projector[:, there] / np.sqrt(np.diagonal(rest)[there - states])
     basis = np.zeros((len(s), states))
     basis[:states] = present
-    basis = np.hstack([basis, others @ _basis(others.T @ s @ others, _DEPENDENT[dtype])])
+    basis = np.hstack([basis, projector[:, states:] @ _basis(rest, _DEPENDENT[dtype])])
     found: Matrix = basis * scale[:, None]
     return found
 
 
 def _basis(overlap: Matrix, least: float) -> Matrix:
-    """Orthonormal combinations of normalised vectors."""
+    """Orthonormal combinations of vectors whose norms are one at most."""
     values, vectors = np.linalg.eigh(overlap)
-    kept = values > least * values[-1] if len(values) else np.zeros(0, bool)
+    kept = values > least * max(1.0, values[-1]) if len(values) else np.zeros(0, bool)
     found: Matrix = vectors[:, kept] / np.sqrt(values[kept])
     return found
 

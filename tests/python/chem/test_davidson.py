@@ -7,6 +7,7 @@ import pytest
 from plain_search import PlainSearch
 
 from outcore.base.errors import NotConverged
+from outcore.chem.small_space import SmallSpace, of_general
 
 SIZE = 120
 
@@ -172,3 +173,15 @@ def test_what_is_no_number_is_an_error():
 def test_starts_that_depend_on_each_other_are_an_error():
     with pytest.raises(ValueError, match="1 independent vectors for 2 states"):
         PlainSearch(symmetric(), unit(0, 0))
+
+
+def test_a_vector_that_depends_on_states_and_little_on_others_is_no_direction():
+    """A small part, scaled to the length of a state, would have rounding errors as a part of its own."""
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        matrix = np.diag(np.arange(1.0, 13.0)) + 0.3 * random.standard_normal((12, 12))
+        v = np.linalg.qr(random.standard_normal((12, 7)))[0].T
+        v[6] = 0.98 * v[0] + 0.17 * v[1] + 4e-5 * v[5]
+        spaces = [SmallSpace(x @ x.T, x @ x.T, x @ matrix @ x.T) for x in (v, v[:6])]
+        found, expected = (of_general(each, 2).energies for each in spaces)
+        assert found == pytest.approx(expected, abs=1e-6)
