@@ -111,3 +111,30 @@ def test_energies_of_open_shells_do_not_depend_on_processes(comm: Any, computed_
     mf, expected = computed_once("states of amino", make_open)
     found = open_energies(comm, mf, ladder="disk", block=4, storage="disk")
     assert found == pytest.approx(expected, abs=1e-7)
+
+
+def poles(mf: Any, comm: Any, kind: str, **settings: Any) -> list[float]:
+    with CCSD(mf, 0, comm=comm, **SETTINGS | settings) as cc:
+        cc.kernel()
+        found = cc.states(kind, tolerance=1e-6).properties()
+        return [*map(float, found.pole_strengths), *map(float, found.dipoles[0])]
+
+
+def make_poles(mf: Any) -> tuple[Any, list[float]]:
+    return mf, poles(mf, None, "ea")
+
+
+HYDROGENS = "H 0 0 0; H 0 0.1 0.9; H 1.0 0.1 0; H 0.9 0.2 1.2; H 1.8 0.9 0.4"
+
+
+@pytest.mark.processes(2)  # some thousand small contractions
+@pytest.mark.parametrize("charge", [-1, 0], ids=["closed", "open"])
+def test_ions_do_not_depend_on_processes(comm: Any, computed_once: Any, charge: int) -> None:
+    mf, expected = computed_once(
+        f"poles of hydrogens, charge {charge}",
+        lambda: make_poles(
+            open_mean_field("UHF" if charge == 0 else "RHF", (HYDROGENS, charge, charge + 1), "sto-3g")
+        ),
+    )
+    found = poles(mf, comm, "ea", ladder="disk", block=1, storage="disk")
+    assert found == pytest.approx(expected, abs=1e-5)

@@ -129,13 +129,15 @@ def test_ions_of_open_shells(five: Any, of_five: FockSpace, kind: str) -> None:
         assert found.pole_strengths[root] == pytest.approx(pole, abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["ee", pytest.param("ip", marks=pytest.mark.long), "ea", "sf"])
+@pytest.mark.parametrize(
+    "kind", ["ea", *(pytest.param(each, marks=pytest.mark.long) for each in ("ee", "ip", "sf"))]
+)
 def test_places_of_arrays_make_no_difference(five: Any, kind: str) -> None:
     found = []
-    for settings in ({}, DISK):
+    for settings in ({}, DISK | {"block": 2}):
         with start(five, **settings) as cc:
-            found.append(cc.states(kind, tolerance=1e-8).properties().dipoles[0])
-    assert found[1] == pytest.approx(found[0], abs=1e-6)
+            found.append(cc.states(kind, tolerance=1e-7).properties().dipoles[0])
+    assert found[1] == pytest.approx(found[0], abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["ip", "ea"])
@@ -183,7 +185,15 @@ def test_closed_shells_of_two_spins_have_the_same_strengths(four: Any) -> None:
     assert found.dipoles[singlet] == pytest.approx(of_closed.dipoles[0], abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["ip", "ee"])
+def of_lowest(space: FockSpace, kind: str, energy: float) -> list[Values]:
+    """The density of the state of this energy."""
+    every, right, left = space.states(kind)
+    k = int(np.argmin(abs(every - space.energy - energy)))
+    assert every[k] - space.energy == pytest.approx(energy, abs=1e-6)
+    return space.density(left[k], right[:, k])
+
+
+@pytest.mark.parametrize("kind", ["ip", pytest.param("ee", marks=pytest.mark.long)])
 def test_a_search_for_left_vectors_goes_on(
     five: Any, of_five: FockSpace, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,9 +222,11 @@ def test_a_search_for_left_vectors_goes_on(
         states = cc.states(kind, tolerance=1e-7)
         monkeypatch.setattr(KeptStates, "bring", counted)
         found = states.properties()
-        expected = cc.states(kind, tolerance=1e-7).properties()
+        monkeypatch.setattr(KeptStates, "bring", bring)
+        expected = of_five.moment(of_lowest(of_five, kind, states.energies[0]))
     assert brought
-    assert found.dipoles == pytest.approx(expected.dipoles, abs=1e-5)
+    nuclei = of_five.mol.atom_charges() @ of_five.mol.atom_coords()
+    assert found.dipoles[0] == pytest.approx(nuclei + expected, abs=1e-5)
 
 
 def test_transitions_that_spin_forbids_are_refused(four: Any) -> None:
