@@ -216,7 +216,7 @@ def _reports() -> Iterator[dict[str, Any]]:
     for begin in range(0, len(notes), 50):
         said = subprocess.run(
             ["gcov", "--json-format", "--stdout", *map(str, notes[begin : begin + 50])],
-            cwd=WORK, capture_output=True, text=True, check=True,
+            cwd=BUILD, capture_output=True, text=True, check=True,
         )  # fmt: skip
         yield from (json.loads(line) for line in said.stdout.splitlines() if line.startswith("{"))
 
