@@ -47,6 +47,18 @@ def test_energies(comm, vector_memory):
         assert (ci.report.spilled > 0) == (vector_memory is not None)
 
 
+def test_a_density_is_written_once_and_is_that_of_all(comm, shared_tmp_path):
+    path = shared_tmp_path / "density.npz"
+    with World(comm, memory="300MB") as world, water(world) as ci:
+        ci.kernel()
+        alpha, beta = ci.make_rdm1s(ao_repr=True)
+        ci.write_density(path)
+        electrons = np.sum((alpha + beta) * ci.orbitals.mol.intor("int1e_ovlp"))
+        comm.barrier()
+        np.testing.assert_allclose(np.load(path)["total"], alpha + beta, atol=1e-12)
+    assert electrons == pytest.approx(10)
+
+
 @pytest.mark.parametrize("share", [1.5, 1.0, 0.5, 0.01])
 def test_so_much_of_the_vectors_is_in_memory(comm, share, monkeypatch):
     """Some memory stays free between records."""
