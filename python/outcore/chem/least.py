@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 _MIB = 1 << 20
 # What a process of a command holds beside what its stages plan, by the integrals that it has: the interpreter, the
-# libraries that are loaded, what heaps keep in pieces. More than was seen, so that runs of the same input need the
-# same memory, and so that the least memory is enough on machines whose libraries take more.
-FITTED_BYTES = 136 * _MIB
-STORED_BYTES = 136 * _MIB
-DECOMPOSED_BYTES = 150 * _MIB
+# libraries that are loaded, what heaps keep in pieces; with those of second order and of stability, which an SCF
+# takes where its way is hard. More than was seen, so that runs of the same input need the same memory, and so that
+# the least memory is enough on machines whose libraries take more.
+FITTED_BYTES = 148 * _MIB
+STORED_BYTES = 148 * _MIB
+DECOMPOSED_BYTES = 156 * _MIB
 # More, of geomeTRIC with the libraries that it loads, and of steps before the present one.
 OPTIMISER_BYTES = 32 * _MIB
 # More, of an object of Python in whose process densities and gradients load libraries.

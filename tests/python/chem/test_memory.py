@@ -69,7 +69,7 @@ def test_all_that_a_command_starts_has_its_memory_and_scratch(name, water, tmp_p
         ("ri-scf",),
         ("rimp2", "--storage", "disk"),
         ("ccsd",),
-        ("ccsd", "--triples"),
+        ("ccsd", "--triples", "--stability"),
         ("eom", "--properties", "--states", "2", "--storage", "disk"),
         ("ccsd", "--integrals", "conventional", "--storage", "disk", "--charge", "1"),
         ("fci", "--frozen", "2", "--storage", "auto"),
@@ -156,6 +156,7 @@ def test_no_budget_has_a_larger_transfer_than_was_predicted():
         ["fci", "--frozen", "1"],
         ["mrci", "--cas", "2,2"],
         ["mrci", "--cas", "2,2", "--integrals", "ri"],
+        ["casscf", "--cas", "2,2", "--nevpt2"],
     ],
     ids=" ".join,
 )
