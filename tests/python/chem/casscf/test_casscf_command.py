@@ -245,6 +245,16 @@ def test_states_are_averaged_with_their_weights(run, capsys):
     assert "CASSCF average" in output and "NEVPT2 energy of root 2" in output
 
 
+@pytest.mark.parametrize("mixes", [[], ["--quasi-degenerate"]], ids=["states", "states that mix"])
+def test_exact_integrals_of_nevpt2_are_decomposed_once_for_all_roots(run, monkeypatch, mixes):
+    from outcore.chem.ri import cholesky
+
+    made, search = [], cholesky.search
+    monkeypatch.setattr(cholesky, "search", lambda *given: made.append(given) or search(*given))
+    run(LIH, "--cas", "2,2", "--casci", "--roots", "2", "--nevpt2", *mixes)
+    assert len(made) == 1
+
+
 def test_a_run_goes_on_from_kept_orbitals(run, tmp_path, capsys):
     kept = tmp_path / "kept"
     kept.mkdir()
