@@ -182,7 +182,7 @@ tensor::Side side_of(const SideArgument& argument, const std::optional<nb::bytes
 void make_steps(tensor::Steps* self, const std::array<GroupArgument, 4>& groups,
                 const std::array<SideArgument, 3>& sides,
                 const std::array<std::optional<nb::bytes>, 3>& flags, const Table<std::int32_t, 2>& steps,
-                const Numbers& task_ends) {
+                const Numbers& task_ends, bool mirrored) {
   std::vector<tensor::Step> all;
   for (std::size_t i = 0; i < steps.shape(0); ++i) {
     const std::int32_t* row = steps.data() + 4 * i;
@@ -191,7 +191,8 @@ void make_steps(tensor::Steps* self, const std::array<GroupArgument, 4>& groups,
   tensor::Steps made{{group_of(groups[0]), group_of(groups[1]), group_of(groups[2]), group_of(groups[3])},
                      {side_of(sides[0], flags[0]), side_of(sides[1], flags[1]), side_of(sides[2], flags[2])},
                      std::move(all),
-                     task_ends};
+                     task_ends,
+                     mirrored};
   made.check();
   new (self) tensor::Steps(std::move(made));
 }
@@ -291,7 +292,8 @@ void bind_tensor_product(nb::module_& module) {
       .def("__init__", &make_table, "cuts"_a, "numbers"_a, "images"_a, "kinds"_a);
   nb::class_<tensor::Steps>(module, "Steps",
                             "What a product multiplies, in which panels and which order: tensor/product.hpp.")
-      .def("__init__", &make_steps, "groups"_a, "sides"_a, "flags"_a.none(), "steps"_a, "task_ends"_a);
+      .def("__init__", &make_steps, "groups"_a, "sides"_a, "flags"_a.none(), "steps"_a, "task_ends"_a,
+           "mirrored"_a = false);
   nb::class_<tensor::NodePanels>(
       module, "NodePanels",
       "What the processes of a node share for a product: tensor/shared_panels.hpp. Collective to make.")

@@ -27,9 +27,10 @@ constexpr auto between_looks = std::chrono::milliseconds(20);
 /// another buffer; where there is one buffer alone, that waits.
 class Results {
  public:
-  Results(PanelArray array, const Execution& how, std::size_t largest_bytes)
+  Results(PanelArray array, const Execution& how, bool mirrored, std::size_t largest_bytes)
       : array_(std::move(array)),
         how_(how),
+        mirrored_(mirrored),
         largest_bytes_(largest_bytes),
         buffers_(static_cast<std::size_t>(how.results)) {}
   ~Results() {
@@ -52,11 +53,20 @@ class Results {
     under_way_.emplace_back();
     ++put_;
     moved += array_.put(panel, matrices, how_.add, under_way_.back(), share);
+    put_mirrored(panel, matrices, share, under_way_.back());
   }
-  /// A result where it lies, in memory of this process: it is made there.
-  [[nodiscard]] std::optional<Matrices> lying_there(const Panel& panel) { return array_.lying_there(panel); }
+  /// A result where it lies, in memory of this process: it is made there, unless what is there already would
+  /// be added to its mirror image as well.
+  [[nodiscard]] std::optional<Matrices> lying_there(const Panel& panel) {
+    return mirrored_ && how_.add ? std::nullopt : array_.lying_there(panel);
+  }
   /// One that was made there.
-  void count(const Panel& panel) { moved += array_.elements(panel); }
+  void count(const Panel& panel, const Matrices& matrices) {
+    moved += array_.elements(panel);
+    Waits waits;
+    put_mirrored(panel, matrices, nullptr, waits);
+    wait_for(waits);
+  }
   /// All that was put is where it lies.
   void finish() {
     while (!under_way_.empty()) complete();
@@ -66,6 +76,15 @@ class Results {
 
  private:
   [[nodiscard]] std::int64_t count() const { return std::ssize(buffers_); }
+  void put_mirrored(const Panel& panel, Matrices matrices, const Share* share, Waits& waits) {
+    const auto [batch, rows, columns] = panel;
+    if (!mirrored_ || rows == columns) return;
+    std::swap(matrices.count[1], matrices.count[2]);
+    std::swap(matrices.stride[1], matrices.stride[2]);
+    std::optional<Share> its_share;
+    if (share) its_share = Share{share->group == 0 ? 0 : 3 - share->group, share->begin, share->end};
+    moved += array_.put({batch, columns, rows}, matrices, how_.add, waits, its_share ? &*its_share : nullptr);
+  }
   void complete() {
     wait_for(under_way_.front());
     under_way_.pop_front();
@@ -73,6 +92,7 @@ class Results {
 
   PanelArray array_;
   const Execution& how_;
+  bool mirrored_;
   std::size_t largest_bytes_;
   std::vector<PanelMemory> buffers_;
   std::int64_t begun_ = 0, put_ = 0;
@@ -91,7 +111,7 @@ class Loop {
         watch_(watch),
         sharing_(sharing),
         operands_(operands_of(arrays, counter)),
-        results_(PanelArray(steps.groups, steps.sides[2], arrays.out, how.element_bytes), how,
+        results_(PanelArray(steps.groups, steps.sides[2], arrays.out, how.element_bytes), how, steps.mirrored,
                  largest_result()),
         hinted_(how.hinted >= operands_->ahead ? how.hinted : 0),
         crew_(operations() <= small ? 0 : how.threads) {
@@ -286,7 +306,7 @@ class Loop {
     if (given.item.done == 1) {
       ask();
       if (given.made.is_there)
-        results_.count(given.made.panel);
+        results_.count(given.made.panel, given.made.matrices);
       else
         results_.put(given.made.panel, given.made.matrices, given.made.its_share());
     }
@@ -408,6 +428,8 @@ void Steps::check() const {
     before = each;
   }
   if (before != std::ssize(steps)) refuse("there are steps of no task");
+  if (mirrored && (groups[1].intervals != groups[2].intervals || groups[1].members != groups[2].members))
+    refuse("rows and columns of a result that is mirrored are cut differently");
   for (const Side& side : sides) {
     std::size_t cells = 1, axes = 0;
     for (const int group : side.groups) {

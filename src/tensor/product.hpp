@@ -20,6 +20,9 @@ struct OUTCORE_SIBLING Steps {
   std::array<Side, 3> sides;            ///< of left, right and result
   std::vector<Step> steps;              ///< of all tasks; a task makes a panel of the result or adds to it
   std::vector<std::int64_t> task_ends;  ///< how many steps there are up to the end of each task
+  /// Rows and columns are cut alike, and a panel of the result that is not on the diagonal is put a second
+  /// time, with rows and columns exchanged: tasks make one of the two.
+  bool mirrored = false;
 
   /// Throws Error(EINVAL) for panels and axes that are not there.
   void check() const;

@@ -14,7 +14,7 @@ from conformance.random_arrays import elements, holding
 import outcore
 from outcore.base.errors import OutcoreError
 from outcore.tensor.layout.operands import BoxOperand
-from outcore.tensor.plan import loop
+from outcore.tensor.plan import loop, schedule
 from outcore.tensor.plan.rates import ASSUMED
 from outcore.tensor.program.einsum import einsum
 from outcore.tensor.run import contraction
@@ -286,3 +286,28 @@ def test_results_go_into_arrays_of_all_kinds_that_are_there(world, kind):
         world.barrier()
         if kind != "numpy":
             out.close()
+
+
+@pytest.mark.parametrize("memory", ["60kB", "300kB"])
+@pytest.mark.parametrize("kind", ["global", "disk"])
+def test_half_of_a_symmetric_result_is_made_by_all(world, kind, memory, monkeypatch):
+    options = schedule._all_options
+    monkeypatch.setattr(  # whatever is faster
+        schedule,
+        "_all_options",
+        lambda *given, **more: [each for each in options(*given, **more) if each.half],
+    )
+    random = np.random.default_rng(2)
+    values = random.standard_normal((200, 90))
+    make = outcore.DiskArray if kind == "disk" else outcore.GlobalArray
+    with make(world, values.shape) as a, make(world, (200, 200)) as out:
+        if kind == "disk":
+            a.write_all(values)
+        else:
+            if world.rank == 0:
+                a[...] = values
+            a.sync()
+        _, counted = einsum("ik,jk->ij", a, a, out=out, memory=memory, report=True)
+        assert [each.plan.choice.half for each in counted.plan.statements] == [True]
+        np.testing.assert_allclose(out[...], values @ values.T, rtol=0, atol=1e-11)
+        assert counted.actual.flops == counted.predicted.flops

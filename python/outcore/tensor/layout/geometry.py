@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -63,6 +63,38 @@ class ProductProblem:
             )
             for label, extent in self.extents.items()
         }
+
+    @cached_property
+    def is_of_one_array(self) -> bool:
+        """Whether both operands are the same array."""
+        return self.left.array >= 0 and self.left.array == self.right.array
+
+    @cached_property
+    def is_symmetric(self) -> bool:
+        """Whether the result stays what it is when rows and columns are exchanged, which can be cut alike: an array
+        is multiplied by itself, over the same axes, and no array has zeros that are known."""
+        product, arrays = self.product, (self.left, self.right, self.out)
+        if not self.is_of_one_array or any(
+            each.readable is not None or each.stored is not None for each in arrays
+        ):
+            return False
+        others = dict(zip(product.rows, product.columns, strict=False))
+        return (
+            len(product.rows) == len(product.columns) > 0
+            and all(others.get(x, x) == y for x, y in zip(product.left, product.right, strict=True))
+            and all(
+                replace(self.axes[x], label=y, chunk=self.axes[y].chunk) == self.axes[y]
+                for x, y in others.items()
+            )
+        )
+
+    def axes_to_cut(self, *, half: bool) -> list[list[Axis]]:
+        """Of each group. `half`: rows and columns have the same, those of the larger chunks."""
+        groups = [self.group(labels) for labels in self.product.groups]
+        if half:
+            pairs = zip(groups[1], groups[2], strict=True)
+            groups[1] = groups[2] = [max(pair, key=lambda axis: axis.chunk) for pair in pairs]
+        return groups
 
     @property
     def has_chunks(self) -> bool:
@@ -171,6 +203,12 @@ class ProductGeometry:
             return float(b.sum() * m.sum() * n.sum() * k.sum())
         return float(np.einsum("bmnk,b,m,n,k->", self.steps, b, m, n, k, optimize=True))
 
+    @cached_property
+    def multiplications_of_half(self) -> float:
+        """Of the steps of half of the tasks. Nothing is zero."""
+        b, m, n, k = (size.astype(float) for size in self.sizes)
+        return float(b.sum() * k.sum() * np.tril(np.outer(m, n)).sum())
+
     def elements(
         self, flags: Flags | None, groups: tuple[int, int, int]
     ) -> np.ndarray[tuple[int, int, int], np.dtype[np.int64]]:
@@ -186,10 +224,11 @@ class ProductGeometry:
 
     # ---- order ----
 
-    def tasks(self, keep: Keep, parts: int = 1) -> list[Task]:
+    def tasks(self, keep: Keep, parts: int = 1, *, half: bool = False) -> list[Task]:
         """In the order in which one process takes them. Rows and columns turn back at their ends, inner indices in
         every task, so that the panel that was used last is used again. `parts`: of each panel of the result so many
-        tasks, each with a range of inner indices."""
+        tasks, each with a range of inner indices. `half`: panels of the result whose number of columns is no larger
+        than that of rows alone."""
         inner_first: dict[bool, Sequence[int]] = {}
         count = self.steps.shape[3]
         inner_first[False], inner_first[True] = range(count), range(count - 1, -1, -1)
@@ -200,6 +239,8 @@ class ProductGeometry:
                 passed = range(self.steps.shape[other])
                 for i in reversed(passed) if turn % 2 else passed:
                     rows, columns = (i, o) if keep == "right" else (o, i)
+                    if half and columns > rows:
+                        continue
                     there = self.steps[batch, rows, columns]
                     task = [
                         Step(batch, rows, columns, k) for k in inner_first[len(result) % 2 == 1] if there[k]

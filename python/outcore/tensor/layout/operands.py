@@ -52,6 +52,7 @@ class Facts:
         stored: which tiles a result has to be given; None: all.
         item_bytes: of an element as it is stored.
         chunk: shape of the chunks in which it lies on disk; None where there are none that a plan should know.
+        array: of an array that several operands are, the number of the first of these; -1: it is one operand alone.
     """
 
     shape: tuple[int, ...]
@@ -62,6 +63,7 @@ class Facts:
     readable: Mask | None = None
     stored: Mask | None = None
     chunk: tuple[int, ...] | None = None
+    array: int = -1
 
     @cached_property
     def tiles(self) -> tuple[Cuts | None, ...]:
@@ -75,7 +77,9 @@ class Facts:
             None if mask is None else hashlib.blake2b(mask.tobytes()).digest()
             for mask in (self.readable, self.stored)
         )
-        return self.shape, self.dtype.str, self.where, self.item_bytes, self.tiles, masks, self.chunk
+        return (
+            self.shape, self.dtype.str, self.where, self.item_bytes, self.tiles, masks, self.chunk, self.array
+        )  # fmt: skip
 
     @cached_property
     def described(self) -> str:
@@ -96,6 +100,15 @@ class Facts:
         for cuts in self.tiles:
             sizes = np.multiply.outer(sizes, np.diff(cuts or (0,)))
         return int((sizes * mask).sum()) * self.item_bytes
+
+
+def numbered(arrays: Sequence[object], facts: Sequence[Facts]) -> list[Facts]:
+    """Facts of operands, with the numbers of arrays that several operands are."""
+    found = []
+    for array, its_facts in zip(arrays, facts, strict=True):
+        same = [number for number, each in enumerate(arrays) if each is array]
+        found.append(its_facts if len(same) == 1 else replace(its_facts, array=same[0]))
+    return found
 
 
 class Operand(ABC):

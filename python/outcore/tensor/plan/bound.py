@@ -1,9 +1,16 @@
 """How few bytes a product must move between memory and disk, whatever its order and tiles.
 
 With S words of memory, out[m,n] += left[m,k] right[k,n] moves at least 2mnk/sqrt(S) - 2S words, reads and writes
-together (Smith, Lowery, Langou, van de Geijn, arXiv 1702.02017), and what lies on disk once. That is for left and
-right as two arrays: for an array times itself other ways could move less (Beaumont, Eyraud-Dubois, Verite, Langou,
-arXiv 2202.10217), which no plan here knows.
+together (Smith, Lowery, Langou, van de Geijn, arXiv 1702.02017), and what lies on disk once.
+
+An array times itself may move less, as an element serves on both sides:
+
+- where the result is symmetric, of N rows and with K inner indices, N^2 K/(sqrt(2) sqrt(S)) - 2S words (Beaumont,
+  Eyraud-Dubois, Verite, Langou, arXiv 2202.10217): half of the multiplications, of which as many words allow
+  sqrt(2) times as many;
+- else half of the words of two arrays at least: p1, p2 and p3 words of both operands and of the result allow at
+  most sqrt(p1 p2 p3) multiplications (Loomis, Whitney). That is largest, for as many words in all, if both operands
+  are the same words, and then it is twice that of different ones.
 """
 
 from __future__ import annotations
@@ -19,10 +26,20 @@ class MovedOnce:
     left: float
     right: float
     out: float
+    one_array: bool = False  # left and right
 
     @property
     def once(self) -> float:
-        return self.left + self.right + self.out
+        return self.out + (max(self.left, self.right) if self.one_array else self.left + self.right)
+
+
+OF_ONE_ARRAY = 0.5
+"""The share of multiplications that counts where an array is multiplied by itself."""
+
+
+def of_symmetric(rows: int) -> float:
+    """The same where the result is symmetric, of so many rows. Its diagonal does not count."""
+    return (1 - 1 / max(1, rows)) / (2 * math.sqrt(2))
 
 
 def least_bytes(multiplications: float, moved: MovedOnce, memory_bytes: float, word_bytes: int) -> float:

@@ -101,8 +101,8 @@ def converted(buffer: Array, labels: str, target: Array, _: object) -> None:
 # ---- steps ----
 
 
-def steps_of(geometry: ProductGeometry, tasks: Sequence[Task]) -> _core.Steps:
-    """As native code carries them out."""
+def steps_of(geometry: ProductGeometry, tasks: Sequence[Task], *, half: bool = False) -> _core.Steps:
+    """As native code carries them out. `half`: tasks make one of two panels that are alike."""
     product = geometry.problem.product
     groups = []
     for cut, panels in zip(geometry.cuts, geometry.panels, strict=True):
@@ -123,7 +123,7 @@ def steps_of(geometry: ProductGeometry, tasks: Sequence[Task]) -> _core.Steps:
         flags.append(None if there is None else np.ascontiguousarray(there, np.uint8).tobytes())
     steps = np.array([step for task in tasks for step in task], np.int32).reshape(-1, 4)
     ends = np.cumsum([len(task) for task in tasks], dtype=np.int64).tolist()
-    return _core.Steps(groups, sides, flags, steps, ends)
+    return _core.Steps(groups, sides, flags, steps, ends, half)
 
 
 # ---- multiplication ----

@@ -47,7 +47,9 @@ class Cost:
         moved = [bytes_ if there else 0.0 for bytes_, there in zip(sizes, on_disk, strict=True)]
         work = 2 * multiplications / self.rates.peak
         copied = sum(sizes) / (self.rates.copy * self.rates.threads * self.rates.processes)
-        disk = least_bytes(multiplications, MovedOnce(*moved), self.memory_bytes, self.item_bytes)
+        disk = least_bytes(
+            multiplications, MovedOnce(moved[0], moved[1], moved[2]), self.memory_bytes, self.item_bytes
+        )
         return max(work + copied, disk / (min(self.rates.read, self.rates.write) * self.rates.nodes))
 
     def is_large(self, labels: str) -> bool:

@@ -15,7 +15,7 @@ from outcore.base.errors import OutcoreError
 from outcore.base.recent import Recent
 from outcore.tensor.layout.geometry import ProductGeometry, ProductProblem, Task
 from outcore.tensor.plan.amounts import Amounts
-from outcore.tensor.plan.bound import MovedOnce, least_bytes
+from outcore.tensor.plan.bound import OF_ONE_ARRAY, MovedOnce, least_bytes, of_symmetric
 from outcore.tensor.plan.loop import steps_of
 from outcore.tensor.plan.rates import Rates
 from outcore.tensor.plan.schedule import (
@@ -83,6 +83,7 @@ class ProductPlan:
                     choice["parts"],
                     choice["results"],
                     choice["by_chunks"],
+                    choice.get("half", False),
                 ),
                 "slots": tuple(values["slots"]),
                 "predicted": Amounts(**values["predicted"]),
@@ -150,12 +151,19 @@ class Planned:
     @cached_property
     def tasks(self) -> list[Task]:
         """In their order."""
-        return self.geometry.tasks(self.plan.choice.keep, self.plan.choice.parts)
+        choice = self.plan.choice
+        return self.geometry.tasks(choice.keep, choice.parts, half=choice.half)
 
     @cached_property
     def steps(self) -> _core.Steps:
         """The same as native code carries them out."""
-        return steps_of(self.geometry, self.tasks)
+        return steps_of(self.geometry, self.tasks, half=self.plan.choice.half)
+
+    @property
+    def multiplications(self) -> float:
+        """Zeros within panels included."""
+        half = self.plan.choice.half
+        return self.geometry.multiplications_of_half if half else self.geometry.multiplications
 
     @cached_property
     def units(self) -> list[list[Task]]:
@@ -280,7 +288,7 @@ def _unit(planned: Planned, rates: Rates) -> int:
     strip = {"left": len(geometry.panels[2]), "right": len(geometry.panels[1])}.get(choice.keep, 1)
     if strip > 1:
         return max(1, min(strip, most)) if rates.processes > 1 else strip
-    seconds = 2.0 * geometry.multiplications / (rates.peak / rates.processes) / max(1, tasks)
+    seconds = 2.0 * planned.multiplications / (rates.peak / rates.processes) / max(1, tasks)
     return max(1, min(most, math.ceil(_UNIT_S / max(seconds, 1e-9))))
 
 
@@ -288,8 +296,13 @@ def bound(problem: ProductProblem, geometry: ProductGeometry, memory_bytes: floa
     """Bytes that must move between disk and memory."""
 
     left, right, out = (float(f.bytes) if f.where == "disk" else 0.0 for _, f in problem.arrays)
-    moved = MovedOnce(left, right, 2 * out if problem.adds else out)
-    multiplications = exact_multiplications(geometry)
+    moved = MovedOnce(left, right, 2 * out if problem.adds else out, problem.is_of_one_array)
+    share = 1.0
+    if problem.is_symmetric:
+        share = of_symmetric(problem.product.sizes(problem.extents)[1])
+    elif problem.is_of_one_array:
+        share = OF_ONE_ARRAY
+    multiplications = share * exact_multiplications(geometry)
     words = [facts.item_bytes for _, facts in problem.arrays]
     return least_bytes(multiplications, moved, memory_bytes, min(words))
 
@@ -334,13 +347,15 @@ def predict(planned: Planned, rates: Rates) -> Amounts:
     adds = problem.adds or plan.choice.parts > 1
     sizes = geometry.elements(geometry.out, (0, 1, 2))
     first_steps = [task[0] for unit in planned.units for task in unit]
+    half = plan.choice.half
     written = problem.out.item_bytes * sum(
-        float(sizes[step.batch, step.rows, step.columns]) for step in first_steps
+        float(sizes[step.batch, step.rows, step.columns]) * (2 if half and step.rows != step.columns else 1)
+        for step in first_steps
     )
     amounts[names[problem.out.where] if problem.out.where != "disk" else "disk_written"] += written
     if adds and problem.out.where == "disk":
         amounts["disk_read"] += written
-    flops = 2.0 * geometry.multiplications
+    flops = 2.0 * planned.multiplications
     put = again = 0.0
     if problem.out.where == "disk":
         again = 0.0 if adds else written * geometry.parts_of_chunks  # read before a part is put

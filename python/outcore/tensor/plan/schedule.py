@@ -49,7 +49,8 @@ class Size:
 class Choice:
     """What was decided: sizes of panels of batch, rows, columns and inner indices, and what is kept. `parts`:
     ranges of inner indices that are dealt out apart; each is added to the result; `results`: panels of it
-    that a process has memory for; `by_chunks`: whether axes are cut between chunks, or each chunk evenly."""
+    that a process has memory for; `by_chunks`: whether axes are cut between chunks, or each chunk evenly; `half`:
+    of a symmetric result one of two panels that are alike is made, and put twice."""
 
     keep: Keep
     mixed: bool
@@ -58,9 +59,10 @@ class Choice:
     parts: int = 1
     results: int = 1
     by_chunks: bool = False
+    half: bool = False
 
     def geometry(self, problem: ProductProblem) -> ProductGeometry:
-        groups = [problem.group(labels) for labels in problem.product.groups]
+        groups = problem.axes_to_cut(half=self.half)
         cuts = tuple(
             cut_for(axes, most, pieces, by_chunks=self.by_chunks)
             for axes, most, pieces in zip(groups, self.most, self.pieces, strict=True)
@@ -142,8 +144,12 @@ def undivided(problem: ProductProblem, memory_bytes: float, rates: Rates) -> Cho
     """One panel of each array, which one process without zeros and disks multiplies fastest; None if that does not
     fit, or if other panels may be faster. What the search finds, in a twentieth of its time."""
     arrays = [facts for _, facts in problem.arrays]
-    if rates.processes > 1 or any(
-        each.where == "disk" or each.readable is not None or each.stored is not None for each in arrays
+    if (
+        rates.processes > 1
+        or problem.is_symmetric
+        or any(
+            each.where == "disk" or each.readable is not None or each.stored is not None for each in arrays
+        )
     ):
         return None
     groups = [tuple(problem.group(labels)) for labels in problem.product.groups]
@@ -231,7 +237,8 @@ def _all_options(
         for mixed in ((False, True) if sparse else (False,))
         for batch in _batches(problem, memory_bytes)
         for by_chunks in (ways[-1:] if coarse else ways)
-        for options in _options(problem, rates, batch, mixed, by_chunks, coarse)
+        for half in ((False, True) if problem.is_symmetric else (False,))
+        for options in _options(problem, rates, batch, mixed, by_chunks, coarse, half)
     ]
 
 
@@ -289,6 +296,7 @@ class _Options:
     parts: Grid
     results: int
     by_chunks: bool
+    half: bool
 
     def choice(self, index: tuple[int, ...]) -> Choice:
         chosen = (self.batch, *(sizes[i] for sizes, i in zip(self.sizes, index, strict=True)))
@@ -301,13 +309,21 @@ class _Options:
             int(self.parts[index]),
             self.results,
             self.by_chunks,
+            self.half,
         )
 
 
 def _options(
-    problem: ProductProblem, rates: Rates, batch: Size, mixed: bool, by_chunks: bool, coarse: bool
+    problem: ProductProblem,
+    rates: Rates,
+    batch: Size,
+    mixed: bool,
+    by_chunks: bool,
+    coarse: bool,
+    half: bool,
 ) -> Iterator[_Options]:
-    sizes = [_sizes_with_zeros(problem, group, batch, mixed, by_chunks) for group in (1, 2, 3)]
+    axes = problem.axes_to_cut(half=half)
+    sizes = [_sizes_with_zeros(problem, axes, group, batch, mixed, by_chunks) for group in (1, 2, 3)]
     if coarse:
         sizes = [[*each[:-1:_COARSE], each[-1]] for each in sizes]
     shapes = ((-1, 1, 1), (1, -1, 1), (1, 1, -1))
@@ -324,14 +340,19 @@ def _options(
         for each, shape in zip(sizes[:2], shapes[:2], strict=True)
     )
     in_parts = 1 - batch.whole * whole_a * whole_w
-    steps = ta * tb * tc * batch.count
+    made = (1 + 1 / ta) / 2 if half else 1.0  # of the result
+    steps = ta * tb * tc * batch.count * made
     one = np.ones_like(steps)
-    ways = [(keep, one) for keep in KEEPS]
+    # Of a half what the right operand would be kept for the left one is.
+    ways = [(keep, one) for keep in KEEPS if not (half and keep == "right")]
     if (
         rates.processes > 1
     ):  # so many pieces that each process gets a few, and all equally many where that is possible
         pieces = _SPLIT * rates.processes / (ta * tb * batch.count)
         ways += [("result", one * np.clip(rounded(pieces), 1, tc)) for rounded in (np.ceil, np.floor)]
+    can_be = steps <= _STEPS
+    if half:
+        can_be = can_be & np.eye(len(sizes[0]), dtype=bool)[:, :, None]
     for keep, parts in ways:
         held = [_DEPTH * a * c, _DEPTH * w * c]
         if keep == "left":
@@ -339,6 +360,8 @@ def _options(
         if keep == "right":
             held[1] = w * np.minimum(c * tc + c, 2 * c * tc)
         left, right, units = _times(keep, ta, tb, tc, batch.count, rates.processes)
+        left = left if keep == "left" else np.maximum(1.0, left * made)
+        right, units = right * made, units * made
         work, puts, disk, moved = _seconds(
             problem,
             rates,
@@ -346,15 +369,16 @@ def _options(
             (a, w, c),
             units * parts,
             np.ceil(tc / parts) * parts / tc - 1,
+            made,
         )
         if problem.out.where == "disk" and not problem.adds:  # a chunk that is put in parts is read before
             again = np.where(parts > 1, 0.0, in_parts * problem.out.bytes / (rates.read * rates.nodes))
             puts, disk = puts + again, disk + again
-        made = np.maximum(1.0, ta * tb * batch.count * parts / rates.processes)  # results, by a process
+        results_each = np.maximum(1.0, ta * tb * batch.count * parts * made / rates.processes)
         for results in (1, 2) if problem.out.where == "disk" else (1,):
-            waits = puts if results == 1 else puts / made  # of the last alone
+            waits = puts if results == 1 else puts / results_each  # of the last alone
             seconds = np.maximum(work + waits, disk) + steps * (STEP_S / rates.processes)
-            seconds = np.where(steps <= _STEPS, seconds, np.inf)
+            seconds = np.where(can_be, seconds, np.inf)
             memory = word_bytes(problem) * batch.largest * (results * a * w + held[0] + held[1])
             yield _Options(
                 keep,
@@ -368,6 +392,7 @@ def _options(
                 parts,
                 results,
                 by_chunks,
+                half,
             )
 
 
@@ -377,12 +402,16 @@ def word_bytes(problem: ProductProblem) -> int:
 
 
 def _sizes_with_zeros(
-    problem: ProductProblem, group: int, batch: Size, mixed: bool, by_chunks: bool
+    problem: ProductProblem,
+    groups: Sequence[Sequence[Axis]],
+    group: int,
+    batch: Size,
+    mixed: bool,
+    by_chunks: bool,
 ) -> list[Size]:
     """Of panels as they are when cells of different classes are kept apart."""
-    axes = problem.group(problem.product.groups[group])
-    sizes = sizes_of(tuple(axes), by_chunks)
-    if mixed or all(axis.mergeable for axis in axes):
+    sizes = sizes_of(tuple(groups[group]), by_chunks)
+    if mixed or all(axis.mergeable for axis in groups[group]):
         return sizes
     result = []
     for size in sizes:
@@ -444,16 +473,18 @@ def _seconds(
     panel: tuple[Grid, Grid, Grid],
     units: Grid,
     uneven: Grid,
+    made: Grid | float,
 ) -> tuple[Grid, Grid, Grid, Grid]:
     """Seconds of processors, of puts of the result to disk and of the disk; and bytes of disk and network.
-    `uneven`: by how much the longest piece of work is longer than the mean, relative to that."""
+    `uneven`: by how much the longest piece of work is longer than the mean, relative to that. `made`: the share of
+    the result that is multiplied."""
     a, w, c = panel
     b, m, n, k = problem.product.sizes(problem.extents)
     density = _density(problem)
     workers = rates.threads * rates.processes
     rate = rates.flops(shortest_side(a, w, c, rates.threads))
     idle = (np.ceil(units / rates.processes) + uneven) * rates.processes / units
-    work = 2.0 * b * m * n * k * min(density) / (rate * workers) * idle
+    work = 2.0 * b * m * n * k * made * min(density) / (rate * workers) * idle
     disk, network = np.zeros_like(units), np.zeros_like(units)
     puts = np.zeros_like(units)
     for (_, facts), elements, share, count, speed in zip(

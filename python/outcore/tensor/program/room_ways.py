@@ -112,7 +112,7 @@ class RoomWays(Ways):
 
     def _of_product(self, number: int, statement: Contract) -> Iterator[Way]:
         for inside in self._placements(statement.arrays):
-            facts = [self.placed(v, inside) for v in [*statement.operands, statement.out]]
+            facts = self.facts_of(statement, inside)
             works = self.levels(self.memory_bytes)
             on_disk = any(each.where == "disk" for each in facts)
             if not on_disk:
@@ -196,7 +196,7 @@ class RoomWays(Ways):
         statement, repeats = self.program.statements[number], self.program.repeats(number)
         copied = self.rates.copy * self.rates.threads * self.rates.processes
         if isinstance(statement, Contract):
-            facts = [self.placed(v, inside) for v in [*statement.operands, statement.out]]
+            facts = self.facts_of(statement, inside)
             expression = parse(statement.subscripts, [each.shape for each in facts[:-1]])
             if all(each.where != "disk" for each in facts):
                 seconds, operations = self._in_memory(expression, facts)

@@ -17,7 +17,7 @@ from outcore.base.errors import OutcoreError
 from outcore.tensor.layout.canonical import size
 from outcore.tensor.layout.expression import parse
 from outcore.tensor.layout.geometry import ProductProblem
-from outcore.tensor.layout.operands import Facts, Where, plain
+from outcore.tensor.layout.operands import Facts, Where, numbered, plain
 from outcore.tensor.plan.bound import MovedOnce, least_bytes
 from outcore.tensor.plan.order import Cost, order
 from outcore.tensor.plan.plan import contract, least_memory, product_of
@@ -97,7 +97,7 @@ class Ways:
         arrays = list(dict.fromkeys([*statement.operands, statement.out]))
         result = []
         for inside in self._placements(arrays):
-            facts = [self.placed(v, inside) for v in [*statement.operands, statement.out]]
+            facts = self.facts_of(statement, inside)
             result += [Way(inside, *point) for point in self.points(number, facts)]
         own = [each for each in self.made_within.values() if each.producer == number]
         for each in own:
@@ -115,10 +115,15 @@ class Ways:
             if sum(self.share(n) for n, there in inside.items() if there) <= self.memory_bytes:
                 yield inside
 
-    def placed(self, variable: Variable, inside: dict[int, bool]) -> Facts:
+    def placed(self, variable: Variable, inside: Mapping[int, bool]) -> Facts:
         if variable.number not in inside:
             return variable.facts
         return replace(variable.facts, where=self.inside_where if inside[variable.number] else "disk")
+
+    def facts_of(self, statement: Contract | Map, inside: Mapping[int, bool]) -> list[Facts]:
+        """Of the arrays of a statement, so placed."""
+        operands = [self.placed(v, inside) for v in statement.operands]
+        return [*numbered(statement.operands, operands), self.placed(statement.out, inside)]
 
     # ---- an operand made by the statement that uses it ----
 
@@ -212,7 +217,7 @@ class Ways:
         statement = self.program.statements[number]
         memory = math.ceil(way.workspace_bytes)
         if way.within is None:
-            facts = [self.placed(v, way.inside) for v in [*statement.operands, statement.out]]
+            facts = self.facts_of(statement, way.inside)
             seconds, moved = self._exactly(statement, facts, memory, statement.accumulate)
             if seconds is None:
                 enough = least_memory(
@@ -352,15 +357,19 @@ class Ways:
             moved.insert(1, 0.0)
         everything = size("".join(extents), extents)
         word = min(f.item_bytes for f in facts)
-        return least_bytes(everything, MovedOnce(*moved), self.memory_bytes * self.rates.processes, word)
+        return least_bytes(
+            everything,
+            MovedOnce(moved[0], moved[1], moved[2]),
+            self.memory_bytes * self.rates.processes,
+            word,
+        )
 
     # ---- the least memory ----
 
     def least_memory(self, number: int) -> int:
         """In which a statement can be carried out with all arrays on disk that can be there."""
         statement = self.program.statements[number]
-        arrays = [*statement.operands, statement.out]
-        facts = [self.placed(v, {n: False for n in self.movable}) for v in arrays]
+        facts = self.facts_of(statement, {n: False for n in self.movable})
         if not isinstance(statement, Contract):
             return math.ceil(self._min_of_map(facts))
         problem = self._problem(statement, facts, statement.accumulate)

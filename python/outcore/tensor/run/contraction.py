@@ -34,6 +34,7 @@ from outcore.tensor.layout.operands import (
     Operand,
     SummedOperand,
     Where,
+    numbered,
     plain,
 )
 from outcore.tensor.layout.result_check import (
@@ -48,7 +49,7 @@ from outcore.tensor.layout.symmetry import Symmetry
 from outcore.tensor.plan import rates as rates_module
 from outcore.tensor.plan.amounts import Amounts
 from outcore.tensor.plan.beside import cache_bytes
-from outcore.tensor.plan.plan import Plan, contract, least_memory, products, result_tiles
+from outcore.tensor.plan.plan import Plan, contract, least_memory, problems, products, result_tiles
 from outcore.tensor.plan.product_plan import Planned
 from outcore.tensor.plan.rates import Rates
 from outcore.tensor.run.execute import Product
@@ -169,7 +170,11 @@ class Contraction:
 
     @property
     def facts(self) -> list[Facts]:
-        return [each.facts for each in [*self.inputs, self.out]]
+        return [*self._facts_of_inputs, self.out.facts]
+
+    @property
+    def _facts_of_inputs(self) -> list[Facts]:
+        return numbered(self._arrays, [each.facts for each in self.inputs])
 
     def _check_symmetry(self) -> None:
         """Raises OutcoreError (EINVAL) if the result need not have the symmetry of `out`."""
@@ -260,7 +265,7 @@ class Contraction:
     def _fits(self, memory_bytes: int, rates: Rates, adds: bool) -> bool:
         """Whether a call that is given so much memory can be planned."""
         where, left = self._placed(memory_bytes)
-        facts = [*(each.facts for each in self.inputs), replace(self.out.facts, where=where)]
+        facts = [*self._facts_of_inputs, replace(self.out.facts, where=where)]
         try:
             contract(self.expression, facts, left, rates, adds=adds)
         except OutcoreError as error:
@@ -279,6 +284,13 @@ class Contraction:
                 errno.EINVAL,
                 self._what,
                 detail=f"the plan is for '{plan.expression}' of {given}; here are {here}",
+            )
+        made = zip(problems(plan, self.expression, self.facts), plan.statements, strict=True)
+        if any(statement.plan.choice.half and not problem.is_symmetric for problem, statement in made):
+            raise OutcoreError(
+                errno.EINVAL,
+                self._what,
+                detail="the plan is for an array that is multiplied by itself; here are two",
             )
         return plan
 
