@@ -285,8 +285,11 @@ class Contraction:
                 self._what,
                 detail=f"the plan is for '{plan.expression}' of {given}; here are {here}",
             )
-        made = zip(problems(plan, self.expression, self.facts), plan.statements, strict=True)
-        if any(statement.plan.choice.half and not problem.is_symmetric for problem, statement in made):
+        halves = [each.plan.choice.half for each in plan.statements]
+        if any(halves) and any(
+            half and not problem.is_symmetric
+            for half, problem in zip(halves, problems(plan, self.expression, self.facts), strict=True)
+        ):
             raise OutcoreError(
                 errno.EINVAL,
                 self._what,
