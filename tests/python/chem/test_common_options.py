@@ -23,6 +23,7 @@ OF_CCSD = {
     "--level-shift",
     "--damping",
 }  # of its amplitudes; of its SCF they are --scf-level-shift, --scf-damping
+OF_EOM = OF_CCSD | {"--states"}  # a number of states, all of one kind; others list irreps and spins
 OF_CASSCF = {
     "--active",
     "--cas",
@@ -67,7 +68,7 @@ def test_an_option_of_several_methods_means_the_same_in_each():
                 "mrci": OF_MRCI,
                 "casscf": OF_CASSCF,
                 "ccsd": OF_CCSD,
-                "eom": OF_CCSD,
+                "eom": OF_EOM,
             }.get(name, set())
             assert own or facts == expected, f"{option} of {name} and {first}"
     assert len(seen) > len(OF_ALL)

@@ -197,7 +197,13 @@ def test_mpi_that_is_finalized_first_does_no_harm(nodes):
 @pytest.mark.launcher
 @pytest.mark.parametrize(
     "name",
-    ["world", "global_array", "gpc", "shared_file", pytest.param("disk_array", marks=pytest.mark.long)],
+    [
+        "world",
+        *(
+            pytest.param(each, marks=pytest.mark.long)
+            for each in ("global_array", "gpc", "shared_file", "disk_array")
+        ),
+    ],
 )
 def test_the_tests_of_several_processes_pass_over_open_mpi(open_mpi, name):
     tests = Path(__file__).parents[2] / "mpi" / f"test_{name}.py"

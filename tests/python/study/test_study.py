@@ -189,6 +189,7 @@ def done(tmp_path_factory):
     return directory
 
 
+@pytest.mark.long
 @pytest.mark.launcher
 def test_the_report_is_complete(done):
     text = (done / "report.md").read_text()
@@ -205,6 +206,7 @@ def test_the_report_is_complete(done):
     assert {f"tiny-{i}-{q}.png" for i in INTERFACES for q in ("durations", "sizes")} <= set(drawn)
 
 
+@pytest.mark.long
 @pytest.mark.launcher
 def test_emulated_results_are_marked_and_only_they(done):
     results = json.loads((done / "results.json").read_text())
@@ -217,6 +219,7 @@ def test_emulated_results_are_marked_and_only_they(done):
         assert section.startswith("What was run") or "mulated" in section or "of this machine" in section
 
 
+@pytest.mark.long
 @pytest.mark.launcher
 def test_all_runs_of_a_molecule_agree_on_the_energy(done):
     results = json.loads((done / "results.json").read_text())
@@ -229,6 +232,7 @@ def test_all_runs_of_a_molecule_agree_on_the_energy(done):
     assert energies[0] == pytest.approx(scf.RHF(mol).run(conv_tol=1e-10, verbose=0).e_tot, abs=1e-8)
 
 
+@pytest.mark.long
 @pytest.mark.launcher
 def test_plain_records_are_blocked_longer_than_the_library_with_prefetch(done):
     runs = json.loads((done / "results.json").read_text())["runs"]

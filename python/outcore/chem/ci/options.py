@@ -93,8 +93,7 @@ class Options(MoleculeOptions):
         str | None,
         typer.Option(
             metavar="IRREP:2S:N,..",
-            help="States of several irreps and spins, such as A1:0:2,B2:2:1, one search after the other, in place "
-            "of --irrep and --roots; with --fcidump numbers of irreps.",
+            help="States of several irreps and spins, such as A1:0:2,B2:2:1, in place of --irrep and --roots.",
         ),
     ] = None
     precision: Annotated[

@@ -124,16 +124,14 @@ class Options(MoleculeOptions):
     ] = False
     dipole: Annotated[
         bool,
-        typer.Option(
-            "--dipole", help="Dipole and quadrupole moments, and Mulliken charges, of the first root."
-        ),
+        typer.Option("--dipole", help="Dipole and quadrupole moments, and Mulliken charges."),
     ] = False
     density: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write the one-particle density of the first root here: natural orbitals (name.molden), matrices "
-            "over basis functions (name.npz), values on a grid (name.cube), or TREXIO (name.h5, name.trexio).",
+            help="Write the one-particle density here: natural orbitals (name.molden), matrices over basis "
+            "functions (name.npz), values on a grid (name.cube), or TREXIO (name.h5, name.trexio).",
         ),
     ] = None
     error_bound: Annotated[

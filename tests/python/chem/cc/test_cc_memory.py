@@ -24,7 +24,7 @@ MOLECULES = {
     ("name", "basis", "more"),
     [
         ("amino", "aug-cc-pvdz", []),
-        ("water", "aug-cc-pvtz", []),
+        pytest.param("water", "aug-cc-pvtz", [], marks=pytest.mark.long),
         ("water", "cc-pvtz", ["--gradient", "--iterations", "99"]),
     ],
     ids=["open shell", "closed shell", "gradient"],

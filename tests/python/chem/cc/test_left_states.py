@@ -108,7 +108,7 @@ def test_states_of_open_shells(five: Any, of_five: FockSpace, kind: str) -> None
         check(of_five, kind, cc.states(kind, nroots=2, tolerance=1e-8).properties())
 
 
-@pytest.mark.parametrize("kind", ["ip", "ea"])
+@pytest.mark.parametrize("kind", [pytest.param("ip", marks=pytest.mark.long), "ea"])
 def test_ions_of_open_shells(five: Any, of_five: FockSpace, kind: str) -> None:
     """The lowest states of alpha, which others of beta may lie between."""
     with start(five) as cc:

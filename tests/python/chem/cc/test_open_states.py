@@ -62,7 +62,12 @@ def test_states_are_those_of_pyscf(amino: Any, peer: Any, name: str, of_peer: st
 
 @pytest.mark.parametrize(
     "kind",
-    ["ee", "sf", pytest.param("ip", marks=pytest.mark.long), pytest.param("ea", marks=pytest.mark.long)],
+    [
+        pytest.param("ee", marks=pytest.mark.long),
+        "sf",
+        pytest.param("ip", marks=pytest.mark.long),
+        pytest.param("ea", marks=pytest.mark.long),
+    ],
 )
 def test_places_of_arrays_make_no_difference(kind: str) -> None:
     mf = open_mean_field("UHF", AMINO, "sto-3g")

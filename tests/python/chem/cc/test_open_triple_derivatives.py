@@ -124,8 +124,10 @@ def with_density(atoms: str, spin: int, frozen: int, **settings: Any) -> tuple[f
 
 @pytest.mark.parametrize(
     "settings",
-    [{"storage": "disk", "block": 4}, {"block": 2, "threads": 2}],
-    ids=["disk", "two threads"],
+    [
+        pytest.param({"storage": "disk", "block": 4}, id="disk"),
+        pytest.param({"block": 2, "threads": 2}, id="two threads", marks=pytest.mark.long),
+    ],
 )
 def test_blocks_and_places_make_no_difference(
     of_imidogen: tuple[float, Values, Any], settings: dict[str, Any]

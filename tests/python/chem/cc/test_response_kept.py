@@ -76,7 +76,7 @@ def parts_of(cc: CCSD) -> list[str]:
     return told
 
 
-@pytest.mark.parametrize("block", [3, 2])
+@pytest.mark.parametrize("block", [pytest.param(3, marks=pytest.mark.long), 2])
 def test_derivatives_of_triples_go_on_where_a_run_was_ended(
     water: Any, wanted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:

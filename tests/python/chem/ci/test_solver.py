@@ -67,7 +67,7 @@ BUDGETS = [
     ("disk", 300, 1),
     ("disk", 1250, 2),
     ("disk", 2500, 2),
-    ("strips", 6 * 576, 1),
+    pytest.param("strips", 6 * 576, 1, marks=pytest.mark.long),
     ("strips", 20 * 576, 2),
     ("memory", 300, 1),
     ("memory", 1 << 20, 1),
