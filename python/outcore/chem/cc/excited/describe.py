@@ -49,9 +49,8 @@ def states(
     recording = RecordingRoom(
         replace(sizes, vectors=(vectors + 1) * roots), block, threads, processes, each=each
     )
-    room, spins = cast("Room", recording), recording.spins
-    t1 = [np.zeros((spin.occupied, spin.virtual)) for spin in spins]
-    equations = assembly.states(kind, room, [spin.fock for spin in spins], t1, is_stored=is_stored)
+    room, focks, t1 = _begun(recording)
+    equations = assembly.states(kind, room, focks, t1, is_stored=is_stored)
     _search(recording, equations, roots, vectors)
     return recording
 
@@ -73,10 +72,8 @@ def left(
     recording = RecordingRoom(
         replace(sizes, vectors=(vectors + 1) * roots), block, threads, processes, each=each
     )
-    room, spins = cast("Room", recording), recording.spins
-    t1 = [np.zeros((spin.occupied, spin.virtual)) for spin in spins]
+    room, focks, t1 = _begun(recording)
     of_right = _arrays(room, kind, roots, RIGHT)
-    focks = [spin.fock for spin in spins]
     made = assembly.left_states(kind, room, focks, t1, [], is_stored=is_stored)
     found = _search(recording, made, roots, vectors)
     singles, shares = np.zeros(made.diagonal().shape), [1.0] * len(made.names)
@@ -99,11 +96,10 @@ def densities(
     """From right and left vectors of `roots` states of a kind to multipliers of the ground state, and densities."""
     most = max(roots, sizes.vectors)
     recording = RecordingRoom(replace(sizes, vectors=most), block, threads, processes, each=each)
-    room, spins = cast("Room", recording), recording.spins
-    t1 = [np.zeros((spin.occupied, spin.virtual)) for spin in spins]
+    room, focks, t1 = _begun(recording)
     right, left_ = (_arrays(room, kind, roots, side) for side in (RIGHT, LEFT))
-    products = assembly.multipliers(room, [spin.fock for spin in spins], t1, is_stored=is_stored)
-    updates = Updates(room, spins, products, sizes.vectors)
+    products = assembly.multipliers(room, focks, t1, is_stored=is_stored)
+    updates = Updates(room, recording.spins, products, sizes.vectors)
     singles = products.put_first()
     updates.extrapolation.fill(np.zeros(sum(one.size for one in t1)))
     with recording.loop(ITERATIONS):
@@ -114,6 +110,13 @@ def densities(
     for one, other in zip(left_, right, strict=True):
         found.of_root(StateVector(row, one), StateVector(row, other), 0.0)
     return recording
+
+
+def _begun(recording: RecordingRoom) -> tuple[Room, list[Values], list[Values]]:
+    """Its room, and of each spin the Fock matrix and singles of the ground state."""
+    spins = recording.spins
+    singles: list[Values] = [np.zeros((spin.occupied, spin.virtual)) for spin in spins]
+    return cast("Room", recording), [spin.fock for spin in spins], singles
 
 
 def _arrays(room: Room, kind: str, roots: int, side: str) -> list[tuple[Array, ...]]:

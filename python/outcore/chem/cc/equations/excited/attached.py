@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.chem.cc.equations.excited import guess
-from outcore.chem.cc.equations.excited.vectors import StateVector, gaps
+from outcore.chem.cc.equations.excited.ion_space import AttachedSpace
+from outcore.chem.cc.equations.excited.vectors import StateVector
 from outcore.chem.cc.equations.steps import Steps
 
 if TYPE_CHECKING:
@@ -31,18 +32,15 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 
 
-class AttachedStates:
+class AttachedStates(AttachedSpace):
     """Products with vectors. Collective."""
 
-    names = ("ea",)
-
     def __init__(self, of: TransformedHamiltonian) -> None:
-        self.of, self.room, self.spaces = of, of.room, of.spaces
+        super().__init__(of)
         self._v, self._rest, self._crossed, self._exchange, self._e = (
             self.room.array(name) for name in ("Vea", "Rea", "Sea", "Pea", "Eea")
         )
         of.ladder.begin_free("C")
-        self._occupied, self._virtual = np.diag(of.foo), np.diag(of.fvv)
 
     def multiply(self, vector: StateVector, out: tuple[Array, ...]) -> Values:
         """sigma1 [a]; sigma2 [a,i,b] is put into `out`."""
@@ -96,28 +94,6 @@ class AttachedStates:
 
     # ---- of a search ----
 
-    def project(self, doubles: tuple[Array, ...]) -> None:
-        """All doubles are those of states."""
-
-    core: Values | None = None
-
-    def mask(self) -> Values | None:
-        return None
-
-    def mask_of(self, part: int, tile: Tile) -> Values | None:
-        return None
-
-    def excitations(self, singles: Values) -> list[tuple[int | None, int | None, Values]]:
-        return [(0, None, singles)]
-
-    def diagonal(self) -> Values:
-        return self._virtual
-
-    def diagonal_of(self, part: int, tile: Tile) -> Values:
-        cuts = self.spaces.v.cuts
-        a, b = (self._virtual[cuts[n] : cuts[n + 1]] for n in (tile[0], tile[2]))
-        return gaps([a, -self._occupied, b])
-
     def guess(self, count: int) -> list[FirstState]:
         return guess.ions(self.of, self.product, self.of.fvv, count)
 
@@ -128,10 +104,6 @@ class AttachedStates:
         found: Values = np.einsum("ia,b->aib", excited[:, a], ion[b])
         return found
 
-    def square(self, singles: Values) -> float:
-        return float(np.vdot(singles, singles))
-
     def square_of(self, part: int, tile: Tile, doubles: Array) -> float:
         values = doubles.get_tile(tile)
-        turned = doubles.get_tile((tile[2], 0, tile[0])).transpose(2, 1, 0)
-        return float(np.vdot(values, 2.0 * values - turned))
+        return float(np.vdot(values, 2.0 * values - self.turned(doubles, tile)))

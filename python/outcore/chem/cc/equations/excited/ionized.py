@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.chem.cc.equations.excited import guess
-from outcore.chem.cc.equations.excited.vectors import StateVector, gaps
+from outcore.chem.cc.equations.excited.ion_space import IonizedSpace
+from outcore.chem.cc.equations.excited.vectors import StateVector
 
 if TYPE_CHECKING:
     from outcore.chem.cc.equations.excited.guess import FirstState
@@ -30,18 +31,15 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 
 
-class IonizedStates:
+class IonizedStates(IonizedSpace):
     """Products with vectors. Collective."""
 
-    names = ("ip",)
-
     def __init__(self, of: TransformedHamiltonian) -> None:
-        self.of, self.room, self.spaces = of, of.room, of.spaces
+        super().__init__(of)
         self._v, self._rest, self._crossed, self._e = (
             self.room.array(name) for name in ("Vip", "Rip", "Sip", "Eip")
         )
         of.ladder.release_products()
-        self._occupied, self._virtual = np.diag(of.foo), np.diag(of.fvv)
 
     def multiply(self, vector: StateVector, out: tuple[Array, ...]) -> Values:
         """sigma1 [i]; sigma2 [a,i,j] is put into `out`."""
@@ -85,29 +83,6 @@ class IonizedStates:
 
     # ---- of a search ----
 
-    def project(self, doubles: tuple[Array, ...]) -> None:
-        """All doubles are those of states."""
-
-    core: Values | None = None
-
-    def mask(self) -> Values | None:
-        return self.core
-
-    def mask_of(self, part: int, tile: Tile) -> Values | None:
-        core = self.core
-        return None if core is None else core[None, :, None] | core[None, None, :]
-
-    def excitations(self, singles: Values) -> list[tuple[int | None, int | None, Values]]:
-        return [(None, 0, singles)]
-
-    def diagonal(self) -> Values:
-        return -self._occupied
-
-    def diagonal_of(self, part: int, tile: Tile) -> Values:
-        cuts = self.spaces.v.cuts
-        a = self._virtual[cuts[tile[0]] : cuts[tile[0] + 1]]
-        return gaps([a, -self._occupied, -self._occupied])
-
     def guess(self, count: int) -> list[FirstState]:
         return guess.ions(self.of, self.product, -self.of.foo, count, core=self.core)
 
@@ -117,9 +92,6 @@ class IonizedStates:
         found: Values = np.einsum("ia,j->aij", excited[:, cuts[tile[0]] : cuts[tile[0] + 1]], ion)
         return found
 
-    def square(self, singles: Values) -> float:
-        return float(np.vdot(singles, singles))
-
     def square_of(self, part: int, tile: Tile, doubles: Array) -> float:
         values = doubles.get_tile(tile)
-        return float(np.vdot(values, 2.0 * values - values.transpose(0, 2, 1)))
+        return float(np.vdot(values, 2.0 * values - self.turned(doubles, tile)))

@@ -20,7 +20,7 @@ import numpy as np
 
 from outcore.chem.cc.equations.dressed_pairs import DressedPairs
 from outcore.chem.cc.equations.excited.guess import FirstState
-from outcore.chem.cc.equations.excited.vectors import gaps
+from outcore.chem.cc.equations.excited.ion_space import AttachedSpace, IonizedSpace
 from outcore.chem.cc.equations.steps import Steps
 
 if TYPE_CHECKING:
@@ -33,18 +33,14 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class LeftIons(ABC):
-    """What both have in common. Collective.
+    """What both have in common, beside the space of their vectors. Collective.
 
     Args:
         right: vectors of the states that are searched for; a search begins with them.
     """
 
-    names: tuple[str, ...]
-    core: Values | None = None
-
-    def __init__(self, of: TransformedHamiltonian, right: Sequence[StateVector] = ()) -> None:
-        self.of, self.room, self.spaces, self._right = of, of.room, of.spaces, right
-        self._occupied, self._virtual = np.diag(of.foo), np.diag(of.fvv)
+    def __init__(self, right: Sequence[StateVector]) -> None:
+        self._right = right
 
     @staticmethod
     @abstractmethod
@@ -52,15 +48,6 @@ class LeftIons(ABC):
         """A tile of R', with axes as in R."""
 
     # ---- of a search ----
-
-    def project(self, doubles: tuple[Array, ...]) -> None:  # noqa: B027
-        """All doubles are those of states."""
-
-    def mask(self) -> Values | None:
-        return None
-
-    def mask_of(self, part: int, tile: Tile) -> Values | None:
-        return None
 
     def share(self, part: int) -> float:
         return 1.0
@@ -78,31 +65,22 @@ class LeftIons(ABC):
 
         return FirstState(right.singles, tile_of)
 
-    def square(self, singles: Values) -> float:
-        return float(np.vdot(singles, singles))
-
     def square_of(self, part: int, tile: Tile, doubles: Array) -> float:
         """Of 2 X - X' = L the part X, in the norm of right vectors."""
         values = doubles.get_tile(tile)
         return float(np.vdot(values, 2.0 * values + self.turned(doubles, tile))) / 3.0
 
 
-class LeftIonized(LeftIons):
+class LeftIonized(IonizedSpace, LeftIons):
     """Products with vectors. Collective."""
 
-    names = ("ip",)
-
     def __init__(self, of: TransformedHamiltonian, right: Sequence[StateVector] = ()) -> None:
-        super().__init__(of, right)
+        IonizedSpace.__init__(self, of)
+        LeftIons.__init__(self, right)
         self._turned, self._rest, self._v, self._e = (
             self.room.array(name) for name in ("Vip", "Rip", "Sip", "Eip")
         )
         of.ladder.release_products()
-
-    @staticmethod
-    def turned(doubles: Array, tile: Tile) -> Values:
-        values: Values = doubles.get_tile(tile).transpose(0, 2, 1)
-        return values
 
     def multiply(self, vector: StateVector, out: tuple[Array, ...]) -> Values:
         """sigma1 [i]; sigma2 [a,i,j] is put into `out`."""
@@ -137,34 +115,17 @@ class LeftIonized(LeftIons):
         self.room.each_tile(out[0], add, "product")
         return singles
 
-    def excitations(self, singles: Values) -> list[tuple[int | None, int | None, Values]]:
-        return [(None, 0, singles)]
 
-    def diagonal(self) -> Values:
-        return -self._occupied
-
-    def diagonal_of(self, part: int, tile: Tile) -> Values:
-        cuts = self.spaces.v.cuts
-        a = self._virtual[cuts[tile[0]] : cuts[tile[0] + 1]]
-        return gaps([a, -self._occupied, -self._occupied])
-
-
-class LeftAttached(LeftIons):
+class LeftAttached(AttachedSpace, LeftIons):
     """Products with vectors. Collective."""
 
-    names = ("ea",)
-
     def __init__(self, of: TransformedHamiltonian, right: Sequence[StateVector] = ()) -> None:
-        super().__init__(of, right)
+        AttachedSpace.__init__(self, of)
+        LeftIons.__init__(self, right)
         self._v, self._rest, self._crossed, self._exchange, self._e = (
             self.room.array(name) for name in ("Vea", "Rea", "Sea", "Pea", "Eea")
         )
         of.ladder.begin_free("CT", transposed=True)
-
-    @staticmethod
-    def turned(doubles: Array, tile: Tile) -> Values:
-        values: Values = doubles.get_tile((tile[2], 0, tile[0])).transpose(2, 1, 0)
-        return values
 
     def multiply(self, vector: StateVector, out: tuple[Array, ...]) -> Values:
         """sigma1 [a]; sigma2 [a,i,b] is put into `out`."""
@@ -203,14 +164,3 @@ class LeftAttached(LeftIons):
 
         self.room.each_tile(out[0], add, "product")
         return singles
-
-    def excitations(self, singles: Values) -> list[tuple[int | None, int | None, Values]]:
-        return [(0, None, singles)]
-
-    def diagonal(self) -> Values:
-        return self._virtual
-
-    def diagonal_of(self, part: int, tile: Tile) -> Values:
-        cuts = self.spaces.v.cuts
-        a, b = (self._virtual[cuts[n] : cuts[n + 1]] for n in (tile[0], tile[2]))
-        return gaps([a, -self._occupied, b])
