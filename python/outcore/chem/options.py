@@ -36,6 +36,16 @@ ACTIVE = typer.Option(
     help="Active orbitals: a number of the next ones behind frozen ones; a list such as 3,4,6-8, counted from 0; "
     "or a number for each irrep, such as A1=3,B1=1. Occupied ones that neither names stay doubly occupied."
 )
+STATES = typer.Option(
+    metavar="IRREP:2S:N,..",
+    help="States of several irreps and spins, such as A1:0:2,B2:2:1, in place of --irrep and --roots.",
+)
+DIPOLE = typer.Option("--dipole", help="Dipole and quadrupole moments, and Mulliken charges.")
+DENSITY = typer.Option(
+    metavar="FILE",
+    help="Write the one-particle density here: natural orbitals (name.molden), matrices over basis functions "
+    "(name.npz), values on a grid (name.cube), or TREXIO (name.h5, name.trexio).",
+)
 INTEGRALS = typer.Option(
     help="'ri': density fitting, in the SCF too; 'cholesky': decomposed to --tolerance; 'conventional': exact, to "
     "rounding."

@@ -400,16 +400,9 @@ class _Run(MoleculeRun):
     def _nevpt2(self, mc: Any) -> None:
         from outcore.chem.nevpt2.nevpt2 import NEVPT2
 
-        options, energies, parts = self.options, [], []
-        for root in range(options.count):
-            method = NEVPT2(
-                mc,
-                root,
-                frozen=options.frozen,
-                frozen_virtual=options.frozen_virtual,
-                memory=options.memory,
-                source=self._vectors,
-            )
+        energies, parts = [], []
+        for root in range(self.options.count):
+            method = NEVPT2(mc, root, **self._settings_of_nevpt2())
             method.on_warning = self.warn
             with self.stages() as tell:
                 method.on_progress = tell
@@ -419,6 +412,15 @@ class _Run(MoleculeRun):
             parts.append(method.e_classes)
         self.results |= {"nevpt2_energies_hartree": energies, "nevpt2_classes_hartree": parts}
 
+    def _settings_of_nevpt2(self) -> dict[str, Any]:
+        options = self.options
+        return {
+            "frozen": options.frozen,
+            "frozen_virtual": options.frozen_virtual,
+            "memory": options.memory,
+            "source": self._vectors,
+        }
+
     def _tell_classes(self, root: int, title: str, energies: dict[str, float]) -> None:
         self.say(f"NEVPT2 of root {root + 1}: {title}")
         for name, energy in energies.items():
@@ -427,14 +429,7 @@ class _Run(MoleculeRun):
     def _quasi(self, mc: Any) -> None:
         from outcore.chem.nevpt2.quasi import QDNEVPT2
 
-        options = self.options
-        method = QDNEVPT2(
-            mc,
-            frozen=options.frozen,
-            frozen_virtual=options.frozen_virtual,
-            memory=options.memory,
-            source=self._vectors,
-        )
+        method = QDNEVPT2(mc, **self._settings_of_nevpt2())
         method.on_warning = self.warn
         with self.stages() as tell:
             method.on_progress = tell

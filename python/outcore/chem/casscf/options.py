@@ -16,7 +16,7 @@ from outcore.chem.casscf.space import THRESHOLD, AskedSpace
 from outcore.chem.ci.target import AskedStates, read_states
 from outcore.chem.formats import densities
 from outcore.chem.hf.settings import METHOD, STORAGES
-from outcore.chem.options import FROZEN, FROZEN_VIRTUAL, MoleculeOptions
+from outcore.chem.options import DENSITY, FROZEN, FROZEN_VIRTUAL, STATES, MoleculeOptions
 from outcore.job import preflight
 
 INTEGRALS = ("conventional", "ri")
@@ -74,13 +74,7 @@ class Options(MoleculeOptions):
         str | None, typer.Option(help="Of the states, by name. Default: that of the lowest active orbitals.")
     ] = None
     roots: Annotated[int, typer.Option(help="Number of states.")] = 1
-    states: Annotated[
-        str | None,
-        typer.Option(
-            metavar="IRREP:2S:N,..",
-            help="States of several irreps and spins, such as A1:0:2,B2:2:1, in place of --irrep and --roots.",
-        ),
-    ] = None
+    states: Annotated[str | None, STATES] = None
     weights: Annotated[
         str | None,
         typer.Option(
@@ -99,14 +93,7 @@ class Options(MoleculeOptions):
     ] = False
     frozen: Annotated[str, FROZEN] = "0"
     frozen_virtual: Annotated[str, FROZEN_VIRTUAL] = "0"
-    density: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the one-particle density here: natural orbitals (name.molden), matrices over basis "
-            "functions (name.npz), values on a grid (name.cube), or TREXIO (name.h5, name.trexio).",
-        ),
-    ] = None
+    density: Annotated[Path | None, DENSITY] = None
 
     density_of: Annotated[
         str,

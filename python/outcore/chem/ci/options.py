@@ -20,6 +20,7 @@ from outcore.chem.hf.settings import METHOD, STORAGES
 from outcore.chem.options import (
     ACTIVE,
     BASIS,
+    DENSITY,
     FCIDUMP,
     FROZEN,
     FROZEN_VIRTUAL,
@@ -27,6 +28,7 @@ from outcore.chem.options import (
     OF_SCF,
     ROHF,
     SPIN_SHIFT,
+    STATES,
     MoleculeOptions,
 )
 from outcore.chem.scf_options import check_one_method
@@ -89,13 +91,7 @@ class Options(MoleculeOptions):
         ),
     ] = None
     roots: Annotated[int, typer.Option(help="Number of states.")] = 1
-    states: Annotated[
-        str | None,
-        typer.Option(
-            metavar="IRREP:2S:N,..",
-            help="States of several irreps and spins, such as A1:0:2,B2:2:1, in place of --irrep and --roots.",
-        ),
-    ] = None
+    states: Annotated[str | None, STATES] = None
     precision: Annotated[
         str,
         typer.Option(help="'double', or 'mixed': single precision first, double in the end."),
@@ -139,14 +135,7 @@ class Options(MoleculeOptions):
             "(name.h5, name.trexio).",
         ),
     ] = None
-    density: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the one-particle density here: natural orbitals (name.molden), matrices over basis "
-            "functions (name.npz), values on a grid (name.cube), or TREXIO (name.h5, name.trexio).",
-        ),
-    ] = None
+    density: Annotated[Path | None, DENSITY] = None
 
     no_solve: Annotated[
         bool, typer.Option("--no-solve", help="End when the integrals are written, without a CI.")

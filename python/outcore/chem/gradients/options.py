@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from outcore.chem.formats import densities
-from outcore.chem.options import MoleculeOptions
+from outcore.chem.options import DENSITY, DIPOLE, MoleculeOptions
 from outcore.job import preflight
 
 ASKED = 1e-9  # convergence of a method with a gradient (Hartree), which that of the SCF follows
@@ -20,17 +20,8 @@ class DensityOptions(MoleculeOptions):
     """What may be asked of the density of a method, relaxed where it is not the SCF's."""
 
     gradient: Annotated[bool, typer.Option("--gradient", help="The nuclear gradient (Hartree/Bohr).")] = False
-    dipole: Annotated[
-        bool, typer.Option("--dipole", help="Dipole and quadrupole moments, and Mulliken charges.")
-    ] = False
-    density: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the one-particle density here: natural orbitals (name.molden), matrices over basis "
-            "functions (name.npz), values on a grid (name.cube), or TREXIO (name.h5, name.trexio).",
-        ),
-    ] = None
+    dipole: Annotated[bool, DIPOLE] = False
+    density: Annotated[Path | None, DENSITY] = None
 
     @property
     def of_density(self) -> bool:

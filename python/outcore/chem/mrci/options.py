@@ -18,6 +18,8 @@ from outcore.chem.mrci.spaces import Asked, GivenOrbitals, choose
 from outcore.chem.options import (
     ACTIVE,
     BASIS,
+    DENSITY,
+    DIPOLE,
     FCIDUMP,
     FROZEN,
     FROZEN_VIRTUAL,
@@ -122,18 +124,8 @@ class Options(MoleculeOptions):
     natural: Annotated[
         bool, typer.Option("--natural", help="Print occupations of the natural orbitals of each root.")
     ] = False
-    dipole: Annotated[
-        bool,
-        typer.Option("--dipole", help="Dipole and quadrupole moments, and Mulliken charges."),
-    ] = False
-    density: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the one-particle density here: natural orbitals (name.molden), matrices over basis "
-            "functions (name.npz), values on a grid (name.cube), or TREXIO (name.h5, name.trexio).",
-        ),
-    ] = None
+    dipole: Annotated[bool, DIPOLE] = False
+    density: Annotated[Path | None, DENSITY] = None
     error_bound: Annotated[
         float,
         typer.Option(
