@@ -182,7 +182,7 @@ tensor::Side side_of(const SideArgument& argument, const std::optional<nb::bytes
 void make_steps(tensor::Steps* self, const std::array<GroupArgument, 4>& groups,
                 const std::array<SideArgument, 3>& sides,
                 const std::array<std::optional<nb::bytes>, 3>& flags, const Table<std::int32_t, 2>& steps,
-                const Numbers& task_ends, bool mirrored) {
+                const Numbers& task_ends, bool half) {
   std::vector<tensor::Step> all;
   for (std::size_t i = 0; i < steps.shape(0); ++i) {
     const std::int32_t* row = steps.data() + 4 * i;
@@ -192,7 +192,7 @@ void make_steps(tensor::Steps* self, const std::array<GroupArgument, 4>& groups,
                      {side_of(sides[0], flags[0]), side_of(sides[1], flags[1]), side_of(sides[2], flags[2])},
                      std::move(all),
                      task_ends,
-                     mirrored};
+                     half};
   made.check();
   new (self) tensor::Steps(std::move(made));
 }
@@ -293,7 +293,7 @@ void bind_tensor_product(nb::module_& module) {
   nb::class_<tensor::Steps>(module, "Steps",
                             "What a product multiplies, in which panels and which order: tensor/product.hpp.")
       .def("__init__", &make_steps, "groups"_a, "sides"_a, "flags"_a.none(), "steps"_a, "task_ends"_a,
-           "mirrored"_a = false);
+           "half"_a = false);
   nb::class_<tensor::NodePanels>(
       module, "NodePanels",
       "What the processes of a node share for a product: tensor/shared_panels.hpp. Collective to make.")

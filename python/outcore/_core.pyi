@@ -2299,7 +2299,7 @@ class Steps:
             NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
         ],
         task_ends: Sequence[int],
-        mirrored: bool = False,
+        half: bool = False,
     ) -> None: ...
 
 class NodePanels:

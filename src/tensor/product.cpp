@@ -27,10 +27,10 @@ constexpr auto between_looks = std::chrono::milliseconds(20);
 /// another buffer; where there is one buffer alone, that waits.
 class Results {
  public:
-  Results(PanelArray array, const Execution& how, bool mirrored, std::size_t largest_bytes)
+  Results(PanelArray array, const Execution& how, bool half, std::size_t largest_bytes)
       : array_(std::move(array)),
         how_(how),
-        mirrored_(mirrored),
+        half_(half),
         largest_bytes_(largest_bytes),
         buffers_(static_cast<std::size_t>(how.results)) {}
   ~Results() {
@@ -58,7 +58,7 @@ class Results {
   /// A result where it lies, in memory of this process: it is made there, unless what is there already would
   /// be added to its mirror image as well.
   [[nodiscard]] std::optional<Matrices> lying_there(const Panel& panel) {
-    return mirrored_ && how_.add ? std::nullopt : array_.lying_there(panel);
+    return half_ && how_.add ? std::nullopt : array_.lying_there(panel);
   }
   /// One that was made there.
   void count(const Panel& panel, const Matrices& matrices) {
@@ -78,7 +78,7 @@ class Results {
   [[nodiscard]] std::int64_t count() const { return std::ssize(buffers_); }
   void put_mirrored(const Panel& panel, Matrices matrices, const Share* share, Waits& waits) {
     const auto [batch, rows, columns] = panel;
-    if (!mirrored_ || rows == columns) return;
+    if (!half_ || rows == columns) return;
     std::swap(matrices.count[1], matrices.count[2]);
     std::swap(matrices.stride[1], matrices.stride[2]);
     std::optional<Share> its_share;
@@ -92,7 +92,7 @@ class Results {
 
   PanelArray array_;
   const Execution& how_;
-  bool mirrored_;
+  bool half_;
   std::size_t largest_bytes_;
   std::vector<PanelMemory> buffers_;
   std::int64_t begun_ = 0, put_ = 0;
@@ -111,7 +111,7 @@ class Loop {
         watch_(watch),
         sharing_(sharing),
         operands_(operands_of(arrays, counter)),
-        results_(PanelArray(steps.groups, steps.sides[2], arrays.out, how.element_bytes), how, steps.mirrored,
+        results_(PanelArray(steps.groups, steps.sides[2], arrays.out, how.element_bytes), how, steps.half,
                  largest_result()),
         hinted_(how.hinted >= operands_->ahead ? how.hinted : 0),
         crew_(operations() <= small ? 0 : how.threads) {
@@ -428,8 +428,8 @@ void Steps::check() const {
     before = each;
   }
   if (before != std::ssize(steps)) refuse("there are steps of no task");
-  if (mirrored && (groups[1].intervals != groups[2].intervals || groups[1].members != groups[2].members))
-    refuse("rows and columns of a result that is mirrored are cut differently");
+  if (half && (groups[1].intervals != groups[2].intervals || groups[1].members != groups[2].members))
+    refuse("half of a result is made, but its rows and columns are cut differently");
   for (const Side& side : sides) {
     std::size_t cells = 1, axes = 0;
     for (const int group : side.groups) {

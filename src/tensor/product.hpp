@@ -22,7 +22,7 @@ struct OUTCORE_SIBLING Steps {
   std::vector<std::int64_t> task_ends;  ///< how many steps there are up to the end of each task
   /// Rows and columns are cut alike, and a panel of the result that is not on the diagonal is put a second
   /// time, with rows and columns exchanged: tasks make one of the two.
-  bool mirrored = false;
+  bool half = false;
 
   /// Throws Error(EINVAL) for panels and axes that are not there.
   void check() const;

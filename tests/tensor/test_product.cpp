@@ -228,6 +228,71 @@ TEST("processes that share panels make each result together, and read each panel
       }
 }
 
+/// out[i][j] = a[i][k] a[j][k], of which tasks make panels with no more columns than rows.
+Steps half_of_square(std::int64_t cell) {
+  Steps steps{{axis(1, 1), axis(rows, cell), axis(rows, cell), axis(inner, cell)},
+              {Side{{0, 1, 3}, {{0, 0}, {1, 0}, {2, 0}}}, Side{{0, 3, 2}, {{0, 0}, {2, 0}, {1, 0}}},
+               Side{{0, 1, 2}, {{0, 0}, {1, 0}, {2, 0}}}},
+              {},
+              {},
+              true};
+  const auto count = [&](std::size_t group) { return static_cast<int>(steps.groups[group].members.size()); };
+  for (int i = 0; i < count(1); ++i)
+    for (int j = 0; j <= i; ++j) {
+      for (int k = 0; k < count(3); ++k) steps.steps.push_back({0, i, j, k});
+      steps.task_ends.push_back(std::ssize(steps.steps));
+    }
+  steps.check();
+  return steps;
+}
+
+TEST("half of a symmetric result is made, and put twice") {
+  const Extents shape{1, rows, inner}, square{1, rows, rows};
+  std::vector<double> a(static_cast<std::size_t>(rows * inner));
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = double(i % 13) - 5;
+  for (const bool add : {false, true}) {
+    std::vector<double> expected(static_cast<std::size_t>(rows * rows));
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t j = 0; j < rows; ++j) {
+        double& sum = expected[i * rows + j] = add ? double(i) - 2 * double(j) : 0.0;
+        for (std::size_t k = 0; k < inner; ++k) sum += a[i * inner + k] * a[j * inner + k];
+      }
+    const auto before = [&] {
+      std::vector<double> found(expected.size());
+      for (std::size_t i = 0; i < found.size(); ++i) found[i] = double(i / rows) - 2 * double(i % rows);
+      return found;
+    };
+    for (const std::int64_t cell : {2, 4, 20}) {
+      const Steps steps = half_of_square(cell);
+      std::vector<double> found = before();
+      MemoryBoxes left(memory_of(a, shape), ElementType::float64),
+          right(memory_of(a, shape), ElementType::float64),
+          there(memory_of(found, square), ElementType::float64);
+      const Moved moved = carry_out(steps, {.slots = {2, 2}, .threads = 2, .add = add}, {left, right, there},
+                                    scaled(1), nullptr, never);
+      check::is_true(found == expected);
+      check::equal(moved.put, rows * rows);
+      for (const int group : {1, 2}) {
+        std::vector<double> shared = before();
+        arrays::run(3, false, [&](World& world) {
+          NodePanels memory(world, {2, 2}, {20 * 20 * size, 20 * 20 * size}, 100);
+          Late mine(memory_of(a, shape)), other(memory_of(a, shape)), out(memory_of(shared, square));
+          (void)carry_out(steps, {.slots = {2, 2}, .add = add}, {mine, other, out}, scaled(1), nullptr, never,
+                          {&memory, even(steps, group, world.size())});
+          check::equal(out.begun, out.waited);
+        });
+        check::is_true(shared == expected);
+      }
+    }
+  }
+}
+
+TEST("half of a result whose rows and columns are cut differently is refused") {
+  Steps steps = steps_of(4, 1);
+  steps.half = true;
+  check::equal(check::throws<Error>([&] { steps.check(); }).errno_value(), EINVAL);
+}
+
 TEST("what one of several processes that share panels fails with ends the others") {
   for (const int fails_at : {0, 3})
     for (const int which : {0, 1, 2}) {
