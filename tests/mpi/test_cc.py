@@ -208,3 +208,23 @@ def test_a_doubtful_result_is_told_to_all_and_warned_of_by_one(comm: Any) -> Non
     assert comm.allgather(said) == [said] * comm.size
     ours = [str(each.message) for each in caught if each.category is DoubtfulResult]
     assert comm.allgather(ours) == [said] + [[]] * (comm.size - 1)
+
+
+@pytest.mark.processes(2)
+def test_an_error_at_one_process_ends_all_and_what_was_kept_can_be_opened(
+    comm: Any, computed_once: Any, shared_tmp_path: Path
+) -> None:
+    mf, energy, _ = computed_once("ccsd of water", make)
+    kept = {**SETTINGS, "checkpoint": shared_tmp_path / "kept"}
+
+    def stop(found: Any) -> None:
+        if found.number == 3 and comm.rank == comm.size - 1:
+            raise KeyError
+
+    with pytest.raises(KeyError if comm.rank == comm.size - 1 else OutcoreError) as held:  # noqa: SIM117
+        with CCSD(mf, 1, comm=comm, **kept) as cc:
+            cc.on_iteration = stop
+            cc.kernel()
+    with CCSD(mf, 1, comm=comm, **kept) as cc:
+        assert cc.kernel()[0] == pytest.approx(energy, abs=1e-4)
+    assert held.traceback

@@ -72,6 +72,7 @@ def test_all_that_a_command_starts_has_its_memory_and_scratch(name, water, tmp_p
         ("ccsd", "--triples", "--stability"),
         ("eom", "--properties", "--states", "2", "--storage", "disk"),
         ("ccsd", "--integrals", "conventional", "--storage", "disk", "--charge", "1"),
+        ("ccsd", "--triples", "--ranks", "2"),
         ("fci", "--frozen", "2", "--storage", "auto"),
         ("fci", "--frozen", "1", "--states", "B1:2:2,A1:0:2"),
         ("casscf", "--cas", "2,2", "--casci"),
