@@ -249,7 +249,7 @@ double computation() {
 /// A service at rest.
 class Service {
  public:
-  Service() : world_(outcore::transport::mpi(MPI_Comm_c2f(MPI_COMM_WORLD))) {
+  Service() : world_(outcore::World::mpi(MPI_Comm_c2f(MPI_COMM_WORLD))) {
     world_.register_procedure("answer", [](outcore::Call call) { call.answer(); });
     std::this_thread::sleep_for(50ms);
   }
@@ -313,7 +313,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   Results results;
   {
-    outcore::World world(outcore::transport::mpi(MPI_Comm_c2f(MPI_COMM_WORLD)));
+    auto world = outcore::World::mpi(MPI_Comm_c2f(MPI_COMM_WORLD));
     Transfers transfers(world, results);
     for (int round = 0; round < std::atoi(argv[2]); ++round) transfers.round();
   }

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "outcore/exclusive_file.hpp"
-#include "outcore/extend/transport.hpp"
 #include "outcore/global_array.hpp"
 #include "outcore/outcore.h"
 #include "outcore/world.hpp"
@@ -71,7 +70,7 @@ int main(int count, char** arguments) {
   const std::int64_t shape[1] = {1000}, begin[1] = {7}, end[1] = {8};
   check(oc_world_self(nullptr, &world));
   check(oc_ga_create(world, OC_FLOAT64, 1, shape, nullptr, &array));
-  outcore::World its_world(outcore::transport::self());
+  auto its_world = outcore::World::self();
   outcore::GlobalArray its_array(its_world, {1000}, outcore::ElementType::float64);
   double value = 0;
   compare([&](int) { check(oc_ga_get(array, begin, end, &value, nullptr)); },

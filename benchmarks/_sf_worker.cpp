@@ -221,8 +221,8 @@ int main(int argc, char** argv) {
   int level = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
   {
-    outcore::World world(outcore::transport::mpi(MPI_Comm_c2f(MPI_COMM_WORLD)),
-                         {.memory_bytes = 500'000'000, .scratch = argv[1]});
+    auto world =
+        outcore::World::mpi(MPI_Comm_c2f(MPI_COMM_WORLD), {.memory_bytes = 500'000'000, .scratch = argv[1]});
     Worker worker(world, argv[1]);
     worker.answer(0, 0, true);
     for (std::string line = worker.next(); !line.starts_with("quit"); line = worker.next()) worker.obey(line);
