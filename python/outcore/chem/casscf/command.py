@@ -275,6 +275,7 @@ class _Run(MoleculeRun):
         from pyscf import mcscf
         from pyscf.lib.exceptions import PointGroupSymmetryError
 
+        from outcore.chem.casscf.kept import STATES
         from outcore.chem.ci.fci_solver import FCISolver
 
         options, space, begin = self.options, self.options.space().choose(mf), time.monotonic()
@@ -284,11 +285,19 @@ class _Run(MoleculeRun):
             unpaired = groups[0].spin
             mc.nelecas = (space.electrons + unpaired) // 2, (space.electrons - unpaired) // 2
         solvers = [
-            FCISolver(mf.mol, memory=options.memory, threads=self.threads, comm=self.world) for _ in groups
+            FCISolver(
+                mf.mol,
+                memory=options.memory,
+                threads=self.threads,
+                comm=self.world,
+                checkpoint=None if options.checkpoint is None else options.checkpoint / f"{STATES}.{number}",
+            )
+            for number in range(len(groups))
         ]
         for solver, group in zip(solvers, groups, strict=True):
             solver.nroots, solver.spin, solver.conv_tol = group.roots, group.spin, _CI_ENERGY
             solver.wfnsym = group.irrep
+            solver.on_solve = self._show_iterations
         mc.fcisolver, mc.verbose, mc.max_memory = solvers[0], 0, self._share().bytes / 1e6
         orbitals = space.coefficients
         if len(groups) > 1:
@@ -317,6 +326,13 @@ class _Run(MoleculeRun):
             self._write_density(mc)
         for solver in solvers:
             solver.close()
+
+    def _show_iterations(self, ci: FCI) -> None:
+        """Of a CASCI, and of a CI that takes so long that its states are kept."""
+        from outcore.chem.ci.view import Iterations
+
+        if self.options.casci or ci.settings.checkpoint is not None:
+            ci.on_iteration = Iterations(self.say, ci.hamiltonian.core_energy)
 
     _kept_orbitals: KeptOrbitals | None = None
     _iteration = 0
@@ -375,7 +391,11 @@ class _Run(MoleculeRun):
 
     def _tell_states(self, mc: Any) -> None:
         from outcore.chem.ci.analysis import spin_square
+        from outcore.chem.ci.view import found_lines
 
+        for each in _calculations(mc):
+            for line in found_lines(each):
+                self.say(line)
         found, states = [], self._states(mc)
         for root, (state, energy) in enumerate(states, 1):
             densities = state.densities()

@@ -16,7 +16,10 @@ from outcore.keep.problem import Problem
 
 Matrix = NDArray[np.float64]
 
-NAME = "casscf"  # in the directory of a checkpoint
+NAME, STATES = (
+    "casscf",
+    "ci",
+)  # in the directory of a checkpoint: orbitals, states of the first irrep and spin, ..
 _FORMAT = 1
 _ORTHONORMAL = 1e-6
 

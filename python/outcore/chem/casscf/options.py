@@ -43,8 +43,8 @@ class Options(MoleculeOptions):
     core: Annotated[
         str | None,
         typer.Option(
-            help="Doubly occupied orbitals of each irrep, such as A1=2,B2=1, below those of --active. Default: the "
-            "lowest ones that the electrons of --cas leave."
+            help="Doubly occupied orbitals of each irrep, such as A1=2,B2=1, below those of --active. Default: as "
+            "many as the electrons of --cas leave: all of irreps without active orbitals, the lowest of others."
         ),
     ] = None
     avas: Annotated[

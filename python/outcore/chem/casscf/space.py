@@ -39,7 +39,8 @@ class CasSpace:
 @dataclass(frozen=True)
 class AskedSpace:
     """cas: electrons and orbitals. active: a list of orbitals as the SCF has them, from 0, or a number of each
-    irrep, behind the doubly occupied ones: `core` of each irrep, or the lowest ones that electrons of `cas` leave.
+    irrep, behind the doubly occupied ones: `core` of each irrep, or as many as electrons of `cas` leave, all of
+    irreps without active orbitals and the lowest of the others.
     avas: atomic orbitals such as "N 2p", of which an active orbital has at least the share `threshold`."""
 
     cas: tuple[int, int] | None = None
@@ -132,8 +133,7 @@ class AskedSpace:
     def _by_irreps(self, occupations: Integers, irreps: Integers, group: str) -> Integers:
         """Numbers of each irrep, behind those that stay doubly occupied."""
         if self.core is None:
-            lowest = irreps[: self._pairs_below(int(occupations.sum()))]
-            below = {number: int(np.count_nonzero(lowest == number)) for number in np.unique(lowest).tolist()}
+            below = self._core_of_irreps(occupations, irreps, group)
         else:
             below = {irrep_number(group, name): each for name, each in read(self.core).of_irreps or ()}
         found = []
@@ -156,6 +156,16 @@ class AskedSpace:
                     f"{below.get(number, 0)}; see --core"
                 )
         return active
+
+    def _core_of_irreps(self, occupations: Integers, irreps: Integers, group: str) -> dict[int, int]:
+        """Doubly occupied orbitals of each irrep: all of those that have no active orbitals, and the lowest of the
+        others."""
+        active = [irrep_number(group, name) for name, _ in self.of_irreps or ()]
+        is_other = ~np.isin(irreps, active) & (occupations == 2)
+        left = self._pairs_below(int(occupations.sum())) - int(np.count_nonzero(is_other))
+        lowest = np.flatnonzero(np.isin(irreps, active))[: max(left, 0)]
+        core = irreps[np.concatenate([np.flatnonzero(is_other), lowest])]
+        return dict(zip(*(each.tolist() for each in np.unique(core, return_counts=True)), strict=True))
 
     def of_first(self, mf: Any) -> tuple[Integers, int]:
         """`places` in the orbitals of a mean field, which may be those that an SCF begins with."""

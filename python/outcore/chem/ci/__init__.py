@@ -22,8 +22,8 @@ Files:
         states in rotated orbitals, and of other spaces
     plan, estimate:
         memory, predictions
-    restart, finished, kept_products:
-        what another run goes on from: states, and what an iteration has finished
+    restart, finished, kept_products, kept_steps:
+        what another run goes on from: states, what an iteration has finished, states of many solves
 """
 
 from __future__ import annotations

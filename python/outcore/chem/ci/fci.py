@@ -321,6 +321,7 @@ class FCI(Method):
             spin_shift=0.0 if wanted.spin is None else settings.spin_shift,
             ordered=settings.ordered,
             checkpoint=settings.checkpoint,
+            any_integrals=settings.any_integrals,
             on_iteration=self._told,
             start=start,
         )

@@ -24,6 +24,7 @@ from outcore.chem.ci import vector as vectors
 from outcore.chem.ci.determinants import listed
 from outcore.chem.ci.fci import FCI
 from outcore.chem.ci.hamiltonian import Hamiltonian, Matrix
+from outcore.chem.ci.kept_steps import KeptSteps
 from outcore.chem.ci.passes import Place, dots
 from outcore.chem.ci.rotation import rotated
 from outcore.chem.ci.settings import Settings
@@ -31,8 +32,11 @@ from outcore.chem.ci.sigma import Sigma
 from outcore.chem.method import Means
 from outcore.chem.symmetry import ABELIAN, IRREPS
 from outcore.job.processes import JOB
+from outcore.keep import clock
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mpi4py.MPI import Intracomm
 
     from outcore.chem.ci.densities import Densities
@@ -120,19 +124,21 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         mol: for the names of irreps, `verbose` and `stdout`.
         memory, scratch, threads, comm: as for FCI. On several processes each makes the same calls, and the
             integrals of the first count.
-        settings: see `outcore.chem.ci.settings.Settings`; without `residual`, which follows from `conv_tol`,
-            and `checkpoint`.
+        settings: see `outcore.chem.ci.settings.Settings`; without `residual`, which follows from `conv_tol`, and
+            `any_integrals`. `checkpoint`: a directory for states of solves that are expected to take longer than
+            what a kill may lose; the first solve of another run begins with those of the last one.
 
     Attributes, as PySCF's solvers have them: conv_tol (of the energy; residuals are converged to its square root),
     max_cycle, nroots, wfnsym (irrep of the states by name or number, of linear molecules that of D2h or C2v which
     it is part of; default that of the lowest orbitals), orbsym (irreps of orbitals; set by CASCI of molecules with
     symmetry), spin (2S of the states; default the number of
-    unpaired electrons), converged. A state is a CIVector. Raises OutcoreError.
+    unpaired electrons), converged. `on_solve`, if it is set, is called with the FCI object of each solve before it
+    begins. A state is a CIVector. Raises OutcoreError.
     """
 
     _keys = {  # noqa: RUF012  (PySCF's convention)
         *("mol", "conv_tol", "max_cycle", "nroots", "wfnsym", "orbsym", "spin", "converged", "settings"),
-        *("memory_bytes", "threads", "world", "eci", "norb", "nelec", "ci"),
+        *("memory_bytes", "threads", "world", "eci", "norb", "nelec", "ci", "on_solve"),
     }
 
     @keywords.checked(Settings)
@@ -148,8 +154,8 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
     ) -> None:
         if "residual" in settings:
             raise OutcoreError(errno.EINVAL, "FCISolver", detail="residual has no effect; set conv_tol")
-        if "checkpoint" in settings:
-            detail = "integrals change from step to step, so no states can be kept; FCI has a checkpoint"
+        if "any_integrals" in settings:
+            detail = "any_integrals has no effect: integrals change from step to step"
             raise OutcoreError(errno.EINVAL, "FCISolver", detail=detail)
         self.mol = mol
         self.verbose = lib.logger.NOTE if mol is None else mol.verbose
@@ -160,12 +166,16 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         self.wfnsym: Any = None
         self.orbsym: Any = None
         self.spin: int | None = None
+        self.on_solve: Callable[[FCI], None] | None = None
         self.converged = False
         self.eci: Any = None
         self.ci: Any = None
         self.norb: int | None = None
         self.nelec: tuple[int, int] | None = None
         self._open: list[tuple[FCI, list[weakref.ref[CIVector]]]] = []
+        self._kept: KeptSteps | None = None
+        if self.settings.checkpoint is not None:
+            self._kept = KeptSteps(self.world, self.settings.checkpoint)
         self._averaged = 0.0  # of integrals, in Hartree: the most that has been told
 
     # ---- states ----
@@ -270,7 +280,13 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         )
         ci.log_as(self)
         ci.verbose -= 1  # a CASSCF solves many times
-        ci.settings = replace(self.settings, residual=min(residual, 0.5), max_cycle=max_cycle)
+        ci.settings = replace(
+            self.settings, residual=min(residual, 0.5), max_cycle=max_cycle, checkpoint=None
+        )
+        if self._kept is not None and ci.forecast().total_seconds > clock.INTERVAL_S:
+            ci.settings = replace(ci.settings, checkpoint=self._kept.next(), any_integrals=True)
+        if self.on_solve is not None:
+            self.on_solve(ci)
         ci.kernel(self._start(ci, ci0))
         vectors = [CIVector(ci, root) for root in range(nroots)]
         self._open.append((ci, [weakref.ref(each) for each in vectors]))
@@ -315,6 +331,8 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
             if not is_alive:
                 ci.close()
         self._open = [each for is_alive, each in zip(alive, self._open, strict=True) if is_alive]
+        if self._kept is not None and self._open:
+            self._kept.keep([ci.settings.checkpoint for ci, _ in self._open if ci.settings.checkpoint])
 
     def _electrons(self, nelec: Any) -> tuple[int, int]:
         if isinstance(nelec, int | np.integer):
@@ -523,7 +541,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         return self
 
     def close(self) -> None:
-        """Drops all states. Collective."""
+        """Drops all states but those that are kept. Collective."""
         for ci, _ in self._open:
             ci.close()
         self._open.clear()

@@ -44,11 +44,20 @@ _GO_ON = "go on from kept states"
 
 
 def problem(
-    space: Space, hamiltonian: Hamiltonian, roots: int, spin: int | None, spin_shift: float
+    space: Space,
+    hamiltonian: Hamiltonian,
+    roots: int,
+    spin: int | None,
+    spin_shift: float,
+    *,
+    any_integrals: bool = False,
 ) -> Problem:
-    """All that states depend on. Integrals differ by rounding from run to run."""
-    settings = {
-        "integrals": [_weighed(each) for each in _integrals(hamiltonian)],
+    """All that states depend on. Integrals differ by rounding from run to run. any_integrals: of a step in which
+    orbitals change, whose states are a beginning for those of any other."""
+    settings: dict[str, Any] = {"orbitals": "change"}
+    if not any_integrals:
+        settings = {"integrals": [_weighed(each) for each in _integrals(hamiltonian)]}
+    settings |= {
         "irreps of orbitals": space.irreps,
         "electrons": list(space.electrons),
         "irrep": space.irrep,
@@ -57,7 +66,7 @@ def problem(
         "spin": spin,
         "spin shift": float(spin_shift),
     }
-    return Problem(_WHAT, FORMAT, settings, converged=("integrals",))
+    return Problem(_WHAT, FORMAT, settings, converged=() if any_integrals else ("integrals",))
 
 
 def _integrals(hamiltonian: Hamiltonian) -> list[Any]:
@@ -108,11 +117,15 @@ class KeptStates:
         spin: int | None,
         spin_shift: float,
         cache_bytes: int,
+        *,
+        any_integrals: bool = False,
     ) -> None:
         Stages(world, directory)
         self.world, self.directory, self.tiling = world, directory, tiling
         self.roots, self._cache_bytes = roots, cache_bytes
-        self.problem = problem(tiling.space, hamiltonian, roots, spin, spin_shift)
+        self.problem = problem(
+            tiling.space, hamiltonian, roots, spin, spin_shift, any_integrals=any_integrals
+        )
         self._record = self.problem.as_json()
         self._before = 0  # iterations of the runs that this one goes on from
         self.digest, self.stamp = digest(*_integrals(hamiltonian)), ""

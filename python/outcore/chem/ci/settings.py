@@ -27,6 +27,8 @@ class Settings:
         higher spin stay away. Energies are without it. No effect on orbitals that differ in spin.
     ordered: sums in one order always, so that runs repeat bit by bit.
     checkpoint: directory in which states are kept, and looked for first.
+    any_integrals: states that are found there may be of other integrals, as of orbitals before an optimisation
+        changed them: the search begins with them. False: they are refused.
     """
 
     residual: float = 1e-6
@@ -37,6 +39,7 @@ class Settings:
     spin_shift: float = 0.05
     ordered: bool = False
     checkpoint: Path | None = None
+    any_integrals: bool = False
 
     def __post_init__(self) -> None:
         if self.checkpoint is not None:
@@ -55,6 +58,10 @@ class Settings:
             (
                 not 1 <= self.guess_size <= MAX_GUESS,
                 f"a small space of {self.guess_size} determinants; it may have 1 to {MAX_GUESS}",
+            ),
+            (
+                self.any_integrals and self.checkpoint is None,
+                "any_integrals has no effect without a checkpoint",
             ),
             (not 0 <= self.spin_shift < 100, f"a spin shift of {self.spin_shift:g} Hartree; it is 0 to 100"),
         )

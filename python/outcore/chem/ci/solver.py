@@ -133,6 +133,7 @@ def solve(
     guess_size: int = guess.SIZE,
     spin_shift: float = 0.0,
     checkpoint: Path | None = None,
+    any_integrals: bool = False,
     ordered: bool = False,
     start: Sequence[Place] | None = None,
     on_iteration: Callable[[Iteration, Vectors], None] | None = None,
@@ -146,6 +147,7 @@ def solve(
         guess_size: determinants of the small space whose states are the start.
         spin_shift: Hartree times S^2 - M(M+1), added in the search; energies are without it.
         checkpoint: directory where states are kept in each iteration, and found again.
+        any_integrals: states that are found there may be of other integrals: the search begins with them.
         ordered: sums in one order always: runs with the same tasks repeat bit by bit.
         start: vectors of this space to begin with, in place of those of the small space; as many as roots.
         chosen: a plan, in place of that for the budget.
@@ -166,7 +168,15 @@ def solve(
     kept: KeptProducts | None = None
     if checkpoint is not None:
         states = KeptStates(
-            world, checkpoint, chosen.tiling, hamiltonian, roots, spin, spin_shift, chosen.cache_bytes
+            world,
+            checkpoint,
+            chosen.tiling,
+            hamiltonian,
+            roots,
+            spin,
+            spin_shift,
+            chosen.cache_bytes,
+            any_integrals=any_integrals,
         )
         kept = KeptProducts(states, options.threads)
     sigma = Sigma(

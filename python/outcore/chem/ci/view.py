@@ -95,6 +95,17 @@ def in_one_line(forecast: Forecast) -> str:
     )
 
 
+def found_lines(ci: FCI) -> Iterator[str]:
+    """What a solved CI has found of another run."""
+    solved, commits = ci.solved, ci.solved.commits
+    if solved.kept_iteration:
+        yield f"began with states of iteration {solved.kept_iteration} of another run, of {ci.settings.checkpoint}"
+    if commits.found:
+        yield f"products of another run that this one went on with: {commits.found}"
+    if commits.anew:
+        yield "products of another run were begun anew, as integrals differ in rounding"
+
+
 class Iterations:
     """A line for each iteration: its seconds, and the share of them that the first process waited for vectors."""
 
@@ -124,15 +135,10 @@ class StateView:
         self._ci, self._say = ci, say
 
     def energies(self, seconds: float) -> None:
-        solved = self._ci.solved
+        solved, commits = self._ci.solved, self._ci.solved.commits
         state = "converged" if solved.converged else "NOT converged"
-        if solved.kept_iteration:
-            kept = self._ci.settings.checkpoint
-            self._say(f"began with states of iteration {solved.kept_iteration} of another run, of {kept}")
-        if (commits := solved.commits).found:
-            self._say(f"products of another run that this one went on with: {commits.found}")
-        if commits.anew:
-            self._say("products of another run were begun anew, as integrals differ in rounding")
+        for line in found_lines(self._ci):
+            self._say(line)
         if commits.count:
             self._say(
                 f"{commits.count} commits within iterations wrote {commits.written_bytes / 1e6:.0f} MB "

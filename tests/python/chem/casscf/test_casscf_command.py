@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from outcore.base.errors import NotConverged, OutcoreError
+from outcore.chem.ci.fci import FCI
 from outcore.cli import main as cli
+from outcore.keep import clock
 
 pyscf = pytest.importorskip("pyscf")
 
@@ -17,6 +19,7 @@ from pyscf import fci, mcscf, mrpt  # noqa: E402
 
 WATER = "3\nwater\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n"
 LIH = "2\nlithium hydride\nLi 0 0 0\nH 0 0 1.6\n"
+HNO = "3\nnitroxyl\nH 0.93 0 -0.45\nN 0 0 0\nO 0 0 1.21\n"
 N2 = "2\nnitrogen\nN 0 0 0\nN 0 0 1.1\n"
 
 
@@ -133,8 +136,10 @@ def test_active_orbitals_are_counted_by_irreps(run, below, core):
     assert found["energies_hartree"] == pytest.approx([mc.e_tot], abs=1e-8)
 
 
-def test_active_orbitals_of_irreps_of_a_linear_molecule_are_whole_shells(run):
-    found = run(N2, "--active", "B2u=1,B3u=1,B2g=1,B3g=1", "--core", "Ag=3,B1u=2", "--casci")
+@pytest.mark.parametrize("below", [["--core", "Ag=3,B1u=2"], ["--cas", "4,4"]])
+def test_active_orbitals_of_irreps_of_a_linear_molecule_are_whole_shells(run, below):
+    """All orbitals of irreps without active ones are doubly occupied, also those above the lowest active one."""
+    found = run(N2, "--active", "B2u=1,B3u=1,B2g=1,B3g=1", *below, "--casci")
     mf = symmetric_mean_field(N2)
     mc = mcscf.CASCI(mf, 4, 4)
     mc.verbose, mc.fcisolver.wfnsym = 0, "A1g"
@@ -266,6 +271,34 @@ def test_a_run_goes_on_from_kept_orbitals(run, tmp_path, capsys):
     assert found["energies_hartree"] == pytest.approx([of_pyscf(mean_field(LIH), 2, 2).e_tot], abs=1e-8)
     with pytest.raises(OutcoreError, match="another choice of active orbitals"):
         run(LIH, "--cas", "2,2", "--checkpoint", str(kept))
+
+
+def test_a_run_goes_on_from_the_states_of_a_long_ci(run, tmp_path, capsys, monkeypatch):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    arguments = [
+        "--cas",
+        "10,8",
+        "--casci",
+        "--checkpoint",
+        str(kept),
+    ]  # more determinants than the start has
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        told = FCI._told
+
+        def stopped(self, iteration, states):
+            told(self, iteration, states)
+            if iteration.number == 2:
+                raise KeyboardInterrupt
+
+        patched.setattr(FCI, "_told", stopped)
+        run(HNO, *arguments)
+    capsys.readouterr()
+    found = run(HNO, *arguments)
+    assert "began with states of iteration 2 of another run" in capsys.readouterr().out
+    mc = of_pyscf(mean_field(HNO), 8, 10, method="CASCI")
+    assert found["energies_hartree"] == pytest.approx([mc.e_tot], abs=1e-8)
 
 
 def test_a_part_of_a_degenerate_shell_is_refused(run):

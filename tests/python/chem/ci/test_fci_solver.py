@@ -328,8 +328,8 @@ def test_what_has_no_effect_is_refused(water, solver):
         mc.kernel()
     with pytest.raises(OutcoreError, match="a ndarray is no state"):
         mc.fcisolver.make_rdm1(np.zeros(3), 4, 4)
-    with pytest.raises(OutcoreError, match="no states can be kept; FCI has a checkpoint"):
-        FCISolver(water.mol, checkpoint="kept")
+    with pytest.raises(OutcoreError, match="any_integrals has no effect"):
+        FCISolver(water.mol, checkpoint="kept", any_integrals=True)
     mc.fcisolver.spin = 0
     mc.kernel()
     for orbitals, electrons in ((5, 4), (4, 6), (4, (3, 1))):
