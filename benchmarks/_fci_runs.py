@@ -38,7 +38,7 @@ class Case:
 
 
 @dataclass
-class _Iteration:
+class Iteration:
     number: int
     energy: float
     residual: float
@@ -46,7 +46,7 @@ class _Iteration:
     waiting: float  # %
 
     @classmethod
-    def of_line(cls, line: str) -> _Iteration | None:
+    def of_line(cls, line: str) -> Iteration | None:
         found = _LINE.match(line)
         if found is None:
             return None
@@ -76,8 +76,8 @@ def converged(options: BenchOptions, case: Case) -> list[Claim]:
     name = f"{case.name}, {case.memory}"
     more = ("--memory", case.memory, "--checkpoint", str(kept), "--json", str(results))
     command = _command(options, case, *more)
-    before, peak_before = _killed_runs.run(options, name, command, _Iteration.of_line, _KILLED_IN)
-    after, peak_after = _killed_runs.run(options, name, command, _Iteration.of_line)
+    before, peak_before = _killed_runs.run(options, name, command, Iteration.of_line, _KILLED_IN)
+    after, peak_after = _killed_runs.run(options, name, command, Iteration.of_line)
     found: dict[str, Any] = json.loads(results.read_text())
     shutil.rmtree(kept)  # of this case alone, and large
     every = before + after
@@ -120,7 +120,7 @@ def _with_less(options: BenchOptions, case: Case, typical: float) -> list[Claim]
     assert case.less_memory is not None
     name = f"{case.name}, {case.less_memory}"
     command = _command(options, case, "--memory", case.less_memory)
-    found, most = _killed_runs.run(options, name, command, _Iteration.of_line, _FEW + 2)
+    found, most = _killed_runs.run(options, name, command, Iteration.of_line, _FEW + 2)
     seconds = statistics.median(each.seconds for each in found[1:])
     how = f"{len(found) - 1} iterations, after the first"
     budget = parse_bytes(case.less_memory)

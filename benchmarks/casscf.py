@@ -56,6 +56,9 @@ _WIDE = _BOND * math.sqrt(3)
 NITROGEN = Case("N2/6-31G", "N 0 0 -0.55; N 0 0 0.55", "6-31g", 10, are_pi=False)
 BIPHENYLENE = Case("biphenylene/STO-3G", hexagons(-(_WIDE / 2 + 0.755), _WIDE / 2 + 0.755), "sto-3g", 12)
 ANTHRACENE = Case("anthracene/STO-3G", hexagons(-_WIDE, 0.0, _WIDE), "sto-3g", 14)
+TETRACENE = Case(
+    "tetracene/6-31G", hexagons(-1.5 * _WIDE, -0.5 * _WIDE, 0.5 * _WIDE, 1.5 * _WIDE), "6-31g", 18
+)
 CASES = (NITROGEN, BIPHENYLENE, ANTHRACENE)
 
 
