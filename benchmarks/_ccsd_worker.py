@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from outcore.chem import reference as references
 from outcore.chem.cc import CCSD
 from outcore.cli.bench import Claim, at_least, at_most, interleave, median_claim
 from outcore.job import machine, resources
@@ -142,9 +143,13 @@ def _theirs(mf: Any, frozen: int) -> Callable[[], float]:
 
 
 def _triples(scratch: Path, case: Case, threads: int) -> list[Claim]:
+    mf = case.mean_field
+    references.keep_focks(mf)
+    mf.with_df.reset()  # the peer's integrals, which nothing needs any more, and which would count
     resources.give_back_freed_memory()
-    with _ours(scratch, case, case.mean_field, threads) as cc:
+    with _ours(scratch, case, mf, threads) as cc:
         cc.kernel()
+        _say(f"{case.name}: {cc.plan}")
         if not cc.converged:
             raise RuntimeError(f"{case.name} has not converged in {len(cc.iterations)} iterations")
         o, v = cc.spins[0].occupied, cc.spins[0].virtual
