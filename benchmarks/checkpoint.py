@@ -21,6 +21,10 @@ from outcore.job import resources
 from ._checkpoint_worker import COLUMNS
 from ._workers import Workers, python_worker, raw_rate, remove_contents
 
+REASONS = {
+    "save, against numpy": "the device is the limit of both, and NumPy computes no checksums",
+}
+
 PROCESSES = 2
 OURS, RAW = "ours", "raw device"
 SAVE, LOAD, SAVE_AGAIN = "save", "load", "save again"

@@ -28,6 +28,7 @@ from .gpc import ONE_HOST, SETTINGS
 
 REASONS = {
     "distant .* as between hosts, .*": "disk, network and both processes share two cores",
+    "distant .* on one host, .*": "both processes share two cores",
 }
 
 LIMIT_S = 600
