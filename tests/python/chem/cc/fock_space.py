@@ -3,6 +3,7 @@ states."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -77,14 +78,16 @@ class FockSpace:
             total = total + term
         return total
 
-    def states(self, kind: str) -> tuple[Values, Values, Values]:
+    def states(self, kind: str, core: Sequence[int] = ()) -> tuple[Values, Values, Values]:
         """Energies; exp(T) R |0> of all states, [determinant][state], and <0| L exp(-T), [state][determinant], of
-        ions of those of alpha."""
-        inside = []
+        ions of those of alpha. core: orbitals from which something is excited; then right states have the share of
+        the ground state that makes them orthogonal to its left one."""
+        inside, holes = [], sum(1 << (s * self.n + i) for s in (0, 1) for i in core)
         for x in range(4**self.n):
             alpha, beta = x & ((1 << self.n) - 1), x >> self.n
             change = alpha.bit_count() - self._occupied[0], beta.bit_count() - self._occupied[1]
-            if change == CHANGES[kind] and (self.reference & ~x).bit_count() <= HOLES[kind]:
+            empty = self.reference & ~x
+            if change == CHANGES[kind] and empty.bit_count() <= HOLES[kind] and (not core or holes & empty):
                 inside.append(x)
         basis = np.zeros((4**self.n, len(inside)))
         basis[inside, range(len(inside))] = 1.0
@@ -99,7 +102,10 @@ class FockSpace:
         for k in range(1, 2 * self.n + 1):
             term = -1.0 / k * (self.t.T @ term.T).T
             down = down + term
-        return values, up @ right, left @ down
+        right = up @ right
+        if core:
+            right = right - np.outer(self.ground[0], self.ground[1] @ right)
+        return values, right, left @ down
 
     def density(self, left: Values, right: Values) -> list[Values]:
         """<l|p'q|r> of each spin."""

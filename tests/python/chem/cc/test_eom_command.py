@@ -129,7 +129,6 @@ def test_a_multiplicity_of_open_shells_is_refused_before_anything_is_computed(
         (("--state-tol", "2"), "tolerance"),
         (("--multiplicity", "5"), "multiplicity 5"),
         (("--kind", "ip", "--multiplicity", "3"), "kind 'ee' alone"),
-        (("--cvs", "1", "--properties"), "core-valence separation"),
         (("--multiplicity", "3", "--properties", "--nto", "found"), "light makes no transitions"),
         (("--properties", "--dyson", "found"), "--dyson has no effect but on ions"),
         (("--spectrum", "found.csv"), "--spectrum has no effect without --properties"),

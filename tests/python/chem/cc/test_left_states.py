@@ -60,7 +60,7 @@ def of_five(five: Any) -> FockSpace:
 
 def check(space: FockSpace, kind: str, found: Any) -> None:
     """All properties of states that are found are those of the states of these energies."""
-    every, right, left = space.states(kind)
+    every, right, left = space.states(kind, found.states.settings.core)
     energies, summed = found.states.energies, len(found.orbitals_of_spins) == 1
     where = [int(np.argmin(abs(every - space.energy - each))) for each in energies]
     assert every[where] - space.energy == pytest.approx(energies, abs=1e-7)
@@ -100,6 +100,24 @@ def test_ions_of_closed_shells(four: Any, of_four: FockSpace, kind: str, setting
 def test_triplets_of_closed_shells(four: Any, of_four: FockSpace, settings: dict[str, Any]) -> None:
     with start(four, **settings) as cc:
         check(of_four, "ee", cc.states("ee", multiplicity=3, nroots=2, tolerance=1e-8).properties())
+
+
+@pytest.mark.parametrize(("kind", "multiplicity"), [("ee", 1), ("ee", 3), ("ip", None)])
+@pytest.mark.parametrize("settings", [{}, DISK], ids=["memory", "disk"])
+def test_states_of_a_core(
+    four: Any, of_four: FockSpace, kind: str, multiplicity: int | None, settings: dict[str, Any]
+) -> None:
+    roots = 1 if kind == "ip" else 2
+    with start(four, **settings) as cc:
+        states = cc.states(kind, multiplicity=multiplicity, nroots=roots, cvs=[0], tolerance=1e-8)
+        check(of_four, kind, states.properties())
+
+
+def test_transitions_from_a_core_know_no_origin(four: Any) -> None:
+    with start(four) as cc:
+        found = cc.states("ee", cvs=1, tolerance=1e-8).properties()
+        for each in (found.transition_density(0), found.transition_densities(0)[0]):
+            assert abs(np.trace(each)) < 1e-10
 
 
 @pytest.mark.parametrize("kind", ["ee", "sf"])

@@ -14,7 +14,7 @@ from eom_support import TIGHT, Determinants, dense_matrix
 
 from outcore import OutcoreError
 from outcore.chem.cc import CCSD
-from outcore.chem.cc.excited import describe, properties
+from outcore.chem.cc.excited import describe
 from outcore.chem.cc.inherited import Inherited
 from outcore.chem.cc.keep.kept_states import KeptStates
 from outcore.chem.cc.plan import assembly
@@ -175,19 +175,6 @@ def test_states_have_properties_until_another_calculation(four: Any) -> None:
         assert second.properties() is second.properties()
         with pytest.raises(OutcoreError, match="given back"):
             first.properties()
-
-
-@pytest.mark.parametrize(
-    ("kind", "core", "words"),
-    [
-        ("ee3", [0], "triplets by core-valence"),
-        ("ip", [0], "IP-CCSD by core-valence"),
-        ("ee", [0], "core-valence"),
-    ],
-)
-def test_what_is_not_there_is_refused(kind: str, core: list[int], words: str) -> None:
-    with pytest.raises(OutcoreError, match=words):
-        properties.check_kind(kind, core)
 
 
 def test_states_that_have_not_converged_have_no_properties(four: Any) -> None:

@@ -52,8 +52,6 @@ class StatesRun(CoupledClusterRun):
         from outcore.chem.cc.least import equations
 
         _ = self._state_kind  # or it is refused
-        if self.options.properties:
-            properties.check_kind(self._state_kind, self.options.state_settings().core)
         of_states = equations(self._sizes(rank, cuts), self.threads, self._least)
         return super()._needs(rank, cuts) | {METHOD: least_memory.left_by_scf(self._mol) + of_states}
 

@@ -12,7 +12,7 @@ import numpy as np
 from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem import davidson
 from outcore.chem.cc import response
-from outcore.chem.cc.equations.excited import between_states, kinds
+from outcore.chem.cc.equations.excited import between_states
 from outcore.chem.cc.equations.excited.vectors import StateVector
 from outcore.chem.cc.excited import describe, passes
 from outcore.chem.cc.excited.search import LEAST, Search
@@ -49,7 +49,13 @@ class StateProperties:
     more the moments are no derivatives of energies. Ions of closed shells lack an electron of alpha, or have one
     more.
 
-    Stanton, Bartlett, J. Chem. Phys. 98, 7029 (1993); Oana, Krylov, J. Chem. Phys. 127, 234106 (2007).
+    By core-valence separation left vectors are of the same excitations as right ones. The ground state is not
+    separated: it has all multipliers, and each right vector has the share of it that makes them orthogonal, so
+    moments of transitions of neutral molecules depend on no origin.
+
+    Stanton, Bartlett, J. Chem. Phys. 98, 7029 (1993); Oana, Krylov, J. Chem. Phys. 127, 234106 (2007); of cores
+    Coriani, Koch, J. Chem. Phys. 143, 181103 (2015); Vidal, Feng, Epifanovsky, Krylov, Coriani, J. Chem. Theory
+    Comput. 15, 3117 (2019), who have frozen cores in the ground state.
 
     Attributes: of [state], in atomic units, about the origin of the coordinates. Those of transitions from the
     ground state raise OutcoreError (ENOTSUP) where there are none, as to triplets, and pole strengths but of ions.
@@ -74,7 +80,7 @@ class StateProperties:
         on_iteration: Callable[[davidson.Iteration], None] | None = None,
     ) -> None:
         with of.world.together(PROPERTIES):
-            check(of, states.kind_name, states.settings.core)
+            check(of)
             _check_found(of, states)
         self._of, self.states = of, states
         _normalise(states)
@@ -99,6 +105,7 @@ class StateProperties:
             builds=inherited.builds,
         )
         of.replace_room(room, equations.of.of)
+        equations.core = states.equations.core
         states.vectors = right
         limits = davidson.Limits(
             tolerance=states.settings.tolerance, max_iterations=states.settings.max_cycle, vectors=vectors
@@ -144,6 +151,7 @@ class StateProperties:
             "amplitudes": of.state.stamp,
             "kind": states.kind.title,
             "roots": len(states.vectors),
+            "core": states.settings.core,
         }
         if states.settings.guess is not None:
             mark["guess"] = [np.array(each, float).tolist() for each in states.settings.guess]
@@ -348,19 +356,12 @@ class StateProperties:
         return found[0] if len(found) == 1 else tuple(found)
 
 
-def check(of: CCSD, kind: str, core: Sequence[int]) -> None:
-    """Raises OutcoreError (ENOTSUP): properties of these states are not to be had."""
-    check_kind(kind, core)
+def check(of: CCSD) -> None:
+    """Raises OutcoreError (ENOTSUP): properties of states of this object are not to be had."""
     if of.has_triples:
         raise _refused("they are of CCSD, but densities are of CCSD(T) after ccsd_t(); make a new object")
     if of.settings.fno:
         raise _refused("orbitals of fno have no densities")
-
-
-def check_kind(kind: str, core: Sequence[int]) -> None:
-    """As `check`, by the name of a kind."""
-    if core:
-        raise _refused(f"of {kinds.of(kind).title} by core-valence separation they are not there")
 
 
 def _check_found(of: CCSD, states: States) -> None:
