@@ -430,6 +430,10 @@ class Array(NumpyLike, Closing):
     def acc_tile(self, tile: Sequence[int], value: ArrayLike, alpha: complex = 1) -> None:
         self.acc_tile_async(tile, value, alpha).wait()
 
+    def tile_shape(self, tile: Sequence[int]) -> tuple[int, ...]:
+        """Of any tile of the grid."""
+        return self._layout.tile_shape(self._layout.check(tile))
+
     def prefetch(self, tiles: Iterable[Sequence[int]]) -> None:
         """Hints that tiles will be read soon. Returns at once."""
         found = [self._layout.canonical(self._layout.check(tile))[0] for tile in tiles]

@@ -58,12 +58,18 @@ class RecordedArray(Described):
     def nbytes(self) -> int:
         return self.spec.bytes
 
-    def get_tile(self, tile: Tile) -> Values:
-        self.room.saw(self, tile, reads=True)
-        return np.zeros(self.model.tile_shape(tile))
+    def tile_shape(self, tile: Tile) -> tuple[int, ...]:
+        return self.model.tile_shape(tile)
 
-    def get_tile_async(self, tile: Tile) -> Any:
-        return done(self.get_tile(tile))
+    def get_tile(self, tile: Tile, out: Values | None = None) -> Values:
+        self.room.saw(self, tile, reads=True)
+        if out is None:
+            return np.zeros(self.tile_shape(tile))
+        out[...] = 0.0
+        return out
+
+    def get_tile_async(self, tile: Tile, out: Values | None = None) -> Any:
+        return done(self.get_tile(tile, out))
 
     def put_tile(self, tile: Tile, values: Values) -> None:
         self.room.saw(self, tile, writes=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 from outcore.chem.cc.plan.ladder_kernels import LadderProduct, Made
@@ -25,7 +27,7 @@ BVO, BVV = Held("Bvo", 900), Held("Bvv", 1800)
 def product(processes: int = 1, *, stored: bool = True) -> LadderProduct:
     """Integrals of 30 pairs pq and 20 pairs cd, amplitudes, a product of 10 pairs ij."""
     made = Made(30.0 * 20.0, 30.0 * 20.0, {BVO: 30.0, BVV: 60.0})
-    return LadderProduct(SIZES, 4, 1, processes, made, (V,) if stored else (), T, (A,), (10,))
+    return LadderProduct(SIZES, 4, 1, processes, made, (V,) if stored else (), (T,), (A,), (10,))
 
 
 def test_integrals_and_amplitudes_go_by_once_for_each_part() -> None:
@@ -40,6 +42,38 @@ def test_rows_that_another_run_has_made_are_not_counted() -> None:
     assert found[V].read == V.nbytes / 2
     assert found[T].read == T.nbytes
     assert found[A].written == A.nbytes / 4
+
+
+def of_many(count: int) -> tuple[LadderProduct, list[Held], list[Held]]:
+    """With so many vectors, and these."""
+    vectors, results = [[Held(f"{name}{n}", T.nbytes) for n in range(count)] for name in "TA"]
+    one = product()
+    return (
+        replace(one, amplitudes=tuple(vectors), results=tuple(results), columns=(10 * count,)),
+        vectors,
+        results,
+    )
+
+
+@pytest.mark.parametrize(("count", "parts"), [(3, 1), (3, 2), (3, 3), (4, 2), (2, 4), (3, 9)])
+def test_parts_have_all_of_each_vector_once(count: int, parts: int) -> None:
+    kernel, _, _ = of_many(count)
+    shares = np.zeros(count)
+    for part in range(parts):
+        for vector, nth, of_each in kernel.of_part(part, parts):
+            assert 0 <= nth < of_each
+            shares[vector] += 1 / of_each
+    assert shares == pytest.approx(np.ones(count))
+
+
+def test_vectors_share_what_is_read_of_integrals() -> None:
+    kernel, vectors, results = of_many(4)
+    assert [kernel.parts(memory) for memory in (1e9, 1.0)] == [1, 4 * product().parts(1.0)]
+    for parts, of_vector in ((1, 1), (2, 1), (4, 1), (8, 2)):
+        found = kernel.moved([1.0] * parts)
+        assert found[V].read == parts * V.nbytes
+        assert all(found[each].read == of_vector * each.nbytes for each in vectors)
+        assert all(found[each] == Touched(0, each.nbytes) for each in results)
 
 
 def test_each_process_packs_all_amplitudes() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from eom_support import AUXILIARY, dense, fitted, made, peer_of
 from outcore import OutcoreError
 from outcore.chem.cc import CCSD
 from outcore.chem.cc.excited import vectors_of_plan
+from outcore.chem.cc.inherited import Inherited
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -47,6 +49,38 @@ def test_singlets_are_those_of_pyscf(water: Any, singlets: Values, settings: dic
         cc.kernel()
         energies, states = cc.eomee_ccsd_singlet(nroots=3, tolerance=1e-9)
     assert states.converged.all()
+    assert abs(energies - singlets).max() < 1e-8
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["for each vector", "kept"])
+@PLACES
+def test_rings_of_singles_may_be_kept(
+    water: Any, singlets: Values, settings: dict[str, Any], kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors_of_plan.Way, "seconds", property(lambda way: way.keeps_rings != kept))
+    with made(water, **settings) as cc:
+        cc.kernel()
+        energies, states = cc.eomee_ccsd_singlet(nroots=3, tolerance=1e-9)
+        assert ({"X", "Xs"} & set(states.plan.arrays) != set()) == kept
+    assert abs(energies - singlets).max() < 1e-8
+
+
+@pytest.mark.parametrize("error", [errno.ENOMEM, errno.ENOSPC])
+def test_rings_are_not_kept_where_there_is_no_room(
+    water: Any, singlets: Values, error: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vectors_of_plan.Way, "seconds", property(lambda way: not way.keeps_rings))
+    check = Inherited.check_disks
+
+    def refuse(self: Inherited, plan: Any, *given: Any, **more: Any) -> None:
+        if {"X", "Xs"} & set(plan.arrays):
+            raise OutcoreError(error, "keep rings")
+        check(self, plan, *given, **more)
+
+    monkeypatch.setattr(Inherited, "check_disks", refuse)
+    with made(water) as cc:
+        cc.kernel()
+        energies = cc.eomee_ccsd_singlet(nroots=3, tolerance=1e-9)[0]
     assert abs(energies - singlets).max() < 1e-8
 
 

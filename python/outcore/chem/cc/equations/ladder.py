@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from outcore.chem.cc.equations import stream
 from outcore.chem.cc.equations.integrals import four_index
-from outcore.chem.cc.equations.steps import Steps
+from outcore.chem.cc.equations.steps import LadderRows, Steps
 from outcore.chem.cc.plan.buffers import ThreadBuffers
 from outcore.chem.cc.plan.ladder_kernels import LadderIntegrals, LadderProduct, Made
 from outcore.parallel import team
@@ -69,6 +70,7 @@ class Ladder:
         self._products = list(self._named.values())
         self._transposed: dict[str, Array] = {}
         self._free: dict[str, Array] = {}
+        self._each: list[list[Array]] = []
         self.integrals: list[Array] = []
         if is_stored:
             self.integrals = [room.array(f"V{_NAMES[sign]}{name}") for sign in self._signs]
@@ -138,16 +140,13 @@ class Ladder:
         that `steps` leaves."""
         if not self._signs:
             return
-        tiles = (
-            stream.stored(self.integrals, lambda *tile: tile) if self.integrals else stream.made(self.tile)
-        )
         self._room.kernel(
             self.product(t2, self._products),
             lambda: self._multiply(
                 self._spaces.all_pairs,
                 self._spaces.virtual_pairs,
-                tiles,
-                _packing(lambda c, d: t2.get_tile((c, 0, d, 0))),
+                self._tiles,
+                _packing(partial(_pair_tile, t2)),
                 self._named,
                 steps,
             ),
@@ -157,10 +156,15 @@ class Ladder:
         """What it takes."""
         o = self._integrals.bvo.layout.shape[2]
         columns = tuple(o * (o - 1) // 2 if sign else o * (o + 1) // 2 for sign in self._signs)
-        return self._product(t2, results, columns, transposed=transposed)
+        return self._product([t2], results, columns, transposed=transposed)
 
     def _product(
-        self, t2: Array, results: Sequence[Array], columns: tuple[int, ...], *, transposed: bool = False
+        self,
+        amplitudes: Sequence[Array],
+        results: Sequence[Array],
+        columns: tuple[int, ...],
+        *,
+        transposed: bool = False,
     ) -> LadderProduct:
         return LadderProduct(
             self._room.sizes,
@@ -169,7 +173,7 @@ class Ladder:
             self._room.world.size,
             self._made,
             tuple(self.integrals),
-            t2,
+            tuple(amplitudes),
             tuple(results),
             columns,
             transposed,
@@ -194,29 +198,34 @@ class Ladder:
         for part in range(parts):
             if not left[part]:
                 continue
-            cuts = [product.layout.tilings[1].cuts for product in products]
-            boxes = [slice(*each[part : part + 2]) for each in cuts]
+            boxes = _boxes(products, range(part, part + 1))
 
             def put(row: int, results: list[Values], part: int = part) -> None:
                 for product, values in zip(products, results, strict=True):
                     product.put_tile((row, part), values)
 
-            packed = self._packed(of_columns, halves, boxes)
+            packed = self._packed(of_columns, [(halves, boxes)])
             self.waited_s += stream.multiply(self._room, rows, part, start, packed, put)
         self._buffers.clear()
         for product in products:
             product.sync()
         return left
 
-    def _packed(self, pairs: PairAxis, halves: Halves, boxes: list[slice]) -> list[list[Values]]:
-        """t+- of some pairs ij, [cd][ij], by blocks of pairs cd."""
+    def _packed(
+        self, pairs: PairAxis, vectors: Sequence[tuple[Halves, Sequence[slice]]]
+    ) -> list[list[Values]]:
+        """t+- of some pairs ij of each vector, [cd][ij], by blocks of pairs cd."""
         found: list[list[Values]] = [[np.empty(0)] * len(pairs.blocks) for _ in self._signs]
 
         def pack(_: int, column: int) -> None:
-            both = halves(*pairs.blocks[column])
-            for number, (sign, box) in enumerate(zip(self._signs, boxes, strict=True)):
-                rows = np.ascontiguousarray(pairs.rows(column, both[sign])[:, box])
-                found[number][column] = rows if sign else pairs.weighted(column, rows)
+            rows: list[list[Values]] = [[] for _ in self._signs]
+            for halves, boxes in vectors:
+                both = halves(*pairs.blocks[column])
+                for of_sign, sign, box in zip(rows, self._signs, boxes, strict=True):
+                    of_sign.append(pairs.rows(column, both[sign])[:, box])
+            for number, (sign, parts) in enumerate(zip(self._signs, rows, strict=True)):
+                made = np.concatenate(parts, axis=1) if len(parts) > 1 else np.ascontiguousarray(parts[0])
+                found[number][column] = made if sign else pairs.weighted(column, made)
 
         with self._room.world.together("pack amplitudes"):
             team.each(range(len(pairs.blocks)), self._room.threads, pack)
@@ -237,6 +246,67 @@ class Ladder:
             np.concatenate([product.get_tile((tile, part)) for part in parts], axis=1, out=halves[sign])
         rows = kernels.unpack_pairs(halves[0], halves[1], np.empty((count, o, o)))
         return pairs.spread(tile, rows, swap=(1, 0)).transpose(0, 2, 1, 3)
+
+    # ---- of several vectors ----
+
+    def begin_each(self, count: int) -> None:
+        """Makes room for products with so many vectors at a time, and gives that of the others back."""
+        self.release_products()
+        self._each = [[self._room.array(f"A{_NAMES[sign]}{n}") for sign in self._signs] for n in range(count)]
+
+    def contract_each(self, vectors: Sequence[Array]) -> None:
+        """As `contract`, of all of these, no more than there is room for: integrals go by for as many as the work
+        space holds."""
+        results = [each for of_vector in self._each[: len(vectors)] for each in of_vector]
+        o, count = self._spaces.occupied, len(vectors)
+        columns = tuple(count * (o * (o - 1) // 2 if sign else o * (o + 1) // 2) for sign in self._signs)
+        kernel = self._product(vectors, results, columns)
+        self._room.kernel(kernel, lambda: self._multiply_each(kernel, vectors))
+
+    def _multiply_each(self, kernel: LadderProduct, vectors: Sequence[Array]) -> list[float]:
+        pairs, columns = self._spaces.all_pairs, self._spaces.virtual_pairs
+        parts = kernel.parts(self._room.plan.work_bytes)
+        self.waited_s = 0.0
+        for part in range(parts):
+            chosen = [(number, self._part_of(number, *nth)) for number, *nth in kernel.of_part(part, parts)]
+            packed = self._packed(
+                columns,
+                [
+                    (_packing(partial(_pair_tile, vectors[number])), _boxes(self._each[number], tiles))
+                    for number, tiles in chosen
+                ],
+            )
+            put = partial(self._put_each, chosen)
+            rows = LadderRows(len(pairs.blocks))
+            self.waited_s += stream.multiply(self._room, rows, part, self._tiles, packed, put)
+        self._buffers.clear()
+        for each in self._each:
+            for product in each:
+                product.sync()
+        return [1.0] * parts
+
+    def _part_of(self, number: int, nth: int, parts: int) -> range:
+        """Tiles of columns of a vector's products, in that one of so many parts."""
+        count = len(self._each[number][0].layout.tilings[1])
+        return range(count * nth // parts, count * (nth + 1) // parts)
+
+    def _put_each(self, chosen: Sequence[tuple[int, range]], row: int, results: list[Values]) -> None:
+        for sign, values in enumerate(results):
+            begin = 0
+            for number, tiles in chosen:
+                product = self._each[number][sign]
+                for tile in tiles:
+                    end = begin + product.layout.tilings[1].sizes[tile]
+                    product.put_tile((row, tile), np.ascontiguousarray(values[:, begin:end]))
+                    begin = end
+
+    def block_of(self, number: int, p: int, r: int) -> Values:
+        """As `block`, of a vector of the last products."""
+        return self._unpacked(self._spaces.all_pairs, self._each[number], p, r)
+
+    @property
+    def _tiles(self) -> stream.Start:
+        return stream.stored(self.integrals, lambda *tile: tile) if self.integrals else stream.made(self.tile)
 
     # ---- of amplitudes without symmetry ----
 
@@ -262,14 +332,11 @@ class Ladder:
             shape = (*one.shape[:2], -1)
             return (one + other).reshape(shape), (one - other).reshape(shape)
 
-        tiles = (
-            stream.stored(self.integrals, lambda *tile: tile) if self.integrals else stream.made(self.tile)
-        )
         results, axes = list(self._free.values()), (self._spaces.all_pairs, self._spaces.virtual_pairs)
         columns = (math.prod(amplitudes.layout.shape[1::2]),) * len(self._signs)
         self._room.kernel(
-            self._product(amplitudes, results, columns),
-            lambda: self._multiply(*axes, tiles, halves, self._free, steps),
+            self._product([amplitudes], results, columns),
+            lambda: self._multiply(*axes, self._tiles, halves, self._free, steps),
         )
 
     def contract_transposed_free(
@@ -289,7 +356,7 @@ class Ladder:
         results, axes = list(self._free.values()), (self._spaces.virtual_pairs, self._spaces.all_pairs)
         columns = (math.prod(amplitudes.layout.shape[1::2]),) * len(self._signs)
         self._room.kernel(
-            self._product(amplitudes, results, columns, transposed=True),
+            self._product([amplitudes], results, columns, transposed=True),
             lambda: self._multiply(*axes, self._transposed_tiles, halves, self._free, steps),
         )
 
@@ -359,6 +426,17 @@ class Ladder:
     def transposed_block(self, c: int, d: int) -> Values:
         """The last product with the transposed integrals as [c,i,d,j], of blocks c <= d of virtual orbitals."""
         return self._unpacked(self._spaces.virtual_pairs, list(self._transposed.values()), c, d)
+
+
+def _boxes(products: Sequence[Array], tiles: range) -> list[slice]:
+    """Columns of these tiles, of each product."""
+    cuts = [each.layout.tilings[1].cuts for each in products]
+    return [slice(each[tiles.start], each[tiles.stop]) for each in cuts]
+
+
+def _pair_tile(t2: Array, c: int, d: int) -> Values:
+    values: Values = t2.get_tile((c, 0, d, 0))
+    return values
 
 
 def _packing(block: Callable[[int, int], Values]) -> Halves:

@@ -119,7 +119,7 @@ class OppositeLadder:
             self._room.world.size,
             self._made,
             () if self.integrals is None else (self.integrals,),
-            t2,
+            (t2,),
             (result,),
             (alpha * beta,),
             transposed,

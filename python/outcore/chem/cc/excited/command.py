@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,8 @@ from outcore.chem.cc.excited.options import Options
 from outcore.chem.cc.excited.search import LEAST
 from outcore.chem.cc.excited.settings import METHOD
 from outcore.chem.cc.excited.states import States, check_kind, spin_square
-from outcore.chem.cc.excited.vectors_of_plan import fitted
+from outcore.chem.cc.excited.vectors_of_plan import fitted, quickest
+from outcore.chem.cc.iteration import NOTHING
 from outcore.chem.units import HARTREE
 from outcore.cli.run import with_options
 
@@ -91,6 +93,7 @@ class StatesRun(CoupledClusterRun):
         found = States(cc, options.kind, options.state_settings(), _StateIterations(self.say))
         self.say(f"states in {time.monotonic() - begin:.1f} s, {len(found.iterations)} iterations")
         self._left = found.why
+        self._took_of_search(found)
         self._show(found)
         if options.properties and not found.why:
             self._properties(found)
@@ -98,6 +101,25 @@ class StatesRun(CoupledClusterRun):
             "states_seconds": time.monotonic() - begin,
             "state_iterations": len(found.iterations),
             "states_plan": found.plan.as_json(),
+        }
+
+    def _took_of_search(self, found: States) -> None:
+        """Time and traffic of products with vectors; of the time, iterations with all that belongs to them."""
+        products, moved = sum(each.products for each in found.iterations), NOTHING
+        for each in found.iterations:
+            moved += each.moved
+        seconds = sum(each.seconds for each in found.iterations) / max(products, 1)
+        planned = found.plan.iteration_s / self.options.states
+        self.say(f"{products} products with vectors, {seconds:.2g} s each, forecast {planned:.2g} s")
+        if moved.planned:
+            self.say(
+                f"they moved {moved.counted / 1e6:.0f} MB to and from disk, planned were "
+                f"{moved.planned / 1e6:.0f} MB"
+            )
+        self.results |= {
+            "state_products": products,
+            "seconds_of_a_state_product": seconds,
+            "moved_by_state_products": asdict(moved),
         }
 
     def _show(self, found: States) -> None:
@@ -149,7 +171,8 @@ class StatesRun(CoupledClusterRun):
         check_kind(cc, self._state_kind, self.options.states, self.options.state_settings().core)
         super()._estimate(cc)
         kind, roots = self._state_kind, self.options.states
-        plan, vectors = fitted(cc.estimate, partial(describe.states, kind=kind, roots=roots))
+        way = quickest(cc.estimate, kind, roots)
+        plan, vectors = way.plan, way.vectors
         self.say(f"{METHOD}: {plan}, {vectors} vectors for each state")
         self.say(f"an iteration of all states: {plan.iteration_s:.3g} s")
         self.results["states_estimate"] = plan.as_json() | {"vectors_of_a_state": vectors}

@@ -43,14 +43,17 @@ def states(
     kind: str,
     roots: int,
     vectors: int,
+    keeps_rings: bool = False,
 ) -> RecordingRoom:
     """From converged amplitudes to `roots` states of a kind, with a small space of `vectors` for
-    each."""
+    each. keeps_rings: of singles, see `assembly.states`."""
     recording = RecordingRoom(
         replace(sizes, vectors=(vectors + 1) * roots), block, threads, processes, each=each
     )
     room, focks, t1 = _begun(recording)
-    equations = assembly.states(kind, room, focks, t1, is_stored=is_stored)
+    equations = assembly.states(
+        kind, room, focks, t1, is_stored=is_stored, together=roots, keeps_rings=keeps_rings
+    )
     _search(recording, equations, roots, vectors)
     return recording
 
@@ -161,7 +164,7 @@ def _search(
         passes.correct(room, equations, group, multiplied, states, energies, new)
         for each_new in new:
             equations.project(each_new.doubles)
-        for one, product in zip(group[-roots:], multiplied[-roots:], strict=True):
-            equations.multiply(one, product.doubles)
+        for _ in equations.products(group[-roots:], [each.doubles for each in multiplied[-roots:]]):
+            pass
         passes.products(room, group, multiplied, len(group) - roots)
     return group[:roots]

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outcore.chem.cc.plan.buffers import ThreadBuffers
+from outcore.parallel.requests import all_of
+from outcore.tensor.plan.gemm import add_product
+
 if TYPE_CHECKING:
     from outcore.chem.cc.equations.excited.guess import FirstState
     from outcore.chem.cc.equations.excited.vectors import StateEquations, StateVector
     from outcore.chem.cc.plan.room import Room
+    from outcore.parallel.requests import Request
     from outcore.tensor.arrays.array import Array
     from outcore.tensor.layout.layout import Tile
 
@@ -35,13 +40,29 @@ class Products:
     squares: Values
 
 
-class TilesAtATime:
-    """Lets so many threads work at a time as a part of the work space has room for. limit_bytes: of that; 0: one
-    thread. tiles: that each has."""
+_GROUP = 4
+"""Tiles that come at a time."""
 
-    def __init__(self, limit_bytes: int, tiles: int, driver: Array) -> None:
-        largest = max((math.prod(driver.layout.tile_shape(each)) for each in driver.layout.stored), default=1)
-        self._free = threading.BoundedSemaphore(max(1, limit_bytes // (8 * tiles * largest)))
+
+class _Tiles:
+    """Tiles of many vectors as rows of matrices, each of a few of them: the next ones come while a thread works on
+    those that are there. Memory of a thread is used again for each tile. As many threads work at a time as a part
+    of the work space has room for.
+
+    Args:
+        limit_bytes: of that part; 0: one thread works.
+        beside: tiles that a thread has beside those that come.
+        driver: an array whose tiles all others have.
+    """
+
+    def __init__(self, limit_bytes: int, beside: int, driver: Array) -> None:
+        self._driver, self._buffers = driver, ThreadBuffers()
+        tile_bytes = 8 * max(
+            (math.prod(driver.layout.tile_shape(each)) for each in driver.layout.stored), default=1
+        )
+        fits = limit_bytes // tile_bytes
+        self._group = max(1, min(_GROUP, (fits - beside) // 2))
+        self._free = threading.BoundedSemaphore(max(1, fits // (beside + 2 * self._group)))
 
     def __enter__(self) -> None:
         self._free.acquire()
@@ -49,25 +70,54 @@ class TilesAtATime:
     def __exit__(self, *_: object) -> None:
         self._free.release()
 
+    def take(self, key: Hashable, count: int, tile: Tile) -> Values:
+        """[row][element], not cleared."""
+        return self._buffers.take(key, (count, math.prod(self._driver.tile_shape(tile))))
 
-def _rows(vectors: Sequence[Array], tile: Tile) -> Values:
-    return np.array([each.get_tile(tile).ravel() for each in vectors])
+    def get(self, key: Hashable, arrays: Sequence[Array], tile: Tile) -> Values:
+        """A tile of all of these at once, [array][element]."""
+        found = self.take(key, len(arrays), tile)
+        self._start(arrays, tile, found).wait()
+        return found
+
+    def groups(self, arrays: Sequence[Array], tile: Tile) -> Iterator[tuple[slice, Values]]:
+        """A tile of all of these in turn, [array][element]: numbers of some, and what they have, until the next."""
+        places = [slice(n, min(n + self._group, len(arrays))) for n in range(0, len(arrays), self._group)]
+
+        def start(number: int) -> tuple[Request, Values]:
+            place = places[number]
+            into = self.take(f"group {number % 2}", place.stop - place.start, tile)
+            return self._start(arrays[place], tile, into), into
+
+        if not places:
+            return
+        under_way = start(0)
+        for number, place in enumerate(places):
+            request, values = under_way
+            if number + 1 < len(places):
+                under_way = start(number + 1)
+            request.wait()
+            yield place, values
+
+    def _start(self, arrays: Sequence[Array], tile: Tile, into: Values) -> Request:
+        shape = self._driver.tile_shape(tile)
+        every = zip(arrays, into, strict=True)
+        return all_of([each.get_tile_async(tile, row.reshape(shape)) for each, row in every])
+
+    def sum(self, key: Hashable, terms: Sequence[tuple[Values, Sequence[Array]]], tile: Tile) -> Values:
+        """sum_n rows[row,n] of a tile of array n, over all terms, [row][element]."""
+        found = self.take(key, len(terms[0][0]), tile)
+        is_first = True
+        for rows, arrays in terms:
+            for place, values in self.groups(arrays, tile):
+                add_product(np.ascontiguousarray(rows[:, place]), values, found, add=not is_first)
+                is_first = False
+        return found
 
 
 def _parts(vectors: Sequence[StateVector]) -> list[list[Array]]:
     """Doubles of all vectors, by parts."""
     return [list(each) for each in zip(*(vector.doubles for vector in vectors), strict=True)]
-
-
-def _sum(rows: Values, vectors: Sequence[Array], tile: Tile) -> Values:
-    """Combinations [row][element] of a tile of all vectors, of which one is in memory at a time."""
-    first, *others = vectors
-    found: Values = np.outer(rows[:, 0], first.get_tile(tile).ravel())
-    for column, each in zip(rows.T[1:], others, strict=True):
-        values = each.get_tile(tile).ravel()
-        for total, factor in zip(found, column, strict=True):
-            np.add(total, factor * values, out=total)
-    return found
 
 
 def _leave(rows: Values, mask: Values | None, shape: tuple[int, ...]) -> None:
@@ -97,23 +147,23 @@ def products(
     count = m - first
     sums = [np.zeros((count, m)), np.zeros((count, m)), np.zeros((m, count)), np.zeros(count)]
 
-    def work(tile: Tile, gate: TilesAtATime, v: list[Array], hv: list[Array]) -> None:
-        with gate:
-            x, hx = _rows(v[first:], tile), _rows(hv[first:], tile)
+    def work(tile: Tile, tiles: _Tiles, v: list[Array], hv: list[Array]) -> None:
+        with tiles:
+            x, hx = tiles.get("x", v[first:], tile), tiles.get("hx", hv[first:], tile)
             made = [np.zeros_like(each) for each in sums]
             made[3] = np.einsum("ij,ij->i", hx, hx)
-            for number, (one, other) in enumerate(zip(v, hv, strict=True)):
-                values = one.get_tile(tile).ravel()
-                made[0][:, number], made[2][number] = x @ values, hx @ values
-                made[1][:, number] = x @ other.get_tile(tile).ravel()
+            for place, values in tiles.groups(v, tile):
+                made[0][:, place], made[2][place] = x @ values.T, values @ hx.T
+            for place, values in tiles.groups(hv, tile):
+                made[1][:, place] = x @ values.T
         weight = _weight(v[first], tile)
         with guard:
             for total, each in zip(sums, made, strict=True):
                 np.add(total, weight * each, out=total)
 
     for v, hv in zip(_parts(vectors), _parts(multiplied), strict=True):
-        gate = TilesAtATime(limit_bytes, 2 * count + 2, v[first])
-        room.each_tile(v[first], partial(work, gate=gate, v=v, hv=hv), "products of vectors")
+        tiles = _Tiles(limit_bytes, 2 * count, v[first])
+        room.each_tile(v[first], partial(work, tiles=tiles, v=v, hv=hv), "products of vectors")
     x, hx = _singles(vectors), _singles(multiplied)
     of_singles = x[first:] @ x.T, x[first:] @ hx.T, x @ hx[first:].T, np.einsum("ij,ij->i", hx, hx)[first:]
     sums = [np.asarray(room.world.all_reduce(each)) for each in sums]
@@ -130,17 +180,19 @@ def overlaps(
     """<l|r> of all elements, [left][right]. shares: of each part of doubles."""
     total, guard = np.zeros((len(left), len(right))), threading.Lock()
 
-    def work(tile: Tile, gate: TilesAtATime, share: float, one: list[Array], other: list[Array]) -> None:
-        with gate:
-            x = _rows(one, tile)
-            made = np.stack([x @ each.get_tile(tile).ravel() for each in other], axis=1)
+    def work(tile: Tile, tiles: _Tiles, share: float, one: list[Array], other: list[Array]) -> None:
+        made = np.zeros_like(total)
+        with tiles:
+            x = tiles.get("x", one, tile)
+            for place, values in tiles.groups(other, tile):
+                made[:, place] = x @ values.T
         weight = share * _weight(one[0], tile)
         with guard:
             np.add(total, weight * made, out=total)
 
     for share, one, other in zip(shares, _parts(left), _parts(right), strict=True):
-        gate = TilesAtATime(limit_bytes, len(left) + 1, one[0])
-        of_part = partial(work, gate=gate, share=share, one=one, other=other)
+        tiles = _Tiles(limit_bytes, len(left), one[0])
+        of_part = partial(work, tiles=tiles, share=share, one=one, other=other)
         room.each_tile(one[0], of_part, "overlaps of vectors")
     found: Values = np.asarray(room.world.all_reduce(total)) + _singles(left) @ _singles(right).T
     return found
@@ -160,53 +212,58 @@ def correct(
     sums, guard = np.zeros(len(states)), threading.Lock()
     shifted = -energies[:, None] * states
 
-    def corrected(residual: Values, diagonal: Values) -> Values:
-        gap = diagonal.ravel() - energies[:, None]
-        gap = np.where(np.abs(gap) < SMALLEST, np.copysign(SMALLEST, gap), gap)
-        made: Values = -residual / gap
-        return made
-
-    def work(
-        tile: Tile, gate: TilesAtATime, part: int, v: list[Array], hv: list[Array], out: list[Array]
-    ) -> None:
-        with gate:
+    def work(tile: Tile, tiles: _Tiles, part: int, v: list[Array], hv: list[Array], out: list[Array]) -> None:
+        with tiles:
             diagonal = equations.diagonal_of(part, tile)
-            residual = _sum(states, hv, tile)
-            residual += _sum(shifted, v, tile)
+            residual = tiles.sum("residual", [(states, hv), (shifted, v)], tile)
             _leave(residual, equations.mask_of(part, tile), diagonal.shape)
-            for array, values in zip(out, corrected(residual, diagonal), strict=True):
-                array.put_tile(tile, values.reshape(diagonal.shape))
             squares = _weight(out[0], tile) * np.einsum("ij,ij->i", residual, residual)
+            _divide(residual, diagonal.ravel(), energies, tiles.take("gap", 1, tile)[0])
+            for array, values in zip(out, residual, strict=True):
+                array.put_tile(tile, values.reshape(diagonal.shape))
         with guard:
             np.add(sums, squares, out=sums)
 
     every = zip(_parts(vectors), _parts(multiplied), _parts(new), strict=True)
     for part, (v, hv, out) in enumerate(every):
-        gate = TilesAtATime(limit_bytes, 4 * len(states), out[0])
-        room.each_tile(out[0], partial(work, gate=gate, part=part, v=v, hv=hv, out=out), "corrections")
+        tiles = _Tiles(limit_bytes, len(states) + 2, out[0])
+        room.each_tile(out[0], partial(work, tiles=tiles, part=part, v=v, hv=hv, out=out), "corrections")
         for array in out:
             array.sync()
     residual = states @ _singles(multiplied) + shifted @ _singles(vectors)
     _leave(residual, equations.mask(), vectors[0].singles.shape)
-    for each, values in zip(new, corrected(residual, equations.diagonal()), strict=True):
-        each.singles = values.reshape(vectors[0].singles.shape)
     squares = np.asarray(room.world.all_reduce(sums)) + np.einsum("ij,ij->i", residual, residual)
+    diagonal = equations.diagonal().ravel()
+    _divide(residual, diagonal, energies, np.empty_like(diagonal))
+    for each, values in zip(new, residual, strict=True):
+        each.singles = values.reshape(vectors[0].singles.shape)
     found: Values = np.sqrt(squares)
     return found
+
+
+def _divide(residual: Values, diagonal: Values, energies: Values, gap: Values) -> None:
+    """Residuals become corrections, in place. gap: memory of one."""
+    for values, energy in zip(residual, energies, strict=True):
+        np.subtract(energy, diagonal, out=gap)
+        small = np.abs(gap) < SMALLEST
+        if small.any():
+            gap[small] = np.copysign(SMALLEST, gap[small])
+        np.divide(values, gap, out=values)
 
 
 def combine(room: Room, vectors: Sequence[StateVector], rows: Values, limit_bytes: int = 0) -> None:
     """The first vectors become these combinations, [new][old], of all."""
 
-    def work(tile: Tile, gate: TilesAtATime, v: list[Array]) -> None:
-        shape = v[0].layout.tile_shape(tile)
-        with gate:
-            for array, values in zip(v, _sum(rows, v, tile), strict=False):
+    def work(tile: Tile, tiles: _Tiles, v: list[Array]) -> None:
+        shape = v[0].tile_shape(tile)
+        with tiles:
+            made = tiles.sum("made", [(rows, v)], tile)
+            for array, values in zip(v, made, strict=False):
                 array.put_tile(tile, values.reshape(shape))
 
     for v in _parts(vectors):
-        gate = TilesAtATime(limit_bytes, len(rows) + 2, v[0])
-        room.each_tile(v[0], partial(work, gate=gate, v=v), "combine vectors")
+        tiles = _Tiles(limit_bytes, len(rows), v[0])
+        room.each_tile(v[0], partial(work, tiles=tiles, v=v), "combine vectors")
         for array in v[: len(rows)]:
             array.sync()
     for each, values in zip(vectors, rows @ _singles(vectors), strict=False):

@@ -15,7 +15,7 @@ from outcore.chem.cc import response
 from outcore.chem.cc.equations.excited import between_states
 from outcore.chem.cc.equations.excited.vectors import StateVector
 from outcore.chem.cc.excited import describe, passes
-from outcore.chem.cc.excited.search import LEAST, Search
+from outcore.chem.cc.excited.search import LEAST, Iteration, Search
 from outcore.chem.cc.excited.vectors_of_plan import fitted
 from outcore.chem.cc.inherited import Inherited
 from outcore.chem.cc.plan import assembly
@@ -77,7 +77,7 @@ class StateProperties:
         self,
         of: CCSD,
         states: States,
-        on_iteration: Callable[[davidson.Iteration], None] | None = None,
+        on_iteration: Callable[[Iteration], None] | None = None,
     ) -> None:
         with of.world.together(PROPERTIES):
             check(of)
@@ -87,7 +87,7 @@ class StateProperties:
         left = self._find_left(on_iteration)
         self._take_densities(left)
 
-    def _find_left(self, on_iteration: Callable[[davidson.Iteration], None] | None) -> list[StateVector]:
+    def _find_left(self, on_iteration: Callable[[Iteration], None] | None) -> list[StateVector]:
         of, states = self._of, self.states
         count, kind = states.settings.nroots, states.kind_name
         inherited = Inherited(of, beside=self._named(describe.RIGHT, states.vectors))
@@ -157,9 +157,7 @@ class StateProperties:
             mark["guess"] = [np.array(each, float).tolist() for each in states.settings.guess]
         return of.checkpoint.states(mark, states.vectors[0].singles.shape, side="l")
 
-    def _tell(
-        self, on_iteration: Callable[[davidson.Iteration], None] | None, found: davidson.Iteration
-    ) -> None:
+    def _tell(self, on_iteration: Callable[[Iteration], None] | None, found: Iteration) -> None:
         self._of.log(
             INFO, "left EOM cycle = %d  largest residual = %.6g", found.number, float(found.residuals.max())
         )

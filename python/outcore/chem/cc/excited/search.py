@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from outcore.chem import davidson
 from outcore.chem.cc.equations.excited.vectors import StateVector
 from outcore.chem.cc.excited import passes
 from outcore.chem.cc.excited.settings import METHOD
+from outcore.chem.cc.iteration import NOTHING, Moved
 from outcore.chem.cc.keep.kept_states import KeptVector
 from outcore.chem.small_space import ERRORS, SAME, SmallSpace, above
 
@@ -26,6 +28,14 @@ LEAST = 4
 """Vectors of the small space for each root."""
 _ABOVE = 3  # states above the roots that are corrected before a search ends, or as many as roots
 _NOTHING = 1e-12  # the square of a start vector, whose factors are of unit length
+
+
+@dataclass(frozen=True, kw_only=True)
+class Iteration(davidson.Iteration):
+    """products: of H with vectors, since the iteration before. moved: by them, to and from disk."""
+
+    products: int = 0
+    moved: Moved = NOTHING
 
 
 class VectorArrays:
@@ -50,7 +60,7 @@ class VectorArrays:
         self._room.release(*(each for each in every if not any(each is one for one in stay)))
 
 
-class Search(davidson.Search[davidson.Iteration]):
+class Search(davidson.Search[Iteration]):
     """Of `count` roots. Collective.
 
     `on_iteration` is called with each iteration. `kept`: keeps vectors, from which another search goes on.
@@ -63,13 +73,13 @@ class Search(davidson.Search[davidson.Iteration]):
         equations: StateEquations,
         limits: davidson.Limits,
         count: int,
-        on_iteration: Callable[[davidson.Iteration], None] | None = None,
+        on_iteration: Callable[[Iteration], None] | None = None,
         kept: KeptStates | None = None,
         follows: Sequence[Values] | None = None,
         *,
         alone: bool = False,
     ) -> None:
-        super().__init__(METHOD, limits, count, davidson.Iteration, is_symmetric=False)
+        super().__init__(METHOD, limits, count, Iteration, is_symmetric=False)
         self.equations, self.room = equations, equations.room
         self._limit_bytes = self.room.plan.work_bytes // 2
         self._pool = VectorArrays(equations, limits, count)
@@ -80,6 +90,7 @@ class Search(davidson.Search[davidson.Iteration]):
         self._multiplied: list[StateVector] = []
         self._new: list[StateVector] = []
         self.found = 0
+        self._done, self._moved = 0, NOTHING  # since the last iteration
 
     def run(self, guesses: Callable[[], Sequence[FirstState]]) -> list[StateVector]:
         """From vectors that are kept, or from start vectors: as many as roots at least, of which so many are taken
@@ -182,7 +193,8 @@ class Search(davidson.Search[davidson.Iteration]):
 
     def correct(self) -> None:
         self._new, residuals = self._corrections(self.states, self.energies)
-        found = self.record(self.energies.copy(), residuals)
+        found = self.record(self.energies.copy(), residuals, products=self._done, moved=self._moved)
+        self._done, self._moved = 0, NOTHING
         if self._on_iteration is not None:
             self._on_iteration(found)
 
@@ -269,10 +281,14 @@ class Search(davidson.Search[davidson.Iteration]):
 
     def _multiply(self, first: int) -> None:
         """H of the vectors from that number on."""
-        for each in self._vectors[first:]:
-            out = self._pool.products.pop()
-            self._multiplied.append(StateVector(self.equations.multiply(each, out), out))
+        vectors = self._vectors[first:]
+        outs = [self._pool.products.pop() for _ in vectors]
+        moved = self.room.moved
+        for out, singles in zip(outs, self.equations.products(vectors, outs), strict=True):
+            self._multiplied.append(StateVector(singles, out))
+            self._done, self._moved = self._done + 1, self._moved + (self.room.moved - moved)
             self._keep(first)
+            moved = self.room.moved
 
     def _products(self, first: int, before: SmallSpace | None) -> SmallSpace:
         found = passes.products(self.room, self._vectors, self._multiplied, first, self._limit_bytes)

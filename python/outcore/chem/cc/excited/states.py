@@ -16,11 +16,11 @@ import numpy as np
 from outcore.base.errors import OutcoreError
 from outcore.chem import davidson
 from outcore.chem.cc.equations.excited import guess, kinds
-from outcore.chem.cc.excited import characters, describe, passes
+from outcore.chem.cc.excited import characters, passes
 from outcore.chem.cc.excited.properties import StateProperties
-from outcore.chem.cc.excited.search import LEAST, Search
+from outcore.chem.cc.excited.search import LEAST, Iteration, Search
 from outcore.chem.cc.excited.settings import METHOD, StateSettings
-from outcore.chem.cc.excited.vectors_of_plan import fitted
+from outcore.chem.cc.excited.vectors_of_plan import quickest
 from outcore.chem.cc.inherited import Inherited
 from outcore.chem.cc.plan import assembly
 from outcore.chem.logs import INFO, NOTE
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from outcore.chem.cc.ccsd import CCSD
     from outcore.chem.cc.equations.excited.vectors import StateVector
     from outcore.chem.cc.keep.kept_states import KeptStates
+    from outcore.chem.cc.plan.plan import Plan
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -55,7 +56,7 @@ class States:
         of: CCSD,
         kind: str,
         settings: StateSettings,
-        on_iteration: Callable[[davidson.Iteration], None] | None = None,
+        on_iteration: Callable[[Iteration], None] | None = None,
     ) -> None:
         check(of)
         kind = kinds.named(kind, settings.multiplicity, restricted=of.restricted)
@@ -67,7 +68,11 @@ class States:
             check_kind(of, kind, count, settings.core)
         inherited = Inherited(of)
         of.forget_multipliers()
-        self.plan, vectors = fitted(inherited.plan, partial(describe.states, kind=kind, roots=count))
+        way = quickest(
+            inherited.plan, kind, count, lambda plan: inherited.check_disks(plan, self._kept_bytes(plan))
+        )
+        self.plan = way.plan
+        inherited.check_disks(self.plan, self._kept_bytes(self.plan))
         room = inherited.room(self.plan)
         self._names = of.orbital_names()
         equations = assembly.states(
@@ -77,12 +82,14 @@ class States:
             of.singles,
             is_stored=inherited.is_stored,
             builds=inherited.builds,
+            together=count,
+            keeps_rings=way.keeps_rings,
         )
         of.replace_room(room, equations.of.of)
         equations.core = self._core_mask(kind)
         self.equations = equations
         limits = davidson.Limits(
-            tolerance=settings.tolerance, max_iterations=settings.max_cycle, vectors=vectors
+            tolerance=settings.tolerance, max_iterations=settings.max_cycle, vectors=way.vectors
         )
         with of.world.together(METHOD):
             follows = self._follows()
@@ -91,7 +98,7 @@ class States:
             limits,
             count,
             partial(self._tell, on_iteration),
-            self._kept(inherited),
+            self._kept(),
             follows,
             alone=follows is None,
         )
@@ -136,12 +143,14 @@ class States:
         core = {each + 1 for each in self.settings.core}
         return np.array([each in core for each in self._names.occupied[0]])
 
-    def _kept(self, inherited: Inherited) -> KeptStates | None:
-        """What keeps vectors. Raises OutcoreError: there is no room for them on a disk."""
+    def _kept_bytes(self, plan: Plan) -> int:
+        """Of vectors that a checkpoint has."""
+        of_vector = sum(plan.entry(f"{name}0").bytes for name in self.kind.names)
+        return 2 * LEAST * self.settings.nroots * of_vector
+
+    def _kept(self) -> KeptStates | None:
+        """What keeps vectors."""
         of, count = self._of, self.settings.nroots
-        of_vector = sum(self.plan.entry(f"{name}0").bytes for name in self.equations.names)
-        kept_bytes = 2 * LEAST * count * of_vector
-        inherited.check_disks(self.plan, kept_bytes)
         if of.checkpoint is None:
             return None
         mark: dict[str, Any] = {
@@ -158,7 +167,7 @@ class States:
         one, two = passes.squares(self.equations.room, self.equations, vector)
         return one / (one + two)
 
-    def properties(self, on_iteration: Callable[[davidson.Iteration], None] | None = None) -> StateProperties:
+    def properties(self, on_iteration: Callable[[Iteration], None] | None = None) -> StateProperties:
         """Of excited singlets of closed shells: moments, oscillator strengths and densities. Made once, by a search
         for left vectors, whose iterations `on_iteration` is called with, and the Lambda equations. Collective; see
         StateProperties."""
@@ -171,9 +180,7 @@ class States:
         blocks = self.equations.excitations(self.vectors[root].singles)
         return characters.of_root(self.kind.words, self._names, blocks, float(self.singles[root]))
 
-    def _tell(
-        self, on_iteration: Callable[[davidson.Iteration], None] | None, found: davidson.Iteration
-    ) -> None:
+    def _tell(self, on_iteration: Callable[[Iteration], None] | None, found: Iteration) -> None:
         self._of.log(
             INFO, "EOM cycle = %d  largest residual = %.6g", found.number, float(found.residuals.max())
         )

@@ -1,14 +1,19 @@
-"""How many vectors the small space of a search for states has, by the memory and disks that there are."""
+"""How a search for states is carried out, by the memory and disks that there are: how many vectors its small space
+has, and what is kept from vector to vector."""
 
 from __future__ import annotations
 
 import errno
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from outcore.base.errors import OutcoreError
+from outcore.chem.cc.equations.excited import kinds
+from outcore.chem.cc.excited import describe
 from outcore.chem.cc.excited.search import LEAST
+from outcore.chem.cc.plan.describe import ITERATIONS
 from outcore.tensor.plan.statements import Role
 
 if TYPE_CHECKING:
@@ -20,6 +25,40 @@ _VECTORS = (
     6,
     LEAST,
 )  # of the small space for each root: the most of which all are in memory, else about the middle
+
+
+@dataclass(frozen=True)
+class Way:
+    """vectors: of the small space, for each root. keeps_rings: see `assembly.states`."""
+
+    plan: Plan
+    vectors: int
+    keeps_rings: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """Of as many iterations as are usual."""
+        return self.plan.seconds_once + ITERATIONS * self.plan.iteration_s
+
+
+def quickest(
+    plan_of: Callable[[Describe], Plan], kind: str, roots: int, check: Callable[[Plan], None] = lambda _: None
+) -> Way:
+    """To find right vectors of so many states. check: raises OutcoreError (ENOSPC) for what disks have no room
+    for."""
+    of = partial(describe.states, kind=kind, roots=roots)
+    found = Way(*fitted(plan_of, of))
+    if not kinds.of(kind).of_many:
+        return found
+    try:
+        other = Way(*fitted(plan_of, partial(of, keeps_rings=True)), keeps_rings=True)
+        if other.seconds < found.seconds:
+            check(other.plan)
+            return other
+    except OutcoreError as error:
+        if error.errno not in (errno.ENOMEM, errno.ENOSPC):
+            raise
+    return found
 
 
 def fitted(plan_of: Callable[[Describe], Plan], what: Describe) -> tuple[Plan, int]:

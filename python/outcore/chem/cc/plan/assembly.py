@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,10 +106,15 @@ def states(
     *,
     is_stored: bool,
     builds: bool = False,
+    together: int = 1,
+    keeps_rings: bool = False,
 ) -> StateEquations:
-    """Products of H with states of a kind; see `converged`. Collective."""
+    """Products of H with states of a kind; see `converged`. together, keeps_rings: see `Singlets`, of kinds that
+    have them. Collective."""
     of = converged(room, focks, is_stored=is_stored, builds=builds)
-    make = kinds.of(kind).equations
+    make: Any = kinds.of(kind).equations
+    if kinds.of(kind).of_many:
+        make = partial(make, together=together, keeps_rings=keeps_rings)
     found: StateEquations
     if isinstance(of, UnrestrictedEquations):
         found = make(OpenTransformedHamiltonian(of, list(singles)))

@@ -42,12 +42,13 @@ def passes(
     is_stored: bool,
     transposed: bool = False,
     columns: int | None = None,
+    vectors: int = 1,
 ) -> int:
     """How often integrals of a ladder go by: each time with as many pairs ij as there is room for. columns: of
-    both products; None: of all pairs."""
+    both products of all vectors; None: of all pairs."""
     left = _LADDER * work_bytes - tiles(sizes, block, threads, is_stored=is_stored)
     needed = streamed(sizes, block, threads, transposed=transposed, columns=columns)
-    return min(math.ceil(needed / max(1.0, left)), max_passes(sizes))
+    return min(math.ceil(needed / max(1.0, left)), vectors * max_passes(sizes))
 
 
 def max_passes(sizes: Sizes) -> int:
@@ -190,7 +191,9 @@ class LadderProduct:
 
     Attributes:
         integrals: those that are stored; none: they are made in each product, of `made`.
-        columns: pairs ij of each result.
+        amplitudes: of each vector t.
+        results: of the first vector, then of the next.
+        columns: pairs ij of the results of all vectors, of each kind of integrals.
         processes: each of them packs all amplitudes.
         transposed: the sum is over pq, of the same integrals.
     """
@@ -201,7 +204,7 @@ class LadderProduct:
     processes: int
     made: Made
     integrals: tuple[Any, ...]
-    amplitudes: Any
+    amplitudes: tuple[Any, ...]
     results: tuple[Any, ...]
     columns: tuple[int, ...]
     transposed: bool = False
@@ -211,20 +214,44 @@ class LadderProduct:
 
     @property
     def operands(self) -> tuple[Any, ...]:
-        return (*(self.integrals or self.made.read), self.amplitudes)
+        return (*(self.integrals or self.made.read), *self.amplitudes)
 
     def parts(self, memory_bytes: float) -> int:
+        """Each is some of the vectors as a whole, or a part of one."""
+        count, vectors = self._passes(memory_bytes), len(self.amplitudes)
+        if count <= vectors:
+            return math.ceil(vectors / math.ceil(vectors / count))
+        return vectors * math.ceil(count / vectors)
+
+    def of_part(self, part: int, parts: int) -> list[tuple[int, int, int]]:
+        """Vectors of a part, each with the number of its part, and of how many parts of the vector."""
+        vectors = len(self.amplitudes)
+        if parts > vectors:
+            of_each = parts // vectors
+            return [(part // of_each, part % of_each, of_each)]
+        together = math.ceil(vectors / parts)
+        return [(each, 0, 1) for each in range(part * together, min((part + 1) * together, vectors))]
+
+    def _passes(self, memory_bytes: float) -> int:
         stored = bool(self.integrals)
         sizes, block, threads = self.sizes, self.block, self.threads
         columns = sum(self.columns) if len(sizes.occupied) == 1 else None
         ways: Any = {"is_stored": stored, "transposed": self.transposed, "columns": columns}
+        ways["vectors"] = len(self.amplitudes)
         return passes(sizes, block, threads, memory_bytes, **ways)
 
     def moved(self, done: Sequence[float]) -> dict[Any, Touched]:
         """done: of each part of the columns, the share of its rows that is made."""
-        rows, parts = sum(done), sum(each > 0 for each in done)
+        rows = sum(done)
         found = {each: Touched(rows * bytes_, 0.0) for each, bytes_ in self._of_integrals()}
-        found[self.amplitudes] = Touched(float(self.amplitudes.nbytes) * self.processes * parts, 0.0)
+        packed = Counter(
+            vector
+            for part, share in enumerate(done)
+            if share > 0
+            for vector, _, _ in self.of_part(part, len(done))
+        )
+        for number, each in enumerate(self.amplitudes):
+            found[each] = Touched(float(each.nbytes) * self.processes * packed[number], 0.0)
         return found | {each: Touched(0.0, each.nbytes * rows / len(done)) for each in self.results}
 
     def _of_integrals(self) -> Iterator[tuple[Any, float]]:
@@ -248,12 +275,14 @@ class LadderProduct:
 
     @property
     def _elements(self) -> float:
-        """Of the integrals of each result."""
-        return self.made.elements / len(self.results)
+        """Of each kind of integrals."""
+        return self.made.elements / len(self.columns)
 
     def least_bytes(self, on_disk: Collection[Any], memory_bytes: float) -> float:
-        packed = float(self.amplitudes.nbytes) if self.amplitudes in on_disk else 0.0
-        put = [float(each.nbytes) if each in on_disk else 0.0 for each in self.results]
+        packed = sum(float(each.nbytes) for each in self.amplitudes if each in on_disk)
+        written = [float(each.nbytes) if each in on_disk else 0.0 for each in self.results]
+        kinds = len(self.columns)
+        put = [sum(written[kind::kinds]) for kind in range(kinds)]
         if not self.integrals:
             return packed + sum(put)
         share = packed / len(self.integrals)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -85,7 +85,7 @@ def _restricted(sizes: Sizes, spaces: Spaces) -> Iterator[ArraySpec]:
     yield from _of_states(sizes, spaces, signs)
 
 
-def _of_states(sizes: Sizes, spaces: Spaces, signs: Iterable[str]) -> Iterator[ArraySpec]:
+def _of_states(sizes: Sizes, spaces: Spaces, signs: Mapping[str, Tiling]) -> Iterator[ArraySpec]:
     """Of excited states and ions."""
     o, v, q = spaces.o, spaces.v, Tiling(sizes.auxiliary, name="auxiliary")
     of_equal_spins = Layout((v, o, v, o), None, PAIR)
@@ -101,6 +101,9 @@ def _of_states(sizes: Sizes, spaces: Spaces, signs: Iterable[str]) -> Iterator[A
         for name, of_pairs in (("", spaces.all_pairs.tiling), ("T", spaces.virtual_pairs.tiling)):
             yield _scratch(f"C{name}{sign}", Layout((of_pairs, o)))
             yield _scratch(f"Q{name}{sign}", Layout((of_pairs, Tiling(spaces.occupied**2))))
+    yield _scratch("F", Layout((v, o, v, v)))
+    yield _input("X", Layout((v, v, o, v)))
+    yield _input("Xs", Layout((v, v, o, v)), store_dtype=_SINGLE)
     pairs = Layout((v, o, v, o))
     for name in ("Vt", "Rt", "Xt"):
         yield _scratch(name, pairs)
@@ -123,6 +126,8 @@ def _of_states(sizes: Sizes, spaces: Spaces, signs: Iterable[str]) -> Iterator[A
     o_, v_ = spaces.occupied, spaces.virtual
     yield _scratch("S3", Layout((Tiling(triple_sums(o_, v_)),)))
     for vector in range(sizes.vectors):
+        for sign, ij in signs.items():
+            yield _scratch(f"A{sign}{vector}", Layout((spaces.all_pairs.tiling, ij)))
         for name, layout in (
             ("ee", of_equal_spins),
             ("le", of_equal_spins),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.chem.cc.equations.excited import guess
-from outcore.chem.cc.equations.excited.vectors import gaps
+from outcore.chem.cc.equations.excited.vectors import OneByOne, gaps
 
 if TYPE_CHECKING:
     from outcore.chem.cc.equations.excited.guess import FirstState
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 
 
-class ExcitationSpace:
+class ExcitationSpace(OneByOne):
     """What a search has to know of them.
 
     Args:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore.chem.cc.equations.excited.vectors import gaps
+from outcore.chem.cc.equations.excited.vectors import OneByOne, gaps
 
 if TYPE_CHECKING:
     from outcore.chem.cc.equations.transformed import TransformedHamiltonian
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 
 
-class _IonSpace:
+class _IonSpace(OneByOne):
     def __init__(self, of: TransformedHamiltonian) -> None:
         self.of, self.room, self.spaces = of, of.room, of.spaces
         self._occupied, self._virtual = np.diag(of.foo), np.diag(of.fvv)

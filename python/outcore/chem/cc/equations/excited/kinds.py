@@ -44,7 +44,8 @@ class Kind:
     amplitudes, singles and right vectors. words: what its singles are, one and more. most: single excitations, of
     so many occupied and virtual orbitals of alpha, and of beta. blocks: of open shells. least_occupied: orbitals
     of each spin that are correlated. by_core: there is core-valence separation. from_ground: light makes
-    transitions from the ground state. is_ion: there are Dyson orbitals."""
+    transitions from the ground state. is_ion: there are Dyson orbitals. of_many: equations take how many
+    vectors are multiplied at a time, and whether rings of singles are kept."""
 
     title: str
     equations: Callable[[Any], Any]
@@ -56,6 +57,7 @@ class Kind:
     by_core: bool = False
     from_ground: bool = False
     is_ion: bool = False
+    of_many: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -96,6 +98,7 @@ KINDS = {
         lambda a, _: a[0] * a[1],
         by_core=True,
         from_ground=True,
+        of_many=True,
     ),
     "ee3": Kind(
         "EOM-EE-CCSD, triplets",

@@ -15,7 +15,7 @@ from outcore.chem.cc.equations.excited.open_blocks import (
     blocks_of,
     flat,
 )
-from outcore.chem.cc.equations.excited.vectors import gaps
+from outcore.chem.cc.equations.excited.vectors import OneByOne, gaps
 
 if TYPE_CHECKING:
     from outcore.chem.cc.equations.excited.open_transformed import OpenTransformedHamiltonian
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 
 
-class OpenStateSpace:
+class OpenStateSpace(OneByOne):
     """What a search has to know of them; singles are one row."""
 
     def __init__(self, of: OpenTransformedHamiltonian, kind: OpenStateBlocks) -> None:

@@ -8,22 +8,26 @@ direction of the vector:
     sigma2 = P (Z_r Z - (K2 R + E_r T) / 2 - (K2 R + E_r T)' - K1 V - E_r U - r1 N - t1 A_r)
              + A_r + h R + h_r T
 
-where g is the dressed mean field of r1, and A_r the product of the ladder with R.
+where g is the dressed mean field of r1, and A_r the product of the ladder with R. What E_r makes is multiplied by T
+and by U for each vector, or kept of all singles (`single_rings`).
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from outcore.chem.cc.equations.doubles import exchanged
 from outcore.chem.cc.equations.excited.excitations import Excitations
+from outcore.chem.cc.equations.excited.single_rings import SingleRings
 from outcore.chem.cc.equations.excited.vectors import StateVector
 from outcore.chem.cc.equations.holes import HoleProducts
-from outcore.chem.cc.equations.steps import Steps
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from outcore.chem.cc.equations.transformed import TransformedHamiltonian
     from outcore.tensor.arrays.array import Array
     from outcore.tensor.layout.layout import Tile
@@ -32,19 +36,43 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class Singlets(Excitations):
-    """Products with vectors. Collective."""
+    """Products with vectors. Collective.
+
+    Args:
+        together: vectors that are multiplied at a time.
+        keeps_rings: of singles; more is made once, and less for each vector.
+    """
 
     names, coulomb = ("ee",), 2.0
 
-    def __init__(self, of: TransformedHamiltonian) -> None:
+    def __init__(self, of: TransformedHamiltonian, together: int = 1, *, keeps_rings: bool = False) -> None:
         super().__init__(of)
+        self._kept: SingleRings | None = None
+        if keeps_rings:
+            self.room.release(self.ring)
+            self._kept = SingleRings(of)
         self._v2 = self.room.array("V")
         self._holes = HoleProducts(of.hole)
+        self._together = together
+        of.ladder.begin_each(together)
 
     # ---- products ----
 
+    def products(self, vectors: Sequence[StateVector], outs: Sequence[tuple[Array, ...]]) -> Iterator[Values]:
+        """As `multiply`, of one after the other; integrals of ladders go by for many at a time."""
+        for first in range(0, len(vectors), self._together):
+            some = vectors[first : first + self._together]
+            self.of.ladder.contract_each([each.doubles[0] for each in some])
+            for number, (vector, out) in enumerate(zip(some, outs[first:], strict=False)):
+                yield self._product(number, vector, out)
+
     def multiply(self, vector: StateVector, out: tuple[Array, ...]) -> Values:
         """sigma1 [i,a]; sigma2 is put into `out`."""
+        (found,) = self.products([vector], [out])
+        return found
+
+    def _product(self, number: int, vector: StateVector, out: tuple[Array, ...]) -> Values:
+        """number: of the vector among those that the ladder has multiplied."""
         of, room, c, r1, r2 = self.of, self.room, self.room.contract, vector.singles, vector.doubles[0]
         v2 = self._v2
 
@@ -63,8 +91,7 @@ class Singlets(Excitations):
         c("Qki,ka->Qai", of.doo, r1, out=self.pvo, scale=-1.0, add=True)
         room.add(self.pvo, yr)  # Z_r
         c("Qai,Qbj->aibj", self.pvo, of.z, out=self.rest, add=True)
-        of.ladder.contract(r2, Steps())
-        self._add_up(r1, r2, out[0])
+        self._add_up(number, r1, r2, out[0])
         return singles
 
     def _singles(self, r1: Values, g: Values) -> Values:
@@ -77,14 +104,11 @@ class Singlets(Excitations):
 
     def _rings(self, r1: Values, r2: Array, foo: Values, fvv: Values) -> None:
         """Both rings, as half of a symmetric array."""
-        of, c, ring, rest = self.of, self.room.contract, self.ring, self.rest
-        o, v = self.spaces.occupied, self.spaces.virtual
-        c("Qki,Qca->aick", self.poo, of.dvv, out=ring)
-        c("kicl,la->aick", of.pair, r1, out=ring, scale=-1.0, add=True)
-        rows = np.stack([-0.5 * np.eye(o), 0.5 * foo]), np.stack([fvv.T, np.eye(v)])
-        c("Pki,Pca->aick", *rows, out=ring, add=True)
+        of, c, ring, rest, kept = self.of, self.room.contract, self.ring, self.rest, self._kept
         c("aick,cjbk->aibj", of.k2, r2, out=rest)
-        c("aick,cjbk->aibj", ring, of.t2, out=rest, add=True)
+        if kept is None:
+            self._put_ring(r1, foo, fvv)
+            c("aick,cjbk->aibj", ring, of.t2, out=rest, add=True)
 
         def both(tile: Tile) -> None:
             x = rest.get_tile(tile)
@@ -92,12 +116,24 @@ class Singlets(Excitations):
 
         self.room.each_tile(rest, both, "rings")
         c("aick,ckbj->aibj", of.k1, self._v2, out=rest, add=True, scale=-1.0)
-        c("aick,ckbj->aibj", ring, of.u2, out=rest, add=True, scale=-1.0)
+        if kept is None:
+            c("aick,ckbj->aibj", ring, of.u2, out=rest, add=True, scale=-1.0)
+        else:
+            kept.add(r1, foo, fvv, rest)
 
-    def _add_up(self, r1: Values, r2: Array, out: Array) -> None:
+    def _put_ring(self, r1: Values, foo: Values, fvv: Values) -> None:
+        """E_r."""
+        of, c, ring, o, v = self.of, self.room.contract, self.ring, self.spaces.occupied, self.spaces.virtual
+        c("Qki,Qca->aick", self.poo, of.dvv, out=ring)
+        c("kicl,la->aick", of.pair, r1, out=ring, scale=-1.0, add=True)
+        rows = np.stack([-0.5 * np.eye(o), 0.5 * foo]), np.stack([fvv.T, np.eye(v)])
+        c("Pki,Pca->aick", *rows, out=ring, add=True)
+
+    def _add_up(self, number: int, r1: Values, r2: Array, out: Array) -> None:
         """The ladder, holes, and what one occupied orbital of the ladder makes, with the rest of both orders."""
-        of, rest, ladder, t1 = self.of, self.rest, self.of.ladder, self.of.t1
-        hole = np.ascontiguousarray(ladder.block(0, 0))  # A_ij^kl as [k,i,l,j]
+        of, rest, t1 = self.of, self.rest, self.of.t1
+        block = partial(of.ladder.block_of, number)
+        hole = np.ascontiguousarray(block(0, 0))  # A_ij^kl as [k,i,l,j]
         pair = self.room.contract("Qki,Qlj->kilj", self.poo, of.doo)
         holes = HoleProducts(hole + pair + pair.transpose(2, 3, 0, 1))
         half = 0.5 * hole  # of A_ji^kl as [k,j,l,i]
@@ -105,9 +141,7 @@ class Singlets(Excitations):
 
         def mixed(a: int, tiles: list[Tile]) -> None:
             box = slice(cuts[a], cuts[a + 1])
-            of_a = ladder.block(0, a + 1) - np.einsum(
-                "kjli,la->kjai", half, t1[:, box]
-            )  # A_ji^ka as [k,j,a,i]
+            of_a = block(0, a + 1) - np.einsum("kjli,la->kjai", half, t1[:, box])  # A_ji^ka as [k,j,a,i]
             of_n = of.mixed.get_tile((0, 0, a, 0))
             one, other = (np.ascontiguousarray(each.transpose(2, 3, 1, 0)) for each in (of_a, of_n))
             for tile in tiles:
@@ -123,7 +157,7 @@ class Singlets(Excitations):
             total += holes.product(of.t2.get_tile(tile))
             total += rest.get_tile(tile)
             total += rest.get_tile((b, 0, a, 0)).transpose(2, 3, 0, 1)
-            total += ladder.block(a + 1, b + 1)
+            total += block(a + 1, b + 1)
             out.put_tile(tile, total)
 
         self.room.each_tile(out, add, "product")

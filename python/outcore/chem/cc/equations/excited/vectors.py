@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -42,6 +42,10 @@ class StateEquations(Protocol):
         """Singles of H times a vector; its doubles are put into `out`. Collective."""
         ...
 
+    def products(self, vectors: Sequence[StateVector], outs: Sequence[tuple[Array, ...]]) -> Iterator[Values]:
+        """As `multiply`, of one vector after the other. Collective."""
+        ...
+
     def excitations(self, singles: Values) -> list[tuple[int | None, int | None, Values]]:
         """Singles by spins of the virtual and of the occupied orbital: [i,a] of both, [i] or [a] of one."""
         ...
@@ -77,6 +81,16 @@ class StateEquations(Protocol):
     def square_of(self, part: int, tile: Tile, doubles: Array) -> float:
         """What a tile of doubles adds. Any thread."""
         ...
+
+
+class OneByOne:
+    """Of equations in which vectors share nothing."""
+
+    multiply: Callable[[StateVector, tuple[Array, ...]], Values]
+
+    def products(self, vectors: Sequence[StateVector], outs: Sequence[tuple[Array, ...]]) -> Iterator[Values]:
+        for vector, out in zip(vectors, outs, strict=True):
+            yield self.multiply(vector, out)
 
 
 class LeftEquations(StateEquations, Protocol):
