@@ -1,5 +1,5 @@
-"""The command `outcore ccsd` for benchmarks: run to its end, its memory watched, and restarted where a run was
-broken off."""
+"""The commands `outcore ccsd` and `outcore eom` for benchmarks: run to their end, memory watched, and restarted
+where a run was broken off."""
 
 from __future__ import annotations
 
@@ -39,11 +39,16 @@ class Part:
 
 
 def run(
-    options: BenchOptions, job: Job, memory: str, *more: str, good: tuple[int, ...] = (0,)
+    options: BenchOptions,
+    job: Job,
+    memory: str,
+    *more: str,
+    good: tuple[int, ...] = (0,),
+    command: str = "ccsd",
 ) -> tuple[Part, Any]:
     """One command to its end, and what it says of itself. Raises Failed: its status is none of `good`."""
     part = Part(now(), commit())
-    return part, _run(options, job, memory, part, lambda: None, more, good)
+    return part, _run(options, job, memory, part, lambda: None, (command, *more), good)
 
 
 def run_in_parts(options: BenchOptions, job: Job, memory: str, *more: str) -> tuple[list[Part], Any]:
@@ -58,7 +63,7 @@ def run_in_parts(options: BenchOptions, job: Job, memory: str, *more: str) -> tu
         new.write_text(json.dumps([asdict(part) for part in parts]))
         os.replace(new, file)
 
-    more = (*more, "--checkpoint", str(place / "checkpoint"))
+    more = ("ccsd", *more, "--checkpoint", str(place / "checkpoint"))
     return parts, _run(options, job, memory, parts[-1], keep, more, (0,))
 
 
@@ -68,12 +73,13 @@ def _run(
     memory: str,
     part: Part,
     keep: Callable[[], None],
-    more: tuple[str, ...],
+    words: tuple[str, ...],
     good: tuple[int, ...],
 ) -> Any:
     results = options.scratch / "results.json"
+    which, *more = words
     command = [
-        sys.executable, "-m", "outcore", "ccsd", str(job.write(options.scratch)), "--basis", job.basis,
+        sys.executable, "-m", "outcore", which, str(job.write(options.scratch)), "--basis", job.basis,
         "--frozen", "auto", "--memory", memory, "--threads", str(CORES), "--scratch", str(options.scratch),
         "--json", str(results), *more,
     ]  # fmt: skip

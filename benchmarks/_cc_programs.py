@@ -60,6 +60,11 @@ def ours(job: Job, scratch: Path, *more: str) -> Run:
     return Run(seconds, found["ccsd_correlation_hartree"], found["triples_hartree"], found)
 
 
+def threads_of(count: int) -> dict[str, str]:
+    """Variables of the environment that programs with OpenMP or a BLAS obey."""
+    return dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(count))
+
+
 _PYSCF = """
 import sys
 from pyscf import cc, df, gto, scf
@@ -81,7 +86,7 @@ print("result", repr(float(mycc.e_corr)), repr(float(mycc.ccsd_t())))
 def pyscf(job: Job, scratch: Path) -> Run:
     geometry = job.write(scratch)
     command = [sys.executable, "-c", _PYSCF, str(geometry), job.basis, str(PEER_MEMORY_MB)]
-    seconds, output = timed(command, scratch, **_threads(CORES))
+    seconds, output = timed(command, scratch, **threads_of(CORES))
     geometry.unlink()
     return _run("PySCF", seconds, output, r"^result (\S+) ", r"^result \S+ (\S+)")
 
@@ -113,7 +118,7 @@ set {{
 """
     )
     command = ["psi4", "-n", str(CORES), "-s", str(directory), "input.dat", "output.dat"]
-    seconds, _ = timed(command, directory, **_threads(CORES))
+    seconds, _ = timed(command, directory, **threads_of(CORES))
     output = (directory / "output.dat").read_text()
     shutil.rmtree(directory)
     return seconds, output
@@ -155,7 +160,7 @@ task ccsd(t)
     launcher = open_mpi_launcher()
     assert launcher is not None
     command = [launcher, "--allow-run-as-root", "--oversubscribe", "-n", str(CORES), NWCHEM, "in.nw"]
-    seconds, output = timed(command, directory, **_threads(1))
+    seconds, output = timed(command, directory, **threads_of(1))
     shutil.rmtree(directory)
     return _run(
         "NWChem",
@@ -167,10 +172,6 @@ task ccsd(t)
 
 
 PEERS: dict[str, Callable[[Job, Path], Run]] = {"PySCF": pyscf, "Psi4": psi4, "NWChem": nwchem}
-
-
-def _threads(count: int) -> dict[str, str]:
-    return dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(count))
 
 
 def _fresh(directory: Path) -> Path:

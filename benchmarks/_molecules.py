@@ -118,6 +118,17 @@ def flake(rings: int) -> list[str]:
     return atoms
 
 
+def uracil() -> list[str]:
+    """Of the planar dimer in S22: Jurecka, Sponer, Cerny, Hobza, Phys. Chem. Chem. Phys. 8, 1985 (2006)."""
+    atoms = (
+        ("O", -1.4663316, 1.0121693), ("C", -0.6281464, 1.9142678), ("N", 0.7205093, 1.6882688),
+        ("C", 1.6367290, 2.7052764), ("C", 1.2769036, 4.0061763), ("C", -0.1286005, 4.3621549),
+        ("N", -0.9777230, 3.2396433), ("O", -0.5972229, 5.4864066), ("H", 2.0103504, 4.7938642),
+        ("H", 1.0232515, 0.7061820), ("H", -1.9700268, 3.4323850), ("H", 2.6690620, 2.3883417),
+    )  # fmt: skip
+    return [f"{name} {x} {y} 0" for name, x, y in atoms]
+
+
 def acene(rings: int) -> list[str]:
     """Benzene, naphthalene, ..: regular hexagons side by side. C-C 1.40 A, C-H 1.09 A."""
     bond, to_hydrogen = 1.40, 1.09

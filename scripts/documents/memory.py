@@ -141,6 +141,7 @@ ROWS = (
     Row("CCSD(T)", "naphthalene/cc-pVDZ", "ccsd_peers", "naphthalene/cc-pVDZ", _naphthalene),
     Row("CCSD(T)", "(H2O)10/cc-pVDZ", "ccsd_water10", "(H2O)10/cc-pVDZ", _water),
     Row("CCSD, two iterations", "C14H8F6/cc-pVDZ", "ccsd_large", "C14H8F6/cc-pVDZ", _two_iterations),
+    Row("EOM-CCSD, 4 singlets", "uracil/aug-cc-pVDZ", "eom", "uracil/aug-cc-pVDZ", lambda _: Used()),
     Row("Full CI", "H2O/cc-pVDZ", "fci_large", "H2O/cc-pVDZ", _iterations("H2O/cc-pVDZ", "determinants")),
     Row("Full CI", "Be2 [9s2p1d]", "fci_large", "Be2 [9s2p1d]",
         _iterations(r"Be2 \[9s2p1d\]", "determinants")),

@@ -1,0 +1,224 @@
+"""Excited singlets by EOM-CCSD in little memory, beside PySCF's, and a run that is killed on the way.
+
+Four singlets of naphthalene in cc-pVDZ as one command, `outcore eom` in 1 GB, beside PySCF's density-fitted
+EOM-EE-CCSD with 8 GB: the same auxiliary functions, frozen cores and norms of residuals, two threads each. The time
+of iterations, with all that belongs to them, is divided by the vectors that H has multiplied, as the searches need
+different numbers of these; the whole of the excited states is told, too. Uracil in aug-cc-pVDZ, four singlets in
+2 GB, is killed in an iteration of the amplitudes and in one of the states, and goes on to its end. --quick takes
+water, without a bar for time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import time
+from functools import partial
+from typing import Any, NamedTuple
+
+from outcore.cli.bench import BenchOptions, Claim, at_most
+
+from . import _cc_command, _killed_runs
+from ._cc_programs import CORES, PEER_MEMORY_MB, Job, threads_of
+from ._molecules import acene, uracil, water
+from ._peers import timed
+from ._workers import Failed
+
+HAS_CASES = True
+ITERATION = 0.5  # of PySCF's time, at most
+SAME = 1e-6  # Hartree
+OFF = 0.02  # bytes that products move, of those that the plan has
+RESIDUAL = 1e-5  # norms, of both programs
+KILLED_IN = (5, 4)  # iterations of amplitudes and of states
+
+
+def run(options: BenchOptions) -> list[Claim]:
+    if options.quick:
+        job = Job("water/cc-pVDZ", water(1), "cc-pvdz", "400MB")
+        return _beside_pyscf(options, job, 2, has_bar=False) + _killed(options, job, 2)
+    naphthalene = Job("naphthalene/cc-pVDZ", acene(2), "cc-pvdz", "1GB")
+    large = Job("uracil/aug-cc-pVDZ", uracil(), "aug-cc-pvdz", "2GB")
+    return _beside_pyscf(options, naphthalene, 4, has_bar=True) + _killed(options, large, 4)
+
+
+# ---- beside PySCF ----
+
+
+def _beside_pyscf(options: BenchOptions, job: Job, states: int, *, has_bar: bool) -> list[Claim]:
+    def ours() -> Any:
+        asked = ("--states", str(states), "--state-tol", str(RESIDUAL))
+        part, found = _cc_command.run(options, job, job.memory, *asked, command="eom")
+        return {"peak_bytes": part.peak_bytes, "results": found}
+
+    mine = options.case(f"{job.name}, ours", ours)
+    peer = options.case(f"{job.name}, PySCF", lambda: _pyscf(options, job, states))
+    found = mine["results"]
+    options.ran(job.name, found)
+    seconds = found["seconds_of_a_state_product"], peer["search_seconds"] / peer["products"]
+    which = f"PySCF {peer['version']}, {PEER_MEMORY_MB} MB, {CORES} threads"
+    how = (
+        f"{states} singlets to residuals of {RESIDUAL:.0e}; {seconds[0]:.3g} s for each of "
+        f"{found['state_products']} vectors in {job.memory}, {seconds[1]:.3g} s for each of {peer['products']}, "
+        f"of which H takes {peer['product_seconds'] / peer['products']:.3g} s"
+    )
+    bar = at_most(ITERATION) if has_bar else None
+    whole = found["states_seconds"], peer["search_seconds"] + peer["intermediates_seconds"]
+    planned = found["states_plan"]["moved_bytes_of_its_products"] / states * found["state_products"]
+    moved = found["moved_by_state_products"]["counted"]
+    energies = [each["energy_hartree"] for each in found["states"]]
+    error = max(min(abs(one - other) for other in peer["energies"]) for one in energies)
+    return [
+        Claim(
+            f"{job.name}: an iteration over PySCF's, by vector", seconds[0] / seconds[1], "", bar, which, how
+        ),
+        Claim(
+            f"{job.name}: all of the excited states over PySCF's",
+            whole[0] / whole[1],
+            "",
+            None,
+            which,
+            f"after the amplitudes: {whole[0]:.1f} / {whole[1]:.1f} s",
+        ),
+        Claim(
+            f"{job.name}: bytes that products move, off those planned",
+            abs(moved / planned - 1) if planned else float(moved > 0),
+            "",
+            at_most(OFF),
+            "its own plan",
+            f"{moved / 1e6:.0f} MB, {planned / 1e6:.0f} MB planned",
+        ),
+        _cc_command.peak_claim(job, job.memory, mine["peak_bytes"]),
+        Claim(
+            f"{job.name}: energies against PySCF's",
+            error,
+            "Eh",
+            at_most(SAME),
+            which,
+            f"{len(energies)} states, each with the nearest of {len(peer['energies'])}: "
+            + ", ".join(f"{each:.7f}" for each in energies),
+        ),
+    ]
+
+
+_PYSCF = """
+import json, sys, time
+import pyscf
+from pyscf import cc, df, gto, scf
+from pyscf.cc import dfccsd, eom_rccsd
+from pyscf.data.elements import chemcore
+geometry, basis, memory, states, residual = sys.argv[1:]
+mol = gto.M(atom=geometry, basis=basis, verbose=0, max_memory=int(memory))
+mf = scf.RHF(mol).density_fit().set(conv_tol=1e-10, chkfile=None)
+mf.kernel()
+mycc = dfccsd.RCCSD(mf, frozen=chemcore(mol) or None)
+mycc.with_df = df.DF(mol, auxbasis=df.make_auxbasis(mol, mp2fit=True))
+mycc.conv_tol, mycc.conv_tol_normt = 1e-8, 1e-6
+eris = mycc.ao2mo()
+mycc.kernel(eris=eris)
+assert mycc.converged
+print("amplitudes", flush=True)
+eom = eom_rccsd.EOMEESinglet(mycc)
+eom.conv_tol, eom.max_cycle, eom.max_space = float(residual) ** 2, 100, 30
+spent = []
+
+def multiply(vector, imds=None):
+    begin = time.perf_counter()
+    found = eom_rccsd.eeccsd_matvec_singlet(eom, vector, imds)
+    spent.append(time.perf_counter() - begin)
+    print("product", len(spent), round(spent[-1], 2), flush=True)
+    return found
+
+eom.matvec = multiply
+begin = time.perf_counter()
+imds = eom.make_imds(eris)
+diagonal = eom_rccsd.eeccsd_diag(eom, imds)[0]
+made = time.perf_counter() - begin
+begin = time.perf_counter()
+energies, _ = eom.kernel(nroots=int(states), imds=imds, diag=diagonal)
+assert all(eom.converged), eom.converged
+print("result", json.dumps({
+    "version": pyscf.__version__, "energies": list(energies), "products": len(spent), "product_seconds": sum(spent),
+    "search_seconds": time.perf_counter() - begin, "intermediates_seconds": made,
+}))
+"""
+
+
+def _pyscf(options: BenchOptions, job: Job, states: int) -> Any:
+    geometry = job.write(options.scratch)
+    command = [sys.executable, "-c", _PYSCF, str(geometry), job.basis, str(PEER_MEMORY_MB), str(states)]
+    _, output = timed([*command, str(RESIDUAL)], options.scratch, **threads_of(CORES))
+    geometry.unlink()
+    found = re.search(r"^result (.*)$", output, re.MULTILINE)
+    if found is None:
+        raise Failed(f"PySCF has no states: {output[-2000:]}")
+    return json.loads(found[1])
+
+
+# ---- kills ----
+
+
+class _Iteration(NamedTuple):
+    number: int
+    seconds: float
+
+
+_AMPLITUDES = re.compile(r" *(\d+) +-\d+\.\d{10} +\S+ +\S+ +([\d.]+)$")
+_STATES = re.compile(r" *(\d+) +-?\d+\.\d{8} +-?\d+\.\d{8} +\S+ +([\d.]+)$")
+
+
+def _found(pattern: re.Pattern[str], line: str) -> _Iteration | None:
+    found = pattern.match(line.rstrip())
+    return _Iteration(int(found[1]), float(found[2])) if found else None
+
+
+def _killed(options: BenchOptions, job: Job, states: int) -> list[Claim]:
+    whole = options.case(f"{job.name}, killed", lambda: _broken(options, job, states))
+    found, seconds = whole["results"], whole["seconds"]
+    options.ran(job.name, found, peak_memory_bytes=whole["peak_bytes"], run_seconds=sum(seconds))
+    energies = [each["energy_hartree"] for each in found["states"]]
+    how = (
+        f"{states} singlets, killed in iteration {KILLED_IN[0]} of the amplitudes and {KILLED_IN[1]} of the "
+        f"states; its parts took {', '.join(f'{each:.0f}' for each in seconds)} s"
+    )
+    claims = [
+        _cc_command.peak_claim(job, job.memory, whole["peak_bytes"]),
+        Claim(f"{job.name}, {job.memory}: all parts", sum(seconds) / 60, "min", None, "", how),
+    ]
+    if not options.quick:
+        for number, each in enumerate(energies, 1):
+            name = f"{job.name}: singlet {number}"
+            claims.append(Claim(name, each * 27.211386, "eV", None, "", f"{each:.8f} Eh"))
+        return claims
+    unbroken = options.case(f"{job.name}, ours", dict)["results"]["states"]
+    error = max(abs(one - other["energy_hartree"]) for one, other in zip(energies, unbroken, strict=True))
+    name = f"{job.name}: energies of a run that was killed against one that was not"
+    return [*claims, Claim(name, error, "Eh", at_most(SAME), "ours", "")]
+
+
+def _broken(options: BenchOptions, job: Job, states: int) -> Any:
+    """A command that gets SIGKILL in an iteration of the amplitudes and in one of the states, and then comes to its
+    end."""
+    kept, results = options.scratch / "kept", options.scratch / "killed.json"
+    shutil.rmtree(kept, ignore_errors=True)
+    command = [
+        sys.executable, "-m", "outcore", "eom", str(job.write(options.scratch)), "--basis", job.basis,
+        "--frozen", "auto", "--memory", job.memory, "--threads", str(CORES), "--scratch", str(options.scratch),
+        "--states", str(states), "--state-tol", str(RESIDUAL), "--checkpoint", str(kept), "--json", str(results),
+    ]  # fmt: skip
+    peak, seconds = 0, []
+    ways: tuple[tuple[re.Pattern[str], int | None], ...] = (
+        (_AMPLITUDES, KILLED_IN[0]),
+        (_STATES, KILLED_IN[1]),
+        (_STATES, None),
+    )
+    for pattern, number in ways:
+        begin = time.monotonic()
+        _, most = _killed_runs.run(options, job.name, command, partial(_found, pattern), number)
+        seconds.append(time.monotonic() - begin)
+        peak = max(peak, most)
+    found = json.loads(results.read_text())
+    results.unlink()
+    shutil.rmtree(kept)
+    return {"results": found, "peak_bytes": max(peak, found["peak_memory_bytes"]), "seconds": seconds}
