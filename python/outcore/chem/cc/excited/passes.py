@@ -50,18 +50,19 @@ class _Tiles:
     of the work space has room for.
 
     Args:
+        threads: that would work.
         limit_bytes: of that part; 0: one thread works.
         beside: tiles that a thread has beside those that come.
         driver: an array whose tiles all others have.
     """
 
-    def __init__(self, limit_bytes: int, beside: int, driver: Array) -> None:
+    def __init__(self, threads: int, limit_bytes: int, beside: int, driver: Array) -> None:
         self._driver, self._buffers = driver, ThreadBuffers()
         tile_bytes = 8 * max(
             (math.prod(driver.layout.tile_shape(each)) for each in driver.layout.stored), default=1
         )
         fits = limit_bytes // tile_bytes
-        self._group = max(1, min(_GROUP, (fits - beside) // 2))
+        self._group = max(1, min(_GROUP, (fits // threads - beside) // 2))
         self._free = threading.BoundedSemaphore(max(1, fits // (beside + 2 * self._group)))
 
     def __enter__(self) -> None:
@@ -162,7 +163,7 @@ def products(
                 np.add(total, weight * each, out=total)
 
     for v, hv in zip(_parts(vectors), _parts(multiplied), strict=True):
-        tiles = _Tiles(limit_bytes, 2 * count, v[first])
+        tiles = _Tiles(room.threads, limit_bytes, 2 * count, v[first])
         room.each_tile(v[first], partial(work, tiles=tiles, v=v, hv=hv), "products of vectors")
     x, hx = _singles(vectors), _singles(multiplied)
     of_singles = x[first:] @ x.T, x[first:] @ hx.T, x @ hx[first:].T, np.einsum("ij,ij->i", hx, hx)[first:]
@@ -191,7 +192,7 @@ def overlaps(
             np.add(total, weight * made, out=total)
 
     for share, one, other in zip(shares, _parts(left), _parts(right), strict=True):
-        tiles = _Tiles(limit_bytes, len(left), one[0])
+        tiles = _Tiles(room.threads, limit_bytes, len(left), one[0])
         of_part = partial(work, tiles=tiles, share=share, one=one, other=other)
         room.each_tile(one[0], of_part, "overlaps of vectors")
     found: Values = np.asarray(room.world.all_reduce(total)) + _singles(left) @ _singles(right).T
@@ -226,7 +227,7 @@ def correct(
 
     every = zip(_parts(vectors), _parts(multiplied), _parts(new), strict=True)
     for part, (v, hv, out) in enumerate(every):
-        tiles = _Tiles(limit_bytes, len(states) + 2, out[0])
+        tiles = _Tiles(room.threads, limit_bytes, len(states) + 2, out[0])
         room.each_tile(out[0], partial(work, tiles=tiles, part=part, v=v, hv=hv, out=out), "corrections")
         for array in out:
             array.sync()
@@ -262,7 +263,7 @@ def combine(room: Room, vectors: Sequence[StateVector], rows: Values, limit_byte
                 array.put_tile(tile, values.reshape(shape))
 
     for v in _parts(vectors):
-        tiles = _Tiles(limit_bytes, len(rows), v[0])
+        tiles = _Tiles(room.threads, limit_bytes, len(rows), v[0])
         room.each_tile(v[0], partial(work, tiles=tiles, v=v), "combine vectors")
         for array in v[: len(rows)]:
             array.sync()
