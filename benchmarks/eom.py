@@ -46,13 +46,17 @@ def run(options: BenchOptions) -> list[Claim]:
 # ---- beside PySCF ----
 
 
-def _beside_pyscf(options: BenchOptions, job: Job, states: int, *, has_bar: bool) -> list[Claim]:
-    def ours() -> Any:
+def _unbroken(options: BenchOptions, job: Job, states: int) -> Any:
+    def measure() -> Any:
         asked = ("--states", str(states), "--state-tol", str(RESIDUAL))
         part, found = _cc_command.run(options, job, job.memory, *asked, command="eom")
         return {"peak_bytes": part.peak_bytes, "results": found}
 
-    mine = options.case(f"{job.name}, ours", ours)
+    return options.case(f"{job.name}, ours", measure)
+
+
+def _beside_pyscf(options: BenchOptions, job: Job, states: int, *, has_bar: bool) -> list[Claim]:
+    mine = _unbroken(options, job, states)
     peer = options.case(f"{job.name}, PySCF", lambda: _pyscf(options, job, states))
     found = mine["results"]
     options.ran(job.name, found)
@@ -196,7 +200,7 @@ def _killed(options: BenchOptions, job: Job, states: int) -> list[Claim]:
             name = f"{job.name}: singlet {number}"
             claims.append(Claim(name, each * 27.211386, "eV", None, "", f"{each:.8f} Eh"))
         return claims
-    unbroken = options.case(f"{job.name}, ours", dict)["results"]["states"]
+    unbroken = _unbroken(options, job, states)["results"]["states"]
     error = max(abs(one - other["energy_hartree"]) for one, other in zip(energies, unbroken, strict=True))
     name = f"{job.name}: energies of a run that was killed against one that was not"
     return [*claims, Claim(name, error, "Eh", at_most(SAME), "ours", "")]
