@@ -61,7 +61,7 @@ def test_rings_of_singles_may_be_kept(
     with made(water, **settings) as cc:
         cc.kernel()
         energies, states = cc.eomee_ccsd_singlet(nroots=3, tolerance=1e-9)
-        assert ({"X", "Xs"} & set(states.plan.arrays) != set()) == kept
+        assert ("X" in states.plan.arrays) == kept
     assert abs(energies - singlets).max() < 1e-8
 
 
@@ -73,7 +73,7 @@ def test_rings_are_not_kept_where_there_is_no_room(
     check = Inherited.check_disks
 
     def refuse(self: Inherited, plan: Any, *given: Any, **more: Any) -> None:
-        if {"X", "Xs"} & set(plan.arrays):
+        if "X" in plan.arrays:
             raise OutcoreError(error, "keep rings")
         check(self, plan, *given, **more)
 

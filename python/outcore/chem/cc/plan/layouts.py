@@ -103,7 +103,6 @@ def _of_states(sizes: Sizes, spaces: Spaces, signs: Mapping[str, Tiling]) -> Ite
             yield _scratch(f"Q{name}{sign}", Layout((of_pairs, Tiling(spaces.occupied**2))))
     yield _scratch("F", Layout((v, o, v, v)))
     yield _input("X", Layout((v, v, o, v)))
-    yield _input("Xs", Layout((v, v, o, v)), store_dtype=_SINGLE)
     pairs = Layout((v, o, v, o))
     for name in ("Vt", "Rt", "Xt"):
         yield _scratch(name, pairs)

@@ -28,15 +28,7 @@ class SingleRings:
 
     def __init__(self, of: TransformedHamiltonian) -> None:
         self._of, self._room = of, of.room
-        made = self._made()
-        if of.ladder.integrals:  # whose precision is enough
-            self._kept = of.room.array("Xs")
-            of.room.each_tile(
-                self._kept, lambda tile: self._kept.put_tile(tile, made.get_tile(tile)), "rings"
-            )
-            of.room.release(made)
-        else:
-            self._kept = made
+        self._kept = self._made()
         c, n = of.room.contract, of.mixed
         c("kicl,cjbk->libj", of.pair, of.t2, out=n, add=True, scale=-0.5)
         c("kjcl,cibk->libj", of.pair, of.t2, out=n, add=True, scale=-1.0)
