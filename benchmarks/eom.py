@@ -15,6 +15,7 @@ import re
 import shutil
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -192,7 +193,7 @@ def _killed(options: BenchOptions, job: Job, states: int) -> list[Claim]:
         f"states; its parts took {', '.join(f'{each:.0f}' for each in seconds)} s"
     )
     claims = [
-        _cc_command.peak_claim(job, job.memory, whole["peak_bytes"]),
+        _cc_command.peak_claim(replace(job, name=f"{job.name}, killed"), job.memory, whole["peak_bytes"]),
         Claim(f"{job.name}, {job.memory}: all parts", sum(seconds) / 60, "min", None, "", how),
     ]
     if not options.quick:
