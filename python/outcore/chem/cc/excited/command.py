@@ -173,7 +173,8 @@ class StatesRun(CoupledClusterRun):
         kind, roots = self._state_kind, self.options.states
         way = quickest(cc.estimate, kind, roots)
         plan, vectors = way.plan, way.vectors
-        self.say(f"{METHOD}: {plan}, {vectors} vectors for each state")
+        kept = ", rings of singles are kept" if way.keeps_rings else ""
+        self.say(f"{METHOD}: {plan}, {vectors} vectors for each state{kept}")
         self.say(f"an iteration of all states: {plan.iteration_s:.3g} s")
         self.results["states_estimate"] = plan.as_json() | {"vectors_of_a_state": vectors}
         if self.options.properties:
