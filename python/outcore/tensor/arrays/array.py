@@ -431,7 +431,7 @@ class Array(NumpyLike, Closing):
         self.acc_tile_async(tile, value, alpha).wait()
 
     def tile_shape(self, tile: Sequence[int]) -> tuple[int, ...]:
-        """Of any tile of the grid."""
+        """Of any tile of the grid. Raises IndexError: there is none."""
         return self._layout.tile_shape(self._layout.check(tile))
 
     def prefetch(self, tiles: Iterable[Sequence[int]]) -> None:
