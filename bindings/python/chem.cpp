@@ -93,9 +93,22 @@ void bind_accuracy(nb::module_& module) {
 }
 
 void bind_screening(nb::module_& module) {
+  nb::class_<chem::ShellGroup>(module, "ShellGroup", "Permutations of shells by operations of a point group.")
+      .def(
+          "__init__",
+          [](chem::ShellGroup* self, const chem::Basis& basis, const Ints& images) {
+            new (self) chem::ShellGroup(basis, {images.data(), images.size()});
+          },
+          "basis"_a, "images"_a,
+          "Flattened images [operations*shells] of libcint's shells, the identity not among them. J and K "
+          "with\n"
+          "a screening by it are sums over quartets that stand for their copies.")
+      .def_prop_ro("order", &chem::ShellGroup::order, "Operations, the identity included.");
   nb::class_<chem::Screening>(module, "Screening", "Schwarz bounds and the tasks that pass the screening.")
-      .def(nb::init<const chem::Basis&, double, int, std::shared_ptr<const chem::Accuracy>>(), "basis"_a,
-           "cutoff"_a, "threads"_a, "accuracy"_a = nb::none(), nb::call_guard<nb::gil_scoped_release>())
+      .def(nb::init<const chem::Basis&, double, int, std::shared_ptr<const chem::Accuracy>,
+                    std::shared_ptr<const chem::ShellGroup>>(),
+           "basis"_a, "cutoff"_a, "threads"_a, "accuracy"_a = nb::none(), "group"_a = nb::none(),
+           nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("integrals", &chem::Screening::integrals, "Integrals in the quartets that pass.")
       .def_prop_ro("tasks", [](const chem::Screening& self) { return self.tasks().size(); })
       .def(

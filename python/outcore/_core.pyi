@@ -606,11 +606,33 @@ class Accuracy:
     def largest(self) -> float:
         """No step is larger."""
 
+class ShellGroup:
+    """Permutations of shells by operations of a point group."""
+
+    def __init__(
+        self,
+        basis: Basis,
+        images: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    ) -> None:
+        """
+        Flattened images [operations*shells] of libcint's shells, the identity not among them. J and K with
+        a screening by it are sums over quartets that stand for their copies.
+        """
+
+    @property
+    def order(self) -> int:
+        """Operations, the identity included."""
+
 class Screening:
     """Schwarz bounds and the tasks that pass the screening."""
 
     def __init__(
-        self, basis: Basis, cutoff: float, threads: int, accuracy: Accuracy | None = None
+        self,
+        basis: Basis,
+        cutoff: float,
+        threads: int,
+        accuracy: Accuracy | None = None,
+        group: ShellGroup | None = None,
     ) -> None: ...
     @property
     def integrals(self) -> int:

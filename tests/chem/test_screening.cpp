@@ -30,10 +30,12 @@ std::map<Labels, double> weights(const Basis& basis, const Screening& screening)
     for (int j = 0; j <= i; ++j) {
       const auto rare = screening.rare(i, j);
       for (int k = 0; k <= i; ++k)
-        screening.quartets(i, j, k, rare, 0, [&](std::uint16_t l, double bound, double weight) {
+        screening.quartets(i, j, k, rare, 0, [&](const Screening::Quartet& quartet, double bound) {
+          const int l = quartet.l;
+          const double weight = quartet.weight;
           check::is_true(std::abs(bound / (weight * screening.bound(i, j) * screening.bound(k, l)) - 1) <
                          1e-12);
-          check::is_true(found.emplace(Labels{i, j, k, int(l)}, weight).second, "a quartet is there twice");
+          check::is_true(found.emplace(Labels{i, j, k, l}, weight).second, "a quartet is there twice");
         });
     }
   return found;

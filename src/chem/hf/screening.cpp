@@ -28,9 +28,10 @@ double diagonal_bound(const Basis& basis, const Basis::Component& a, const Basis
 }  // namespace
 
 Screening::Screening(const Basis& basis, double threshold, int threads,
-                     std::shared_ptr<const Accuracy> accuracy)
+                     std::shared_ptr<const Accuracy> accuracy, std::shared_ptr<const ShellGroup> group)
     : threshold_(threshold),
       accuracy_(std::move(accuracy)),
+      group_(std::move(group)),
       shells_(basis.shells()),
       components_(std::size_t(basis.component_count())) {
   if (!(threshold > 0))
@@ -85,12 +86,13 @@ void Screening::list_tasks(const Basis& basis) {
   }
   for (int i = 0; i < shells_; ++i) {
     for (int j = 0; j <= i; ++j) {
+      if (group_ && !group_->stands(i, j)) continue;
       const double bra = bound(i, j);
       std::uint64_t columns = 0;
       for (int k = 0; k <= i; ++k) {
         const auto list = partners(k);
         auto from = list.begin();
-        if (k < i && !accuracy_) {
+        if (k < i && !accuracy_ && !group_) {
           from =
               std::partition_point(from, list.end(), [&](auto l) { return bra * bound(k, l) >= threshold_; });
           if (from != list.begin())
@@ -98,8 +100,8 @@ void Screening::list_tasks(const Basis& basis) {
                 std::uint64_t(basis.size(k)) *
                 running[std::size_t(k) * std::size_t(k + 1) / 2 + std::size_t(from - list.begin()) - 1];
         }
-        for (; from != list.end() && bra * bound(k, *from) >= threshold_ * listed_share; ++from)
-          if ((k < i || *from <= j) && weight(i, j, k, *from, bra * bound(k, *from)) > 0)
+        for (; from != list.end() && bra * bound(k, *from) >= listed_from(); ++from)
+          if ((k < i || *from <= j) && drawn(i, j, k, *from, bra * bound(k, *from)).weight > 0)
             columns += std::uint64_t(basis.size(k) * basis.size(*from));
       }
       for (const Quartet& each : rare(i, j))
@@ -117,7 +119,7 @@ void Screening::list_tasks(const Basis& basis) {
 void Screening::list_pairs() {
   for (int k = 0; k < shells_; ++k)
     for (auto l : partners(k))
-      if (const double value = bound(k, l); value > 0) pairs_.push_back({std::uint16_t(k), l, value});
+      if (const double value = bound(k, l); value > 0) pairs_.push_back({std::uint16_t(k), l, 1, value});
   std::stable_sort(pairs_.begin(), pairs_.end(),
                    [](const Quartet& a, const Quartet& b) { return a.weight > b.weight; });
   sums_.resize(pairs_.size());
@@ -135,26 +137,27 @@ double Screening::random_weight(int i, int j, int k, int l, double probability) 
 std::vector<Screening::Quartet> Screening::rare(int i, int j) const {
   std::vector<Quartet> found;
   const double bra = bound(i, j);
-  if (!(bra > 0)) return found;
+  if (!(bra > 0) || (group_ && !group_->stands(i, j))) return found;
   const double max_rate = -std::log1p(-listed_share) / listed_share;
-  const auto below = std::size_t(std::partition_point(pairs_.begin(), pairs_.end(),
-                                                      [&](const Quartet& pair) {
-                                                        return bra * pair.weight >= threshold_ * listed_share;
-                                                      }) -
-                                 pairs_.begin());
+  const double most = bra * order();  // times the bound of a pair: that of as many copies as there may be
+  const auto below = std::size_t(
+      std::partition_point(pairs_.begin(), pairs_.end(),
+                           [&](const Quartet& pair) { return bra * pair.weight >= listed_from(); }) -
+      pairs_.begin());
   if (below == pairs_.size()) return found;
   Chance chance(Chance::Purpose::rare, i, j);
   for (double at = sums_[below];;) {
-    at -= chance.wait() * threshold_ / (bra * max_rate);
+    at -= chance.wait() * threshold_ / (most * max_rate);
     if (!(at > 0)) break;
     const auto after = std::partition_point(sums_.begin() + std::ptrdiff_t(below), sums_.end(),
                                             [&](double sum) { return sum >= at; });
     const Quartet& pair = pairs_[std::size_t(after - sums_.begin()) - 1];
     const double taken = chance.next();
     if (pair.k > i || (pair.k == i && pair.l > j)) continue;
-    const double limit = this->limit(i, j, pair.k, pair.l), value = bra * pair.weight;
-    if (taken * max_rate * value / threshold_ < -std::log1p(-value / limit))
-      found.push_back({pair.k, pair.l, limit / value});
+    const int copies = this->copies(i, j, pair.k, pair.l);
+    const double limit = this->limit(i, j, pair.k, pair.l), value = copies * bra * pair.weight;
+    if (taken * max_rate * most * pair.weight / threshold_ < -std::log1p(-value / limit))
+      found.push_back({pair.k, pair.l, std::uint16_t(copies), limit / value});
   }
   std::ranges::sort(found, {}, [](const Quartet& each) { return std::pair(each.k, each.l); });
   const auto [from, to] =
@@ -170,9 +173,10 @@ std::uint64_t Screening::stored_bytes_bound(const Accuracy& accuracy) const {
     const auto drawn = rare(task.i, task.j);
     for (int k = 0; k <= task.i; ++k) {
       std::uint64_t row_bytes = 0, listed = 0;
-      quartets(task.i, task.j, k, drawn, 0, [&](std::uint16_t l, double largest, double) {
-        const int width = packed_form(largest, accuracy.step(task.i, task.j, k, l)).width;
-        row_bytes += std::uint64_t(sizes_[l]) * std::uint64_t(width);
+      quartets(task.i, task.j, k, drawn, 0, [&](const Quartet& quartet, double bound) {
+        const int l = quartet.l;
+        const int width = packed_form(quartet.copies * bound, accuracy.step(task.i, task.j, k, l)).width;
+        row_bytes += std::uint64_t(sizes_[std::size_t(l)]) * std::uint64_t(width);
         ++listed;
       });
       if (listed > 0)

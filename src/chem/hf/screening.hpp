@@ -10,6 +10,7 @@
 #include "base/sibling.hpp"
 #include "chem/common/basis.hpp"
 #include "chem/hf/accuracy.hpp"
+#include "chem/hf/shell_group.hpp"
 
 namespace outcore::chem {
 
@@ -22,6 +23,10 @@ namespace outcore::chem {
 /// limit, and its integrals then count 1 / p times, for those like it. So what is left out has no bias,
 /// however many there are and of whatever sign; its scatter is known (EnergyError). What is there is the same
 /// always and everywhere: the labels of the shells determine it (Chance).
+///
+/// With a group of shells one quartet stands for its copies (ShellGroup): its integrals, and so their bound,
+/// count as many times as there are copies. J and K are then sums over these quartets alone, to be averaged
+/// over the operations of the group. Limits are of all copies together, as they err together.
 class OUTCORE_SIBLING Screening {
  public:
   struct Task {
@@ -31,13 +36,15 @@ class OUTCORE_SIBLING Screening {
   /// A quartet of a task.
   struct Quartet {
     std::uint16_t k, l;
-    double weight;  ///< that its integrals are to be multiplied with
+    std::uint16_t copies;  ///< by symmetry, itself included
+    double weight;         ///< that the integrals of each are to be multiplied with
   };
 
   /// Throws Error(EINVAL) unless threshold > 0. Uses `threads` threads. Limits are the threshold, or with
   /// `accuracy` those of it if they are larger.
   Screening(const Basis& basis, double threshold, int threads,
-            std::shared_ptr<const Accuracy> accuracy = nullptr);
+            std::shared_ptr<const Accuracy> accuracy = nullptr,
+            std::shared_ptr<const ShellGroup> group = nullptr);
 
   [[nodiscard]] double threshold() const noexcept { return threshold_; }
   [[nodiscard]] double limit(int i, int j, int k, int l) const noexcept {
@@ -47,23 +54,23 @@ class OUTCORE_SIBLING Screening {
     return accuracy_ ? std::max(threshold_, accuracy_->share() * accuracy_->largest()) : threshold_;
   }
 
-  /// The quartets of a task with this k that are there, by falling bound: use(l, bound, weight), where bound
-  /// is that of the weighted integrals. `rare` is rare(i, j). If a bound below `least` cannot be of interest,
-  /// most of those are not listed.
+  /// The quartets of a task with this k that are there, by falling bound: use(quartet, bound), where bound is
+  /// that of the weighted integrals of each copy. `rare` is rare(i, j). If a bound below `least` cannot be of
+  /// interest, most of those are not listed.
   template <class Use>
   void quartets(int i, int j, int k, std::span<const Quartet> rare, double least, Use&& use) const {
     const double bra = bound(i, j);
-    const double end = std::max(threshold_ * listed_share, largest_limit() < least ? least : 0.0);
+    const double end = std::max(listed_from(), largest_limit() < least ? least : 0.0);
     for (auto l : partners(k)) {
       const double ours = bra * bound(k, l);
       if (ours < end) break;
       if (k == i && l > j) continue;
-      const double times = weight(i, j, k, l, ours);
-      if (times > 0) use(l, times * ours, times);
+      const Quartet quartet = drawn(i, j, k, l, ours);
+      if (quartet.weight > 0) use(quartet, quartet.weight * ours);
     }
     if (threshold_ < least && largest_limit() < least) return;
     for (const Quartet& each : rare)
-      if (each.k == k) use(each.l, each.weight * bra * bound(k, each.l), each.weight);
+      if (each.k == k) use(each, each.weight * bra * bound(k, each.l));
   }
   /// Those quartets of a task that are there though their bounds are far below any limit, by rising k.
   [[nodiscard]] std::vector<Quartet> rare(int i, int j) const;
@@ -88,9 +95,18 @@ class OUTCORE_SIBLING Screening {
   /// Of rarer ones a list is drawn instead of one after the other.
   static constexpr double listed_share = 0.5;
 
-  [[nodiscard]] double weight(int i, int j, int k, int l, double bound) const noexcept {
-    const double least = limit(i, j, k, l);
-    return bound >= least ? 1.0 : random_weight(i, j, k, l, bound / least);
+  [[nodiscard]] int order() const noexcept { return group_ ? group_->order() : 1; }
+  [[nodiscard]] int copies(int i, int j, int k, int l) const noexcept {
+    return group_ ? group_->copies(i, j, k, l) : 1;
+  }
+  /// Bounds of a copy from which on quartets are listed.
+  [[nodiscard]] double listed_from() const noexcept { return threshold_ * listed_share / order(); }
+  /// A quartet, of whose copies each has this bound; its weight is 0 if it is not there.
+  [[nodiscard]] Quartet drawn(int i, int j, int k, int l, double bound) const noexcept {
+    const int copies = this->copies(i, j, k, l);
+    const double ours = copies * bound, least = limit(i, j, k, l);
+    const double weight = copies == 0 ? 0.0 : ours >= least ? 1.0 : random_weight(i, j, k, l, ours / least);
+    return {std::uint16_t(k), std::uint16_t(l), std::uint16_t(copies), weight};
   }
   [[nodiscard]] static double random_weight(int i, int j, int k, int l, double probability) noexcept;
   void compute_bounds(const Basis& basis, int threads);
@@ -99,6 +115,7 @@ class OUTCORE_SIBLING Screening {
 
   double threshold_;
   std::shared_ptr<const Accuracy> accuracy_;
+  std::shared_ptr<const ShellGroup> group_;
   int shells_;
   std::size_t components_;
   std::vector<int> sizes_;

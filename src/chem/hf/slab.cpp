@@ -47,10 +47,12 @@ void SlabMaker::select(const Screening::Task& task, int k, const Selection& sele
       density ? std::max({2 * density->at(task.i, task.j), density->at(task.i, k), density->at(task.j, k)})
               : 0.0;
   const double least = density ? density->threshold / (2 * std::max(density->overall, 1e-300)) : 0.0;
-  screening_.quartets(task.i, task.j, k, rare_, least, [&](std::uint16_t l, double bound, double weight) {
-    if (selection.at_random && weight == 1) return;
+  screening_.quartets(task.i, task.j, k, rare_, least, [&](const Screening::Quartet& quartet, double bound) {
+    const int l = quartet.l;
+    const double of_all = quartet.copies * bound;
+    if (selection.at_random && quartet.weight == 1) return;
     if (selection.quartets != Selection::Quartets::all &&
-        selection.rule->keeps(task.i, task.j, k, l, bound) !=
+        selection.rule->keeps(task.i, task.j, k, l, of_all) !=
             (selection.quartets == Selection::Quartets::kept))
       return;
     double min_bound = 0;
@@ -60,7 +62,7 @@ void SlabMaker::select(const Screening::Task& task, int k, const Selection& sele
       if (bound * largest < density->threshold) return;
       min_bound = density->threshold / largest;
     }
-    selected_.push_back({l, bound, weight, min_bound});
+    selected_.push_back({quartet, of_all, min_bound});
   });
   if (selection.small_below > 0)
     std::ranges::stable_partition(selected_,
@@ -70,8 +72,10 @@ void SlabMaker::select(const Screening::Task& task, int k, const Selection& sele
 const Slab& SlabMaker::make(const Screening::Task& task, int k,
                             std::span<const Screening::Quartet> quartets) {
   selected_.clear();
-  for (const auto& [_, l, weight] : quartets)
-    selected_.push_back({l, weight * screening_.bound(task.i, task.j) * screening_.bound(k, l), weight, 0.0});
+  for (const auto& each : quartets) {
+    const double bound = each.weight * screening_.bound(task.i, task.j) * screening_.bound(k, each.l);
+    selected_.push_back({each, each.copies * bound, 0.0});
+  }
   fill(task, k, 0, {});
   return slab_;
 }
@@ -82,7 +86,7 @@ std::size_t SlabMaker::fill(const Screening::Task& task, int k, std::size_t from
   slab_.small = selected_[from].bound < selection.small_below;
   std::size_t columns = 0, to = from;
   for (; to < selected_.size(); ++to) {
-    const auto more = std::size_t(basis_.size(selected_[to].l));
+    const auto more = std::size_t(basis_.size(selected_[to].quartet.l));
     if (columns > 0 && (columns + more) * slab_.rows() > max_values_) break;
     if ((selected_[to].bound < selection.small_below) != slab_.small) break;
     columns += more;
@@ -91,8 +95,8 @@ std::size_t SlabMaker::fill(const Screening::Task& task, int k, std::size_t from
   slab_.weights.clear();
   for (std::size_t at = from; at < to; ++at) {
     slab_.bound = std::max(slab_.bound, selected_[at].bound);
-    slab_.shells.push_back(selected_[at].l);
-    slab_.weights.push_back(selected_[at].weight);
+    slab_.shells.push_back(selected_[at].quartet.l);
+    slab_.weights.push_back(selected_[at].quartet.weight);
   }
   slab_.set_shells(basis_);
 
@@ -100,7 +104,7 @@ std::size_t SlabMaker::fill(const Screening::Task& task, int k, std::size_t from
   bool any = false;
   for (std::size_t at = from; at < to; ++at) {
     any |= fill_columns(task, k, selected_[at], column);
-    column += std::size_t(basis_.size(selected_[at].l));
+    column += std::size_t(basis_.size(selected_[at].quartet.l));
   }
   if (!any) slab_.shells.clear();
   return to;
@@ -108,8 +112,8 @@ std::size_t SlabMaker::fill(const Screening::Task& task, int k, std::size_t from
 
 bool SlabMaker::fill_columns(const Screening::Task& task, int k, const Selected& selected,
                              std::size_t column) {
-  const int l = selected.l;
-  double factor = selected.weight;
+  const int l = selected.quartet.l;
+  double factor = selected.quartet.copies * selected.quartet.weight;
   if (task.i == task.j) factor *= 0.5;
   if (k == l) factor *= 0.5;
   if (k == task.i && l == task.j) factor *= 0.5;
@@ -118,7 +122,7 @@ bool SlabMaker::fill_columns(const Screening::Task& task, int k, const Selected&
     for (const auto& b : basis_.components(task.j))
       for (const auto& c : basis_.components(k))
         for (const auto& d : basis_.components(l))
-          any |= fill_block(a, b, c, d, factor, selected.min_bound / selected.weight, column);
+          any |= fill_block(a, b, c, d, factor, selected.min_bound / selected.quartet.weight, column);
   return any;
 }
 

@@ -107,9 +107,9 @@ class SlabMaker {
 
  private:
   struct Selected {
-    std::uint16_t l;
-    double bound, weight;
-    double min_bound;  // of quartets of components worth computing
+    Screening::Quartet quartet;
+    double bound;      // of all copies
+    double min_bound;  // of quartets of components worth computing, each copy weighted
   };
 
   void select(const Screening::Task& task, int k, const Selection& selection);

@@ -105,9 +105,9 @@ Surveyor::Triple Surveyor::draw(std::uint64_t number) const {
   for (triple.k = 0;; ++triple.k) {
     triple.quartets.clear();
     std::uint64_t columns = 0;
-    screening_.quartets(i, j, triple.k, rare, 0, [&](std::uint16_t l, double, double weight) {
-      triple.quartets.push_back({std::uint16_t(triple.k), l, weight});
-      columns += std::uint64_t(basis_.size(l));
+    screening_.quartets(i, j, triple.k, rare, 0, [&](const Screening::Quartet& quartet, double) {
+      triple.quartets.push_back(quartet);
+      columns += std::uint64_t(basis_.size(quartet.l));
     });
     const auto size =
         double(columns * std::uint64_t(basis_.size(i) * basis_.size(j) * basis_.size(triple.k)));
@@ -140,10 +140,11 @@ void Surveyor::measure(const Triple& triple, Survey& survey) {
     survey.quartets.push_back(
         {int(pair_of_kinds(basis_.kind(task.i), basis_.kind(task.j))),
          int(pair_of_kinds(basis_.kind(triple.k), basis_.kind(l))),
-         quartet.weight * screening_.bound(task.i, task.j) * screening_.bound(triple.k, l),
+         quartet.copies * quartet.weight * screening_.bound(task.i, task.j) * screening_.bound(triple.k, l),
          std::max({2 * density_.at(task.i, task.j), 2 * density_.at(triple.k, l),
                    density_.at(task.i, triple.k), density_.at(task.j, triple.k), density_.at(task.i, l),
-                   density_.at(task.j, l)}),
+                   density_.at(task.j, l)}) /
+             quartet.copies,
          double(basis_.size(task.i) * basis_.size(task.j) * basis_.size(triple.k) * basis_.size(l)), seconds,
          bytes, weight});
     bytes_apart += bytes;

@@ -15,7 +15,7 @@ namespace outcore::chem {
 /// the sample, divided by the number of draws (Hansen and Hurwitz, Ann. Math. Stat. 14, 333 (1943)).
 struct SurveyedQuartet {
   int bra_kinds, ket_kinds;  ///< pair_of_kinds
-  double bound;              ///< Schwarz
+  double bound;              ///< Schwarz, of all copies by symmetry
   double density;            ///< times the bound: the most that it adds to a Fock matrix element
   double values;
   double seconds;  ///< to compute it
