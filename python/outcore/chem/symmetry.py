@@ -83,10 +83,7 @@ def with_symmetry(mol: Mole, group: str | None) -> Mole | None:
     Raises OutcoreError (EINVAL) for a group that there is not, or the molecule has not."""
     if group is None:
         return mol if mol.symmetry and mol.groupname != "C1" else None
-    names = {name.casefold(): name for name in (*IRREPS, *ABELIAN, "auto")}
-    wanted = names.get(group.strip().casefold())
-    if wanted is None:
-        raise OutcoreError(errno.EINVAL, f"point group {group}", detail=f"it may be {', '.join(IRREPS)}")
+    wanted = known_group(group)
     if wanted == "C1" or (wanted == "auto" and not mol.natm):
         return None
     if not mol.natm:
@@ -106,6 +103,15 @@ def with_symmetry(mol: Mole, group: str | None) -> Mole | None:
                 errno.EINVAL, f"point group {group}", detail=f"the molecule has {whole}, not {wanted}"
             ) from error
     return None if labelled.groupname == "C1" else labelled
+
+
+def known_group(text: str) -> str:
+    """A group as this module names it, or "auto". Raises OutcoreError (EINVAL) for one that there is not."""
+    names = {name.casefold(): name for name in (*IRREPS, *ABELIAN, "auto")}
+    wanted = names.get(text.strip().casefold())
+    if wanted is None:
+        raise OutcoreError(errno.EINVAL, f"point group {text}", detail=f"it may be {', '.join(IRREPS)}")
+    return wanted
 
 
 @contextmanager

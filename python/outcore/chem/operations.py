@@ -1,0 +1,272 @@
+"""Operations of the point group of a molecule on its atoms, shells and basis functions, in the frame of the caller.
+
+Those of D2h and its subgroups: they commute, and each is its own inverse. Axes may point anywhere.
+"""
+
+from __future__ import annotations
+
+import errno
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outcore.base.errors import OutcoreError
+from outcore.chem.symmetry import ABELIAN, known_group
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int32]
+Signs = tuple[int, ...]
+
+SAME_PLACE = 1e-7  # Bohr: atoms that an operation brings as near to each other count as exchanged
+_LOOSE = 1e-3  # Bohr: more than what PySCF takes for the same place
+_ROUNDING = 1e-13  # of the elements of a rotation of functions
+
+# Signs of the axes by operations, which make the groups that `chem.symmetry` names.
+_IDENTITY, _INVERSION = (1, 1, 1), (-1, -1, -1)
+_C2X, _C2Y, _C2Z = (1, -1, -1), (-1, 1, -1), (-1, -1, 1)
+_SX, _SY, _SZ = (-1, 1, 1), (1, -1, 1), (1, 1, -1)
+_GROUPS = {
+    "D2h": (_C2Z, _C2Y, _C2X, _INVERSION, _SZ, _SY, _SX),
+    "C2v": (_C2Z, _SX, _SY),
+    "C2h": (_C2Z, _INVERSION, _SZ),
+    "D2": (_C2Z, _C2Y, _C2X),
+    "Cs": (_SZ,),
+    "C2": (_C2Z,),
+    "Ci": (_INVERSION,),
+    "C1": (),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Operations:
+    """Operations of which no two move atoms alike.
+
+    group: its name. whole: operations of the group, also those that move no atom otherwise than another one does.
+    matrices: [generators][3][3], on coordinates. atoms, shells: where each goes, [operations][atoms] and
+    [operations][shells], the identity not among the operations. coordinates: [atoms][3] (Bohr), exactly symmetric.
+    change: the largest that one of these is away from that of the molecule (Bohr).
+    """
+
+    group: str
+    whole: int
+    matrices: Floats
+    generators: Integers  # [generators][atoms]
+    atoms: Integers
+    shells: Integers
+    coordinates: Floats
+    change: float
+
+    @property
+    def order(self) -> int:
+        """Of operations, the identity included: as many quartets of shells are alike at most."""
+        return len(self.atoms) + 1
+
+
+@dataclass(frozen=True)
+class Found:
+    """operations: None: none moves an atom. note: a line for the user, if there is something to say."""
+
+    operations: Operations | None = None
+    note: str = ""
+
+    def lines(self) -> list[str]:
+        """What to tell of it."""
+        if self.operations is None:
+            return [self.note] if self.note else []
+        used = self.operations
+        by = f"its {used.whole}" if used.whole == used.order else f"{used.order} of its {used.whole}"
+        line = f"point group {used.group}: of integrals that are equal by {by} operations one is computed"
+        return [line, *([self.note] if self.note else [])]
+
+
+def find(mol: Mole, group: str | None = None) -> Found:
+    """The operations of `group` (None: of the largest that PySCF finds) that a molecule has: atoms and the
+    functions on them are exchanged. Those that hold to PySCF's tolerance but not to SAME_PLACE are left out, with a
+    note.
+
+    Raises OutcoreError (EINVAL) for a group that there is not, or the molecule has not."""
+    wanted = None if group is None else known_group(group)
+    asked = None if wanted == "auto" else wanted
+    if asked == "C1" or (asked is None and mol.natm < 2):
+        return Found()
+    if mol.natm < 1:
+        raise _refused(group, "a model without atoms has C1 alone")
+    name, center, axes = _detected(mol, asked)
+    place, alike = mol.atom_coords() - center, _alike(mol)
+    images: dict[Signs, Integers] = {_IDENTITY: np.arange(mol.natm, dtype=np.int32)}
+    apart = 0.0
+    for signs in _GROUPS[name]:
+        image, away = _image(place, alike, _matrix(axes, signs))
+        if image is not None and away <= SAME_PLACE:
+            images[signs] = image
+        elif image is not None:
+            apart = max(apart, away)
+    to_what = f"{name} holds to {apart:.0e} Bohr, not to {SAME_PLACE:.0e}"
+    if asked is not None and len(images) <= len(_GROUPS[name]):
+        raise _refused(group, to_what if apart else f"the molecule has {_name_of(images)}, not {name}")
+    note = f"point group {to_what}: it is not used for integrals" if apart else ""
+    generators, members = _moving(images)
+    if not generators:
+        return Found(None, note)
+    atoms = np.array([images[signs] for signs in members])
+    symmetric = np.mean(
+        [place[image] @ _matrix(axes, signs) for image, signs in zip(atoms, members, strict=True)], axis=0
+    )
+    found = Operations(
+        group=_name_of(images),
+        whole=len(images),
+        matrices=np.array([_matrix(axes, signs) for signs in generators]),
+        generators=np.array([images[signs] for signs in generators]),
+        atoms=atoms[1:],
+        shells=np.array([_of_shells(mol, image) for image in atoms[1:]]),
+        coordinates=symmetric + center,
+        change=float(np.abs(symmetric - place).max()),
+    )
+    return Found(found, note)
+
+
+def matrices(mol: Mole, operations: Operations) -> list[Any]:
+    """Sparse matrices U [functions][functions] of the generators, which turn a density matrix D into U D U^T, and a
+    matrix F of an operator into U^T F U."""
+    from scipy.sparse import coo_array
+
+    first, found = mol.ao_loc_nr(), []
+    of_atom = mol.aoslice_by_atom()[:, 0]  # first shell of each
+    for rotation, atoms in zip(operations.matrices, operations.generators, strict=True):
+        rows, columns, values = [], [], []
+        blocks: dict[tuple[int, int], Floats] = {}
+        for shell in range(mol.nbas):
+            angular, contracted = int(mol.bas_angular(shell)), int(mol.bas_nctr(shell))
+            atom = int(mol.bas_atom(shell))
+            to = int(of_atom[atoms[atom]]) + shell - int(of_atom[atom])
+            if (angular, contracted) not in blocks:
+                blocks[angular, contracted] = np.kron(
+                    np.eye(contracted), _turned(angular, rotation, cartesian=bool(mol.cart))
+                )
+            block = blocks[angular, contracted]
+            row, column = np.nonzero(block)
+            rows.append(row + first[to])
+            columns.append(column + first[shell])
+            values.append(block[row, column])
+        where = (np.concatenate(rows), np.concatenate(columns))
+        found.append(coo_array((np.concatenate(values), where), shape=(mol.nao, mol.nao)).tocsr())
+    return found
+
+
+def _detected(mol: Mole, wanted: str | None) -> tuple[str, Floats, Floats]:
+    """Name of the subgroup of D2h, centre (Bohr), and axes in rows."""
+    from pyscf.symm import geom
+
+    try:
+        whole, center, axes = geom.detect_symm(mol._atom, mol._basis)
+        name, axes = geom.as_subgroup(whole, axes, wanted)
+    except (geom.PointGroupSymmetryError, AssertionError, IndexError, ValueError) as error:
+        if wanted is None:
+            return "C1", np.zeros(3), np.eye(3)
+        raise _refused(wanted, str(error)) from error
+    return ABELIAN.get(name, name), np.asarray(center), np.linalg.qr(np.asarray(axes).T)[0].T
+
+
+def _matrix(axes: Floats, signs: Signs) -> Floats:
+    matrix: Floats = (axes.T * signs) @ axes
+    return matrix
+
+
+def _alike(mol: Mole) -> Integers:
+    """A number of each atom: the same where nuclei, potentials and functions are."""
+    from pyscf.gto import mole
+
+    env, numbers, found = mol._env, {}, []
+    for atom in range(mol.natm):
+        row = mol._atm[atom]
+        facts: list[Any] = [
+            int(row[mole.CHARGE_OF]),
+            int(row[mole.NUC_MOD_OF]),
+            float(env[row[mole.PTR_ZETA]]),
+        ]
+        for table, counts in ((mol._bas, (mole.NPRIM_OF, mole.NCTR_OF)), (mol._ecpbas, (mole.NPRIM_OF,))):
+            for shell in table[table[:, mole.ATOM_OF] == atom] if len(table) else ():
+                primitives, coefficients = int(shell[mole.NPRIM_OF]), int(np.prod(shell[list(counts)]))
+                exponent, coefficient = int(shell[mole.PTR_EXP]), int(shell[mole.PTR_COEFF])
+                facts += [*map(int, shell[mole.ANG_OF : mole.PTR_EXP])]
+                facts += [env[exponent : exponent + primitives].tobytes()]
+                facts += [env[coefficient : coefficient + coefficients].tobytes()]
+        found.append(numbers.setdefault(tuple(facts), len(numbers)))
+    return np.array(found, np.int32)
+
+
+def _image(place: Floats, alike: Integers, matrix: Floats) -> tuple[Integers | None, float]:
+    """Where a matrix brings each atom, and how far away the atom there is at most; None: it permutes no atoms that
+    are alike."""
+    image, away = np.empty(len(place), np.int32), 0.0
+    for atom, moved in enumerate(place @ matrix.T):
+        distances = np.linalg.norm(place - moved, axis=1)
+        distances[alike != alike[atom]] = np.inf
+        image[atom] = distances.argmin()
+        away = max(away, float(distances[image[atom]]))
+    permutes = len(np.unique(image)) == len(image)
+    return (image if permutes and away < _LOOSE else None), away
+
+
+def _moving(images: dict[Signs, Integers]) -> tuple[list[Signs], list[Signs]]:
+    """Generators of a group among these operations, and the group, in which no two move atoms alike."""
+    group, generators = [_IDENTITY], []
+    for signs, image in images.items():
+        more = [_product(signs, each) for each in group]
+        moves = not any(np.array_equal(image, images[each]) for each in group)
+        if moves and all(each in images for each in more):
+            group += more
+            generators.append(signs)
+    return generators, group
+
+
+def _name_of(images: dict[Signs, Integers]) -> str:
+    """Of the group that these operations are."""
+    rotations = sum(np.prod(signs) > 0 for signs in images) - 1
+    kinds = (len(images), rotations, _INVERSION in images)
+    names = {
+        (8, 3, True): "D2h", (4, 1, False): "C2v", (4, 1, True): "C2h", (4, 3, False): "D2",
+        (2, 0, False): "Cs", (2, 1, False): "C2", (2, 0, True): "Ci",
+    }  # fmt: skip
+    return names.get(kinds, "C1")
+
+
+def _of_shells(mol: Mole, atoms: Integers) -> Integers:
+    """Where each shell goes: those of an atom keep their order."""
+    first = mol.aoslice_by_atom()[:, 0]
+    atom = mol._bas[:, 0]
+    return np.asarray(first[atoms[atom]] + np.arange(mol.nbas) - first[atom], np.int32)
+
+
+def _turned(angular: int, matrix: Floats, *, cartesian: bool) -> Floats:
+    """[2l+1][2l+1], or all Cartesian ones: column f is function f after the operation, in terms of all."""
+    points = np.random.default_rng(angular).normal(size=(4 * (angular + 1) * (angular + 2), 3))
+    points /= np.linalg.norm(points, axis=1)[:, None]
+    before, after = (_functions(angular, each, cartesian=cartesian) for each in (points, points @ matrix))
+    found = np.linalg.lstsq(before, after, rcond=None)[0]
+    whole = np.round(found)
+    turned: Floats = np.where(np.abs(found - whole) < _ROUNDING, whole, found)
+    return turned
+
+
+def _functions(angular: int, points: Floats, *, cartesian: bool) -> Floats:
+    """Values of the functions of a shell [points][functions], as libcint orders them."""
+    from pyscf.gto.mole import cart2sph
+
+    x, y, z = points.T
+    powers = [(a, b, angular - a - b) for a in range(angular, -1, -1) for b in range(angular - a, -1, -1)]
+    values: Floats = np.array([x**a * y**b * z**c for a, b, c in powers]).T
+    return values if cartesian else np.asarray(values @ cart2sph(angular, normalized="sp"))
+
+
+def _product(a: Signs, b: Signs) -> Signs:
+    return tuple(x * y for x, y in zip(a, b, strict=True))
+
+
+def _refused(group: str | None, detail: str) -> OutcoreError:
+    return OutcoreError(errno.EINVAL, f"point group {group}", detail=detail)

@@ -1,0 +1,140 @@
+"""Operations of the point group of a molecule, on its atoms, shells and functions, in any frame."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from outcore.base.errors import OutcoreError
+
+pyscf = pytest.importorskip("pyscf")
+from pyscf import gto  # noqa: E402
+
+from outcore.chem import operations  # noqa: E402
+
+# Geometry, its group, its operations, and of these how many move atoms differently.
+MOLECULES = {
+    "water": ("O 0 0 .1173; H 0 .7572 -.4692; H 0 -.7572 -.4692", "C2v", 4, 2),
+    "ethylene": (
+        "C 0 0 .6695; C 0 0 -.6695; H 0 .9289 1.2321; H 0 -.9289 1.2321; H 0 .9289 -1.2321; H 0 -.9289 -1.2321",
+        "D2h",
+        8,
+        4,
+    ),
+    "twisted ethylene": (
+        "C 0 0 .67; C 0 0 -.67; H .2 .9 1.23; H -.2 -.9 1.23; H -.2 .9 -1.23; H .2 -.9 -1.23",
+        "D2",
+        4,
+        4,
+    ),
+    "trans H2O2": ("O 0 .7 0; O 0 -.7 0; H .9 .8 0; H -.9 -.8 0", "C2h", 4, 2),
+    "H2O2": ("O 0 .7 0; O 0 -.7 0; H .9 .8 .3; H -.9 -.8 .3", "C2", 2, 2),
+    "methanol": ("C 0 0 0; O 0 0 1.4; H 0 .9 1.7; H 0 -1 -.3; H .9 .5 -.3; H -.9 .5 -.3", "Cs", 2, 2),
+    "four atoms": (
+        "Li 1 .2 .3; Li -1 -.2 -.3; H .5 1.1 -.4; H -.5 -1.1 .4; He 0 0 1.7; He 0 0 -1.7",
+        "Ci",
+        2,
+        2,
+    ),
+    "methane": ("C 0 0 0; H .6 .6 .6; H -.6 -.6 .6; H -.6 .6 -.6; H .6 -.6 -.6", "D2", 4, 4),
+    "nitrogen": ("N 0 0 0; N 0 0 1.1", "D2h", 8, 2),
+}
+NONE = {
+    "one atom": "Ne 0 0 0",
+    "linear, of different ends": "H 0 0 0; F 0 0 1.1",
+    "no symmetry": "O 0 0 0; H 0 .9 .3; F 1.2 -.5 .4; H -.4 -.3 .9",
+}
+
+
+def turned(mol: gto.Mole) -> gto.Mole:
+    """The molecule in a frame that has nothing to do with its axes."""
+    axes = np.linalg.qr(np.random.default_rng(7).normal(size=(3, 3)))[0]
+    places = mol.atom_coords() @ axes + (0.3, -1.1, 0.7)
+    atoms = [(mol.atom_symbol(atom), place) for atom, place in enumerate(places)]
+    return gto.M(atom=atoms, unit="Bohr", basis=mol.basis, cart=mol.cart, verbose=0)
+
+
+@pytest.mark.parametrize("cart", [False, True])
+@pytest.mark.parametrize("name", MOLECULES)
+def test_functions_turn_as_their_integrals_do(name, cart):
+    atoms, group, whole, order = MOLECULES[name]
+    basis = {"default": "6-31g", "C": "cc-pvtz", "O": "cc-pvtz", "N": "cc-pvqz"}
+    own = gto.M(atom=atoms, basis=basis, cart=cart, verbose=0)
+    for mol in (own, turned(own)):
+        found = operations.find(mol).operations
+        assert (found.group, found.whole, found.order) == (group, whole, order)
+        assert found.change < 1e-13
+        for u in operations.matrices(mol, found):
+            for kind in ("int1e_ovlp", "int1e_kin", "int1e_nuc"):
+                matrix = mol.intor(kind)
+                assert np.abs(u.T @ matrix @ u - matrix).max() < 1e-12 * np.abs(matrix).max()
+            assert np.abs(u @ u - np.eye(mol.nao)).max() < 1e-13
+
+
+@pytest.mark.parametrize("name", MOLECULES)
+def test_operations_are_a_group_of_different_permutations(name):
+    mol = gto.M(atom=MOLECULES[name][0], basis="sto-3g", verbose=0)
+    found = operations.find(mol).operations
+    every = {tuple(range(mol.natm)), *(tuple(map(int, image)) for image in found.atoms)}
+    assert len(every) == found.order
+    assert {tuple(a[n] for n in b) for a in every for b in every} == every
+    for atoms, shells in zip(found.atoms, found.shells, strict=True):
+        assert [mol.bas_atom(to) for to in shells] == [
+            atoms[mol.bas_atom(shell)] for shell in range(mol.nbas)
+        ]
+
+
+@pytest.mark.parametrize("name", NONE)
+def test_molecules_of_which_no_operation_moves_an_atom_have_none(name):
+    found = operations.find(gto.M(atom=NONE[name], basis="sto-3g", verbose=0, spin=None))
+    assert found.operations is None and not found.note
+
+
+def test_atoms_that_are_almost_symmetric_are_not_symmetric():
+    atoms = "O 0 .7 0; O 0 -.7 0; H .9 .8 .3; H -.9 -.8 {}"
+    found = operations.find(gto.M(atom=atoms.format(0.3 + 2e-6), basis="sto-3g", verbose=0))
+    assert found.operations is None and "C2 holds to" in found.note
+    near = operations.find(gto.M(atom=atoms.format(0.3 + 1e-8), basis="sto-3g", verbose=0)).operations
+    assert near.group == "C2" and 1e-10 < near.change < operations.SAME_PLACE
+    apart = np.linalg.norm(near.coordinates[:, None] - near.coordinates, axis=2)
+    for image in near.atoms:
+        assert np.abs(apart[np.ix_(image, image)] - apart).max() < 1e-14
+
+
+@pytest.mark.parametrize(
+    "given",
+    {
+        "basis": {"basis": {"O": "6-31g", "H1": "sto-3g", "H2": "6-31g"}},
+        "core potential": {
+            "basis": "lanl2dz",
+            "atom": "Zn 0 0 0; Na1 0 0 2; Na2 0 0 -2",
+            "ecp": {"Zn": "lanl2dz", "Na1": "lanl2dz"},
+        },
+        "ghost": {"basis": "sto-3g", "atom": "O 0 0 .1173; H 0 .7572 -.4692; ghost-H 0 -.7572 -.4692"},
+    }.items(),
+    ids=lambda each: each[0],
+)  # fmt: skip
+def test_atoms_with_other_functions_or_potentials_are_not_alike(given):
+    water = {"atom": "O 0 0 .1173; H1 0 .7572 -.4692; H2 0 -.7572 -.4692", "verbose": 0, "spin": None}
+    assert operations.find(gto.M(**(water | given[1]))).operations is None
+
+
+def test_ghosts_on_both_sides_are_alike():
+    atoms = "O 0 0 .1173; ghost-H 0 .7572 -.4692; ghost-H 0 -.7572 -.4692"
+    assert operations.find(gto.M(atom=atoms, basis="sto-3g", verbose=0)).operations.order == 2
+
+
+@pytest.mark.parametrize(
+    "group, whole", [("C2", 2), ("Ci", 2), ("C2v", 4), ("d2H", 8), ("auto", 8), ("C2h", 4)]
+)
+def test_a_subgroup_may_be_asked_for(group, whole):
+    mol = gto.M(atom=MOLECULES["ethylene"][0], basis="sto-3g", verbose=0)
+    found = operations.find(mol, group).operations
+    assert found.group == ("D2h" if whole == 8 else group) and found.whole == whole
+    assert operations.find(mol, "C1").operations is None
+
+
+@pytest.mark.parametrize("group", ["D2h", "C2h", "Ci", "D3", "nothing"])
+def test_a_group_that_is_not_there_is_refused(group):
+    with pytest.raises(OutcoreError, match=f"point group {group}"):
+        operations.find(gto.M(atom=MOLECULES["water"][0], basis="sto-3g", verbose=0), group)
