@@ -54,6 +54,18 @@ def test_energy_is_pyscfs_on_every_process(comm, computed_once, shared_tmp_path,
     assert len(set(comm.allgather(energy))) == 1
 
 
+@pytest.mark.parametrize("storage", ["disk", "direct"])
+def test_densities_of_any_irrep_have_their_j_and_k_on_every_process(comm, shared_tmp_path, storage):
+    mol = molecule(atom=WATER, basis="6-31g*")
+    density = np.random.default_rng(1).normal(size=(mol.nao, mol.nao))
+    density += density.T
+    with scf.RHF(mol, storage=storage, scratch=str(shared_tmp_path), screening=1e-18) as mf:
+        found = mf.get_jk(dm=density)
+        assert mf.two_electron.symmetry.operations.order == 2
+    for mine, theirs in zip(found, reference.hf.get_jk(mol, density), strict=True):
+        assert np.abs(mine - theirs).max() < 1e-11
+
+
 def test_integrals_kept_by_all_are_reused_by_another_number(comm, shared_tmp_path):
     mol, settings = molecule(atom=WATER, basis="cc-pvdz"), {"keep": str(shared_tmp_path), "screening": 1e-12}
     with scf.RHF(mol, **settings) as mf:

@@ -18,6 +18,7 @@ from outcore.chem import geometry as geometries
 from outcore.chem.geometry import Geometry
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from pyscf.gto import Mole
 
 _BUILD = "build the molecule"
@@ -145,9 +146,15 @@ def integrals_key(mol: Mole) -> str:
     return digest.hexdigest()
 
 
-def native_basis(mol: Mole) -> _core.Basis:
-    """The molecule's basis for the native code, with the libcint that PySCF has loaded."""
+def native_basis(mol: Mole, coordinates: NDArray[np.float64] | None = None) -> _core.Basis:
+    """The molecule's basis for the native code, with the libcint that PySCF has loaded. coordinates: [atoms][3]
+    (Bohr), in place of those of the molecule."""
+    from pyscf.gto import mole
     from pyscf.gto.moleintor import libcgto
+
+    env = np.array(mol._env, np.float64)
+    if coordinates is not None:
+        env[mol._atm[:, mole.PTR_COORD][:, None] + np.arange(3)] = coordinates
 
     def address(name: str) -> int:
         return int(ctypes.cast(getattr(libcgto, name), ctypes.c_void_p).value or 0)
@@ -155,7 +162,7 @@ def native_basis(mol: Mole) -> _core.Basis:
     return _core.Basis(
         np.ascontiguousarray(mol._atm, np.int32).ravel(),
         np.ascontiguousarray(mol._bas, np.int32).ravel(),
-        np.ascontiguousarray(mol._env, np.float64),
+        env,
         bool(mol.cart),
         address("int2e_cart" if mol.cart else "int2e_sph"),
         address("int2e_optimizer"),

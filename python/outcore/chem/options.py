@@ -36,6 +36,10 @@ ACTIVE = typer.Option(
     help="Active orbitals: a number of the next ones behind frozen ones; a list such as 3,4,6-8, counted from 0; "
     "or a number for each irrep, such as A1=3,B1=1. Occupied ones that neither names stay doubly occupied."
 )
+GROUP = typer.Option(
+    help="Point group whose symmetry is used: D2h, C2v, C2h, D2, Cs, C2, Ci or C1. Default: the largest that the "
+    "molecule has."
+)
 STATES = typer.Option(
     metavar="IRREP:2S:N,..",
     help="States of several irreps and spins, such as A1:0:2,B2:2:1, in place of --irrep and --roots.",

@@ -25,6 +25,7 @@ from outcore.chem.options import (
     FROZEN,
     FROZEN_VIRTUAL,
     GEOMETRY,
+    GROUP,
     OF_SCF,
     ROHF,
     SPIN_SHIFT,
@@ -76,13 +77,7 @@ class Options(MoleculeOptions):
     frozen: Annotated[str, FROZEN] = "0"
     frozen_virtual: Annotated[str, FROZEN_VIRTUAL] = "0"
     active: Annotated[str | None, ACTIVE] = None
-    group: Annotated[
-        str | None,
-        typer.Option(
-            help="Point group whose symmetry is used: D2h, C2v, C2h, D2, Cs, C2, Ci or C1. Default: the "
-            "largest that the molecule has."
-        ),
-    ] = None
+    group: Annotated[str | None, GROUP] = None
     irrep: Annotated[
         str | None,
         typer.Option(

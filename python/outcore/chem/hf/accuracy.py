@@ -96,12 +96,20 @@ def sigma(variance: float, largest: float, term: float) -> float:
 
 
 def for_error(
-    basis: _core.Basis, densities: NDArray[np.float64], error: float, threads: int, world: World
+    basis: _core.Basis,
+    densities: NDArray[np.float64],
+    error: float,
+    threads: int,
+    world: World,
+    group: _core.ShellGroup | None = None,
 ) -> tuple[_core.Accuracy, float]:
     """Steps that keep the energy's error below `error`, from densities [..][n][n], and what a quartet at its
-    limit adds to the energy of these. Collective; the same on all processes."""
+    limit adds to the energy of these. group: of shells, by which quartets stand for others: their values, copies
+    counted, err as those of any other quartet. Collective; the same on all processes."""
     with world.together("accuracy of the integrals"):
-        integrals = _core.Screening(basis, error / 10, threads).integrals  # about as many will be stored
+        integrals = _core.Screening(
+            basis, error / 10, threads, None, group
+        ).integrals  # about as many will be stored
         squares = _MEAN_SQUARE * (integrals + math.sqrt(_FEW * integrals))
         base = min(1.0, error / SIGMAS * math.sqrt(12 / squares))
         steps = _core.Accuracy(basis, densities, base, min(LARGEST_STEP, 100 * error))

@@ -17,8 +17,9 @@ from outcore.chem import storage as storage_words
 from outcore.chem.gradients import command as density_command
 from outcore.chem.gradients.options import ASKED, DensityOptions
 from outcore.chem.hf.settings import METHOD, STORAGES
-from outcore.chem.options import ROHF, SMEARING
+from outcore.chem.options import GROUP, ROHF, SMEARING
 from outcore.chem.run import UNDECIDED, MoleculeRun
+from outcore.chem.symmetry import known_group
 from outcore.cli.run import Run, with_options
 from outcore.job import preflight
 from outcore.job.resources import parse_bytes
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from outcore.chem.hf.accuracy import EnergyError
     from outcore.chem.hf.integrals import IntegralWork
+    from outcore.chem.operations import Operations
     from outcore.trace.report import RawRates, Report
 
 _EVENTS = 1 << 20  # of a process, recorded for --trace
@@ -41,6 +43,7 @@ class Options(DensityOptions):
 
     rohf: Annotated[bool, ROHF] = False
     smearing: Annotated[float, SMEARING] = 0.0
+    group: Annotated[str | None, GROUP] = None
     rhf: Annotated[bool, typer.Option("--rhf", help="Insist on closed shells.")] = False
     storage: Annotated[str, storage_words.option(STORAGES, "integrals")] = "disk"
     disk: Annotated[
@@ -183,12 +186,16 @@ def _check_options(given: dict[str, Any]) -> None:
     preflight.check_count("--prefetch", given["prefetch"], 1 << 16)
     preflight.check_number("--error", given["error"])
     preflight.check_number("--screening", given["screening"])
+    if given["group"] is not None:
+        known_group(given["group"])
 
 
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
     """For the methods: the given options that Settings has; the others have defaults there."""
     storage, disk, keep = given["storage"], given["disk"], given["keep_integrals"]
-    settings = {name: given[name] for name in ("error", "screening", "records", "scratch", "threads")}
+    settings = {
+        name: given[name] for name in ("error", "screening", "records", "scratch", "threads", "group")
+    }
     settings |= {name: given[name] for name in ("prefetch", "page_cache")}
     settings |= {
         "storage": "auto" if given["estimate"] else storage,
@@ -261,6 +268,11 @@ def _end_io(
     return report.gather(comm, run_seconds, raw)
 
 
+def _group(used: Operations | None) -> dict[str, Any] | None:
+    """By what integrals stand for others."""
+    return None if used is None else {"name": used.group, "operations": used.whole, "of_atoms": used.order}
+
+
 def _results(
     mf: Any, work: IntegralWork, report: Report | None, storage: EnergyError, run_seconds: float
 ) -> dict[str, Any]:
@@ -273,6 +285,7 @@ def _results(
         "records": mf.settings.records,
         "screening": mf.settings.screening,
         "integral_work": asdict(work),
+        "point_group": _group(mf.two_electron.symmetry.operations),
     }
     if report is not None:
         result["emulated"] = report.emulated

@@ -31,6 +31,7 @@ class Forecast:
     memory_budget_bytes: int
     ways: dict[str, Work]
     disk_measured: bool = True  # else a slow one is assumed
+    symmetry: tuple[str, ...] = ()  # what the molecule has
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -52,7 +53,7 @@ class Forecast:
             f"Hartree-Fock, estimate: {self.functions} functions, {self.integrals:.3e} integrals",
             ("integrals", "kept", "size", "computing, s", "each J and K, s", "all, s"),
             rows,
-            f"{plan.CYCLES} times J and K{measured}",
+            "; ".join([f"{plan.CYCLES} times J and K{measured}", *self.symmetry]),
         )
 
     def table(self) -> Table:
@@ -62,7 +63,8 @@ class Forecast:
 
         table = Table(
             title=f"{self.functions} functions, {self.integrals:.3e} integrals; {plan.CYCLES} times J and K"
-            + ("" if self.disk_measured else "; the disk was not measured, a slow one is assumed"),
+            + ("" if self.disk_measured else "; the disk was not measured, a slow one is assumed")
+            + "".join(f"\n{line}" for line in self.symmetry),
             box=box.SIMPLE,
             title_justify="left",
         )
@@ -116,6 +118,7 @@ def forecast(mol: Mole, settings: Settings, world: World) -> Forecast:
         estimate.record_memory_bytes,
         ways,
         measured,
+        tuple(integrals.symmetry.lines()),
     )
 
 

@@ -17,10 +17,11 @@ from outcore import _core
 from outcore.arrays.global_array import GlobalArray
 from outcore.base.errors import OutcoreError
 from outcore.base.sizes import in_words
-from outcore.chem import molecule, problem
+from outcore.chem import molecule, operations, problem
 from outcore.chem.hf import accuracy, kept, plan
 from outcore.chem.hf.accuracy import EnergyError, Finer
 from outcore.chem.hf.settings import DENSITY_FACTOR, Settings
+from outcore.chem.hf.skeleton import Part, Skeletons
 from outcore.job import launch, resources
 from outcore.job.processes import free_memory
 from outcore.job.resources import Allowance
@@ -42,6 +43,9 @@ Progress = Callable[[float], None]
 _NO_LIMIT = (1 << 63) - 1
 _SMALL = 127.0  # times the cutoff: cheapest to keep, first to be negligible for a change of the density
 _PREFETCH = 2  # records read ahead, at least
+_SMALLEST_PART = (
+    1e-11  # norm of what a change of the density has in an irrep, where small changes are left out
+)
 _PAIR_BYTES = 16  # of the lists of pairs of shells, for each pair of functions at most
 _DIIS_MATRICES = 40  # of n*n doubles, which an SCF driver with DIIS over 8 vectors, two spins, may hold
 
@@ -116,8 +120,12 @@ class TwoElectronIntegrals:
         self.contractions, self.contract_seconds = 0, 0.0  # J and K made so far, all of them together
         self._threads = settings.threads or launch.threads_per_rank()
         self._sums: GlobalArray | None = None
+        self.symmetry = self._find_symmetry(mol)
         with self.world.together("basis"):
-            self._basis = molecule.native_basis(mol)
+            found = self.symmetry.operations
+            self._basis = molecule.native_basis(mol, None if found is None else found.coordinates)
+            self._group = None if found is None else _core.ShellGroup(self._basis, found.shells.ravel())
+            self._skeletons = Skeletons(mol, found)
         self._mol = mol
         self._crude_densities: Matrices | None = None
         with self.world.together("two-electron integrals"):
@@ -229,7 +237,15 @@ class TwoElectronIntegrals:
         densities, finer = self._crude(), self.finer
         if finer is not None:
             densities, error = finer.with_crude(densities), error * finer.factor
-        return accuracy.for_error(self._basis, densities, error, self._threads, self.world)
+        return accuracy.for_error(self._basis, densities, error, self._threads, self.world, self._group)
+
+    def _find_symmetry(self, mol: Mole) -> operations.Found:
+        """The operations by which quartets stand for others. Collective; the same at all."""
+        found = operations.Found()
+        with self.world.together("point group of the molecule"):
+            if self.world.rank == 0:
+                found = operations.find(mol, self.settings.group)
+        return self.world.broadcast(found)
 
     def _crude(self) -> Matrices:
         """Crude densities [2][n][n], made once. Collective."""
@@ -244,8 +260,8 @@ class TwoElectronIntegrals:
     def _choose_screening(self) -> _core.Screening:
         steps = self._accuracy
         if steps.least == steps.largest:
-            return _core.Screening(self._basis, self.settings.cutoff, self._threads)
-        return _core.Screening(self._basis, steps.share * steps.least, self._threads, steps)
+            return _core.Screening(self._basis, self.settings.cutoff, self._threads, None, self._group)
+        return _core.Screening(self._basis, steps.share * steps.least, self._threads, steps, self._group)
 
     def _budgets(self) -> tuple[int, int]:
         """Bytes of memory and of disk for the records of each process. Collective."""
@@ -341,7 +357,7 @@ class TwoElectronIntegrals:
 
     def _problem(self) -> Problem:
         """What kept integrals depend on. Steps that keep to an error depend on nuclei and electrons."""
-        settings, mol = self.settings, self._mol
+        settings, mol, found = self.settings, self._mol, self.symmetry.operations
         of_molecule = problem.integrals if settings.allowed_error is None else problem.molecule
         what = {
             "storage": settings.storage,
@@ -349,6 +365,7 @@ class TwoElectronIntegrals:
             "error": settings.allowed_error,
             "record": settings.record_bytes,
             "small": self._small_below,
+            "symmetry operations": None if found is None else found.atoms,
             **of_molecule(mol),
         }
         return Problem(kept.WHAT, kept.FORMAT, what, problem.ROUNDED)
@@ -385,32 +402,57 @@ class TwoElectronIntegrals:
         `symmetry` says. The densities of rank 0 count; all processes get the same result. Not `screened`: nothing
         is left out because of the densities."""
         start = time.monotonic()
-        densities = self.world.broadcast(np.ascontiguousarray(densities, dtype=np.float64))
-        self._reset_counters()
-        with self.world.together("J and K", list(symmetry)):
-            if self._keeps and not self._stored:
-                raise OutcoreError(errno.EINVAL, "J and K", detail="the integrals have not been stored")
-            cutoff = self.settings.density_cutoff if screened else 0.0
-            self._native.begin(densities, list(symmetry), cutoff)
-            self._native.contract_kept(self._tickets)
-            if not self._keeps_all:
-                run_tasks(self._counter, self._cost, self._threads, self._native.contract_rest)
-            coulomb, exchange = self._native.end(len(symmetry))
+        cutoff = self.settings.density_cutoff if screened else 0.0
+        parts = self._parts(densities, _SMALLEST_PART if cutoff > 0 else 0.0)
+        coulomb, exchange = np.zeros_like(densities), np.zeros_like(densities)
+        for part in parts:
+            self._reset_counters()
+            with self.world.together("J and K", list(symmetry)):
+                self._add(part, [symmetry[number] for number in part.which], cutoff, coulomb, exchange)
         if self.world.size > 1:
             coulomb, exchange = self._sum(coulomb, exchange)
         self.contractions += 1
         self.contract_seconds += time.monotonic() - start
         return coulomb, exchange
 
+    def _parts(self, densities: Matrices, floor: float = 0.0) -> list[Part]:
+        """The densities of rank 0 by irreps. Collective."""
+        parts: list[Part] = []
+        with self.world.together("densities by irreps"):
+            if self.world.rank == 0:
+                parts = self._skeletons.parts(np.ascontiguousarray(densities, dtype=np.float64), floor)
+        return self.world.broadcast(parts)
+
+    def _add(
+        self, part: Part, symmetry: list[int], cutoff: float, coulomb: Matrices, exchange: Matrices
+    ) -> None:
+        """Adds J and K of a part, as far as this process has them."""
+        if self._keeps and not self._stored:
+            raise OutcoreError(errno.EINVAL, "J and K", detail="the integrals have not been stored")
+        self._native.begin(part.matrices, symmetry, cutoff)
+        self._native.contract_kept(self._tickets)
+        if not self._keeps_all:
+            run_tasks(self._counter, self._cost, self._threads, self._native.contract_rest)
+        of_part = self._native.end(len(symmetry))
+        for whole, each in zip((coulomb, exchange), of_part, strict=True):
+            whole[part.which] += self._skeletons.average(part, each)
+
     def energy_error(self, densities: Matrices) -> EnergyError:
         """What the rounding of the stored integrals does to the energy of `densities` [1][n][n], of closed shells,
         or [2][n][n], of each spin; those of rank 0 count."""
-        densities = self.world.broadcast(np.ascontiguousarray(densities, dtype=np.float64))
-        self._reset_counters()
-        with self.world.together("error of the energy"):
-            *sums, largest = self._native.energy_error(densities, self._counter, self._tickets)
-        variance, worst = (float(value) for value in self.world.all_reduce(np.array(sums)))
-        largest = float(self.world.all_reduce(largest, "max"))
+        parts = self._parts(densities)
+        variance = worst = largest = 0.0
+        for part in parts:
+            spins = np.zeros_like(densities)
+            spins[part.which] = part.matrices
+            self._reset_counters()
+            with self.world.together("error of the energy"):
+                *sums, most = self._native.energy_error(spins, self._counter, self._tickets)
+            of_part = self.world.all_reduce(np.array(sums))
+            # All parts take the same errors of integrals: in the worst case they add up.
+            variance += len(parts) * float(of_part[0])
+            worst += float(of_part[1])
+            largest += len(parts) * float(self.world.all_reduce(most, "max"))
         sigma = accuracy.sigma(variance, largest, self._term)
         return EnergyError(sigma, worst, self.settings.allowed_error)
 

@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 WHAT = "two-electron integrals"
 _REUSE = "reuse kept integrals"
-FORMAT = 2  # of records and their index, and which integrals are in them; another one is refused
+FORMAT = 3  # of records and their index, and which integrals are in them; another one is refused
 _RECORDS = re.compile(r"integrals-[0-9a-f]+\.[0-9]+")
 _PAGE = 4096  # bytes; a record has at least one page
 _INDEX_BYTES = 128  # more than a record or a range of slabs takes in an index

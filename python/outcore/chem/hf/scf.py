@@ -47,8 +47,9 @@ _SETTINGS = """
     (of the energy, that storing may cause) or `screening` (of integrals), `records` ("own": a process
     reads the records it wrote; "any": any of them), `scratch` (directory),
     `memory` (of all processes together, in bytes or as "400MB"), `threads` (of each process), `record_bytes`,
-    `prefetch`, `page_cache`, `comm` (an mpi4py communicator, or an outcore.World; default all processes of the
-    job, None for this process alone).
+    `prefetch`, `page_cache`, `group` (point group by which integrals stand for others; default the largest that the
+    molecule has), `comm` (an mpi4py communicator, or an outcore.World; default all processes of the job, None for
+    this process alone).
 
     `on_estimate(estimate)` is called at rank 0 before integrals are computed, `on_progress(fraction)` while they
     are stored; `stored_summary` says afterwards what was. `close` (or leaving a `with` block) drops the

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from outcore.base.errors import OutcoreError
 from outcore.chem import storage as storage_words
+from outcore.chem.symmetry import known_group
 from outcore.job.resources import parse_bytes
 
 PAGE_CACHES = ("auto", "buffered", "direct")
@@ -44,10 +45,15 @@ class Settings:
     prefetch: int = 4  # records read ahead of the contraction, at least 2
     # "auto", "buffered" (always through the page cache of the system) or "direct" (past it)
     page_cache: str = "auto"
+    # point group by which integrals stand for others: a name of D2h or of its subgroups; None: the largest that the
+    # molecule has; "C1": none
+    group: str | None = None
 
     def __post_init__(self) -> None:
         _ = self.memory_bytes
         storage_words.check(self.storage, STORAGES, METHOD)
+        if self.group is not None:
+            known_group(self.group)
         wrong = (
             (
                 self.records not in RECORDS,

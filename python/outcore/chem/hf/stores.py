@@ -115,5 +115,9 @@ class Stores:
 def _direct(settings: Settings) -> Settings:
     """As accurate, and without a disk. Memory is not limited again: what the records of "auto" have is taken."""
     return Settings(
-        storage="direct", error=settings.error, screening=settings.screening, threads=settings.threads
+        storage="direct",
+        error=settings.error,
+        screening=settings.screening,
+        threads=settings.threads,
+        group=settings.group,
     )

@@ -67,6 +67,8 @@ class View:
         """What was kept and where, what is recomputed and why, and what that is expected to take."""
         mf, summary = self._mf, self._mf.stored_summary
         integrals = mf.two_electron
+        for line in integrals.symmetry.lines():
+            self.say(line)
         if summary is not None:
             places = [
                 f"{size / 1e6:.0f} MB {place}"

@@ -24,6 +24,7 @@ from outcore.chem.options import (
     FROZEN,
     FROZEN_VIRTUAL,
     GEOMETRY,
+    GROUP,
     INTEGRALS,
     OF_SCF,
     ROHF,
@@ -101,13 +102,7 @@ class Options(MoleculeOptions):
             "couples to references."
         ),
     ] = Settings.couplings
-    group: Annotated[
-        str | None,
-        typer.Option(
-            help="Point group whose symmetry is used: D2h, C2v, C2h, D2, Cs, C2, Ci or C1. Default: the "
-            "largest that the molecule has."
-        ),
-    ] = None
+    group: Annotated[str | None, GROUP] = None
     irrep: Annotated[
         str | None,
         typer.Option(

@@ -1,0 +1,94 @@
+"""J and K of a molecule with symmetry, from quartets of shells that stand for their copies.
+
+Sums over those quartets alone are skeletons, which are averaged over the operations of the group. That is exact for
+a density of one irrep: an operation turns it into itself or its negative, and the skeleton is averaged with the
+same signs. Any other density is the sum of its parts in the irreps, each of which has a skeleton of its own.
+Source: Dupuis, King, Int. J. Quantum Chem. 11, 613 (1977).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outcore.chem import operations
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+    from outcore.chem.operations import Operations
+
+Matrices = NDArray[np.float64]
+
+_ROUNDING = 1e-10  # of the norm of a density: what an SCF in double precision leaves in an irrep
+# Atoms that are symmetric up to a change (Bohr) have a density that is so up to some times the change, of its norm.
+# The energy takes the square: at most 1e-6 is left out.
+_OF_CHANGE = 1e3
+_MOST_OF_CHANGE = 1e-6
+
+
+@dataclass(frozen=True)
+class Part:
+    """What some densities have in one irrep: `signs` [generators], by which operations turn it."""
+
+    signs: tuple[int, ...]
+    which: list[int]  # densities
+    matrices: Matrices  # [which][n][n]
+
+
+class Skeletons:
+    """Of the operations of a molecule; None: there are none, and all densities are of one irrep."""
+
+    def __init__(self, mol: Mole, found: Operations | None) -> None:
+        self._generators: list[Any] = []  # U and its transposed, of each
+        self._change = 0.0
+        if found is not None:
+            self._generators = [(u, u.T.tocsr()) for u in operations.matrices(mol, found)]
+            self._change = found.change
+
+    def parts(self, densities: Matrices, floor: float = 0.0) -> list[Part]:
+        """Densities [count][n][n] by irreps, those that are symmetric first. `floor`: parts with a smaller norm are
+        left out, too."""
+        if not self._generators:
+            return [Part((), list(range(len(densities))), densities)]
+        found: dict[tuple[int, ...], list[tuple[int, Matrices]]] = {}
+        for number, density in enumerate(densities):
+            norm = float(np.linalg.norm(density))
+            least = max(floor, _ROUNDING * norm, min(_OF_CHANGE * self._change * norm, _MOST_OF_CHANGE))
+            for signs, part in self._split(density, least).items():
+                found.setdefault(signs, []).append((number, part))
+        return [
+            Part(signs, [number for number, _ in of], np.array([part for _, part in of]))
+            for signs, of in sorted(found.items(), reverse=True)
+        ]
+
+    def average(self, part: Part, matrices: Matrices) -> Matrices:
+        """J or K [which][n][n] of a part, from the skeletons."""
+        for sign, (_, transposed) in zip(part.signs, self._generators, strict=True):
+            matrices = np.array([(each + sign * _turned(transposed, each)) / 2 for each in matrices])
+        return matrices
+
+    def _split(self, density: Matrices, least: float) -> dict[tuple[int, ...], Matrices]:
+        """Parts of one density by their signs, without those of less than `least`; at least one."""
+        parts: dict[tuple[int, ...], Matrices] = {(): density}
+        for generator, _ in self._generators:
+            halves = {}
+            for signs, part in parts.items():
+                turned = _turned(generator, part)
+                odd = (part - turned) / 2
+                if float(np.linalg.norm(odd)) > least:
+                    halves[*signs, -1] = odd
+                halves[*signs, 1] = (part + turned) / 2
+            parts = halves
+        of_weight = {signs: part for signs, part in parts.items() if float(np.linalg.norm(part)) > least}
+        symmetric = (1,) * len(self._generators)
+        return of_weight or {symmetric: parts[symmetric]}
+
+
+def _turned(generator: Any, matrix: Matrices) -> Matrices:
+    """U D U^T."""
+    turned: Matrices = (generator @ (generator @ matrix).T).T
+    return turned
