@@ -67,7 +67,7 @@ class Operations:
         return len(self.atoms) + 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Found:
     """operations: None: none moves an atom. note: a line for the user, if there is something to say."""
 
@@ -106,11 +106,12 @@ def find(mol: Mole, group: str | None = None) -> Found:
             images[signs] = image
         elif image is not None:
             apart = max(apart, away)
+    images = {signs: images[signs] for signs in _generated(images)[1]}
     to_what = f"{name} holds to {apart:.0e} Bohr, not to {SAME_PLACE:.0e}"
     if asked is not None and len(images) <= len(_GROUPS[name]):
         raise _refused(group, to_what if apart else f"the molecule has {_name_of(images)}, not {name}")
     note = f"point group {to_what}: it is not used for integrals" if apart else ""
-    generators, members = _moving(images)
+    generators, members = _generated(images, moving=True)
     if not generators:
         return Found(None, note)
     atoms = np.array([images[signs] for signs in members])
@@ -136,21 +137,17 @@ def matrices(mol: Mole, operations: Operations) -> list[Any]:
     from scipy.sparse import coo_array
 
     first, found = mol.ao_loc_nr(), []
-    of_atom = mol.aoslice_by_atom()[:, 0]  # first shell of each
     for rotation, atoms in zip(operations.matrices, operations.generators, strict=True):
-        rows, columns, values = [], [], []
+        shells, rows, columns, values = _of_shells(mol, atoms), [], [], []
         blocks: dict[tuple[int, int], Floats] = {}
         for shell in range(mol.nbas):
             angular, contracted = int(mol.bas_angular(shell)), int(mol.bas_nctr(shell))
-            atom = int(mol.bas_atom(shell))
-            to = int(of_atom[atoms[atom]]) + shell - int(of_atom[atom])
             if (angular, contracted) not in blocks:
-                blocks[angular, contracted] = np.kron(
-                    np.eye(contracted), _turned(angular, rotation, cartesian=bool(mol.cart))
-                )
+                turned = _turned(angular, rotation, cartesian=bool(mol.cart))
+                blocks[angular, contracted] = np.asarray(np.kron(np.eye(contracted), turned), np.float64)
             block = blocks[angular, contracted]
             row, column = np.nonzero(block)
-            rows.append(row + first[to])
+            rows.append(row + first[shells[shell]])
             columns.append(column + first[shell])
             values.append(block[row, column])
         where = (np.concatenate(rows), np.concatenate(columns))
@@ -162,8 +159,10 @@ def _detected(mol: Mole, wanted: str | None) -> tuple[str, Floats, Floats]:
     """Name of the subgroup of D2h, centre (Bohr), and axes in rows."""
     from pyscf.symm import geom
 
+    # Coordinates may have been changed in place, which the list of atoms of the molecule does not know.
+    atoms = [(mol.atom_symbol(atom), place) for atom, place in enumerate(mol.atom_coords())]
     try:
-        whole, center, axes = geom.detect_symm(mol._atom, mol._basis)
+        whole, center, axes = geom.detect_symm(atoms, mol._basis)
         name, axes = geom.as_subgroup(whole, axes, wanted)
     except (geom.PointGroupSymmetryError, AssertionError, IndexError, ValueError) as error:
         if wanted is None:
@@ -181,7 +180,8 @@ def _alike(mol: Mole) -> Integers:
     """A number of each atom: the same where nuclei, potentials and functions are."""
     from pyscf.gto import mole
 
-    env, numbers, found = mol._env, {}, []
+    env, found = mol._env, []
+    numbers: dict[tuple[Any, ...], int] = {}
     for atom in range(mol.natm):
         row = mol._atm[atom]
         facts: list[Any] = [
@@ -213,13 +213,14 @@ def _image(place: Floats, alike: Integers, matrix: Floats) -> tuple[Integers | N
     return (image if permutes and away < _LOOSE else None), away
 
 
-def _moving(images: dict[Signs, Integers]) -> tuple[list[Signs], list[Signs]]:
-    """Generators of a group among these operations, and the group, in which no two move atoms alike."""
-    group, generators = [_IDENTITY], []
+def _generated(images: dict[Signs, Integers], *, moving: bool = False) -> tuple[list[Signs], list[Signs]]:
+    """Generators of a group among these operations, and the group. moving: one in which no two move atoms alike."""
+    group: list[Signs] = [_IDENTITY]
+    generators: list[Signs] = []
     for signs, image in images.items():
         more = [_product(signs, each) for each in group]
-        moves = not any(np.array_equal(image, images[each]) for each in group)
-        if moves and all(each in images for each in more):
+        known = moving and any(np.array_equal(image, images[each]) for each in group)
+        if signs not in group and not known and all(each in images for each in more):
             group += more
             generators.append(signs)
     return generators, group
@@ -227,7 +228,7 @@ def _moving(images: dict[Signs, Integers]) -> tuple[list[Signs], list[Signs]]:
 
 def _name_of(images: dict[Signs, Integers]) -> str:
     """Of the group that these operations are."""
-    rotations = sum(np.prod(signs) > 0 for signs in images) - 1
+    rotations = sum(signs[0] * signs[1] * signs[2] > 0 for signs in images) - 1
     kinds = (len(images), rotations, _INVERSION in images)
     names = {
         (8, 3, True): "D2h", (4, 1, False): "C2v", (4, 1, True): "C2h", (4, 3, False): "D2",

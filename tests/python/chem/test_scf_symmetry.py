@@ -131,16 +131,16 @@ def test_a_molecule_that_is_not_quite_symmetric_has_its_own_energy(change, tmp_p
 
 
 def test_bytes_are_divided_by_the_number_of_operations(tmp_path):
-    mol = molecule(MOLECULES["D2, twisted ethylene"][0], "6-31g")
+    mol = molecule(PEROXIDE, "cc-pvdz")
     sizes = []
     for group in (None, "C1"):
-        with scf.RHF(mol, scratch=str(tmp_path), group=group, record_bytes=1 << 16) as mf:
+        with scf.RHF(mol, scratch=str(tmp_path), group=group, record_bytes=1 << 16, threads=1) as mf:
             mf.kernel()
             summary, estimate = mf.stored_summary, mf.two_electron.estimate()
             assert summary.stored <= summary.computed <= estimate.integrals
             assert summary.bytes <= estimate.disk_bytes
             sizes.append(summary.bytes)
-    assert sizes[1] / sizes[0] > 3
+    assert sizes[1] / sizes[0] > 0.9 * 2
 
 
 def test_kept_integrals_know_their_operations(tmp_path):
@@ -150,7 +150,7 @@ def test_kept_integrals_know_their_operations(tmp_path):
         with scf.RHF(mol, keep=str(tmp_path)) as mf:
             energies.append(mf.kernel())
             reused = mf.two_electron.reused
-    assert reused and energies[0] == energies[1]
+    assert reused and abs(energies[0] - energies[1]) < 1e-11
     with (
         pytest.raises(OutcoreError, match="symmetry operations"),
         scf.RHF(mol, keep=str(tmp_path), group="C1") as mf,

@@ -23,11 +23,14 @@ if TYPE_CHECKING:
 
 Matrices = NDArray[np.float64]
 
-_ROUNDING = 1e-10  # of the norm of a density: what an SCF in double precision leaves in an irrep
+# What a density has in an irrep is left out if its norm is less than this of that of the density: what an SCF in
+# double precision leaves. The norm is over orthonormal functions, tr(S D S D^T)^(1/2): coefficients of functions
+# that are almost dependent may be large without a meaning.
+_ROUNDING = 1e-10
 # Atoms that are symmetric up to a change (Bohr) have a density that is so up to some times the change, of its norm.
-# The energy takes the square: at most 1e-6 is left out.
-_OF_CHANGE = 1e3
-_MOST_OF_CHANGE = 1e-6
+# The energy takes the square: at most 1e-5 is left out.
+_OF_CHANGE = 100.0
+_MOST_OF_CHANGE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class Skeletons:
         if found is not None:
             self._generators = [(u, u.T.tocsr()) for u in operations.matrices(mol, found)]
             self._change = found.change
+            self._overlap = mol.intor_symmetric("int1e_ovlp")
 
     def parts(self, densities: Matrices, floor: float = 0.0) -> list[Part]:
         """Densities [count][n][n] by irreps, those that are symmetric first. `floor`: parts with a smaller norm are
@@ -56,7 +60,7 @@ class Skeletons:
             return [Part((), list(range(len(densities))), densities)]
         found: dict[tuple[int, ...], list[tuple[int, Matrices]]] = {}
         for number, density in enumerate(densities):
-            norm = float(np.linalg.norm(density))
+            norm = self._norm(density)
             least = max(floor, _ROUNDING * norm, min(_OF_CHANGE * self._change * norm, _MOST_OF_CHANGE))
             for signs, part in self._split(density, least).items():
                 found.setdefault(signs, []).append((number, part))
@@ -71,6 +75,9 @@ class Skeletons:
             matrices = np.array([(each + sign * _turned(transposed, each)) / 2 for each in matrices])
         return matrices
 
+    def _norm(self, matrix: Matrices) -> float:
+        return float(np.sqrt(abs(np.sum((self._overlap @ matrix) * (matrix @ self._overlap)))))
+
     def _split(self, density: Matrices, least: float) -> dict[tuple[int, ...], Matrices]:
         """Parts of one density by their signs, without those of less than `least`; at least one."""
         parts: dict[tuple[int, ...], Matrices] = {(): density}
@@ -79,11 +86,11 @@ class Skeletons:
             for signs, part in parts.items():
                 turned = _turned(generator, part)
                 odd = (part - turned) / 2
-                if float(np.linalg.norm(odd)) > least:
+                if self._norm(odd) > least:
                     halves[*signs, -1] = odd
                 halves[*signs, 1] = (part + turned) / 2
             parts = halves
-        of_weight = {signs: part for signs, part in parts.items() if float(np.linalg.norm(part)) > least}
+        of_weight = {signs: part for signs, part in parts.items() if self._norm(part) > least}
         symmetric = (1,) * len(self._generators)
         return of_weight or {symmetric: parts[symmetric]}
 
