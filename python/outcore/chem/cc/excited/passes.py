@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from outcore.chem.cc.plan.buffers import ThreadBuffers
+from outcore.chem.cc.plan.buffers import Buffers
 from outcore.parallel.requests import all_of
 from outcore.tensor.plan.gemm import add_product
 
@@ -46,8 +46,8 @@ _GROUP = 4
 
 class _Tiles:
     """Tiles of many vectors as rows of matrices, each of a few of them: the next ones come while a thread works on
-    those that are there. Memory of a thread is used again for each tile. As many threads work at a time as a part
-    of the work space has room for.
+    those that are there. Their memory is used again for each tile. As many threads work at a time as a part of the
+    work space has room for.
 
     Args:
         threads: that would work.
@@ -57,23 +57,28 @@ class _Tiles:
     """
 
     def __init__(self, threads: int, limit_bytes: int, beside: int, driver: Array) -> None:
-        self._driver, self._buffers = driver, ThreadBuffers()
+        self._driver = driver
         tile_bytes = 8 * max(
             (math.prod(driver.layout.tile_shape(each)) for each in driver.layout.stored), default=1
         )
         fits = limit_bytes // tile_bytes
         self._group = max(1, min(_GROUP, (fits // threads - beside) // 2))
-        self._free = threading.BoundedSemaphore(max(1, fits // (beside + 2 * self._group)))
+        at_once = max(1, fits // (beside + 2 * self._group))
+        self._free, self._idle = threading.BoundedSemaphore(at_once), [Buffers() for _ in range(at_once)]
+        self._thread = threading.local()
 
     def __enter__(self) -> None:
         self._free.acquire()
+        self._thread.buffers = self._idle.pop()
 
     def __exit__(self, *_: object) -> None:
+        self._idle.append(self._thread.buffers)
         self._free.release()
 
     def take(self, key: Hashable, count: int, tile: Tile) -> Values:
         """[row][element], not cleared."""
-        return self._buffers.take(key, (count, math.prod(self._driver.tile_shape(tile))))
+        buffers: Buffers = self._thread.buffers
+        return buffers.take(key, (count, math.prod(self._driver.tile_shape(tile))))
 
     def get(self, key: Hashable, arrays: Sequence[Array], tile: Tile) -> Values:
         """A tile of all of these at once, [array][element]."""
