@@ -63,7 +63,7 @@ class _Tiles:
         )
         fits = limit_bytes // tile_bytes
         self._group = max(1, min(_GROUP, (fits // threads - beside) // 2))
-        at_once = max(1, fits // (beside + 2 * self._group))
+        at_once = max(1, min(threads, fits // (beside + 2 * self._group)))
         self._free, self._idle = threading.BoundedSemaphore(at_once), [Buffers() for _ in range(at_once)]
         self._thread = threading.local()
 
