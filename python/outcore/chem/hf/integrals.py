@@ -404,11 +404,17 @@ class TwoElectronIntegrals:
         start = time.monotonic()
         cutoff = self.settings.density_cutoff if screened else 0.0
         parts = self._parts(densities, _SMALLEST_PART if cutoff > 0 else 0.0)
-        coulomb, exchange = np.zeros_like(densities), np.zeros_like(densities)
+        alone = len(parts) == 1 and len(parts[0].which) == len(densities)
+        coulomb, exchange = (np.zeros_like(densities[:0] if alone else densities) for _ in range(2))
         for part in parts:
             self._reset_counters()
             with self.world.together("J and K", list(symmetry)):
-                self._add(part, [symmetry[number] for number in part.which], cutoff, coulomb, exchange)
+                of_part = self._contracted(part, [symmetry[number] for number in part.which], cutoff)
+            if alone:
+                coulomb, exchange = of_part
+            else:
+                coulomb[part.which] += of_part[0]
+                exchange[part.which] += of_part[1]
         if self.world.size > 1:
             coulomb, exchange = self._sum(coulomb, exchange)
         self.contractions += 1
@@ -423,19 +429,16 @@ class TwoElectronIntegrals:
                 parts = self._skeletons.parts(np.ascontiguousarray(densities, dtype=np.float64), floor)
         return self.world.broadcast(parts)
 
-    def _add(
-        self, part: Part, symmetry: list[int], cutoff: float, coulomb: Matrices, exchange: Matrices
-    ) -> None:
-        """Adds J and K of a part, as far as this process has them."""
+    def _contracted(self, part: Part, symmetry: list[int], cutoff: float) -> tuple[Matrices, Matrices]:
+        """J and K of a part, as far as this process has them."""
         if self._keeps and not self._stored:
             raise OutcoreError(errno.EINVAL, "J and K", detail="the integrals have not been stored")
         self._native.begin(part.matrices, symmetry, cutoff)
         self._native.contract_kept(self._tickets)
         if not self._keeps_all:
             run_tasks(self._counter, self._cost, self._threads, self._native.contract_rest)
-        of_part = self._native.end(len(symmetry))
-        for whole, each in zip((coulomb, exchange), of_part, strict=True):
-            whole[part.which] += self._skeletons.average(part, each)
+        coulomb, exchange = self._native.end(len(symmetry))
+        return self._skeletons.average(part, coulomb), self._skeletons.average(part, exchange)
 
     def energy_error(self, densities: Matrices) -> EnergyError:
         """What the rounding of the stored integrals does to the energy of `densities` [1][n][n], of closed shells,

@@ -70,9 +70,10 @@ class Skeletons:
         ]
 
     def average(self, part: Part, matrices: Matrices) -> Matrices:
-        """J or K [which][n][n] of a part, from the skeletons."""
+        """J or K [which][n][n] of a part, in the place of the skeletons."""
         for sign, (_, transposed) in zip(part.signs, self._generators, strict=True):
-            matrices = np.array([(each + sign * _turned(transposed, each)) / 2 for each in matrices])
+            for number, matrix in enumerate(matrices):
+                matrices[number] = (matrix + sign * _turned(transposed, matrix)) / 2
         return matrices
 
     def _norm(self, matrix: Matrices) -> float:
