@@ -83,29 +83,35 @@ class OwnPanel {
 class OwnPanels : public Operands {
  public:
   OwnPanels(std::array<OfOperand, 2> sides, Counter* counter)
-      : counter_(counter), left_(std::move(sides[0])), right_(std::move(sides[1])) {
-    slots = ahead = std::min(sides[0].slots, sides[1].slots);
+      : counter_(counter),
+        one_(sides[1].slots == 0),
+        operands_{OwnPanel(std::move(sides[0])), OwnPanel(std::move(sides[1]))} {
+    slots = ahead = steps_held({sides[0].slots, sides[1].slots});
   }
 
   std::int64_t next_unit(std::int64_t, const Stopped&) override {
     return counter_ ? counter_->next() : next_unit_++;
   }
   void begin(const Step& step) override {
-    if (step.inner < 0) return asked_.push_back({nothing, nothing});
-    const int left = left_.begin(wanted(step, 0), got[0]);
-    asked_.push_back({left, right_.begin(wanted(step, 1), got[1])});
+    auto& asked = asked_.emplace_back(std::array{nothing, nothing});
+    for (int side = 0; step.inner >= 0 && side < 2; ++side) {
+      const auto [operand, panel, turned] = wanted(step, side, one_);
+      asked[static_cast<std::size_t>(side)] = operands_[operand].begin(panel, got[operand]);
+    }
   }
   void hint(const Step& step) override {
     if (step.inner < 0) return;
-    left_.hint(wanted(step, 0));
-    right_.hint(wanted(step, 1));
+    for (int side = 0; side < 2; ++side) {
+      const auto [operand, panel, turned] = wanted(step, side, one_);
+      operands_[operand].hint(panel);
+    }
   }
   std::optional<Pair> wait(const Stopped&) override {
     const auto [left, right] = asked_.front();
     asked_.pop_front();
     if (left == nothing) return Pair{};
-    const Matrices& found = left_.wait(left);
-    return Pair{found, right_.wait(right)};
+    const Matrices& found = operands_[0].wait(left);
+    return Pair{found, one_ ? operands_[0].wait(right).turned() : operands_[1].wait(right)};
   }
   void release() override {}
   void finish() override {}
@@ -114,7 +120,8 @@ class OwnPanels : public Operands {
  private:
   Counter* counter_;
   std::int64_t next_unit_ = 0;
-  OwnPanel left_, right_;
+  bool one_;  ///< the panels of the left operand serve on both sides
+  std::array<OwnPanel, 2> operands_;
   std::deque<std::array<int, 2>> asked_;  ///< slots of steps that were not waited for
 };
 

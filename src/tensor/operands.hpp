@@ -1,6 +1,7 @@
 // The panels of both operands of a product, ahead of their use.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -22,9 +23,26 @@ struct Step {
   std::int32_t batch, rows, columns, inner;
 };
 
-/// The panel of the left operand (side 0) or of the right one (side 1) that a step multiplies.
-[[nodiscard]] inline Panel wanted(const Step& step, int side) {
-  return side == 0 ? Panel{step.batch, step.rows, step.inner} : Panel{step.batch, step.inner, step.columns};
+/// A panel that a step multiplies: of the left operand (0) or of the right one (1), or of the left one with
+/// rows and columns exchanged.
+struct Wanted {
+  std::size_t operand;
+  Panel panel;
+  bool turned = false;
+};
+
+/// The panel on the left (side 0) or on the right (side 1) of a step. `one`: there is one operand, and its
+/// panels serve on both sides.
+[[nodiscard]] inline Wanted wanted(const Step& step, int side, bool one) {
+  if (side == 0) return {0, {step.batch, step.rows, step.inner}};
+  if (one) return {0, {step.batch, step.columns, step.inner}, true};
+  return {1, {step.batch, step.inner, step.columns}};
+}
+
+/// Steps whose panels are held at a time, whatever they are, with so many slots. No slots for the right
+/// operand: those of the left one have the panels of both sides.
+[[nodiscard]] inline std::int64_t steps_held(const std::array<int, 2>& slots) {
+  return slots[1] == 0 ? slots[0] / 2 : std::min(slots[0], slots[1]);
 }
 
 /// Who asks for steps: first it begins them, then it waits for them, then it releases them, in one order.
@@ -65,7 +83,8 @@ struct OfOperand {
   std::size_t largest_bytes;  ///< of a panel
 };
 
-/// Panels in memory of this process. Pieces of work are dealt out by `counter`; null: all are done here.
+/// Panels in memory of this process; see `steps_held` for a right operand without slots. Pieces of work are
+/// dealt out by `counter`; null: all are done here.
 [[nodiscard]] std::unique_ptr<Operands> own_panels(std::array<OfOperand, 2> sides, Counter* counter);
 
 /// Which panels are in which slot. A slot that was not used for longest is taken for a new panel.

@@ -67,6 +67,13 @@ Matrices Matrices::part(int axis, std::int64_t begin, std::int64_t end) const no
   return result;
 }
 
+Matrices Matrices::turned() const noexcept {
+  Matrices result = *this;
+  std::swap(result.count[1], result.count[2]);
+  std::swap(result.stride[1], result.stride[2]);
+  return result;
+}
+
 PanelArray::PanelArray(const Groups& groups, const Side& side, Boxes& boxes, std::size_t element_bytes)
     : groups_(groups), side_(side), boxes_(boxes), element_bytes_(static_cast<std::int64_t>(element_bytes)) {
   has_turned_ = !side_.axes.empty() && side_.axes.back().first == 1;

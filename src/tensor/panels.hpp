@@ -56,6 +56,8 @@ struct Matrices {
   [[nodiscard]] std::int64_t elements() const noexcept { return count[0] * count[1] * count[2]; }
   /// Those from `begin` to `end` along an axis.
   [[nodiscard]] Matrices part(int axis, std::int64_t begin, std::int64_t end) const noexcept;
+  /// With rows and columns exchanged.
+  [[nodiscard]] Matrices turned() const noexcept;
 };
 
 /// How BLAS finds the elements of matrices: whether columns lie one after another, in place of rows, and

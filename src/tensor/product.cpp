@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -76,14 +77,13 @@ class Results {
 
  private:
   [[nodiscard]] std::int64_t count() const { return std::ssize(buffers_); }
-  void put_mirrored(const Panel& panel, Matrices matrices, const Share* share, Waits& waits) {
+  void put_mirrored(const Panel& panel, const Matrices& matrices, const Share* share, Waits& waits) {
     const auto [batch, rows, columns] = panel;
     if (!half_ || rows == columns) return;
-    std::swap(matrices.count[1], matrices.count[2]);
-    std::swap(matrices.stride[1], matrices.stride[2]);
     std::optional<Share> its_share;
     if (share) its_share = Share{share->group == 0 ? 0 : 3 - share->group, share->begin, share->end};
-    moved += array_.put({batch, columns, rows}, matrices, how_.add, waits, its_share ? &*its_share : nullptr);
+    moved += array_.put({batch, columns, rows}, matrices.turned(), how_.add, waits,
+                        its_share ? &*its_share : nullptr);
   }
   void complete() {
     wait_for(under_way_.front());
@@ -115,6 +115,7 @@ class Loop {
                  largest_result()),
         hinted_(how.hinted >= operands_->ahead ? how.hinted : 0),
         crew_(operations() <= small ? 0 : how.threads) {
+    check();
     for (const std::int64_t each : steps.groups[3].panels) most_inner_ = std::max(most_inner_, each);
   }
 
@@ -131,6 +132,7 @@ class Loop {
     Step step;
     std::int64_t task;
     double done;  ///< the part of its task that is done after it
+    Steps::Turn turn;
   };
   /// A result, or a share of one, in its buffer.
   struct Made {
@@ -205,23 +207,22 @@ class Loop {
         return false;
       }
       const std::int64_t last = std::min((unit + 1) * how_.unit, steps_.tasks());
-      unit_begin_ = begin_of(unit * how_.unit);
-      unit_end_ = begin_of(last);
+      unit_begin_ = steps_.begin_of(unit * how_.unit);
+      unit_end_ = steps_.begin_of(last);
       begin_task(unit * how_.unit);
     }
     item.step = steps_.steps[static_cast<std::size_t>(place_)];
     item.task = task_;
-    const std::int64_t first = begin_of(task_);
+    const std::int64_t first = steps_.begin_of(task_);
+    item.turn = turns_[static_cast<std::size_t>(place_ - first)];
     item.done = static_cast<double>(++place_ - first) / static_cast<double>(end_ - first);
     return true;
   }
-  [[nodiscard]] std::int64_t begin_of(std::int64_t task) const {
-    return task == 0 ? 0 : steps_.task_ends[static_cast<std::size_t>(task - 1)];
-  }
   void begin_task(std::int64_t task) {
     task_ = task;
-    place_ = begin_of(task);
-    end_ = begin_of(task + 1);
+    place_ = steps_.begin_of(task);
+    end_ = steps_.begin_of(task + 1);
+    turns_ = steps_.turns(task);
   }
 
   void hint() {
@@ -247,8 +248,7 @@ class Loop {
 
   /// All results; false if all have to stop before.
   bool make() {
-    std::int64_t current = -1;  // task of the result that is being made
-    Made made;
+    std::map<Panel, Made> made;  // of the task that is worked on
     for (;;) {
       if (is_stopped()) return false;
       ask();
@@ -261,19 +261,20 @@ class Loop {
       const Ahead item = ahead_.front();
       const auto here = operands_->wait([this] { return is_stopped(); });
       if (!here) return false;
-      const bool begins = item.task != current;
-      if (begins) {
-        made.panel = {item.step.batch, item.step.rows, item.step.columns};
-        if (sharing_.memory) made.share = sharing_.shares.of(sharing_.memory->rank(), made.panel);
-        begin_result(made, item.step.inner < 0);
-        current = item.task;
+      const auto [batch, rows, columns, inner] = item.step;
+      Made& its = made[{batch, rows, columns}];
+      if (item.turn.begins) {
+        its = {.panel = {batch, rows, columns}};
+        if (sharing_.memory) its.share = sharing_.shares.of(sharing_.memory->rank(), its.panel);
+        begin_result(its, inner < 0);
       }
       ahead_.pop_front();
-      const auto [left, right] = of_share(*here, made.share);
-      const bool adds = !begins || (made.is_there && how_.add);
-      crew_.give(item.step.inner < 0 ? zeros(made.matrices) : parts(left, right, made.matrices, adds));
-      given_.push_back({item, made});
-      while (crew_.under_way() > 1 && given_.front().item.done == 1) wait();  // put while the next is made
+      const auto [left, right] = of_share(*here, its.share);
+      const bool adds = !item.turn.begins || (its.is_there && how_.add);
+      crew_.give(inner < 0 ? zeros(its.matrices) : parts(left, right, its.matrices, adds));
+      given_.push_back({item, its});
+      if (item.turn.ends) made.erase(its.panel);
+      while (crew_.under_way() > 1 && given_.front().item.turn.ends) wait();  // put while the next is made
     }
   }
 
@@ -303,7 +304,7 @@ class Loop {
     operands_->release();
     const Given given = given_.front();
     given_.pop_front();
-    if (given.item.done == 1) {
+    if (given.item.turn.ends) {
       ask();
       if (given.made.is_there)
         results_.count(given.made.panel, given.made.matrices);
@@ -353,6 +354,21 @@ class Loop {
     return result;
   }
 
+  /// Memory is there for what the steps need at a time.
+  void check() const {
+    const auto refuse = [](const char* why) {
+      throw Error(EINVAL, {.attempted = "carry out a product", .detail = why});
+    };
+    if (how_.slots[1] == 0 && !(steps_.half && how_.slots[0] > 1))
+      refuse("panels serve on both sides, but no half of a result is made, or there is room for one panel");
+    for (std::int64_t task = 0; task < steps_.tasks(); ++task) {
+      const auto turns = steps_.turns(task);
+      if (std::count_if(turns.begin(), turns.end(), [](const auto& turn) { return turn.begins; }) >
+          how_.results)
+        refuse("a task makes more panels of the result at a time than there is memory for");
+    }
+  }
+
   const Steps& steps_;
   const Execution& how_;
   const Multiply& multiply_;
@@ -362,6 +378,7 @@ class Loop {
   Results results_;
   std::int64_t hinted_;
   std::int64_t task_ = 0, place_ = 0, end_ = 0, unit_begin_ = 0, unit_end_ = 0;
+  std::vector<Steps::Turn> turns_;  ///< of the task that is asked for
   bool has_ended_ = false;
   std::int64_t most_inner_ = 0, done_ = 0;
   double flops_ = 0, fraction_ = 0;
@@ -411,6 +428,20 @@ std::int64_t Shares::largest() const {
   return found;
 }
 
+std::vector<Steps::Turn> Steps::turns(std::int64_t task) const {
+  const auto first = static_cast<std::size_t>(begin_of(task)),
+             last = static_cast<std::size_t>(begin_of(task + 1));
+  std::vector<Turn> found(last - first, Turn{false, false});
+  std::map<Panel, std::size_t> latest;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const Step& step = steps[first + i];
+    const auto [place, is_first] = latest.insert_or_assign(Panel{step.batch, step.rows, step.columns}, i);
+    found[i].begins = is_first;
+  }
+  for (const auto& [panel, place] : latest) found[place].ends = true;
+  return found;
+}
+
 void Steps::check() const {
   const auto refuse = [](const char* why) {
     throw Error(EINVAL, {.attempted = "plan a product", .detail = why});
@@ -428,6 +459,16 @@ void Steps::check() const {
     before = each;
   }
   if (before != std::ssize(steps)) refuse("there are steps of no task");
+  for (std::int64_t task = 0; task < tasks(); ++task) {
+    std::vector<Panel> begun, ended;
+    const auto its_turns = turns(task);
+    for (std::size_t i = 0; i < its_turns.size(); ++i) {
+      const Step& step = steps[static_cast<std::size_t>(begin_of(task)) + i];
+      if (its_turns[i].begins) begun.push_back({step.batch, step.rows, step.columns});
+      if (its_turns[i].ends) ended.push_back({step.batch, step.rows, step.columns});
+    }
+    if (begun != ended) refuse("panels of a task end in another order than they begin");
+  }
   if (half && (groups[1].intervals != groups[2].intervals || groups[1].members != groups[2].members))
     refuse("half of a result is made, but its rows and columns are cut differently");
   for (const Side& side : sides) {

@@ -17,8 +17,10 @@ namespace outcore::tensor {
 /// What is multiplied, in which panels and which order: a value. Arrays lie where they lie.
 struct OUTCORE_SIBLING Steps {
   Groups groups;
-  std::array<Side, 3> sides;            ///< of left, right and result
-  std::vector<Step> steps;              ///< of all tasks; a task makes a panel of the result or adds to it
+  std::array<Side, 3> sides;  ///< of left, right and result
+  /// Of all tasks. A task makes panels of the result or adds to them: several at a time, in any order of
+  /// steps, if they end in the order in which they begin.
+  std::vector<Step> steps;
   std::vector<std::int64_t> task_ends;  ///< how many steps there are up to the end of each task
   /// Rows and columns are cut alike, and a panel of the result that is not on the diagonal is put a second
   /// time, with rows and columns exchanged: tasks make one of the two.
@@ -26,18 +28,28 @@ struct OUTCORE_SIBLING Steps {
 
   /// Throws Error(EINVAL) for panels and axes that are not there.
   void check() const;
+  /// Of each step of a task whether it is the first and whether it is the last of its panel of the result.
+  struct Turn {
+    bool begins, ends;
+  };
+  [[nodiscard]] std::vector<Turn> turns(std::int64_t task) const;
+  [[nodiscard]] std::int64_t begin_of(std::int64_t task) const {
+    return task == 0 ? 0 : task_ends[static_cast<std::size_t>(task - 1)];
+  }
   [[nodiscard]] std::int64_t tasks() const noexcept { return static_cast<std::int64_t>(task_ends.size()); }
 };
 
 /// How the steps are carried out.
 struct Execution {
-  std::array<int, 2> slots;  ///< panels of the left and of the right operand that are held at a time
-  int results = 1;           ///< panels of the result that there is memory for
-  std::int64_t unit = 1;     ///< tasks that are dealt out at a time
-  int hinted = 0;            ///< steps beyond those that are asked for that owners are told of; 0: none
-  int threads = 1;           ///< that multiply
-  bool add = false;          ///< to what is in the result
-  bool one_put = false;      ///< a result goes to where it lies when the last one has arrived there
+  /// Panels of the left and of the right operand that are held at a time. None of the right one: half of a
+  /// result is made, and the panels of the left one serve on both sides.
+  std::array<int, 2> slots;
+  int results = 1;        ///< panels of the result that there is memory for: those of a task, at least
+  std::int64_t unit = 1;  ///< tasks that are dealt out at a time
+  int hinted = 0;         ///< steps beyond those that are asked for that owners are told of; 0: none
+  int threads = 1;        ///< that multiply
+  bool add = false;       ///< to what is in the result
+  bool one_put = false;   ///< a result goes to where it lies when the last one has arrived there
   std::size_t element_bytes = 8;
 };
 

@@ -66,12 +66,13 @@ class SharedPanels : public Operands {
       : sides_(std::move(sides)),
         memory_(memory),
         counter_(counter),
+        one_(memory.slots()[1] == 0),
         held_{Held(memory.slots()[0]), Held(memory.slots()[1])},
         filled_(static_cast<std::size_t>(memory.size())) {
     for (std::size_t side = 0; side < 2; ++side)
       slots_[side].resize(static_cast<std::size_t>(memory.slots()[side]));
-    slots = std::min(memory.slots()[0], memory.slots()[1]);
-    ahead = std::max(memory.slots()[0], memory.slots()[1]) + beyond;
+    slots = steps_held(memory.slots());
+    ahead = (one_ ? slots : std::max(memory.slots()[0], memory.slots()[1])) + beyond;
     try {
       thread_ = start_thread("outcore-panels", [this] { fill(); });
     } catch (...) {
@@ -104,8 +105,7 @@ class SharedPanels : public Operands {
     if (step.inner < 0) return;
     asked.emplace();
     for (int side = 0; side < 2; ++side) {
-      const auto which = static_cast<std::size_t>(side);
-      const Panel panel = wanted(step, side);
+      const auto [which, panel, turned] = wanted(step, side, one_);
       const auto [number, missing] = held_[which].take(panel);
       Slot& slot = slots_[which][static_cast<std::size_t>(number)];
       if (missing) {
@@ -114,24 +114,26 @@ class SharedPanels : public Operands {
         const auto filler = std::min_element(filled_.begin(), filled_.end());
         *filler += elements;
         if (filler - filled_.begin() == memory_.rank()) {
-          give({side, number, panel, slot.panel, slot.last_used});
+          give({static_cast<int>(which), number, panel, slot.panel, slot.last_used});
           got[which] += elements;
         }
       }
       slot.last_used = begun_;
-      (*asked)[which] = {sides_[which].matrices(memory_.slot(side, number), panel),
-                         memory_.in_slot(side, number), slot.panel};
+      const auto operand = static_cast<int>(which);
+      const Matrices matrices = sides_[which].matrices(memory_.slot(operand, number), panel);
+      (*asked)[static_cast<std::size_t>(side)] = {turned ? matrices.turned() : matrices,
+                                                  memory_.in_slot(operand, number), slot.panel};
     }
   }
 
   /// The processes of the node take turns.
   void hint(const Step& step) override {
     if (step.inner < 0) return;
-    for (std::size_t side = 0; side < 2; ++side) {
-      const Panel panel = wanted(step, static_cast<int>(side));
-      if (held_[side].has(panel) || (hinted_[side] && *hinted_[side] == panel)) continue;
-      hinted_[side] = panel;
-      if (++hints_[side] % memory_.size() == memory_.rank()) sides_[side].prefetch(panel);
+    for (int side = 0; side < 2; ++side) {
+      const auto [which, panel, turned] = wanted(step, side, one_);
+      if (held_[which].has(panel) || (hinted_[which] && *hinted_[which] == panel)) continue;
+      hinted_[which] = panel;
+      if (++hints_[which] % memory_.size() == memory_.rank()) sides_[which].prefetch(panel);
     }
   }
 
@@ -269,6 +271,7 @@ class SharedPanels : public Operands {
   std::array<PanelArray, 2> sides_;
   NodePanels& memory_;
   Counter* counter_;
+  bool one_;  ///< the panels of the left operand serve on both sides
   std::array<Held, 2> held_;
   std::array<std::vector<Slot>, 2> slots_;
   std::array<std::int64_t, 2> fetched_{}, hints_{};

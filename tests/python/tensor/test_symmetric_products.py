@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import errno
-import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import outcore
 from outcore.base.errors import OutcoreError
-from outcore.tensor.plan.bound import OF_ONE_ARRAY, MovedOnce, least_bytes, of_symmetric
-from outcore.tensor.plan.plan import Plan
+from outcore.tensor.arrays.extended import operand
+from outcore.tensor.layout.canonical import binary
+from outcore.tensor.layout.expression import parse
+from outcore.tensor.layout.geometry import ProductProblem
+from outcore.tensor.layout.operands import numbered, plain
+from outcore.tensor.plan.plan import Plan, contract
+from outcore.tensor.plan.product_plan import make_plan
+from outcore.tensor.plan.rates import ASSUMED
+from outcore.tensor.plan.schedule import Choice
 from outcore.tensor.program.einsum import einsum
 
 SHAPES = {
@@ -124,19 +131,66 @@ def test_programs_move_what_they_have_planned(world):
     assert p.report.moved_bytes == pytest.approx(plan.moved_bytes, rel=0.05)
 
 
+# ---- triangle blocks ----
+
+
+def in_blocks(given, out):
+    """A plan whose tasks make four panels of 60 rows and columns each."""
+    choice = Choice("result", False, (1, 60, 60, 25), (1, 1, 1, 1), results=4, half=True, block=4)
+    facts = numbered([given, given, out], [operand(each).facts for each in (given, given, out)])
+    expression = parse("ik,jk->ij", [given.shape, given.shape])
+    return contract(expression, facts, 1 << 20, ASSUMED, choices=[choice])
+
+
+@pytest.mark.parametrize("place", ["memory", "disk"])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_a_result_in_triangle_blocks_is_that_of_numpy(world, dtype, place):
+    a = values((420, 200), dtype)
+    given = a if place == "memory" else on_disk(world, a)
+    out = np.zeros((420, 420), dtype) if place == "memory" else outcore.DiskArray(world, (420, 420), dtype)
+    plan = in_blocks(given, out)
+    _, counted = einsum("ik,jk->ij", given, given, out=out, plan=plan, report=True)
+    assert np.allclose(out[...], a @ a.T, rtol=0, atol=1e-11)
+    assert counted.actual.disk == plan.predicted.disk
+    assert counted.actual.copied == plan.predicted.copied
+    # Seven blocks of three panels each, of which the last range of inner indices is sometimes here already.
+    read = plan.predicted.disk_read if place == "disk" else plan.predicted.copied - out.nbytes
+    assert 2.6 * a.nbytes < read <= 3 * a.nbytes
+
+
+def test_plans_in_blocks_are_values(world):
+    given, out = on_disk(world, values((420, 200))), outcore.DiskArray(world, (420, 420))
+    plan = in_blocks(given, out)
+    assert Plan.from_json(plan.as_json()) == plan
+    assert "einsum ik,jk->ij" in plan.text()  # of one panel after another, which C knows
+
+
+def test_panels_of_one_array_serve_on_both_sides(world):
+    """On the diagonal a panel is read once."""
+    a = on_disk(world, values((400, 300)))
+    out = outcore.DiskArray(world, (400, 400))
+    plan = einsum.plan("ik,jk->ij", a, a, out=out, memory="2MB")
+    assert plan.predicted.disk_read == a.nbytes
+    _, counted = einsum("ik,jk->ij", a, a, out=out, plan=plan, report=True)
+    assert counted.actual.disk_read == a.nbytes
+
+
+@pytest.mark.parametrize("share", [0.1, 1 / 30, 0.01])
+def test_the_search_takes_triangle_blocks_where_they_read_less(share):
+    rows = inner = 16000
+    one = replace(plain((rows, inner), np.dtype(float), "disk"), array=0)
+    extents = {"i": rows, "j": rows, "k": inner}
+    out = plain((rows, rows), np.dtype(float), "disk")
+    problem = ProductProblem(binary("ik", "jk", "ij", extents), extents, one, one, out)
+    memory = int(share * 2 * 8 * rows * inner)
+    found = make_plan(problem, memory, ASSUMED)
+    simple = make_plan(replace(problem, simple=True), memory, ASSUMED)
+    assert found.choice.half and found.choice.block > 1
+    assert found.bound_bytes <= found.predicted.disk < 0.9 * simple.predicted.disk
+    assert found.workspace_bytes <= memory
+
+
 # ---- bounds ----
-
-
-def test_a_symmetric_result_has_the_bound_of_beaumont_and_others():
-    rows, inner, words = 4000, 3000, 10**6
-    moved = MovedOnce(8.0 * rows * inner, 8.0 * rows * inner, 0.0, one_array=True)
-    found = least_bytes(of_symmetric(rows) * rows * rows * inner, moved, 8.0 * words, 8)
-    assert found == pytest.approx(8 * (rows * (rows - 1) * inner / math.sqrt(2 * words) - 2 * words))
-
-
-def test_an_array_that_fits_is_read_once():
-    moved = MovedOnce(800.0, 800.0, 80.0, one_array=True)
-    assert least_bytes(OF_ONE_ARRAY * 1000, moved, 1e6, 8) == 880
 
 
 @pytest.mark.parametrize("memory", [60_000, 120_000, 400_000, 2_000_000])

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from outcore.tensor.layout.blocks import Partition, rectangles, triangles
 from outcore.tensor.layout.canonical import Binary
 from outcore.tensor.layout.cells import Axis, Cut, Interval, Panels, panels
 from outcore.tensor.layout.letters import common_tilings
@@ -28,7 +29,8 @@ Flags = np.ndarray[tuple[int, int, int], np.dtype[np.bool_]]
 
 @dataclass(frozen=True, eq=False)
 class ProductProblem:
-    """A product and the arrays in it. `adds`: the result is added to what is there."""
+    """A product and the arrays in it. `adds`: the result is added to what is there. `simple`: it is made one panel
+    after another."""
 
     product: Binary
     extents: Mapping[str, int]
@@ -36,6 +38,7 @@ class ProductProblem:
     right: Facts
     out: Facts
     adds: bool = False
+    simple: bool = False
 
     @cached_property
     def axes(self) -> dict[str, Axis]:
@@ -74,8 +77,10 @@ class ProductProblem:
         """Whether the result stays what it is when rows and columns are exchanged, which can be cut alike: an array
         is multiplied by itself, over the same axes, and no array has zeros that are known."""
         product, arrays = self.product, (self.left, self.right, self.out)
-        if not self.is_of_one_array or any(
-            each.readable is not None or each.stored is not None for each in arrays
+        if (
+            self.simple
+            or not self.is_of_one_array
+            or any(each.readable is not None or each.stored is not None for each in arrays)
         ):
             return False
         others = dict(zip(product.rows, product.columns, strict=False))
@@ -105,7 +110,7 @@ class ProductProblem:
     def key(self) -> tuple[object, ...]:
         """Equal for problems whose plans are equal."""
         extents = tuple(sorted(self.extents.items()))
-        return self.product, extents, self.adds, self.left.key, self.right.key, self.out.key
+        return self.product, extents, self.adds, self.simple, self.left.key, self.right.key, self.out.key
 
     @property
     def arrays(self) -> tuple[tuple[str, Facts], ...]:
@@ -126,7 +131,9 @@ class Step(NamedTuple):
     inner: int
 
 
-Task = list[Step]  # all that belongs to one panel of the result
+Task = list[
+    Step
+]  # all that belongs to the panels of the result that are made at once: one, or those of a block
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,11 +231,21 @@ class ProductGeometry:
 
     # ---- order ----
 
-    def tasks(self, keep: Keep, parts: int = 1, *, half: bool = False) -> list[Task]:
+    def partition(self, block: int, *, half: bool) -> Partition:
+        """In blocks of at most so many panels of the result: of half of them in triangles, else in bands."""
+        rows, columns = (len(self.panels[group]) for group in (1, 2))
+        if half:
+            return triangles(rows, block)
+        _, m, n, _ = self.problem.product.sizes(self.problem.extents)
+        return rectangles(rows, columns, block, m / n)
+
+    def tasks(self, keep: Keep, parts: int = 1, *, half: bool = False, block: int = 1) -> list[Task]:
         """In the order in which one process takes them. Rows and columns turn back at their ends, inner indices in
         every task, so that the panel that was used last is used again. `parts`: of each panel of the result so many
         tasks, each with a range of inner indices. `half`: panels of the result whose number of columns is no larger
-        than that of rows alone."""
+        than that of rows alone. `block`: a task makes so many panels of the result at most."""
+        if block > 1:
+            return self._tasks_of_blocks(self.partition(block, half=half), parts)
         inner_first: dict[bool, Sequence[int]] = {}
         count = self.steps.shape[3]
         inner_first[False], inner_first[True] = range(count), range(count - 1, -1, -1)
@@ -250,6 +267,21 @@ class ProductGeometry:
                         count = min(parts, len(task))
                         ends = [len(task) * i // count for i in range(count + 1)]
                         result += [task[first:last] for first, last in itertools.pairwise(ends)]
+        return result
+
+    def _tasks_of_blocks(self, partition: Partition, parts: int) -> list[Task]:
+        """Nothing is zero."""
+        batches, _, _, count = self.steps.shape
+        result: list[Task] = []
+        for batch in range(batches):
+            for block in partition.blocks:
+                inner = range(count - 1, -1, -1) if len(result) % 2 else range(count)
+                most = min(parts, count)
+                ends = [count * i // most for i in range(most + 1)]
+                result += [
+                    [Step(batch, *pair, k) for k in inner[first:last] for pair in block.pairs]
+                    for first, last in itertools.pairwise(ends)
+                ]
         return result
 
     def _stored(self, batch: int, rows: int, columns: int) -> bool:

@@ -1,22 +1,23 @@
 """How few bytes a product must move between memory and disk, whatever its order and tiles.
 
-With S words of memory, out[m,n] += left[m,k] right[k,n] moves at least 2mnk/sqrt(S) - 2S words, reads and writes
-together (Smith, Lowery, Langou, van de Geijn, arXiv 1702.02017), and what lies on disk once.
+docs/why/bounds.md derives it. A run is cut into h parts that read or begin equally many words. A word of the result
+begins in memory, and is written at last. A part finds S words in memory, the first one none: with Q words in all it
+has S + Q/h. Z words allow at most (Z/3)^1.5 multiplications (Loomis, Whitney). So Q has to be large enough for any
+h. For many parts it is 2mnk/sqrt(S) - 2S (Smith, Lowery, Langou, van de Geijn, arXiv 1702.02017).
 
-An array times itself may move less, as an element serves on both sides:
+An array times itself may move less, as a word serves on both sides:
 
-- where the result is symmetric, of N rows and with K inner indices, N^2 K/(sqrt(2) sqrt(S)) - 2S words (Beaumont,
-  Eyraud-Dubois, Verite, Langou, arXiv 2202.10217): half of the multiplications, of which as many words allow
-  sqrt(2) times as many;
-- else half of the words of two arrays at least: p1, p2 and p3 words of both operands and of the result allow at
-  most sqrt(p1 p2 p3) multiplications (Loomis, Whitney). That is largest, for as many words in all, if both operands
-  are the same words, and then it is twice that of different ones.
+- where the result is symmetric, Z words allow (2/3) Z^1.5/sqrt(6) multiplications below the diagonal (Beaumont,
+  Eyraud-Dubois, Verite, Langou, arXiv 2202.10217). What lies above it is written, too;
+- else twice as many as of two arrays: those allow most if all three have Z/3 words, and two are the same now.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+
+_MANY = 200  # parts of a run: of more the closed form is as good
 
 
 @dataclass(frozen=True)
@@ -32,26 +33,71 @@ class MovedOnce:
     def once(self) -> float:
         return self.out + (max(self.left, self.right) if self.one_array else self.left + self.right)
 
-
-OF_ONE_ARRAY = 0.5
-"""The share of multiplications that counts where an array is multiplied by itself."""
-
-
-def of_symmetric(rows: int) -> float:
-    """The same where the result is symmetric, of so many rows. Its diagonal does not count."""
-    return (1 - 1 / max(1, rows)) / (2 * math.sqrt(2))
+    @property
+    def all_on_disk(self) -> bool:
+        return min(self.left, self.right, self.out) > 0
 
 
-def least_bytes(multiplications: float, moved: MovedOnce, memory_bytes: float, word_bytes: int) -> float:
+@dataclass(frozen=True)
+class Kind:
+    """Of a product.
+
+    Attributes:
+        of_words: Z words in memory allow of_words Z^1.5 of the multiplications that count.
+        share: of the multiplications that counts.
+        twice: of the words of the result the share that is written without being counted as begun.
+    """
+
+    of_words: float
+    share: float = 1.0
+    twice: float = 0.0
+
+
+TWO_ARRAYS = Kind(3**-1.5)
+ONE_ARRAY = Kind(2 * 3**-1.5)
+
+
+def symmetric(rows: int) -> Kind:
+    """Of an array times itself whose result is symmetric, of so many rows. The diagonal is written, but does not
+    count."""
+    below = (1 - 1 / max(1, rows)) / 2
+    return Kind(2 / (3 * math.sqrt(6)), below, 1 - below)
+
+
+def least_bytes(
+    multiplications: float, moved: MovedOnce, memory_bytes: float, word_bytes: int, kind: Kind = TWO_ARRAYS
+) -> float:
     """Bytes that a product moves at least in `memory_bytes`.
 
     Args:
         multiplications: m n k, of tiles that are not zero if arrays are sparse, all batches together.
-        moved: what has to be moved once. Where an operand lies in memory only that holds.
+        moved: what has to be moved once. Where an array lies in memory only that holds.
         word_bytes: of an element as it lies on disk, the smallest of the arrays.
     """
     words = memory_bytes / word_bytes
-    if words <= 0 or min(moved.left, moved.right) <= 0:
+    if words <= 0 or not moved.all_on_disk:
         return moved.once
-    volume = 2 * multiplications / math.sqrt(words) - 2 * words
-    return max(moved.once, volume * word_bytes)
+    volume = least_words(kind.share * multiplications, words, kind.of_words)
+    return max(moved.once, volume * word_bytes + kind.twice * moved.out)
+
+
+def least_words(multiplications: float, words: float, of_words: float) -> float:
+    """Words that are read or begun at least, if Z words allow of_words Z^1.5 multiplications."""
+    # With twice as many words in a part as there are in memory the bound is largest for many parts.
+    whole = multiplications / (of_words * math.pow(3 * words, 1.5))
+    found = 2 * words * (whole - 1)
+    if whole > _MANY:
+        return found
+    counts = {max(1, round(whole * tenths / 10)) for tenths in range(5, 15)}
+    return max(found, *(_in_parts(multiplications / of_words, words, count) for count in counts))
+
+
+def _in_parts(needed: float, words: float, parts: int) -> float:
+    """The same for so many parts, whose last words are not all there: X^1.5 + (parts - 1) (words + X)^1.5 is
+    `needed` at least with X words in each."""
+    low, high = 0.0, math.pow(needed, 2 / 3)  # one part by itself
+    for _ in range(40):
+        middle = (low + high) / 2
+        enough = math.pow(middle, 1.5) + (parts - 1) * math.pow(words + middle, 1.5) >= needed
+        low, high = (low, middle) if enough else (middle, high)
+    return parts * (low - 1)

@@ -8,13 +8,13 @@ first.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from outcore.tensor.layout.canonical import size
 from outcore.tensor.layout.expression import Expression
-from outcore.tensor.plan.bound import MovedOnce, least_bytes
 from outcore.tensor.plan.rates import Rates
 
 _EXACT = 9
@@ -47,9 +47,10 @@ class Cost:
         moved = [bytes_ if there else 0.0 for bytes_, there in zip(sizes, on_disk, strict=True)]
         work = 2 * multiplications / self.rates.peak
         copied = sum(sizes) / (self.rates.copy * self.rates.threads * self.rates.processes)
-        disk = least_bytes(
-            multiplications, MovedOnce(moved[0], moved[1], moved[2]), self.memory_bytes, self.item_bytes
-        )
+        disk = sum(moved)
+        if min(moved[:2]) > 0:  # about as many as have to be moved: see `bound`
+            words = self.memory_bytes / self.item_bytes
+            disk = max(disk, self.item_bytes * (2 * multiplications / math.sqrt(words) - 2 * words))
         return max(work + copied, disk / (min(self.rates.read, self.rates.write) * self.rates.nodes))
 
     def is_large(self, labels: str) -> bool:

@@ -87,13 +87,21 @@ class Plan:
         return json.dumps({"format": FORMAT, **asdict(self)})
 
     def text(self) -> str:
-        """For `oc_einsum` of C and the Fortran module. Raises OutcoreError (ENOTSUP) for arrays that they do not
-        contract: with tiles, of a node, of integers or of several types."""
+        """For `oc_einsum` of C and the Fortran module, which make one panel of a result after another: a statement
+        that makes several at once, or half of them, is planned anew. Raises OutcoreError (ENOTSUP) for arrays that
+        they do not contract: with tiles, of a node, of integers or of several types."""
         facts = [facts_of(each) for each in self.operands]
         expression = parse(self.expression, [each.shape for each in facts[:-1]])
         links = [(each.left, each.right, each.where) for each in self.statements]
-        planned = zip(links, products(self, expression, facts), strict=True)
+        each_simple = [self._simple(each) for each in products(self, expression, facts)]
+        planned = zip(links, each_simple, strict=True)
         return text_of(expression, facts, self.memory_bytes, self.rates.processes, planned)
+
+    def _simple(self, planned: Planned) -> Planned:
+        if not planned.plan.choice.half and planned.plan.choice.block == 1:
+            return planned
+        problem = replace(planned.problem, simple=True)
+        return Planned(problem, make_plan(problem, planned.plan.memory_bytes, self.rates))
 
     @staticmethod
     def from_json(text: str) -> Plan:

@@ -13,9 +13,9 @@ import numpy as np
 from outcore import _core
 from outcore.base.errors import OutcoreError
 from outcore.base.recent import Recent
-from outcore.tensor.layout.geometry import ProductGeometry, ProductProblem, Task
+from outcore.tensor.layout.geometry import ProductGeometry, ProductProblem, Step, Task
 from outcore.tensor.plan.amounts import Amounts
-from outcore.tensor.plan.bound import OF_ONE_ARRAY, MovedOnce, least_bytes, of_symmetric
+from outcore.tensor.plan.bound import ONE_ARRAY, TWO_ARRAYS, MovedOnce, least_bytes, symmetric
 from outcore.tensor.plan.loop import steps_of
 from outcore.tensor.plan.rates import Rates
 from outcore.tensor.plan.schedule import (
@@ -30,6 +30,7 @@ from outcore.tensor.plan.schedule import (
 )
 from outcore.tensor.plan.shares import Shares, divide
 
+Panel = tuple[int, int, int]
 _UNIT_S = 0.05  # of work that is dealt out at a time
 _UNITS = 8  # for each process, at least, if there are so many tasks
 _DEPTH, _MAX_DEPTH = 2, 4
@@ -42,7 +43,8 @@ class ProductPlan:
     """How one product is carried out.
 
     Attributes:
-        slots: panels of the left and of the right operand that are held at a time.
+        slots: panels of the left and of the right operand that are held at a time; none of the right one: those of
+            the left one serve on both sides, for it is one array.
         unit: tasks that are dealt out at a time.
         memory_bytes: what a process was given; `workspace_bytes`: what its panels take, or its share of those of
             its node.
@@ -84,6 +86,7 @@ class ProductPlan:
                     choice["results"],
                     choice["by_chunks"],
                     choice.get("half", False),
+                    choice.get("block", 1),
                 ),
                 "slots": tuple(values["slots"]),
                 "predicted": Amounts(**values["predicted"]),
@@ -101,7 +104,7 @@ class Planned:
     def again(self, plan: ProductPlan) -> Planned:
         """With another plan of the same choice."""
         other = Planned(self.problem, plan)
-        for name in ("geometry", "dtype", "largest", "shares", "tasks"):
+        for name in ("geometry", "dtype", "largest", "shares", "tasks", "at_once"):
             if name in self.__dict__:
                 other.__dict__[name] = self.__dict__[name]
         return other
@@ -152,7 +155,20 @@ class Planned:
     def tasks(self) -> list[Task]:
         """In their order."""
         choice = self.plan.choice
-        return self.geometry.tasks(choice.keep, choice.parts, half=choice.half)
+        return self.geometry.tasks(choice.keep, choice.parts, half=choice.half, block=choice.block)
+
+    @cached_property
+    def at_once(self) -> int:
+        """Panels of the result that a task makes, at most."""
+        choice = self.plan.choice
+        return self.geometry.partition(choice.block, half=choice.half).most if choice.block > 1 else 1
+
+    def wanted(self, step: Step) -> tuple[tuple[int, Panel], tuple[int, Panel]]:
+        """Of a step that multiplies, for each side the operand (0 left, 1 right) that has the panel, and which."""
+        left = step.batch, step.rows, step.inner
+        if self.plan.slots[1] == 0:
+            return (0, left), (0, (step.batch, step.columns, step.inner))
+        return (0, left), (1, (step.batch, step.inner, step.columns))
 
     @cached_property
     def steps(self) -> _core.Steps:
@@ -178,12 +194,12 @@ class Held:
 
     def __init__(self, slots: int) -> None:
         self._free = list(range(slots))
-        self._slots: OrderedDict[tuple[int, ...], int] = OrderedDict()
+        self._slots: OrderedDict[Panel, int] = OrderedDict()
 
-    def __contains__(self, panel: tuple[int, ...]) -> bool:
+    def __contains__(self, panel: Panel) -> bool:
         return panel in self._slots
 
-    def take(self, panel: tuple[int, ...]) -> tuple[int, bool]:
+    def take(self, panel: Panel) -> tuple[int, bool]:
         """The slot of a panel, and whether it has to be fetched into it."""
         if panel in self._slots:
             self._slots.move_to_end(panel)
@@ -255,9 +271,7 @@ def _planned(
 ) -> ProductPlan:
     """Of a choice. `sharing`: processes of a node that share panels."""
     geometry = choice.geometry(problem)
-    inner = len(geometry.panels[3])
-    all_of_one = min(inner + 1, 2 * inner)
-    least = {"left": (all_of_one, _DEPTH), "right": (_DEPTH, all_of_one)}.get(choice.keep, (_DEPTH, _DEPTH))
+    least = _least_slots(choice, geometry)
     draft = ProductPlan(
         product=str(problem.product),
         choice=choice,
@@ -271,14 +285,28 @@ def _planned(
     )
     planned = Planned(problem, draft)
     planned.__dict__["geometry"] = geometry
-    deeper = math.ceil(planned.dtype.itemsize * sum(planned.largest[:2]) / sharing)  # one panel more of each
+    on_both_sides = least[1] == 0
+    one_more = 2 * planned.largest[0] if on_both_sides else sum(planned.largest[:2])
+    deeper = math.ceil(planned.dtype.itemsize * one_more / sharing)  # one panel more of each
     room = memory_bytes * FULL - planned.workspace_bytes
     more = int(min(_MAX_DEPTH - _DEPTH, max(0, room) // max(1, deeper)))
     of_workers = rates.of_nodes if sharing > 1 else rates
     unit = _unit(planned, of_workers)
-    draft = replace(draft, slots=(least[0] + more, least[1] + more), unit=unit)
+    slots = (least[0] + 2 * more, 0) if on_both_sides else (least[0] + more, least[1] + more)
+    draft = replace(draft, slots=slots, unit=unit)
     planned = planned.again(draft)
     return replace(draft, workspace_bytes=planned.workspace_bytes, predicted=predict(planned, of_workers))
+
+
+def _least_slots(choice: Choice, geometry: ProductGeometry) -> tuple[int, int]:
+    """Panels of each operand that have to be held at a time."""
+    inner = len(geometry.panels[3])
+    all_of_one = min(inner + 1, 2 * inner)
+    if choice.block > 1:
+        return geometry.partition(choice.block, half=choice.half).held
+    if choice.keep == "result":
+        return (2 * _DEPTH, 0) if choice.half else (_DEPTH, _DEPTH)
+    return (all_of_one, _DEPTH) if choice.keep == "left" else (_DEPTH, all_of_one)
 
 
 def _unit(planned: Planned, rates: Rates) -> int:
@@ -297,14 +325,11 @@ def bound(problem: ProductProblem, geometry: ProductGeometry, memory_bytes: floa
 
     left, right, out = (float(f.bytes) if f.where == "disk" else 0.0 for _, f in problem.arrays)
     moved = MovedOnce(left, right, 2 * out if problem.adds else out, problem.is_of_one_array)
-    share = 1.0
+    kind = ONE_ARRAY if problem.is_of_one_array else TWO_ARRAYS
     if problem.is_symmetric:
-        share = of_symmetric(problem.product.sizes(problem.extents)[1])
-    elif problem.is_of_one_array:
-        share = OF_ONE_ARRAY
-    multiplications = share * exact_multiplications(geometry)
+        kind = symmetric(problem.product.sizes(problem.extents)[1])
     words = [facts.item_bytes for _, facts in problem.arrays]
-    return least_bytes(multiplications, moved, memory_bytes, min(words))
+    return least_bytes(exact_multiplications(geometry), moved, memory_bytes, min(words), kind)
 
 
 def exact_multiplications(geometry: ProductGeometry) -> float:
@@ -337,20 +362,20 @@ def predict(planned: Planned, rates: Rates) -> Amounts:
         held = Held(plan.slots[0]), Held(plan.slots[1])
         for unit in planned.units[process :: rates.processes]:
             for place, step in enumerate(step for task in unit for step in task if step.inner >= 0):
-                panels = (step.batch, step.rows, step.inner), (step.batch, step.inner, step.columns)
-                for side, facts in enumerate((problem.left, problem.right)):
-                    if held[side].take(panels[side])[1]:
-                        count = float(elements[side][panels[side]]) * facts.item_bytes
+                for side, panel in planned.wanted(step):
+                    if held[side].take(panel)[1]:
+                        facts = (problem.left, problem.right)[side]
+                        count = float(elements[side][panel]) * facts.item_bytes
                         amounts[names[facts.where]] += count
                         if process == 0 and unit is planned.units[0] and place == 0:
                             first += count / (disk_each if facts.where == "disk" else rates.copy)
     adds = problem.adds or plan.choice.parts > 1
     sizes = geometry.elements(geometry.out, (0, 1, 2))
-    first_steps = [task[0] for unit in planned.units for task in unit]
     half = plan.choice.half
     written = problem.out.item_bytes * sum(
-        float(sizes[step.batch, step.rows, step.columns]) * (2 if half and step.rows != step.columns else 1)
-        for step in first_steps
+        float(sizes[batch, rows, columns]) * (2 if half and rows != columns else 1)
+        for task in planned.tasks
+        for batch, rows, columns in {(step.batch, step.rows, step.columns) for step in task}
     )
     amounts[names[problem.out.where] if problem.out.where != "disk" else "disk_written"] += written
     if adds and problem.out.where == "disk":
@@ -394,6 +419,6 @@ def _seconds(
     disk = read + amounts["disk_written"] / (rates.write * rates.nodes)
     steps = sum(map(len, planned.tasks)) / rates.processes
     work += steps * STEP_S
-    if planned.plan.choice.results > 1:
+    if planned.plan.choice.results > planned.at_once:
         put /= max(1.0, len(planned.tasks) / rates.processes)
     return max(first + work + put, disk + work / max(1, steps))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import errno
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from outcore.base.errors import OutcoreError
+from outcore.tensor.layout.blocks import Partition, useful_rectangles, useful_triangles
 from outcore.tensor.layout.cells import Axis, Cut, cut_for, panels
 from outcore.tensor.layout.geometry import Keep, ProductGeometry, ProductProblem, make
 from outcore.tensor.plan.rates import Rates
@@ -30,6 +31,7 @@ _COARSE = 3  # one size of panels of so many, where arrays are placed
 _SPLIT = 4  # parts of the inner indices for each process, at most
 STEP_S = 1e-4  # of the interpreter and of requests, for each step
 FULL = 0.97  # of the memory of a process is for panels: what is left is for pieces that are put
+_TRIANGLES, _RECTANGLES = 73, 12  # panels of rows, of which several blocks are made
 SLOWER = 1.12  # plans that take at most so much longer than the fastest are weighed against it
 
 
@@ -50,7 +52,8 @@ class Choice:
     """What was decided: sizes of panels of batch, rows, columns and inner indices, and what is kept. `parts`:
     ranges of inner indices that are dealt out apart; each is added to the result; `results`: panels of it
     that a process has memory for; `by_chunks`: whether axes are cut between chunks, or each chunk evenly; `half`:
-    of a symmetric result one of two panels that are alike is made, and put twice."""
+    of a symmetric result one of two panels that are alike is made, and put twice; `block`: so many panels of the
+    result are made at once, at most."""
 
     keep: Keep
     mixed: bool
@@ -60,6 +63,7 @@ class Choice:
     results: int = 1
     by_chunks: bool = False
     half: bool = False
+    block: int = 1
 
     def geometry(self, problem: ProductProblem) -> ProductGeometry:
         groups = problem.axes_to_cut(half=self.half)
@@ -252,7 +256,9 @@ def _chosen(found: Sequence[_Options], problem: ProductProblem, memory_bytes: fl
     limit = fastest * (SLOWER if on_disk else 1.0)
     best: tuple[tuple[float, float], TradePoint] | None = None
     for options, times in zip(found, seconds, strict=True):
-        weighed = weight(options.moved, np.where(times <= limit, times, np.inf)) if on_disk else times
+        fits = times <= limit
+        weighed = weight(options.moved, np.where(fits, times, 0.0)) if on_disk else times
+        weighed = np.where(fits, weighed, np.inf)
         index = np.unravel_index(int(weighed.argmin()), weighed.shape)
         key = float(weighed[index]), float(times[index])
         if math.isfinite(key[0]) and (best is None or key < best[0]):
@@ -294,9 +300,10 @@ class _Options:
     memory: Grid
     least: float
     parts: Grid
-    results: int
+    results: Grid
     by_chunks: bool
     half: bool
+    block: Grid
 
     def choice(self, index: tuple[int, ...]) -> Choice:
         chosen = (self.batch, *(sizes[i] for sizes, i in zip(self.sizes, index, strict=True)))
@@ -307,9 +314,10 @@ class _Options:
             most,  # type: ignore[arg-type]
             pieces,  # type: ignore[arg-type]
             int(self.parts[index]),
-            self.results,
+            int(self.results[index]),
             self.by_chunks,
             self.half,
+            int(self.block[index]),
         )
 
 
@@ -326,6 +334,26 @@ def _options(
     sizes = [_sizes_with_zeros(problem, axes, group, batch, mixed, by_chunks) for group in (1, 2, 3)]
     if coarse:
         sizes = [[*each[:-1:_COARSE], each[-1]] for each in sizes]
+    yield from _priced(problem, rates, batch, mixed, by_chunks, half, sizes, _of_one)
+    has_zeros = any(facts.readable is not None or facts.stored is not None for _, facts in problem.arrays)
+    if not problem.simple and not has_zeros:
+        most = _TRIANGLES if half else _RECTANGLES
+        few = [[size for size in each if size.count <= most] for each in sizes[:2]]
+        if all(few):
+            yield from _priced(problem, rates, batch, mixed, by_chunks, half, [*few, sizes[2]], _of_blocks)
+
+
+def _priced(
+    problem: ProductProblem,
+    rates: Rates,
+    batch: Size,
+    mixed: bool,
+    by_chunks: bool,
+    half: bool,
+    sizes: Sequence[list[Size]],
+    ways_of: Callable[[_Panels, ProductProblem, Rates], list[_Way]],
+) -> Iterator[_Options]:
+    """Of all these sizes, for each way to go through panels."""
     shapes = ((-1, 1, 1), (1, -1, 1), (1, 1, -1))
     a, w, c = (
         np.array([size.largest for size in each], float).reshape(shape)
@@ -342,46 +370,31 @@ def _options(
     in_parts = 1 - batch.whole * whole_a * whole_w
     made = (1 + 1 / ta) / 2 if half else 1.0  # of the result
     steps = ta * tb * tc * batch.count * made
-    one = np.ones_like(steps)
-    # Of a half what the right operand would be kept for the left one is.
-    ways = [(keep, one) for keep in KEEPS if not (half and keep == "right")]
-    if (
-        rates.processes > 1
-    ):  # so many pieces that each process gets a few, and all equally many where that is possible
-        pieces = _SPLIT * rates.processes / (ta * tb * batch.count)
-        ways += [("result", one * np.clip(rounded(pieces), 1, tc)) for rounded in (np.ceil, np.floor)]
     can_be = steps <= _STEPS
     if half:
         can_be = can_be & np.eye(len(sizes[0]), dtype=bool)[:, :, None]
-    for keep, parts in ways:
-        held = [_DEPTH * a * c, _DEPTH * w * c]
-        if keep == "left":
-            held[0] = a * np.minimum(c * tc + c, 2 * c * tc)
-        if keep == "right":
-            held[1] = w * np.minimum(c * tc + c, 2 * c * tc)
-        left, right, units = _times(keep, ta, tb, tc, batch.count, rates.processes)
-        left = left if keep == "left" else np.maximum(1.0, left * made)
-        right, units = right * made, units * made
+    panels = _Panels((a, w, c), (ta, tb, tc), batch.count, made, half)
+    for way in (found for each in ways_of(panels, problem, rates) for found in _in_parts(each, tc, rates)):
         work, puts, disk, moved = _seconds(
             problem,
             rates,
-            (left, right, _puts(problem, parts)),
+            (way.left, way.right, _puts(problem, way.parts)),
             (a, w, c),
-            units * parts,
-            np.ceil(tc / parts) * parts / tc - 1,
+            way.units * way.parts,
+            np.ceil(tc / way.parts) * way.parts / tc - 1,
             made,
         )
         if problem.out.where == "disk" and not problem.adds:  # a chunk that is put in parts is read before
-            again = np.where(parts > 1, 0.0, in_parts * problem.out.bytes / (rates.read * rates.nodes))
+            again = np.where(way.parts > 1, 0.0, in_parts * problem.out.bytes / (rates.read * rates.nodes))
             puts, disk = puts + again, disk + again
-        results_each = np.maximum(1.0, ta * tb * batch.count * parts * made / rates.processes)
+        results_each = np.maximum(1.0, way.results * way.parts / rates.processes)
         for results in (1, 2) if problem.out.where == "disk" else (1,):
             waits = puts if results == 1 else puts / results_each  # of the last alone
             seconds = np.maximum(work + waits, disk) + steps * (STEP_S / rates.processes)
-            seconds = np.where(can_be, seconds, np.inf)
-            memory = word_bytes(problem) * batch.largest * (results * a * w + held[0] + held[1])
+            seconds = np.where(can_be & (way.block > 0), seconds, np.inf)
+            memory = word_bytes(problem) * batch.largest * (results * way.at_once * a * w + way.held)
             yield _Options(
-                keep,
+                way.keep,
                 mixed,
                 batch,
                 (sizes[0], sizes[1], sizes[2]),
@@ -389,11 +402,107 @@ def _options(
                 moved,
                 memory,
                 float(np.where(np.isfinite(seconds), memory, np.inf).min()),
-                parts,
-                results,
+                way.parts,
+                results * way.at_once,
                 by_chunks,
                 half,
+                way.block,
             )
+
+
+# ---- ways to go through panels ----
+
+
+@dataclass(frozen=True, eq=False)
+class _Panels:
+    """Of rows, columns and inner indices: elements of the largest, and how many there are; matrices of a batch; the
+    share of the result that is multiplied."""
+
+    sizes: tuple[Grid, Grid, Grid]
+    counts: tuple[Grid, Grid, Grid]
+    batches: int
+    made: Grid | float
+    half: bool
+
+    @property
+    def one(self) -> Grid:
+        a, w, c = self.sizes
+        return np.ones(np.broadcast_shapes(a.shape, w.shape, c.shape))
+
+
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """What stays in memory: times that each operand is read, pieces of work that can be dealt out and results that
+    are made one after another, elements of panels of operands, `block` of the choice (0: there is no such way) and
+    panels of the result that are made at once, parts of the inner indices."""
+
+    keep: Keep
+    left: Grid
+    right: Grid
+    units: Grid
+    results: Grid
+    held: Grid
+    block: Grid
+    at_once: Grid
+    parts: Grid
+
+
+def _of_one(panels: _Panels, problem: ProductProblem, rates: Rates) -> list[_Way]:
+    """One panel of the result at a time. Of a half what the right operand would be kept for the left one is; where
+    none is kept, panels of one array serve on both sides."""
+    (a, w, c), (ta, tb, tc), made, one = panels.sizes, panels.counts, panels.made, panels.one
+    ways = []
+    for keep in KEEPS[:2] if panels.half else KEEPS:
+        held = [_DEPTH * a * c, _DEPTH * w * c]
+        if keep == "left":
+            held[0] = a * np.minimum(c * tc + c, 2 * c * tc)
+        if keep == "right":
+            held[1] = w * np.minimum(c * tc + c, 2 * c * tc)
+        left, right, units = _times(keep, ta, tb, tc, panels.batches, rates.processes)
+        if panels.half and keep == "result":
+            left, right = ta - (ta * ta * made - 1) / (ta * tc), 0 * one
+        else:
+            right = right * made
+        results = one * ta * tb * panels.batches * made
+        ways.append(_Way(keep, left, right, units * made, results, held[0] + held[1], one, one, one))
+    return ways
+
+
+def _of_blocks(panels: _Panels, problem: ProductProblem, rates: Rates) -> list[_Way]:
+    """Several panels of the result at a time. For each number of panels there are several partitions, each of which
+    has more at a time and reads less than the one before."""
+    (a, w, c), (ta, tb, _), one = panels.sizes, panels.counts, panels.one
+    _, m, n, _ = problem.product.sizes(problem.extents)
+    found: list[list[tuple[int, int, int, Partition]]] = []
+    for i, rows in enumerate(ta.ravel().astype(int).tolist()):
+        for j, columns in enumerate(tb.ravel().astype(int).tolist()):
+            if panels.half:
+                partitions = useful_triangles(rows) if i == j else ()
+            else:
+                partitions = useful_rectangles(rows, columns, m / n)
+            for rank, (most, each) in enumerate(partitions):
+                found += [[]] * (rank == len(found))
+                found[rank] = [*found[rank], (i, j, most, each)]
+    ways = []
+    for of_rank in found:
+        numbers = np.zeros((7, *one.shape[:2]))
+        for i, j, most, each in of_rank:
+            numbers[:, i, j] = most, each.most, len(each.blocks), *each.read, *each.held
+        block, at_once, blocks, left, right, *of_sides = numbers[..., None] * one
+        units = np.maximum(1, blocks) * panels.batches
+        held = of_sides[0] * a * c + of_sides[1] * w * c
+        ways.append(_Way("result", left / ta, right / tb, units, units, held, block, at_once, one))
+    return ways
+
+
+def _in_parts(way: _Way, tc: Grid, rates: Rates) -> Iterator[_Way]:
+    """With several processes also such that inner indices are dealt out: so many pieces that each process gets a
+    few, and all equally many where that is possible."""
+    yield way
+    if rates.processes > 1 and way.keep == "result":
+        pieces = _SPLIT * rates.processes / way.units
+        for rounded in (np.ceil, np.floor):
+            yield replace(way, parts=way.parts * np.clip(rounded(pieces), 1, tc))
 
 
 def word_bytes(problem: ProductProblem) -> int:

@@ -63,7 +63,7 @@ class _Disks:
 
 class _Process:
     def __init__(self, planned: Planned) -> None:
-        self.steps: deque[tuple[Step, bool]] = deque()  # and whether it ends its task
+        self.steps: deque[tuple[Step, bool]] = deque()  # and whether it ends its panel of the result
         self.ahead: deque[tuple[Step, bool, float]] = deque()  # and when its panels are here
         self.held = Held(planned.plan.slots[0]), Held(planned.plan.slots[1])
         self.free_at = 0.0  # its processor
@@ -80,7 +80,7 @@ class _Process:
 class _Run:
     def __init__(self, planned: Planned, rates: Rates, seed: int, spread: float) -> None:
         geometry, problem = planned.geometry, planned.problem
-        self.problem, self.rates, self.sizes = problem, rates, geometry.sizes
+        self.planned, self.problem, self.rates, self.sizes = planned, problem, rates, geometry.sizes
         self.processes = [_Process(planned) for _ in range(rates.processes)]
         self.disks = _Disks(rates, seed, spread)
         self.read, self.busy = np.zeros(rates.processes), np.zeros(rates.processes)
@@ -102,14 +102,16 @@ class _Run:
             unit = next(self.units, None)
             if unit is None:
                 return
-            process.steps.extend((step, step is task[-1]) for task in unit for step in task)
+            for task in unit:
+                last_of = {step[:3]: step for step in task}
+                process.steps.extend((step, step is last_of[step[:3]]) for step in task)
         step, last = process.steps.popleft()
         arrived = now
         if step.inner >= 0:
-            panels = (step.batch, step.rows, step.inner), (step.batch, step.inner, step.columns)
-            for side, facts in enumerate((self.problem.left, self.problem.right)):
-                if process.held[side].take(panels[side])[1] and facts.where == "disk":
-                    size = float(self.elements[side][panels[side]]) * facts.item_bytes
+            for side, panel in self.planned.wanted(step):
+                facts = (self.problem.left, self.problem.right)[side]
+                if process.held[side].take(panel)[1] and facts.where == "disk":
+                    size = float(self.elements[side][panel]) * facts.item_bytes
                     self.read[number] += size
                     arrived = max(arrived, self.disks.serve(now, number, size, self.rates.read))
         process.ahead.append((step, last, arrived))
