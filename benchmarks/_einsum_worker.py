@@ -1,7 +1,7 @@
 """One contraction of bench einsum, in all processes of a job: prints what it took as JSON.
 
-Arguments: way (outcore, apart, program, numpy, dask), rows, columns, inner indices, bytes of memory of a process,
-times.
+Arguments: way (outcore, apart, symmetric, program, numpy, dask), rows, columns, inner indices, bytes of memory of a
+process, times.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ def block(seed: int, rows: range, columns: range) -> Array:
     return u @ v.T
 
 
-def expected(m: int, n: int, k: int, rows: range, columns: range) -> Array:
+def expected(m: int, n: int, k: int, rows: range, columns: range, *, symmetric: bool = False) -> Array:
     left = block(1, rows, range(k))
-    right = block(2, range(k), columns)
-    return left @ right
+    if symmetric:
+        return left @ block(1, columns, range(k)).T
+    return left @ block(2, range(k), columns)
 
 
 def fill(array: Any, seed: int, rows: int, columns: int, side: int) -> None:
@@ -53,36 +54,41 @@ def slices(rows: range, columns: range) -> tuple[slice, slice]:
     return slice(rows.start, rows.stop), slice(columns.start, columns.stop)
 
 
-def by_outcore(m: int, n: int, k: int, memory: int, times: int, *, apart: bool = False) -> dict[str, Any]:
-    """`apart`: processes of a node share no panels."""
+def by_outcore(
+    m: int, n: int, k: int, memory: int, times: int, *, apart: bool = False, symmetric: bool = False
+) -> dict[str, Any]:
+    """`apart`: processes of a node share no panels. `symmetric`: of an array with itself."""
+    text = "ik,jk->ij" if symmetric else "ik,kj->ij"
     with outcore.World() as world:
         shapes = ((m, k), (k, n), (m, n))
         left, right, out = (
             outcore.DiskArray(world, shape, chunk=[min(CHUNK, side) for side in shape]) for shape in shapes
         )
         for seed, array, shape in ((1, left, shapes[0]), (2, right, shapes[1])):
-            if world.rank == 0:
+            if world.rank == 0 and not (symmetric and seed == 2):
                 fill(array, seed, *shape, 4 * CHUNK)
             array.flush()
+        pair = (left, left) if symmetric else (left, right)
         for _ in range(CORRECTING):  # and loads what it needs
-            outcore.einsum("ik,kj->ij", left, right, out=out, memory=memory)
-        plan = outcore.einsum.plan("ik,kj->ij", left, right, out=out, memory=memory)
+            outcore.einsum(text, *pair, out=out, memory=memory)
+        plan = outcore.einsum.plan(text, *pair, out=out, memory=memory)
         if apart:
             rates = replace(plan.rates, sharing=1)
-            plan = outcore.einsum.plan("ik,kj->ij", left, right, out=out, memory=memory, rates=rates)
+            plan = outcore.einsum.plan(text, *pair, out=out, memory=memory, rates=rates)
         seconds = []
         for _ in range(times):
             before = resources.resident_bytes()
             world.barrier()
             begun = time.perf_counter()
-            _, counted = outcore.einsum(
-                "ik,kj->ij", left, right, out=out, memory=memory, plan=plan, report=True
-            )
+            _, counted = outcore.einsum(text, *pair, out=out, memory=memory, plan=plan, report=True)
             out.sync()
             seconds.append(time.perf_counter() - begun)
         rows, columns = range(max(0, m - 3), m), range(n)
         good = np.allclose(
-            out[slices(rows, columns)], expected(m, n, k, rows, columns), rtol=1e-9, atol=1e-9 * k
+            out[slices(rows, columns)],
+            expected(m, n, k, rows, columns, symmetric=symmetric),
+            rtol=1e-9,
+            atol=1e-9 * k,
         )
         gemm = peak(plan.rates.threads) * world.size
         disk, _ = machine.planning_disk(world.scratch)
@@ -93,6 +99,7 @@ def by_outcore(m: int, n: int, k: int, memory: int, times: int, *, apart: bool =
             "predicted_bytes": plan.predicted.disk,
             "predicted_seconds": plan.predicted.seconds,
             "bound": plan.bound_bytes,
+            "flops": plan.predicted.flops,
             "workspace": plan.workspace_bytes,
             "peak_over_start": resources.peak_resident_bytes() - before,
             "gemm": gemm,
@@ -228,12 +235,13 @@ def main() -> None:
     ways: dict[str, Callable[[int, int, int, int, int], dict[str, Any]]] = {
         "outcore": by_outcore,
         "apart": partial(by_outcore, apart=True),
+        "symmetric": partial(by_outcore, symmetric=True),
         "program": by_program,
         "numpy": by_numpy,
         "dask": by_dask,
     }
     numbers = [int(each) for each in sys.argv[2:7]]
-    if sys.argv[1] in ("outcore", "apart", "program"):
+    if sys.argv[1] in ("outcore", "apart", "symmetric", "program"):
         launch.world()
     answer = ways[sys.argv[1]](*numbers)
     if answer:

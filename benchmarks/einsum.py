@@ -1,11 +1,12 @@
 """Contractions of matrices on disk by `outcore.einsum`, in a tenth of their size and less.
 
-Products of matrices that lie in disk arrays, in memory that is given. Told are the bytes moved over the lower
-bound of Smith et al., the part of the time that products of matrices alone would take, and how far bytes and time
-are from what was predicted, too much or too little; on 1, 2 and 4 processes. Before that, runs of the same kind
-correct the rates that plans reckon with, as runs of every program do. A Program of three statements is measured in
-the same way, and what it saves that the processes of a node share panels. NumPy multiplies in core, from files it
-loads whole; Dask's tensordot works on zarr with chunks that fit into the same memory.
+Products of matrices that lie in disk arrays, in memory that is given; also of an array with itself. Told are the
+bytes moved over the lower bound of docs/why/bounds.md, the part of the time that products of matrices alone would
+take, and how far bytes and time are from what was predicted, too much or too little; on 1, 2 and 4 processes.
+Before that, runs of the same kind correct the rates that plans reckon with, as runs of every program do. A
+Program of three statements is measured in the same way, and what it saves that the processes of a node share
+panels. NumPy multiplies in core, from files it loads whole; Dask's tensordot works on zarr with chunks that fit
+into the same memory.
 """
 
 from __future__ import annotations
@@ -16,14 +17,18 @@ import math
 import os
 import statistics
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from outcore.cli.bench import BenchOptions, Claim, at_least, at_most, claim_memory
+from outcore.tensor.layout.blocks import Partition, rectangles, useful_rectangles, useful_triangles
 
 from ._workers import Failed, python_worker
 
 REASONS = {
+    "(square|small memory|symmetric.*): bytes over the bound": "panels are whole, and two of each operand are "
+    "there: docs/why/bounds.md",
     ".*, 4 processes: time and prediction": "four processes share two cores",
 }
 
@@ -33,44 +38,57 @@ DEPTH = 64  # inner indices of a panel of an operand: thinner ones are multiplie
 
 @dataclass(frozen=True)
 class Case:
-    """out[m, n] = left[m, k] right[k, n] in so many bytes of memory."""
+    """out[m, n] = left[m, k] right[k, n] in so many bytes of memory. `symmetric`: of one array, left[m, k]
+    left[n, k], m = n."""
 
     name: str
     m: int
     n: int
     k: int
     memory_bytes: int
+    symmetric: bool = False
 
     @property
-    def bound_words(self) -> float:
-        """That have to move between disk and memory (outcore.tensor.plan.bound)."""
-        words = self.memory_bytes / 8
-        once = self.m * self.k + self.k * self.n + self.m * self.n
-        return max(once, 2 * self.m * self.n * self.k / math.sqrt(words) - 2 * words)
+    def arrays(self) -> int:
+        """Elements of all arrays."""
+        return self.m * self.k + (0 if self.symmetric else self.k * self.n) + self.m * self.n
 
     @property
     def attainable(self) -> tuple[float, str]:
-        """How near to the bound any whole number of panels comes, with room for two of each operand that are DEPTH
-        deep or deeper, where panels that were used last are used again; and the arithmetic of it."""
+        """Bytes of the best blocks of panels that the planner knows, whose panels of operands are DEPTH deep or
+        deeper, and what those blocks are."""
         m, n, k, words = self.m, self.n, self.k, self.memory_bytes / 8
         deep = min(DEPTH, k)
         found = []
+        for rows, columns, blocks in self.partitions:
+            a, w = math.ceil(m / rows), math.ceil(n / columns)
+            depth = (words - blocks.most * a * w) / (blocks.held[0] * a + blocks.held[1] * w)
+            if depth >= deep:
+                moved = m * k * blocks.read[0] / rows + k * n * blocks.read[1] / columns + m * n
+                found.append((moved, f"{len(blocks.blocks)} blocks of {rows} x {columns} panels"))
+        for pieces in range(1, 65):  # of an operand, each of which is kept
+            for side, other in ((m, n), (n, m)):
+                if math.ceil(side / pieces) * (k + deep) + 2 * deep * deep <= words:
+                    times = (pieces + 1) / 2 if self.symmetric else pieces
+                    found.append(
+                        ((0 if self.symmetric else side * k) + times * other * k + m * n, "one operand kept")
+                    )
+        moved, how = min(found)
+        return 8 * moved, how
+
+    @property
+    def partitions(self) -> Iterator[tuple[int, int, Partition]]:
+        if self.symmetric:
+            for rows in range(1, 74):
+                for _, blocks in useful_triangles(rows):
+                    yield rows, rows, blocks
+            return
         for rows in range(1, 65):
             for columns in range(1, 65):
-                a, w = math.ceil(m / rows), math.ceil(n / columns)
-                depth = min(k, (words - a * w) / (2 * (a + w)))
-                if depth >= deep:
-                    left = columns - (columns - 1) * depth / k
-                    right = rows - (rows - 1) * depth / (k * columns)
-                    moved = m * k * left + k * n * right + m * n
-                    found.append((moved, f"{rows} x {columns} panels of the result"))
-            if math.ceil(m / rows) * (k + deep) + 2 * deep * deep <= words:
-                found.append((m * k + k * n * rows + m * n, f"{rows} panels of the left operand, each kept"))
-            if math.ceil(n / rows) * (k + deep) + 2 * deep * deep <= words:
-                found.append((m * k * rows + k * n + m * n, f"{rows} panels of the right operand, each kept"))
-        moved, how = min(found)
-        text = f"no whole number of panels {deep} deep moves less than {moved * 8 / 1e6:.0f} MB: {how}"
-        return moved / self.bound_words, text
+                yield rows, columns, rectangles(rows, columns, 1, self.m / self.n)
+                if max(rows, columns) <= 12:
+                    for _, blocks in useful_rectangles(rows, columns, self.m / self.n):
+                        yield rows, columns, blocks
 
 
 QUICK = (
@@ -83,6 +101,8 @@ FULL = (
     Case("narrow", 400, 10000, 10000, 16 << 20),
     Case("thin", 8000, 8000, 64, 16 << 20),
     Case("long", 600, 600, 60000, 8 << 20),
+    Case("symmetric", 6000, 6000, 6000, 52 << 20, symmetric=True),
+    Case("symmetric, small memory", 6000, 6000, 6000, 5 << 20, symmetric=True),
 )
 
 
@@ -91,13 +111,13 @@ def run(options: BenchOptions) -> list[Claim]:
     times = 2 if options.quick else 3
     claims: list[Claim] = []
     for case in cases:
-        ours = measure(options, case, "outcore", times)
+        ours = measure(options, case, "symmetric" if case.symmetric else "outcore", times)
         options.say(ours["table"])
         claims += claims_of(case, ours, times)
         if case.name == "square":
             claims += peers(options, case, ours, times)
             claims += of_program(options, case, times)
-        if not options.quick:
+        if not options.quick and not case.symmetric:
             for processes in (2, 4):
                 several = measure(options, case, "outcore", times, processes=processes)
                 claims.append(
@@ -189,11 +209,11 @@ def median(answer: dict[str, Any]) -> float:
 
 
 def claims_of(case: Case, ours: dict[str, Any], times: int) -> list[Claim]:
-    flops = 2.0 * case.m * case.n * case.k
+    flops = ours["flops"]
     seconds = median(ours)
     size = f"{case.m} x {case.n} x {case.k} in {case.memory_bytes / 1e6:.0f} MB, median of {times} runs"
-    share = case.memory_bytes / 8 / (case.m * case.k + case.k * case.n + case.m * case.n)
-    attainable, arithmetic = case.attainable
+    share = case.memory_bytes / 8 / case.arrays
+    attainable, blocks = case.attainable
     disk = ours["disk_seconds"]
     bound_by_disk = disk > 1.5 * flops / ours["gemm"]
     claims = [
@@ -204,7 +224,8 @@ def claims_of(case: Case, ours: dict[str, Any], times: int) -> list[Claim]:
             at_most(1.25) if share <= 0.1 else None,
             "",
             f"{size}; memory is {share:.3f} of the arrays; {ours['moved'] / 1e6:.0f} MB moved, the bound is "
-            f"{ours['bound'] / 1e6:.0f} MB; {arithmetic}, {attainable:.2f} times the bound",
+            f"{ours['bound'] / 1e6:.0f} MB; {blocks} of panels {DEPTH} deep move about {attainable / 1e6:.0f} MB, "
+            f"{attainable / ours['bound']:.2f} times the bound",
         ),
         *predictions(case.name, ours, size),
         Claim(

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "array/support.hpp"
@@ -229,7 +230,8 @@ TEST("processes that share panels make each result together, and read each panel
 }
 
 /// out[i][j] = a[i][k] a[j][k], of which tasks make panels with no more columns than rows.
-Steps half_of_square(std::int64_t cell) {
+/// `at_once`: one task makes all panels of the result.
+Steps half_of_square(std::int64_t cell, bool at_once) {
   Steps steps{{axis(1, 1), axis(rows, cell), axis(rows, cell), axis(inner, cell)},
               {Side{{0, 1, 3}, {{0, 0}, {1, 0}, {2, 0}}}, Side{{0, 3, 2}, {{0, 0}, {2, 0}, {1, 0}}},
                Side{{0, 1, 2}, {{0, 0}, {1, 0}, {2, 0}}}},
@@ -237,11 +239,15 @@ Steps half_of_square(std::int64_t cell) {
               {},
               true};
   const auto count = [&](std::size_t group) { return static_cast<int>(steps.groups[group].members.size()); };
-  for (int i = 0; i < count(1); ++i)
+  for (int k = 0; at_once && k < count(3); ++k)
+    for (int i = 0; i < count(1); ++i)
+      for (int j = 0; j <= i; ++j) steps.steps.push_back({0, i, j, k});
+  for (int i = 0; !at_once && i < count(1); ++i)
     for (int j = 0; j <= i; ++j) {
       for (int k = 0; k < count(3); ++k) steps.steps.push_back({0, i, j, k});
       steps.task_ends.push_back(std::ssize(steps.steps));
     }
+  if (at_once) steps.task_ends.push_back(std::ssize(steps.steps));
   steps.check();
   return steps;
 }
@@ -262,29 +268,57 @@ TEST("half of a symmetric result is made, and put twice") {
       for (std::size_t i = 0; i < found.size(); ++i) found[i] = double(i / rows) - 2 * double(i % rows);
       return found;
     };
-    for (const std::int64_t cell : {2, 4, 20}) {
-      const Steps steps = half_of_square(cell);
+    for (const auto& [cell, at_once, slots] :
+         std::vector<std::tuple<std::int64_t, bool, std::array<int, 2>>>{{2, false, {2, 2}},
+                                                                         {4, false, {4, 0}},
+                                                                         {20, false, {2, 2}},
+                                                                         {2, true, {8, 0}},
+                                                                         {4, true, {3, 0}}}) {
+      const Steps steps = half_of_square(cell, at_once);
+      const int results = at_once ? 21 : 1;
       std::vector<double> found = before();
       MemoryBoxes left(memory_of(a, shape), ElementType::float64),
           right(memory_of(a, shape), ElementType::float64),
           there(memory_of(found, square), ElementType::float64);
-      const Moved moved = carry_out(steps, {.slots = {2, 2}, .threads = 2, .add = add}, {left, right, there},
-                                    scaled(1), nullptr, never);
+      const Moved moved = carry_out(steps, {.slots = slots, .results = results, .threads = 2, .add = add},
+                                    {left, right, there}, scaled(1), nullptr, never);
       check::is_true(found == expected);
+      if (slots[1] == 0) check::equal(moved.got[1], 0);
+      if (at_once && slots[0] == 8) check::equal(moved.got[0], rows * inner);  // each panel once
       check::equal(moved.put, rows * rows);
       for (const int group : {1, 2}) {
         std::vector<double> shared = before();
         arrays::run(3, false, [&](World& world) {
-          NodePanels memory(world, {2, 2}, {20 * 20 * size, 20 * 20 * size}, 100);
+          NodePanels memory(world, slots, {20 * 20 * size, 20 * 20 * size}, 100);
           Late mine(memory_of(a, shape)), other(memory_of(a, shape)), out(memory_of(shared, square));
-          (void)carry_out(steps, {.slots = {2, 2}, .add = add}, {mine, other, out}, scaled(1), nullptr, never,
-                          {&memory, even(steps, group, world.size())});
+          (void)carry_out(steps, {.slots = slots, .results = results, .add = add}, {mine, other, out},
+                          scaled(1), nullptr, never, {&memory, even(steps, group, world.size())});
           check::equal(out.begun, out.waited);
         });
         check::is_true(shared == expected);
       }
     }
   }
+}
+
+TEST("memory for fewer panels than a task makes, and panels of one array that is two, are refused") {
+  Values values(1, false);
+  MemoryBoxes left(memory_of(values.left, left_shape), ElementType::float64),
+      right(memory_of(values.right, right_shape), ElementType::float64),
+      out(memory_of(values.out, out_shape), ElementType::float64);
+  const auto refused = [&](const Steps& steps, const Execution& how) {
+    return check::throws<Error>(
+               [&] { (void)carry_out(steps, how, {left, right, out}, scaled(1), nullptr, never); })
+        .errno_value();
+  };
+  check::equal(refused(half_of_square(4, true), {.slots = {8, 0}, .results = 5}), EINVAL);
+  check::equal(refused(steps_of(4, 1), {.slots = {8, 0}}), EINVAL);
+}
+
+TEST("panels of a task that end in another order than they begin are refused") {
+  Steps steps = half_of_square(4, true);
+  std::swap(steps.steps[steps.steps.size() - 1], steps.steps[steps.steps.size() - 2]);
+  check::equal(check::throws<Error>([&] { steps.check(); }).errno_value(), EINVAL);
 }
 
 TEST("half of a result whose rows and columns are cut differently is refused") {

@@ -31,7 +31,7 @@ from outcore.chem.cc.equations.restricted import RestrictedEquations
 from outcore.chem.cc.equations.triples import Triples
 from outcore.chem.cc.equations.unrestricted import UnrestrictedEquations
 from outcore.chem.cc.excited.states import StateResults
-from outcore.chem.cc.iteration import Iteration, Meter
+from outcore.chem.cc.iteration import Iteration, Meter, Moved
 from outcore.chem.cc.keep import amplitude_file
 from outcore.chem.cc.keep.checkpoint import Checkpoint
 from outcore.chem.cc.keep.kept import FORMAT, State
@@ -144,6 +144,7 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
         self.iterations: list[Iteration] = []
         self.converged = False
         self.e_corr = self.e_t = 0.0
+        self.moved_by_triples: Moved | None = None
         self._start = None if from_amplitudes is None else Path(from_amplitudes)
         self._checkpoint = (
             None if checkpoint is None else Checkpoint(self.world, Path(checkpoint), self._problem)
@@ -519,11 +520,14 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
         # are given, so pages that heaps keep are not given twice.
         free = max(self._room.plan.work_bytes, min(planned, self._free().bytes))
         triples: Triples | OpenTriples
+        self.moved_by_triples = None
         if isinstance(self.equations, RestrictedEquations):
             triples = Triples(self.equations, self.singles[0], free, block, stage=stage, stamp=stamp)
         else:
             triples = OpenTriples(self.equations, self.singles, free, block, stage=stage, stamp=stamp)
         self.e_t = triples.run(self.progress("triple excitations"))
+        if isinstance(triples, Triples):
+            self.moved_by_triples = triples.moved
         self._log_triples()
         return self.e_t
 

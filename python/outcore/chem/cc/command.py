@@ -422,7 +422,8 @@ class CoupledClusterRun(MoleculeRun):
         if moved.planned:
             self.say(
                 f"its products moved {moved.counted / 1e6:.0f} MB to and from disk, planned were "
-                f"{moved.planned / 1e6:.0f} MB; each by itself moves {moved.least / 1e6:.0f} MB at least"
+                f"{moved.planned / 1e6:.0f} MB; each by itself moves {moved.least / 1e6:.0f} MB at least, "
+                f"{moved.planned / max(moved.least, 1.0):.2f} times that are planned"
             )
         self.results["moved_by_products_of_an_iteration"] = asdict(moved)
 
@@ -452,6 +453,13 @@ class CoupledClusterRun(MoleculeRun):
             self._compare({_TRIPLES: seconds - in_iterations})
         self.say(f"(T) energy                {energy:.10f} Eh, {seconds:.1f} s{predicted}")
         self.say(f"CCSD(T) energy            {cc.e_tot + energy:.10f} Eh")
+        moved = cc.moved_by_triples
+        if moved is not None and moved.least:
+            self.say(
+                f"(T) read {moved.counted / 1e6:.0f} MB from disk, all of it reads {moved.planned / 1e6:.0f} MB, "
+                f"{moved.planned / moved.least:.2f} times the least"
+            )
+            self.results["moved_by_triples"] = asdict(moved)
         if cc.natural is not None:
             error = cc.fno_error(triples=True)
             total = cc.e_tot + energy + cc.delta_mp2

@@ -11,6 +11,7 @@ from outcore import _core
 from outcore.base import html
 from outcore.chem.ci import solver
 from outcore.chem.ci.plan import Plan
+from outcore.chem.ci.sigma import least_moved
 from outcore.job import machine
 
 if TYPE_CHECKING:
@@ -53,6 +54,13 @@ class Forecast:
         word = np.dtype(self.plan.work_type).itemsize
         return self.plan.product_bytes.read / (self.plan.tiling.elements * word)
 
+    @property
+    def over_bound(self) -> float | None:
+        """What one product moves, over the least that any moves; None where vectors are in memory."""
+        if self.plan.kind != "disk":
+            return None
+        return sum(self.plan.product_bytes) / least_moved(self.plan.tiling, self.plan.work_type)
+
     def rows(self) -> list[tuple[str, str]]:
         """For people: names and values."""
         space, plan = self.plan.space, self.plan
@@ -62,11 +70,16 @@ class Forecast:
             if count
         ]
         tasks = len(plan.tasks(plan.work_type))
+        over = self.over_bound
+        least = "" if over is None else f"; {over:.2f} times the least is moved"
         return [
             ("determinants", f"{space.determinants}"),
             ("blocks", ", ".join(blocks)),
             ("vectors", f"{plan.in_words}, {plan.tiling.elements} elements each, {len(plan.tiling)} tiles"),
-            ("tasks of a product", f"{tasks}, {self.passes:.2f} times the bytes of a stored vector are read"),
+            (
+                "tasks of a product",
+                f"{tasks}, {self.passes:.2f} times the bytes of a stored vector are read{least}",
+            ),
             ("memory", f"{self.memory_bytes / 1e6:.0f} MB beside what processes hold"),
             ("disk", f"{self.disk_bytes / 1e6:.0f} MB"),
             (
@@ -100,6 +113,7 @@ class Forecast:
             "kind": plan.kind,
             "tasks": len(plan.tasks(plan.work_type)),
             "passes": self.passes,
+            "over_bound": self.over_bound,
             "memory_bytes": self.memory_bytes,
             "disk_bytes": self.disk_bytes,
             "iteration_read_bytes": self.read_bytes,
@@ -114,8 +128,11 @@ class Forecast:
         """The line of a run that is done, which took so many seconds."""
         predicted = (self.plan.product_bytes.read + self.plan.product_bytes.added) * solved.products
         moved = solved.moved.read + solved.moved.added
+        times = ""
+        if self.plan.kind == "disk" and solved.moved.least:
+            times = f" ({moved / solved.moved.least:.2f} times the least)"
         return (
-            f"predicted / actual: moved in products {predicted / 1e6:.0f} / {moved / 1e6:.0f} MB, "
+            f"predicted / actual: moved in products {predicted / 1e6:.0f} / {moved / 1e6:.0f} MB{times}, "
             f"an iteration {self.seconds:.1f} / {seconds / max(len(solved.iterations), 1):.1f} s"
         )
 

@@ -45,10 +45,11 @@ _FAILED = 1 << 40  # turns: nobody waits any more
 @dataclass
 class SigmaTraffic:
     """Bytes from vectors and strips and to them, and seconds that tasks waited for them, of this process or of
-    several."""
+    several. least: of products that were made whole, see `least_moved`; process 0 counts them."""
 
     read: int = 0
     added: int = 0
+    least: int = 0
     waited_seconds: float = 0.0
     computed_seconds: float = 0.0
 
@@ -94,6 +95,12 @@ class _Slot:
         """Of x, and of the product."""
         assert self.task is not None
         return self._panels[self.task.transposed]
+
+
+def least_moved(tiling: VectorTiling, dtype: str) -> int:
+    """Bytes that a product moves whatever its tasks: each element of x is read, and each of H x is put. With memory
+    for half as many rows as a row has neighbours no more is asked for, see docs/why/bounds.md."""
+    return 2 * tiling.elements * np.dtype(dtype).itemsize
 
 
 def tiles_ahead(tiling: VectorTiling, dtype: str) -> int:
@@ -148,11 +155,14 @@ class Sigma:
         if self._type != x.vectors.dtype.name:
             self._prepare(x.vectors.dtype.name)
         self.products, self._stopped = self.products + 1, False
+        least = least_moved(self.tiling, self._type) if self.world.rank == 0 else 0
         if self._kept is None or product is None:
+            self.moved.least += least
             self._add(x, y, self.tasks, partial(self._end_round, y))
             return
         kept, tasks, ended = self._kept, self.tasks, 0
         finished = kept.begin(product, y)
+        self.moved.least += 0 if finished else least
         if finished:
             with self.world.together("tasks of products that are left"):
                 tasks = self._make_tasks(self._type, finished)

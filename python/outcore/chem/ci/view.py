@@ -171,7 +171,11 @@ class StateView:
                 for each in solved.iterations
             ],
             "products": solved.products,
-            "moved_in_products_bytes": {"read": solved.moved.read, "added": solved.moved.added},
+            "moved_in_products_bytes": {
+                "read": solved.moved.read,
+                "added": solved.moved.added,
+                "least": solved.moved.least,
+            },
             "commits_within_iterations": asdict(solved.commits),
             "bounds": [asdict(each) for each in solved.bounds],
         }

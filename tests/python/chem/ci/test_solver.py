@@ -84,6 +84,7 @@ def test_every_budget_gives_the_energy_of_pyscf(given, energy, tmp_path, kind, e
     assert np.linalg.norm(dense[0]) == pytest.approx(1, abs=1e-6)
     predicted = sum(solved.plan.product_bytes[:2]) * solved.products
     assert solved.moved.read + solved.moved.added == predicted
+    assert 0 < solved.moved.least <= predicted
 
 
 def test_a_task_for_each_hole_fits_the_least_budget(given, tmp_path):

@@ -16,8 +16,9 @@ import numpy as np
 from outcore import _core
 from outcore.chem.cc.equations.integrals import four_index
 from outcore.chem.cc.equations.triple_tasks import TripleTasks
+from outcore.chem.cc.iteration import Moved
 from outcore.chem.cc.plan.buffers import Buffers, ThreadBuffers
-from outcore.chem.cc.plan.triple_sizes import padded
+from outcore.chem.cc.plan.triple_sizes import least_read, padded
 from outcore.parallel import team
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class Triples(TripleTasks):
         self._equations, self._t1, self._fock = equations, t1, equations.fock
         self._o, self._v = spaces.occupied, spaces.virtual
         self._given, self._products = Buffers(), ThreadBuffers()
+        self._memory_bytes, self._read_bytes = free_bytes, 0.0
         self._order()
 
     def _order(self) -> None:
@@ -74,6 +76,39 @@ class Triples(TripleTasks):
         self.tasks = sorted(
             ((a, b) for a in range(count) for b in range(a + 1)), key=lambda task: -(task[1] + 1)
         )
+
+    @property
+    def moved(self) -> Moved:
+        """From disk by the tasks of `run`, over all processes. Collective."""
+        world = self._room.world
+        planned = sum(map(self._bytes_of, self.tasks))
+        counted = float(world.all_reduce(float(self._read_bytes), "sum"))
+        bvo, bvv, t2 = self._of_each
+        # An element of B[Q,x,y], and of amplitudes of x and y, is of both.
+        least = least_read(self._v, bvo + self._v * (bvv + t2) / 2, world.size * self._memory_bytes)
+        return Moved(planned, counted, least)
+
+    @property
+    def _of_each(self) -> tuple[float, float, float]:
+        """Bytes on disk of B[Q,x,i] of one x, and of B[Q,x,y] and t_ij^xy of one x and one y."""
+        b, t2 = self._equations.integrals, self._equations.t2
+        rows = b.boo.shape[0]
+        counts = (b.bvo, rows * self._o), (b.bvv, rows), (t2, self._o**2)
+        bvo, bvv, amplitudes = (
+            float(count * array.store_dtype.itemsize) if array.where == "disk" else 0.0
+            for array, count in counts
+        )
+        return bvo, bvv, amplitudes
+
+    def _bytes_of(self, task: tuple[int, int]) -> float:
+        """That a task reads from disk."""
+        a, b = task
+        sizes = [end - begin for begin, end in self.blocks[0]]
+        whole = sizes[a] + (sizes[b] if a != b else 0) + sum(sizes[:b])  # orbitals of blocks that are read
+        pairs = sizes[a] * sizes[b] + (sizes[b] ** 2 if a != b else 0)
+        pairs += sum(sizes[:b]) * (sizes[a] + (sizes[b] if a != b else 0))
+        bvo, bvv, t2 = self._of_each
+        return whole * (bvo + self._v * (bvv + t2)) + pairs * t2
 
     def _begin(self) -> None:
         self._boo = self._equations.integrals.boo.get_tile((0, 0, 0))
@@ -137,6 +172,8 @@ class Triples(TripleTasks):
 
     def _read_range(self, begin: int, end: int) -> TriplesBlock:
         b = self._equations.integrals
+        bvo, bvv, _ = self._of_each
+        self._read_bytes += (end - begin) * (bvo + self._v * bvv)
         return TriplesBlock(begin, end, b.bvo[:, begin:end, :], b.bvv[:, begin:end, :])
 
     def _made(
@@ -145,6 +182,10 @@ class Triples(TripleTasks):
         """What the kernel is given of blocks, and of pairs of them, until another of the same name is made; all
         threads make it."""
         jobs: list[Callable[[], Pair]] = []
+        read = sum(x.size * self._v for x in blocks.values()) + sum(
+            x.size * y.size for x, y in pairs.values()
+        )
+        self._read_bytes += read * self._of_each[2]
         for name, x in blocks.items():
             jobs += [partial(self._amplitudes, name, x), partial(self._integrals, name, x)]
         for name, (x, y) in pairs.items():

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from outcore.tensor.plan.bound import least_words
 from outcore.tensor.plan.statements import Touched
 
 if TYPE_CHECKING:
@@ -72,6 +73,18 @@ def _open_derivative_bytes(
     copies = 10 * block * block * o**3 + 3 * block * (v + o) * o * (block + o)
     more = singles + doubles + three_index + threads * copies
     return block_bytes(occupied, virtual, auxiliary, block, threads) + int(_DOUBLE * more)
+
+
+def least_read(virtual: int, orbital_bytes: float, memory_bytes: float) -> float:
+    """Bytes that (T) of closed shells reads at least from disk, if any three virtual orbitals are in memory at some
+    time together, with amplitudes and three-index integrals of them: so many bytes of each on disk.
+    docs/why/bounds.md derives it."""
+    if orbital_bytes == 0:
+        return 0.0
+    word, each = _DOUBLE, orbital_bytes / _DOUBLE
+    triples = virtual * (virtual - 1) * (virtual - 2) / 6
+    words = least_words(triples, memory_bytes / word, 1 / (6 * each**3), power=3)
+    return max(virtual * orbital_bytes, word * words)
 
 
 def triple_sums(occupied: int, virtual: int) -> int:
