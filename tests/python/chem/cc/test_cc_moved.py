@@ -10,6 +10,7 @@ import pytest
 
 from outcore.chem.cc.plan.ladder_kernels import LadderProduct, Made
 from outcore.chem.cc.plan.sizes import Sizes
+from outcore.chem.cc.plan.triple_sizes import least_read
 from outcore.tensor.plan.statements import Touched
 
 SIZES = Sizes(12, 30, (4,), (8,), 6, (0, 30))
@@ -97,3 +98,21 @@ def test_little_memory_has_to_move_more() -> None:
 def test_more_memory_takes_fewer_parts(stored: bool) -> None:
     parts = [product(stored=stored).parts(memory) for memory in (1e3, 1e5, 1e8)]
     assert parts == sorted(parts, reverse=True) and parts[-1] == 1
+
+
+# ---- (T) ----
+
+
+def test_with_room_for_all_orbitals_triples_read_each_once() -> None:
+    assert least_read(60, 1000.0, 60 * 1000.0) == 60 * 1000.0
+    assert least_read(60, 0.0, 1.0) == 0
+
+
+@pytest.mark.parametrize("block", [2, 4, 5])
+def test_three_blocks_in_memory_read_more_than_the_bound(block: int) -> None:
+    """Pairs of blocks stay while all third ones go by."""
+    virtual, orbital = 60, 1000.0
+    count = virtual // block
+    blocks = sum(1 + (a != b) + b for a in range(count) for b in range(a + 1))
+    least = least_read(virtual, orbital, 3 * block * orbital)
+    assert virtual * orbital < least < blocks * block * orbital

@@ -80,6 +80,18 @@ def test_an_iteration_moves_what_was_recorded(
         assert count.total == pytest.approx(cc.plan.moved_bytes, rel=1e-3)
 
 
+@pytest.mark.parametrize("block", [2, 5])
+def test_triples_read_what_is_planned_and_no_less_than_the_bound(water: Any, block: int) -> None:
+    settings = {"storage": "disk", "ladder": "disk", "block": block, "max_cycle": 30}
+    with CCSD(water, 1, comm=None, memory="1GB", threads=2, **settings) as cc:
+        cc.kernel()
+        cc.ccsd_t()
+        moved = cc.moved_by_triples
+    assert moved is not None
+    assert moved.counted == pytest.approx(moved.planned)
+    assert moved.planned >= moved.least > 0
+
+
 @pytest.mark.parametrize("occupied", [(4,), (4, 3), (1, 1)], ids=["closed", "open", "one"])
 @pytest.mark.parametrize("block", [2, 3, 5])
 def test_tiles_that_look_alike_are_worked_on_alike(occupied: tuple[int, ...], block: int) -> None:

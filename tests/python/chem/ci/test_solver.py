@@ -18,6 +18,7 @@ from test_sigma import random_integrals
 import outcore
 from outcore import OutcoreError
 from outcore.chem.ci import estimate, guess, plan, solver
+from outcore.chem.ci.sigma import least_moved
 from outcore.chem.ci.space import Space
 from outcore.chem.ci.tiles import VectorTiling
 from outcore.job.scratch import check_room
@@ -84,7 +85,11 @@ def test_every_budget_gives_the_energy_of_pyscf(given, energy, tmp_path, kind, e
     assert np.linalg.norm(dense[0]) == pytest.approx(1, abs=1e-6)
     predicted = sum(solved.plan.product_bytes[:2]) * solved.products
     assert solved.moved.read + solved.moved.added == predicted
-    assert 0 < solved.moved.least <= predicted
+    assert (
+        solved.moved.least
+        == solved.products * least_moved(solved.plan.tiling, solved.plan.work_type)
+        <= predicted
+    )
 
 
 def test_a_task_for_each_hole_fits_the_least_budget(given, tmp_path):
