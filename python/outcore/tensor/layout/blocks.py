@@ -90,19 +90,19 @@ def useful_triangles(count: int) -> tuple[tuple[int, Partition], ...]:
     """Partitions of so many panels of rows, and the most pairs they were made for: with more pairs at a time each
     reads less than those before it."""
     best: list[tuple[int, Partition]] = []
-    for most in _limits(count * (count + 1) // 2):
+    for most in _limits(count * (count + 1) // 2, 5):
         found = triangles(count, most)
         if found.most > 1 and (not best or found.read < best[-1][1].read):
             best.append((most, found))
     return tuple(best)
 
 
-def _limits(end: int) -> Iterator[int]:
-    """Pairs of a block, from 2 on, each a fifth more than the one before."""
+def _limits(end: int, part: int) -> Iterator[int]:
+    """Pairs of a block, from 2 on, each by a `part`-th more than the one before."""
     most = 2
     while most < end:
         yield most
-        most += max(1, most // 5)
+        most += max(1, most // part)
 
 
 def _points(line: tuple[int, ...]) -> int:
@@ -183,7 +183,7 @@ def useful_rectangles(rows: int, columns: int, shape: float) -> tuple[tuple[int,
     those before it."""
     best: list[tuple[int, Partition]] = []
     least = math.inf
-    for most in _limits(rows * columns):
+    for most in _limits(rows * columns, 3):
         found = rectangles(rows, columns, most, shape)
         if reads(found, rows, columns, shape) < 0.999 * least:
             best.append((most, found))

@@ -12,7 +12,7 @@ import errno
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ _COARSE = 3  # one size of panels of so many, where arrays are placed
 _SPLIT = 4  # parts of the inner indices for each process, at most
 STEP_S = 1e-4  # of the interpreter and of requests, for each step
 FULL = 0.97  # of the memory of a process is for panels: what is left is for pieces that are put
-_TRIANGLES, _RECTANGLES = 73, 12  # panels of rows, of which several blocks are made
+_TRIANGLES, _RECTANGLES = 73, 8  # panels of rows, of which several blocks are made
 SLOWER = 1.12  # plans that take at most so much longer than the fastest are weighed against it
 
 
@@ -257,7 +257,7 @@ def _chosen(found: Sequence[_Options], problem: ProductProblem, memory_bytes: fl
     best: tuple[tuple[float, float], TradePoint] | None = None
     for options, times in zip(found, seconds, strict=True):
         fits = times <= limit
-        weighed = weight(options.moved, np.where(fits, times, 0.0)) if on_disk else times
+        weighed = weight(options.moved.astype(float), np.where(fits, times, 0.0)) if on_disk else times
         weighed = np.where(fits, weighed, np.inf)
         index = np.unravel_index(int(weighed.argmin()), weighed.shape)
         key = float(weighed[index]), float(times[index])
@@ -282,42 +282,45 @@ def _batches(problem: ProductProblem, memory_bytes: float) -> list[Size]:
     return [fits[0]] if fits else [sizes[-1]]
 
 
-Grid = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+Grid = np.ndarray[tuple[int, ...], np.dtype[np.floating[Any]]]
 
 
 @dataclass(frozen=True, eq=False)
 class _Options:
-    """All sizes of panels of rows, columns and inner indices, for one batch and one operand kept: seconds (infinite
-    where there are too many), bytes of disk and network, and of memory; what the smallest of those that are not too
-    many take of that."""
+    """All sizes of panels of rows, columns and inner indices, for one batch and one way to go through them: seconds
+    (infinite where there are too many), bytes of disk and network, and of memory; what the smallest of those that
+    are not too many take of that."""
 
+    panels: _Panels
     keep: Keep
+    parts: Grid
+    block: Grid
+    at_once: Grid
     mixed: bool
-    batch: Size
-    sizes: tuple[list[Size], list[Size], list[Size]]
+    by_chunks: bool
     seconds: Grid
     moved: Grid
     memory: Grid
     least: float
-    parts: Grid
-    results: Grid
-    by_chunks: bool
-    half: bool
-    block: Grid
+    results: int  # of those that are made at once
 
     def choice(self, index: tuple[int, ...]) -> Choice:
-        chosen = (self.batch, *(sizes[i] for sizes, i in zip(self.sizes, index, strict=True)))
+        panels = self.panels
+        chosen = (panels.batch, *panels.at(index))
         most, pieces = tuple(size.most for size in chosen), tuple(size.pieces for size in chosen)
+        parts, at_once, block = (
+            int(np.broadcast_to(each, panels.shape)[index]) for each in (self.parts, self.at_once, self.block)
+        )
         return Choice(
             self.keep,
             self.mixed,
             most,  # type: ignore[arg-type]
             pieces,  # type: ignore[arg-type]
-            int(self.parts[index]),
-            int(self.results[index]),
+            parts,
+            self.results * at_once,
             self.by_chunks,
-            self.half,
-            int(self.block[index]),
+            panels.half,
+            block,
         )
 
 
@@ -334,80 +337,50 @@ def _options(
     sizes = [_sizes_with_zeros(problem, axes, group, batch, mixed, by_chunks) for group in (1, 2, 3)]
     if coarse:
         sizes = [[*each[:-1:_COARSE], each[-1]] for each in sizes]
-    yield from _priced(problem, rates, batch, mixed, by_chunks, half, sizes, _of_one)
+    panels = _Panels(batch, sizes[0], sizes[1], sizes[2], half, half)
+    found = [(panels, way) for way in _of_one(panels, rates)]
     has_zeros = any(facts.readable is not None or facts.stored is not None for _, facts in problem.arrays)
     if not problem.simple and not has_zeros:
-        most = _TRIANGLES if half else _RECTANGLES
-        few = [[size for size in each if size.count <= most] for each in sizes[:2]]
-        if all(few):
-            yield from _priced(problem, rates, batch, mixed, by_chunks, half, [*few, sizes[2]], _of_blocks)
+        found += _of_blocks(panels, problem)
+    while found:  # each is given up when it has been gone through, with all its arrays
+        panels, each = found.pop(0)
+        for way in _in_parts(each, panels, rates):
+            for results, seconds, moved, memory in _priced(problem, rates, panels, way):
+                least = float(np.where(np.isfinite(seconds), memory, np.inf).min())
+                yield _Options(
+                    panels, way.keep, way.parts, way.block, way.at_once, mixed, by_chunks, seconds, moved,
+                    memory, least, results,
+                )  # fmt: skip
 
 
 def _priced(
-    problem: ProductProblem,
-    rates: Rates,
-    batch: Size,
-    mixed: bool,
-    by_chunks: bool,
-    half: bool,
-    sizes: Sequence[list[Size]],
-    ways_of: Callable[[_Panels, ProductProblem, Rates], list[_Way]],
-) -> Iterator[_Options]:
-    """Of all these sizes, for each way to go through panels."""
-    shapes = ((-1, 1, 1), (1, -1, 1), (1, 1, -1))
-    a, w, c = (
-        np.array([size.largest for size in each], float).reshape(shape)
-        for each, shape in zip(sizes, shapes, strict=True)
+    problem: ProductProblem, rates: Rates, panels: _Panels, way: _Way
+) -> Iterator[tuple[int, Grid, Grid, Grid]]:
+    """With memory for the results that are made at once, and for twice as many: seconds, bytes of disk and network,
+    and of memory. All options are there together, so estimates are short numbers."""
+    (a, w, c), (ta, tb, tc) = panels.sizes, panels.counts
+    work, puts, disk, moved = _seconds(
+        problem,
+        rates,
+        (way.left, way.right, _puts(problem, way.parts)),
+        (a, w, c),
+        way.units * way.parts,
+        np.ceil(tc / way.parts) * way.parts / tc - 1,
+        panels.made,
     )
-    ta, tb, tc = (
-        np.array([size.count for size in each], float).reshape(shape)
-        for each, shape in zip(sizes, shapes, strict=True)
-    )
-    whole_a, whole_w = (
-        np.array([size.whole for size in each]).reshape(shape)
-        for each, shape in zip(sizes[:2], shapes[:2], strict=True)
-    )
-    in_parts = 1 - batch.whole * whole_a * whole_w
-    made = (1 + 1 / ta) / 2 if half else 1.0  # of the result
-    steps = ta * tb * tc * batch.count * made
-    can_be = steps <= _STEPS
-    if half:
-        can_be = can_be & np.eye(len(sizes[0]), dtype=bool)[:, :, None]
-    panels = _Panels((a, w, c), (ta, tb, tc), batch.count, made, half)
-    for way in (found for each in ways_of(panels, problem, rates) for found in _in_parts(each, tc, rates)):
-        work, puts, disk, moved = _seconds(
-            problem,
-            rates,
-            (way.left, way.right, _puts(problem, way.parts)),
-            (a, w, c),
-            way.units * way.parts,
-            np.ceil(tc / way.parts) * way.parts / tc - 1,
-            made,
-        )
-        if problem.out.where == "disk" and not problem.adds:  # a chunk that is put in parts is read before
-            again = np.where(way.parts > 1, 0.0, in_parts * problem.out.bytes / (rates.read * rates.nodes))
-            puts, disk = puts + again, disk + again
-        results_each = np.maximum(1.0, way.results * way.parts / rates.processes)
-        for results in (1, 2) if problem.out.where == "disk" else (1,):
-            waits = puts if results == 1 else puts / results_each  # of the last alone
-            seconds = np.maximum(work + waits, disk) + steps * (STEP_S / rates.processes)
-            seconds = np.where(can_be & (way.block > 0), seconds, np.inf)
-            memory = word_bytes(problem) * batch.largest * (results * way.at_once * a * w + way.held)
-            yield _Options(
-                way.keep,
-                mixed,
-                batch,
-                (sizes[0], sizes[1], sizes[2]),
-                seconds,
-                moved,
-                memory,
-                float(np.where(np.isfinite(seconds), memory, np.inf).min()),
-                way.parts,
-                results * way.at_once,
-                by_chunks,
-                half,
-                way.block,
-            )
+    if problem.out.where == "disk" and not problem.adds:  # a chunk that is put in parts is read before
+        in_parts = panels.in_parts_of_chunks * problem.out.bytes
+        again = np.where(way.parts > 1, 0.0, in_parts / (rates.read * rates.nodes))
+        puts, disk = puts + again, disk + again
+    moved = moved.astype(np.float32)
+    steps = ta * tb * tc * panels.batch.count * panels.made
+    results_each = np.maximum(1.0, way.results * way.parts / rates.processes)
+    for results in (1, 2) if problem.out.where == "disk" else (1,):
+        waits = puts if results == 1 else puts / results_each  # of the last alone
+        seconds = np.maximum(work + waits, disk) + steps * (STEP_S / rates.processes)
+        seconds = np.where(steps <= _STEPS, seconds, np.inf).astype(np.float32)
+        panels_held = results * way.at_once * a * w + way.held
+        yield results, seconds, moved, word_bytes(problem) * panels.batch.largest * panels_held
 
 
 # ---- ways to go through panels ----
@@ -415,26 +388,54 @@ def _priced(
 
 @dataclass(frozen=True, eq=False)
 class _Panels:
-    """Of rows, columns and inner indices: elements of the largest, and how many there are; matrices of a batch; the
-    share of the result that is multiplied."""
+    """Sizes of panels of rows, columns and inner indices, each with each. `paired`: each of rows with the one of
+    columns that has its number; arrays have no axis for columns then. `half`: half of the result is made."""
 
-    sizes: tuple[Grid, Grid, Grid]
-    counts: tuple[Grid, Grid, Grid]
-    batches: int
-    made: Grid | float
+    batch: Size
+    rows: Sequence[Size]
+    columns: Sequence[Size]
+    inner: Sequence[Size]
+    paired: bool
     half: bool
 
-    @property
-    def one(self) -> Grid:
-        a, w, c = self.sizes
-        return np.ones(np.broadcast_shapes(a.shape, w.shape, c.shape))
+    @cached_property
+    def shape(self) -> tuple[int, int, int]:
+        return len(self.rows), 1 if self.paired else len(self.columns), len(self.inner)
+
+    def at(self, index: tuple[int, ...]) -> tuple[Size, Size, Size]:
+        i, j, k = index
+        return self.rows[i], self.columns[i if self.paired else j], self.inner[k]
+
+    def _arrays(self, numbers: Callable[[Size], float]) -> tuple[Grid, Grid, Grid]:
+        a, w, c = (np.array([*map(numbers, each)], float) for each in (self.rows, self.columns, self.inner))
+        return a[:, None, None], w[:, None, None] if self.paired else w[None, :, None], c[None, None, :]
+
+    @cached_property
+    def sizes(self) -> tuple[Grid, Grid, Grid]:
+        """Elements of the largest."""
+        return self._arrays(lambda size: size.largest)
+
+    @cached_property
+    def counts(self) -> tuple[Grid, Grid, Grid]:
+        return self._arrays(lambda size: size.count)
+
+    @cached_property
+    def made(self) -> Grid | float:
+        """The share of the result that is multiplied."""
+        return (1 + 1 / self.counts[0]) / 2 if self.half else 1.0
+
+    @cached_property
+    def in_parts_of_chunks(self) -> Grid:
+        """The share of the result in chunks that are cut."""
+        rows, columns, _ = self._arrays(lambda size: size.whole)
+        return np.asarray(1 - self.batch.whole * rows * columns)
 
 
 @dataclass(frozen=True, eq=False)
 class _Way:
     """What stays in memory: times that each operand is read, pieces of work that can be dealt out and results that
-    are made one after another, elements of panels of operands, `block` of the choice (0: there is no such way) and
-    panels of the result that are made at once, parts of the inner indices."""
+    are made one after another, elements of panels of operands, `block` of the choice and panels of the result that
+    are made at once, parts of the inner indices."""
 
     keep: Keep
     left: Grid
@@ -447,62 +448,79 @@ class _Way:
     parts: Grid
 
 
-def _of_one(panels: _Panels, problem: ProductProblem, rates: Rates) -> list[_Way]:
+_ONE: Grid = np.ones((1, 1, 1))
+
+
+def _of_one(panels: _Panels, rates: Rates) -> list[_Way]:
     """One panel of the result at a time. Of a half what the right operand would be kept for the left one is; where
     none is kept, panels of one array serve on both sides."""
-    (a, w, c), (ta, tb, tc), made, one = panels.sizes, panels.counts, panels.made, panels.one
+    (a, w, c), (ta, tb, tc), made = panels.sizes, panels.counts, panels.made
     ways = []
     for keep in KEEPS[:2] if panels.half else KEEPS:
-        held = [_DEPTH * a * c, _DEPTH * w * c]
+        held: list[Grid] = [_DEPTH * a * c, _DEPTH * w * c]
         if keep == "left":
             held[0] = a * np.minimum(c * tc + c, 2 * c * tc)
         if keep == "right":
             held[1] = w * np.minimum(c * tc + c, 2 * c * tc)
-        left, right, units = _times(keep, ta, tb, tc, panels.batches, rates.processes)
+        left, right, units = _times(keep, ta, tb, tc, panels.batch.count, rates.processes)
         if panels.half and keep == "result":
-            left, right = ta - (ta * ta * made - 1) / (ta * tc), 0 * one
+            left, right = ta - (ta * ta * made - 1) / (ta * tc), 0 * right
         else:
             right = right * made
-        results = one * ta * tb * panels.batches * made
-        ways.append(_Way(keep, left, right, units * made, results, held[0] + held[1], one, one, one))
+        results = ta * tb * panels.batch.count * made
+        ways.append(_Way(keep, left, right, units * made, results, held[0] + held[1], _ONE, _ONE, _ONE))
     return ways
 
 
-def _of_blocks(panels: _Panels, problem: ProductProblem, rates: Rates) -> list[_Way]:
+def _of_blocks(panels: _Panels, problem: ProductProblem) -> list[tuple[_Panels, _Way]]:
     """Several panels of the result at a time. For each number of panels there are several partitions, each of which
     has more at a time and reads less than the one before."""
-    (a, w, c), (ta, tb, _), one = panels.sizes, panels.counts, panels.one
     _, m, n, _ = problem.product.sizes(problem.extents)
-    found: list[list[tuple[int, int, int, Partition]]] = []
-    for i, rows in enumerate(ta.ravel().astype(int).tolist()):
-        for j, columns in enumerate(tb.ravel().astype(int).tolist()):
-            if panels.half:
-                partitions = useful_triangles(rows) if i == j else ()
-            else:
-                partitions = useful_rectangles(rows, columns, m / n)
-            for rank, (most, each) in enumerate(partitions):
-                found += [[]] * (rank == len(found))
-                found[rank] = [*found[rank], (i, j, most, each)]
-    ways = []
-    for of_rank in found:
-        numbers = np.zeros((7, *one.shape[:2]))
-        for i, j, most, each in of_rank:
-            numbers[:, i, j] = most, each.most, len(each.blocks), *each.read, *each.held
-        block, at_once, blocks, left, right, *of_sides = numbers[..., None] * one
-        units = np.maximum(1, blocks) * panels.batches
-        held = of_sides[0] * a * c + of_sides[1] * w * c
-        ways.append(_Way("result", left / ta, right / tb, units, units, held, block, at_once, one))
-    return ways
+    rows: list[Size] = []
+    columns: list[Size] = []
+    found: list[tuple[int, Partition]] = []
+    for number, row in enumerate(panels.rows):
+        for column in [panels.columns[number]] if panels.half else panels.columns:
+            if max(row.count, column.count) > (_TRIANGLES if panels.half else _RECTANGLES):
+                continue
+            own = (
+                useful_triangles(row.count)
+                if panels.half
+                else useful_rectangles(row.count, column.count, m / n)
+            )
+            rows += [row] * len(own)
+            columns += [column] * len(own)
+            found += own
+    if not found:
+        return []
+    of_blocks = replace(panels, rows=rows, columns=columns, paired=True)
+    (a, w, c), (ta, tb, _) = of_blocks.sizes, of_blocks.counts
+    block, at_once, blocks, left, right, held_left, held_right = (
+        np.array(numbers, float)[:, None, None]
+        for numbers in zip(
+            *((most, each.most, len(each.blocks), *each.read, *each.held) for most, each in found),
+            strict=True,
+        )
+    )
+    units = blocks * panels.batch.count
+    held = held_left * a * c + held_right * w * c
+    one = np.ones_like(held)
+    return [
+        (
+            of_blocks,
+            _Way("result", one * left / ta, one * right / tb, one * units, units, held, block, at_once, _ONE),
+        )
+    ]
 
 
-def _in_parts(way: _Way, tc: Grid, rates: Rates) -> Iterator[_Way]:
+def _in_parts(way: _Way, panels: _Panels, rates: Rates) -> Iterator[_Way]:
     """With several processes also such that inner indices are dealt out: so many pieces that each process gets a
     few, and all equally many where that is possible."""
     yield way
     if rates.processes > 1 and way.keep == "result":
         pieces = _SPLIT * rates.processes / way.units
         for rounded in (np.ceil, np.floor):
-            yield replace(way, parts=way.parts * np.clip(rounded(pieces), 1, tc))
+            yield replace(way, parts=np.clip(rounded(pieces), 1, panels.counts[2]))
 
 
 def word_bytes(problem: ProductProblem) -> int:
