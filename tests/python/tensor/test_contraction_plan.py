@@ -79,6 +79,17 @@ def test_workspace_is_within_memory_and_every_element_is_read(seed):
     assert found.predicted.disk >= found.bound_bytes * (1 - 1e-12)
 
 
+@pytest.mark.parametrize("memory", [20_000, 60_000, 400_000])
+def test_an_expression_moves_no_less_than_its_bound(memory):
+    """That counts no intermediate array, and is no less than inputs and the result."""
+    shapes = [(90, 900), (900, 70), (70, 60)]
+    plan = planned("ij,jk,kl->il", shapes, memory)
+    once = 8 * (90 * 900 + 900 * 70 + 70 * 60 + 90 * 60)
+    assert once <= plan.bound_bytes <= plan.predicted.disk
+    assert plan.bound_bytes <= sum(each.plan.bound_bytes for each in plan.statements)
+    assert (plan.bound_bytes > once) == (memory < 60_000)
+
+
 def test_too_little_memory_says_what_is_needed():
     for shapes in ([(100, 100), (100, 100)], [(1, 7), (7, 1)], [(300, 2), (2, 500)]):
         with pytest.raises(OutcoreError, match=r"smallest panels take \d+ bytes, .* 30 bytes") as caught:
