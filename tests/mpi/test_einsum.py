@@ -288,14 +288,19 @@ def test_results_go_into_arrays_of_all_kinds_that_are_there(world, kind):
             out.close()
 
 
+@pytest.mark.parametrize("blocks", [False, True])
 @pytest.mark.parametrize("memory", ["60kB", "300kB"])
 @pytest.mark.parametrize("kind", ["global", "disk"])
-def test_half_of_a_symmetric_result_is_made_by_all(world, kind, memory, monkeypatch):
+def test_half_of_a_symmetric_result_is_made_by_all(world, kind, memory, blocks, monkeypatch):
     options = schedule._all_options
     monkeypatch.setattr(  # whatever is faster
         schedule,
         "_all_options",
-        lambda *given, **more: [each for each in options(*given, **more) if each.half],
+        lambda *given, **more: [
+            each
+            for each in options(*given, **more)
+            if each.panels.half and (each.at_once.max() > 1) == blocks
+        ],
     )
     random = np.random.default_rng(2)
     values = random.standard_normal((200, 90))
@@ -308,6 +313,7 @@ def test_half_of_a_symmetric_result_is_made_by_all(world, kind, memory, monkeypa
                 a[...] = values
             a.sync()
         _, counted = einsum("ik,jk->ij", a, a, out=out, memory=memory, report=True)
-        assert [each.plan.choice.half for each in counted.plan.statements] == [True]
+        (choice,) = [each.plan.choice for each in counted.plan.statements]
+        assert choice.half and (choice.block > 1) == blocks
         np.testing.assert_allclose(out[...], values @ values.T, rtol=0, atol=1e-11)
         assert counted.actual.flops == counted.predicted.flops
