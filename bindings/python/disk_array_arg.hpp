@@ -30,11 +30,12 @@ inline store::CodecOptions codec(const std::string& name, std::size_t element_by
   if (name == "none") return {};
   if (name == "blosc2" || name == "blosc2-zstd") return store::blosc2_for(element_bytes);
   if (name == "blosc2-lz4") return store::blosc2_for(element_bytes, store::Compressor::lz4);
+  if (name == "fixed-point") return {.codec = store::Codec::fixed_point};
   if (const store::Codec added = store::codec_named(name); added != store::Codec::none)
     return {.codec = added};
   throw Error(EINVAL, {.attempted = "codec '" + name + "'",
-                       .detail = "it is none, blosc2 (the same as blosc2-zstd), blosc2-lz4 or one that was "
-                                 "added"});
+                       .detail = "it is none, blosc2 (the same as blosc2-zstd), blosc2-lz4, fixed-point or "
+                                 "one that was added"});
 }
 
 }  // namespace outcore::python

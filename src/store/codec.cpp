@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "outcore/error.hpp"
+#include "store/fixed_point.hpp"
 
 namespace outcore::store {
 namespace {
@@ -181,6 +182,7 @@ CodecOptions blosc2_for(std::size_t element_bytes, Compressor compressor, int le
 
 std::string text(const CodecOptions& options) {
   if (options.codec == Codec::none) return "none";
+  if (options.codec == Codec::fixed_point) return "fixed-point";
   if (options.codec >= Codec::first_added) {
     const ChunkCodec* const codec = added(options.codec);
     return (codec ? codec->name() : "codec " + std::to_string(int(options.codec))) + " (" +
@@ -197,7 +199,7 @@ void check(const CodecOptions& options) {
   if (options.codec == Codec::none) return;
   const bool is_added = options.codec >= Codec::first_added;
   if (is_added) (void)added_or_refused(options.codec);
-  const bool known = (is_added || options.codec == Codec::blosc2) &&
+  const bool known = (is_added || options.codec == Codec::blosc2 || options.codec == Codec::fixed_point) &&
                      (options.compressor == Compressor::lz4 || options.compressor == Compressor::zstd) &&
                      (options.filter == Filter::none || options.filter == Filter::shuffle ||
                       options.filter == Filter::bitshuffle) &&
@@ -215,6 +217,7 @@ std::size_t encode(const CodecOptions& options, std::size_t element_bytes, std::
                    std::span<std::byte> to) {
   if (options.codec == Codec::none || from.size() > max_encoded_bytes)
     throw Error(EINVAL, {.attempted = "compression", .size_bytes = static_cast<std::int64_t>(from.size())});
+  if (options.codec == Codec::fixed_point) return encode_fixed_point(from, to);
   if (options.codec != Codec::blosc2) {
     const ChunkCodec& codec = added_or_refused(options.codec);
     const std::size_t size = codec.encode(options.level, element_bytes, from, to);
@@ -240,6 +243,7 @@ void decode(const CodecOptions& options, std::size_t element_bytes, std::span<co
             std::span<std::byte> to) {
   if (options.codec >= Codec::first_added)
     return added_or_refused(options.codec).decode(element_bytes, from, to);
+  if (options.codec == Codec::fixed_point) return decode_fixed_point(from, to);
   check_header(options, element_bytes, from, to.size());
   const int size = blosc2_decompress_ctx(decoder(), from.data(), static_cast<std::int32_t>(from.size()),
                                          to.data(), static_cast<std::int32_t>(to.size()));

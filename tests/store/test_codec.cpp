@@ -1,6 +1,8 @@
 // Codecs: what is compressed comes back, and what does not shrink says so.
 #include <cerrno>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <thread>
 #include <vector>
@@ -57,6 +59,49 @@ TEST("zeros take next to nothing") {
   check::is_true(encode(blosc2_for(8), 8, Bytes(1 << 20), encoded) < 100);
 }
 
+TEST("numbers that were rounded come back bit by bit, in about the bits that they need") {
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> normal;
+  for (const int power : {-40, 0, 30})
+    for (const std::size_t count : {1UL, 63UL, 64UL, 16'384UL}) {
+      std::vector<double> numbers(count);
+      for (double& each : numbers) each = std::ldexp(std::nearbyint(100 * normal(random)) + 0.0, power) + 0.0;
+      if (count > 1) numbers[1] = 0;
+      const Bytes content(std::as_bytes(std::span(numbers)).begin(), std::as_bytes(std::span(numbers)).end());
+      Bytes encoded(content.size() + 64), back(content.size());
+      encoded.resize(encode({.codec = Codec::fixed_point}, 8, content, encoded));
+      check::is_true(!encoded.empty() && encoded.size() < 20 + count * 11 / 8);
+      decode({.codec = Codec::fixed_point}, 8, encoded, back);
+      check::is_true(back == content);
+    }
+  check::equal(text({.codec = Codec::fixed_point}), "fixed-point");
+}
+
+TEST("numbers that were not rounded, or are none, do not shrink as fixed-point ones") {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  for (const double odd : {inf, -inf, nan, -0.0, 4e-320, 1e-305, std::ldexp(1.0, -1001)}) {
+    std::vector<double> numbers(4096, 0.25);
+    numbers[77] = odd;
+    Bytes encoded(8 * numbers.size());
+    check::equal(encode({.codec = Codec::fixed_point}, 8, std::as_bytes(std::span(numbers)), encoded), 0U);
+  }
+  Bytes encoded(131'072);
+  check::equal(encode({.codec = Codec::fixed_point}, 8, noise(131'072), encoded), 0U);
+  check::equal(encode({.codec = Codec::fixed_point}, 8, smooth(1001), encoded), 0U);
+  check::equal(encode({.codec = Codec::fixed_point}, 8, Bytes(8000), std::span(encoded).first(20)), 0U);
+}
+
+TEST("a number that is far larger than the others comes back, too") {
+  std::vector<double> numbers(256, 0.5);
+  numbers[100] = 1e300;
+  const Bytes content(std::as_bytes(std::span(numbers)).begin(), std::as_bytes(std::span(numbers)).end());
+  Bytes encoded(content.size()), back(content.size());
+  encoded.resize(encode({.codec = Codec::fixed_point}, 8, content, encoded));
+  check::is_true(!encoded.empty());
+  decode({.codec = Codec::fixed_point}, 8, encoded, back);
+  check::is_true(back == content);
+}
+
 TEST("what does not shrink says so") {
   const Bytes content = noise(131072);
   Bytes encoded(content.size() - 4096);
@@ -91,7 +136,7 @@ TEST("what was compressed otherwise, or has another size, is refused") {
 TEST("levels and numbers that are none are refused") {
   check::equal(check::throws<Error>([] { (void)blosc2_for(8, Compressor::zstd, 0); }).errno_value(), EINVAL);
   check::equal(check::throws<Error>([] { (void)blosc2_for(8, Compressor::zstd, 10); }).errno_value(), EINVAL);
-  check::equal(check::throws<Error>([] { store::check({.codec = Codec{2}}); }).errno_value(), EINVAL);
+  check::equal(check::throws<Error>([] { store::check({.codec = Codec{3}}); }).errno_value(), EINVAL);
   check::equal(check::throws<Error>([] { (void)blosc2_for(8, Compressor{9}); }).errno_value(), EINVAL);
 }
 

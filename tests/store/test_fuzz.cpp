@@ -169,6 +169,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static_cast<void>(parse<Manifest>(sealed_again(samples::manifest().encode(), body)));
   static_cast<void>(parse<SlotTable>(sealed_again(random_table(), body)));
   decode_anything(blosc2_for(8), bytes, 30'000);
+  decode_anything({.codec = Codec::fixed_point}, bytes, 30'000);
   return 0;
 }
 
@@ -200,6 +201,22 @@ TEST("a damaged chunk is decompressed to something, or refused, and nothing else
       const Bytes bytes = damaged(encoded, other, random);
       decode_anything(codec, bytes, random() % 8 ? content.size() : random() % 60'000);
     }
+  }
+}
+
+TEST("damaged fixed-point numbers are some numbers, or refused, and nothing else is touched") {
+  std::mt19937_64 random(15);
+  const CodecOptions codec{.codec = Codec::fixed_point};
+  std::vector<double> numbers(3'750);
+  for (double& each : numbers) each = 0.125 * double(random() % 1000);
+  const auto content = std::as_bytes(std::span(numbers));
+  Bytes encoded(30'000), other(30'000);
+  encoded.resize(encode(codec, 8, content, encoded));
+  check::is_true(!encoded.empty());
+  for (std::byte& each : other) each = std::byte(random());
+  for (int i = 0; i < 10'000; ++i) {
+    const Bytes bytes = damaged(encoded, other, random);
+    decode_anything(codec, bytes, random() % 8 ? content.size() : random() % 60'000);
   }
 }
 

@@ -15,6 +15,7 @@ namespace outcore::store {
 enum class Codec : std::uint8_t {
   none = 0,
   blosc2 = 1,
+  fixed_point = 2,   ///< of doubles that are whole multiples of a power of two: others do not shrink
   first_added = 128  ///< this one and those above it: what a program adds
 };
 enum class Compressor : std::uint8_t { lz4 = 1, zstd = 2 };
@@ -26,7 +27,8 @@ enum class Filter : std::uint8_t {
 
 struct CodecOptions {
   Codec codec = Codec::none;
-  // The rest has no meaning for Codec::none, and compressor and filter have none for what a program adds.
+  // The rest has no meaning for Codec::none and Codec::fixed_point, and compressor and filter have none for
+  // what a program adds.
   Compressor compressor = Compressor::zstd;
   Filter filter = Filter::shuffle;
   std::uint8_t level = 1;  ///< 1 (fast) .. 9 (small)

@@ -10,7 +10,7 @@ from outcore import _core
 from outcore.base.errors import OutcoreError
 from outcore.base.plugins import Plugins
 
-BUILT_IN = ("none", "blosc2", "blosc2-zstd", "blosc2-lz4")
+BUILT_IN = ("none", "blosc2", "blosc2-zstd", "blosc2-lz4", "fixed-point")
 
 
 class Codec(ABC):

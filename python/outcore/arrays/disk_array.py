@@ -61,7 +61,8 @@ class DiskArray(DiskArrayAccess, Closing):
             without it the array is scratch, and vanishes with the job.
         chunk: shape of the chunks in which it is stored, read and written; chosen if not given,
         typical: for sections of this shape; without it tall and wide ones are read equally fast.
-        codec: "none", "blosc2" (lossless compression by zstd), "blosc2-lz4", or the name of an
+        codec: "none", "blosc2" (lossless compression by zstd), "blosc2-lz4", "fixed-point" (lossless; only chunks
+            of doubles that are whole multiples of a power of two shrink), or the name of an
             outcore.extend.Codec. Checksums are kept in any case.
         placement: "shared" (a directory that all processes see), "local" (a directory of the same name on each
             node) or "auto" (which of them it is).
