@@ -15,7 +15,7 @@ import ci_cases
 import ci_water
 
 from outcore.base.errors import OutcoreError
-from outcore.chem.ci import FCI, solver
+from outcore.chem.ci import FCI, rounding, solver
 from outcore.chem.ci.kept_products import KeptProducts
 from outcore.job.world import World
 from outcore.keep import clock
@@ -26,10 +26,12 @@ def given(computed_once):
     return computed_once("water", ci_water.integrals)
 
 
-def solve(world, given, kind, elements, *, slots=1, ordered=False, checkpoint=None, told=None, parity=1):
+def solve(
+    world, given, kind, elements, *, slots=1, ordered=False, checkpoint=None, told=None, parity=1, bound=0.0
+):
     hamiltonian = ci_water.hamiltonian(given)
     space = ci_water.space(hamiltonian, parity)
-    options = {"tolerance": 1e-7}
+    options = {"tolerance": rounding.tolerance(bound, 1) if bound else 1e-7, "error_bound": bound}
     solved = solver.solve(
         world,
         space,
@@ -78,6 +80,25 @@ def test_energies_are_pyscfs_on_every_process(
         if parity:
             assert np.array_equal(dense, dense.T)
         assert solved.moved.read + solved.moved.added == sum(solved.plan.product_bytes[:2]) * solved.products
+
+
+@pytest.mark.parametrize(
+    ("kind", "elements", "kept"), [("disk", 1250, False), ("strips", 20 * 576, True), ("global", 1250, True)]
+)
+def test_packed_vectors_are_the_same_on_every_process(
+    comm, computed_once, given, shared_tmp_path, kind, elements, kept
+):
+    energy, bound = computed_once("water energy", lambda: ci_water.expected(given)[0]), 1e-8
+    checkpoint = shared_tmp_path / "kept" if kept else None
+    with World(comm, scratch=shared_tmp_path, memory="300MB", nodes="hosts") as world:
+        solved, dense = solve(world, given, kind, elements, checkpoint=checkpoint, bound=bound)
+        assert solved.converged and solved.plan.packed
+        assert 0 <= solved.energies[0] - energy <= solved.bounds[0].raised <= bound
+        assert len(set(comm.allgather(float(solved.energies[0])))) == 1
+        assert np.array_equal(dense, dense.T)
+        if kept:
+            again, _ = solve(world, given, "disk", 600, checkpoint=checkpoint, bound=bound)
+            assert (again.products, again.energies[0]) == (0, solved.energies[0])
 
 
 def test_ordered_sums_are_those_of_one_process_bit_by_bit(comm, given, shared_tmp_path):

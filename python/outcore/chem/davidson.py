@@ -97,6 +97,7 @@ class Search(ABC, Generic[AnyIteration]):
         self._kind, self._operator, self._shifts = iteration, operator, shifts
         self._is_symmetric = is_symmetric
         self._closings = 0
+        self._renewed = False  # the small space is that of roots whose products were made anew
         self.start_clock()
 
     # ---- what goes over vectors ----
@@ -120,20 +121,22 @@ class Search(ABC, Generic[AnyIteration]):
         """The first iteration begins."""
         self._since, self._before = time.perf_counter(), self._waited
 
-    def iterate(self) -> None:
-        """Until all roots have converged, or to the last iteration. The first small space has been solved.
+    def iterate(self, *, corrected: bool = False) -> None:
+        """Until all roots have converged, or to the last iteration. The first small space has been solved, and the
+        first iteration recorded with its corrections, if they are `corrected`.
 
         Raises as `solve` does, and NotConverged for residuals that are no numbers."""
-        renewed = False
         while True:
-            self.correct()
-            if not renewed and self._wants_renewal():
-                renewed = True
+            if not corrected:
+                self.correct()
+            corrected = False
+            if not self._renewed and self._wants_renewal():
+                self._renewed = True
                 self.renew()
             elif self.converged or self.exhausted:
                 return
             else:
-                renewed = False
+                self._renewed = False
                 self.expand()
 
     def solve(self, space: SmallSpace) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from outcore.chem.ci import rounding
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -26,6 +28,8 @@ class Bound:
     temple: the exact energy is not lower than this, if the next state is not lower than its own energy less its
         residual norm; None for the highest root that was computed. Rigorous under that condition.
     extrapolated: where energies go that fall as the square of residuals do, and uncertainty of it; an estimate.
+    raised: the exact energy is not lower by more than this, if the next state lies rounding.GAP or more above the
+        roots. Rigorous under that condition.
     stored: what the energy of the vector differs by because its elements are stored rounded; an estimate, of
         second order.
     """
@@ -35,6 +39,7 @@ class Bound:
     temple: float | None
     extrapolated: float
     uncertainty: float
+    raised: float
     stored: float
 
 
@@ -46,7 +51,7 @@ def of(iterations: Sequence[Iteration], shift: float = 0.0) -> list[Bound]:
         temple = None
         if root + 1 < len(last.energies):
             gap = last.energies[root + 1] - norms[root + 1] - energy
-            temple = float(energy - last.errors[root] - residual**2 / gap + shift) if gap > 0 else None
+            temple = float(energy - last.energy_errors[root] - residual**2 / gap + shift) if gap > 0 else None
         extrapolated, uncertainty = _extrapolated(iterations, root)
         stored = _ROUNDING[last.precision] ** 2 * max(float(last.above[root]), 0.0)
         found.append(
@@ -56,6 +61,7 @@ def of(iterations: Sequence[Iteration], shift: float = 0.0) -> list[Bound]:
                 temple,
                 extrapolated + shift,
                 uncertainty,
+                rounding.raised(norms) + float(last.energy_errors[root]),
                 stored,
             )
         )

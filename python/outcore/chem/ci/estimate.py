@@ -165,6 +165,9 @@ def forecast(
             disk, measured = machine.planning_disk(world.scratch)
             moving = read / disk.read_bytes_per_s + written / disk.write_bytes_per_s
             correcting += passes_read / disk.read_bytes_per_s + passes_written / disk.write_bytes_per_s
+        elif plan.packed:
+            disk, measured = machine.planning_disk(world.scratch)
+            correcting += passes_read / disk.read_bytes_per_s + passes_written / disk.write_bytes_per_s
         elif plan.states_on_disk:
             disk, measured = machine.planning_disk(world.scratch)
             states = plan.state_bytes(plan.work_type)

@@ -27,6 +27,7 @@ from outcore.chem.ci import (
     fcidump,
     orbitals,
     plan,
+    rounding,
     solver,
     target,
     three_particle,
@@ -290,13 +291,14 @@ class FCI(Method):
         return orbitals.integral_bytes(n, unrestricted=unrestricted) + needed + guess
 
     def _options(self) -> solver.SearchOptions:
-        settings = self.settings
+        settings, bound = self.settings, self.settings.error_bound
         return solver.SearchOptions(
-            tolerance=settings.residual,
+            tolerance=settings.residual if bound == 0 else rounding.tolerance(bound, self.target.roots),
             max_iterations=settings.max_cycle,
             vectors=settings.vectors,
             precision=settings.precision,
             threads=self.threads,
+            error_bound=bound,
         )
 
     # ---- energies ----

@@ -154,6 +154,9 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
     ) -> None:
         if "residual" in settings:
             raise OutcoreError(errno.EINVAL, "FCISolver", detail="residual has no effect; set conv_tol")
+        if settings.get("error_bound"):
+            detail = "an error bound says when energies are converged, which conv_tol does here"
+            raise OutcoreError(errno.EINVAL, "FCISolver", detail=detail)
         if "any_integrals" in settings:
             detail = "any_integrals has no effect: integrals change from step to step"
             raise OutcoreError(errno.EINVAL, "FCISolver", detail=detail)

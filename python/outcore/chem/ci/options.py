@@ -21,6 +21,7 @@ from outcore.chem.options import (
     ACTIVE,
     BASIS,
     DENSITY,
+    ERROR_BOUND,
     FCIDUMP,
     FROZEN,
     FROZEN_VIRTUAL,
@@ -60,6 +61,7 @@ _OF_STATES = (
         "spin_shift",
         "unfolded",
         "ordered",
+        "error_bound",
     ),
     *("largest", "energy_only", "molden", "trexio", "density", "estimate"),
 )
@@ -103,6 +105,7 @@ class Options(MoleculeOptions):
     start: Annotated[
         int, typer.Option(help="Determinants of the small space whose states the search begins with.")
     ] = Settings.guess_size
+    error_bound: Annotated[float, ERROR_BOUND] = Settings.error_bound
     spin_shift: Annotated[float, SPIN_SHIFT] = Settings.spin_shift
     unfolded: Annotated[
         bool, typer.Option("--unfolded", help="Singlets and triplets as whole vectors, not as folded halves.")
@@ -222,6 +225,7 @@ class Options(MoleculeOptions):
             "guess_size": self.start,
             "spin_shift": self.spin_shift,
             "ordered": self.ordered,
+            "error_bound": self.error_bound,
             "checkpoint": self.checkpoint,
         }
         Settings(**found)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _MIB = 1 << 20
 _DOUBLE, _SINGLE = 8, 4
+_PACKED = 3  # bytes of an element of packed vectors, at most what searches have had
 _PAGE_BYTES = 2 * _MIB  # panels take whole huge pages
 _PANELS = 2  # of a task: of x and of the product
 _BATCH = 144  # holes of the kernel's products of matrices
@@ -60,8 +61,9 @@ class Plan:
     options: SearchOptions
     roots: int
     processes: int
-    kind: str  # of vectors: see vector.KINDS
+    kind: str  # of vectors: see vector.KINDS; of products alone, if vectors are packed
     states_on_disk: bool  # whatever the kind: they are kept
+    packed: bool  # vectors are, on disk
     overlaps: bool
     panel_bytes: int  # of all tasks that are in memory together
     cache_bytes: int  # of each disk array
@@ -76,7 +78,25 @@ class Plan:
 
     @property
     def _caches(self) -> int:
-        return self.cache_bytes * _arrays(self.options, self.roots, self.kind, self.states_on_disk)
+        needs = _Needs(
+            self.space,
+            self.tiling,
+            self.options,
+            self.roots,
+            self.processes,
+            self.states_on_disk,
+            self.packed,
+        )
+        return self.cache_bytes * needs.arrays(self.kind)
+
+    @property
+    def states(self) -> int:
+        """How many vectors lie with the states: these and H times them; packed, those of the small space."""
+        return 2 * self.roots * (self.options.vectors if self.packed else 1)
+
+    @property
+    def _packed_bytes(self) -> int:
+        return self.states * self.tiling.elements * _PACKED
 
     @property
     def work_type(self) -> str:
@@ -88,7 +108,9 @@ class Plan:
 
     @property
     def work_bytes(self) -> int:
-        """Of the other vectors, of all processes."""
+        """Of the other vectors, of all processes; of packed ones, the products that are made of them."""
+        if self.packed:
+            return self.roots * self.tiling.elements * _DOUBLE
         pairs = (self.options.vectors - 1) * self.roots
         return 2 * pairs * self.tiling.elements * np.dtype(self.work_type).itemsize
 
@@ -96,14 +118,18 @@ class Plan:
     def kept_bytes(self) -> int:
         """On the disk of what outlasts the run, of all processes: states, and products of an iteration. They are
         there twice while they are written."""
-        return self._states_bytes(2) * 3 // 2 if self.states_on_disk else 0
+        if not self.states_on_disk:
+            return 0
+        if self.packed:
+            return 2 * self._packed_bytes + self._states_bytes(1)
+        return self._states_bytes(2) * 3 // 2
 
     @property
     def scratch_bytes(self) -> int:
         """On the disks for scratch, of all processes."""
-        if self.kind != "disk":
-            return 0
-        return self.work_bytes + self._strip_bytes + (0 if self.states_on_disk else self._states_bytes(1))
+        states = self._packed_bytes if self.packed else self._states_bytes(1)
+        found = 0 if self.states_on_disk or not (self.packed or self.kind == "disk") else states
+        return found + (self.work_bytes + self._strip_bytes if self.kind == "disk" else 0)
 
     @property
     def _strip_bytes(self) -> int:
@@ -113,10 +139,11 @@ class Plan:
 
     @property
     def largest_file(self) -> int:
-        """That of a vector."""
-        if self.kind != "disk" and not self.states_on_disk:
+        """That of a vector; of packed ones, with its holes, that of all."""
+        if self.kind != "disk" and not self.states_on_disk and not self.packed:
             return 0
-        return self.tiling.elements * np.dtype("float64").itemsize // self.processes
+        vectors = self.states if self.packed else 1
+        return vectors * self.tiling.elements * _DOUBLE // self.processes
 
     @property
     def disk_bytes(self) -> int:
@@ -195,22 +222,24 @@ class Plan:
     @property
     def pass_bytes(self) -> tuple[int, int]:
         """Of one pass of corrections in the long run, of all processes: read, written."""
+        if self.packed:
+            # The small space for corrections; vectors and products of corrections, which are kept then.
+            size, vectors = self.roots * self.tiling.elements, self.options.vectors
+            products = _DOUBLE if self.kind == "disk" else 0
+            return size * (3 * vectors * _PACKED + products), size * 6 * _PACKED
         size = self.roots * self.tiling.elements * np.dtype(self.work_type).itemsize
         return 2 * self.options.vectors * size, 5 * size  # states, directions and corrections are written
 
     @property
     def in_words(self) -> str:
-        where = {"memory": "in memory", "global": "in the memory of all processes", "disk": "on disk"}
+        where = {"memory": "in memory", "global": "in the memory of all processes", "disk": "on disk"}[
+            self.kind
+        ]
         kept = ", states on disk" if self.states_on_disk and self.kind != "disk" else ""
         through = ", products through strips of rows" if self.bands(self.work_type) else ""
-        return f"vectors {where[self.kind]}{kept}{through}"
-
-
-def _arrays(options: SearchOptions, roots: int, kind: str, states_on_disk: bool) -> int:
-    """Disk arrays that are open together: of states, of products that are kept, of the other vectors."""
-    types = 2 if options.precision == "mixed" else 1
-    found = 2 * types if states_on_disk else types if kind == "disk" else 0
-    return found + (2 * (options.vectors - 1) * roots if kind == "disk" else 0)
+        if self.packed:
+            return f"vectors packed on disk, products {where}{through}"
+        return f"vectors {where}{kept}{through}"
 
 
 def kernel_bytes(space: Space, threads: int, *, mixed: bool) -> int:
@@ -251,6 +280,7 @@ class _Needs:
     roots: int
     processes: int
     states_on_disk: bool
+    packed: bool
 
     @property
     def _mixed(self) -> bool:
@@ -266,20 +296,26 @@ class _Needs:
         roots, mixed = self.roots, self._mixed
         in_products = 2 * tiles_ahead(self.tiling, "float32" if mixed else "float64") * self._tile
         in_products = max(in_products, strips.buffer_bytes(self.space, "float64"))
-        sums = 8 * len(self.tiling) * (3 * roots * 5 * roots + 2 * roots)
+        products = roots * roots * max(3 * 5, 2 * self.options.vectors + 2)
+        sums = 8 * len(self.tiling) * (products + 2 * roots)
         return kernel_bytes(self.space, self.options.threads, mixed=mixed) + in_products + sums
 
     @property
     def in_passes(self) -> int:
         """Tiles of all vectors in passes of corrections."""
         places = 2 * self.roots * self.options.vectors + self.roots
-        return (self.options.threads + PASS_AHEAD) * places * self._tile
+        found = (self.options.threads + PASS_AHEAD) * places * self._tile
+        if self.packed:  # a thread has what it rounds twice
+            found += self.options.threads * (2 * self.roots + 3) * self._tile
+        return found
 
     @property
     def vectors(self) -> int:
-        """Bytes in memory, if they are all there."""
+        """Bytes in memory, if they are all there; of packed ones, products that are."""
         roots, mixed, kept = self.roots, self._mixed, self.states_on_disk
         count = self.options.vectors
+        if self.packed:
+            return -(-self.tiling.elements // self.processes) * roots * _DOUBLE
         pairs = 2 * roots * (0 if kept else _DOUBLE)
         pairs += 2 * roots * (count - 1) * (_SINGLE if mixed else _DOUBLE)
         # At the switch there are both kinds of states, directions, and corrections that H was not applied to.
@@ -294,10 +330,19 @@ class _Needs:
 
     @property
     def buffers(self) -> int:
-        return self.in_passes if self.processes > 1 or self.states_on_disk else 0
+        return self.in_passes if self.processes > 1 or self.states_on_disk or self.packed else 0
+
+    def arrays(self, kind: str) -> int:
+        """On disk, that are open together: of states, of products that are kept, of the other vectors. Packed: of
+        the small space, of products that are kept, of those that are made."""
+        if self.packed:
+            return 1 + int(self.states_on_disk) + (self.roots if kind == "disk" else 0)
+        types = 2 if self._mixed else 1
+        found = 2 * types if self.states_on_disk else types if kind == "disk" else 0
+        return found + (2 * (self.options.vectors - 1) * self.roots if kind == "disk" else 0)
 
     def _caches(self, kind: str) -> int:
-        return _arrays(self.options, self.roots, kind, self.states_on_disk) * _MIN_CACHE_BYTES
+        return self.arrays(kind) * _MIN_CACHE_BYTES
 
     @property
     def in_memory(self) -> int:
@@ -306,6 +351,20 @@ class _Needs:
     @property
     def on_disk(self) -> int:
         return self.fixed + self.in_passes + self._caches("disk") + self.panels
+
+
+def _choices(
+    space: Space,
+    tiling: VectorTiling,
+    options: SearchOptions,
+    roots: int,
+    processes: int,
+    states_on_disk: bool,
+) -> list[_Needs]:
+    """What may be in memory: all vectors, as they are; else products of packed ones."""
+    packs = options.error_bound > 0
+    every = [False] * (not (packs and states_on_disk)) + [True] * packs
+    return [_Needs(space, tiling, options, roots, processes, states_on_disk, packed) for packed in every]
 
 
 def least_bytes(
@@ -318,8 +377,8 @@ def least_bytes(
     states_on_disk: bool,
 ) -> int:
     """What `make_plan` needs of each process."""
-    needs = _Needs(space, tiling, options, roots, processes, states_on_disk)
-    return min(needs.in_memory, needs.on_disk)
+    every = _choices(space, tiling, options, roots, processes, states_on_disk)
+    return min(every[-1].on_disk, *(needs.in_memory for needs in every))
 
 
 def make_plan(
@@ -335,30 +394,35 @@ def make_plan(
 ) -> Plan:
     """For `free_bytes` at each process, which `limit` leaves. Raises OutcoreError (ENOMEM) if that is too little,
     with what is enough."""
-    needs = _Needs(space, tiling, options, roots, processes, states_on_disk)
-    fixed, vectors, in_passes, least = needs.fixed, needs.vectors, needs.in_passes, needs.panels
+    every, everything = (
+        _choices(space, tiling, options, roots, processes, states_on_disk),
+        _everything(space),
+    )
 
-    def plan(kind: str, *, overlaps: bool, panels: int, cache: int, vectors: int, buffers: int) -> Plan:
+    def plan(
+        needs: _Needs, kind: str, *, overlaps: bool, panels: int, cache: int, vectors: int, buffers: int
+    ) -> Plan:
         return Plan(
-            space, tiling, options, roots, processes, kind, states_on_disk, overlaps, panels, cache, vectors,
-            fixed + buffers, limit,
+            space, tiling, options, roots, processes, kind, states_on_disk, needs.packed, overlaps,
+            min(panels, everything * (2 if overlaps else 1)), cache, vectors, needs.fixed + buffers, limit,
         )  # fmt: skip
 
-    everything = _everything(space)
-    buffers = needs.buffers
-    left = free_bytes - needs.in_memory + least
-    if left >= least:
-        overlaps = processes > 1 and left >= 2 * least
+    for needs in every:
+        least = needs.panels
+        left = free_bytes - needs.in_memory + least
+        if left < least:
+            continue
         return plan(
+            needs,
             "memory" if processes == 1 else "global",
-            overlaps=overlaps,
-            panels=min(left, everything * (2 if overlaps else 1)),
-            cache=_MIN_CACHE_BYTES if states_on_disk else 0,
-            vectors=vectors,
-            buffers=buffers,
+            overlaps=(processes > 1 or needs.packed) and left >= 2 * least,
+            panels=left,
+            cache=_MIN_CACHE_BYTES if needs.arrays("memory") else 0,
+            vectors=needs.vectors,
+            buffers=needs.buffers,
         )
-    arrays = _arrays(options, roots, "disk", states_on_disk)
-    need = needs.on_disk
+    needs = every[-1]
+    arrays, need = needs.arrays("disk"), needs.on_disk
     if free_bytes < need:
         raise OutcoreError(
             errno.ENOMEM,
@@ -368,10 +432,16 @@ def make_plan(
         )
     left = free_bytes - need
     cache = _MIN_CACHE_BYTES + int(min(left // (8 * arrays), _MAX_CACHE_BYTES))
-    panels = free_bytes - fixed - in_passes - arrays * cache
-    overlaps = panels >= 2 * least
-    panels = min(panels, everything * (2 if overlaps else 1))
-    return plan("disk", overlaps=overlaps, panels=panels, cache=cache, vectors=0, buffers=in_passes)
+    panels = free_bytes - needs.fixed - needs.in_passes - arrays * cache
+    return plan(
+        needs,
+        "disk",
+        overlaps=panels >= 2 * needs.panels,
+        panels=panels,
+        cache=cache,
+        vectors=0,
+        buffers=needs.in_passes,
+    )
 
 
 def _everything(space: Space) -> int:

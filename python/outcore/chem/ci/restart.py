@@ -29,6 +29,7 @@ from outcore.keep.stages import Stages, damaged, offering
 
 if TYPE_CHECKING:
     from outcore.chem.ci.hamiltonian import Hamiltonian
+    from outcore.chem.ci.plan import Plan
     from outcore.chem.ci.search import Iteration
     from outcore.chem.ci.space import Space
     from outcore.chem.ci.tiles import VectorTiling
@@ -49,15 +50,16 @@ def problem(
     roots: int,
     spin: int | None,
     spin_shift: float,
+    packed: dict[str, Any] | None = None,
     *,
     any_integrals: bool = False,
 ) -> Problem:
-    """All that states depend on. Integrals differ by rounding from run to run. any_integrals: of a step in which
-    orbitals change, whose states are a beginning for those of any other."""
+    """All that states depend on. Integrals differ by rounding from run to run. packed: settings of packed ones.
+    any_integrals: of a step in which orbitals change, whose states are a beginning for those of any other."""
     settings: dict[str, Any] = {"orbitals": "change"}
     if not any_integrals:
         settings = {"integrals": [_weighed(each) for each in _integrals(hamiltonian)]}
-    settings |= {
+    settings |= (packed or {}) | {
         "irreps of orbitals": space.irreps,
         "electrons": list(space.electrons),
         "irrep": space.irrep,
@@ -91,16 +93,17 @@ def allocated_bytes(directory: Path) -> int:
 class FoundStates:
     """States of the last complete iteration, counted through all runs; 0: those that the search begins with.
     multiplied: H times them is that of the present integrals, bit by bit; it is to be made again otherwise. ritz:
-    see `Iteration`."""
+    see `Iteration`. small_space: of packed vectors, see `PackedIteration.kept`; None: they are start vectors."""
 
     states: KeptVectors
     iteration: int
     multiplied: bool
     ritz: Matrix
+    small_space: dict[str, Any] | None = None
 
 
 class KeptStates:
-    """In a directory. Methods are collective.
+    """In a directory; of a packed search, all vectors of its small space. Methods are collective.
 
     Attributes: `digest`: of integrals, to the last bit; `stamp`: of the states that were found or kept last, and
     of no others.
@@ -116,15 +119,18 @@ class KeptStates:
         roots: int,
         spin: int | None,
         spin_shift: float,
-        cache_bytes: int,
+        chosen: Plan,
         *,
         any_integrals: bool = False,
     ) -> None:
         Stages(world, directory)
         self.world, self.directory, self.tiling = world, directory, tiling
-        self.roots, self._cache_bytes = roots, cache_bytes
+        self.roots, self._cache_bytes = roots, chosen.cache_bytes
+        self._packed, self._count = chosen.packed, chosen.states
+        options = chosen.options
+        packed = {"error bound": options.error_bound, "vectors": options.vectors} if self._packed else None
         self.problem = problem(
-            tiling.space, hamiltonian, roots, spin, spin_shift, any_integrals=any_integrals
+            tiling.space, hamiltonian, roots, spin, spin_shift, packed, any_integrals=any_integrals
         )
         self._record = self.problem.as_json()
         self._before = 0  # iterations of the runs that this one goes on from
@@ -165,7 +171,7 @@ class KeptStates:
 
         Raises OutcoreError: EINVAL (of another problem), ENOTSUP (in another format), EIO (damaged)."""
         for dtype in _TYPES:
-            array = self.open(STATES, dtype, 2 * self.roots, self._check)
+            array = self.open(STATES, dtype, self._count, self._check)
             if array is not None:
                 facts = array.metadata
                 self._before, self.stamp = facts["iteration"], facts["stamp"]
@@ -174,6 +180,7 @@ class KeptStates:
                     self._before,
                     facts["digest"] == self.digest,
                     np.array(facts["ritz_hartree"], float),
+                    facts.get("small space"),
                 )
         return None
 
@@ -186,11 +193,14 @@ class KeptStates:
         ritz = facts["ritz_hartree"]
         if len(ritz) != self.roots or not all(type(each) is float and np.isfinite(each) for each in ritz):
             raise damaged(_GO_ON, path, "it does not say the energies of its states; remove it and run again")
+        if self._packed and facts["iteration"] and not isinstance(facts.get("small space"), dict):
+            raise damaged(_GO_ON, path, "it does not say what its vectors are; remove it and run again")
 
     def make(self, dtype: str, count: int, name: str = STATES) -> KeptVectors:
         """New states, in place of what is there. They count from the first `keep` on."""
+        codec = "fixed-point" if self._packed and name == STATES else "none"
         return KeptVectors.make(
-            self.world, self.tiling, count, dtype, self.path(name, dtype), self._cache_bytes
+            self.world, self.tiling, count, dtype, self.path(name, dtype), self._cache_bytes, codec
         )
 
     def begin(self, states: Vectors) -> None:
@@ -207,6 +217,8 @@ class KeptStates:
             "energies_hartree": [float(each) for each in iteration.energies],
             "residuals": [float(each) for each in iteration.residuals],
         }
+        if iteration.kept is not None:
+            facts["small space"] = iteration.kept
         self._keep(states, facts, is_new=not iteration.as_found)
         if states.dtype == np.float64:
             self.remove(STATES, "float32")  # of a lower precision: it is needed no more

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,23 +43,32 @@ class Operator(davidson.Waiting, Protocol):
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions(davidson.Limits):
     """precision: "double", or "mixed": single precision until residuals are below `SWITCH`, then states in double
-    precision, corrections in single."""
+    precision, corrections in single. error_bound: Hartree; vectors on disk are rounded for it, see rounding.py; 0:
+    they are stored as they are."""
 
     precision: str = "double"
     threads: int = 1
+    error_bound: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Iteration(davidson.Iteration):
     """energies: without the core. residuals: from H times the states as they are stored, which may be wrong by
     vectors of norms `errors`. above: sum (d - E) x^2 of each state. ritz: energies of the small space, with which
-    corrections are made. as_found: states are those that another run has kept, bit by bit."""
+    corrections are made. as_found: states are those that another run has kept, bit by bit. kept: what another run
+    needs beside vectors to go on, as JSON has it; None: the rest is enough."""
 
     errors: Matrix
     above: Matrix
     precision: str
     ritz: Matrix
     as_found: bool
+    kept: dict[str, Any] | None = None
+
+    @property
+    def energy_errors(self) -> Matrix:
+        """What energies may be wrong by, as H times the states is."""
+        return self.errors
 
     def lowered(self, by: float) -> Iteration:
         """The same with lower energies: of a Hamiltonian without a shift."""

@@ -11,6 +11,7 @@ from outcore.chem.ci import guess
 
 PRECISIONS = ("double", "mixed")
 MAX_VECTORS = 32
+LEAST_BOUND, MOST_BOUND = 1e-14, 1e-3  # Hartree: of errors of energies
 MAX_GUESS = 4000  # determinants, whose Hamiltonian is a matrix in memory
 
 
@@ -26,6 +27,8 @@ class Settings:
     spin_shift: Hartree; times S^2 - M(M+1) it is added to the Hamiltonian during the search, so that states of
         higher spin stay away. Energies are without it. No effect on orbitals that differ in spin.
     ordered: sums in one order always, so that runs repeat bit by bit.
+    error_bound: Hartree; roots are converged when their energies are within it, and vectors on disk are packed for
+        that, see rounding.py; in place of `residual`. 0: they are stored as they are.
     checkpoint: directory in which states are kept, and looked for first.
     any_integrals: states that are found there may be of other integrals, as of orbitals before an optimisation
         changed them: the search begins with them. False: they are refused.
@@ -38,6 +41,7 @@ class Settings:
     guess_size: int = guess.SIZE
     spin_shift: float = 0.05
     ordered: bool = False
+    error_bound: float = 0.0
     checkpoint: Path | None = None
     any_integrals: bool = False
 
@@ -64,6 +68,18 @@ class Settings:
                 "any_integrals has no effect without a checkpoint",
             ),
             (not 0 <= self.spin_shift < 100, f"a spin shift of {self.spin_shift:g} Hartree; it is 0 to 100"),
+            (
+                not (self.error_bound == 0 or LEAST_BOUND <= self.error_bound <= MOST_BOUND),
+                f"an error bound of {self.error_bound:g} Hartree; 0, or {LEAST_BOUND:g} to {MOST_BOUND:g}",
+            ),
+            (
+                self.error_bound > 0 and self.residual != Settings.residual,
+                "a residual beside an error bound, which says itself when roots are converged",
+            ),
+            (
+                self.error_bound > 0 and self.precision != "double",
+                "mixed precision with an error bound, which needs double precision",
+            ),
         )
         for is_wrong, detail in wrong:
             if is_wrong:

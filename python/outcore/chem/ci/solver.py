@@ -16,10 +16,11 @@ from outcore.base.errors import OutcoreError
 from outcore.chem.ci import bounds, guess, spins, vector
 from outcore.chem.ci.bounds import Bound
 from outcore.chem.ci.kept_products import Commits, KeptProducts
+from outcore.chem.ci.packed_search import PackedSearch
 from outcore.chem.ci.passes import Place, copy
 from outcore.chem.ci.plan import Plan, make_plan
-from outcore.chem.ci.restart import KeptStates, allocated_bytes
-from outcore.chem.ci.search import Iteration, Search, SearchOptions
+from outcore.chem.ci.restart import FoundStates, KeptStates, allocated_bytes
+from outcore.chem.ci.search import FoundVectors, Iteration, MakeVectors, Search, SearchOptions
 from outcore.chem.ci.sigma import Sigma, SigmaTraffic
 from outcore.chem.ci.tiles import VectorTiling
 from outcore.chem.small_space import Matrix
@@ -175,7 +176,7 @@ def solve(
             roots,
             spin,
             spin_shift,
-            chosen.cache_bytes,
+            chosen,
             any_integrals=any_integrals,
         )
         kept = KeptProducts(states, options.threads)
@@ -191,10 +192,12 @@ def solve(
         kept=kept,
     )
     make = partial(_make, world, chosen)
-    make_states = make if kept is None else kept.states.make
+    make_states: MakeVectors = partial(_make, world, chosen, packed=chosen.packed)
+    if kept is not None:
+        make_states = kept.states.make
     before = None if kept is None else kept.states.find()
     if before is None:
-        made = make_states("float32" if options.precision == "mixed" else "float64", 2 * roots)
+        made = make_states("float32" if options.precision == "mixed" else "float64", chosen.states)
         if start is None:
             with world.together("start of a CI", roots, spin, guess_size):
                 found = guess.start(
@@ -208,7 +211,7 @@ def solve(
             kept.states.begin(made)
     else:
         made = before.states
-        for root in range(0 if before.multiplied else roots):
+        for root in range(0 if before.multiplied or chosen.packed else roots):
             made.clear(roots + root)
 
     raised = spin_shift * _raised(space, spin)
@@ -219,8 +222,7 @@ def solve(
         if on_iteration is not None:
             on_iteration(iteration.lowered(raised), current)
 
-    search = Search(world, chosen.tiling, sigma, options, made, make, make_states, told)
-    result = search.run(None if before is None or not before.multiplied else before.ritz)
+    result = _search(chosen, sigma, made, make, make_states, told, before)
     sigma.close()
     if kept is not None:
         kept.remove()
@@ -247,6 +249,25 @@ def solve(
     )
 
 
+def _search(
+    chosen: Plan,
+    sigma: Sigma,
+    states: Vectors,
+    make: MakeVectors,
+    make_states: MakeVectors,
+    told: Callable[[Iteration, Vectors], None],
+    before: FoundStates | None,
+) -> FoundVectors:
+    """From start vectors, or from states that another run has kept."""
+    world, options = sigma.world, chosen.options
+    as_kept = before is not None and before.multiplied
+    if not chosen.packed:
+        search = Search(world, chosen.tiling, sigma, options, states, make, make_states, told)
+        return search.run(before.ritz if before is not None and as_kept else None)
+    packed = PackedSearch(world, chosen.tiling, sigma, options, states, chosen.roots, make, told)
+    return packed.run(None if before is None else before.small_space, anew=not as_kept)
+
+
 def _check_start(start: Sequence[Place], tiling: VectorTiling, roots: int) -> None:
     """Raises OutcoreError (EINVAL) for vectors that no search of this space can begin with."""
     detail = "" if len(start) == roots else f"there are {len(start)} for {roots} roots"
@@ -260,9 +281,15 @@ def _check_start(start: Sequence[Place], tiling: VectorTiling, roots: int) -> No
         raise OutcoreError(errno.EINVAL, "begin a CI with given vectors", detail=detail)
 
 
-def _make(world: World, chosen: Plan, dtype: str, count: int) -> Vectors:
+def _make(world: World, chosen: Plan, dtype: str, count: int, *, packed: bool = False) -> Vectors:
     return vector.make(
-        world, chosen.tiling, chosen.kind, count=count, dtype=dtype, cache_bytes=chosen.cache_bytes
+        world,
+        chosen.tiling,
+        "disk" if packed else chosen.kind,
+        count=count,
+        dtype=dtype,
+        cache_bytes=chosen.cache_bytes,
+        codec="fixed-point" if packed else "none",
     )
 
 

@@ -158,10 +158,16 @@ class KeptVectors(Vectors):
         dtype: str,
         path: Path,
         cache_bytes: int | None = None,
+        codec: str = "none",
     ) -> KeptVectors:
         """In place of what is there. Collective."""
         layout = layout_of(tiling, count)
-        options: dict[str, Any] = {"path": path, "overwrite": True, "cache_bytes": cache_bytes}
+        options: dict[str, Any] = {
+            "path": path,
+            "overwrite": True,
+            "cache_bytes": cache_bytes,
+            "codec": codec,
+        }
         return cls(tiling, DiskTiles(world, layout, np.dtype(dtype), **options).array)
 
     @staticmethod
@@ -197,12 +203,13 @@ def make(
     count: int = 1,
     dtype: str = "float64",
     cache_bytes: int | None = None,
+    codec: str = "none",
 ) -> Vectors:
-    """Vectors of zeros. `cache_bytes`: of disk vectors, at each process. Collective."""
+    """Vectors of zeros. Of those on disk: `cache_bytes`, at each process, and `codec`. Collective."""
     where = "process" if kind == "memory" and world.size == 1 else "global" if kind == "memory" else kind
     distribution = (
         [first * count for first in even_ranges(tiling.offsets, world.size)] if where == "global" else None
     )
-    options = {"cache_bytes": cache_bytes} if where == "disk" else {}
+    options: dict[str, Any] = {"cache_bytes": cache_bytes, "codec": codec} if where == "disk" else {}
     layout = layout_of(tiling, count)
     return Vectors(tiling, places.make(where, world, layout, np.dtype(dtype), distribution, **options))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outcore.chem.ci import rounding
 from outcore.chem.ci.analysis import DEBYE
 from outcore.chem.units import HARTREE
 
@@ -152,6 +153,11 @@ class StateView:
                 f"  error within {bound.weinstein:.1e} Eh (Weinstein){temple}; extrapolated "
                 f"{bound.extrapolated:.10f} +- {bound.uncertainty:.1e}"
             )
+            if asked := self._ci.settings.error_bound:
+                self._say(
+                    f"  at most {bound.raised:.1e} Eh above the exact energy, bound {asked:.1e}, if the next state "
+                    f"lies {rounding.GAP:g} Eh or more higher"
+                )
 
     def results(self) -> dict[str, Any]:
         solved = self._ci.solved

@@ -85,7 +85,10 @@ def small_plan(problem, kind, elements, *, slots=1, processes=1, kept=False, roo
     )
     panels = slots * (2 * (2 << 20) + 2 * 8 * elements)
     through_strips, kind = kind == "strips", "disk" if kind == "strips" else kind
-    made = dataclasses.replace(made, kind=kind, overlaps=slots == 2, panel_bytes=panels, cache_bytes=1 << 20)
+    packed = options.get("error_bound", 0.0) > 0 and (kind == "disk" or kept)
+    made = dataclasses.replace(
+        made, kind=kind, packed=packed, overlaps=slots == 2, panel_bytes=panels, cache_bytes=1 << 20
+    )
     for dtype in ("float64", "float32") if through_strips else ():
         made._made[dtype] = made._by_strips(dtype)
         assert made.bands(dtype)
