@@ -218,14 +218,19 @@ class Ladder:
         found: list[list[Values]] = [[np.empty(0)] * len(pairs.blocks) for _ in self._signs]
 
         def pack(_: int, column: int) -> None:
-            rows: list[list[Values]] = [[] for _ in self._signs]
-            for halves, boxes in vectors:
+            for number in range(len(self._signs)):
+                width = sum(boxes[number].stop - boxes[number].start for _, boxes in vectors)
+                found[number][column] = np.empty((pairs.length(column), width))
+            ends = [0] * len(self._signs)
+            for halves, boxes in vectors:  # of which one is unpacked at a time
                 both = halves(*pairs.blocks[column])
-                for of_sign, sign, box in zip(rows, self._signs, boxes, strict=True):
-                    of_sign.append(pairs.rows(column, both[sign])[:, box])
-            for number, (sign, parts) in enumerate(zip(self._signs, rows, strict=True)):
-                made = np.concatenate(parts, axis=1) if len(parts) > 1 else np.ascontiguousarray(parts[0])
-                found[number][column] = made if sign else pairs.weighted(column, made)
+                for number, (sign, box) in enumerate(zip(self._signs, boxes, strict=True)):
+                    begin = ends[number]
+                    ends[number] += box.stop - box.start
+                    found[number][column][:, begin : ends[number]] = pairs.rows(column, both[sign])[:, box]
+            for number, sign in enumerate(self._signs):
+                if not sign:
+                    pairs.weighted(column, found[number][column])
 
         with self._room.world.together("pack amplitudes"):
             team.each(range(len(pairs.blocks)), self._room.threads, pack)
