@@ -105,7 +105,9 @@ class Room:
                 for letter, length in zip(letters, each.shape, strict=True)
             }
             result = np.zeros([extents[letter] for letter in output])
-        key = (subscripts, add, *(_form(each) for each in (*operands, result)))
+        # A plan for an array times itself is none for two.
+        same = tuple(next(n for n, other in enumerate(operands) if other is each) for each in operands)
+        key = (subscripts, add, same, *(_form(each) for each in (*operands, result)))
         plan = self._plans.get(key)
         result, counted = einsum(
             subscripts,
