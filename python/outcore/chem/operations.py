@@ -68,7 +68,7 @@ class Operations:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class FoundOperations:
     """operations: None: none moves an atom. note: a line for the user, if there is something to say."""
 
     operations: Operations | None = None
@@ -84,7 +84,7 @@ class Found:
         return [line, *([self.note] if self.note else [])]
 
 
-def find(mol: Mole, group: str | None = None) -> Found:
+def find(mol: Mole, group: str | None = None) -> FoundOperations:
     """The operations of `group` (None: of the largest that PySCF finds) that a molecule has: atoms and the
     functions on them are exchanged. Those that hold to PySCF's tolerance but not to SAME_PLACE are left out, with a
     note.
@@ -93,7 +93,7 @@ def find(mol: Mole, group: str | None = None) -> Found:
     wanted = None if group is None else known_group(group)
     asked = None if wanted == "auto" else wanted
     if asked == "C1" or (asked is None and mol.natm < 2):
-        return Found()
+        return FoundOperations()
     if mol.natm < 1:
         raise _refused(group, "a model without atoms has C1 alone")
     name, center, axes = _detected(mol, asked)
@@ -113,7 +113,7 @@ def find(mol: Mole, group: str | None = None) -> Found:
     note = f"point group {to_what}: it is not used for integrals" if apart else ""
     generators, members = _generated(images, moving=True)
     if not generators:
-        return Found(None, note)
+        return FoundOperations(None, note)
     atoms = np.array([images[signs] for signs in members])
     symmetric = np.mean(
         [place[image] @ _matrix(axes, signs) for image, signs in zip(atoms, members, strict=True)], axis=0
@@ -128,7 +128,7 @@ def find(mol: Mole, group: str | None = None) -> Found:
         coordinates=symmetric + center,
         change=float(np.abs(symmetric - place).max()),
     )
-    return Found(found, note)
+    return FoundOperations(found, note)
 
 
 def matrices(mol: Mole, operations: Operations) -> list[Any]:

@@ -16,13 +16,15 @@ Files:
         the sigma vector: tasks, products, passes, rows on disk
     solver, search, guess, bounds:
         the search for states
+    packed_search, rounding:
+        the search over rounded vectors, and what rounding does to energies
     analysis, densities, three_particle, trexio_states:
         what states look like, densities, states in files of TREXIO
     rotation, mapped:
         states in rotated orbitals, and of other spaces
     plan, estimate:
         memory, predictions
-    restart, finished, kept_products, kept_steps:
+    restart, finished, kept_products, kept_solves:
         what another run goes on from: states, what an iteration has finished, states of many solves
 """
 

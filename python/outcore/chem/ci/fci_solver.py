@@ -24,7 +24,7 @@ from outcore.chem.ci import vector as vectors
 from outcore.chem.ci.determinants import listed
 from outcore.chem.ci.fci import FCI
 from outcore.chem.ci.hamiltonian import Hamiltonian, Matrix
-from outcore.chem.ci.kept_steps import KeptSteps
+from outcore.chem.ci.kept_solves import KeptSolves
 from outcore.chem.ci.passes import Place, dots
 from outcore.chem.ci.rotation import rotated
 from outcore.chem.ci.settings import Settings
@@ -176,9 +176,9 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         self.norb: int | None = None
         self.nelec: tuple[int, int] | None = None
         self._open: list[tuple[FCI, list[weakref.ref[CIVector]]]] = []
-        self._kept: KeptSteps | None = None
+        self._kept: KeptSolves | None = None
         if self.settings.checkpoint is not None:
-            self._kept = KeptSteps(self.world, self.settings.checkpoint)
+            self._kept = KeptSolves(self.world, self.settings.checkpoint)
         self._averaged = 0.0  # of integrals, in Hartree: the most that has been told
 
     # ---- states ----

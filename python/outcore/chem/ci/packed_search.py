@@ -18,7 +18,7 @@ from outcore.chem import davidson
 from outcore.chem.ci import passes, rounding
 from outcore.chem.ci.finished import ProductName
 from outcore.chem.ci.passes import Place
-from outcore.chem.ci.rounding import Steps
+from outcore.chem.ci.rounding import RoundingSteps
 from outcore.chem.ci.search import SMALLEST, FoundVectors, Iteration, MakeVectors, Operator, SearchOptions
 from outcore.chem.small_space import ERRORS, SmallSpace
 
@@ -327,7 +327,7 @@ class PackedSearch(davidson.Search[Iteration]):
         errors: Matrix = np.sqrt(total[width:]) + ERRORS["float64"] * sizes
         return SmallSpace(overlap, overlap, hamiltonian), errors
 
-    def _chosen_steps(self) -> Steps:
+    def _chosen_steps(self) -> RoundingSteps:
         """By the diagonal of H."""
         sums, place = self._sums(3)
 
@@ -339,7 +339,7 @@ class PackedSearch(davidson.Search[Iteration]):
         with self.world.together("diagonal of a CI"):
             passes.each_tile(list(place), self._vectors(1), [], self.options.threads, work)
         size, first, second = passes.total(self.world, len(self.tiling), list(place), sums).tolist()
-        return Steps(self.limits.tolerance, round(size), first / size, second / size)
+        return RoundingSteps(self.limits.tolerance, round(size), first / size, second / size)
 
     # ---- vectors ----
 

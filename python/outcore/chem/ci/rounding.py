@@ -43,7 +43,7 @@ def raised(residuals: Matrix) -> float:
 
 
 @dataclass(frozen=True)
-class Steps:
+class RoundingSteps:
     """Of the elements of vectors, for roots whose residuals are to have norms of `tolerance`.
 
     determinants: of the space. mean, square: of its diagonal elements of H (Hartree), and of their squares."""

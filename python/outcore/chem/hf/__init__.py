@@ -12,6 +12,8 @@ Files:
         what to store, how finely, and what that takes
     integrals, stores, kept:
         integrals over all processes, shared, kept after a run
+    skeleton:
+        densities by irreps, J and K of integrals that stand for their copies
 """
 
 from __future__ import annotations

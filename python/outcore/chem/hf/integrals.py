@@ -21,7 +21,7 @@ from outcore.chem import molecule, operations, problem
 from outcore.chem.hf import accuracy, kept, plan
 from outcore.chem.hf.accuracy import EnergyError, Finer
 from outcore.chem.hf.settings import DENSITY_FACTOR, Settings
-from outcore.chem.hf.skeleton import Part, Skeletons
+from outcore.chem.hf.skeleton import DensityPart, Skeletons
 from outcore.job import launch, resources
 from outcore.job.processes import free_memory
 from outcore.job.resources import Allowance
@@ -239,9 +239,9 @@ class TwoElectronIntegrals:
             densities, error = finer.with_crude(densities), error * finer.factor
         return accuracy.for_error(self._basis, densities, error, self._threads, self.world, self._group)
 
-    def _find_symmetry(self, mol: Mole) -> operations.Found:
+    def _find_symmetry(self, mol: Mole) -> operations.FoundOperations:
         """The operations by which quartets stand for others. Collective; the same at all."""
-        found = operations.Found()
+        found = operations.FoundOperations()
         with self.world.together("point group of the molecule"):
             if self.world.rank == 0:
                 found = operations.find(mol, self.settings.group)
@@ -421,15 +421,15 @@ class TwoElectronIntegrals:
         self.contract_seconds += time.monotonic() - start
         return coulomb, exchange
 
-    def _parts(self, densities: Matrices, floor: float = 0.0) -> list[Part]:
+    def _parts(self, densities: Matrices, floor: float = 0.0) -> list[DensityPart]:
         """The densities of rank 0 by irreps. Collective."""
-        parts: list[Part] = []
+        parts: list[DensityPart] = []
         with self.world.together("densities by irreps"):
             if self.world.rank == 0:
                 parts = self._skeletons.parts(np.ascontiguousarray(densities, dtype=np.float64), floor)
         return self.world.broadcast(parts)
 
-    def _contracted(self, part: Part, symmetry: list[int], cutoff: float) -> tuple[Matrices, Matrices]:
+    def _contracted(self, part: DensityPart, symmetry: list[int], cutoff: float) -> tuple[Matrices, Matrices]:
         """J and K of a part, as far as this process has them."""
         if self._keeps and not self._stored:
             raise OutcoreError(errno.EINVAL, "J and K", detail="the integrals have not been stored")

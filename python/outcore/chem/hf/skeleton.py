@@ -34,7 +34,7 @@ _MOST_OF_CHANGE = 1e-5
 
 
 @dataclass(frozen=True)
-class Part:
+class DensityPart:
     """What some densities have in one irrep: `signs` [generators], by which operations turn it."""
 
     signs: tuple[int, ...]
@@ -53,11 +53,11 @@ class Skeletons:
             self._change = found.change
             self._overlap = mol.intor_symmetric("int1e_ovlp")
 
-    def parts(self, densities: Matrices, floor: float = 0.0) -> list[Part]:
+    def parts(self, densities: Matrices, floor: float = 0.0) -> list[DensityPart]:
         """Densities [count][n][n] by irreps, those that are symmetric first. `floor`: parts with a smaller norm are
         left out, too."""
         if not self._generators:
-            return [Part((), list(range(len(densities))), densities)]
+            return [DensityPart((), list(range(len(densities))), densities)]
         found: dict[tuple[int, ...], list[tuple[int, Matrices]]] = {}
         for number, density in enumerate(densities):
             norm = self._norm(density)
@@ -65,11 +65,11 @@ class Skeletons:
             for signs, part in self._split(density, least).items():
                 found.setdefault(signs, []).append((number, part))
         return [
-            Part(signs, [number for number, _ in of], np.array([part for _, part in of]))
+            DensityPart(signs, [number for number, _ in of], np.array([part for _, part in of]))
             for signs, of in sorted(found.items(), reverse=True)
         ]
 
-    def average(self, part: Part, matrices: Matrices) -> Matrices:
+    def average(self, part: DensityPart, matrices: Matrices) -> Matrices:
         """J or K [which][n][n] of a part, in the place of the skeletons."""
         for sign, (_, transposed) in zip(part.signs, self._generators, strict=True):
             for number, matrix in enumerate(matrices):

@@ -31,7 +31,7 @@ _SEARCHED = 12  # panels of rows for which sets are looked for one after another
 
 
 @dataclass(frozen=True)
-class Block:
+class PanelBlock:
     """Panels of the result that are made at once, in the order of their products."""
 
     pairs: tuple[Pair, ...]
@@ -56,7 +56,7 @@ class Partition:
             comes meanwhile.
     """
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[PanelBlock, ...]
     read: tuple[int, int]
     held: tuple[int, int]
 
@@ -67,7 +67,7 @@ class Partition:
 
 
 def _triangles(blocks: Iterable[Iterable[Pair]]) -> Partition:
-    made = tuple(Block(tuple(sorted(pairs))) for pairs in blocks)
+    made = tuple(PanelBlock(tuple(sorted(pairs))) for pairs in blocks)
     read = [len(block.rows | block.columns) for block in made]
     return Partition(made, (sum(read), 0), (max(read) + _NEXT, 0))
 
@@ -230,6 +230,6 @@ def _of_bands(count: int, other: int, most: int, shape: float, *, turned: bool) 
             for each in reversed(inner) if turn % 2 else inner:
                 pair = (outer, each) if stays else (each, outer)
                 pairs.append(pair[::-1] if turned else pair)
-        made.append(Block(tuple(pairs)))
+        made.append(PanelBlock(tuple(pairs)))
     order = slice(None, None, -1 if turned else 1)
     return Partition(tuple(made), tuple(read[order]), tuple(held[order]))  # type: ignore[arg-type]

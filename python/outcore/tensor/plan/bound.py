@@ -39,7 +39,7 @@ class MovedOnce:
 
 
 @dataclass(frozen=True)
-class Kind:
+class ProductKind:
     """Of a product.
 
     Attributes:
@@ -53,19 +53,23 @@ class Kind:
     twice: float = 0.0
 
 
-TWO_ARRAYS = Kind(3**-1.5)
-ONE_ARRAY = Kind(2 * 3**-1.5)
+TWO_ARRAYS = ProductKind(3**-1.5)
+ONE_ARRAY = ProductKind(2 * 3**-1.5)
 
 
-def symmetric(rows: int) -> Kind:
+def symmetric(rows: int) -> ProductKind:
     """Of an array times itself whose result is symmetric, of so many rows. The diagonal is written, but does not
     count."""
     below = (1 - 1 / max(1, rows)) / 2
-    return Kind(2 / (3 * math.sqrt(6)), below, 1 - below)
+    return ProductKind(2 / (3 * math.sqrt(6)), below, 1 - below)
 
 
 def least_bytes(
-    multiplications: float, moved: MovedOnce, memory_bytes: float, word_bytes: int, kind: Kind = TWO_ARRAYS
+    multiplications: float,
+    moved: MovedOnce,
+    memory_bytes: float,
+    word_bytes: int,
+    kind: ProductKind = TWO_ARRAYS,
 ) -> float:
     """Bytes that a product moves at least in `memory_bytes`.
 

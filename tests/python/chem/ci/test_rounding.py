@@ -42,7 +42,7 @@ def test_powers_are_the_next_ones_below(value):
 def test_a_step_is_as_fine_as_errors_of_so_many_elements_ask_for():
     random, count = np.random.default_rng(2), 40_000
     diagonal = random.random(count) * 30
-    steps = rounding.Steps(1e-4, count, diagonal.mean(), (diagonal**2).mean())
+    steps = rounding.RoundingSteps(1e-4, count, diagonal.mean(), (diagonal**2).mean())
     values = random.standard_normal(count) / np.sqrt(count)
     for step, weights in ((steps.product(), np.ones(count)), (steps.vector(5.0), diagonal - 5)):
         error = np.linalg.norm(rounding.rounded(values.copy(), step) * weights)

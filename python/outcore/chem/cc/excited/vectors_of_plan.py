@@ -28,7 +28,7 @@ _VECTORS = (
 
 
 @dataclass(frozen=True)
-class Way:
+class PlannedVectors:
     """vectors: of the small space, for each root. keeps_rings: see `assembly.states`."""
 
     plan: Plan
@@ -43,15 +43,15 @@ class Way:
 
 def quickest(
     plan_of: Callable[[Describe], Plan], kind: str, roots: int, check: Callable[[Plan], None] = lambda _: None
-) -> Way:
+) -> PlannedVectors:
     """To find right vectors of so many states. check: raises OutcoreError (ENOSPC) for what disks have no room
     for."""
     of = partial(describe.states, kind=kind, roots=roots)
-    found = Way(*fitted(plan_of, of))
+    found = PlannedVectors(*fitted(plan_of, of))
     if not kinds.of(kind).of_many:
         return found
     try:
-        other = Way(*fitted(plan_of, partial(of, keeps_rings=True)), keeps_rings=True)
+        other = PlannedVectors(*fitted(plan_of, partial(of, keeps_rings=True)), keeps_rings=True)
         if other.seconds < found.seconds:
             check(other.plan)
             return other

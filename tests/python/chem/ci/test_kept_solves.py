@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from outcore import OutcoreError, World
-from outcore.chem.ci.kept_steps import KeptSteps
+from outcore.chem.ci.kept_solves import KeptSolves
 from outcore.chem.ci.restart import KeptStates
 from outcore.keep import clock
 
@@ -115,7 +115,7 @@ def test_a_step_that_had_kept_nothing_yet_is_passed_over(tmp_path):
             (tmp_path / "kept" / f"step.{number}" / name).mkdir(parents=True)
             if name:
                 (tmp_path / "kept" / f"step.{number}" / name / "manifest").touch()
-        steps = KeptSteps(world, tmp_path / "kept")
+        steps = KeptSolves(world, tmp_path / "kept")
         assert [steps.next().name, steps.next().name] == ["step.3", "step.5"]
 
 
@@ -124,4 +124,4 @@ def test_the_directory_lies_in_one_that_is_there(tmp_path):
         World("self", scratch=str(tmp_path)) as world,
         pytest.raises(OutcoreError, match="no such directory"),
     ):
-        KeptSteps(world, tmp_path / "not" / "there")
+        KeptSolves(world, tmp_path / "not" / "there")

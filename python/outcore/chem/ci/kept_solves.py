@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"step\.(\d+)")
 
 
-class KeptSteps:
+class KeptSolves:
     """Methods are collective. Raises OutcoreError: ENOENT (the directory that this one lies in is not there)."""
 
     def __init__(self, world: World, directory: Path) -> None:
