@@ -57,7 +57,9 @@ def test_singlets_are_those_of_pyscf(water: Any, singlets: Values, settings: dic
 def test_rings_of_singles_may_be_kept(
     water: Any, singlets: Values, settings: dict[str, Any], kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vectors_of_plan.Way, "seconds", property(lambda way: way.keeps_rings != kept))
+    monkeypatch.setattr(
+        vectors_of_plan.PlannedVectors, "seconds", property(lambda way: way.keeps_rings != kept)
+    )
     with made(water, **settings) as cc:
         cc.kernel()
         energies, states = cc.eomee_ccsd_singlet(nroots=3, tolerance=1e-9)
@@ -69,7 +71,7 @@ def test_rings_of_singles_may_be_kept(
 def test_rings_are_not_kept_where_there_is_no_room(
     water: Any, singlets: Values, error: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vectors_of_plan.Way, "seconds", property(lambda way: not way.keeps_rings))
+    monkeypatch.setattr(vectors_of_plan.PlannedVectors, "seconds", property(lambda way: not way.keeps_rings))
     check = Inherited.check_disks
 
     def refuse(self: Inherited, plan: Any, *given: Any, **more: Any) -> None:
