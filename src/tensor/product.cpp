@@ -264,7 +264,8 @@ class Loop {
       const auto [batch, rows, columns, inner] = item.step;
       Made& its = made[{batch, rows, columns}];
       if (item.turn.begins) {
-        its = {.panel = {batch, rows, columns}};
+        its = {};
+        its.panel = {batch, rows, columns};
         if (sharing_.memory) its.share = sharing_.shares.of(sharing_.memory->rank(), its.panel);
         begin_result(its, inner < 0);
       }
