@@ -136,7 +136,7 @@ def test_energy_is_the_same_whoever_reads_the_records(comm, shared_tmp_path, int
 def test_placed_globally_records_are_read_by_whoever_has_time(comm, shared_tmp_path):
     """The last process contracts first, and leaves nothing to the others, whoever wrote it."""
     mol = molecule(atom=WATER, basis="6-31g*")
-    settings = Settings(screening=1e-12, records="any", record_bytes=1 << 16)
+    settings = Settings(screening=1e-12, records="any", record_bytes=1 << 16, group="C1")
     with World(scratch=shared_tmp_path) as world:
         integrals = TwoElectronIntegrals(mol, settings, world=world)
         assert integrals.store().records > 0
