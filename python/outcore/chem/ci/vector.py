@@ -185,8 +185,14 @@ class KeptVectors(Vectors):
         self._array.flush(metadata)
 
     def drop(self) -> None:
-        """Closes them; another run finds what was flushed. Collective."""
+        """Closes them; another run finds what was flushed. Not collective: nobody else may use them any more."""
         self.backend.drop()
+
+    def close(self) -> None:
+        """As `drop`, once nobody uses them any more: vectors that changed since are not what the metadata say."""
+        if not self._array.closed:
+            self.world.barrier()
+            self.drop()
 
 
 def layout_of(tiling: VectorTiling, count: int) -> Layout:

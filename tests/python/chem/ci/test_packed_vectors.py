@@ -144,6 +144,24 @@ def test_a_run_goes_on_from_each_iteration(given, energy, tmp_path):
     assert again.products == 0 and again.energies[0] == solved.energies[0]
 
 
+@pytest.mark.parametrize(("iterations", "vectors"), [(2, 3), (3, 5)])
+def test_a_run_goes_on_from_one_that_ended_at_its_last_iteration(
+    given, energy, tmp_path, iterations, vectors
+):
+    """The states that such a run returns are no vectors of the small space that it has kept."""
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    whole, _ = solve(given, tmp_path, vectors=vectors)
+    first, _ = solve(given, tmp_path, checkpoint=kept, vectors=vectors, max_iterations=iterations)
+    assert not first.converged
+    solved, _ = solve(given, tmp_path, checkpoint=kept, vectors=vectors)
+    assert solved.converged and solved.kept_iteration == iterations
+    assert iterations + len(solved.iterations) == len(whole.iterations) + 1  # the first one is told again
+    energies = [each.energies[0] for each in whole.iterations][-len(solved.iterations) :]
+    np.testing.assert_allclose([each.energies[0] for each in solved.iterations], energies, atol=1e-10)
+    assert 0 <= solved.energies[0] - energy <= BOUND
+
+
 def test_integrals_that_differ_by_rounding_are_multiplied_anew(given, energy, tmp_path):
     kept = tmp_path / "kept"
     kept.mkdir()
