@@ -98,8 +98,9 @@ class PackedSearch(davidson.Search[Iteration]):
             found = FoundVectors(self._basis, self.iterations, self.converged, self.why())
             self._drop()
             self._pass(self.states, [], last=True)
-        finally:
+        except Exception:  # not of Ctrl-C, which this process alone may have got
             self._drop()
+            raise
         return found
 
     # ---- passes ----

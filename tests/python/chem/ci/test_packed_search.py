@@ -155,3 +155,35 @@ def test_an_end_before_convergence_says_why(tmp_path):
     run = Run(space, tmp_path, 1e-10, max_iterations=2)
     assert not run.found.converged
     assert "after 2 iterations the residual is" in run.found.why
+
+
+def test_ctrl_c_closes_no_vectors(tmp_path, monkeypatch):
+    """To close them is collective, and others may not have got it."""
+
+    def interrupted(self, *_):
+        raise KeyboardInterrupt
+
+    def close(self):
+        closed.append(self)
+
+    closed = []
+    monkeypatch.setattr(DenseOperator, "apply", interrupted)
+    monkeypatch.setattr(vector.Vectors, "close", close)
+    space = Space(orbitals([0, 0, 0, 1, 1, 1], 2), 3, 3, 0, 1)
+    with pytest.raises(KeyboardInterrupt):
+        Run(space, tmp_path, 1e-8)
+    assert not closed
+
+
+def test_vectors_of_products_are_closed(tmp_path, monkeypatch):
+    made, right = [], vector.make
+
+    def make(*given, **more):
+        made.append(right(*given, **more))
+        return made[-1]
+
+    monkeypatch.setattr(vector, "make", make)
+    space = Space(orbitals([0, 0, 0, 1, 1, 1], 2), 3, 3, 0, 1)
+    Run(space, tmp_path, 1e-8)
+    assert len(made) > 2
+    assert all(each.backend.array.closed for each in made)
