@@ -178,7 +178,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         self._open: list[tuple[FCI, list[weakref.ref[CIVector]]]] = []
         self._kept: KeptSolves | None = None
         if self.settings.checkpoint is not None:
-            self._kept = KeptSolves(self.world, self.settings.checkpoint)
+            self._kept = KeptSolves(self.world, self.settings.checkpoint, mol)
         self._averaged = 0.0  # of integrals, in Hartree: the most that has been told
 
     # ---- states ----

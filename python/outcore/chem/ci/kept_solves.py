@@ -2,35 +2,52 @@
 
 Each solve has a directory of its own there, `step.N`, as states of a solve may be needed until the next one has
 ended. A run that goes on begins with the states that the last step of another run has left, whatever the orbitals
-of that step were.
+of that step were: of the same molecule, which a record beside the steps tells.
 """
 
 from __future__ import annotations
 
+import errno
 import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from outcore.base.errors import OutcoreError
+from outcore.chem import problem
 from outcore.chem.ci.restart import STATES
-from outcore.keep.stages import Stages
+from outcore.keep import stages
+from outcore.keep.problem import Problem
 
 if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
     from outcore.job.world import World
 
 _NAME = re.compile(r"step\.(\d+)")
+_MOLECULE = "molecule"  # the record beside the steps: what all of them are of
+_FORMAT = 1
+_GO_ON = "go on from kept states"
 
 
 class KeptSolves:
-    """Methods are collective. Raises OutcoreError: ENOENT (the directory that this one lies in is not there)."""
+    """Of a molecule (None: of a model without one). Methods are collective.
 
-    def __init__(self, world: World, directory: Path) -> None:
+    Raises OutcoreError: ENOENT (the directory that this one lies in is not there), EINVAL (states of another
+    molecule, whose settings are named), ENOTSUP (in another format), EIO (damaged)."""
+
+    def __init__(self, world: World, directory: Path, mol: Mole | None) -> None:
         self._world, self._directory = world, directory
-        Stages(world, directory)
-        there, kept = world.broadcast(
-            (self._there(), [each for each in self._there() if self._is_kept(each)])
-        )
+        stages.Stages(world, directory)
+        there: list[int] = []
+        kept: list[int] = []
+        with world.together("find kept states", str(directory)):
+            if world.rank == 0:
+                there = self._there()
+                kept = [each for each in there if self._is_kept(each)]
+                self._check(mol, bool(kept))
+        there, kept = world.broadcast((there, kept))
         self._found: int | None = max(kept, default=None)
         self._next = max(there, default=-1) + 1
         self.keep([] if self._found is None else [self._path(self._found)])
@@ -51,6 +68,24 @@ class KeptSolves:
                     if (path := self._path(number)) not in paths:
                         with suppress(FileNotFoundError):
                             shutil.rmtree(path)
+
+    def _check(self, mol: Mole | None, any_states: bool) -> None:
+        """The record of the molecule, which is made if there is none. Of one process."""
+        settings = {} if mol is None else problem.molecule(mol)
+        wanted = Problem("states of many solves", _FORMAT, settings, problem.ROUNDED)
+        path = self._directory / _MOLECULE
+        try:
+            with stages.opened(path, wanted, _GO_ON):
+                return
+        except OutcoreError as error:
+            if error.errno != errno.ENOENT:
+                raise
+        if any_states:
+            detail = (
+                "it does not say of which molecule its states are; name another directory, or remove this one"
+            )
+            raise OutcoreError(errno.EINVAL, _GO_ON, path=self._directory, detail=detail)
+        stages.save(path, wanted, {}, {})
 
     def _is_kept(self, number: int) -> bool:
         """States were committed: a kill may come between the directory and these."""

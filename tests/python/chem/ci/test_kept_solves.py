@@ -89,7 +89,7 @@ def test_a_run_begins_with_the_states_of_the_last_solve(
 def test_a_solve_that_a_kill_may_lose_keeps_nothing(nitrogen, solver, tmp_path):
     mc = casscf(nitrogen, solver(checkpoint=tmp_path / "kept"))
     mc.kernel()
-    assert list((tmp_path / "kept").iterdir()) == []
+    assert list((tmp_path / "kept").glob("step.*")) == []
 
 
 def test_states_that_nobody_needs_are_removed(nitrogen, solver, tmp_path, every_solve_is_long):
@@ -97,7 +97,7 @@ def test_states_that_nobody_needs_are_removed(nitrogen, solver, tmp_path, every_
     mc.kernel()
     for _ in range(3):
         mc.fcisolver._sweep(None)
-        assert len(list((tmp_path / "kept").iterdir())) <= 2
+        assert len(list((tmp_path / "kept").glob("step.*"))) <= 2
 
 
 def test_states_of_another_space_are_refused(nitrogen, solver, tmp_path, every_solve_is_long):
@@ -108,14 +108,53 @@ def test_states_of_another_space_are_refused(nitrogen, solver, tmp_path, every_s
         mc.kernel()
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"atom": "N 0 0 0; N 0 0 1.3"}, "another geometry"),
+        ({"charge": 2}, "charge = 0, now it is 2"),
+        ({"basis": "6-31g"}, "another basis"),
+    ],
+)
+def test_states_of_another_molecule_are_refused(nitrogen, tmp_path, change, told):
+    other = pyscf.M(**{"atom": "N 0 0 0; N 0 0 1.2", "basis": "sto-3g", "symmetry": "D2h", **change})
+    with World("self", scratch=str(tmp_path)) as world:
+        for _ in range(2):
+            KeptSolves(world, tmp_path / "kept", nitrogen.mol)
+        with pytest.raises(OutcoreError, match=told):
+            KeptSolves(world, tmp_path / "kept", other)
+
+
+def test_states_that_do_not_say_of_which_molecule_they_are_are_refused(nitrogen, tmp_path):
+    states = tmp_path / "kept" / "step.0" / "states.float64"
+    states.mkdir(parents=True)
+    (states / "manifest").touch()
+    with (
+        World("self", scratch=str(tmp_path)) as world,
+        pytest.raises(OutcoreError, match="does not say of which molecule"),
+    ):
+        KeptSolves(world, tmp_path / "kept", nitrogen.mol)
+
+
+def test_a_casscf_of_another_molecule_does_not_begin_with_kept_states(
+    nitrogen, solver, tmp_path, every_solve_is_long
+):
+    """Their determinants are the same, and so is all that states know of orbitals."""
+    stopped(nitrogen, solver(checkpoint=tmp_path / "kept"), 1, 2)
+    mol = pyscf.M(atom="N 0 0 0; N 0 0 1.1", basis="sto-3g", symmetry="D2h", verbose=0)
+    with pytest.raises(OutcoreError, match="another geometry"):
+        FCISolver(mol, threads=1, comm=None, scratch=str(tmp_path), checkpoint=tmp_path / "kept")
+
+
 def test_a_step_that_had_kept_nothing_yet_is_passed_over(tmp_path):
     """A kill between the directory of a step and its first states leaves those of the step before."""
     with World("self", scratch=str(tmp_path)) as world:
+        KeptSolves(world, tmp_path / "kept", None)
         for number, name in ((3, "states.float64"), (4, "")):
             (tmp_path / "kept" / f"step.{number}" / name).mkdir(parents=True)
             if name:
                 (tmp_path / "kept" / f"step.{number}" / name / "manifest").touch()
-        steps = KeptSolves(world, tmp_path / "kept")
+        steps = KeptSolves(world, tmp_path / "kept", None)
         assert [steps.next().name, steps.next().name] == ["step.3", "step.5"]
 
 
@@ -124,4 +163,4 @@ def test_the_directory_lies_in_one_that_is_there(tmp_path):
         World("self", scratch=str(tmp_path)) as world,
         pytest.raises(OutcoreError, match="no such directory"),
     ):
-        KeptSolves(world, tmp_path / "not" / "there")
+        KeptSolves(world, tmp_path / "not" / "there", None)
