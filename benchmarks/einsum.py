@@ -65,7 +65,7 @@ class Case:
             depth = (words - blocks.most * a * w) / (blocks.held[0] * a + blocks.held[1] * w)
             if depth >= deep:
                 moved = m * k * blocks.read[0] / rows + k * n * blocks.read[1] / columns + m * n
-                found.append((moved, f"{len(blocks.blocks)} blocks of {rows} x {columns} panels"))
+                found.append((moved, f"{blocks.count} blocks of {rows} x {columns} panels"))
         for pieces in range(1, 65):  # of an operand, each of which is kept
             for side, other in ((m, n), (n, m)):
                 if math.ceil(side / pieces) * (k + deep) + 2 * deep * deep <= words:

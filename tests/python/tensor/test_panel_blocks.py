@@ -13,24 +13,27 @@ from outcore.tensor.layout.blocks import rectangles, triangles, useful_rectangle
 @pytest.mark.parametrize("most", [2, 4, 7, 16, 37, 10**4])
 def test_each_pair_is_in_one_triangle(count, most):
     found = triangles(count, most)
-    pairs = sorted(pair for block in found.blocks for pair in block.pairs)
+    pairs = sorted(pair for block in found.blocks() for pair in block.pairs)
     assert pairs == [(row, column) for row in range(count) for column in range(row + 1)]
-    assert found.most <= most
-    assert found.read[0] == sum(len({row for pair in block.pairs for row in pair}) for block in found.blocks)
+    sizes = [len(block.pairs) for block in found.blocks()]
+    assert found.count == len(sizes) and found.most == max(sizes) <= most
+    assert found.read[0] == sum(
+        len({row for pair in block.pairs for row in pair}) for block in found.blocks()
+    )
 
 
 @pytest.mark.parametrize("order", [2, 3, 4, 5, 7, 8])
 def test_lines_of_a_plane_read_each_row_as_often_as_points_are_on_a_line(order):
     points, on_line = order**2 + order + 1, order + 1
     found = triangles(points, on_line * (on_line - 1) // 2 + 1)
-    assert len(found.blocks) == points
+    assert found.count == points
     assert found.read == (points * on_line, 0)
 
 
 @pytest.mark.parametrize("order", [3, 4, 5, 7, 8])
 def test_without_a_line_those_of_an_affine_plane_are_left(order):
     found = triangles(order**2, order * (order - 1) // 2 + 1)
-    assert len(found.blocks) == order * (order + 1)
+    assert found.count == order * (order + 1)
     assert found.read == (order**2 * (order + 1), 0)
 
 
@@ -46,11 +49,12 @@ def test_larger_triangles_read_less(count):
 @pytest.mark.parametrize("shape", [0.2, 1.0, 7.0])
 def test_each_pair_is_in_one_rectangle(rows, columns, most, shape):
     found = rectangles(rows, columns, most, shape)
-    pairs = sorted(pair for block in found.blocks for pair in block.pairs)
+    pairs = sorted(pair for block in found.blocks() for pair in block.pairs)
     assert pairs == list(itertools.product(range(rows), range(columns)))
-    assert found.most <= most
+    sizes = [len(block.pairs) for block in found.blocks()]
+    assert found.count == len(sizes) and found.most == max(sizes) <= most
     for side in range(2):
-        assert found.read[side] == sum(len({pair[side] for pair in block.pairs}) for block in found.blocks)
+        assert found.read[side] == sum(len({pair[side] for pair in block.pairs}) for block in found.blocks())
 
 
 def test_bands_of_different_heights_read_less_than_equal_panels():

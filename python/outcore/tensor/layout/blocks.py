@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, partial
 
 Pair = tuple[int, int]  # numbers of the panels of rows and of columns
 
@@ -47,29 +47,34 @@ class PanelBlock:
 
 @dataclass(frozen=True)
 class Partition:
-    """All panels of a result, each in one block.
+    """All panels of a result, each in one block. Searches compare thousands of partitions and keep them, so that
+    these are sizes alone: blocks are made when they are asked for.
 
     Attributes:
+        count: number of blocks.
+        most: panels of the result that a block has at most.
         read: panels of the left and of the right operand that all blocks read of one range of inner indices. Of a
             symmetric result all are of the left one, and serve on both sides.
         held: panels of each that have to be in memory at a time, so that a block reads none twice, and the next one
             comes meanwhile.
     """
 
-    blocks: tuple[PanelBlock, ...]
+    count: int
+    most: int
     read: tuple[int, int]
     held: tuple[int, int]
+    make_blocks: Callable[[], Iterable[Iterable[Pair]]] = field(repr=False, compare=False)
 
-    @cached_property
-    def most(self) -> int:
-        """Panels of the result that a block has at most."""
-        return max(len(block.pairs) for block in self.blocks)
+    def blocks(self) -> Iterator[PanelBlock]:
+        """Each block, in the order in which they are made."""
+        return (PanelBlock(tuple(pairs)) for pairs in self.make_blocks())
 
 
-def _triangles(blocks: Iterable[Iterable[Pair]]) -> Partition:
-    made = tuple(PanelBlock(tuple(sorted(pairs))) for pairs in blocks)
-    read = [len(block.rows | block.columns) for block in made]
-    return Partition(made, (sum(read), 0), (max(read) + _NEXT, 0))
+def _triangles(make_blocks: Callable[[], Iterable[Iterable[Pair]]]) -> Partition:
+    blocks = (PanelBlock(tuple(pairs)) for pairs in make_blocks())
+    sizes = [(len(block.pairs), len(block.rows | block.columns)) for block in blocks]
+    panels, read = zip(*sizes, strict=True)
+    return Partition(len(sizes), max(panels), (sum(read), 0), (max(read) + _NEXT, 0), make_blocks)
 
 
 @lru_cache(maxsize=1024)
@@ -78,10 +83,11 @@ def triangles(count: int, most: int) -> Partition:
     least."""
     found = [_of_plane(count, line) for line in _DIFFERENCES if count <= _points(line)]
     if count <= _SEARCHED:
-        found.append(_one_after_another(count, most))
+        found.append(_triangles(partial(_one_after_another, count, most)))
     fit = [each for each in found if each.most <= most]
     if not fit:
-        return _triangles([pair] for pair in _all_pairs(count))
+        pairs = count * (count + 1) // 2
+        return Partition(pairs, 1, (count**2, 0), (min(count, 2) + _NEXT, 0), partial(_singles, count))
     return min(fit, key=lambda each: (each.read, each.most))
 
 
@@ -109,31 +115,36 @@ def _points(line: tuple[int, ...]) -> int:
     return len(line) * (len(line) - 1) + 1
 
 
-def _all_pairs(count: int) -> list[Pair]:
-    return [(row, column) for row in range(count) for column in range(row + 1)]
+def _singles(count: int) -> Iterator[list[Pair]]:
+    """Each pair by itself."""
+    return ([(row, column)] for row in range(count) for column in range(row + 1))
 
 
 @lru_cache(maxsize=256)
 def _of_plane(count: int, line: tuple[int, ...]) -> Partition:
+    return _triangles(partial(_lines, count, line))
+
+
+def _lines(count: int, line: tuple[int, ...]) -> Iterator[list[Pair]]:
     """The lines of a plane, of which some points are left out: those of its first line before others, as the lines
     are equally long then. The diagonal of each point goes to another line."""
     points = _points(line)
     order = sorted(range(points), key=lambda point: (point in line, point))
     number = {point: place for place, point in enumerate(order) if place < count}
-    blocks = []
     for shift in range(points):
         rows = [number[point] for place in line if (point := (place + shift) % points) in number]
         pairs = {(row, column) for row in rows for column in rows if column < row}
         own = number.get((line[0] + shift) % points)
-        blocks.append(pairs if own is None else pairs | {(own, own)})
-    return _triangles(each for each in blocks if each)
+        if own is not None:
+            pairs.add((own, own))
+        if pairs:
+            yield sorted(pairs)
 
 
-def _one_after_another(count: int, most: int) -> Partition:
+def _one_after_another(count: int, most: int) -> Iterator[list[Pair]]:
     """Each set grows from a row by that row which has most pairs with it that are not made yet, and the set that
     makes most pairs for each of its rows is taken."""
     left = [set(range(count)) for _ in range(count)]  # rows with which a row has a pair that is not made
-    blocks = []
     while any(left):
         found = [_grown(start, left, most) for start in range(count) if left[start]]
         pairs = max(
@@ -142,8 +153,7 @@ def _one_after_another(count: int, most: int) -> Partition:
         for row, column in pairs:
             left[row].discard(column)
             left[column].discard(row)
-        blocks.append(pairs)
-    return _triangles(blocks)
+        yield sorted(pairs)
 
 
 def _grown(start: int, left: list[set[int]], most: int) -> set[Pair]:
@@ -205,31 +215,42 @@ def _of_bands(count: int, other: int, most: int, shape: float, *, turned: bool) 
         ways = []
         for height in range(1, min(end, most) + 1):
             pieces = -(-other // (most // height))
-            before, bands = least[end - height]
-            ways.append((before + shape * height * pieces / count + 1, (*bands, (height, pieces))))
+            before, those = least[end - height]
+            ways.append((before + shape * height * pieces / count + 1, (*those, (height, pieces))))
         least.append(min(ways))
-    blocks: list[tuple[range, range]] = []
-    first = 0
-    for turn, (height, pieces) in enumerate(least[-1][1]):
-        ends = [other * i // pieces for i in range(pieces + 1)]
-        cut = [(range(first, first + height), range(*each)) for each in itertools.pairwise(ends)]
-        blocks += reversed(cut) if turn % 2 else cut
-        first += height
-    longest = [max(len(block[side]) for block in blocks) for side in range(2)]
+    bands = least[-1][1]
+    lengths = [-(-other // pieces) for _, pieces in bands]  # of the longest piece
+    longest = max(height for height, _ in bands), max(lengths)
     # What passes by is used at once; of the other side a block's panels stay.
     thick = shape / count, 1 / other
     stays = int((longest[1] - 1) * thick[1] <= (longest[0] - 1) * thick[0])
     held = [_NEXT, _NEXT]
     held[stays] = longest[stays] + 1
-    read = [sum(len(block[side]) for block in blocks) for side in range(2)]
-    made = []
-    for block in blocks:
-        inner = list(block[stays])
-        pairs = []
-        for turn, outer in enumerate(block[1 - stays]):
-            for each in reversed(inner) if turn % 2 else inner:
-                pair = (outer, each) if stays else (each, outer)
-                pairs.append(pair[::-1] if turned else pair)
-        made.append(PanelBlock(tuple(pairs)))
+    read = [sum(height * pieces for height, pieces in bands), len(bands) * other]
     order = slice(None, None, -1 if turned else 1)
-    return Partition(tuple(made), tuple(read[order]), tuple(held[order]))  # type: ignore[arg-type]
+    return Partition(
+        count=sum(pieces for _, pieces in bands),
+        most=max(height * length for (height, _), length in zip(bands, lengths, strict=True)),
+        read=tuple(read[order]),  # type: ignore[arg-type]
+        held=tuple(held[order]),  # type: ignore[arg-type]
+        make_blocks=partial(_of_rectangles, bands, other, stays, turned),
+    )
+
+
+def _of_rectangles(
+    bands: tuple[tuple[int, int], ...], other: int, stays: int, turned: bool
+) -> Iterator[list[Pair]]:
+    """Blocks of bands of so many panels, each cut into so many pieces. Each panel of the side that passes by uses
+    those of the side that `stays` in the reverse order of the one before it."""
+    first = 0
+    for band, (height, pieces) in enumerate(bands):
+        ends = [other * i // pieces for i in range(pieces + 1)]
+        cut = [(range(first, first + height), range(*each)) for each in itertools.pairwise(ends)]
+        for block in reversed(cut) if band % 2 else cut:
+            pairs = []
+            for turn, outer in enumerate(block[1 - stays]):
+                for each in reversed(block[stays]) if turn % 2 else block[stays]:
+                    pair = (outer, each) if stays else (each, outer)
+                    pairs.append(pair[::-1] if turned else pair)
+            yield pairs
+        first += height

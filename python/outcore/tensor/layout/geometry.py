@@ -274,7 +274,7 @@ class ProductGeometry:
         batches, _, _, count = self.steps.shape
         result: list[Task] = []
         for batch in range(batches):
-            for block in partition.blocks:
+            for block in partition.blocks():
                 inner = range(count - 1, -1, -1) if len(result) % 2 else range(count)
                 most = min(parts, count)
                 ends = [count * i // most for i in range(most + 1)]

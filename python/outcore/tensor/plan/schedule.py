@@ -498,7 +498,7 @@ def _of_blocks(panels: _Panels, problem: ProductProblem) -> list[tuple[_Panels, 
     block, at_once, blocks, left, right, held_left, held_right = (
         np.array(numbers, float)[:, None, None]
         for numbers in zip(
-            *((most, each.most, len(each.blocks), *each.read, *each.held) for most, each in found),
+            *((most, each.most, each.count, *each.read, *each.held) for most, each in found),
             strict=True,
         )
     )
