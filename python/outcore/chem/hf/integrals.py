@@ -398,14 +398,15 @@ class TwoElectronIntegrals:
     def jk(
         self, densities: Matrices, symmetry: Sequence[int], *, screened: bool = True
     ) -> tuple[Matrices, Matrices]:
-        """J and K, [count][n][n] each, of `densities` [count][n][n], symmetric (+1) or antisymmetric (-1) as
-        `symmetry` says. The densities of rank 0 count; all processes get the same result. Not `screened`: nothing
-        is left out because of the densities."""
+        """J and K, [count][n][n] of doubles each, of `densities` [count][n][n] of any real type, symmetric (+1) or
+        antisymmetric (-1) as `symmetry` says. The densities of rank 0 count; all processes get the same result. Not
+        `screened`: nothing is left out because of the densities."""
         start = time.monotonic()
         cutoff = self.settings.density_cutoff if screened else 0.0
         parts = self._parts(densities, _SMALLEST_PART if cutoff > 0 else 0.0)
         alone = len(parts) == 1 and len(parts[0].which) == len(densities)
-        coulomb, exchange = (np.zeros_like(densities[:0] if alone else densities) for _ in range(2))
+        shape = (0 if alone else len(densities), *densities.shape[1:])
+        coulomb, exchange = np.zeros(shape), np.zeros(shape)
         for part in parts:
             self._reset_counters()
             with self.world.together("J and K", list(symmetry)):
@@ -446,7 +447,7 @@ class TwoElectronIntegrals:
         parts = self._parts(densities)
         variance = worst = largest = 0.0
         for part in parts:
-            spins = np.zeros_like(densities)
+            spins = np.zeros(densities.shape)
             spins[part.which] = part.matrices
             self._reset_counters()
             with self.world.together("error of the energy"):
