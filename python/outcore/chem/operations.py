@@ -238,10 +238,14 @@ def _name_of(images: dict[Signs, Integers]) -> str:
 
 
 def _of_shells(mol: Mole, atoms: Integers) -> Integers:
-    """Where each shell goes: those of an atom keep their order."""
-    first = mol.aoslice_by_atom()[:, 0]
+    """Where each shell goes: those of an atom keep their order, and may lie among those of others."""
     atom = mol._bas[:, 0]
-    return np.asarray(first[atoms[atom]] + np.arange(mol.nbas) - first[atom], np.int32)
+    shells = np.argsort(atom, kind="stable")  # by atoms
+    counts = np.bincount(atom, minlength=mol.natm)
+    first = np.cumsum(counts) - counts
+    found = np.empty(mol.nbas, np.int32)
+    found[shells] = shells[first[atoms[atom[shells]]] + np.arange(mol.nbas) - first[atom[shells]]]
+    return found
 
 
 def _turned(angular: int, matrix: Floats, *, cartesian: bool) -> Floats:

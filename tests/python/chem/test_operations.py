@@ -138,3 +138,20 @@ def test_a_subgroup_may_be_asked_for(group, whole):
 def test_a_group_that_is_not_there_is_refused(group):
     with pytest.raises(OutcoreError, match=f"point group {group}"):
         operations.find(gto.M(atom=MOLECULES["water"][0], basis="sto-3g", verbose=0), group)
+
+
+def test_shells_may_lie_in_any_order():
+    """As in a basis whose shells are sorted by angular momentum, those of an atom not side by side."""
+    mol = gto.M(atom=MOLECULES["H2O2"][0], basis="6-31g*", verbose=0)
+    order = np.argsort(mol._bas[:, 1], kind="stable")
+    mol._bas = np.asarray(mol._bas[order], order="C")
+    assert np.any(np.diff(mol._bas[:, 0]) < 0)
+    found = operations.find(mol).operations
+    for atoms, shells in zip(found.atoms, found.shells, strict=True):
+        assert sorted(shells) == list(range(mol.nbas))
+        for shell, image in enumerate(shells):
+            assert mol.bas_atom(image) == atoms[mol.bas_atom(shell)]
+            assert np.array_equal(mol._bas[image, 1:], mol._bas[shell, 1:])
+    overlap = mol.intor_symmetric("int1e_ovlp")
+    for u in operations.matrices(mol, found):
+        np.testing.assert_allclose(u.T @ overlap @ u, overlap, atol=1e-12)

@@ -130,6 +130,25 @@ def test_a_molecule_that_is_not_quite_symmetric_has_its_own_energy(change, tmp_p
         assert (mf.two_electron.symmetry.operations is None) == (change > 1e-7)
 
 
+def test_a_density_that_is_not_quite_symmetric_has_its_own_energy():
+    """What is left out of it, where atoms are not quite symmetric, adds less than 1e-10 Hartree: also where the
+    repulsion is largest, in the core of heavy atoms."""
+    mol = molecule("Br 0 1.15 0; Br 0 -1.15 0; H 1.1 1.3 .9; H -1.1 -1.3 .9", "sto-3g")
+    places = mol.atom_coords()
+    places[2, 2] += 1e-8
+    mol.set_geom_(places, unit="Bohr")
+    symmetric, odd = reference.hf.init_guess_by_minao(mol), np.zeros((mol.nao, mol.nao))
+    odd[0, 0], odd[mol.nao // 2 - 1, mol.nao // 2 - 1] = 1.0, -1.0
+    assert mol.ao_labels()[0].split()[1:] == mol.ao_labels()[mol.nao // 2 - 1].split()[1:] == ["Br", "1s"]
+    for size in (9e-6, 2e-6):
+        density = symmetric + size / np.sqrt(2) * odd
+        with scf.RHF(mol, storage="direct", screening=EXACT) as mf:
+            assert mf.two_electron.symmetry.operations.change > 1e-9
+            found, exact = mf.get_jk(dm=density), reference.hf.get_jk(mol, density)
+        mine, theirs = (np.sum(density * (j - k / 2)) / 2 for j, k in (found, exact))
+        assert abs(mine - theirs) < 1e-10
+
+
 def test_bytes_are_divided_by_the_number_of_operations(tmp_path):
     mol = molecule(PEROXIDE, "cc-pvdz")
     sizes = []
@@ -209,3 +228,19 @@ def test_range_separated_operators_have_the_symmetry_too():
         ):
             np.testing.assert_allclose(mine, theirs, atol=1e-11)
         assert mf._stores.others[0.3].symmetry.operations.order == 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+def test_densities_of_any_real_type_have_j_and_k_in_double_precision(dtype, tmp_path):
+    mol = molecule(PEROXIDE, "6-31g")
+    random = np.random.default_rng(1).integers(-9, 9, size=(mol.nao, mol.nao))
+    density = (random + random.T).astype(dtype)
+    with scf.RHF(mol, storage="disk", scratch=str(tmp_path), error=1e-11) as mf:
+        for mine, theirs in zip(
+            mf.get_jk(dm=density), reference.hf.get_jk(mol, density.astype(float)), strict=True
+        ):
+            assert mine.dtype == np.float64
+            np.testing.assert_allclose(mine, theirs, atol=1e-7)
+        kept = mf.two_electron
+        exact = kept.energy_error(density[None].astype(float))
+        assert kept.energy_error(density[None]).worst == pytest.approx(exact.worst, rel=1e-10)

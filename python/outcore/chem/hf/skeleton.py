@@ -27,10 +27,11 @@ Matrices = NDArray[np.float64]
 # double precision leaves. The norm is over orthonormal functions, tr(S D S D^T)^(1/2): coefficients of functions
 # that are almost dependent may be large without a meaning.
 _ROUNDING = 1e-10
-# Atoms that are symmetric up to a change (Bohr) have a density that is so up to some times the change, of its norm.
-# The energy takes the square: at most 1e-5 is left out.
+# Atoms that are symmetric up to a change (Bohr) have a density that is so up to some times the change, of its norm:
+# nuclei are where they are, integrals those of symmetric atoms. The energy takes the square, times the repulsion of
+# what is left out, which is largest in the core of a heavy atom (some 5/8 of its charge): less than 1e-10 Hartree.
 _OF_CHANGE = 100.0
-_MOST_OF_CHANGE = 1e-5
+_MOST_OF_CHANGE = 3e-6
 
 
 @dataclass(frozen=True)
