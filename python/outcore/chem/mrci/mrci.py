@@ -7,7 +7,6 @@ with outcore.chem.mrci.MRCI(mc, memory="1GB") as ci:
 
 from __future__ import annotations
 
-import errno
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +16,6 @@ import numpy as np
 
 from outcore import _core
 from outcore.base import html, interrupts, keywords
-from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem import shown
 from outcore.chem.active import Asked as Active
 from outcore.chem.formats import densities
@@ -25,6 +23,7 @@ from outcore.chem.frozen import Asked as Frozen
 from outcore.chem.logs import INFO, NOTE
 from outcore.chem.method import Method
 from outcore.chem.mrci import (
+    checks,
     configurations,
     density,
     integrals,
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
     from outcore.chem.mrci.orbitals import Correlated
     from outcore.chem.mrci.solver import Iteration
 
-_PURE = 0.1  # <S^2> of states differs by less from that of their spin
 _FOLDED = (0, 2)  # 2S of states whose vectors have as many alpha as beta electrons
 
 
@@ -312,9 +310,9 @@ class MRCI(Method):
             if kept is not None:
                 kept.close()
         self.report = operator.report() if isinstance(operator, PackedOperator) else None
-        self._check_packing()
-        self._check_weights()
-        self._check_spins()
+        checks.packing(self)
+        checks.weights(self)
+        checks.spins(self)
         for root, energy in enumerate(self.e_states, 1):
             note = ", not converged" if root - 1 in self._found.unconverged else ""
             self.log(NOTE, "E(%s) = %.15g  root %d%s", self._title, energy, root, note)
@@ -346,47 +344,6 @@ class MRCI(Method):
             vector_memory=settings.vector_memory,
         )
         return storage.choose(self.world, self.layout, self._kernel or self._make_kernel(), options, wishes)
-
-    def _check_packing(self) -> None:
-        bound = self.settings.error_bound
-        if bound and not self.packing_error <= bound:
-            raise OutcoreError(
-                errno.ERANGE,
-                "multireference CI",
-                detail=f"packing has raised the energy by {self.packing_error:.1e} Eh, more than its bound of "
-                f"{bound:.1e} Eh; take a smaller bound, or 0",
-            )
-
-    def _converged_roots(self) -> list[int]:
-        """Those that are judged; the others are left to `converged`."""
-        return [root for root in range(self.roots) if root not in self.found.unconverged]
-
-    def _check_weights(self) -> None:
-        """A state with little of the references is none that they describe."""
-        least = self.settings.limit_of_weights
-        for root in self._converged_roots():
-            weight = self.reference_weight(root)
-            if weight < least:
-                raise NotConverged(
-                    None,
-                    "converge the CI",
-                    detail=f"root {root + 1} has a weight of references of {weight:.4f}, less than {least:g}: they "
-                    "do not describe this state; take more active orbitals or other references, fewer roots, or a "
-                    "smaller least weight",
-                )
-
-    def _check_spins(self) -> None:
-        """Energies of roots that have converged to states of another spin would be those of no state."""
-        wanted = self.spin / 2 * (self.spin / 2 + 1)
-        for root in self._converged_roots():
-            found = self.spin_square(root)
-            if not abs(found - wanted) < _PURE:
-                raise NotConverged(
-                    None,
-                    "converge the CI",
-                    detail=f"root {root + 1} has <S^2> = {found:.4f}, and not {wanted:.4f}: there is a state of "
-                    f"higher spin below; raise the spin shift, which is {self.settings.shift:g} Eh",
-                )
 
     def _make_kernel(self) -> _core.MRCIKernel:
         """From the integrals; those between external pairs are moved into it. Collective."""
