@@ -187,15 +187,18 @@ class MoleculeRun(Run):
         if interrupts.behind(error) is None:  # which this process alone may have got
             self.world.__exit__(None if error is None else type(error), error)
 
+    @property
+    def means(self) -> dict[str, Any]:
+        """What every method may take, as constructors take it."""
+        return {"memory": self.options.memory, "threads": self.options.threads, "comm": self.world}
+
     def common_settings(self) -> dict[str, Any]:
         """What methods with integrals of their own take, beside what is theirs alone."""
         options = self.options
         return {
-            "memory": options.memory,
-            "threads": options.threads,
+            **self.means,
             "storage": options.storage,
             "checkpoint": options.checkpoint,
-            "comm": self.world,
         } | ({} if options.screening is None else {"screening": options.screening})
 
     def stored_scf(self, mol: Mole, kind: Kind) -> Any:

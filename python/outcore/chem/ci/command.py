@@ -143,14 +143,7 @@ class _Run(MoleculeRun):
         )
 
     def _given(self) -> dict[str, Any]:
-        options = self.options
-        return {
-            "folded": self._folded,
-            "memory": options.memory,
-            "threads": options.threads,
-            "comm": self.world,
-            **options.settings(),
-        }
+        return {"folded": self._folded, **self.means, **self.options.settings()}
 
     def _states_of_first(self, spin: int | None) -> dict[str, Any]:
         """Of the first object, whose orbitals and integrals are those of all. spin: unless --states has it."""

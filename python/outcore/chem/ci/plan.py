@@ -4,7 +4,9 @@ Arithmetic over the lists of strings; the same at all processes."""
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from math import comb
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -353,18 +355,13 @@ class _Needs:
         return self.fixed + self.in_passes + self._caches("disk") + self.panels
 
 
-def _choices(
-    space: Space,
-    tiling: VectorTiling,
-    options: SearchOptions,
-    roots: int,
-    processes: int,
-    states_on_disk: bool,
-) -> list[_Needs]:
-    """What may be in memory: all vectors, as they are; else products of packed ones."""
-    packs = options.error_bound > 0
-    every = [False] * (not (packs and states_on_disk)) + [True] * packs
-    return [_Needs(space, tiling, options, roots, processes, states_on_disk, packed) for packed in every]
+def _choices(needs: Callable[[bool], _Needs]) -> list[_Needs]:
+    """What may be in memory: all vectors, as they are; else products of packed ones. needs: by whether vectors are
+    packed."""
+    plain = needs(False)
+    if plain.options.error_bound <= 0:
+        return [plain]
+    return [needs(True)] if plain.states_on_disk else [plain, needs(True)]
 
 
 def least_bytes(
@@ -377,7 +374,7 @@ def least_bytes(
     states_on_disk: bool,
 ) -> int:
     """What `make_plan` needs of each process."""
-    every = _choices(space, tiling, options, roots, processes, states_on_disk)
+    every = _choices(partial(_Needs, space, tiling, options, roots, processes, states_on_disk))
     return min(every[-1].on_disk, *(needs.in_memory for needs in every))
 
 
@@ -394,10 +391,8 @@ def make_plan(
 ) -> Plan:
     """For `free_bytes` at each process, which `limit` leaves. Raises OutcoreError (ENOMEM) if that is too little,
     with what is enough."""
-    every, everything = (
-        _choices(space, tiling, options, roots, processes, states_on_disk),
-        _everything(space),
-    )
+    every = _choices(partial(_Needs, space, tiling, options, roots, processes, states_on_disk))
+    everything = _everything(space)
 
     def plan(
         needs: _Needs, kind: str, *, overlaps: bool, panels: int, cache: int, vectors: int, buffers: int

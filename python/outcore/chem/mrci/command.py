@@ -220,9 +220,7 @@ class _Run(MoleculeRun):
             "irrep": options.irrep,
             "spin": options.spin,
             "roots": options.roots,
-            "memory": options.memory,
-            "threads": options.threads,
-            "comm": self.world,
+            **self.means,
             "source": self._source,
             **options.settings(),
         }

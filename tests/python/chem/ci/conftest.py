@@ -1,7 +1,24 @@
-"""PySCF and BLAS use one thread."""
+"""PySCF and BLAS use one thread; water in a small space."""
 
 from __future__ import annotations
 
+import pytest
 from ci_threads import one_thread
 
 __all__ = ["one_thread"]
+
+
+@pytest.fixture(scope="session")
+def given():
+    """Integrals of water: see `ci_water.integrals`."""
+    import ci_water
+
+    return ci_water.integrals()
+
+
+@pytest.fixture(scope="session")
+def energy(given):
+    """Of the lowest singlet of `given` (Hartree), by PySCF."""
+    import ci_water
+
+    return ci_water.expected(given)[0]

@@ -29,11 +29,6 @@ class Stop(Exception):
 
 
 @pytest.fixture(scope="module")
-def given():
-    return ci_water.integrals()
-
-
-@pytest.fixture(scope="module")
 def whole(given, tmp_path_factory):
     """A run that nothing ends."""
     return solve(given, tmp_path_factory.mktemp("whole"), vectors=2)[0]

@@ -23,16 +23,6 @@ from outcore.job.scratch import allocated_bytes
 BOUND = 1e-8
 
 
-@pytest.fixture(scope="module")
-def given():
-    return ci_water.integrals()
-
-
-@pytest.fixture(scope="module")
-def energy(given):
-    return ci_water.expected(given)[0]
-
-
 def solve(given, place, kind="disk", elements=2500, bound=BOUND, roots=1, **more):
     packed = {"error_bound": bound, "tolerance": rounding.tolerance(bound, roots)}
     return solve_any(given, place, kind, elements, roots=roots, **{**packed, **more})
