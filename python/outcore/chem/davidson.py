@@ -126,6 +126,8 @@ class Search(ABC, Generic[AnyIteration]):
         first iteration recorded with its corrections, if they are `corrected`.
 
         Raises as `solve` does, and NotConverged for residuals that are no numbers."""
+        if not corrected:
+            self._renewed = False  # by a search before, whose small space has changed since
         while True:
             if not corrected:
                 self.correct()

@@ -59,9 +59,6 @@ SPIN_SHIFT = typer.Option(
     help="Raises states of higher spin by it, times S(S+1), during the search of a CI (Hartree). Default: 0.05.",
     show_default=False,
 )
-ERROR_BOUND = typer.Option(
-    help="Vectors are packed with at most this error of the energy (Hartree); 0: not packed."
-)
 SMEARING = typer.Option(
     help="Width of a Fermi distribution of the occupations (Hartree); each spin has its electrons.",
     show_default=False,

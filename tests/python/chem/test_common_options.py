@@ -30,7 +30,11 @@ OF_CASSCF = {
     "--irrep",
     "--integrals",
 }  # a list alone; no FCIDUMP file; exact or fitted integrals
-OF_MRCI = {"--active", "--irrep"}  # orbitals that references choose; no number of an irrep in an FCIDUMP file
+OF_MRCI = {
+    "--active",
+    "--irrep",
+    "--error-bound",
+}  # orbitals that references choose; no number of an irrep in an FCIDUMP file; beside --residual, not in its place
 
 
 def options(name: str) -> dict[str, tuple[Any, ...]]:

@@ -126,6 +126,14 @@ def test_what_is_stored_inexactly_ends_with_a_product_of_what_is_stored():
     assert search.energies == pytest.approx(np.linalg.eigvalsh(matrix)[:2], abs=1e-9)
 
 
+def test_a_search_that_is_begun_again_makes_products_anew_at_its_end():
+    search = PlainSearch(symmetric(), unit(0, 1), rounding=1e-8, tolerance=1e-5)
+    search.iterate()
+    before = search.renewals
+    search.iterate()
+    assert search.converged and search.renewals > before
+
+
 def test_a_search_that_stalls_is_not_begun_anew_for_ever():
     search = PlainSearch(symmetric(), unit(0), rounding=1e-4, tolerance=1e-9, max_iterations=40)
     search.iterate()

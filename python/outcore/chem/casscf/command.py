@@ -213,10 +213,8 @@ class _Run(MoleculeRun):
                     irrep=each.irrep,
                     spin=each.spin,
                     roots=each.roots,
-                    memory=self.options.memory,
-                    threads=self.options.threads,
-                    comm=self.world,
                     integrals=False,
+                    **self.means,
                 )
                 for each in self.options.groups(mol.spin)
             ]
@@ -287,9 +285,7 @@ class _Run(MoleculeRun):
         solvers = [
             FCISolver(
                 mf.mol,
-                memory=options.memory,
-                threads=self.threads,
-                comm=self.world,
+                **self.means,
                 checkpoint=None if options.checkpoint is None else options.checkpoint / f"{STATES}.{number}",
             )
             for number in range(len(groups))
@@ -297,7 +293,7 @@ class _Run(MoleculeRun):
         for solver, group in zip(solvers, groups, strict=True):
             solver.nroots, solver.spin, solver.conv_tol = group.roots, group.spin, _CI_ENERGY
             solver.wfnsym = group.irrep
-            solver.on_solve = self._show_iterations
+            solver.on_solve, solver.on_solved = self._show_iterations, self._tell_kept
         mc.fcisolver, mc.verbose, mc.max_memory = solvers[0], 0, self._share().bytes / 1e6
         orbitals = space.coefficients
         if len(groups) > 1:
@@ -333,6 +329,12 @@ class _Run(MoleculeRun):
 
         if self.options.casci or ci.settings.checkpoint is not None:
             ci.on_iteration = Iterations(self.say, ci.hamiltonian.core_energy)
+
+    def _tell_kept(self, ci: FCI) -> None:
+        from outcore.chem.ci.view import found_lines
+
+        for line in found_lines(ci):
+            self.say(line)
 
     _kept_orbitals: KeptOrbitals | None = None
     _iteration = 0
@@ -391,11 +393,7 @@ class _Run(MoleculeRun):
 
     def _tell_states(self, mc: Any) -> None:
         from outcore.chem.ci.analysis import spin_square
-        from outcore.chem.ci.view import found_lines
 
-        for each in _calculations(mc):
-            for line in found_lines(each):
-                self.say(line)
         found, states = [], self._states(mc)
         for root, (state, energy) in enumerate(states, 1):
             densities = state.densities()

@@ -16,10 +16,8 @@ from outcore.keep.problem import Problem
 
 Matrix = NDArray[np.float64]
 
-NAME, STATES = (
-    "casscf",
-    "ci",
-)  # in the directory of a checkpoint: orbitals, states of the first irrep and spin, ..
+# In the directory of a checkpoint: orbitals, and the beginning of names of states, of the first irrep and spin, ..
+NAME, STATES = "casscf", "ci"
 _FORMAT = 1
 _ORTHONORMAL = 1e-6
 

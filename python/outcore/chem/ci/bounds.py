@@ -20,7 +20,8 @@ _ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24}
 
 @dataclass(frozen=True)
 class Bound:
-    """Of one root, in Hartree.
+    """Of one root, in Hartree. Exact energies and the next state are those of the Hamiltonian that was searched: of
+    all states among the determinants of the space, with what the spin shift adds to them.
 
     energy: as computed; the exact one is not above it by more than rounding, if the root is the lowest.
     weinstein: there is an exact energy within so much of it: the norm of the residual, and what H times the vector

@@ -56,10 +56,12 @@ class Forecast:
 
     @property
     def over_bound(self) -> float | None:
-        """What one product moves, over the least that any moves; None where vectors are in memory."""
+        """What one product reads and adds, over the least that any does; None where vectors are in memory. What is
+        read only to be added to is not in it, as it is not in what a run counts."""
         if self.plan.kind != "disk":
             return None
-        return sum(self.plan.product_bytes) / least_moved(self.plan.tiling, self.plan.work_type)
+        moved = self.plan.product_bytes
+        return (moved.read + moved.added) / least_moved(self.plan.tiling, self.plan.work_type)
 
     def rows(self) -> list[tuple[str, str]]:
         """For people: names and values."""

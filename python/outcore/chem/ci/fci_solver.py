@@ -133,12 +133,12 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
     it is part of; default that of the lowest orbitals), orbsym (irreps of orbitals; set by CASCI of molecules with
     symmetry), spin (2S of the states; default the number of
     unpaired electrons), converged. `on_solve`, if it is set, is called with the FCI object of each solve before it
-    begins. A state is a CIVector. Raises OutcoreError.
+    begins, and `on_solved` with it after it has ended. A state is a CIVector. Raises OutcoreError.
     """
 
     _keys = {  # noqa: RUF012  (PySCF's convention)
         *("mol", "conv_tol", "max_cycle", "nroots", "wfnsym", "orbsym", "spin", "converged", "settings"),
-        *("memory_bytes", "threads", "world", "eci", "norb", "nelec", "ci", "on_solve"),
+        *("memory_bytes", "threads", "world", "eci", "norb", "nelec", "ci", "on_solve", "on_solved"),
     }
 
     @keywords.checked(Settings)
@@ -170,6 +170,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         self.orbsym: Any = None
         self.spin: int | None = None
         self.on_solve: Callable[[FCI], None] | None = None
+        self.on_solved: Callable[[FCI], None] | None = None
         self.converged = False
         self.eci: Any = None
         self.ci: Any = None
@@ -291,6 +292,8 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         if self.on_solve is not None:
             self.on_solve(ci)
         ci.kernel(self._start(ci, ci0))
+        if self.on_solved is not None:
+            self.on_solved(ci)
         vectors = [CIVector(ci, root) for root in range(nroots)]
         self._open.append((ci, [weakref.ref(each) for each in vectors]))
         self.norb, self.nelec, self.converged = norb, electrons, ci.converged

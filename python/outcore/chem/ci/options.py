@@ -21,7 +21,6 @@ from outcore.chem.options import (
     ACTIVE,
     BASIS,
     DENSITY,
-    ERROR_BOUND,
     FCIDUMP,
     FROZEN,
     FROZEN_VIRTUAL,
@@ -105,7 +104,13 @@ class Options(MoleculeOptions):
     start: Annotated[
         int, typer.Option(help="Determinants of the small space whose states the search begins with.")
     ] = Settings.guess_size
-    error_bound: Annotated[float, ERROR_BOUND] = Settings.error_bound
+    error_bound: Annotated[
+        float,
+        typer.Option(
+            help="Vectors on disk are packed for at most this error of the energy (Hartree), in place of "
+            "--residual; those in memory are not packed. 0: nothing is packed."
+        ),
+    ] = Settings.error_bound
     spin_shift: Annotated[float, SPIN_SHIFT] = Settings.spin_shift
     unfolded: Annotated[
         bool, typer.Option("--unfolded", help="Singlets and triplets as whole vectors, not as folded halves.")

@@ -1,4 +1,5 @@
-"""States of a CI that outlast a run: x and H x of every root, committed in each iteration.
+"""States of a CI that outlast a run, committed in each iteration: x and H x of every root; of a packed search all
+vectors of its small space, and what is kept of their products.
 
 They lie tile by tile, in an order that depends on the space alone, so a run goes on from them on any number of
 processes, with any budget. A killed run leaves the states of its last complete iteration, and beside them what it

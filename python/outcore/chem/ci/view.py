@@ -153,7 +153,7 @@ class StateView:
                 f"  error within {bound.weinstein:.1e} Eh (Weinstein){temple}; extrapolated "
                 f"{bound.extrapolated:.10f} +- {bound.uncertainty:.1e}"
             )
-            if asked := self._ci.settings.error_bound:
+            if solved.converged and (asked := self._ci.settings.error_bound):
                 self._say(
                     f"  at most {bound.raised:.1e} Eh above the exact energy, bound {asked:.1e}, if the next state "
                     f"lies {rounding.GAP:g} Eh or more higher"

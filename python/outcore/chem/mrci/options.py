@@ -20,7 +20,6 @@ from outcore.chem.options import (
     BASIS,
     DENSITY,
     DIPOLE,
-    ERROR_BOUND,
     FCIDUMP,
     FROZEN,
     FROZEN_VIRTUAL,
@@ -122,7 +121,12 @@ class Options(MoleculeOptions):
     ] = False
     dipole: Annotated[bool, DIPOLE] = False
     density: Annotated[Path | None, DENSITY] = None
-    error_bound: Annotated[float, ERROR_BOUND] = Settings.error_bound
+    error_bound: Annotated[
+        float,
+        typer.Option(
+            help="Vectors are packed with at most this error of the energy (Hartree); 0: not packed."
+        ),
+    ] = Settings.error_bound
     residual: Annotated[
         float, typer.Option(help="Norm of the residual below which a root is converged (Hartree).")
     ] = Settings.residual

@@ -274,15 +274,11 @@ def test_a_run_goes_on_from_kept_orbitals(run, tmp_path, capsys):
 
 
 def test_a_run_goes_on_from_the_states_of_a_long_ci(run, tmp_path, capsys, monkeypatch):
+    """And says so at once; a CASSCF solves again after that."""
     kept = tmp_path / "kept"
     kept.mkdir()
-    arguments = [
-        "--cas",
-        "10,8",
-        "--casci",
-        "--checkpoint",
-        str(kept),
-    ]  # more determinants than the start has
+    # More determinants than the start has.
+    arguments = ["--cas", "10,8", "--checkpoint", str(kept)]
     monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     with pytest.MonkeyPatch.context() as patched, pytest.raises(KeyboardInterrupt):
         told = FCI._told
@@ -293,12 +289,24 @@ def test_a_run_goes_on_from_the_states_of_a_long_ci(run, tmp_path, capsys, monke
                 raise KeyboardInterrupt
 
         patched.setattr(FCI, "_told", stopped)
-        run(HNO, *arguments)
+        run(HNO, "--casci", *arguments)
     capsys.readouterr()
-    found = run(HNO, *arguments)
+    found = run(HNO, "--casci", *arguments)
     assert "began with states of iteration 2 of another run" in capsys.readouterr().out
     mc = of_pyscf(mean_field(HNO), 8, 10, method="CASCI")
     assert found["energies_hartree"] == pytest.approx([mc.e_tot], abs=1e-8)
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        solves, kernel = [], FCI.kernel
+
+        def second(self, *given):
+            solves.append(self)
+            if len(solves) == 2:
+                raise KeyboardInterrupt
+            return kernel(self, *given)
+
+        patched.setattr(FCI, "kernel", second)
+        run(HNO, *arguments)
+    assert "began with states of iteration" in capsys.readouterr().out
 
 
 def test_a_part_of_a_degenerate_shell_is_refused(run):

@@ -70,6 +70,15 @@ def test_it_prints_energies_and_what_states_are(water, tmp_path, capsys):
 STATES = ("--basis", "sto-3g", "--states", "A1:0:2,B1:2:1,B1:0:1", "--largest", "0")
 
 
+def test_no_error_bound_is_told_of_what_has_not_converged(water, tmp_path, capsys):
+    options = ("--basis", "6-31g", "--frozen", "1", "--scratch", str(tmp_path), "--error-bound", "1e-8")
+    with pytest.raises(NotConverged):
+        run(water, *options, "--iterations", "2")
+    told = capsys.readouterr().out
+    assert "NOT converged" in told and "Weinstein" in told
+    assert "above the exact energy" not in told
+
+
 def test_states_of_several_irreps_and_spins_are_found_in_one_run(water, tmp_path, capsys):
     results = tmp_path / "results.json"
     assert run(water, *STATES, "--json", str(results)) == 0

@@ -79,8 +79,10 @@ def test_a_run_begins_with_the_states_of_the_last_solve(
     stopped(nitrogen, solver(checkpoint=tmp_path / "kept"), solve, 2)
     found, find = [], KeptStates.find
     monkeypatch.setattr(KeptStates, "find", lambda self: found.append(find(self)) or found[-1])
-    mc = casscf(nitrogen, solver(checkpoint=tmp_path / "kept"))
+    mc, began = casscf(nitrogen, solver(checkpoint=tmp_path / "kept")), []
+    mc.fcisolver.on_solved = lambda ci: began.append(ci.solved.kept_iteration)
     mc.kernel()
+    assert began[0] == 2 and not any(began[1:])
     assert found[0].iteration == 2
     assert not any(found[1:])
     assert mc.e_tot == pytest.approx(whole.e_tot, abs=1e-9)

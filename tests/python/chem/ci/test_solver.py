@@ -26,16 +26,6 @@ from outcore.job.scratch import check_room
 PLACE = Path(__file__).parent
 
 
-@pytest.fixture(scope="module")
-def given():
-    return ci_water.integrals()
-
-
-@pytest.fixture(scope="module")
-def energy(given):
-    return ci_water.expected(given)[0]
-
-
 def solve(given, tmp_path, kind="memory", elements=1 << 20, parity=1, spin=0, roots=1, slots=1, **more):
     hamiltonian = ci_water.hamiltonian(given)
     space = ci_water.space(hamiltonian, parity)
@@ -177,6 +167,14 @@ def test_an_estimate_says_what_is_needed(given, tmp_path):
     assert found.flops > 0
     assert found.seconds > 0
     assert found.disk_bytes == 0
+
+
+@pytest.mark.parametrize("elements", [300, 2500])
+def test_an_estimate_counts_over_the_least_what_a_run_counts(given, tmp_path, elements):
+    solved, _ = solve(given, tmp_path, "disk", elements, max_iterations=2)
+    found = estimate.Forecast(solved.plan, ("A1", "A2", "B1", "B2"), 0, 0, 0, 0, 0.0, 0.0, True)
+    moved = solved.moved
+    assert found.over_bound == pytest.approx((moved.read + moved.added) / moved.least)
 
 
 def test_a_disk_that_is_too_small_is_refused_before_the_start(tmp_path):
