@@ -126,7 +126,8 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
             integrals of the first count.
         settings: see `outcore.chem.ci.settings.Settings`; without `residual`, which follows from `conv_tol`, and
             `any_integrals`. `checkpoint`: a directory for states of solves that are expected to take longer than
-            what a kill may lose; the first solve of another run begins with those of the last one.
+            what a kill may lose; the first solve of another run of the same molecule begins with those of
+            the last one.
 
     Attributes, as PySCF's solvers have them: conv_tol (of the energy; residuals are converged to its square root),
     max_cycle, nroots, wfnsym (irrep of the states by name or number, of linear molecules that of D2h or C2v which
