@@ -12,8 +12,8 @@ Files:
         orbitals, references and the space that they reach
     integrals, transform, tables, operator, few_electrons:
         integrals and the Hamiltonian
-    solver, reference_vectors, reference_states, size_consistency:
-        the search, which states it follows, ACPF, AQCC and corrections
+    solver, checks, reference_vectors, reference_states, size_consistency:
+        the search, what is refused of its states, which it follows, ACPF, AQCC and corrections
     vectors, packed, storage, kept:
         vectors in memory, packed, in files, kept
     density, estimate, plan:
