@@ -6,6 +6,7 @@
 
 #include "base/control_groups.hpp"
 #include "bindings.hpp"
+#include "device/buffer.hpp"
 #include "string_arg.hpp"
 
 namespace nb = nanobind;
@@ -33,6 +34,8 @@ void bind_memory_limits(nb::module_& module) {
       },
       "controller"_a, "root"_a = "/",
       "Directories of the control groups of this process that a controller may limit, innermost first.");
+  module.def("trim_buffers", &device::trim_pool,
+             "Gives memory of transfers to and from disk that is kept for the next ones back to the system.");
 }
 
 }  // namespace outcore::python

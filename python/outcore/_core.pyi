@@ -366,6 +366,11 @@ def control_groups(controller: str, root: str | os.PathLike = "/") -> list[pathl
     Directories of the control groups of this process that a controller may limit, innermost first.
     """
 
+def trim_buffers() -> None:
+    """
+    Gives memory of transfers to and from disk that is kept for the next ones back to the system.
+    """
+
 class Budget:
     """Memory accounted against a limit, in bytes. Thread-safe."""
 

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <map>
@@ -19,13 +20,22 @@ namespace {
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t huge_page_bytes = 2 << 20;
 constexpr std::size_t max_bytes = std::size_t(1) << 40;  // some allocators abort on larger ones
-constexpr std::int64_t max_pooled_bytes = 128 << 20;     // more than this goes back to the system at once
+// More than this goes back to the system at once.
+constexpr std::int64_t max_pooled_bytes = 128 << 20, min_pooled_bytes = 2 << 20;
+constexpr std::int64_t share_of_budget = 64;
 
 /// Free buffers by capacity. Never destroyed: buffers may be given back during static destruction.
 struct Pool {
   std::mutex mutex;
   std::map<std::size_t, std::vector<std::byte*>> free;
-  std::int64_t bytes = 0;
+  std::int64_t bytes = 0, max_bytes = max_pooled_bytes;
+
+  void clear() noexcept {
+    for (auto& [capacity, list] : free)
+      for (std::byte* data : list) std::free(data);
+    free.clear();
+    bytes = 0;
+  }
 };
 
 Pool& pool();
@@ -68,7 +78,7 @@ std::byte* take_pooled(std::size_t capacity) {
 /// False if the pool is full.
 bool give_pooled(std::byte* data, std::size_t capacity) noexcept {
   std::lock_guard lock(pool().mutex);
-  if (pool().bytes + static_cast<std::int64_t>(capacity) > max_pooled_bytes) return false;
+  if (pool().bytes + static_cast<std::int64_t>(capacity) > pool().max_bytes) return false;
   try {
     pool().free[capacity].push_back(data);
   } catch (const std::bad_alloc&) {
@@ -124,10 +134,13 @@ std::int64_t pooled_bytes() noexcept {
 
 void trim_pool() noexcept {
   std::lock_guard lock(pool().mutex);
-  for (auto& [capacity, list] : pool().free)
-    for (std::byte* data : list) std::free(data);
-  pool().free.clear();
-  pool().bytes = 0;
+  pool().clear();
+}
+
+void limit_pool(std::int64_t budget_bytes) noexcept {
+  std::lock_guard lock(pool().mutex);
+  pool().max_bytes = std::clamp(budget_bytes / share_of_budget, min_pooled_bytes, max_pooled_bytes);
+  if (pool().bytes > pool().max_bytes) pool().clear();
 }
 
 }  // namespace outcore::device

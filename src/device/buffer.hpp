@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "base/sibling.hpp"
+
 namespace outcore::device {
 
 /// A buffer whose address and size suit direct I/O (4096). Comes from a process-wide pool and returns to it.
@@ -31,6 +33,9 @@ class Buffer {
 
 /// Bytes in the pool that no buffer uses, and a way to give them back to the system.
 [[nodiscard]] std::int64_t pooled_bytes() noexcept;
-void trim_pool() noexcept;
+OUTCORE_SIBLING void trim_pool() noexcept;
+
+/// The pool keeps a 64th of this budget from now on, 128 MiB at most: no budget accounts for it.
+void limit_pool(std::int64_t budget_bytes) noexcept;
 
 }  // namespace outcore::device

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "device/buffer.hpp"
 #include "gpc/service.hpp"
 #include "outcore/error.hpp"
 #include "outcore/extend/transport.hpp"
@@ -123,6 +124,7 @@ World::World(std::unique_ptr<transport::Transport> given, const Make& make)
   state.node_size = state.node_transport->size();
   state.budget = options.budget;
   if (!state.budget) state.budget = world::make_budget(options.memory_bytes, state.node_size);
+  device::limit_pool(state.budget->limit_bytes());
   state.options = {.scratch = options.scratch, .node_for_each_process = each_its_own, .budget = state.budget};
   state.pool = std::make_unique<world::Pool>(transport, state.node_count == 1);
 }

@@ -45,6 +45,22 @@ TEST("the pool is bounded and can be emptied") {
   check::equal(pooled_bytes(), 0);
 }
 
+TEST("the pool keeps a small share of the budget of a world") {
+  const auto fill = [] {
+    std::vector<Buffer> many;
+    for (int i = 0; i < 40; ++i) many.emplace_back(2 << 20);
+  };
+  fill();
+  limit_pool(256 << 20);
+  check::equal(pooled_bytes(), 0);  // what was too much
+  fill();
+  check::equal(pooled_bytes(), 4 << 20);
+  limit_pool(std::int64_t(1) << 40);
+  fill();
+  check::equal(pooled_bytes(), 80 << 20);
+  trim_pool();
+}
+
 TEST("moving a buffer moves its memory") {
   Buffer a(5000);
   std::byte* data = a.data();

@@ -144,8 +144,9 @@ def give_back_freed_memory() -> None:
 
 
 def trim_heap() -> None:
-    """What this process has freed is the system's again, in the heaps of all threads. Nothing without glibc
-    as the C library."""
+    """What this process has freed is the system's again: in the heaps of all threads, and memory of transfers to
+    and from disk. Of heaps nothing without glibc as the C library."""
+    _core.trim_buffers()
     library = ctypes.CDLL(None)
     if hasattr(library, "malloc_trim"):
         library.malloc_trim(0)
