@@ -10,6 +10,7 @@ import pytest
 
 import outcore
 from outcore import Array, Tiling, World
+from outcore.tensor.arrays.extended import operand
 from outcore.tensor.layout import operands
 
 
@@ -36,3 +37,10 @@ def test_tiles_on_their_way_take_little_beside_the_panels(
         tracemalloc.stop()
         np.testing.assert_allclose(out.to_numpy(), values @ values, rtol=1e-12)
     assert peak < memory + 10 * tile * tile * 8
+
+
+def test_small_tiles_on_their_way_take_a_share_of_the_budget(tmp_path: Path) -> None:
+    """Of 64 MB, no eight MB for each operand."""
+    with World("self", scratch=tmp_path, memory="64MB") as world:
+        array = Array(world, [Tiling(64, [0, 32, 64])], where="disk", cache_bytes="1MB")
+        assert operand(array).max_bytes == 1_000_000

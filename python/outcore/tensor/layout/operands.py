@@ -40,6 +40,7 @@ Mask = np.ndarray[Any, np.dtype[np.bool_]]
 _TAKEN = 1 << 18  # elements that are copied at a time
 _COPIES = 3  # tiles of an array that are in memory of their own at a time on their way, or more of small ones
 _COPIED_BYTES = 8 << 20
+_COPIED_SHARE = 64  # of the budget: all operands of a product have as much, which no workspace accounts for
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,7 +341,10 @@ class Tiled(Operand):
         sides = [
             max((b - a for a, b in itertools.pairwise(cuts)), default=0) for cuts in self.facts.tiles if cuts
         ]
-        return max(_COPIES * math.prod(sides) * self.facts.item_bytes, _COPIED_BYTES)
+        small = _COPIED_BYTES
+        if self.world is not None:
+            small = min(small, self.world.budget.limit_bytes // _COPIED_SHARE)
+        return max(_COPIES * math.prod(sides) * self.facts.item_bytes, small)
 
     def prefetch(self, boxes: Sequence[Box]) -> None:
         if self.facts.where == "disk":
