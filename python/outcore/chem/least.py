@@ -23,6 +23,8 @@ STORED_BYTES = 148 * _MIB
 DECOMPOSED_BYTES = 156 * _MIB
 # More, of geomeTRIC with the libraries that it loads, and of steps before the present one.
 OPTIMISER_BYTES = 32 * _MIB
+# More, of a search for states: what BLAS keeps for products of large matrices, and heaps of tiles and descriptions.
+STATES_BYTES = 24 * _MIB
 # More, of an object of Python in whose process densities and gradients load libraries.
 LATER_BYTES = 16 * _MIB
 

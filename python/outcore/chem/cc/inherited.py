@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from outcore.base.errors import OutcoreError
 from outcore.chem.cc.equations.restricted import RestrictedEquations
-from outcore.chem.cc.plan import assembly
+from outcore.chem.cc.plan import assembly, describe
 from outcore.chem.cc.plan.room import Room
 from outcore.job import resources
+from outcore.job.processes import free_memory_of_each
 from outcore.job.scratch import bytes_here, check_room
 
 if TYPE_CHECKING:
@@ -56,6 +57,9 @@ class Inherited:
         self.is_stored, self.builds = bool(self._stored), not self._stored <= set(self._kept)
         free = before.keep(*self._kept.values())
         resources.trim_heap()
+        if of.memory_bytes is not None and of.world.held_bytes is None:
+            # Of a command the memory beside arrays was predicted; an object has what its process leaves now.
+            free = min(free, free_memory_of_each(*of.means()).bytes)
         self._entries = {name: before.entry_of(each) for name, each in self._kept.items()}
         processes = of.world.size
         self._bytes = free + sum(e.bytes_of_process(processes) for e in self._entries.values())
@@ -99,6 +103,8 @@ class Inherited:
 
     def room(self, plan: Plan) -> Room:
         """The arrays are in it, by their names. Collective."""
+        describe.forget()
+        resources.trim_heap()
         made = Room(self._of.world, self._of.threads, plan, self._before.signs)
         made.take(self._before, self._kept)
         return made

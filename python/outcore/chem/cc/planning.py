@@ -24,6 +24,7 @@ from outcore.chem.ri import given as given_integrals
 from outcore.chem.ri.cholesky import Cholesky
 from outcore.chem.ri.fitting import DensityFitting
 from outcore.chem.ri.source import Fitted, Source
+from outcore.job import resources
 from outcore.job.scratch import bytes_here, check_room, free_bytes_of_all
 from outcore.tensor.plan.rates import measured
 
@@ -229,6 +230,7 @@ class Planning:
         """The solver of linear programs may not find the same at all processes. Collective."""
         with self.world.together("coupled cluster"):
             found = look() if self.world.rank == 0 else None
+        resources.trim_heap()  # linear programs have filled it with pieces
         made = self.world.broadcast(found)
         assert made is not None
         return made

@@ -56,6 +56,42 @@ def test_the_least_memory_is_enough_and_no_more_is_taken(
     assert found["peak_memory_bytes"] <= found["memory_budget_bytes"]
 
 
+@pytest.mark.memory
+@pytest.mark.long
+def test_states_take_no_more_than_the_least_memory(tmp_path: Path) -> None:
+    """With tiles so large that BLAS, transfers and descriptions of plans count."""
+    atoms = [
+        f"{element} {radius * x:.4f} {radius * y:.4f} 0"
+        for element, radius in (("C", 1.395), ("H", 2.482))
+        for x, y in [(1, 0), (0.5, 0.866025), (-0.5, 0.866025), (-1, 0), (-0.5, -0.866025), (0.5, -0.866025)]
+    ]
+    (tmp_path / "benzene.xyz").write_text("\n".join(["12", "", *atoms, ""]))
+    results = tmp_path / "results.json"
+    command = [
+        sys.executable,
+        "-m",
+        "outcore",
+        "eom",
+        "benzene.xyz",
+        "--basis",
+        "cc-pvdz",
+        "--frozen",
+        "auto",
+    ]
+    command += ["--states", "4", "--threads", "2", "--scratch", str(tmp_path), "--json", str(results)]
+    command += ["--cc-tol", "0.9", "--amplitude-tol", "0.9", "--state-tol", "0.1", "--memory"]
+
+    def run(memory: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*command, memory], capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    told = re.search(r"--memory (\d+MB) is the least", run("1MB").stderr)
+    assert told
+    enough = run(told[1])
+    assert enough.returncode == 0, enough.stderr
+    found = json.loads(results.read_text())
+    assert found["peak_memory_bytes"] <= found["memory_budget_bytes"]
+
+
 SCRIPT = """
 import sys
 from pyscf import gto, scf

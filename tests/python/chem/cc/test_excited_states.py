@@ -11,9 +11,10 @@ from cc_support import WATER, mean_field
 from eom_support import AUXILIARY, dense, fitted, made, peer_of
 
 from outcore import OutcoreError
-from outcore.chem.cc import CCSD
+from outcore.chem.cc import CCSD, inherited
 from outcore.chem.cc.excited import vectors_of_plan
 from outcore.chem.cc.inherited import Inherited
+from outcore.job.resources import Allowance
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -214,3 +215,31 @@ def test_more_roots_than_there_are(water: Any) -> None:
         cc.kernel()
         with pytest.raises(OutcoreError, match="single excitations"):
             cc.eomee_ccsd_singlet(nroots=1000)
+
+
+def test_nothing_that_was_described_for_plans_stays(water: Any) -> None:
+    from outcore.chem.cc.excited import describe as of_states
+    from outcore.chem.cc.plan import describe
+
+    with made(water, conv_tol=1e-4, conv_tol_normt=1e-3) as cc:
+        cc.kernel()
+        assert describe.iterations.cache_info().currsize
+        cc.eomee_ccsd_singlet(tolerance=1e-2)
+    assert not describe.iterations.cache_info().currsize
+    assert not of_states.states.cache_info().currsize
+
+
+@pytest.mark.parametrize("is_command", [False, True])
+def test_an_object_goes_on_with_what_its_process_leaves(
+    water: Any, is_command: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a command the memory was predicted, and the same input has the same plans."""
+    with made(water, memory="4GB", conv_tol=1e-4, conv_tol_normt=1e-3) as cc:
+        cc.kernel()
+        assert cc.room is not None
+        cc.world.held_bytes = 1 << 27 if is_command else None
+        monkeypatch.setattr(inherited, "free_memory_of_each", lambda *_: Allowance(10**8, "--memory"))
+        planned = cc.room.plan.work_bytes + cc.room.plan.taken_bytes
+        found = Inherited(cc)
+        kept = sum(each.bytes_of_process(1) for each in found._entries.values())
+    assert found._bytes == (planned if is_command else 10**8 + kept)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.base.errors import NotConverged, OutcoreError
+from outcore.chem import least
 from outcore.chem.cc.command import CoupledClusterRun, carry_out
 from outcore.chem.cc.equations.excited import kinds
 from outcore.chem.cc.excited import describe, properties, shown
@@ -48,6 +49,10 @@ class StatesRun(CoupledClusterRun):
     def __init__(self, options: Options) -> None:
         self._left = ""  # why states have not converged
         super().__init__(options)
+
+    @property
+    def usual_bytes(self) -> int:
+        return super().usual_bytes + least.STATES_BYTES
 
     def _needs(self, rank: int, cuts: Sequence[int]) -> dict[str, int]:
         from outcore.chem import least_memory

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -13,7 +12,7 @@ from outcore.chem.cc.equations.excited.vectors import StateVector
 from outcore.chem.cc.excited import passes
 from outcore.chem.cc.excited.search import VectorArrays
 from outcore.chem.cc.plan import assembly
-from outcore.chem.cc.plan.describe import ITERATIONS, RecordingRoom
+from outcore.chem.cc.plan.describe import ITERATIONS, RecordingRoom, remembered
 from outcore.chem.cc.settings import Settings
 from outcore.chem.cc.updates import Updates
 from outcore.chem.davidson import Limits
@@ -31,7 +30,7 @@ RIGHT, LEFT = "R", "L"
 """Arrays of vectors that have been found begin with it."""
 
 
-@lru_cache(maxsize=8)
+@remembered
 def states(
     sizes: Sizes,
     block: int,
@@ -58,7 +57,7 @@ def states(
     return recording
 
 
-@lru_cache(maxsize=8)
+@remembered
 def left(
     sizes: Sizes,
     block: int,
@@ -84,7 +83,7 @@ def left(
     return recording
 
 
-@lru_cache(maxsize=8)
+@remembered
 def densities(
     sizes: Sizes,
     block: int,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
@@ -24,6 +25,8 @@ from outcore.tensor.plan.statements import Pass, Touched
 from outcore.tensor.program.recorder import Alone, RecordedArray, Recorder
 
 if TYPE_CHECKING:
+    from functools import _lru_cache_wrapper
+
     from outcore.chem.cc.plan.room import Room
     from outcore.chem.cc.plan.sizes import Sizes
 
@@ -80,8 +83,25 @@ def spaces_of(sizes: Sizes, block: int) -> tuple[Spaces, ...]:
 
 Describe = Callable[..., RecordingRoom]
 
+_remembered: list[_lru_cache_wrapper[RecordingRoom]] = []
 
-@lru_cache(maxsize=8)
+
+def remembered(describe: Describe) -> _lru_cache_wrapper[RecordingRoom]:
+    """What is described is remembered for the plans that are compared, until `forget`."""
+    made = lru_cache(maxsize=8)(describe)
+    _remembered.append(made)
+    return made
+
+
+def forget() -> None:
+    """Gives the memory of all descriptions back: once a plan is chosen, nobody asks for them. Several of them take
+    10 MB, which no budget accounts for."""
+    for each in _remembered:
+        each.cache_clear()
+    gc.collect()  # descriptions refer to themselves
+
+
+@remembered
 def iterations(
     sizes: Sizes, block: int, threads: int, processes: int = 1, *, is_stored: bool, each: bool = False
 ) -> RecordingRoom:
@@ -102,7 +122,7 @@ def iterations(
     return recording
 
 
-@lru_cache(maxsize=8)
+@remembered
 def response(
     sizes: Sizes,
     block: int,
@@ -137,7 +157,7 @@ def response_of_triples(*given: Any, **options: Any) -> RecordingRoom:
     return response(*given, **options, triples=True)
 
 
-@lru_cache(maxsize=8)
+@remembered
 def triple_derivatives(sizes: Sizes, block: int, threads: int, processes: int = 1, **_: Any) -> RecordingRoom:
     """From converged amplitudes to derivatives of (T)."""
     recording = RecordingRoom(sizes, block, threads, processes)
@@ -171,7 +191,7 @@ def _open_triple_derivatives(room: Room, spins: list[CorrelatedOrbitals]) -> Non
         made.rotation(room, s, t[s], (doubles, mixed), each, (t[s], t[s]))
 
 
-@lru_cache(maxsize=8)
+@remembered
 def second_order(sizes: Sizes, block: int, threads: int, processes: int = 1, **_: Any) -> RecordingRoom:
     """From integrals to the density of second order, of closed shells."""
     recording = RecordingRoom(sizes, block, threads, processes)
