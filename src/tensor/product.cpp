@@ -80,6 +80,7 @@ class Results {
   void put_mirrored(const Panel& panel, const Matrices& matrices, const Share* share, Waits& waits) {
     const auto [batch, rows, columns] = panel;
     if (!half_ || rows == columns) return;
+    if (how_.one_put) wait_for(waits);  // its mirror image is copied as well
     std::optional<Share> its_share;
     if (share) its_share = Share{share->group == 0 ? 0 : 3 - share->group, share->begin, share->end};
     moved += array_.put({batch, columns, rows}, matrices.turned(), how_.add, waits,
@@ -101,6 +102,22 @@ class Results {
 
 // ---- the loop ----
 
+/// Memory is there for what the steps need at a time.
+void check(const Steps& steps, const Execution& how) {
+  const auto refuse = [](const char* why) {
+    throw Error(EINVAL, {.attempted = "carry out a product", .detail = why});
+  };
+  if (how.slots[0] < 1 || how.slots[1] < 0 || how.unit < 1)
+    refuse("there is no room for a panel, or no task is dealt out");
+  if (how.slots[1] == 0 && !(steps.half && how.slots[0] > 1))
+    refuse("panels serve on both sides, but no half of a result is made, or there is room for one panel");
+  for (std::int64_t task = 0; task < steps.tasks(); ++task) {
+    const auto turns = steps.turns(task);
+    if (std::count_if(turns.begin(), turns.end(), [](const auto& turn) { return turn.begins; }) > how.results)
+      refuse("a task makes more panels of the result at a time than there is memory for");
+  }
+}
+
 class Loop {
  public:
   Loop(const Steps& steps, const Execution& how, const Arrays& arrays, const Multiply& multiply,
@@ -115,7 +132,6 @@ class Loop {
                  largest_result()),
         hinted_(how.hinted >= operands_->ahead ? how.hinted : 0),
         crew_(operations() <= small ? 0 : how.threads) {
-    check();
     for (const std::int64_t each : steps.groups[3].panels) most_inner_ = std::max(most_inner_, each);
   }
 
@@ -355,21 +371,6 @@ class Loop {
     return result;
   }
 
-  /// Memory is there for what the steps need at a time.
-  void check() const {
-    const auto refuse = [](const char* why) {
-      throw Error(EINVAL, {.attempted = "carry out a product", .detail = why});
-    };
-    if (how_.slots[1] == 0 && !(steps_.half && how_.slots[0] > 1))
-      refuse("panels serve on both sides, but no half of a result is made, or there is room for one panel");
-    for (std::int64_t task = 0; task < steps_.tasks(); ++task) {
-      const auto turns = steps_.turns(task);
-      if (std::count_if(turns.begin(), turns.end(), [](const auto& turn) { return turn.begins; }) >
-          how_.results)
-        refuse("a task makes more panels of the result at a time than there is memory for");
-    }
-  }
-
   const Steps& steps_;
   const Execution& how_;
   const Multiply& multiply_;
@@ -490,6 +491,7 @@ void Steps::check() const {
 Moved carry_out(const Steps& steps, const Execution& how, const Arrays& arrays, const Multiply& multiply,
                 Counter* counter, const Watch& watch, const Sharing& sharing) {
   try {
+    check(steps, how);
     return Loop(steps, how, arrays, multiply, counter, watch, sharing).run();
   } catch (...) {
     if (sharing.memory) sharing.memory->fail();

@@ -113,6 +113,7 @@ class Late : public MemoryBoxes {
     return is_moving_ ? MemoryBoxes::view(box) : std::nullopt;
   }
   int begun = 0, waited = 0;
+  int most = 0;  ///< on their way at a time
 
  private:
   void put_now(const Box& box, const Strided& from, bool add, Waits& none) {
@@ -128,6 +129,7 @@ class Late : public MemoryBoxes {
       move(none);
       is_moving_ = false;
     });
+    most = std::max(most, begun - waited);
   }
   int fails_at_;
   bool is_moving_ = false;
@@ -301,6 +303,20 @@ TEST("half of a symmetric result is made, and put twice") {
   }
 }
 
+TEST("where one result is put at a time, its mirror image comes after it") {
+  const Steps steps = half_of_square(4, false);
+  std::vector<double> a(static_cast<std::size_t>(rows * inner), 1.0), found(rows * rows);
+  MemoryBoxes left(memory_of(a, {1, rows, inner}), ElementType::float64),
+      right(memory_of(a, {1, rows, inner}), ElementType::float64);
+  for (const bool one_put : {false, true}) {
+    Late out(memory_of(found, {1, rows, rows}));
+    (void)carry_out(steps, {.slots = {2, 2}, .results = 2, .one_put = one_put}, {left, right, out}, scaled(1),
+                    nullptr, never);
+    check::equal(out.most == 1, one_put);
+    check::is_true(std::ranges::all_of(found, [](double each) { return each == inner; }));
+  }
+}
+
 TEST("memory for fewer panels than a task makes, and panels of one array that is two, are refused") {
   Values values(1, false);
   MemoryBoxes left(memory_of(values.left, left_shape), ElementType::float64),
@@ -313,6 +329,8 @@ TEST("memory for fewer panels than a task makes, and panels of one array that is
   };
   check::equal(refused(half_of_square(4, true), {.slots = {8, 0}, .results = 5}), EINVAL);
   check::equal(refused(steps_of(4, 1), {.slots = {8, 0}}), EINVAL);
+  check::equal(refused(steps_of(4, 1), {.slots = {0, 1}}), EINVAL);
+  check::equal(refused(steps_of(4, 1), {.slots = {2, 2}, .unit = 0}), EINVAL);
 }
 
 TEST("panels of a task that end in another order than they begin are refused") {
