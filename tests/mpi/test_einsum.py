@@ -318,3 +318,13 @@ def test_half_of_a_symmetric_result_is_made_by_all(world, kind, memory, blocks, 
         assert choice.half and (choice.block > 1) == blocks
         np.testing.assert_allclose(out[...], values @ values.T, rtol=0, atol=1e-11)
         assert counted.actual.flops == counted.predicted.flops
+
+
+def test_one_array_at_some_processes_and_two_at_others_is_refused(world):
+    """Their plans would differ."""
+    if world.size == 1:
+        return
+    a = np.ones((40, 30))
+    second = a if world.rank == 0 else a.copy()
+    with pytest.raises(OutcoreError, match="einsum"):
+        einsum("ik,jk->ij", a, second, out=np.empty((40, 40)), memory=8000, world=world)

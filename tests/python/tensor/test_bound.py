@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from outcore.tensor.plan.bound import ONE_ARRAY, TWO_ARRAYS, MovedOnce, least_bytes, least_words, symmetric
+from outcore.tensor.layout.canonical import binary
+from outcore.tensor.layout.geometry import ProductProblem
+from outcore.tensor.layout.operands import Facts
+from outcore.tensor.layout.tiling import Tiling
+from outcore.tensor.plan.bound import (
+    ONE_ARRAY,
+    TWO_ARRAYS,
+    MovedOnce,
+    bound,
+    least_bytes,
+    least_words,
+    needed_bytes,
+    symmetric,
+)
 
 
 def on_disk(m, n, k):
@@ -69,3 +84,50 @@ def test_an_array_that_fits_is_read_once():
 def test_where_an_array_lies_in_memory_the_others_are_moved_once():
     """A result that is there takes products for nothing."""
     assert least_bytes(10**12, MovedOnce(8e8, 8e8, 0.0), 1e6, 8) == 16e8
+
+
+# ---- what of arrays has to move ----
+
+
+def facts_of(shape, where="disk", *, cuts=None, readable=None, stored=None):
+    tilings = [None] * len(shape) if cuts is None else [Tiling(n, cuts=cuts) for n in shape]
+    masks = [None if mask is None else np.array(mask, bool) for mask in (readable, stored)]
+    return Facts(shape, np.dtype(float), where, 8, tuple(tilings), *masks)
+
+
+def test_of_a_letter_that_comes_twice_the_diagonal_is_needed():
+    facts = [facts_of((6, 6, 4)), facts_of((4, 5)), facts_of((6, 5))]
+    assert needed_bytes(["iik", "kj", "ij"], facts) == [8 * 24, 8 * 20, 8 * 30]
+
+
+def test_what_lies_in_memory_need_not_move():
+    facts = [facts_of((6, 4), "process"), facts_of((4, 5)), facts_of((6, 5), "global")]
+    assert needed_bytes(["ik", "kj", "ij"], facts) == [0, 8 * 20, 0]
+
+
+def test_tiles_that_are_multiplied_by_zeros_alone_are_not_needed():
+    """Of two tiles along each axis, of 2 and of 4 elements."""
+    first_column = [[1, 0], [1, 0]]
+    left = facts_of((6, 6), cuts=(0, 2, 6))
+    right = facts_of((6, 6), cuts=(0, 2, 6), readable=np.transpose(first_column))
+    out = facts_of((6, 6), cuts=(0, 2, 6))
+    assert needed_bytes(["ik", "kj", "ij"], [left, right, out]) == [8 * 6 * 2, 8 * 2 * 6, 8 * 36]
+    stored = replace(out, stored=np.array([[1, 0], [0, 0]], bool))
+    assert needed_bytes(["ik", "kj", "ij"], [left, right, stored]) == [8 * 4, 8 * 4, 8 * 4]
+
+
+def test_of_tiles_that_are_equal_one_is_needed():
+    symmetric_one = facts_of((6, 6), cuts=(0, 2, 6), stored=[[1, 0], [1, 1]])
+    facts = [symmetric_one, facts_of((6, 5)), facts_of((6, 5))]
+    assert needed_bytes(["ik", "kj", "ij"], facts)[0] == 8 * (4 + 8 + 16)
+
+
+def test_the_bound_of_one_array_is_less_than_that_of_two():
+    extents = {letter: 1000 for letter in "ijk"}
+    two = [facts_of((1000, 1000)) for _ in range(3)]
+    one = [replace(each, array=0) for each in two[:2]]
+    found = [
+        bound(ProductProblem(binary("ik", "kj", "ij", extents), extents, *each, two[2]), 1e5)
+        for each in (one, two[:2])
+    ]
+    assert found[0] < 0.6 * found[1]

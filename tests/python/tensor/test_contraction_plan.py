@@ -20,11 +20,12 @@ from outcore.tensor.layout.operands import Facts, plain
 from outcore.tensor.layout.tiling import Tiling
 from outcore.tensor.plan import product_plan, schedule
 from outcore.tensor.plan.bound import MovedOnce, least_bytes
+from outcore.tensor.plan.choice import Choice
 from outcore.tensor.plan.order import Cost, order
 from outcore.tensor.plan.plan import Plan, contract, problems, products
 from outcore.tensor.plan.product_plan import Held
 from outcore.tensor.plan.rates import ASSUMED
-from outcore.tensor.plan.schedule import Choice, search, undivided
+from outcore.tensor.plan.schedule import search, undivided
 
 F8 = np.dtype(np.float64)
 

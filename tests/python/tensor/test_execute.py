@@ -16,9 +16,9 @@ from outcore.tensor.layout.canonical import binary
 from outcore.tensor.layout.geometry import ProductProblem
 from outcore.tensor.layout.operands import BoxOperand, LocalOperand, plain
 from outcore.tensor.plan import gemm
+from outcore.tensor.plan.choice import Choice
 from outcore.tensor.plan.product_plan import Planned, ProductPlan, make_plan
 from outcore.tensor.plan.rates import ASSUMED
-from outcore.tensor.plan.schedule import Choice
 from outcore.tensor.program.einsum import einsum
 from outcore.tensor.run.execute import Product
 

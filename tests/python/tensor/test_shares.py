@@ -11,9 +11,9 @@ from outcore.tensor.layout.canonical import binary
 from outcore.tensor.layout.geometry import ProductProblem
 from outcore.tensor.layout.operands import plain
 from outcore.tensor.layout.tiling import Tiling
+from outcore.tensor.plan.choice import Choice
 from outcore.tensor.plan.product_plan import Planned, make_plan
 from outcore.tensor.plan.rates import ASSUMED
-from outcore.tensor.plan.schedule import Choice
 from outcore.tensor.plan.shares import divide
 
 F8 = np.dtype(np.float64)

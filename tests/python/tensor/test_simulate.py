@@ -10,6 +10,7 @@ import pytest
 from outcore.tensor.layout.canonical import binary
 from outcore.tensor.layout.geometry import ProductProblem
 from outcore.tensor.layout.operands import plain
+from outcore.tensor.plan.choice import Choice
 from outcore.tensor.plan.product_plan import Planned, make_plan
 from outcore.tensor.plan.rates import ASSUMED
 from outcore.tensor.plan.simulate import simulate
@@ -55,3 +56,14 @@ def test_more_processes_take_less_time():
         rates = replace(ASSUMED, processes=processes, nodes=processes, network=1e10)
         times.append(simulate(planned(rates), rates).seconds)
     assert times[0] > 2.5 * times[1] > 2.5 * 2.5 * times[2] * 0.8
+
+
+def test_half_of_a_symmetric_result_is_put_twice():
+    rates = replace(ASSUMED, write=1e6)  # bytes a second: nothing else takes long
+    one = replace(plain((400, 20), np.dtype(np.float64), "disk"), array=0)
+    extents = {"i": 400, "j": 400, "k": 20}
+    out = plain((400, 400), np.dtype(np.float64), "disk")
+    problem = ProductProblem(binary("ik", "jk", "ij", extents), extents, one, one, out)
+    choice = Choice("result", False, (1, 100, 100, 20), (1, 1, 1, 1), half=True)
+    found = Planned(problem, make_plan(problem, 1 << 20, rates, choice))
+    assert simulate(found, rates, spread=0.0).seconds >= out.bytes / rates.write

@@ -15,10 +15,10 @@ from outcore.tensor.layout.canonical import binary
 from outcore.tensor.layout.expression import parse
 from outcore.tensor.layout.geometry import ProductProblem
 from outcore.tensor.layout.operands import numbered, plain
+from outcore.tensor.plan.choice import Choice
 from outcore.tensor.plan.plan import Plan, contract
 from outcore.tensor.plan.product_plan import make_plan
 from outcore.tensor.plan.rates import ASSUMED
-from outcore.tensor.plan.schedule import Choice
 from outcore.tensor.program.einsum import einsum
 
 SHAPES = {

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -66,6 +66,20 @@ class ProductProblem:
             )
             for label, extent in self.extents.items()
         }
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the elements that are multiplied."""
+        return np.result_type(*(facts.dtype for _, facts in self.arrays))
+
+    @cached_property
+    def copied(self) -> tuple[int, int, int]:
+        """Bytes of an element of left, right and result that are in a buffer beside a panel while it is on its way:
+        where the array is of another type than what is multiplied."""
+        left, right, out = (
+            0 if facts.dtype == self.dtype else facts.dtype.itemsize for _, facts in self.arrays
+        )
+        return left, right, out
 
     @cached_property
     def is_of_one_array(self) -> bool:
@@ -131,9 +145,8 @@ class Step(NamedTuple):
     inner: int
 
 
-Task = list[
-    Step
-]  # all that belongs to the panels of the result that are made at once: one, or those of a block
+Task = list[Step]
+"""All that belongs to the panels of the result that are made at once: one, or those of a block."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,14 @@ An array times itself may move less, as a word serves on both sides:
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from outcore.tensor.layout.geometry import ProductProblem
+from outcore.tensor.layout.operands import Facts, Mask
 
 _MANY = 200  # parts of a run: of more the closed form is as good
 
@@ -106,3 +113,76 @@ def _in_parts(needed: float, words: float, parts: int, power: float) -> float:
         enough = math.pow(middle, power) + (parts - 1) * math.pow(words + middle, power) >= needed
         low, high = (low, middle) if enough else (middle, high)
     return parts * (low - 1)
+
+
+# ---- of arrays ----
+
+
+def bound(problem: ProductProblem, memory_bytes: float) -> float:
+    """Bytes that a product must move between disk and memory."""
+    product, facts = problem.product, [each for _, each in problem.arrays]
+    labels = product.left, product.right, product.out
+    left, right, out = needed_bytes(labels, facts)
+    moved = MovedOnce(left, right, 2 * out if problem.adds else out, problem.is_of_one_array)
+    kind = ONE_ARRAY if problem.is_of_one_array else TWO_ARRAYS
+    if problem.is_symmetric:
+        kind = symmetric(product.sizes(problem.extents)[1])
+    words = [each.item_bytes for each in facts]
+    return least_bytes(_Tiles(labels, facts).multiplications, moved, memory_bytes, min(words), kind)
+
+
+def needed_bytes(labels: Sequence[str], facts: Sequence[Facts]) -> list[float]:
+    """Of operands and of the result, which is the last: what has to move of each that lies on disk. Of an operand
+    those elements count on which a stored tile of the result depends: the diagonal, where a letter comes twice, and
+    no tiles that are multiplied by zeros alone. Of tiles that are equal by symmetry one counts."""
+    tiles = _Tiles(labels, facts)
+    return [
+        tiles.elements(number) * each.item_bytes if each.where == "disk" else 0.0
+        for number, each in enumerate(facts)
+    ]
+
+
+class _Tiles:
+    """Which are not zero, where that is known, and how many elements they have along each axis. An axis without
+    tiles is as one tile."""
+
+    def __init__(self, labels: Sequence[str], facts: Sequence[Facts]) -> None:
+        self._labels = labels
+        self._there = [*(each.readable for each in facts[:-1]), facts[-1].stored]
+        self._stored = [each.readable if each.stored is None else each.stored for each in facts]
+        self._sizes: dict[str, np.ndarray[Any, np.dtype[np.float64]]] = {}
+        for word, each, mask in zip(labels, facts, self._stored, strict=True):
+            for label, extent, cuts in zip(word, each.shape, each.tiles, strict=True):
+                if mask is not None and cuts is not None:
+                    self._sizes[label] = np.diff(cuts).astype(float)
+                else:
+                    self._sizes.setdefault(label, np.array([float(extent)]))
+
+    @property
+    def multiplications(self) -> float:
+        return self._elements(self._masks(self._there), "".join(self._sizes))
+
+    def elements(self, number: int) -> float:
+        """That have to move of an array."""
+        letters = "".join(dict.fromkeys(self._labels[number]))
+        masks: list[Mask | None] = [None] * len(self._there)
+        if number < len(masks) - 1:  # of the result all that is stored is put, zeros too
+            masks = [*self._there]
+        masks[number] = self._stored[number]
+        ones = [(np.ones(len(self._sizes[label])), label) for label in letters]
+        needed = np.asarray(self._einsum([*self._masks(masks), *ones], letters) > 0, float)
+        return self._elements([(needed, letters)], letters)
+
+    def _masks(self, masks: Sequence[Mask | None]) -> list[tuple[Any, str]]:
+        found = zip(masks, self._labels, strict=True)
+        return [(mask.astype(float), word) for mask, word in found if mask is not None]
+
+    def _elements(self, masks: Sequence[tuple[Any, str]], letters: str) -> float:
+        return float(self._einsum([*masks, *((self._sizes[label], label) for label in letters)], ""))
+
+    def _einsum(self, arrays: Sequence[tuple[Any, str]], out: str) -> Any:
+        numbers = {label: number for number, label in enumerate(self._sizes)}
+        given = [part for array, word in arrays for part in (array, [numbers[label] for label in word])]
+        return (
+            np.einsum(*given, [numbers[label] for label in out], optimize=len(arrays) > 2) if given else 1.0
+        )

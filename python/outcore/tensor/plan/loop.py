@@ -3,8 +3,10 @@ where only those can; steps as tables."""
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,8 @@ from outcore.tensor.layout.geometry import ProductGeometry, Task
 from outcore.tensor.layout.kernels import DTYPES, type_name
 from outcore.tensor.layout.operands import Array, Operand, Use
 from outcore.tensor.plan import gemm
+
+_BLOCK = 1 << 17  # elements of a block of a diagonal
 
 Described = tuple[int, Sequence[int], Sequence[int]]  # address, extents, strides in bytes
 
@@ -61,12 +65,46 @@ class Moves:
         self, begin: Sequence[int], end: Sequence[int], address: int, strides: Sequence[int]
     ) -> Sequence[Request]:
         target = self._memory(begin, end, address, strides)
+        if self._letters != self._labels:
+            self._get_diagonal(begin, end, target)
+            return []
         box, facts = self._box(begin, end), self._operand.facts
-        if facts.dtype == self._dtype and self._letters == self._labels:
+        if facts.dtype == self._dtype:
             return self._operand.get(box, target)
         buffer = np.zeros([last - first for first, last in box], facts.dtype)
-        convert = partial(converted, buffer, self._labels, target)
-        return [then(all_of(self._operand.get(box, buffer)), convert)]
+        return [then(all_of(self._operand.get(box, buffer)), lambda _: np.copyto(target, buffer))]
+
+    def _get_diagonal(self, begin: Sequence[int], end: Sequence[int], target: Array) -> None:
+        """Block after block along it: what lies beside the diagonal takes more memory than a panel has."""
+        facts, labels, letters = self._operand.facts, self._labels, self._letters
+        for part in itertools.product(*self._along_diagonal(begin, end)):
+            box = self._box(*zip(*part, strict=True))
+            block = np.zeros([last - first for first, last in box], facts.dtype)
+            all_of(self._operand.get(box, block)).wait()
+            place = tuple(
+                slice(first - origin, last - origin)
+                for (first, last), origin in zip(part, begin, strict=True)
+            )
+            target[place] = np.einsum(f"{labels}->{letters}", block)
+
+    def _along_diagonal(self, begin: Sequence[int], end: Sequence[int]) -> list[list[tuple[int, int]]]:
+        """Where each letter of a box is cut: one that comes twice, between tiles or so that a block is small."""
+        whole = dict(zip(self._letters, zip(begin, end, strict=True), strict=True))
+        counts = Counter(self._labels)
+        others = math.prod(last - first for x, (first, last) in whole.items() if counts[x] == 1)
+        axes = sum(count for count in counts.values() if count > 1)
+        side = max(1, int((_BLOCK / max(1, others)) ** (1 / axes)))
+        found = []
+        for letter, (first, last) in whole.items():
+            cuts = self._operand.facts.tiles[self._labels.index(letter)]
+            if counts[letter] == 1:
+                ends = [first, last]
+            elif cuts is None:
+                ends = [*range(first, last, side), last]
+            else:
+                ends = [each for each in cuts if first <= each <= last]
+            found.append(list(itertools.pairwise(ends)))
+        return found
 
     def put(
         self, begin: Sequence[int], end: Sequence[int], address: int, strides: Sequence[int], add: bool
@@ -76,7 +114,7 @@ class Moves:
         return self._operand.put(self._box(begin, end), value, add=add)
 
     def prefetch(self, boxes: Sequence[tuple[Sequence[int], Sequence[int]]]) -> None:
-        if self._operand.facts.where == "disk":
+        if self._operand.facts.where == "disk" and self._letters == self._labels:
             self._operand.prefetch([self._box(*each) for each in boxes])
 
     def _box(self, begin: Sequence[int], end: Sequence[int]) -> list[tuple[int, int]]:
@@ -88,14 +126,6 @@ class Moves:
     ) -> Array:
         shape = [last - first for first, last in zip(begin, end, strict=True)]
         return at_address(address, shape, strides, self._dtype)
-
-
-def converted(buffer: Array, labels: str, target: Array, _: object) -> None:
-    """A box that came in another type, or its diagonal."""
-    if len(set(labels)) == len(labels):
-        target[...] = buffer
-    else:
-        target[...] = np.einsum(f"{labels}->{''.join(dict.fromkeys(labels))}", buffer)
 
 
 # ---- steps ----

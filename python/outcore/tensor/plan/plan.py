@@ -25,10 +25,11 @@ from outcore.tensor.layout.letters import common_tilings
 from outcore.tensor.layout.operands import Facts, Mask, Where, plain
 from outcore.tensor.layout.tiling import Tiling
 from outcore.tensor.plan.amounts import Amounts
+from outcore.tensor.plan.bound import bound, needed_bytes
+from outcore.tensor.plan.choice import Choice
 from outcore.tensor.plan.order import Cost, Pair, order
-from outcore.tensor.plan.product_plan import Planned, ProductPlan, bound, make_plan
+from outcore.tensor.plan.product_plan import Planned, ProductPlan, make_plan
 from outcore.tensor.plan.rates import Rates
-from outcore.tensor.plan.schedule import Choice
 from outcore.tensor.plan.text import facts_of, text_of
 
 FORMAT = 3
@@ -286,7 +287,7 @@ def _contract(
     last_use = {name: number for number, pair in enumerate(pairs) for name in (pair.left, pair.right)}
     in_memory: dict[int, int] = {}
     statements = []
-    least = [_once(inputs, out, adds=adds)]
+    least = [_once(expression, inputs, out, adds=adds)]
     for number, pair in enumerate(pairs):
         taken = sum(in_memory.values())
         last = number == len(pairs) - 1
@@ -317,7 +318,7 @@ def _contract(
             least = [made.bound_bytes]
         else:
             intermediates = pair.left >= len(inputs), pair.right >= len(inputs), not last
-            least.append(_of_statement(problem, made, intermediates, memory_bytes * rates.processes))
+            least.append(_of_statement(problem, intermediates, memory_bytes * rates.processes))
         arrays.append(result)
         labels.append(pair.out)
         if share:
@@ -328,15 +329,18 @@ def _contract(
     return Plan(str(expression), described, tuple(statements), memory_bytes, rates, max(least))
 
 
-def _once(inputs: Sequence[Facts], out: Facts, *, adds: bool) -> float:
-    """Bytes of all arrays of an expression that lie on disk."""
-    own = [each for number, each in enumerate(inputs) if each.array in (-1, number)]
-    on_disk = sum(each.bytes for each in own if each.where == "disk")
-    return float(on_disk + (out.bytes * (2 if adds else 1) if out.where == "disk" else 0))
+def _once(expression: Expression, inputs: Sequence[Facts], out: Facts, *, adds: bool) -> float:
+    """Bytes that have to move of all arrays of an expression that lie on disk."""
+    *read, put = needed_bytes([*expression.inputs, expression.output], [*inputs, out])
+    most: dict[int, float] = {}  # of each array, in whatever place most of it is needed
+    for number, (each, nbytes) in enumerate(zip(inputs, read, strict=True)):
+        array = number if each.array < 0 else each.array
+        most[array] = max(nbytes, most.get(array, 0.0))
+    return sum(most.values()) + put * (2 if adds else 1)
 
 
 def _of_statement(
-    problem: ProductProblem, plan: ProductPlan, intermediates: tuple[bool, bool, bool], memory_bytes: float
+    problem: ProductProblem, intermediates: tuple[bool, bool, bool], memory_bytes: float
 ) -> float:
     """What a statement asks of an expression to move: elements of intermediate arrays begin in memory."""
     facts = [
@@ -345,7 +349,7 @@ def _of_statement(
     ]
     by_itself = replace(problem, left=facts[0], right=facts[1], out=facts[2])
     begun = sum(each.bytes for each, is_made in zip(facts, intermediates, strict=True) if is_made)
-    return bound(by_itself, plan.choice.geometry(by_itself), memory_bytes) - begun
+    return bound(by_itself, memory_bytes) - begun
 
 
 def least_memory(fits: Callable[[int], bool], low: int = 0) -> int:

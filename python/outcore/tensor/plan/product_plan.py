@@ -15,19 +15,12 @@ from outcore.base.errors import OutcoreError
 from outcore.base.recent import Recent
 from outcore.tensor.layout.geometry import ProductGeometry, ProductProblem, Step, Task
 from outcore.tensor.plan.amounts import Amounts
-from outcore.tensor.plan.bound import ONE_ARRAY, TWO_ARRAYS, MovedOnce, least_bytes, symmetric
+from outcore.tensor.plan.bound import bound
+from outcore.tensor.plan.choice import Choice
+from outcore.tensor.plan.estimates import STEP_S, shortest_side
 from outcore.tensor.plan.loop import steps_of
 from outcore.tensor.plan.rates import Rates
-from outcore.tensor.plan.schedule import (
-    FULL,
-    SLOWER,
-    STEP_S,
-    Choice,
-    may_share,
-    search,
-    shortest_side,
-    weight,
-)
+from outcore.tensor.plan.schedule import FULL, SLOWER, may_share, search, weight
 from outcore.tensor.plan.shares import Shares, divide
 
 Panel = tuple[int, int, int]
@@ -116,8 +109,7 @@ class Planned:
     @cached_property
     def dtype(self) -> np.dtype[Any]:
         """Of the elements that are multiplied."""
-        facts = self.problem.left, self.problem.right, self.problem.out
-        return np.result_type(*(each.dtype for each in facts))
+        return self.problem.dtype
 
     @cached_property
     def largest(self) -> tuple[int, int, int]:
@@ -142,14 +134,28 @@ class Planned:
     @property
     def workspace_bytes(self) -> int:
         """Of a process."""
-        word, sharing = self.dtype.itemsize, self.plan.sharing
-        panels = sum(slots * each for slots, each in zip(self.plan.slots, self.largest[:2], strict=True))
-        return self.results_bytes + math.ceil(word * panels / sharing)
+        panels = sum(slots * each for slots, each in zip(self.plan.slots, self.panel_bytes, strict=True))
+        return self.results_bytes + math.ceil(panels / self.plan.sharing)
+
+    @property
+    def own_bytes(self) -> int:
+        """Of a process, without panels that it shares with others."""
+        if self.plan.sharing == 1:
+            return self.workspace_bytes
+        copies = zip(self.plan.slots, self.largest[:2], self.problem.copied[:2], strict=True)
+        return self.results_bytes + math.ceil(sum(map(math.prod, copies)) / self.plan.sharing)
+
+    @property
+    def panel_bytes(self) -> tuple[int, int]:
+        """Of the largest of the left and of the right operand, and of what is beside it while it comes."""
+        word, (left, right, _) = self.dtype.itemsize, self.problem.copied
+        return self.largest[0] * (word + left), self.largest[1] * (word + right)
 
     @property
     def results_bytes(self) -> int:
         """Of a process, for panels of the result that it makes, or its shares of them."""
-        return self.dtype.itemsize * self.largest_share * self.plan.choice.results
+        beside = self.problem.copied[2]  # of one at a time
+        return self.largest_share * (self.dtype.itemsize * self.plan.choice.results + beside)
 
     @cached_property
     def tasks(self) -> list[Task]:
@@ -279,15 +285,15 @@ def _planned(
         unit=1,
         memory_bytes=memory_bytes,
         workspace_bytes=0,
-        bound_bytes=bound(problem, geometry, memory_bytes * rates.processes),
+        bound_bytes=bound(problem, memory_bytes * rates.processes),
         predicted=Amounts(),
         sharing=sharing,
     )
     planned = Planned(problem, draft)
     planned.__dict__["geometry"] = geometry
     on_both_sides = least[1] == 0
-    one_more = 2 * planned.largest[0] if on_both_sides else sum(planned.largest[:2])
-    deeper = math.ceil(planned.dtype.itemsize * one_more / sharing)  # one panel more of each
+    one_more = 2 * planned.panel_bytes[0] if on_both_sides else sum(planned.panel_bytes)
+    deeper = math.ceil(one_more / sharing)  # one panel more of each
     room = memory_bytes * FULL - planned.workspace_bytes
     more = int(min(_MAX_DEPTH - _DEPTH, max(0, room) // max(1, deeper)))
     of_workers = rates.of_nodes if sharing > 1 else rates
@@ -318,35 +324,6 @@ def _unit(planned: Planned, rates: Rates) -> int:
         return max(1, min(strip, most)) if rates.processes > 1 else strip
     seconds = 2.0 * planned.multiplications / (rates.peak / rates.processes) / max(1, tasks)
     return max(1, min(most, math.ceil(_UNIT_S / max(seconds, 1e-9))))
-
-
-def bound(problem: ProductProblem, geometry: ProductGeometry, memory_bytes: float) -> float:
-    """Bytes that must move between disk and memory."""
-
-    left, right, out = (float(f.bytes) if f.where == "disk" else 0.0 for _, f in problem.arrays)
-    moved = MovedOnce(left, right, 2 * out if problem.adds else out, problem.is_of_one_array)
-    kind = ONE_ARRAY if problem.is_of_one_array else TWO_ARRAYS
-    if problem.is_symmetric:
-        kind = symmetric(problem.product.sizes(problem.extents)[1])
-    words = [facts.item_bytes for _, facts in problem.arrays]
-    return least_bytes(exact_multiplications(geometry), moved, memory_bytes, min(words), kind)
-
-
-def exact_multiplications(geometry: ProductGeometry) -> float:
-    """Of cells that are not zero."""
-    flags = (geometry.left, geometry.right, geometry.out)
-    sizes = [cut.sizes.astype(float) for cut in geometry.cuts]
-    if all(each is None for each in flags):
-        return float(np.prod([size.sum() for size in sizes]))
-    b, m, n, k = (len(size) for size in sizes)
-    total = 0.0
-    for batch in range(b):
-        left = np.ones((m, k)) if flags[0] is None else flags[0][batch].astype(float)
-        right = np.ones((k, n)) if flags[1] is None else flags[1][batch].astype(float)
-        out = np.ones((m, n)) if flags[2] is None else flags[2][batch].astype(float)
-        count = ((left * sizes[3]) @ right) * out
-        total += sizes[0][batch] * float(sizes[1] @ count @ sizes[2])
-    return total
 
 
 def predict(planned: Planned, rates: Rates) -> Amounts:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from outcore.tensor.layout.geometry import Step
+from outcore.tensor.plan.estimates import shortest_side
 from outcore.tensor.plan.product_plan import Held, Planned
 from outcore.tensor.plan.rates import Rates
-from outcore.tensor.plan.schedule import shortest_side
 
 _STRIPE = 64 << 20  # bytes of a panel on one disk, unless it has more than there are disks
 _SPREAD = 0.1  # of the logarithm of each time
@@ -125,8 +125,10 @@ class _Run:
         self.busy[number] += seconds
         process.free_at = now + seconds
         self.ask(number, now)
-        on_disk = last and self.problem.out.where == "disk"
-        return float(self.results[step.batch, step.rows, step.columns]) if on_disk else 0.0
+        if not last or self.problem.out.where != "disk":
+            return 0.0
+        is_put_twice = self.planned.plan.choice.half and step.rows != step.columns
+        return float(self.results[step.batch, step.rows, step.columns]) * (2 if is_put_twice else 1)
 
 
 def simulate(planned: Planned, rates: Rates, seed: int = 0, *, spread: float = _SPREAD) -> Simulated:

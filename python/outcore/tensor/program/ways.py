@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from outcore.base.errors import OutcoreError
-from outcore.tensor.layout.canonical import size
 from outcore.tensor.layout.expression import parse
 from outcore.tensor.layout.geometry import ProductProblem
 from outcore.tensor.layout.operands import Facts, Where, numbered, plain
-from outcore.tensor.plan.bound import MovedOnce, least_bytes
+from outcore.tensor.plan.bound import bound
 from outcore.tensor.plan.order import Cost, order
 from outcore.tensor.plan.plan import contract, least_memory, product_of
 from outcore.tensor.plan.rates import Rates
@@ -278,7 +277,7 @@ class Ways:
         adds = adds or statement.accumulate
         if levels is None:
             levels = [self.memory_bytes * level for level in LEVELS]
-        key = (number, adds, *levels, *((each.shape, each.where) for each in facts))
+        key = (number, adds, *levels, *((each.shape, each.where, each.array) for each in facts))
         if key not in self._known:
             self._known[key] = self._points(statement, facts, adds, levels)
         return self._known[key]
@@ -290,9 +289,9 @@ class Ways:
             return [self._of_map(facts, facts[-1].bytes if adds and facts[-1].where == "disk" else 0)]
         problem = self._problem(statement, facts, adds)
         if problem is not None:
-            bound = self._bound(problem.extents, facts)
+            least = bound(problem, self.memory_bytes * self.rates.processes)
             return [
-                Point(p.workspace_bytes / PANELS, p.seconds, p.moved, bound)
+                Point(p.workspace_bytes / PANELS, p.seconds, p.moved, least)
                 for p in trade(problem, levels, self.rates)
             ]
         return self._of_many(statement, facts, adds, levels)
@@ -350,19 +349,6 @@ class Ways:
     def _min_of_map(self, facts: Sequence[Facts]) -> float:
         blocks = (len(facts) + 1) * self.rates.threads
         return blocks * max(max(_largest_tile(f), f.item_bytes) for f in facts)
-
-    def _bound(self, extents: Mapping[str, int], facts: Sequence[Facts]) -> float:
-        moved = [float(f.bytes) if f.where == "disk" else 0.0 for f in facts]
-        if len(moved) == 2:
-            moved.insert(1, 0.0)
-        everything = size("".join(extents), extents)
-        word = min(f.item_bytes for f in facts)
-        return least_bytes(
-            everything,
-            MovedOnce(moved[0], moved[1], moved[2]),
-            self.memory_bytes * self.rates.processes,
-            word,
-        )
 
     # ---- the least memory ----
 

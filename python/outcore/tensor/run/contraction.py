@@ -96,7 +96,7 @@ class Contraction:
                     raise ValueError(f"threads={threads}; there may be 1 to {_MAX_THREADS}")
             if out is not None and symmetry is not None:
                 raise OutcoreError(errno.EINVAL, self._what, detail="`out` has its symmetry; give no other")
-            told = self._told(*self.inputs)
+            told = self._told(*self.inputs), [each.array for each in self._facts_of_inputs]
             return str(self.expression), self.memory_bytes, self.threads, checks_symmetry, told
 
         with self.world.together_with("einsum", bring):
@@ -393,10 +393,9 @@ def carry_out(
         if parts and not add and not is_new:
             fill_zero(world, out)
         memory = None
-        reserved = planned.plan.workspace_bytes
+        reserved = planned.own_bytes
         if planned.plan.sharing > 1:
             memory = _shared(world, planned)
-            reserved = planned.results_bytes
         workers = world.size // planned.plan.sharing
         counter = world.counter() if workers > 1 else None
         mine = Amounts()
