@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +55,21 @@ def alkane(carbons: int) -> list[str]:
                     ("H", x + direction * 1.09 * math.sin(half), 0.0, z - sign * 1.09 * math.cos(half))
                 )
     return [f"{name} {x:.6f} {y:.6f} {z:.6f}" for name, x, y, z in atoms]
+
+
+def fullerene() -> list[str]:
+    """C60: a truncated icosahedron whose edges are all 1.43 A."""
+    golden = (1 + math.sqrt(5)) / 2
+    corners = ((0.0, 1.0, 3 * golden), (1.0, 2 + golden, 2 * golden), (golden, 2.0, 2 * golden + 1))
+    places = {
+        tuple(
+            signs[(k + turn) % 3] * corner[(k + turn) % 3] + 0.0 for k in range(3)
+        )  # + 0.0: there is no -0.0
+        for corner in corners
+        for turn in range(3)
+        for signs in itertools.product((1, -1), repeat=3)
+    }
+    return [f"C {x * 0.715:.6f} {y * 0.715:.6f} {z * 0.715:.6f}" for x, y, z in sorted(places)]
 
 
 def c14h8f6() -> list[str]:

@@ -46,13 +46,23 @@ struct Plan {
     hosts = static_cast<int>(1 + below(random, 3));
     dying = processes > 2 && below(random, 4) == 0 ? static_cast<int>(below(random, processes)) : -1;
   }
+  /// Of a large job: one process in 16 is so many times slower than the others, and one dies.
+  Plan(std::uint64_t the_seed, int many, std::int64_t times_slower) : Plan(the_seed) {
+    processes = many;
+    hosts = 0;
+    slower = times_slower;
+    dying = static_cast<int>(below(random, processes));
+  }
+  [[nodiscard]] std::int64_t slowness(int process) const noexcept { return process % 16 == 5 ? slower : 1; }
   std::uint64_t seed;
   Random random;
-  int processes, hosts;
+  int processes;
+  int hosts;                   // 0: no process sees memory of another
   std::int64_t max_delay;      // of a packet, in units of simulated time
   std::int64_t fault_percent;  // of disk operations, and of transfers of bulk data
   std::int64_t yield_percent;  // of calls, which give their credit back and take long
   int dying;                   // a process that does, or -1
+  std::int64_t slower = 1;     // times, of some processes, to serve a call
   Protocol::Limits limits;
 };
 
@@ -97,7 +107,7 @@ class Network {
       : plan_(plan), clock_(clock), ports_(static_cast<std::size_t>(plan.processes)) {}
   /// Processes of one host see one another's.
   [[nodiscard]] std::span<std::byte> common(int from, int process) {
-    if (from % plan_.hosts != process % plan_.hosts) return {};
+    if (plan_.hosts == 0 || from % plan_.hosts != process % plan_.hosts) return {};
     auto& memory = common_[process];
     if (!memory) memory = std::make_unique<transport::Mapping>(transport::Messages::common_bytes);
     return {memory->data(), transport::Messages::common_bytes};
@@ -271,7 +281,7 @@ class Process final : Protocol::Outlet {
   void serve(std::shared_ptr<Served> served) override {
     max_of_one_caller_ = std::max(max_of_one_caller_, ++counted_[served->caller]);
     const bool yields = below(plan_.random, 100) < plan_.yield_percent;
-    const std::int64_t until = below(plan_.random, 3 * plan_.max_delay);
+    const std::int64_t until = plan_.slowness(rank_) * below(plan_.random, 3 * plan_.max_delay);
     if (yields)
       clock_.after(until, [this, served] {
         --counted_[served->caller];

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,9 @@ _GEMM = (256, 256, 256)
 @dataclass(frozen=True)
 class Forecast:
     """Of all processes together. Bytes and seconds are of one iteration: a product for each root, and a pass of
-    corrections. `disk_measured`: else the disk is assumed to be slow."""
+    corrections. `disk_measured`: else the disk is assumed to be slow. `network_bytes`: between nodes. `parts`:
+    seconds of computing and moving in products, which go on at the same time if the plan `overlaps`, and of
+    corrections."""
 
     plan: Plan
     names: tuple[str, ...]  # of irreps
@@ -43,6 +46,8 @@ class Forecast:
     flops: float
     seconds: float
     disk_measured: bool
+    network_bytes: float = 0.0
+    parts: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     @property
     def total_seconds(self) -> float:
@@ -139,6 +144,21 @@ class Forecast:
         )
 
 
+@dataclass(frozen=True)
+class Speeds:
+    """What a forecast reckons with. gemm: operations a second of one thread in products of 256 rows, columns and
+    inner extent, of the type of the work. read, write: bytes a second of the disks of all nodes together; infinite
+    where a plan has nothing on disk. network: bytes a second that all processes together get from other nodes.
+    disk_measured: else the disk is assumed to be slow."""
+
+    gemm: float
+    read: float = math.inf
+    write: float = math.inf
+    network: float = math.inf
+    nodes: int = 1
+    disk_measured: bool = True
+
+
 def forecast(
     world: World,
     space: Space,
@@ -152,41 +172,60 @@ def forecast(
     """For a budget of all processes together. Collective. Raises OutcoreError (ENOMEM)."""
     options = options or solver.SearchOptions()
     plan = solver.plan(world, space, options, roots=roots, memory_bytes=memory_bytes, kept=kept)
+    network = machine.network(world) * world.size if world.node_count > 1 else math.inf
     with world.together("estimate of a CI"):
-        kernel = solver.make_kernel(space, hamiltonian)
-        flops = roots * product_flops(space, kernel)
-        moved = plan.product_bytes
-        read, written = roots * (moved.read + moved.again), roots * moved.added
-        passes_read, passes_written = plan.pass_bytes
-        workers = options.threads * world.size
-        rate = machine.gemm(*_GEMM, options.threads, plan.work_type)
-        computing = flops / (_OF_PEAK * rate * workers)
-        correcting = _FLOPS_OF_PASS * roots * plan.tiling.elements / (rate * workers) * 4
-        moving, measured = 0.0, True
-        if plan.kind == "disk":
-            disk, measured = machine.planning_disk(world.scratch)
-            moving = read / disk.read_bytes_per_s + written / disk.write_bytes_per_s
-            correcting += passes_read / disk.read_bytes_per_s + passes_written / disk.write_bytes_per_s
-        elif plan.packed:
-            disk, measured = machine.planning_disk(world.scratch)
-            correcting += passes_read / disk.read_bytes_per_s + passes_written / disk.write_bytes_per_s
-        elif plan.states_on_disk:
-            disk, measured = machine.planning_disk(world.scratch)
-            states = plan.state_bytes(plan.work_type)
-            correcting += states / disk.read_bytes_per_s + states / disk.write_bytes_per_s
-        seconds = (max(computing, moving) if plan.overlaps else computing + moving) + correcting
-        found = Forecast(
-            plan,
-            tuple(hamiltonian.names),
-            plan.memory_bytes * world.size,
-            plan.disk_bytes,
-            read + passes_read,
-            written + passes_written,
-            flops,
-            seconds,
-            measured,
-        )
+        found = of_plan(plan, hamiltonian, _measured(world, plan, network))
     return world.broadcast(found) if world.size > 1 else found
+
+
+def _measured(world: World, plan: Plan, network: float) -> Speeds:
+    """Of the machine of this job."""
+    gemm = machine.gemm(*_GEMM, plan.options.threads, plan.work_type)
+    if not _uses_disks(plan):
+        return Speeds(gemm, network=network, nodes=world.node_count)
+    disk, measured = machine.planning_disk(world.scratch)
+    read, write = (each * world.node_count for each in (disk.read_bytes_per_s, disk.write_bytes_per_s))
+    return Speeds(gemm, read, write, network, world.node_count, measured)
+
+
+def _uses_disks(plan: Plan) -> bool:
+    return plan.kind == "disk" or plan.packed or plan.states_on_disk
+
+
+def of_plan(plan: Plan, hamiltonian: Hamiltonian, speeds: Speeds) -> Forecast:
+    """Of a plan, on a machine of these speeds. Tiles lie on all nodes alike, so that of what a product moves the
+    share of the other nodes goes over the network, beside the disk; passes of corrections work on own tiles."""
+    kernel = solver.make_kernel(plan.space, hamiltonian)
+    flops = plan.roots * product_flops(plan.space, kernel)
+    moved = plan.product_bytes
+    read, written = plan.roots * (moved.read + moved.again), plan.roots * moved.added
+    passes_read, passes_written = plan.pass_bytes
+    rate = speeds.gemm * plan.options.threads * plan.processes
+    computing = flops / (_OF_PEAK * rate)
+    correcting = _FLOPS_OF_PASS * plan.roots * plan.tiling.elements / rate * 4
+    crossing = (read + written) * (1 - 1 / speeds.nodes)
+    moving = crossing / speeds.network
+    if plan.kind == "disk":
+        moving = max(moving, read / speeds.read + written / speeds.write)
+    if plan.kind == "disk" or plan.packed:
+        correcting += passes_read / speeds.read + passes_written / speeds.write
+    elif plan.states_on_disk:
+        states = plan.state_bytes(plan.work_type)
+        correcting += states / speeds.read + states / speeds.write
+    seconds = (max(computing, moving) if plan.overlaps else computing + moving) + correcting
+    return Forecast(
+        plan,
+        tuple(hamiltonian.names),
+        plan.memory_bytes * plan.processes,
+        plan.disk_bytes,
+        read + passes_read,
+        written + passes_written,
+        flops,
+        seconds,
+        speeds.disk_measured,
+        crossing,
+        (computing, moving, correcting),
+    )
 
 
 def product_flops(space: Space, kernel: Any) -> float:

@@ -176,6 +176,11 @@ class TwoElectronIntegrals:
             scratch=self.scratch,
         )
 
+    @property
+    def task_integrals(self) -> NDArray[np.float64]:
+        """Integrals of each task, as they are dealt out to threads of all processes, some at a time."""
+        return self._cost
+
     def expected(self, contractions: int = plan.CYCLES) -> plan.Work | None:
         """What that many times J and K will take, if a sample was measured to plan the run. Not collective."""
         return None if self.sample is None else self.sample.work(self.rule, cycles=contractions)

@@ -8,6 +8,7 @@ Source of the three tiers: semi-direct SCF, Haeser and Ahlrichs, J. Comput. Chem
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +98,12 @@ class Sample:
         self._worth = self._worth_of(exponents - self._first)
         model = self._factors[bra] * self._factors[ket]
         self._score = model * self._worth[exponents - self._first]
+
+    def on(self, threads: int) -> Sample:
+        """The same sample, where so many threads of all processes work."""
+        found = copy.copy(self)
+        found._threads = threads
+        return found
 
     @property
     def integrals(self) -> float:

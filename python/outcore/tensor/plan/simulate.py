@@ -6,6 +6,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,8 @@ from outcore.tensor.plan.rates import Rates
 
 _STRIPE = 64 << 20  # bytes of a panel on one disk, unless it has more than there are disks
 _SPREAD = 0.1  # of the logarithm of each time
+
+Slower = Mapping[int, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +41,19 @@ class Simulated:
 class _Disks:
     """One for each node; a file lies on any of them, by chance."""
 
-    def __init__(self, rates: Rates, seed: int, spread: float) -> None:
+    def __init__(self, rates: Rates, seed: int, spread: float, slower: Slower) -> None:
         self._rates, self._spread = rates, spread
+        self._slower = np.array([slower.get(node, 1.0) for node in range(rates.nodes)])
         self._random = np.random.default_rng(seed)
         self._free_at = np.zeros(rates.nodes)
+
+    def node_of(self, number: int) -> int:
+        """Of a process."""
+        return number * self._rates.nodes // self._rates.processes
+
+    def slowness(self, number: int) -> float:
+        """Of a process: how many times slower than others it is."""
+        return float(self._slower[self.node_of(number)])
 
     def chance(self) -> float:
         """By how much a time is longer or shorter."""
@@ -51,10 +63,11 @@ class _Disks:
         """When a request of a process is served: by several disks, if it is large."""
         rates = self._rates
         parts = min(rates.nodes, math.ceil(size / _STRIPE))
-        begin, own = int(self._random.integers(rates.nodes)), number * rates.nodes // rates.processes
+        begin, own = int(self._random.integers(rates.nodes)), self.node_of(number)
         last, from_others = now, 0.0
         for node in (np.arange(begin, begin + parts) % rates.nodes).tolist():
-            done = max(now, float(self._free_at[node])) + size / parts / rate * self.chance()
+            seconds = size / parts / rate * float(self._slower[node]) * self.chance()
+            done = max(now, float(self._free_at[node])) + seconds
             self._free_at[node] = done
             last = max(last, done)
             from_others += 0.0 if node == own else size / parts
@@ -78,11 +91,11 @@ class _Process:
 
 
 class _Run:
-    def __init__(self, planned: Planned, rates: Rates, seed: int, spread: float) -> None:
+    def __init__(self, planned: Planned, rates: Rates, seed: int, spread: float, slower: Slower) -> None:
         geometry, problem = planned.geometry, planned.problem
         self.planned, self.problem, self.rates, self.sizes = planned, problem, rates, geometry.sizes
         self.processes = [_Process(planned) for _ in range(rates.processes)]
-        self.disks = _Disks(rates, seed, spread)
+        self.disks = _Disks(rates, seed, spread, slower)
         self.read, self.busy = np.zeros(rates.processes), np.zeros(rates.processes)
         self.elements = (
             geometry.elements(geometry.left, (0, 1, 3)),
@@ -122,6 +135,7 @@ class _Run:
         step, last, _ = process.ahead.popleft()
         b, m, n, k = (self.sizes[group][panel] for group, panel in enumerate(step))
         seconds = 2.0 * b * m * n * k / self.speed * self.disks.chance() if step.inner >= 0 else 0.0
+        seconds *= self.disks.slowness(number)
         self.busy[number] += seconds
         process.free_at = now + seconds
         self.ask(number, now)
@@ -131,13 +145,16 @@ class _Run:
         return float(self.results[step.batch, step.rows, step.columns]) * (2 if is_put_twice else 1)
 
 
-def simulate(planned: Planned, rates: Rates, seed: int = 0, *, spread: float = _SPREAD) -> Simulated:
+def simulate(
+    planned: Planned, rates: Rates, seed: int = 0, *, spread: float = _SPREAD, slower: Slower | None = None
+) -> Simulated:
     """Runs all pieces of work. A panel lies on the disks of one node or more, by chance, and comes over the network
     from others; a disk serves one request at a time. As in a run, the panels of the next step are asked for when
     one begins, whatever piece of work it belongs to, and a result is put while the next one is made, if the plan
-    has memory for both. Processes that share panels are as one."""
+    has memory for both. Processes that share panels are as one. `slower`: how many times slower the disk and the
+    processors of some nodes are."""
     rates = rates.of_nodes if planned.plan.sharing > 1 else rates
-    run = _Run(planned, rates, seed, spread)
+    run = _Run(planned, rates, seed, spread, slower or {})
     ready = [(0.0, number, 0.0) for number in range(rates.processes)]  # when, who, bytes to put first
     end = 0.0
     while ready:

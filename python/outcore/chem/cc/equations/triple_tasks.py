@@ -28,7 +28,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 Range = tuple[int, int]
 
 TRIPLES = "triple excitations"
-_OF_FREE = (
+OF_FREE = (
     0.95  # of the memory, so that another run, which may have a little less, can go on with these blocks
 )
 
@@ -66,12 +66,12 @@ class TripleTasks(ABC):
             return self.need(occupied, virtual, auxiliary, size, room.threads)
 
         with room.world.together(TRIPLES):
-            most = _largest(need, max(virtual), free_bytes, room.world.size)
-            size = _largest(need, max(virtual), max(need(1), int(_OF_FREE * free_bytes)), room.world.size)
+            most = largest_block(need, max(virtual), free_bytes, room.world.size)
+            size = largest_block(need, max(virtual), max(need(1), int(OF_FREE * free_bytes)), room.world.size)
         self.most = most
         """Orbitals of a block for which there is room."""
         size = size if block is None else min(size, block)
-        self.blocks: list[list[Range]] = [_blocks(v, size) for v in virtual]
+        self.blocks: list[list[Range]] = [ranges_of(v, size) for v in virtual]
         """Of each spin."""
         if stage is not None:
             found = KeptTasks.blocks_of(stage, stamp)
@@ -125,7 +125,7 @@ class TripleTasks(ABC):
         """Its energy (Hartree), by the threads of this process."""
 
 
-def _largest(need: Any, virtual: int, free_bytes: int, processes: int) -> int:
+def largest_block(need: Any, virtual: int, free_bytes: int, processes: int) -> int:
     """Orbitals of a block, in memory that is free."""
     if need(1) > free_bytes:
         raise OutcoreError(
@@ -139,7 +139,8 @@ def _largest(need: Any, virtual: int, free_bytes: int, processes: int) -> int:
     return most
 
 
-def _blocks(virtual: int, size: int) -> list[Range]:
+def ranges_of(virtual: int, size: int) -> list[Range]:
+    """Blocks of virtual orbitals, of so many at most."""
     count = -(-virtual // size)
     return list(pairwise(virtual * n // count for n in range(count + 1)))
 

@@ -7,7 +7,7 @@ virtual block of the Fock matrix are needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -46,6 +46,24 @@ class TriplesOf(NamedTuple):
     fock: Values
 
 
+def tasks_of_blocks(count: int) -> list[tuple[int, int]]:
+    """Pairs of blocks A >= B, each with all C <= B; those with most of them first."""
+    return sorted(((a, b) for a in range(count) for b in range(a + 1)), key=lambda task: -(task[1] + 1))
+
+
+def task_bytes(
+    blocks: Sequence[tuple[int, int]], task: tuple[int, int], of_each: tuple[float, float, float]
+) -> float:
+    """That a task reads. of_each: bytes of B[Q,x,i] of one x, and of B[Q,x,y] and t_ij^xy of one x and one y."""
+    a, b = task
+    sizes = [end - begin for begin, end in blocks]
+    whole = sizes[a] + (sizes[b] if a != b else 0) + sum(sizes[:b])  # orbitals of blocks that are read
+    pairs = sizes[a] * sizes[b] + (sizes[b] ** 2 if a != b else 0)
+    pairs += sum(sizes[:b]) * (sizes[a] + (sizes[b] if a != b else 0))
+    bvo, bvv, t2 = of_each
+    return whole * (bvo + sum(sizes) * (bvv + t2)) + pairs * t2
+
+
 class Triples(TripleTasks):
     """The energy of (T) of converged amplitudes. Collective.
 
@@ -71,11 +89,7 @@ class Triples(TripleTasks):
         self._order()
 
     def _order(self) -> None:
-        """Tasks: pairs of blocks A >= B, each with all C <= B."""
-        count = len(self.blocks[0])
-        self.tasks = sorted(
-            ((a, b) for a in range(count) for b in range(a + 1)), key=lambda task: -(task[1] + 1)
-        )
+        self.tasks = tasks_of_blocks(len(self.blocks[0]))
 
     @property
     def moved(self) -> Moved:
@@ -102,13 +116,7 @@ class Triples(TripleTasks):
 
     def _bytes_of(self, task: tuple[int, int]) -> float:
         """That a task reads from disk."""
-        a, b = task
-        sizes = [end - begin for begin, end in self.blocks[0]]
-        whole = sizes[a] + (sizes[b] if a != b else 0) + sum(sizes[:b])  # orbitals of blocks that are read
-        pairs = sizes[a] * sizes[b] + (sizes[b] ** 2 if a != b else 0)
-        pairs += sum(sizes[:b]) * (sizes[a] + (sizes[b] if a != b else 0))
-        bvo, bvv, t2 = self._of_each
-        return whole * (bvo + self._v * (bvv + t2)) + pairs * t2
+        return task_bytes(self.blocks[0], task, self._of_each)
 
     def _begin(self) -> None:
         self._boo = self._equations.integrals.boo.get_tile((0, 0, 0))

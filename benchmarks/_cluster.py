@@ -1,0 +1,176 @@
+"""A cluster that is not here: what its nodes can do, and what a method takes on some of them."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from outcore.chem.ci.estimate import Speeds
+from outcore.cli.bench import Claim
+from outcore.tensor.plan.rates import ASSUMED, Rates
+
+NODES = (1, 8, 64, 512)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """All that is assumed. A core is that of `tensor.plan.rates.ASSUMED`; threads of a process and processes of a
+    node do not slow each other; every node sends and gets at the full rate of its network, wherever the other is.
+
+    Attributes:
+        nodes: alike ones.
+        cores, processes: of a node; each process has as many threads as cores.
+        memory, disk: bytes of a node; `usable` of the memory is for methods.
+        read, write: bytes a second of the disks of a node.
+        network: bytes a second of a node, each way.
+    """
+
+    nodes: int = 1
+    cores: int = 128
+    processes: int = 8
+    memory: float = 512e9
+    usable: float = 0.9
+    disk: float = 8e12
+    read: float = 12e9
+    write: float = 12e9
+    network: float = 12.5e9
+
+    def __str__(self) -> str:
+        return (
+            f"nodes of {self.processes} processes with {self.threads} threads each, {self.memory / 1e9:.0f} GB of "
+            f"memory, {self.usable:g} of it for methods, {self.disk / 1e12:g} TB of disks that read "
+            f"{self.read / 1e9:g} and write {self.write / 1e9:g} GB/s, a network of "
+            f"{self.network / 1e9:g} GB/s each way; a core multiplies with {core(256) / 1e9:.0f} Gflop/s"
+        )
+
+    def of(self, nodes: int, **changes: Any) -> Cluster:
+        return replace(self, nodes=nodes, **changes)
+
+    @property
+    def threads(self) -> int:
+        return self.cores // self.processes
+
+    @property
+    def size(self) -> int:
+        """Processes."""
+        return self.nodes * self.processes
+
+    @property
+    def free_bytes(self) -> int:
+        """Of each process."""
+        return int(self.memory * self.usable / self.processes)
+
+    def rates(self) -> Rates:
+        """As planners of contractions and of coupled cluster ask for them."""
+        return replace(
+            ASSUMED,
+            read=self.read,
+            write=self.write,
+            network=self.network / self.processes if self.nodes > 1 else math.inf,
+            processes=self.size,
+            nodes=self.nodes,
+            threads=self.threads,
+            sharing=self.processes,
+        )
+
+    def speeds(self) -> Speeds:
+        """As the forecast of Full CI asks for them."""
+        network = self.network * self.nodes if self.nodes > 1 else math.inf
+        return Speeds(core(256), self.read * self.nodes, self.write * self.nodes, network, self.nodes)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def core(shortest: int) -> float:
+    """Operations a second of a core in products of matrices in double precision, whose shortest side is so long."""
+    return float(ASSUMED.flops(shortest))
+
+
+@dataclass(frozen=True)
+class Taken:
+    """By a method on some nodes.
+
+    Attributes:
+        ideal: seconds of its operations, if all cores work all the time.
+        parts: seconds of each part, by what limits it; they come one after another.
+        disk, network: bytes of all nodes.
+        how: for people.
+    """
+
+    ideal: float
+    parts: dict[str, float]
+    disk: float
+    network: float
+    how: str = ""
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.parts.values())
+
+    @property
+    def efficiency(self) -> float:
+        return self.ideal / self.seconds
+
+    @property
+    def limit(self) -> str:
+        """The largest part."""
+        return max(self.parts, key=lambda name: self.parts[name])
+
+
+def longest(parts: dict[str, float]) -> dict[str, float]:
+    """Of what goes on at the same time, what takes longest."""
+    name = max(parts, key=lambda each: parts[each])
+    return {name: parts[name]}
+
+
+def together(*every: dict[str, float]) -> dict[str, float]:
+    """Sums of parts of the same name."""
+    names = dict.fromkeys(name for parts in every for name in parts)
+    return {name: sum(parts.get(name, 0.0) for parts in every) for name in names}
+
+
+def uneven(costs: Iterable[float] | np.ndarray[Any, Any], workers: int) -> float:
+    """How much longer the last of some workers takes than their mean, if each takes the next task when it has done
+    one: tasks in the order of `costs`."""
+    each = np.asarray(costs, float)
+    total = float(each.sum())
+    if workers >= len(each):
+        return float(each.max()) * workers / total
+    ends = [0.0] * workers
+    for cost in each.tolist():
+        heapq.heapreplace(ends, ends[0] + cost)
+    return max(ends) * workers / total
+
+
+def claims(method: str, what: str, found: dict[int, Taken | str]) -> list[Claim]:
+    """By numbers of nodes; a text: why it cannot be."""
+    result = []
+    for nodes, taken in found.items():
+        on = f"on {nodes} {'node' if nodes == 1 else 'nodes'}"
+        if isinstance(taken, str):
+            result.append(Claim(f"{method}: time {on}", None, "s", None, "", f"{what}: {taken}"))
+            continue
+        parts = ", ".join(f"{name} {seconds:.3g} s" for name, seconds in taken.parts.items())
+        how = f"{what}; {parts}; {taken.how}"
+        result += [
+            Claim(f"{method}: time {on}", taken.seconds, "s", None, f"limit: {taken.limit}", how),
+            Claim(f"{method}: efficiency {on}", taken.efficiency, "", None, "all cores busy", ""),
+            Claim(f"{method}: disk {on}", taken.disk / 1e12, "TB moved", None, "", ""),
+            Claim(f"{method}: network {on}", taken.network / 1e12, "TB moved", None, "", ""),
+        ]
+    return result
+
+
+def largest(sizes: Sequence[int], fits: Any) -> int | None:
+    """The last of ascending sizes that fits; None: none does."""
+    low, high = 0, len(sizes)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if fits(sizes[middle]) else (low, middle)
+    return sizes[low - 1] if low else None

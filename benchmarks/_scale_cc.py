@@ -1,0 +1,153 @@
+"""CCSD(T) of closed shells on a cluster: its own plan, with the rates of the cluster, and its own tasks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+from outcore.base.errors import OutcoreError
+from outcore.chem.cc.equations.triple_tasks import OF_FREE, largest_block, ranges_of
+from outcore.chem.cc.equations.triples import task_bytes, tasks_of_blocks
+from outcore.chem.cc.plan import crossing
+from outcore.chem.cc.plan import plan as plans
+from outcore.chem.cc.plan.describe import ITERATIONS
+from outcore.chem.cc.plan.sizes import Sizes
+from outcore.chem.cc.plan.triple_sizes import block_bytes
+from outcore.chem.ri import auxiliary
+from outcore.chem.ri.source import cuts_of
+from outcore.keep import clock
+from outcore.tensor.plan.rates import Rates
+
+from ._cluster import Cluster, Taken, longest, together, uneven
+
+_VECTORS = 6  # of the extrapolation
+_DOUBLE = 8
+
+
+@dataclass(frozen=True)
+class Case:
+    """A molecule with frozen cores and fitted integrals."""
+
+    name: str
+    atoms: Sequence[str]
+    basis: str
+
+    @cached_property
+    def sizes(self) -> Sizes:
+        from pyscf import gto
+
+        mol = gto.M(atom="; ".join(self.atoms), basis=self.basis, verbose=0)
+        cores = int(sum(charge > 2 for charge in mol.atom_charges()))  # of the first and second row
+        filled = mol.nelectron // 2
+        auxmol = auxiliary.build(mol, purpose="mp2")
+        return Sizes(
+            mol.nao, auxmol.nao, (filled - cores,), (mol.nao - filled,), _VECTORS, cuts_of(auxmol), "ccsd"
+        )
+
+
+def plan_of(sizes: Sizes, cluster: Cluster) -> plans.Plan:
+    """Raises OutcoreError (ENOMEM, ENOSPC)."""
+    return plans.make_plan(
+        sizes, cluster.free_bytes, cluster.rates(), disk_bytes=cluster.disk * cluster.nodes
+    )
+
+
+def taken(sizes: Sizes, cluster: Cluster) -> Taken | str:
+    """From fitted integrals to the energy of (T)."""
+    rates = cluster.rates()
+    try:
+        plan = plan_of(sizes, cluster)
+        iteration = _iteration(plan, rates)
+        triples = _triples(plan, cluster, rates)
+    except OutcoreError as error:
+        return str(error)
+    made = {"integrals and other work before iterations": plan.seconds_once}
+    parts = together({name: ITERATIONS * s for name, s in iteration.parts.items()}, triples.parts, made)
+    return Taken(
+        ITERATIONS * iteration.ideal + triples.ideal,
+        parts,
+        ITERATIONS * iteration.disk + triples.disk,
+        ITERATIONS * iteration.network + triples.network,
+        f"an iteration {iteration.seconds:.3g} s, {ITERATIONS} of them; (T) {triples.seconds:.3g} s; "
+        f"{iteration.how}; "
+        f"{triples.how}",
+    )
+
+
+def kept_pieces(taken: Taken) -> list[float]:
+    """Seconds of what is kept as a whole: iterations, and (T) every so often."""
+    of_triples = sum(seconds for name, seconds in taken.parts.items() if "(T)" in name)
+    count = math.ceil(of_triples / clock.INTERVAL_S)
+    return [(taken.seconds - of_triples) / ITERATIONS] * ITERATIONS + [of_triples / count] * count
+
+
+def _iteration(plan: plans.Plan, rates: Rates) -> Taken:
+    """Products, each after the other. A ladder is dealt out by rows of tiles, each to a thread of any process; its
+    tiles are brought while others are multiplied."""
+    found = crossing.products(plan, rates)
+    away = 1 - 1 / rates.nodes
+    threads, every = rates.threads * rates.processes, rates.network * rates.processes
+    parts: dict[str, float] = {}
+    rows = 0
+    for each in found:
+        if not each.rows:
+            parts = together(parts, {"other products": each.seconds})
+            continue
+        rows = len(each.rows)
+        last = uneven(sorted(each.rows, reverse=True), threads)
+        of_disk = each.disk / (rates.read * rates.nodes)
+        one = {"rows of the ladder": each.seconds * (last - 1), "the ladder": each.seconds}
+        moving = longest({"disk": of_disk, "network": each.moved * away / every})
+        if max(moving.values()) > each.seconds * last:
+            one = {f"the ladder over the {name}": seconds for name, seconds in moving.items()}
+        parts = together(parts, one)
+    tiles = sum(each.seconds for each in plan.iteration if not each.is_product)
+    parts = together(parts, {"work on single tiles": tiles})
+    return Taken(
+        sum(each.operations for each in found) / rates.peak,
+        parts,
+        plan.moved_bytes,
+        away * sum(each.moved for each in found),
+        f"ladder integrals {plan.ladder}, {rows} rows of tiles of it, blocks of {plan.spaces[0].block}; "
+        f"{plan.disk_bytes / 1e12:.3g} TB on disk",
+    )
+
+
+def _triples(plan: plans.Plan, cluster: Cluster, rates: Rates) -> Taken:
+    """Tasks are dealt out to processes, largest first; a task reads its blocks before it works on them."""
+    sizes = plan.sizes
+    (occupied,), (virtual,), auxiliary_functions = sizes.occupied, sizes.virtual, sizes.auxiliary
+    held = plan.memory_bytes
+    free = cluster.free_bytes - held
+    need = partial(block_bytes, sizes.occupied, sizes.virtual, auxiliary_functions, threads=rates.threads)
+    size = largest_block(need, virtual, int(OF_FREE * free), rates.processes)
+    blocks = ranges_of(virtual, size)
+    tasks = tasks_of_blocks(len(blocks))
+    widths = [end - begin for begin, end in blocks]
+    costs = [widths[a] * widths[b] * float(sum(widths[: b + 1])) for a, b in tasks]
+    last = uneven(costs, rates.processes)
+    item = plan.arrays["T"].spec.item_bytes
+    of_each = (
+        float(_DOUBLE * auxiliary_functions * occupied),
+        float(_DOUBLE * auxiliary_functions),
+        float(item * occupied**2),
+    )
+    moved = sum(task_bytes(blocks, task, of_each) for task in tasks)
+    on_disk = not all(each.in_memory for each in plan.arrays.values())
+    away = moved * (1 - 1 / rates.nodes)
+    parts = {
+        "(T)": plan.triples_s,
+        "uneven tasks of (T)": plan.triples_s * (last - 1),
+        "blocks of (T) over the network": away / (rates.network * rates.processes),
+    }
+    if on_disk:
+        parts["blocks of (T) from disk"] = moved / (rates.read * rates.nodes)
+    return Taken(
+        plan.triples_s,
+        parts,
+        moved if on_disk else 0.0,
+        away,
+        f"{len(tasks)} tasks of (T), blocks of {size}",
+    )

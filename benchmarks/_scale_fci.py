@@ -1,0 +1,157 @@
+"""Full CI on a cluster: its own plan and forecast, with the rates of the cluster."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from outcore.base.errors import OutcoreError
+from outcore.chem.ci import estimate
+from outcore.chem.ci.hamiltonian import Hamiltonian
+from outcore.chem.ci.plan import Plan, make_plan
+from outcore.chem.ci.search import SearchOptions
+from outcore.chem.ci.space import Space
+from outcore.chem.ci.tiles import VectorTiling
+
+from ._cluster import Cluster, Taken, together, uneven
+
+BOUND = 1e-6  # Hartree, for which vectors on disk are packed
+
+
+@dataclass(frozen=True)
+class Case:
+    """A closed-shell atom or molecule: all its orbitals but the lowest `frozen`."""
+
+    name: str
+    atoms: str
+    basis: str
+    group: str
+    charge: int = 0
+    frozen: int = 0
+    frozen_irrep: int = 0
+    orbitals: int | None = None  # so many of those that are left, some of each irrep
+
+    @cached_property
+    def hamiltonian(self) -> Hamiltonian:
+        """Without integrals: plans and counts of operations depend on irreps alone."""
+        from pyscf import gto
+
+        mol = gto.M(atom=self.atoms, basis=self.basis, charge=self.charge, symmetry=self.group, verbose=0)
+        found = sorted(
+            int(irrep)
+            for irrep, each in zip(mol.irrep_id, mol.symm_orb, strict=True)
+            for _ in range(each.shape[1])
+        )
+        for _ in range(self.frozen):
+            found.remove(self.frozen_irrep)
+        groups = {"D2h": 8, "C2v": 4}[self.group]
+        names = dict(zip(mol.irrep_id, mol.irrep_name, strict=True))
+        found = (
+            found
+            if self.orbitals is None
+            else [found[len(found) * k // self.orbitals] for k in range(self.orbitals)]
+        )
+        n = len(found)
+        return Hamiltonian(
+            one=np.zeros((n, n)),
+            two=np.zeros((n, n, n, n)),
+            core_energy=0.0,
+            irreps=np.array(found),
+            groups=groups,
+            group=self.group,
+            names=tuple(names.get(g, "") for g in range(groups)),
+            permutation=np.arange(n),
+        )
+
+    @cached_property
+    def space(self) -> Space:
+        from pyscf import gto
+
+        mol = gto.M(atom=self.atoms, basis=self.basis, charge=self.charge, verbose=0)
+        pairs = mol.nelectron // 2 - self.frozen
+        return Space(self.hamiltonian, pairs, pairs, parity=1)
+
+    @cached_property
+    def tiling(self) -> VectorTiling:
+        return VectorTiling(self.space)
+
+
+FLUORIDE = Case("F-/aug-cc-pVTZ", "F 0 0 0", "aug-cc-pvtz", "D2h", -1)
+FROZEN = replace(FLUORIDE, name="F-/aug-cc-pVTZ, frozen core", frozen=1)
+WATER = "O 0 0 -0.0048; H 0 0.8018 -0.5603; H 0 -0.8018 -0.5603"
+SMALL = Case("H2O/cc-pVDZ, frozen core", WATER, "cc-pvdz", "C2v", 0, 1)
+
+
+def options(cluster: Cluster, **changes: Any) -> SearchOptions:
+    given = {"threads": cluster.threads, "error_bound": BOUND, **changes}
+    return SearchOptions(**given)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan whose tasks are made, and what that has taken on this machine: each process does it."""
+
+    case: Case
+    cluster: Cluster
+    plan: Plan
+    seconds: float
+
+    @classmethod
+    def of(cls, case: Case, cluster: Cluster, **changes: Any) -> Planned:
+        """Raises OutcoreError (ENOMEM)."""
+        begin = time.perf_counter()
+        plan = make_plan(
+            case.space, case.tiling, options(cluster, **changes), cluster.free_bytes, processes=cluster.size
+        )
+        plan.tasks(plan.work_type)
+        return cls(case, cluster, plan, time.perf_counter() - begin)
+
+    def taken(self) -> Taken | str:
+        """By a whole run."""
+        needed, there = self.plan.disk_bytes, self.cluster.disk * self.cluster.nodes
+        if needed > there:
+            return f"{needed / 1e12:.3g} TB of disk are needed, there are {there / 1e12:.3g}"
+        found = estimate.of_plan(self.plan, self.case.hamiltonian, self.cluster.speeds())
+        costs = [task.cost for task in self.plan.tasks(self.plan.work_type)]
+        return of_forecast(found, uneven(costs, self.cluster.size), self.seconds)
+
+
+def taken(case: Case, cluster: Cluster) -> Taken | str:
+    """By a whole run; a text: why there is none."""
+    try:
+        return Planned.of(case, cluster).taken()
+    except OutcoreError as error:
+        return str(error)
+
+
+def of_forecast(found: estimate.Forecast, last: float, planning: float) -> Taken:
+    """last: how much longer the last process computes than their mean."""
+    computing, moving, correcting = found.parts
+    count = estimate.ITERATIONS
+    names = "disk" if found.plan.kind == "disk" else "network"
+    products = {"products of matrices": computing, "uneven tasks": computing * (last - 1)}
+    together_s = computing * last
+    if found.plan.overlaps and moving > together_s:
+        products = {f"vectors over the {names}": moving}
+    elif not found.plan.overlaps:
+        products[f"vectors over the {names}"] = moving
+    on_disk = found.plan.kind == "disk" or found.plan.packed
+    passes = {"passes of corrections" + (" on disk" if on_disk else ""): correcting}
+    iteration = together(products, passes)
+    parts = {name: count * seconds for name, seconds in iteration.items()}
+    parts["planning at each process"] = planning
+    disk = (found.read_bytes + found.written_bytes) * count if on_disk else 0.0
+    if on_disk and found.plan.kind != "disk":  # products are in memory
+        disk = count * sum(found.plan.pass_bytes)
+    return Taken(
+        count * computing,
+        parts,
+        disk,
+        found.network_bytes * count,
+        f"{found.plan.in_words}; {sum(iteration.values()):.3g} s an iteration, {count} of them; "
+        f"{len(found.plan.tasks(found.plan.work_type))} tasks; {found.disk_bytes / 1e12:.3g} TB of disk",
+    )
