@@ -13,6 +13,7 @@ import numpy as np
 
 from outcore import _core
 from outcore.chem.mrci import MRCI, estimate
+from outcore.chem.mrci.records import Orbitals
 from outcore.chem.mrci.solver import SearchOptions
 from outcore.chem.mrci.storage import PACKED_VECTORS
 from outcore.chem.mrci.tables import table_bytes
@@ -20,6 +21,7 @@ from outcore.chem.mrci.transform import row_bytes
 from outcore.chem.mrci.vectors import VectorLayout
 
 from ._cluster import Cluster, Taken, core, longest, uneven
+from ._cluster import largest as _largest
 
 _SIDE = 64  # of the kernel's products of matrices: external orbitals of an irrep, about
 _TASKS, _TASK_ELEMENTS = 16, 1 << 23  # as `mrci.packed` and `mrci.storage` have them where memory is plenty
@@ -35,6 +37,7 @@ class Counted:
 
     name: str
     elements: int
+    orbitals: Orbitals
     layout: VectorLayout
     kernel: _core.MRCIKernel
     operations: float
@@ -56,13 +59,56 @@ class Counted:
         mf = scf.RHF(mol).run(conv_tol=1e-4)  # for numbers of irreps
         with MRCI.from_mean_field(mf, active=active, frozen=frozen, with_integrals=False) as ci:
             layout, n, inner = VectorLayout(ci.records), ci.orbitals.count, ci.orbitals.choice.internal
-            tables = table_bytes(ci.orbitals.orbitals)
+            orbitals = ci.orbitals.orbitals
             elements = ci.records.elements
         square = np.zeros((n, n))
         rows = np.zeros((inner * (inner + 1) // 2 + (n - inner) * inner, n * (n + 1) // 2))
         kernel = _core.MRCIKernel(layout.space, square, rows, square, square)
         operations = sum(task.cost for task in kernel.tasks(math.inf))
-        return cls(name, elements, layout, kernel, operations, row_bytes(n, inner), tables, *_packing())
+        return cls(
+            name,
+            elements,
+            orbitals,
+            layout,
+            kernel,
+            operations,
+            row_bytes(n, inner),
+            table_bytes(orbitals),
+            *_packing(),
+        )
+
+
+@dataclass(frozen=True)
+class Largest:
+    """Of a space whose external orbitals are so many `times` as many. seconds: of a product, at most: its
+    operations grow with the fourth power of them."""
+
+    times: int
+    external: int
+    vectors: float
+    tables: int
+    replicated: int
+    seconds: float
+
+
+def largest(of: Counted, cluster: Cluster) -> Largest | None:
+    """Tables between external pairs and packed vectors are on disk, integrals with internal orbitals at each
+    process; records are as many, and coefficients grow with the square of the external orbitals."""
+
+    def grown(times: int) -> Largest:
+        more = replace(of.orbitals, external=tuple(sorted(of.orbitals.external * times)))
+        inner, count = len(more.internal), len(more.external)
+        packed = estimate.BITS / 8 * of.elements * times**2 * SearchOptions(vectors=PACKED_VECTORS).most(1)
+        seconds = of.operations * times**4 / (of.rate * cluster.cores * cluster.nodes)
+        return Largest(times, count, packed, table_bytes(more), row_bytes(inner + count, inner), seconds)
+
+    def fits(times: int) -> bool:
+        one = grown(times)
+        on_disk = one.vectors + one.tables <= cluster.disk * cluster.nodes
+        return on_disk and 2 * one.replicated <= cluster.free_bytes  # the kernel has a copy
+
+    times = _largest(range(1, 100), fits)
+    return None if times is None else grown(times)
 
 
 def _packing() -> tuple[float, float]:

@@ -28,6 +28,7 @@ PART = re.compile(r"<!-- generated: ([a-z-]+)(?: ([^>\n]+?))? -->\n(.*?)<!-- end
 KINDS: dict[str, Callable[[Path, str], str]] = {
     "result": results.result,
     "iterations": results.iterations,
+    "scale": results.scale,
     "curves": lambda root, name: plots.images(root, name) or results.missing(name.partition(" ")[0]),
     "headlines": front.headlines,
     "decide": front.decide,

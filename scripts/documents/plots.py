@@ -54,6 +54,11 @@ CURVES = {
     "einsum_scaling_read": (
         "einsum_scaling", r"simulated, (\w+): read by a process of (\d+)", "GB read by a process", "processes",
     ),
+    "scale_time": ("scale", r"([^:]+): time on (\d+) nodes?", "seconds", "nodes"),
+    "scale_efficiency": (
+        "scale", r"([^:]+): efficiency on (\d+) nodes?", "part of the time in which cores do operations", "nodes",
+    ),
+    "scale_network": ("scale", r"([^:]+): network on ((?!1 )\d+) nodes", "TB moved between nodes", "nodes"),
     "ccsd_ladder_one_thread": (
         "ccsd_ladder", _LADDER.format("1 thread"), "Ladder of an iteration, seconds, one thread",
         "speed of the disk, MB/s",
@@ -101,7 +106,7 @@ def curves(claims: list[dict[str, Any]], pattern: str, title: str, across: str) 
     lines: dict[str, list[tuple[int, float]]] = {}
     for claim in claims:
         match = re.match(pattern, claim["name"])
-        if match:
+        if match and claim["value"] is not None:
             kind = match[1].replace("made again", "recomputed")  # as older results say it
             lines.setdefault(kind, []).append((int(match[2]), float(claim["value"])))
     values = [y for points in lines.values() for _, y in points]

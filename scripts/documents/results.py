@@ -115,6 +115,43 @@ def _reasons(claims: list[dict[str, Any]]) -> list[str]:
     return ["", *lines] if lines else []
 
 
+def scale(root: Path, _: str) -> str:
+    """Methods on nodes of a cluster: a row for each method and number of nodes; then claims of single nodes."""
+    found = load(root, "scale")
+    if found is None:
+        return missing("scale")
+    rows: dict[tuple[str, int], dict[str, dict[str, Any]]] = {}
+    others = []
+    for claim in found["claims"]:
+        match = re.fullmatch(r"(.+): (time|efficiency|disk|network) on (\d+) nodes?", claim["name"])
+        if match is None:
+            others.append(claim)
+            continue
+        rows.setdefault((match[1], int(match[3])), {})[match[2]] = claim
+    lines = [origin(found), "", found["claims"][0]["how"] + ".", ""]
+    lines += [
+        "| method | nodes | time | efficiency | disk | network | limit |",
+        "|---|---:|---:|---:|---:|---:|---|",
+    ]
+    for (method, nodes), claims in rows.items():
+        time = claims["time"]
+        values = [
+            value_of(claims[name]) if name in claims else "" for name in ("efficiency", "disk", "network")
+        ]
+        limit = time["how"] if time["value"] is None else time["peer"].removeprefix("limit: ")
+        cells = [method, str(nodes), value_of(time), *(each.removesuffix(" moved") for each in values), limit]
+        lines.append("| " + " | ".join(map(cell, cells)) + " |")
+    lines += ["", "| one node, and requests | value | limit |", "|---|---:|---|"]
+    for claim in others[1:]:
+        cells = [claim["name"], value_of(claim), claim["peer"].removeprefix("limit: ")]
+        lines.append("| " + " | ".join(map(cell, cells)) + " |")
+    lines += ["", '??? note "Systems, parts of each time, plans"', ""]
+    for claim in found["claims"][1:]:
+        if claim["how"]:
+            lines.append(f"    - {cell(claim['name'])}: {cell(claim['how'])}")
+    return "\n".join(lines)
+
+
 def iterations(root: Path, name: str) -> str:
     """Claims of a benchmark whose names end in `run R, iteration N`, one table for each name before that."""
     found = load(root, name)

@@ -67,3 +67,14 @@ def test_half_of_a_symmetric_result_is_put_twice():
     choice = Choice("result", False, (1, 100, 100, 20), (1, 1, 1, 1), half=True)
     found = Planned(problem, make_plan(problem, 1 << 20, rates, choice))
     assert simulate(found, rates, spread=0.0).seconds >= out.bytes / rates.write
+
+
+def test_a_slow_node_makes_all_slower_but_not_by_as_much_as_if_all_were_slow():
+    rates = replace(ASSUMED, processes=8, nodes=4, network=1e10)
+    found = planned(rates)
+    alike, one, every = (
+        simulate(found, rates, spread=0.0, slower=dict.fromkeys(nodes, 4.0)).seconds
+        for nodes in ((), (2,), range(4))
+    )
+    assert alike < one < every
+    assert every == pytest.approx(4 * alike, rel=0.1)
