@@ -20,7 +20,7 @@ from outcore.base.errors import OutcoreError
 from outcore.chem.cc.plan import describe
 from outcore.chem.ci import estimate
 from outcore.chem.hf import plan
-from outcore.cli.bench import BenchOptions, Claim, at_most
+from outcore.cli.bench import BenchOptions, Claim
 
 from . import _scale_cc, _scale_fci, _scale_hf, _scale_mrci, _scale_requests
 from ._cluster import NODES, Cluster, Taken, claims, largest
@@ -215,16 +215,16 @@ def _fluoride(options: BenchOptions) -> list[Claim]:
         how = f"{what}; small space of {vectors} vectors; {taken.how}"
         iteration = taken.seconds / estimate.ITERATIONS
         found += [
-            Claim(f"{case.name}, {name}: disk", disk, "TB", at_most(2.0), "", how),
+            Claim(f"{case.name}, {name}: disk", disk, "TB", None, "", how),
             Claim(
                 f"{case.name}, {name}: iteration",
                 iteration / 3600,
                 "hours",
                 None,
                 f"limit: {taken.limit}",
-                how,
+                "",
             ),
-            Claim(f"{case.name}, {name}: whole run", taken.seconds / 86400, "days", None, "", how),
+            Claim(f"{case.name}, {name}: whole run", taken.seconds / 3600, "hours", None, "", ""),
         ]
         options.say(f"{name}: {disk:.3g} TB, {taken.seconds:.4g} s")
     return found
