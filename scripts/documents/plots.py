@@ -157,6 +157,9 @@ def curves(claims: list[dict[str, Any]], pattern: str, title: str, across: str) 
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
+_MOST_TICKS = 8
+
+
 def _decades(values: list[float]) -> list[float]:
     """1, 2 or 5 times powers of ten around the values: at most eight."""
     first, last = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
@@ -164,7 +167,11 @@ def _decades(values: list[float]) -> list[float]:
     ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
     low = max(each for each in ticks if each <= min(values) * 1.001)
     high = min(each for each in ticks if each >= max(values) * 0.999)
-    return [each for each in ticks if low <= each <= high]
+    found = [each for each in ticks if low <= each <= high]
+    if len(found) <= _MOST_TICKS:
+        return found
+    powers = math.ceil(math.log10(high / low) / _MOST_TICKS + 0.5)  # between neighbours
+    return [low * 10.0 ** (powers * n) for n in range(math.ceil(math.log10(high / low) / powers - 1e-9) + 1)]
 
 
 def _steps(most: float) -> list[float]:
