@@ -69,10 +69,12 @@ def wait_any(requests: Sequence[Request]) -> int:
     left for its own `wait`. OutcoreError (EINVAL) if there are none."""
     every = _checked(requests)
     while True:
+        under_way = list(
+            _natives(every)
+        )  # before the look: what is done by then may be what a request waited for
         for position, request in enumerate(every):
             if request.done:
                 return position
-        under_way = list(_natives(every))
         if under_way or not every:
             _core.wait_any(under_way)
 

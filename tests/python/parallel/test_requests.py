@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from outcore import OutcoreError, Request, World, wait_all, wait_any
-from outcore.parallel.requests import Window, all_of, done, then
+from outcore.parallel.requests import Window, _All, all_of, done, then
 
 
 class Calls:
@@ -140,6 +140,18 @@ def test_wait_any_finds_what_is_done_in_a_mixture(calls: Calls) -> None:
     calls.end(1)
     assert wait_any([calls.begin(3), both]) == 1
     assert wait_any([calls.begin(3), done()]) == 1
+
+
+def test_wait_any_finds_what_is_done_right_after_its_look(calls: Calls) -> None:
+    class DoneAfterLook(_All):
+        @property
+        def done(self) -> bool:
+            found = super().done
+            calls.end(1)
+            self.wait()
+            return found
+
+    assert wait_any([calls.begin(3), DoneAfterLook([calls.begin(1)])]) == 1
 
 
 def test_wait_any_leaves_an_error_for_wait(calls: Calls) -> None:
