@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from outcore.tensor.layout.geometry import ProductProblem
-from outcore.tensor.plan.passes import Grid, Panels, Way
+from outcore.tensor.plan.passes import Grid, Panels, Reuse
 from outcore.tensor.plan.rates import Rates
 
 STEP_S = 1e-4  # of the interpreter and of requests, for each step
@@ -21,7 +21,7 @@ _STEPS = 200_000  # more panels are not looked at
 
 
 def priced(
-    problem: ProductProblem, rates: Rates, panels: Panels, way: Way
+    problem: ProductProblem, rates: Rates, panels: Panels, way: Reuse
 ) -> Iterator[tuple[int, Grid, Grid, Grid]]:
     """With memory for the results that are made at once, and for twice as many: seconds, bytes of disk and network,
     and of memory. All options are there together, so estimates are short numbers."""

@@ -69,7 +69,7 @@ class Panels:
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
+class Reuse:
     """What stays in memory: times that each operand is read, pieces of work that can be dealt out and results that
     are made one after another, elements of panels of the left and of the right operand, `block` of the choice and
     panels of the result that are made at once, parts of the inner indices."""
@@ -88,7 +88,7 @@ class Way:
 _ONE: Grid = np.ones((1, 1, 1))
 
 
-def of_one(panels: Panels, rates: Rates) -> list[Way]:
+def of_one(panels: Panels, rates: Rates) -> list[Reuse]:
     """One panel of the result at a time. Of a half what the right operand would be kept for the left one is; where
     none is kept, panels of one array serve on both sides."""
     (a, w, c), (ta, tb, tc), made = panels.sizes, panels.counts, panels.made
@@ -105,11 +105,11 @@ def of_one(panels: Panels, rates: Rates) -> list[Way]:
         else:
             right = right * made
         results = ta * tb * panels.batch.count * made
-        ways.append(Way(keep, left, right, units * made, results, (held[0], held[1]), _ONE, _ONE, _ONE))
+        ways.append(Reuse(keep, left, right, units * made, results, (held[0], held[1]), _ONE, _ONE, _ONE))
     return ways
 
 
-def of_blocks(panels: Panels, problem: ProductProblem) -> list[tuple[Panels, Way]]:
+def of_blocks(panels: Panels, problem: ProductProblem) -> list[tuple[Panels, Reuse]]:
     """Several panels of the result at a time. For each number of panels there are several partitions, each of which
     has more at a time and reads less than the one before."""
     _, m, n, _ = problem.product.sizes(problem.extents)
@@ -145,12 +145,14 @@ def of_blocks(panels: Panels, problem: ProductProblem) -> list[tuple[Panels, Way
     return [
         (
             several,
-            Way("result", one * left / ta, one * right / tb, one * units, units, held, block, at_once, _ONE),
+            Reuse(
+                "result", one * left / ta, one * right / tb, one * units, units, held, block, at_once, _ONE
+            ),
         )
     ]
 
 
-def in_parts(way: Way, panels: Panels, rates: Rates) -> Iterator[Way]:
+def in_parts(way: Reuse, panels: Panels, rates: Rates) -> Iterator[Reuse]:
     """With several processes also such that inner indices are dealt out: so many pieces that each process gets a
     few, and all equally many where that is possible."""
     yield way
