@@ -32,8 +32,8 @@ def values(seed, dtype="float64"):
 def contracted(world, a, b, way, **options):
     """a b as einsum makes it, or as a program does."""
     if way == "einsum":
-        return outcore.einsum("ik,kj->ij", a, b, world=world, memory="7kB", **options)
-    with Program(world, memory="7kB") as p:
+        return outcore.einsum("ik,kj->ij", a, b, world=world, memory="8kB", **options)
+    with Program(world, memory="8kB") as p:
         out = p.output(outcore.einsum("ik,kj->ij", p.input(a), p.input(b), **options))
     p.run()
     return out.result
@@ -60,9 +60,9 @@ def test_from_files_through_a_contraction_and_back(world, paths, kind, way):
     assert a.layout.symmetry
     out = Array(world, [AXIS, AXIS], where="disk")
     if way == "einsum":
-        outcore.einsum("ik,kj->ij", a, b, out=out, memory="7kB")
+        outcore.einsum("ik,kj->ij", a, b, out=out, memory="8kB")
     else:
-        with Program(world, memory="7kB") as p:
+        with Program(world, memory="8kB") as p:
             outcore.einsum("ik,kj->ij", p.input(a), p.input(b), out=p.input(out))
         p.run()
     getattr(out, f"to_{kind}")(*places[2])
@@ -91,8 +91,8 @@ def test_single_precision_in_store_keeps_its_bound(world, dtype, way):
     assert (error <= limit).all()
     assert error.max() > 1e-12  # fewer digits were stored, indeed
     out = Array(world, [AXIS, AXIS], dtype, "disk", store_dtype=narrow)
-    outcore.einsum("ik,kj->ij", x, y, out=out, memory="7kB")
-    outcore.einsum("ik,kj->ij", x, y, out=out, accumulate=True, memory="7kB")
+    outcore.einsum("ik,kj->ij", x, y, out=out, memory="8kB")
+    outcore.einsum("ik,kj->ij", x, y, out=out, accumulate=True, memory="8kB")
     most = 2 * 12 + 1  # roundings: inner indices may be dealt out one by one, and each part is added
     limit = most * parts * bound.relative * 2 * (np.abs(x) @ np.abs(y)) + 1e-13
     assert (np.abs(elements(world, out) - 2 * (x @ y)) <= limit).all()
