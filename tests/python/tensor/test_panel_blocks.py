@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import pytest
 
@@ -68,3 +69,13 @@ def test_more_panels_at_a_time_read_less(shape):
     found = [partition for _, partition in useful_rectangles(6, 6, shape)]
     reads = [shape * each.read[0] / 6 + each.read[1] / 6 for each in found]
     assert reads == sorted(reads, reverse=True)
+
+
+def test_partitions_that_searches_keep_take_little_memory():
+    """All pairs of these would take 30 MB and more."""
+    tracemalloc.start()
+    kept = triangles(700, 5), useful_rectangles(61, 67, 1.37)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept[0].count == 700 * 701 // 2
+    assert held < 1_000_000
