@@ -69,9 +69,8 @@ def wait_any(requests: Sequence[Request]) -> int:
     left for its own `wait`. OutcoreError (EINVAL) if there are none."""
     every = _checked(requests)
     while True:
-        under_way = list(
-            _natives(every)
-        )  # before the look: what is done by then may be what a request waited for
+        # Before the look, which may find what a request waits for not done that is done right after it.
+        under_way = list(_natives(every))
         for position, request in enumerate(every):
             if request.done:
                 return position
