@@ -1,9 +1,24 @@
 #include "tensor/operands.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <deque>
 
 namespace outcore::tensor {
+
+std::byte* PanelMemory::get(std::size_t size_bytes) {
+  if (!memory_) {
+    memory_ = std::make_unique_for_overwrite<std::byte[]>(size_bytes);
+    constexpr std::uintptr_t page_bytes = 4096, large_bytes = 4 << 20;  // two huge pages
+    const auto place = reinterpret_cast<std::uintptr_t>(memory_.get());
+    const std::uintptr_t begin = (place + page_bytes - 1) & ~(page_bytes - 1), end = place + size_bytes;
+    if (begin + large_bytes < end)  // only a hint; all of it is used
+      madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  }
+  return memory_.get();
+}
 
 Held::Held(int slots) {
   for (int slot = 0; slot < slots; ++slot) free_.push_back(slot);

@@ -104,10 +104,7 @@ class Held {
 /// Memory of a panel, made when it is used first.
 class PanelMemory {
  public:
-  std::byte* get(std::size_t size_bytes) {
-    if (!memory_) memory_ = std::make_unique_for_overwrite<std::byte[]>(size_bytes);
-    return memory_.get();
-  }
+  std::byte* get(std::size_t size_bytes);
 
  private:
   std::unique_ptr<std::byte[]> memory_;

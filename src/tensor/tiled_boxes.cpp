@@ -138,9 +138,39 @@ struct TiledBoxes::Piece {
   Extents shape = {}, strides = {};
   int sign = 1;
   bool started = false;
-  std::unique_ptr<std::byte[]> memory = {};
+  TileMemory::Memory memory = {};
   Waits waits = {};
 };
+
+TileMemory::Memory TileMemory::take(std::int64_t bytes) {
+  used_ += bytes;
+  if (bytes == free_size_ && !free_.empty()) {
+    Memory memory = std::move(free_.back());
+    free_.pop_back();
+    free_bytes_ -= bytes;
+    return memory;
+  }
+  while (!free_.empty() && used_ + free_bytes_ > max_bytes_) {
+    free_.pop_back();
+    free_bytes_ -= free_size_;
+  }
+  return std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(bytes));
+}
+
+void TileMemory::give(Memory memory, std::int64_t bytes) noexcept {
+  used_ -= bytes;
+  if (!memory || used_ + free_bytes_ + bytes > max_bytes_) return;
+  if (bytes != free_size_) {
+    free_.clear();
+    free_bytes_ = 0;
+    free_size_ = bytes;
+  }
+  try {
+    free_.push_back(std::move(memory));
+    free_bytes_ += bytes;
+  } catch (const std::bad_alloc&) {  // then it is the system's
+  }
+}
 
 TiledBoxes::TiledBoxes(std::shared_ptr<const TileTable> table, std::shared_ptr<Boxes> flat,
                        std::vector<std::int64_t> begins, ElementType type, std::int64_t max_bytes)
@@ -148,7 +178,8 @@ TiledBoxes::TiledBoxes(std::shared_ptr<const TileTable> table, std::shared_ptr<B
       flat_(std::move(flat)),
       begins_(std::move(begins)),
       type_(type),
-      max_bytes_(max_bytes) {}
+      got_(max_bytes),
+      put_(max_bytes) {}
 
 Box TiledBoxes::range(std::int32_t number, std::int64_t elements) const {
   const auto& begins = begins_.empty() ? table_->offsets() : begins_;
@@ -194,7 +225,7 @@ void TiledBoxes::get(const Box& box, const Strided& to, Waits& waits) {
 }
 
 void TiledBoxes::start_those_with_room() {
-  while (!waiting_.empty() && (got_bytes_ == 0 || got_bytes_ + waiting_.front()->bytes <= max_bytes_)) {
+  while (!waiting_.empty() && got_.has_room(waiting_.front()->bytes)) {
     const auto next = waiting_.front();
     waiting_.pop_front();
     start(next);
@@ -203,9 +234,8 @@ void TiledBoxes::start_those_with_room() {
 
 void TiledBoxes::start(const std::shared_ptr<Piece>& piece) {
   piece->started = true;
-  got_bytes_ += piece->bytes;
   try {
-    piece->memory = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(piece->bytes));
+    piece->memory = got_.take(piece->bytes);
     const auto size = static_cast<std::int64_t>(size_bytes(type_));
     flat_->get(range(piece->number, piece->elements), {piece->memory.get(), {size}}, piece->waits);
   } catch (...) {  // for whoever waits for this one
@@ -215,8 +245,7 @@ void TiledBoxes::start(const std::shared_ptr<Piece>& piece) {
 
 void TiledBoxes::finish(Piece& piece) {
   const auto end = [&] {
-    piece.memory.reset();
-    got_bytes_ -= piece.bytes;
+    got_.give(std::move(piece.memory), piece.bytes);
     start_those_with_room();
   };
   try {
@@ -250,18 +279,16 @@ void TiledBoxes::put(const Box& box, const Strided& from, bool add, Waits& waits
     }
     auto piece = std::make_shared<Piece>(
         Piece{.number = number, .elements = elements, .bytes = elements * element, .started = true});
-    while (!under_way_.empty() && put_bytes_ + piece->bytes > max_bytes_) {
+    while (!under_way_.empty() && !put_.has_room(piece->bytes)) {
       const auto first = under_way_.front();
       under_way_.pop_front();
-      put_bytes_ -= first->bytes;
       wait_for(first->waits);
-      first->memory.reset();
+      put_.give(std::move(first->memory), first->bytes);
     }
-    piece->memory = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(piece->bytes));
+    piece->memory = put_.take(piece->bytes);
     copy_strided(piece->memory.get(), row_major(shape, size), source.data, source.stride_bytes, shape, size);
     flat_->put(part, {piece->memory.get(), {element}}, add, piece->waits);
     under_way_.push_back(piece);
-    put_bytes_ += piece->bytes;
     waits.emplace_back([piece] { wait_for(piece->waits); });
   });
 }

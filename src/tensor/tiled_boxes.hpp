@@ -46,6 +46,26 @@ class OUTCORE_SIBLING TileTable {
   std::vector<std::int64_t> offsets_;
 };
 
+/// Memory of tiles on their way. What was given back serves the next tile of the same size, so that the system
+/// need not clear pages for each.
+class TileMemory {
+ public:
+  using Memory = std::unique_ptr<std::byte[]>;
+
+  explicit TileMemory(std::int64_t max_bytes) : max_bytes_(max_bytes) {}
+
+  [[nodiscard]] bool has_room(std::int64_t bytes) const { return used_ == 0 || used_ + bytes <= max_bytes_; }
+  /// Memory that counts until it is given back, also if this throws std::bad_alloc.
+  Memory take(std::int64_t bytes);
+  void give(Memory memory, std::int64_t bytes) noexcept;
+  [[nodiscard]] std::int64_t free_bytes() const { return free_bytes_; }
+
+ private:
+  std::int64_t max_bytes_, used_ = 0, free_bytes_ = 0;  ///< used_ + free_bytes_ <= max_bytes_, if one fits
+  std::int64_t free_size_ = 0;                          ///< of each that is free
+  std::vector<Memory> free_;
+};
+
 /// An array of tiles in an array of one dimension.
 class OUTCORE_SIBLING TiledBoxes : public Boxes {
  public:
@@ -71,7 +91,7 @@ class OUTCORE_SIBLING TiledBoxes : public Boxes {
   std::shared_ptr<Boxes> flat_;
   std::vector<std::int64_t> begins_;
   ElementType type_;
-  std::int64_t max_bytes_, got_bytes_ = 0, put_bytes_ = 0;
+  TileMemory got_, put_;
   std::deque<std::shared_ptr<Piece>> waiting_;    ///< gets that have no memory yet
   std::deque<std::shared_ptr<Piece>> under_way_;  ///< puts of copies
 };

@@ -161,6 +161,26 @@ TEST("a box of one stored tile in memory is seen where it lies") {
   check::is_true(!boxes.view({{0, 5}, {3, 7}}), "zero");
 }
 
+TEST("memory of a tile serves the next of its size, and no more is kept than may be in use") {
+  TileMemory tiles(100);
+  auto first = tiles.take(60);
+  const std::byte* const place = first.get();
+  check::is_true(tiles.has_room(40) && !tiles.has_room(41));
+  tiles.give(std::move(first), 60);
+  check::is_true(tiles.free_bytes() == 60);
+  auto again = tiles.take(60);
+  check::is_true(again.get() == place && tiles.free_bytes() == 0);
+  tiles.give(std::move(again), 60);
+  auto other = tiles.take(50);  // there is no room beside the free one
+  check::is_true(tiles.free_bytes() == 0);
+  tiles.give(std::move(other), 50);
+  check::is_true(tiles.free_bytes() == 50);
+  auto large = tiles.take(200);  // alone, it may be larger than all
+  check::is_true(!tiles.has_room(1));
+  tiles.give(std::move(large), 200);
+  check::is_true(tiles.free_bytes() == 0 && tiles.has_room(100));
+}
+
 TEST("a box that cuts a tile, and a table of other tiles are refused") {
   auto all = stored();
   TiledBoxes boxes(table(), in_memory(all), {}, ElementType::float64, 1);
