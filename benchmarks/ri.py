@@ -3,7 +3,7 @@ integrals are larger than the memory of a machine with 24 GiB, against PySCF and
 
 Whole runs are timed from outside, start-up included, in turn, on two cores each: wall time, processor time, and the
 most memory resident, interpreter and libraries included. MP2 alone is what each program says of that part. Ours
-is given 200 MB for the SCF and 400 MB for MP2, PySCF 8 GB, Psi4 500 MB, and it takes more. All converge the
+is given 250 MB for the SCF and 400 MB for MP2, PySCF 8 GB, Psi4 500 MB, and it takes more. All converge the
 energy to 1e-9 Eh with the same auxiliary bases. The large case is run once, with 4 GB in each program (the
 peers for at most three times as long as ours). Estimates are compared with what happened, and it is told how much
 of the reading was hidden behind computing. What the disk gives when it is what counts is measured with J alone, of
@@ -42,7 +42,7 @@ REASONS = {
 }
 
 CORES = 2
-SCF_MEMORY, MP2_MEMORY = 200_000_000, 400_000_000
+SCF_MEMORY, MP2_MEMORY = 250_000_000, 400_000_000
 PYSCF_MEMORY, PSI4_MEMORY = 8_000_000_000, 500_000_000
 LARGE_MEMORY = 4_000_000_000  # in all programs
 PATIENCE = 3.0  # with a peer in a large case, of our time
