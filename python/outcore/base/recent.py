@@ -11,28 +11,62 @@ V = TypeVar("V")
 
 
 class Recent(Generic[V]):
-    """So many values; one more takes the place of the one that was not asked for longest. Any thread."""
+    """Values that weigh so much together; one more takes the place of those that were not asked for longest. Any
+    thread.
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._values: OrderedDict[Hashable, V] = OrderedDict()
+    Args:
+        most: that they weigh.
+        weigh: one value; without it each weighs 1.
+        heaviest: one that weighs more is not kept.
+    """
+
+    def __init__(
+        self, most: int, weigh: Callable[[V], int] = lambda _: 1, heaviest: int | None = None
+    ) -> None:
+        self._most, self._weigh = most, weigh
+        self._heaviest = most if heaviest is None else heaviest
+        self._values: OrderedDict[Hashable, tuple[V, int]] = OrderedDict()
+        self._weight = 0
         self._guard = threading.Lock()
 
-    def get(self, key: Hashable, make: Callable[[], V], worth: Callable[[V], bool] = lambda _: True) -> V:
-        """What was made for this key; else `make()`, which is kept if it is `worth` that."""
+    def get(self, key: Hashable, make: Callable[[], V]) -> V:
+        """What was made for this key; else `make()`, which is kept."""
         with self._guard:
-            if key in self._values:
+            found = self._values.get(key)
+            if found is not None:
                 self._values.move_to_end(key)
-                return self._values[key]
+                return found[0]
         value = make()
-        if not worth(value):
+        weight = self._weigh(value)
+        if weight > self._heaviest:
             return value
         with self._guard:
-            self._values[key] = value
-            while len(self._values) > self._most:
-                self._values.popitem(last=False)
+            _, before = self._values.pop(key, (value, 0))  # of another thread
+            self._values[key] = value, weight
+            self._weight += weight - before
+            while self._weight > self._most:
+                self._weight -= self._values.popitem(last=False)[1][1]
         return value
 
     def clear(self) -> None:
         with self._guard:
             self._values.clear()
+            self._weight = 0
+
+
+class Key:
+    """Parts of keys as one whose hash is made once."""
+
+    __slots__ = ("_hash", "_parts")
+
+    def __init__(self, *parts: Hashable) -> None:
+        self._parts, self._hash = parts, hash(parts)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Key) and self._parts == other._parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[Key], tuple[Hashable, ...]]:
+        return Key, self._parts  # hashes of another process are others

@@ -6,8 +6,8 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sized
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sized
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -118,7 +118,7 @@ class _OneThread:
         self._guard, self._users = threading.Lock(), 0
         self._before: list[tuple[Any, int]] = []  # what sets a number, and that number
 
-    def enter(self) -> None:
+    def __enter__(self) -> None:
         with self._guard:
             if self._users == 0:
                 functions = _openblas(len(sys.modules))
@@ -127,7 +127,7 @@ class _OneThread:
                     put(1)
             self._users += 1
 
-    def leave(self) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._guard:
             self._users -= 1
             if self._users == 0:
@@ -138,15 +138,10 @@ class _OneThread:
 _one_thread = _OneThread()
 
 
-@contextmanager
-def blas_of_one_thread() -> Iterator[None]:
+def blas_of_one_thread() -> AbstractContextManager[None]:
     """NumPy's BLAS, if it is OpenBLAS, uses one thread for each call; others do as the environment says. Several
     threads of the program may be inside at a time; the last to leave gives back what the first has found. [M32]"""
-    _one_thread.enter()
-    try:
-        yield
-    finally:
-        _one_thread.leave()
+    return _one_thread
 
 
 @lru_cache(maxsize=1)

@@ -10,6 +10,7 @@ import string
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 from outcore.base.errors import OutcoreError
 
@@ -25,6 +26,10 @@ class Expression:
     extents: dict[str, int]
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         return f"{','.join(self.inputs)}->{self.output}"
 
     def shape(self, labels: str) -> tuple[int, ...]:
@@ -46,7 +51,11 @@ def parse(subscripts: str, shapes: Sequence[Shape]) -> Expression:
     """
     if not isinstance(subscripts, str):
         raise _refused(repr(subscripts), "the subscripts are text such as 'ik,kj->ij'")
-    text = "".join(subscripts.split())
+    return _parsed("".join(subscripts.split()), tuple(map(tuple, shapes)))
+
+
+@lru_cache(maxsize=1000)  # loops contract the same arrays again
+def _parsed(text: str, shapes: tuple[tuple[int, ...], ...]) -> Expression:
     left, arrow, output = text.partition("->")
     inputs = left.split(",")
     if len(inputs) != len(shapes):

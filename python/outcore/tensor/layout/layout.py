@@ -172,6 +172,8 @@ class Layout:
 
     def check(self, tile: Sequence[int]) -> Tile:
         """The index of a tile of the grid. Raises IndexError."""
+        if type(tile) is tuple and len(tile) == self.rank and all(map(_is_index, tile, self.grid)):
+            return tile
         index = tuple(arguments.integers("tile", tile))
         if len(index) != self.rank or any(not 0 <= i < n for i, n in zip(index, self.grid, strict=True)):
             raise IndexError(f"tile {index} is none of {self.grid}")
@@ -272,3 +274,7 @@ class Layout:
 
     def __repr__(self) -> str:
         return f"<outcore.Layout {self.shape}, {len(self.stored)} of {math.prod(self.grid)} tiles>"
+
+
+def _is_index(index: object, extent: int) -> bool:
+    return type(index) is int and 0 <= index < extent

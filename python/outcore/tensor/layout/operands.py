@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +25,7 @@ from outcore.arrays.global_array import GlobalArray
 from outcore.arrays.node_array import NodeArray
 from outcore.arrays.sparse_array import BlockSparseArray
 from outcore.base.errors import OutcoreError
+from outcore.base.recent import Key
 from outcore.job.world import World
 from outcore.parallel.requests import Request, Window, then
 from outcore.tensor.layout import kernels
@@ -45,7 +46,8 @@ _COPIED_SHARE = 64  # of the budget: all operands of a product have as much, whi
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What a plan depends on.
+    """What a plan depends on. Those of a layout, and of arrays without tiles, are made once, so that loops which
+    contract the same arrays again find at once what was made of them.
 
     Attributes:
         tilings: of each axis; None where boxes may begin anywhere.
@@ -73,7 +75,7 @@ class Facts:
 
     @cached_property
     def key(self) -> tuple[object, ...]:
-        """Equal for facts that are."""
+        """Equal for facts that are, but for labels of tiles."""
         masks = tuple(
             None if mask is None else hashlib.blake2b(mask.tobytes()).digest()
             for mask in (self.readable, self.stored)
@@ -83,6 +85,11 @@ class Facts:
         )  # fmt: skip
 
     @cached_property
+    def form(self) -> Key:
+        """Equal for facts that are, labels of tiles included. It keeps no flags of tiles, which may be large."""
+        return Key(self.key, self.tilings)
+
+    @cached_property
     def described(self) -> str:
         """As plans keep it."""
         grid = "x".join("1" if cuts is None else str(len(cuts) - 1) for cuts in self.tiles)
@@ -90,6 +97,23 @@ class Facts:
         chunk = "" if self.chunk is None else f", chunks of {'x'.join(map(str, self.chunk))}"
         share = "" if self.readable is None else f", {self.readable.mean():.3g} of them not zero"
         return f"{'x'.join(map(str, self.shape)) or 'number'} {self.dtype} {self.where}{tiles}{chunk}{share}"
+
+    @cached_property
+    def largest_tile(self) -> int:
+        """Elements of a tile, at most: along the axes that have tiles."""
+        sides = [max((b - a for a, b in itertools.pairwise(cuts)), default=0) for cuts in self.tiles if cuts]
+        return math.prod(sides)
+
+    def numbered(self, array: int) -> Facts:
+        """Of an array that several operands are, the first of them with this number."""
+        found = self._numbered.get(array)
+        if found is None:
+            found = self._numbered[array] = replace(self, array=array)
+        return found
+
+    @cached_property
+    def _numbered(self) -> dict[int, Facts]:
+        return {}
 
     @property
     def bytes(self) -> int:
@@ -108,7 +132,7 @@ def numbered(arrays: Sequence[object], facts: Sequence[Facts]) -> list[Facts]:
     found = []
     for array, its_facts in zip(arrays, facts, strict=True):
         same = [number for number, each in enumerate(arrays) if each is array]
-        found.append(its_facts if len(same) == 1 else replace(its_facts, array=same[0]))
+        found.append(its_facts if len(same) == 1 else its_facts.numbered(same[0]))
     return found
 
 
@@ -168,7 +192,12 @@ def slices(box: Box) -> tuple[slice, ...]:
 
 def plain(shape: Sequence[int], dtype: np.dtype[Any], where: Where) -> Facts:
     """Of an array without tiles."""
-    return Facts(tuple(shape), dtype, where, dtype.itemsize, (None,) * len(shape))
+    return _plain(tuple(shape), dtype, where)
+
+
+@lru_cache(maxsize=1000)
+def _plain(shape: tuple[int, ...], dtype: np.dtype[Any], where: Where) -> Facts:
+    return Facts(shape, dtype, where, dtype.itemsize, (None,) * len(shape))
 
 
 class LocalOperand(Operand):
@@ -338,13 +367,10 @@ class Tiled(Operand):
     @cached_property
     def max_bytes(self) -> int:
         """Of tiles in memory of their own, each way."""
-        sides = [
-            max((b - a for a, b in itertools.pairwise(cuts)), default=0) for cuts in self.facts.tiles if cuts
-        ]
         small = _COPIED_BYTES
         if self.world is not None:
             small = min(small, self.world.budget.limit_bytes // _COPIED_SHARE)
-        return max(_COPIES * math.prod(sides) * self.facts.item_bytes, small)
+        return max(_COPIES * self.facts.largest_tile * self.facts.item_bytes, small)
 
     def prefetch(self, boxes: Sequence[Box]) -> None:
         if self.facts.where == "disk":

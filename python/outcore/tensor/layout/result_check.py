@@ -17,6 +17,8 @@ from outcore.tensor.layout.symmetry import Symmetry
 
 def as_number(what: str, name: str, value: Any) -> Any:
     """A number of Python. Raises OutcoreError (EINVAL) for what is none, as None and text."""
+    if type(value) is float:
+        return value
     found = np.asarray(value)
     if found.ndim > 0 or found.dtype.kind not in "biufc":
         text = repr(value) if value is None or isinstance(value, str) else type(value).__name__

@@ -28,7 +28,14 @@ class Amounts:
         return self.disk_read + self.disk_written
 
     def __add__(self, other: Amounts) -> Amounts:
-        return Amounts(*(mine + others for mine, others in zip(self.values(), other.values(), strict=True)))
+        return Amounts(
+            self.disk_read + other.disk_read,
+            self.disk_written + other.disk_written,
+            self.network + other.network,
+            self.copied + other.copied,
+            self.flops + other.flops,
+            self.seconds + other.seconds,
+        )
 
     def values(self) -> tuple[float, ...]:
         return self.disk_read, self.disk_written, self.network, self.copied, self.flops, self.seconds

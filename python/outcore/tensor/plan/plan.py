@@ -260,8 +260,8 @@ def contract(
 
     if choices is not None:
         return make()
-    keys = tuple((each.key, each.tilings) for each in facts)
-    return _recent_plans.get((str(expression), keys, memory_bytes, rates, adds), make)
+    forms = tuple(each.form for each in facts)
+    return _recent_plans.get((str(expression), forms, memory_bytes, rates, adds), make)
 
 
 _recent_plans: Recent[Plan] = Recent(500)  # loops contract the same arrays again
@@ -424,15 +424,15 @@ def products(plan: Plan, expression: Expression, facts: Sequence[Facts]) -> list
         found = zip(problems(plan, expression, facts), plan.statements, strict=True)
         return plan, [Planned(problem, statement.plan) for problem, statement in found]
 
-    def is_small(made: tuple[Plan, list[Planned]]) -> bool:
-        return sum(each.geometry.steps.size for each in made[1]) <= _FEW_STEPS
+    return _recent_products.get((id(plan), *(each.form for each in facts)), make)[1]
 
-    keys = tuple((each.key, each.tilings) for each in facts)
-    return _recent_products.get((id(plan), keys), make, is_small)[1]
+
+def _steps(made: tuple[Plan, list[Planned]]) -> int:
+    return 1 + sum(each.geometry.steps.size for each in made[1])
 
 
 # By the identity of plans, which these keep: the hash of one takes longer than many a product.
-_recent_products: Recent[tuple[Plan, list[Planned]]] = Recent(50)
+_recent_products: Recent[tuple[Plan, list[Planned]]] = Recent(50 * _FEW_STEPS, _steps, _FEW_STEPS)
 
 
 def problems(plan: Plan, expression: Expression, facts: Sequence[Facts]) -> list[ProductProblem]:

@@ -131,13 +131,13 @@ class Planned:
         sides[self.shares.group] = self.shares.largest
         return math.prod(sides)
 
-    @property
+    @cached_property
     def workspace_bytes(self) -> int:
         """Of a process."""
         panels = sum(slots * each for slots, each in zip(self.plan.slots, self.panel_bytes, strict=True))
         return self.results_bytes + math.ceil(panels / self.plan.sharing)
 
-    @property
+    @cached_property
     def own_bytes(self) -> int:
         """Of a process, without panels that it shares with others."""
         if self.plan.sharing == 1:

@@ -16,6 +16,7 @@ from outcore import _core
 from outcore.arrays.disk_array import DiskArray
 from outcore.arrays.global_array import GlobalArray
 from outcore.base.errors import OutcoreError
+from outcore.base.recent import Recent
 from outcore.job import arguments
 from outcore.job import world as world_module
 from outcore.job.resources import parse_bytes
@@ -57,6 +58,8 @@ from outcore.tensor.run.progress import Told
 
 _ZEROS = 1 << 18  # elements that are put at a time
 _MAX_THREADS = 256
+_NO_SYMMETRY = Symmetry(0)
+_recently_alike: Recent[None] = Recent(1000)  # arrays whose tilings agree: loops contract the same ones again
 
 
 class Contraction:
@@ -81,7 +84,7 @@ class Contraction:
         self._arrays, self.result = list(operands), out
         self.world = _world_of([*operands, out], world)
         self.threads = 0 if threads is not None else rates_module.threads_of(self.world)
-        self._symmetry = Symmetry(0)
+        self._symmetry = _NO_SYMMETRY
         self._make: Callable[[], Any] | None = None  # the result, if the caller has not made it
         self._made: tuple[int, Where] | None = None  # its bytes, and where it is if it is in memory
 
@@ -96,7 +99,10 @@ class Contraction:
                     raise ValueError(f"threads={threads}; there may be 1 to {_MAX_THREADS}")
             if out is not None and symmetry is not None:
                 raise OutcoreError(errno.EINVAL, self._what, detail="`out` has its symmetry; give no other")
-            told = self._told(*self.inputs), [each.array for each in self._facts_of_inputs]
+            self._facts_of_inputs = numbered(self._arrays, [each.facts for each in self.inputs])
+            if self.world.size == 1:  # with whom there is nothing to compare
+                return ()
+            told = _told(*self.inputs), [each.array for each in self._facts_of_inputs]
             return str(self.expression), self.memory_bytes, self.threads, checks_symmetry, told
 
         with self.world.together_with("einsum", bring):
@@ -109,20 +115,18 @@ class Contraction:
             self.out = self._new(symmetry) if out is None else operand(out)
             self._check_out()
             self._check_tilings()
-            if checks_symmetry:
+            if checks_symmetry and self._symmetry:
                 self._check_symmetry()
             if plan is not None:
                 self.check(plan)
-            given = None if plan is None or self.world.size == 1 else plan.as_json()
-            told = type(out).__name__, self._told(self.out), self._symmetry.as_json()
+            if self.world.size == 1:
+                return ()
+            given = None if plan is None else plan.as_json()
+            told = type(out).__name__, _told(self.out), self._symmetry.as_json()
             return *told, self.scale, bool(accumulate), given
 
         with self.world.together_with("the result of einsum", bring_result):
             pass
-
-    def _told(self, *operands: Operand) -> list[str]:
-        """Of arrays, what other processes compare with theirs."""
-        return [] if self.world.size == 1 else [each.facts.described for each in operands]
 
     def create(self) -> None:
         """The result, if the caller has not made it. Collective; may be repeated."""
@@ -145,10 +149,14 @@ class Contraction:
             self._symmetry = self.out.array.layout.symmetry
 
     def _check_tilings(self) -> None:
+        facts, labels = self.facts, [*self.expression.inputs, self.expression.output]
         names = [*(f"operand {number}" for number in range(len(self.inputs))), "`out`"]
-        labels = [*self.expression.inputs, self.expression.output]
-        tilings = [each.tilings for each in self.facts]
-        common_tilings(self._what, zip(names, labels, tilings, strict=True))
+
+        def look() -> None:
+            tilings = [each.tilings for each in facts]
+            common_tilings(self._what, zip(names, labels, tilings, strict=True))
+
+        _recently_alike.get((*labels, *(each.form for each in facts)), look)
 
     @property
     def _dtype(self) -> np.dtype[Any]:
@@ -171,10 +179,6 @@ class Contraction:
     @property
     def facts(self) -> list[Facts]:
         return [*self._facts_of_inputs, self.out.facts]
-
-    @property
-    def _facts_of_inputs(self) -> list[Facts]:
-        return numbered(self._arrays, [each.facts for each in self.inputs])
 
     def _check_symmetry(self) -> None:
         """Raises OutcoreError (EINVAL) if the result need not have the symmetry of `out`."""
@@ -350,6 +354,11 @@ class Contraction:
         return operand(temporary.enter_context(made))
 
 
+def _told(*operands: Operand) -> list[str]:
+    """Of arrays, what other processes compare with theirs."""
+    return [each.facts.described for each in operands]
+
+
 def _world_of(arrays: Sequence[Any], given: World | None) -> World:
     """That of the arrays. Raises OutcoreError (EINVAL) if they have different ones."""
     worlds = [found for each in arrays if isinstance(found := getattr(each, "world", None), World)]
@@ -398,7 +407,6 @@ def carry_out(
             memory = _shared(world, planned)
         workers = world.size // planned.plan.sharing
         counter = world.counter() if workers > 1 else None
-        mine = Amounts()
         with world.together("einsum", planned.plan.product):
             try:
                 world.budget.reserve(reserved, f"workspace of einsum '{planned.plan.product}'")

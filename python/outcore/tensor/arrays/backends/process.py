@@ -69,6 +69,7 @@ class ProcessTiles(InProcess):
     def __init__(self, world: World, layout: Layout, dtype: np.dtype[Any]) -> None:
         super().__init__(world, layout, dtype)
         self._flat: Values | None = None
+        self._native: _core.Boxes | None = None  # of all tiles, one after another
         with world.together("take memory for tiles"):
             world.budget.reserve(self.nbytes, f"{layout!r} in the memory of each process")
             try:
@@ -92,14 +93,14 @@ class ProcessTiles(InProcess):
     def _boxes(self, max_bytes: int) -> _core.Boxes:
         if self._flat is None:
             raise self.refuse("use", "the array is closed")
-        return tiles_in(
-            _core.Boxes.of_memory(self._flat, self._flat.shape, kernels.type_name(self.dtype), True),
-            self,
-            max_bytes,
-        )
+        if self._native is None:
+            self._native = _core.Boxes.of_memory(
+                self._flat, self._flat.shape, kernels.type_name(self.dtype), True
+            )
+        return tiles_in(self._native, self, max_bytes)
 
     def close(self) -> None:
-        self._flat = None
+        self._flat = self._native = None
 
 
 class NumpyTiles(InProcess):
