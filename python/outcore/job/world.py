@@ -18,9 +18,9 @@ import os
 import pickle
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import cache
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ContextDecorator, suppress
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import numpy as np
@@ -33,6 +33,8 @@ from outcore.job.collective import in_gate
 from outcore.job.unclosed import Unclosed
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from mpi4py.MPI import Intracomm
 
 T = TypeVar("T")
@@ -273,36 +275,64 @@ class World(_core.World):
 
         `what` and `arguments` (which must be picklable) have to be the same at all processes.
         """
-        return self.together_with(what, lambda: arguments)
+        return _Step(self, what, lambda: arguments)
 
-    @contextmanager
-    def together_with(self, what: str, bring: Callable[[], Any]) -> Iterator[None]:
+    def together_with(self, what: str, bring: Callable[[], Any]) -> AbstractContextManager[None]:
         """The same with arguments that a function makes, inside of the gate: what it raises, all raise, and nobody
         runs the block."""
-        label = printable(str(what))
+        return _Step(self, what, bring)
 
-        def print_of_arguments() -> bytes:
-            arguments = bring()
-            if self.size == 1:  # there is nothing to compare them with
-                return b""
-            return hashlib.sha256(pickle.dumps(arguments)).digest()
 
-        in_gate(label, lambda gate: self.enter(label, gate), print_of_arguments)
-        failure: BaseException | None = None
+class _Step(ContextDecorator):
+    """What `World.together` returns: around a block, or a function.
+
+    One process alone meets nobody at its gates: it goes through one when there is an error to tell."""
+
+    def __init__(self, world: World, what: str, bring: Callable[[], Any]) -> None:
+        self._world, self._what, self._bring = world, what, bring
+
+    def __enter__(self) -> None:
+        world = self._world
+        if world.size > 1:
+            self._begin(self._bring)
+            return
+        _check_open(world)
         try:
-            yield
+            self._bring()
         except BaseException as error:
-            failure = error
+            self._begin(partial(_raise, error))
 
-        def raise_failure() -> None:
-            if failure is not None:
-                raise failure
-
+    def __exit__(
+        self, kind: type[BaseException] | None, failure: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        world = self._world
+        if failure is None and world.size == 1:
+            _check_open(world)
+            return
         try:
-            in_gate(label, self.leave, raise_failure)
+            in_gate(printable(str(self._what)), world.leave, partial(_raise, failure))
         except OutcoreError as common:
             common.collective = True
             raise
+
+    def _begin(self, bring: Callable[[], Any]) -> None:
+        """Through the first gate."""
+        label = printable(str(self._what))
+
+        def print_of_arguments() -> bytes:
+            return hashlib.sha256(pickle.dumps(bring())).digest()
+
+        in_gate(label, lambda gate: self._world.enter(label, gate), print_of_arguments)
+
+
+def _check_open(world: World) -> None:
+    """Raises OutcoreError (EBADF) where it was closed, or was made by the process that this one was forked from."""
+    _ = world.description  # which open ones have
+
+
+def _raise(error: BaseException | None) -> None:
+    if error is not None:
+        raise error
 
 
 def shared(comm: Intracomm | None) -> World:

@@ -44,6 +44,55 @@ def test_collectives_of_one_process():
             raise ValueError("no")
 
 
+def test_what_arguments_raise_is_raised_before_the_block_of_one_process():
+    with outcore.World() as world:
+        begun = []
+
+        def arguments() -> None:
+            raise ValueError("no argument")
+
+        refused = pytest.raises(OutcoreError, match="ValueError: no argument")
+        with refused as caught, world.together_with("step", arguments):
+            begun.append(1)
+        assert not begun
+        assert isinstance(caught.value.__cause__, ValueError)
+        assert not caught.value.collective
+
+
+def test_an_error_of_a_block_of_one_process_has_its_cause_and_is_that_of_all():
+    with outcore.World() as world:
+        with pytest.raises(OutcoreError, match="ValueError: no") as caught, world.together("step"):
+            raise ValueError("no")
+        assert isinstance(caught.value.__cause__, ValueError)
+        assert caught.value.collective
+        with pytest.raises(KeyboardInterrupt), world.together("step"):
+            raise KeyboardInterrupt
+
+
+def test_a_step_decorates_a_function_that_is_called_again():
+    with outcore.World() as world:
+        called = []
+
+        @world.together("step")
+        def step(number: int) -> int:
+            called.append(number)
+            return 2 * number
+
+        assert [step(1), step(2)] == [2, 4]
+        assert called == [1, 2]
+
+
+def test_a_step_of_a_closed_world_is_refused():
+    world = outcore.World()
+    step = world.together("step")
+    world.close()
+    with pytest.raises(OutcoreError, match="it was closed") as caught, step:
+        pass
+    assert caught.value.errno == errno.EBADF
+    with outcore.World() as other, pytest.raises(OutcoreError, match="it was closed"), other.together("step"):
+        other.close()
+
+
 def test_counter_and_lock_of_one_process():
     with outcore.World() as world:
         counter = world.counter()
