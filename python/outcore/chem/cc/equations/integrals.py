@@ -95,11 +95,16 @@ class Integrals:
             bvo = None if t1 is None else self.bvo.get_tile((0, c, 0))
             for tile in tiles:
                 c_box, a_box = (slice(*v.cuts[n : n + 2]) for n in tile[1:])
-                dressed = self.bvv.get_tile(tile)
-                if t1 is not None and bvo is not None:
-                    dressed = dressed - bvo @ t1[:, a_box]
+                plain = self.bvv.get_tile(tile)
+                rows, further = len(plain), 0 if more is None else len(more)
+                dressed = np.empty((rows + further, *plain.shape[1:]))
+                if bvo is None or t1 is None:
+                    dressed[:rows] = plain
+                else:
+                    np.matmul(bvo, t1[:, a_box], out=dressed[:rows])
+                    np.subtract(plain, dressed[:rows], out=dressed[:rows])
                 if more is not None:
-                    dressed = np.concatenate([dressed, more[:, c_box, a_box]])
+                    dressed[rows:] = more[:, c_box, a_box]
                 out.put_tile(tile, dressed)
 
         self._room.each_row(out, 1, row, "dress integrals")

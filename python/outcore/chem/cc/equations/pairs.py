@@ -7,7 +7,7 @@ So a tile of a tensor over blocks p and r is one tile over their pairs, and the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -46,14 +46,14 @@ class PairAxis:
         """values [p][r]... of its blocks as [pairs]... ."""
         p, r = self.blocks[tile]
         if p == r:
-            return values[np.triu_indices(self.sizes[p])]
+            return values[_upper(self.sizes[p])]
         return values.reshape(-1, *values.shape[2:])
 
     def columns(self, tile: int, values: Values) -> Values:
         """values [any][p][r] of its blocks as [any][pairs]."""
         p, r = self.blocks[tile]
         if p == r:
-            first, second = np.triu_indices(self.sizes[p])
+            first, second = _upper(self.sizes[p])
             return values[:, first, second]
         return values.reshape(len(values), -1)
 
@@ -61,7 +61,7 @@ class PairAxis:
         """Rows [pairs]... with those of p = r halved: each pair p, r and r, p once in a sum over both. In place."""
         p, r = self.blocks[tile]
         if p == r:
-            first, second = np.triu_indices(self.sizes[p])
+            first, second = _upper(self.sizes[p])
             rows[first == second] *= 0.5
         return rows
 
@@ -73,7 +73,14 @@ class PairAxis:
         if p != r:
             return rows.reshape(self.sizes[p], self.sizes[r], *rest)
         result = np.empty((self.sizes[p], self.sizes[p], *rest), rows.dtype)
-        first, second = np.triu_indices(self.sizes[p])
+        first, second = _upper(self.sizes[p])
         result[second, first] = rows if swap is None else rows.transpose(0, *(axis + 1 for axis in swap))
         result[first, second] = rows
         return result
+
+
+@lru_cache(maxsize=8)  # of blocks of occupied and virtual orbitals; each tile asks
+def _upper(size: int) -> tuple[Values, Values]:
+    """Pairs p <= r of a block. Not to be written to."""
+    first, second = np.triu_indices(size)
+    return first, second
