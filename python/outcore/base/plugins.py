@@ -6,10 +6,12 @@ import errno
 import threading
 from collections.abc import Callable
 from functools import cached_property
-from importlib import metadata
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from outcore.base.errors import OutcoreError
+
+if TYPE_CHECKING:
+    from importlib import metadata
 
 T = TypeVar("T")
 
@@ -25,6 +27,8 @@ class Plugins(Generic[T]):
 
     @cached_property
     def _points(self) -> dict[str, metadata.EntryPoint]:
+        from importlib import metadata  # which loads much, and few look for what others have added
+
         return {each.name: each for each in metadata.entry_points(group=self.group)}
 
     def add(self, name: str, given: T) -> None:

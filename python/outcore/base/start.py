@@ -1,22 +1,38 @@
 """What makes a command start soon. A program that imports Outcore is left as it is.
 
 Modules that other packages import and few runs use are loaded at their first use. PySCF imports `scipy.optimize`,
-which an SCF needs for EDIIS and smearing alone. SciPy imports all names of NumPy, with them the Fortran translator
-and the tools for tests.
+which an SCF needs for EDIIS and smearing alone, and `pyscf.ao2mo`. SciPy imports all names of NumPy, with them the
+Fortran translator and the tools for tests. Most of the time of `scipy.special` goes into notes that it adds to its
+documentation: PySCF needs functions of modules that it is made of.
 """
 
 from __future__ import annotations
 
 import gc
-import importlib.abc
+import importlib
 import importlib.machinery
+import importlib.util
 import sys
 import threading
 import types
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-MODULES = frozenset({"numpy.f2py", "numpy.testing", "scipy.optimize"})
+if TYPE_CHECKING:
+    from importlib.abc import Loader  # which loads much
+
+MODULES: dict[str, tuple[str, ...]] = {
+    "numpy.ctypeslib": (),
+    "numpy.f2py": (),
+    "numpy.polynomial": (),
+    "numpy.testing": (),
+    "pyscf.ao2mo": (),
+    "scipy.optimize": (),
+    "scipy.special": ("_ufuncs", "_basic", "_multiufuncs"),
+}
+"""Which are put off. Some are made of modules whose public names are theirs: a name of these is looked for there
+first, without all the rest."""
 
 _loading = threading.RLock()
 
@@ -26,6 +42,10 @@ class _Deferred(types.ModuleType):
 
     def __getattr__(self, name: str) -> object:
         with _loading:
+            if "_deferred" in vars(self):
+                found = self._of_parts(name)
+                if found is not None:
+                    return found
             loader = vars(self).pop("_deferred", None)
             if loader is not None:
                 try:
@@ -36,13 +56,27 @@ class _Deferred(types.ModuleType):
                 self.__class__ = types.ModuleType  # type: ignore[assignment]
         return types.ModuleType.__getattribute__(self, name)
 
+    def _of_parts(self, name: str) -> object:
+        """A public name of one of the modules that it is made of, or one of these; None: only all of it may have
+        that."""
+        parts = MODULES[self.__name__]
+        if parts and name.startswith("_") and not name.startswith("__"):
+            place = f"{self.__name__}.{name}"
+            return None if importlib.util.find_spec(place) is None else importlib.import_module(place)
+        for part in parts:
+            module = importlib.import_module(f"{self.__name__}.{part}")
+            if name in module.__all__:
+                vars(self)[name] = getattr(module, name)
+                return vars(self)[name]
+        return None
+
     def __dir__(self) -> list[str]:
         self.__getattr__("__name__")
         return dir(self)
 
 
-class _Loader(importlib.abc.Loader):
-    def __init__(self, loader: importlib.abc.Loader) -> None:
+class _Loader:
+    def __init__(self, loader: Loader) -> None:
         self._loader = loader
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
@@ -57,7 +91,7 @@ class _Loader(importlib.abc.Loader):
             self._loader.exec_module(module)
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class _Finder:
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
@@ -65,7 +99,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)
+            spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
         return spec
 
 

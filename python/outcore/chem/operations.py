@@ -25,6 +25,7 @@ Signs = tuple[int, ...]
 SAME_PLACE = 1e-7  # Bohr: atoms that an operation brings as near to each other count as exchanged
 _LOOSE = 1e-3  # Bohr: more than what PySCF takes for the same place
 _ROUNDING = 1e-13  # of the elements of a rotation of functions
+_ROWS = 64  # of a product at a time: what is beside the result stays in the caches
 
 # Signs of the axes by operations, which make the groups that `chem.symmetry` names.
 _IDENTITY, _INVERSION = (1, 1, 1), (-1, -1, -1)
@@ -131,11 +132,44 @@ def find(mol: Mole, group: str | None = None) -> FoundOperations:
     return FoundOperations(found, note)
 
 
-def matrices(mol: Mole, operations: Operations) -> list[Any]:
-    """Sparse matrices U [functions][functions] of the generators, which turn a density matrix D into U D U^T, and a
-    matrix F of an operator into U^T F U."""
-    from scipy.sparse import coo_array
+@dataclass(frozen=True, eq=False)
+class FewInRows:
+    """A square matrix with few elements in each row.
 
+    columns, values: [rows][most that a row has], filled up with zeros.
+    """
+
+    columns: NDArray[np.intp]
+    values: Floats
+
+    @staticmethod
+    def of(rows: NDArray[np.intp], columns: NDArray[np.intp], values: Floats, size: int) -> FewInRows:
+        """Of elements, each given once."""
+        order = np.lexsort((columns, rows))
+        rows, counts = rows[order], np.bincount(rows, minlength=size)
+        place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        most = int(counts.max(initial=0))
+        found = FewInRows(np.zeros((size, most), np.intp), np.zeros((size, most)))
+        found.columns[rows, place], found.values[rows, place] = columns[order], values[order]
+        return found
+
+    @property
+    def transposed(self) -> FewInRows:
+        rows, place = np.nonzero(self.values)
+        return FewInRows.of(self.columns[rows, place], rows, self.values[rows, place], len(self.columns))
+
+    def __matmul__(self, matrix: Floats) -> Floats:
+        result = np.zeros((len(self.columns), matrix.shape[1]))
+        for begin in range(0, len(result), _ROWS):
+            rows = slice(begin, begin + _ROWS)
+            for column, value in zip(self.columns[rows].T, self.values[rows].T, strict=True):
+                result[rows] += value[:, None] * matrix[column]
+        return result
+
+
+def matrices(mol: Mole, operations: Operations) -> list[FewInRows]:
+    """Matrices U [functions][functions] of the generators, which turn a density matrix D into U D U^T, and a
+    matrix F of an operator into U^T F U."""
     first, found = mol.ao_loc_nr(), []
     for rotation, atoms in zip(operations.matrices, operations.generators, strict=True):
         shells, rows, columns, values = _of_shells(mol, atoms), [], [], []
@@ -150,8 +184,8 @@ def matrices(mol: Mole, operations: Operations) -> list[Any]:
             rows.append(row + first[shells[shell]])
             columns.append(column + first[shell])
             values.append(block[row, column])
-        where = (np.concatenate(rows), np.concatenate(columns))
-        found.append(coo_array((np.concatenate(values), where), shape=(mol.nao, mol.nao)).tocsr())
+        where = np.concatenate(rows), np.concatenate(columns)
+        found.append(FewInRows.of(*where, np.concatenate(values), int(mol.nao)))
     return found
 
 

@@ -51,7 +51,9 @@ class MoleculeRun(Run):
     def __init__(self, options: MoleculeOptions, *, give_back: bool = True) -> None:
         super().__init__(options, give_back=give_back)
         with start.loading():
-            from outcore.chem import least_memory  # noqa: F401  (it loads PySCF)
+            import pyscf.scf  # noqa: F401  (which every method needs)
+
+            from outcore.chem import least_memory  # noqa: F401
         self.kept_at = options.checkpoint
 
     def build(self) -> Mole:

@@ -356,6 +356,9 @@ class Run:
                 self.final.print(line, soft_wrap=True)
         with world.together("write results"):
             if self.options.json_file is not None and world.rank == 0:
+                from importlib.metadata import version  # which loads much
+
+                self.results["version"] = version("outcore")
                 text = json.dumps(self.results, indent=2) + "\n"
                 plain_file.write_text(self.options.json_file, "write results", text)
 
@@ -402,11 +405,9 @@ def disk_traffic(world: World) -> tuple[int, int]:
 
 
 def _origin() -> dict[str, Any]:
-    """What made a file of results."""
-    from importlib.metadata import version
-
+    """What made a file of results; its version is asked for when it is written."""
     return {
-        "version": version("outcore"),
+        "version": None,
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "host": platform.node(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),

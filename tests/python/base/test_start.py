@@ -71,3 +71,29 @@ def test_the_collector_of_garbage_works_as_before_after_loading():
         assert not gc.isenabled()
         raise KeyError
     assert gc.isenabled()
+
+
+PARTS = (
+    "import importlib, scipy.special as special; "
+    "parts = [importlib.import_module(f'scipy.special.{each}') for each in start.MODULES['scipy.special']]; "
+    "found = {name: getattr(special, name) for part in parts for name in part.__all__}; "
+    "rest = 'scipy.special._support_alternative_backends'; before = rest in sys.modules; "
+)
+
+
+def test_names_of_what_a_module_is_made_of_come_without_the_rest_and_are_those_of_all_of_it():
+    code = PARTS + (
+        "special.softmax; others = [name for name, each in found.items() if getattr(special, name) is not each]; "
+        "print(len(found) > 200, before, rest in sys.modules, others)"
+    )
+    assert said(DEFER + code) == "True False True []"
+
+
+def test_modules_that_one_is_made_of_can_be_imported_by_name():
+    code = PARTS + "from scipy.special import _specfun; print(before, _specfun.__name__, rest in sys.modules)"
+    assert said(DEFER + code) == "False scipy.special._specfun False"
+
+
+def test_a_private_name_that_no_part_has_is_that_of_all_of_it():
+    code = "import scipy.special as special; print(hasattr(special, '_nothing'), type(special).__name__)"
+    assert said(DEFER + code) == "False module"

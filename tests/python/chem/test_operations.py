@@ -64,7 +64,7 @@ def test_functions_turn_as_their_integrals_do(name, cart):
         found = operations.find(mol).operations
         assert (found.group, found.whole, found.order) == (group, whole, order)
         assert found.change < 1e-13
-        for u in operations.matrices(mol, found):
+        for u in (each @ np.eye(mol.nao) for each in operations.matrices(mol, found)):
             for kind in ("int1e_ovlp", "int1e_kin", "int1e_nuc"):
                 matrix = mol.intor(kind)
                 assert np.abs(u.T @ matrix @ u - matrix).max() < 1e-12 * np.abs(matrix).max()
@@ -153,5 +153,20 @@ def test_shells_may_lie_in_any_order():
             assert mol.bas_atom(image) == atoms[mol.bas_atom(shell)]
             assert np.array_equal(mol._bas[image, 1:], mol._bas[shell, 1:])
     overlap = mol.intor_symmetric("int1e_ovlp")
-    for u in operations.matrices(mol, found):
+    for u in (each @ np.eye(mol.nao) for each in operations.matrices(mol, found)):
         np.testing.assert_allclose(u.T @ overlap @ u, overlap, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 5, 200])
+def test_a_matrix_with_few_elements_in_each_row_multiplies_as_a_dense_one(size):
+    generator = np.random.default_rng(size)
+    dense = np.where(generator.random((size, size)) < 3 / size, generator.normal(size=(size, size)), 0.0)
+    if size > 1:
+        dense[1] = 0.0  # a row without any
+    rows, columns = np.nonzero(dense)
+    order = generator.permutation(len(rows))
+    rows, columns = rows[order], columns[order]
+    few = operations.FewInRows.of(rows, columns, dense[rows, columns], size)
+    other = generator.normal(size=(size, 3))
+    np.testing.assert_allclose(few @ other, dense @ other, atol=1e-13)
+    np.testing.assert_allclose(few.transposed @ other, dense.T @ other, atol=1e-13)

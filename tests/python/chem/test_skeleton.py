@@ -30,7 +30,8 @@ def test_parts_add_up_to_the_density_and_turn_as_their_signs_say(cart):
     total = np.zeros_like(densities)
     for part in parts:
         total[part.which] += part.matrices
-        for sign, u in zip(part.signs, operations.matrices(mol, found), strict=True):
+        turns = [u @ np.eye(mol.nao) for u in operations.matrices(mol, found)]
+        for sign, u in zip(part.signs, turns, strict=True):
             for matrix in part.matrices:
                 np.testing.assert_allclose(u @ matrix @ u.T, sign * matrix, atol=1e-12)
     np.testing.assert_allclose(total, densities, atol=1e-12)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +74,8 @@ def opened(path: Path, mode: str, attempted: str) -> Iterator[Any]:
 
 
 def write_origin(file: Any, description: str) -> None:
+    from importlib.metadata import version
+
     trexio = module("write TREXIO")
     trexio.write_metadata_code_num(file, 1)
     trexio.write_metadata_code(file, [f"Outcore {version('outcore')}"])

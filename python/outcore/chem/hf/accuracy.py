@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -153,21 +154,26 @@ def _atomic_potentials(mol: Mole) -> NDArray[np.float64]:
     """Potential of the electrons of neutral atoms, exchange included, as far as the basis has them (effective core
     potentials stand for the others)."""
     from pyscf.data.elements import charge as nuclear_charge
-    from pyscf.df.incore import aux_e2
     from pyscf.gto.basis import load
-    from pyscf.gto.mole import fakemol_for_cgtf_charge
+    from pyscf.gto.mole import conc_env, fakemol_for_cgtf_charge
+    from pyscf.gto.moleintor import getints
     from pyscf.lib import unpack_tril
     from pyscf.scf.hf import SCF
 
+    @cache
+    def shape_of(symbol: str) -> Any:
+        return np.array(load(SCF.sap_basis, symbol)[0][1:]).T
+
     potential = np.zeros(mol.nao * (mol.nao + 1) // 2)
+    shells = (0, mol.nbas, 0, mol.nbas, mol.nbas, mol.nbas + 1)  # of the last the charge
     for atom in range(mol.natm):
         electrons = mol.atom_charge(atom)
         if electrons == 0:  # a ghost: functions without a nucleus
             continue
         symbol = mol.atom_pure_symbol(atom)
-        exponents, coefficients = np.array(load(SCF.sap_basis, symbol)[0][1:]).T
-        charge = fakemol_for_cgtf_charge(mol.atom_coord(atom)[None], exponents, coefficients)
-        charge.cart = mol.cart
-        potential -= electrons / nuclear_charge(symbol) * aux_e2(mol, charge, "int3c2e", aosym="s2ij")[:, 0]
+        charge = fakemol_for_cgtf_charge(mol.atom_coord(atom)[None], *shape_of(symbol))
+        joined = conc_env(mol._atm, mol._bas, mol._env, charge._atm, charge._bas, charge._env)
+        of_charge = getints(mol._add_suffix("int3c2e"), *joined, shells, aosym="s2ij")
+        potential -= electrons / nuclear_charge(symbol) * of_charge[:, 0]
     full: NDArray[np.float64] = unpack_tril(potential)
     return full

@@ -209,7 +209,6 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
 
 def _least(run: MoleculeRun, mf: Any) -> dict[str, int]:
     """The least memory of each process, with the storage that is asked for, also for an estimate of all."""
-    from outcore.chem.gradients import least as of_gradients
     from outcore.chem.least_memory import stored_scf
 
     storage = run.options.storage
@@ -220,6 +219,8 @@ def _least(run: MoleculeRun, mf: Any) -> dict[str, int]:
     )
     found = {METHOD: stored_scf(mf.mol, settings, run.threads)}
     if isinstance(run.options, DensityOptions) and run.options.gradient:
+        from outcore.chem.gradients import least as of_gradients
+
         # What the SCF holds stays: records that are kept in memory, buffers.
         spins = 1 if mf.istype("RHF") and not mf.mol.spin else 2
         found["gradient"] = found[METHOD] + of_gradients.of_exact(mf.mol, spins, run.threads)

@@ -9,7 +9,7 @@ Source: Dupuis, King, Int. J. Quantum Chem. 11, 613 (1977).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from outcore.chem import operations
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
-    from outcore.chem.operations import Operations
+    from outcore.chem.operations import FewInRows, Operations
 
 Matrices = NDArray[np.float64]
 
@@ -47,10 +47,10 @@ class Skeletons:
     """Of the operations of a molecule; None: there are none, and all densities are of one irrep."""
 
     def __init__(self, mol: Mole, found: Operations | None) -> None:
-        self._generators: list[Any] = []  # U and its transposed, of each
+        self._generators: list[tuple[FewInRows, FewInRows]] = []  # U and its transposed, of each
         self._change = 0.0
         if found is not None:
-            self._generators = [(u, u.T.tocsr()) for u in operations.matrices(mol, found)]
+            self._generators = [(u, u.transposed) for u in operations.matrices(mol, found)]
             self._change = found.change
             self._overlap = mol.intor_symmetric("int1e_ovlp")
 
@@ -97,7 +97,6 @@ class Skeletons:
         return of_weight or {symmetric: parts[symmetric]}
 
 
-def _turned(generator: Any, matrix: Matrices) -> Matrices:
+def _turned(generator: FewInRows, matrix: Matrices) -> Matrices:
     """U D U^T."""
-    turned: Matrices = (generator @ (generator @ matrix).T).T
-    return turned
+    return (generator @ (generator @ matrix).T).T

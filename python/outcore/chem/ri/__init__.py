@@ -1,5 +1,7 @@
 """Resolution of the identity: SCF with three-index integrals on disk resident arrays.
 
+Names are loaded at first use: `outcore.chem.ri.RHF`.
+
 Files:
 
     command, options:
@@ -16,7 +18,27 @@ Files:
         memory, predictions, what moved, what is kept, passes over disk arrays
 """
 
-from outcore.chem.ri.fitting import DensityFitting
-from outcore.chem.ri.scf import RHF, ROHF, UHF, density_fit
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from outcore.chem.ri.fitting import DensityFitting as DensityFitting
+    from outcore.chem.ri.scf import RHF as RHF
+    from outcore.chem.ri.scf import ROHF as ROHF
+    from outcore.chem.ri.scf import UHF as UHF
+    from outcore.chem.ri.scf import density_fit as density_fit
 
 __all__ = ["RHF", "ROHF", "UHF", "DensityFitting", "density_fit"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "DensityFitting":
+        from outcore.chem.ri.fitting import DensityFitting
+
+        return DensityFitting
+    if name in __all__:
+        from outcore.chem.ri import scf
+
+        return getattr(scf, name)
+    raise AttributeError(f"module 'outcore.chem.ri' has no attribute '{name}'")
