@@ -14,6 +14,7 @@ from outcore.chem import least
 from outcore.chem.casscf.options import Options
 from outcore.chem.run import MoleculeRun
 from outcore.cli.run import with_options
+from outcore.keep import clock
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
@@ -30,6 +31,12 @@ _CI_ENERGY = 1e-12  # Hartree
 _HALF = 2  # of what is free: fitted integrals have one part, the CI what is left
 _MADE = 4  # copies of a piece of exact integrals while vectors are made of it
 _LIBRARIES = 14 << 20  # of CASSCF and NEVPT2, beside those of an SCF and a CI
+
+
+def _of_converged(mc: Any, orbitals: Any, **_: Any) -> tuple[bool, float, float, Any, Any, None]:
+    """In place of PySCF's optimisation, where the orbitals are those of its end: states alone."""
+    energy, of_active, states = mc.casci(orbitals, mc.ci, mc.ao2mo(orbitals))
+    return True, energy, of_active, states, orbitals, None
 
 
 @with_options
@@ -294,6 +301,7 @@ class _Run(MoleculeRun):
             solver.nroots, solver.spin, solver.conv_tol = group.roots, group.spin, _CI_ENERGY
             solver.wfnsym = group.irrep
             solver.on_solve, solver.on_solved = self._show_iterations, self._tell_kept
+            solver.keeps_all = options.nevpt2  # which goes on with the same states to the last digits alone
         mc.fcisolver, mc.verbose, mc.max_memory = solvers[0], 0, self._share().bytes / 1e6
         orbitals = space.coefficients
         if len(groups) > 1:
@@ -303,15 +311,16 @@ class _Run(MoleculeRun):
             if several and len(groups) == 1:
                 mc = mc.state_average(options.state_weights())
             orbitals = self._watch(mc, mf, space)
+        has_converged = {"_kern": _of_converged} if self._has_converged else {}
         try:
-            mc.kernel(orbitals)
+            mc.kernel(orbitals, **has_converged)
         except PointGroupSymmetryError as error:
             detail = f"{error}: a degenerate shell is active in part; take whole shells"
             raise OutcoreError(
                 errno.EINVAL, f"choose active orbitals in {mf.mol.groupname}", detail=detail
             ) from error
         if kept := self._kept_orbitals:
-            kept.save(mc.mo_coeff, self._iteration)
+            kept.save(mc.mo_coeff, self._iteration, converged=bool(mc.converged))
         self._converged = bool(mc.converged) and all(each.converged for each in _calculations(mc))
         self._describe(_calculations(mc))
         self.results |= {"converged": self._converged, "casscf_seconds": time.monotonic() - begin}
@@ -324,10 +333,11 @@ class _Run(MoleculeRun):
             solver.close()
 
     def _show_iterations(self, ci: FCI) -> None:
-        """Of a CASCI, and of a CI that takes so long that its states are kept."""
+        """Of a CASCI, and of a CI that takes so long that a kill would lose much."""
         from outcore.chem.ci.view import Iterations
 
-        if self.options.casci or ci.settings.checkpoint is not None:
+        is_long = ci.settings.checkpoint is not None and ci.forecast().total_seconds > clock.INTERVAL_S
+        if self.options.casci or is_long:
             ci.on_iteration = Iterations(self.say, ci.hamiltonian.core_energy)
 
     def _tell_kept(self, ci: FCI) -> None:
@@ -337,7 +347,7 @@ class _Run(MoleculeRun):
             self.say(line)
 
     _kept_orbitals: KeptOrbitals | None = None
-    _iteration = 0
+    _iteration, _has_converged = 0, False
 
     def _watch(self, mc: Any, mf: Any, space: CasSpace) -> Any:
         """Iterations are told of and kept; the orbitals to begin with."""
@@ -357,8 +367,9 @@ class _Run(MoleculeRun):
             self._kept_orbitals = KeptOrbitals(options.checkpoint, mf, more)
             found = self._kept_orbitals.find()
             if found is not None:
-                orbitals, self._iteration = found
-                self.say(f"begins with orbitals of iteration {self._iteration} in {options.checkpoint}")
+                orbitals, self._iteration, self._has_converged = found
+                how = "has converged in" if self._has_converged else "begins with orbitals of"
+                self.say(f"{how} iteration {self._iteration} in {options.checkpoint}")
         self.say(f"{'iter':>4} {'energy / Eh':>18} {'gradient':>9}")
 
         before = [np.inf]
@@ -437,6 +448,7 @@ class _Run(MoleculeRun):
             "frozen_virtual": options.frozen_virtual,
             "memory": options.memory,
             "source": self._vectors,
+            "checkpoint": options.checkpoint,
         }
 
     def _tell_classes(self, root: int, title: str, energies: dict[str, float]) -> None:

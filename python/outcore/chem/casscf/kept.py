@@ -30,18 +30,18 @@ class KeptOrbitals:
         settings = {**problem.mean_field(mf), **more, "hamiltonian": problem.digest(mf.get_hcore().round(9))}
         self._problem = Problem("CASSCF orbitals", _FORMAT, settings, problem.ROUNDED)
 
-    def save(self, coefficients: Matrix, iteration: int) -> None:
+    def save(self, coefficients: Matrix, iteration: int, *, converged: bool = False) -> None:
         """Coefficients [function][orbital], in place of those before."""
-        stages.save(
-            self._path, self._problem, {"mo_coeff": np.asarray(coefficients)}, {"iteration": iteration}
-        )
+        facts = {"iteration": iteration, "converged": converged}
+        stages.save(self._path, self._problem, {"mo_coeff": np.asarray(coefficients)}, facts)
 
-    def find(self) -> tuple[Matrix, int] | None:
-        """And the iteration that they are of; None if there are none. Raises OutcoreError: of another problem
-        (EINVAL), damaged (EIO)."""
+    def find(self) -> tuple[Matrix, int, bool] | None:
+        """And the iteration that they are of, and whether they have converged with it; None if there are none.
+        Raises OutcoreError: of another problem (EINVAL), damaged (EIO)."""
         try:
             with stages.opened(self._path, self._problem, "continue a CASSCF") as saved:
                 found, iteration = np.asarray(saved["mo_coeff"]), saved.meta.get("iteration")
+                converged = saved.meta.get("converged") is True
         except OutcoreError as error:
             if error.errno != errno.ENOENT:
                 raise
@@ -50,4 +50,4 @@ class KeptOrbitals:
         good = found.ndim == 2 and len(found) == len(overlap) and type(iteration) is int
         if not good or abs(found.T @ overlap @ found - np.eye(found.shape[1])).max() > _ORTHONORMAL:
             raise stages.damaged("continue a CASSCF", self._path, "its orbitals are not orthonormal")
-        return found, iteration
+        return found, iteration, converged

@@ -134,12 +134,14 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
     it is part of; default that of the lowest orbitals), orbsym (irreps of orbitals; set by CASCI of molecules with
     symmetry), spin (2S of the states; default the number of
     unpaired electrons), converged. `on_solve`, if it is set, is called with the FCI object of each solve before it
-    begins, and `on_solved` with it after it has ended. A state is a CIVector. Raises OutcoreError.
+    begins, and `on_solved` with it after it has ended. `keeps_all`: states of short solves are kept as well, if
+    there is a checkpoint. A state is a CIVector. Raises OutcoreError.
     """
 
     _keys = {  # noqa: RUF012  (PySCF's convention)
         *("mol", "conv_tol", "max_cycle", "nroots", "wfnsym", "orbsym", "spin", "converged", "settings"),
-        *("memory_bytes", "threads", "world", "eci", "norb", "nelec", "ci", "on_solve", "on_solved"),
+        *("memory_bytes", "threads", "world", "eci", "norb", "nelec", "ci"),
+        *("on_solve", "on_solved", "keeps_all"),
     }
 
     @keywords.checked(Settings)
@@ -172,7 +174,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         self.spin: int | None = None
         self.on_solve: Callable[[FCI], None] | None = None
         self.on_solved: Callable[[FCI], None] | None = None
-        self.converged = False
+        self.converged = self.keeps_all = False
         self.eci: Any = None
         self.ci: Any = None
         self.norb: int | None = None
@@ -288,7 +290,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         ci.settings = replace(
             self.settings, residual=min(residual, 0.5), max_cycle=max_cycle, checkpoint=None
         )
-        if self._kept is not None and ci.forecast().total_seconds > clock.INTERVAL_S:
+        if self._kept is not None and (self.keeps_all or ci.forecast().total_seconds > clock.INTERVAL_S):
             ci.settings = replace(ci.settings, checkpoint=self._kept.next(), any_integrals=True)
         if self.on_solve is not None:
             self.on_solve(ci)

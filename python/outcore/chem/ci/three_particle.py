@@ -48,12 +48,16 @@ def without_symmetry(found: Hamiltonian) -> Hamiltonian:
 
 
 def slabs(
-    place: Place, found: Hamiltonian, *, memory_bytes: int | None, threads: int
+    place: Place, found: Hamiltonian, *, memory_bytes: int | None, threads: int, begin: int = 0
 ) -> Iterator[tuple[int, int, Matrix]]:
-    """p, q and D[p, q, :, :, :, :], p >= q, of the sorted orbitals of `found`; D[q, p, r, s, t, u] is
-    D[p, q, s, r, u, t]. Collective, as each step is; all processes get them. memory_bytes: as `solver.plan`.
+    """p, q and D[p, q, :, :, :, :], p >= q, of the sorted orbitals of `found`, from number `begin` on;
+    D[q, p, r, s, t, u] is D[p, q, s, r, u, t]. Collective, as each step is; all processes get them. memory_bytes:
+    as `solver.plan`.
 
     Raises OutcoreError (ENOMEM): less than the vectors' tiles and panels take, with what is enough."""
+    numbers = [(p, q) for p in range(found.orbitals) for q in range(p + 1)][begin:]
+    if not numbers:
+        return
     source, plain = place.vectors.tiling.space, without_symmetry(found)
     space, world = Space(plain, *source.electrons, 0, source.parity), place.vectors.world
     options = SearchOptions(vectors=PRODUCTS, threads=threads)
@@ -65,15 +69,14 @@ def slabs(
         unchanged = _same(space, space)
         mapped.write(place, bra, [_same(source, space)])
         two = densities.compute(held, 0, 0, threads=threads).two
-        for p in range(space.orbitals):
-            for q in range(p + 1):
-                alpha = StringMap.replaced(space.alpha, space.alpha, p, q)
-                beta = StringMap.replaced(space.beta, space.beta, p, q)
-                mapped.write(bra, ket, [(alpha, unchanged[1]), (unchanged[0], beta)])
-                slab = densities.compute(held, 0, 1, threads=threads).two
-                slab[:, p] -= two[:, q]
-                slab[:, :, :, p] -= two[:, :, :, q]
-                yield p, q, slab
+        for p, q in numbers:
+            alpha = StringMap.replaced(space.alpha, space.alpha, p, q)
+            beta = StringMap.replaced(space.beta, space.beta, p, q)
+            mapped.write(bra, ket, [(alpha, unchanged[1]), (unchanged[0], beta)])
+            slab = densities.compute(held, 0, 1, threads=threads).two
+            slab[:, p] -= two[:, q]
+            slab[:, :, :, p] -= two[:, :, :, q]
+            yield p, q, slab
     finally:
         states.close()
 

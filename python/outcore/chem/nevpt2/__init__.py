@@ -10,6 +10,8 @@ Files:
         states that mix by it: QD-NEVPT2
     orbitals:
         canonical core and virtual orbitals, and integrals of active electrons
+    kept:
+        what is finished, for another run
     integrals:
         three-index integrals with outer orbitals, and their memory
     active:

@@ -112,22 +112,28 @@ def exchanged_norm(one: Matrix, two: Matrix) -> Matrix:
 
 
 def of(
-    h: Matrix, g: Matrix, one: Matrix, two: Matrix, slabs: Iterable[tuple[int, int, Matrix]]
+    h: Matrix,
+    g: Matrix,
+    one: Matrix,
+    two: Matrix,
+    slabs: Iterable[tuple[int, int, Matrix]],
+    fields: tuple[Matrix, Matrix],
 ) -> tuple[Particles, Particles]:
-    """Electrons and holes. slabs: p, q and D[p, q], p >= q, of electrons."""
+    """Electrons and holes. slabs: p, q and D[p, q], p >= q, of electrons. fields: `field_two` of both, of the slabs
+    before; each slab is added before the next one is asked for."""
     n = len(h)
     of_holes = -(h + 2 * np.einsum("pqrr->pq", g) - np.einsum("prrq->pq", g))
     hole_one = 2 * np.eye(n) - one.T
     hole_two = holes_of_two(one, two)
-    found, hole_found = np.empty((n,) * 4), np.empty((n,) * 4)
+    found, hole_found = fields
     for p, q, slab in slabs:
         hole_slab = holes_of_three(p, q, slab, one, two)
-        for fields, of_one, of_two, of_three in (
+        for field, of_one, of_two, of_three in (
             (found, h, two, slab),
             (hole_found, of_holes, hole_two, hole_slab),
         ):
             for a, c, three in ((p, q, of_three), (q, p, of_three.transpose(1, 0, 3, 2))):
-                fields[a, c] = of_two[a, c] @ of_one + np.einsum("stuv,rtuv->rs", g, three, optimize=True)
+                field[a, c] = of_two[a, c] @ of_one + np.einsum("stuv,rtuv->rs", g, three, optimize=True)
     return Particles(h, g, one, two, found), Particles(of_holes, g, hole_one, hole_two, hole_found)
 
 

@@ -47,6 +47,17 @@ class ClassSums:
     def none(cls, others: int = 0) -> ClassSums:
         return cls(np.zeros(len(NAMES)), np.zeros((others, len(NAMES))))
 
+    @classmethod
+    def of_numbers(cls, numbers: Matrix) -> ClassSums:
+        """Of what `numbers` gave."""
+        energies, *couplings = numbers[:-1].reshape(-1, len(NAMES))
+        return cls(energies.copy(), np.array(couplings).reshape(-1, len(NAMES)), float(numbers[-1]))
+
+    @property
+    def numbers(self) -> Matrix:
+        """All of them in one row."""
+        return np.concatenate([self.energies, self.couplings.ravel(), [self.least]])
+
     def add(
         self,
         name: str,

@@ -14,11 +14,13 @@ space.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from outcore.base import html, keywords
+from outcore.chem import problem
 from outcore.chem.ci import densities as ci_densities
 from outcore.chem.ci import three_particle
 from outcore.chem.ci.fci_solver import CIVector
@@ -28,6 +30,7 @@ from outcore.chem.method import Method
 from outcore.chem.nevpt2 import active, classes, orbitals
 from outcore.chem.nevpt2.classes import NAMES, ClassSums
 from outcore.chem.nevpt2.integrals import OuterIntegrals
+from outcore.chem.nevpt2.kept import KeptParts
 from outcore.chem.nevpt2.orbitals import refused
 from outcore.chem.nevpt2.perturbers import Perturbers
 from outcore.chem.nevpt2.settings import Settings
@@ -36,6 +39,8 @@ from outcore.chem.ri.fitting import SCREENING, DensityFitting
 from outcore.chem.ri.plan import check_storage
 from outcore.chem.ri.rows import ExactRows, FittedRows, GivenRows, Rows
 from outcore.job.resources import parse_bytes
+from outcore.keep.problem import Problem
+from outcore.keep.stages import Stages
 
 if TYPE_CHECKING:
     from outcore.chem.ci.passes import Place
@@ -44,6 +49,7 @@ if TYPE_CHECKING:
     from outcore.chem.ri.auxiliary import Purpose
     from outcore.chem.ri.cholesky import Cholesky
 
+_FORMAT = 1  # of what is kept
 _NEAR = 0.0  # Hartree: a perturber that is no higher than the state
 
 
@@ -64,6 +70,8 @@ class NEVPT2(Method):
         memory: of all processes together; default that of the solver.
         screening: of fitted integrals.
         storage: "auto": integrals of core and virtual orbitals stay in memory if they fit; "disk".
+        checkpoint: directory in which finished densities and perturbers are kept, and looked for first. What
+            follows from other states, as from a search that was begun anew, is not used.
         force: take states that have not converged.
         source: vectors of exact integrals of this molecule that are there already, right within
             `outcore.chem.ri.cholesky.EXACT`.
@@ -91,10 +99,12 @@ class NEVPT2(Method):
         memory: int | str | None = None,
         screening: float | None = None,
         storage: str = "auto",
+        checkpoint: str | Path | None = None,
         force: bool = False,
         source: Cholesky | None = None,
     ) -> None:
         self._source = source
+        self._checkpoint = None if checkpoint is None else Path(checkpoint)
         self.mol, self.root, self._mc, self._auxbasis = mc.mol, root, mc, auxbasis
         self._storage, self._frozen = check_storage(storage), (frozen, frozen_virtual)
         self.state: CIVector = orbitals.state_of(mc, root)
@@ -187,25 +197,18 @@ class NEVPT2(Method):
         if core or virtual:
             electrons, holes = self._active(found)
             between = [self._between(each) for each in others]
-            integrals = self._integrals(found, len(others))
+            rows = self._rows()
+            kept = self._kept_perturbers(found, electrons, between, rows)
+            integrals = self._integrals(rows, found, len(others))
             try:
-                sums = classes.energies(
-                    self.world,
-                    found,
-                    integrals,
-                    electrons,
-                    holes,
-                    between,
-                    self.threads,
-                    self.progress("perturbers with several outer orbitals"),
-                )
+                sums = self._several(kept, found, integrals, electrons, holes, between)
                 of_core, of_virtual = _one_outer(integrals)
             finally:
                 integrals.close()
             del integrals, between
             places = [each.place for each in others]
-            self._add(sums, "i", found, electrons, of_core, places)
-            self._add(sums, "r", found, electrons, of_virtual, places)
+            self._add(sums, kept, "i", found, electrons, of_core, places)
+            self._add(sums, kept, "r", found, electrons, of_virtual, places)
         self.e_classes = dict(zip(NAMES, map(float, sums.energies), strict=True))
         self._least, self._done = sums.least, True
         for name, energy in self.e_classes.items():
@@ -216,19 +219,100 @@ class NEVPT2(Method):
 
     def _active(self, found: orbitals.CasOrbitals) -> tuple[Particles, Particles]:
         """Of electrons and of holes."""
-        state = self.state
+        state, n = self.state, len(found.h)
         densities = state.ci.densities(state.root)
+        h, g, one, two = found.h, found.g, densities.one, densities.two
+        kept = self._kept("densities", {}, {"h": h, "g": g, "one": one, "two": two})
+        done = kept.get("slabs", (1,))
+        begin = 0 if done is None else int(done[0])
+        fields = [kept.get(name, (n,) * 4) for name in ("electrons", "holes")]
+        electrons, holes = (np.empty((n,) * 4) if each is None else each for each in fields)
         slabs = three_particle.slabs(
-            state.place, state.ci.hamiltonian, memory_bytes=self.memory_bytes, threads=self.threads
+            state.place,
+            state.ci.hamiltonian,
+            memory_bytes=self.memory_bytes,
+            threads=self.threads,
+            begin=begin,
         )
-        tell, count = self.progress("three-particle density"), len(found.h) * (len(found.h) + 1) // 2
+        tell, count = self.progress("three-particle density"), n * (n + 1) // 2
 
         def told() -> Iterator[tuple[int, int, Matrix]]:
-            for number, slab in enumerate(slabs, 1):
+            for number, slab in enumerate(slabs, begin + 1):
                 yield slab
+                parts = {"slabs": np.array([float(number)]), "electrons": electrons, "holes": holes}
+                kept.put(parts, at_once=number == count)
                 tell(number / count)
 
-        return active.of(found.h, found.g, densities.one, densities.two, told())
+        return active.of(h, g, one, two, told(), (electrons, holes))
+
+    def _kept(self, name: str, settings: dict[str, Any], same: dict[str, Matrix]) -> KeptParts:
+        """What an earlier run has finished. same: what it follows from, beside the settings. Collective."""
+        path = None
+        if self._checkpoint is not None:
+            Stages(self.world, self._checkpoint)
+            path = self._checkpoint / f"nevpt2.{name}.{self.root}"
+        of_state = {
+            **problem.molecule(self.mol),
+            "root": self.root,
+            "doubly occupied orbitals": int(self._mc.ncore),
+            **settings,
+        }
+        kept = KeptParts(
+            self.world, path, Problem(f"NEVPT2: {name}", _FORMAT, of_state, problem.ROUNDED), same
+        )
+        if kept:
+            self.log(NOTE, "NEVPT2: goes on with %s in %s", name, path)
+        if kept.is_other:
+            self.log(NOTE, "NEVPT2: %s in %s follow from other states, and are not used", name, path)
+        return kept
+
+    def _kept_perturbers(
+        self,
+        found: orbitals.CasOrbitals,
+        electrons: Particles,
+        between: Sequence[active.Between],
+        rows: Rows,
+    ) -> KeptParts:
+        settings = {**rows.settings, "orbitals": list(found.counts), "states that couple": len(between)}
+        same = {
+            "h": found.h,
+            "g": found.g,
+            "one": electrons.one,
+            "two": electrons.two,
+            "core_energies": found.core_energies,
+            "virtual_energies": found.virtual_energies,
+        }
+        for name, outer in (("core", found.core), ("virtual", found.virtual)):
+            same[f"{name}_field"] = np.linalg.norm(outer.T @ found.core_field @ found.active, axis=1)
+        for number, each in enumerate(between):
+            same |= {f"one_{number}": each.one, f"two_{number}": each.two}
+        return self._kept("perturbers", settings, same)
+
+    def _several(
+        self,
+        kept: KeptParts,
+        found: orbitals.CasOrbitals,
+        integrals: OuterIntegrals,
+        electrons: Particles,
+        holes: Particles,
+        between: Sequence[active.Between],
+    ) -> ClassSums:
+        """Of perturbers with several outer orbitals."""
+        numbers = kept.get("several", (len(NAMES) * (1 + len(between)) + 1,))
+        if numbers is not None:
+            return ClassSums.of_numbers(numbers)
+        sums = classes.energies(
+            self.world,
+            found,
+            integrals,
+            electrons,
+            holes,
+            between,
+            self.threads,
+            self.progress("perturbers with several outer orbitals"),
+        )
+        kept.put({"several": sums.numbers}, at_once=True)
+        return sums
 
     def _between(self, other: CIVector) -> active.Between:
         """What couples the state with another one."""
@@ -236,8 +320,7 @@ class NEVPT2(Method):
         found = ci_densities.compute(state.ci.solved, state.place, other.place, threads=self.threads)
         return active.Between.of(found.one, found.two)
 
-    def _integrals(self, found: orbitals.CasOrbitals, others: int) -> OuterIntegrals:
-        rows = self._rows()
+    def _integrals(self, rows: Rows, found: orbitals.CasOrbitals, others: int) -> OuterIntegrals:
         self.integral_title = f"{rows.count} {rows.kind} ({rows.title})"
         return OuterIntegrals(
             self.world,
@@ -265,6 +348,7 @@ class NEVPT2(Method):
     def _add(
         self,
         sums: ClassSums,
+        kept: KeptParts,
         name: str,
         found: orbitals.CasOrbitals,
         electrons: Particles,
@@ -277,22 +361,27 @@ class NEVPT2(Method):
         )
         if not len(energies):
             return
-        fields = outer.T @ found.core_field @ found.active
-        perturbers = Perturbers(
-            self.state.place,
-            found.h,
-            found.g,
-            electrons.energy,
-            occupied=name == "i",
-            memory_bytes=self.memory_bytes,
-            threads=self.threads,
-        )
-        tell = self.progress(f"perturbers with one {'core' if name == 'i' else 'virtual'} orbital")
-        moments = np.empty((2 + len(others), len(energies)))
-        for x in range(len(energies)):
-            moments[:, x] = perturbers.moments(fields[x], g[x], others)
-            tell((x + 1) / len(energies))
-        perturbers.close()
+        shape, key = (2 + len(others), len(energies)), f"one_{name}"
+        before = kept.get(key, shape)
+        moments = np.full(shape, np.nan) if before is None else before
+        left = np.flatnonzero(np.isnan(moments[0]))
+        if len(left):
+            fields = outer.T @ found.core_field @ found.active
+            perturbers = Perturbers(
+                self.state.place,
+                found.h,
+                found.g,
+                electrons.energy,
+                occupied=name == "i",
+                memory_bytes=self.memory_bytes,
+                threads=self.threads,
+            )
+            tell = self.progress(f"perturbers with one {'core' if name == 'i' else 'virtual'} orbital")
+            for number, x in enumerate(left, 1):
+                moments[:, x] = perturbers.moments(fields[x], g[x], others)
+                kept.put({key: moments}, at_once=number == len(left))
+                tell(number / len(left))
+            perturbers.close()
         norm, energy, *overlaps = moments
         sums.add(name, norm, energy, energies, overlaps=overlaps)
 

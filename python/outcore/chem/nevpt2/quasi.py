@@ -20,6 +20,7 @@ import errno
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,6 +72,7 @@ class QDNEVPT2(Method):
         memory: int | str | None = None,
         screening: float | None = None,
         storage: str = "auto",
+        checkpoint: str | Path | None = None,
         force: bool = False,
         source: Cholesky | None = None,
     ) -> None:
@@ -87,6 +89,7 @@ class QDNEVPT2(Method):
                 memory=memory,
                 screening=screening,
                 storage=storage,
+                checkpoint=checkpoint,
                 force=force,
                 source=source,
             )

@@ -309,6 +309,34 @@ def test_a_run_goes_on_from_the_states_of_a_long_ci(run, tmp_path, capsys, monke
     assert "began with states of iteration" in capsys.readouterr().out
 
 
+def test_nevpt2_goes_on_after_a_casscf_that_is_not_optimised_again(run, tmp_path, capsys, monkeypatch):
+    from outcore.chem.nevpt2.perturbers import Perturbers
+
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    arguments = ["--cas", "6,5", "--nevpt2"]
+    expected = run(WATER, *arguments)
+    moments, calls = Perturbers.moments, []
+
+    def counted(self, *given):
+        calls.append(given)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return moments(self, *given)
+
+    monkeypatch.setattr(Perturbers, "moments", counted)
+    with pytest.raises(KeyboardInterrupt):
+        run(WATER, *arguments, "--checkpoint", str(kept))
+    capsys.readouterr()
+    found = run(WATER, *arguments, "--checkpoint", str(kept))
+    output = capsys.readouterr().out
+    assert "has converged in iteration" in output and "not used" not in output
+    assert len(calls) == 2 + 2 - 1  # of core and virtual orbitals, but for the one that is kept
+    for name in ("energies_hartree", "nevpt2_energies_hartree"):
+        assert found[name] == pytest.approx(expected[name], abs=1e-7)
+
+
 def test_a_part_of_a_degenerate_shell_is_refused(run):
     with pytest.raises(OutcoreError, match="a degenerate shell is active in part; take whole shells"):
         run(LIH, "--cas", "2,3")
