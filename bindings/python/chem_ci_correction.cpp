@@ -1,8 +1,10 @@
 // Passes over tiles of vectors of an eigenvalue search.
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "bindings.hpp"
@@ -19,6 +21,7 @@ using ConstTile = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 using Tiles = std::vector<Tile>;
 using ConstTiles = std::vector<ConstTile>;
 using Doubles = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
+using Values = nb::ndarray<double, nb::c_contig, nb::device::cpu>;
 using Sums = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 /// Pointers to tiles of elements T, all of one size.
@@ -128,6 +131,16 @@ void bind_chem_ci_correction(nb::module_& module) {
           of_doubles(b) ? dots<float, double>(a, b, sums) : dots<float, float>(a, b, sums);
       },
       "a"_a, "b"_a, "sums"_a.noconvert(), "Dot products [a][b] of tiles, added to `sums`. Any thread.");
+  module.def(
+      "ci_round",
+      [](const Values& values, double step, const std::optional<Values>& added) {
+        if (added && added->size() != values.size()) throw nb::value_error("tiles of different sizes");
+        const nb::gil_scoped_release release;
+        return chem::ci::round_to(values.data(), added ? added->data() : nullptr, step, values.size());
+      },
+      "values"_a.noconvert(), "step"_a, "added"_a.noconvert() = nb::none(),
+      "Rounds to whole multiples of a power of two in place; what was added goes to `added`. Returns the sum of "
+      "its squares. Any thread.");
 }
 
 }  // namespace outcore::python

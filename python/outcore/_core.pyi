@@ -1254,6 +1254,15 @@ def ci_dots(
 ) -> None:
     """Dot products [a][b] of tiles, added to `sums`. Any thread."""
 
+def ci_round(
+    values: Annotated[NDArray[numpy.float64], dict(order="C", device="cpu")],
+    step: float,
+    added: Annotated[NDArray[numpy.float64], dict(order="C", device="cpu")] | None = None,
+) -> float:
+    """
+    Rounds to whole multiples of a power of two in place; what was added goes to `added`. Returns the sum of its squares. Any thread.
+    """
+
 class MRCISpace:
     """
     Records of a multireference CI: internal determinants, each with its block of external orbitals; see

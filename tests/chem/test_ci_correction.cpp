@@ -201,4 +201,23 @@ TEST("all instruction sets give the same but for rounding") {
   }
 }
 
+TEST("rounding gives multiples of the step, whatever the instruction set and the length") {
+  for (const std::size_t length : {1u, 15u, 16u, 61u, 700u})
+    for (const double step : {0.25, 0x1p-30, 0x1p-70}) {
+      const Vector before = random_vectors(1, length, 7)[0];
+      Vector values = before, alone = before, added(length);
+      const double squares = round_to(values.data(), added.data(), step, length);
+      check::equal(round_to(alone.data(), nullptr, step, length), squares);
+      check::is_true(alone == values);
+      double expected = 0;
+      for (std::size_t i = 0; i < length; ++i) {
+        check::equal(values[i], std::nearbyint(before[i] / step) * step);
+        check::equal(added[i], values[i] - before[i]);
+        check::is_true(values[i] != 0 || !std::signbit(values[i]));
+        expected += added[i] * added[i];
+      }
+      check::is_true(std::abs(squares - expected) <= 1e-14 * expected);
+    }
+}
+
 TEST_MAIN

@@ -188,6 +188,10 @@ void add_dots(std::span<const A* const> a, std::span<const B* const> b, std::siz
   }
 }
 
+double round_to(double* values, double* added, double step, std::size_t elements) {
+  return correction_kernels().round_to(values, added, step, elements);
+}
+
 template void correct(const CorrectionTile<double, double>&, double*);
 template void correct(const CorrectionTile<double, float>&, double*);
 template void correct(const CorrectionTile<float, float>&, double*);

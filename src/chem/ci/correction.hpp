@@ -52,4 +52,8 @@ template <class A, class B>
 OUTCORE_SIBLING void add_dots(std::span<const A* const> a, std::span<const B* const> b, std::size_t elements,
                               double* sums);
 
+/// Rounds to whole multiples of a step, which is a power of two; no zero has a sign. What was added goes to
+/// `added`, unless that is null. Returns the sum of its squares. Any thread.
+OUTCORE_SIBLING double round_to(double* values, double* added, double step, std::size_t elements);
+
 }  // namespace outcore::chem::ci

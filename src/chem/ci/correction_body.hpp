@@ -57,9 +57,29 @@ void correct(double* t, const double* x, const double* s, const double* d, doubl
   sums[1] += total(above);
 }
 
+double round_to(double* values, double* added, double step, std::size_t length) {
+  constexpr double whole = 0x1p52;  // numbers from here on have no fraction
+  double squares[lanes] = {};
+  const double inverse = 1 / step;
+  const auto one = [&](std::size_t i, std::size_t l) {
+    const double before = values[i], steps = before * inverse;
+    const double size = steps < 0 ? -steps : steps, away = steps < 0 ? -whole : whole;
+    const double after = (size < whole ? (steps + away) - away : steps) * step;
+    const double change = after - before;
+    values[i] = after;
+    if (added) added[i] = change;
+    squares[l] += change * change;
+  };
+  std::size_t i = 0;
+  for (; i + lanes <= length; i += lanes)
+    for (std::size_t l = 0; l < lanes; ++l) one(i + l, l);
+  for (std::size_t l = 0; i < length; ++i, ++l) one(i, l);
+  return total(squares);
+}
+
 }  // namespace
 
 const CorrectionKernels OUTCORE_VARIANT(correction_kernels) = {add_double, add_float, store_float, dot,
-                                                               correct};
+                                                               correct, round_to};
 
 }  // namespace outcore::chem::ci

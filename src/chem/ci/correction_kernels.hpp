@@ -17,6 +17,8 @@ struct CorrectionKernels {
   // t = r / (energy - d) with r = s - energy * x; adds |r|^2 and sum (d - energy) x^2 to sums
   void (*correct)(double* t, const double* x, const double* s, const double* d, double energy,
                   double smallest, std::size_t length, double* sums);
+  // see round_to in correction.hpp
+  double (*round_to)(double* values, double* added, double step, std::size_t length);
 };
 
 OUTCORE_KERNELS(CorrectionKernels, correction_kernels);

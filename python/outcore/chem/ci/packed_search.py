@@ -312,8 +312,7 @@ class PackedSearch(davidson.Search[Iteration]):
             for i, out in enumerate(outside):
                 np.multiply(new[i], -self._level, out=out)
                 np.add(out, new[count + i], out=out)
-                added = rounding.rounded(out, step).ravel()
-                row[width + i] = added @ added
+                row[width + i] = rounding.rounded(out, step)
             row *= self.tiling.weight(tile)
             return range(len(inside), len(inside) + count)
 
@@ -375,12 +374,10 @@ def _round_space(
     kept = len(vectors)
     for x, hx in zip(vectors, products, strict=True):
         np.subtract(hx, higher * x, out=hx)
-    added = [rounding.rounded(x, vector_step) for x in vectors]
+    added, squares = [np.empty_like(x) for x in vectors], row[2 * kept * kept :]
+    for i, (x, each) in enumerate(zip(vectors, added, strict=True)):
+        squares[i] = rounding.rounded(x, vector_step, each)
     _core.ci_dots(vectors, vectors, row[: kept * kept])
     _core.ci_dots(added, products, row[kept * kept : 2 * kept * kept])
-    squares = row[2 * kept * kept :]
-    for i, each in enumerate(added):
-        squares[i] = each.ravel() @ each.ravel()
     for i, hx in enumerate(products):
-        each = rounding.rounded(hx, product_step).ravel()
-        squares[kept + i] = each @ each
+        squares[kept + i] = rounding.rounded(hx, product_step)

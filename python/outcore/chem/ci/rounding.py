@@ -19,7 +19,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
+from outcore import _core
 
 if TYPE_CHECKING:
     from outcore.chem.ci.vector import Array
@@ -79,11 +79,7 @@ def power_below(value: float) -> float:
     return math.ldexp(1.0, math.frexp(value)[1] - 1)
 
 
-def rounded(values: Array, step: float) -> Array:
-    """Rounds in place to whole multiples of a power of two; no zero has a sign. Returns what was added."""
-    before = values.copy()
-    np.multiply(values, 1.0 / step, out=values)
-    np.rint(values, out=values)
-    np.multiply(values, step, out=values)
-    np.add(values, 0.0, out=values)
-    return np.subtract(values, before, out=before)
+def rounded(values: Array, step: float, added: Array | None = None) -> float:
+    """Rounds in place to whole multiples of a power of two; no zero has a sign. What was added goes to `added`.
+    Returns the sum of its squares."""
+    return _core.ci_round(values, step, added)
