@@ -52,6 +52,17 @@ def test_a_run_that_took_as_long_as_predicted_leaves_rates_and_plans_as_they_are
     assert rate_cache.changes() == before
 
 
+def test_a_fast_run_ends_what_a_busy_machine_has_shown():
+    for _ in range(4):
+        learn(ASSUMED, "float64", Amounts(seconds=1.0), Amounts(seconds=100.0))
+    busy = corrections(ASSUMED, "float64")["compute"]
+    assert busy == pytest.approx(1 / 16)
+    learn(ASSUMED, "float64", Amounts(seconds=8.0), Amounts(seconds=1.0))
+    assert corrections(ASSUMED, "float64")["compute"] == pytest.approx(8 / 16)
+    learn(ASSUMED, "float64", Amounts(seconds=8.0), Amounts(seconds=1.0))
+    assert corrections(ASSUMED, "float64")["compute"] == 1.0
+
+
 def test_what_runs_have_shown_holds_for_rates_that_are_measured_anew():
     """A disk that was measured under load is no faster than runs have shown when it is measured right."""
     loaded = replace(ASSUMED, read=ASSUMED.read / 4, write=ASSUMED.write / 4)

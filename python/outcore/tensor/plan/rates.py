@@ -23,6 +23,7 @@ _INNER = (16, 64, 128, 256, 1024)
 _CORRECTION = "contractions"
 _TELLING_S = 0.3  # of a run
 _ALIKE = 0.03  # rates are not corrected by less
+_MUCH_FASTER = 2.0  # than predicted: the machine was busy before
 _LOOK_S = 1.0  # between two looks at what is known of the machine
 _SHARE = 0.75  # of what is left of the budget
 TYPES = ("float32", "float64", "complex64", "complex128")  # whose products are measured
@@ -174,15 +175,20 @@ def corrections(rates: Rates, dtype: str) -> rate_cache.Values:
 
 def learn(rates: Rates, dtype: str, predicted: Amounts, actual: Amounts) -> None:
     """Corrects what later plans reckon with by a run: half way, in logarithms, to what would have been right. By
-    one process. Short runs tell nothing, nor do those that took about as long as was predicted."""
+    one process. Short runs tell nothing, nor do those that took about as long as was predicted. A run in less than
+    half of the predicted time shows that earlier ones had a busy machine: what they have shown is forgotten."""
     if actual.seconds < _TELLING_S or predicted.seconds <= 0:
         return
-    ratio = min(max(predicted.seconds / actual.seconds, 0.25), 4.0) ** 0.5
+    faster = predicted.seconds / actual.seconds
+    ratio = min(max(faster, 0.25), 4.0) ** 0.5
     if abs(ratio - 1) < _ALIKE:  # other rates would make all plans anew
         return
     disk = predicted.disk_read / rates.read + predicted.disk_written / rates.write
     which = "disk" if disk / rates.nodes >= 0.9 * predicted.seconds else "compute"
-    factor = _limited(corrections(rates, dtype)[which] * ratio)
+    known = corrections(rates, dtype)[which]
+    factor = _limited(known * ratio)
+    if faster > _MUCH_FASTER:
+        factor = max(factor, min(1.0, known * faster))
     shown = {"rate": factor * _alone(rates)[which]}
     rate_cache.add(_CORRECTION, _settings(rates, dtype, which), shown, alone=True)
 
