@@ -1,12 +1,14 @@
-"""One of the two processes of `bench dio`: `_dio_worker.py RESULT quick|full DIRECTORY`. Process 0 reads and writes
-the parts of a shared file that lie at itself and at process 1, and writes the times in seconds for each kind of
-request to RESULT as JSON: lists by `MEMORY CACHE OPERATION SIZE local|distant`, and by `network OPERATION SIZE`
-what MPI takes to move as much from one to the other, as many messages outstanding."""
+"""One of the two processes of `bench dio`: `_dio_worker.py RESULT ROUNDS DIRECTORY MEMORY..`. Process 0 reads and
+writes the parts of a shared file that lie at itself and at process 1, and writes the times in seconds for each
+kind of request to RESULT as JSON: lists by `MEMORY CACHE OPERATION SIZE local|distant`, and by `network
+OPERATION SIZE` what MPI takes to move as much from one to the other, as many messages outstanding. By `.. asks`
+and `.. serves` there are the processor times of both processes over the wall time of distant requests."""
 
 from __future__ import annotations
 
 import itertools
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -24,6 +26,7 @@ OUTSTANDING = 16
 CACHES = ("buffered", "direct")
 MEMORIES = ("segment", "private")  # the part of a global array, and memory of NumPy
 OWNERS = {"local": 0, "distant": 1}
+ENDS = ("asks", "serves")
 
 Buffer = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -63,15 +66,28 @@ class Requests:
         return time.perf_counter() - start
 
 
-def measure(requests: Requests, rounds: int) -> dict[str, list[float]]:
-    """Local and distant by turns; the first round, which finds space for the file, is not counted."""
+def processor_seconds(process: int) -> float:
+    """Of all its threads, by its clock: see clock_getcpuclockid(3)."""
+    return time.clock_gettime(~process << 3 | 2)
+
+
+def measure(requests: Requests, rounds: int, processes: list[int]) -> dict[str, list[float]]:
+    """Local and distant by turns; the first round, which finds space for the file, is not counted. processes: the
+    one that asks and the one that serves."""
     times: dict[str, list[float]] = {}
     for turn in range(-1, rounds):
         for operation in ("write", "read"):
             for where in sorted(OWNERS, reverse=turn % 2 == 0):
+                used = [processor_seconds(each) for each in processes]
                 taken = requests.seconds(operation, OWNERS[where])
-                if turn >= 0:
-                    times.setdefault(f"{operation} {requests.size} {where}", []).append(taken)
+                if turn < 0:
+                    continue
+                kind = f"{operation} {requests.size}"
+                times.setdefault(f"{kind} {where}", []).append(taken)
+                if where == "distant":
+                    for end, process, before in zip(ENDS, processes, used, strict=True):
+                        share = (processor_seconds(process) - before) / taken
+                        times.setdefault(f"{kind} {end}", []).append(share)
     return times
 
 
@@ -96,9 +112,10 @@ def by_network(size: int, memory: Buffer, rounds: int) -> dict[str, list[float]]
 
 
 def main() -> None:
-    place, extent, scratch = sys.argv[1:]
-    results: dict[str, list[float]] = {}
+    place, given, scratch, *kinds = sys.argv[1:]
+    rounds, results = int(given), dict[str, list[float]]()
     with World(nodes="processes", scratch=scratch, memory="500MB") as world:
+        processes = world.gather(os.getpid())
         max_bytes = OUTSTANDING * max(SIZES) + 4096
         with GlobalArray(world, (2, max_bytes // 8), np.int64) as array:
             memories = {
@@ -106,12 +123,12 @@ def main() -> None:
                 "private": np.zeros(max_bytes, np.uint8),
             }
             for size in SIZES:
-                results |= by_network(size, memories["private"], 3 if extent == "quick" else 9)
-            for memory, cache, size in itertools.product(MEMORIES, CACHES, SIZES):
+                results |= by_network(size, memories["private"], rounds)
+            for memory, cache, size in itertools.product(kinds, CACHES, SIZES):
                 memories[memory][...] = 1  # all of it is there
                 requests = Requests(world, size, cache, memories[memory])
                 if world.rank == 0:
-                    times = measure(requests, 3 if extent == "quick" else 15)
+                    times = measure(requests, rounds, processes)
                     results |= {f"{memory} {cache} {kind}": seconds for kind, seconds in times.items()}
                 world.barrier()
                 requests.file.close()

@@ -199,7 +199,7 @@ class Group:
 # ---- peers
 
 GA = "Global Arrays"
-PACKAGES = {"h5py": "h5py", "TensorStore": "tensorstore", "zarr": "zarr"}
+PACKAGES = {"h5py": "h5py", "TensorStore": "tensorstore", "zarr": "zarr", "zarrs": "zarrs"}
 
 # The settings of the peers that a pilot tries. Compression and checksums are off with all of them. The first of a
 # peer are those it has with --quick, where there is no time for a pilot.
@@ -217,6 +217,10 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate("zarr", {"chunk": 512, "io": 16}),
     Candidate("zarr", {"chunk": 1250, "io": 4}),
     Candidate("zarr", {"chunk": 500, "shard": 2500, "io": 8}, processes=2),
+    Candidate("zarrs", {"chunk": 1000, "io": 16, "mode": "direct"}),
+    Candidate("zarrs", {"chunk": 512, "io": 16}),
+    Candidate("zarrs", {"chunk": 512, "io": 16, "mode": "direct"}, processes=2),
+    Candidate("zarrs", {"chunk": 1250, "io": 4}),
     Candidate(GA, {"request": 5000, "files": 1, "writers": 1}, processes=2),
     Candidate(GA, {"request": 512, "files": 0, "writers": 0}, processes=2),
     Candidate(GA, {"request": 5000, "files": 2, "writers": 2}, processes=2),

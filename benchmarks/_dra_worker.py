@@ -226,7 +226,20 @@ class Zarr(Peer):
         self.array.get_basic_selection(box, out=out)
 
 
-KINDS: dict[str, type[Peer]] = {"h5py": H5py, "TensorStore": TensorStore, "zarr": Zarr}
+class Zarrs(Zarr):
+    """zarr, whose chunks a pipeline in Rust reads and writes."""
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        pipeline = {
+            "path": "zarrs.ZarrsCodecPipeline",
+            "validate_checksums": False,
+            "direct_io": task.settings.get("mode") == "direct",
+        }
+        import_module("zarr").config.set({"codec_pipeline": pipeline})
+
+
+KINDS: dict[str, type[Peer]] = {"h5py": H5py, "TensorStore": TensorStore, "zarr": Zarr, "zarrs": Zarrs}
 
 
 class PeerWorker:

@@ -1,11 +1,14 @@
 """Distant I/O: requests to a file on the disk of another process, beside those to a disk of one's own.
 
-Two processes, each a node of its own. Process 0 reads and writes a shared file, 16 requests outstanding, once where
-it lies at process 0 and once where it lies at process 1, which sleeps; through the page cache and past it; into and
-out of its part of a global array, which process 1 sees, and memory of NumPy, which it does not. In two settings, as
-in `bench gpc`: by the means of one host, and as between hosts, over TCP, where both ends of it share the cores with
-all else. There the rate is compared with what MPI moves over the same network, 16 messages of that size
-outstanding, where that is less than the local rate.
+Two processes, each a node of its own. Process 0 reads and writes a shared file, 16 requests outstanding, once
+where it lies at process 0 and once where it lies at process 1, which sleeps; through the page cache and past
+it; into and out of its part of a global array, which process 1 sees, and memory of NumPy, which it does not. In
+two settings, as in `bench gpc`: by the means of one host, and as between hosts, over TCP, where both ends of it
+share the cores with all else. There the rate is compared with those of programs of the same shape, in turns
+with ours: a process that serves a file by MPI messages around pread and pwrite, as ours does, and one that does
+so over TCP sockets around sendfile, with one connection or with four, which is about what the system can do.
+And with what MPI moves over the same network, 16 messages of that size outstanding, where that is less than the
+local rate. The share of a core that each end takes is shown.
 """
 
 from __future__ import annotations
@@ -17,17 +20,19 @@ import os
 import statistics
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from outcore.base.errors import OutcoreError
 from outcore.cli.bench import BenchOptions, Claim, at_least, median_claim
 from outcore.job import launch
 
-from ._dio_worker import CACHES, MEMORIES, OUTSTANDING, SIZES, count_of
-from .gpc import ONE_HOST, SETTINGS
+from ._dio_worker import CACHES, ENDS, MEMORIES, OUTSTANDING, SIZES, count_of
+from ._workers import compile_worker
+from .gpc import HOSTS, ONE_HOST, SETTINGS
 
 REASONS = {
-    "distant .* as between hosts, .*": "disk, network and both processes share two cores",
+    "distant .* as between hosts, .*": "both ends share two cores, see the shares of each",
     "distant .* on one host, .*": "both processes share two cores",
 }
 
@@ -37,16 +42,41 @@ WAYS = {"buffered": "in the page cache", "direct": "past the page cache"}
 PLACES = {"segment": "", "private": ", private memory"}
 
 
-def measure(setting: str, options: BenchOptions) -> dict[str, list[float]]:
-    """Times in seconds of every kind, as the worker took them."""
-    place = options.scratch / "dio.json"
-    worker = Path(__file__).with_name("_dio_worker.py")
-    command = [
-        str(launch.find_launcher()), "-n", "2", sys.executable, str(worker), str(place),
-        "quick" if options.quick else "full", str(options.scratch),
-    ]  # fmt: skip
+Times = dict[str, list[float]]
+SERVER = "MPI"
+PEERS = {SERVER: "a server of MPI messages", "socket": "one socket", "sockets": "four sockets"}
+
+
+def measure(setting: str, options: BenchOptions) -> tuple[Times, Times]:
+    """Times in seconds of every kind, as the worker took them, and of peers by turns; shares of a core."""
+    ours: Times = {}
+    peers: Times = {}
+    program = compile_worker("_dio_peers.cpp", options.scratch) if setting == HOSTS else None
+    turns, rounds = (1, 2) if options.quick else (3, 5)
+    for _ in range(turns):
+        place = options.scratch / "dio.json"
+        worker = Path(__file__).with_name("_dio_worker.py")
+        kinds = MEMORIES[:1] if options.quick else MEMORIES
+        _run(setting, [sys.executable, worker, place, str(rounds), options.scratch, *kinds])
+        for name, values in json.loads(place.read_text()).items():
+            ours.setdefault(name, []).extend(values)
+        if program is not None:
+            _run(setting, [program, place, options.scratch, str(rounds)])
+            for line in place.read_text().splitlines():
+                peer, cache, operation, size, *values = line.split()
+                for what, value in zip(("", *ENDS), values, strict=True):
+                    name = f"{peer} {cache} {operation} {size} {what}".strip()
+                    peers.setdefault(name, []).append(float(value))
+        place.unlink()
+    if program is not None:
+        program.unlink()
+    return ours, peers
+
+
+def _run(setting: str, command: Sequence[str | Path]) -> None:
+    """Two processes."""
     answer = subprocess.run(
-        command,
+        [str(launch.find_launcher()), "-n", "2", *map(str, command)],
         env={**os.environ, "OMP_NUM_THREADS": "1", **SETTINGS[setting]},
         capture_output=True,
         text=True,
@@ -55,14 +85,41 @@ def measure(setting: str, options: BenchOptions) -> dict[str, list[float]]:
     )
     if answer.returncode != 0:
         raise OutcoreError(errno.EIO, "run two processes", detail=(answer.stdout + answer.stderr)[-2000:])
-    result: dict[str, list[float]] = json.loads(place.read_text())
-    place.unlink()
-    return result
 
 
-def claims_of(times: dict[str, list[float]], setting: str) -> list[Claim]:
-    claims = []
+def _shares(times: Times, name: str) -> str:
+    asks, serves = (statistics.median(times[f"{name} {each}"]) for each in ENDS)
+    return f"{asks:.2f} of a core asks, {serves:.2f} serves"
+
+
+def _against_peers(
+    ours: Times, peers: Times, memory: str, cache: str, operation: str, size: int
+) -> Iterator[Claim]:
+    """The server of the same shape, and sockets."""
+    kind = f"{operation} {size}"
+    mine = ours[f"{memory} {cache} {kind} distant"]
+    floor = min(list(PEERS)[1:], key=lambda peer: statistics.median(peers[f"{peer} {cache} {kind}"]))
+    for peer in (SERVER, floor):
+        theirs = peers[f"{peer} {cache} {kind}"]
+        rates = [size * count_of(size) / statistics.median(each) / 1e9 for each in (mine, theirs)]
+        how = (
+            f"ours {rates[0]:.2f} GB/s, {_shares(ours, f'{memory} {cache} {kind}')}; theirs {rates[1]:.2f} GB/s, "
+            f"{_shares(peers, f'{peer} {cache} {kind}')}; {OUTSTANDING} outstanding; {len(mine)} times in turns"
+        )
+        against = "a server" if peer == SERVER else "sockets"
+        what = (
+            f"distant {operation}, {size >> 10} kB, {WAYS[cache]}{PLACES[memory]}, {HOSTS}, against {against}"
+        )
+        has_bar = peer == SERVER and size >= BAR_FROM_BYTES and memory == "segment"
+        ratios = [a / b for a, b in zip(theirs, mine, strict=True)]
+        yield median_claim(what, ratios, "x", at_least(0.9) if has_bar else None, PEERS[peer], how)
+
+
+def claims_of(times: Times, peers: Times, setting: str) -> list[Claim]:
+    claims: list[Claim] = []
     for memory, cache, operation, size in itertools.product(MEMORIES, CACHES, ("read", "write"), SIZES):
+        if f"{memory} {cache} {operation} {size} local" not in times:
+            continue
         local, distant = (
             times[f"{memory} {cache} {operation} {size} {where}"] for where in ("local", "distant")
         )
@@ -79,15 +136,16 @@ def claims_of(times: dict[str, list[float]], setting: str) -> list[Claim]:
             how += f"; {statistics.median(ratios):.2f} of local"
             ratios = [max(a, network) / b for a, b in zip(local, distant, strict=True)]
             what += ", against the slower of local and network"
+            claims.extend(_against_peers(times, peers, memory, cache, operation, size))
         how += f"; {OUTSTANDING} outstanding; {len(local)} times in turns"
-        bar = at_least(0.9) if size >= BAR_FROM_BYTES and memory == "segment" else None
-        claims.append(median_claim(what, ratios, "x", bar, "", how))
+        has_bar = setting == ONE_HOST and size >= BAR_FROM_BYTES and memory == "segment"
+        claims.append(median_claim(what, ratios, "x", at_least(0.9) if has_bar else None, "", how))
     return claims
 
 
 def run(options: BenchOptions) -> list[Claim]:
     claims = []
     for setting in SETTINGS:
-        claims += claims_of(measure(setting, options), setting)
+        claims += claims_of(*measure(setting, options), setting)
         options.say(f"{setting}: measured")
     return claims

@@ -1,4 +1,4 @@
-"""Disk resident arrays against h5py, TensorStore, zarr, Global Arrays' DRA and the raw device (ChemIO's benchmark).
+"""Disk resident arrays against h5py, TensorStore, zarr, zarrs, Global Arrays and the raw device, as ChemIO did.
 
 A section of 5000x5000 doubles of a global array goes to and from a disk array of 10000x10000, aligned with its
 chunks and offset by one, to a new array, and twice to one that is there: who keeps what was committed until there
@@ -48,7 +48,7 @@ from ._dra_sides import (
 from ._workers import Failed
 
 REASONS = {
-    "write to an old array, .*against the raw device": (
+    "write to an old array, .*": (
         "the committed state stays until the commit, so new space of the disk is touched [M18]"
     ),
     ".* against the raw device": "the host of the virtual disk moves data with the same cores",

@@ -16,7 +16,7 @@ EXTRAS = {
     "trexio": ("trexio>=2.5",),
     "cclib": ("cclib>=1.8,<2",),
     "zarr": ("zarr>=3",),
-    "peers": ("dask[array]>=2024.1", "h5py>=3.11", "tensorstore>=0.1.70", "zarr>=3"),
+    "peers": ("dask[array]>=2024.1", "h5py>=3.11", "tensorstore>=0.1.70", "zarr>=3", "zarrs>=0.2"),
 }
 _EXTRA_OF = {
     "pyscf": "chem",
