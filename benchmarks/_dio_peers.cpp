@@ -1,6 +1,7 @@
-// Peers of `bench dio`, of its shape: `_dio_peers RESULT DIRECTORY ROUNDS`. Process 1 serves a file to process 0, 16
-// requests outstanding: by MPI messages around pread and pwrite, and over TCP sockets around sendfile (pread past the
-// page cache), with one connection or four, each with a thread of its own at both ends. Lines of RESULT:
+// Peers of `bench dio`, of its shape: `_dio_peers RESULT DIRECTORY ROUNDS`. Process 1 serves a file to
+// process 0, 16 requests outstanding: by MPI messages around pread and pwrite, and over TCP sockets around
+// sendfile (pread past the page cache), with one connection or four, each with a thread of its own at both
+// ends. Lines of RESULT:
 //
 //   peer cache operation size seconds share_of_asking share_of_serving
 //
@@ -239,8 +240,9 @@ int main(int argc, char** argv) {
       for (const std::int64_t size : sizes)
         for (const bool writes : {true, false})
           for (const int way : {0, 1, max_connections}) {
-            const Kind kind{files[direct], direct, writes, size, std::min(moved_bytes / size, max_requests),
-                            static_cast<char*>(raw)};
+            const Kind kind{
+                files[direct],          direct, writes, size, std::min(moved_bytes / size, max_requests),
+                static_cast<char*>(raw)};
             MPI_Barrier(MPI_COMM_WORLD);
             const double begun = now(), used = processor_seconds();
             way == 0 ? by_messages(kind) : by_sockets(kind, sockets, way);

@@ -139,7 +139,8 @@ void bind_chem_ci_correction(nb::module_& module) {
         return chem::ci::round_to(values.data(), added ? added->data() : nullptr, step, values.size());
       },
       "values"_a.noconvert(), "step"_a, "added"_a.noconvert() = nb::none(),
-      "Rounds to whole multiples of a power of two in place; what was added goes to `added`. Returns the sum of "
+      "Rounds to whole multiples of a power of two in place; what was added goes to `added`. Returns the sum "
+      "of "
       "its squares. Any thread.");
 }
 

@@ -79,7 +79,7 @@ double round_to(double* values, double* added, double step, std::size_t length) 
 
 }  // namespace
 
-const CorrectionKernels OUTCORE_VARIANT(correction_kernels) = {add_double, add_float, store_float, dot,
-                                                               correct, round_to};
+const CorrectionKernels OUTCORE_VARIANT(correction_kernels) = {add_double, add_float, store_float,
+                                                               dot,        correct,   round_to};
 
 }  // namespace outcore::chem::ci
