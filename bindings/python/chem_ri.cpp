@@ -18,6 +18,8 @@ namespace {
 using Ints = nb::ndarray<const int, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Pairs = nb::ndarray<const std::int32_t, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
+using Images = nb::ndarray<const std::int32_t, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu>;
+using Signs = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Rows = nb::ndarray<double, nb::ndim<2>, nb::device::cpu>;
 using ConstRows = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;
 using Matrices = nb::ndarray<double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
@@ -29,9 +31,14 @@ std::span<const chem::PairColumns> as_pairs(const Pairs& pairs) {
   return {reinterpret_cast<const chem::PairColumns*>(pairs.data()), pairs.shape(0)};
 }
 
+std::span<const chem::ImageColumns> as_pairs(const Images& images) {
+  static_assert(sizeof(chem::ImageColumns) == 4 * sizeof(std::int32_t));
+  return {reinterpret_cast<const chem::ImageColumns*>(images.data()), images.shape(0)};
+}
+
 /// Doubles from one row to the next. Elements of a row must be neighbours, and all pairs must lie in it.
-template <typename Array, typename Integrals>
-std::size_t stride_of(const Array& rows, const Pairs& pairs, const Integrals& integrals) {
+template <typename Array, typename Table, typename Integrals>
+std::size_t stride_of(const Array& rows, const Table& pairs, const Integrals& integrals) {
   if (rows.shape(0) > 0 && rows.shape(1) > 1 && rows.stride(1) != 1)
     throw nb::value_error("the elements of a row must be neighbours");
   for (const auto& pair : as_pairs(pairs))
@@ -94,7 +101,24 @@ void bind_three_center(nb::module_& module) {
             self.expand(as_pairs(pairs), rows.data(), stride, rows.shape(0), out.data(), threads);
           },
           "pairs"_a, "rows"_a, "out"_a, "threads"_a,
-          "Rows as symmetric matrices out[row][m][n]. Elements of no pair are left alone.");
+          "Rows as symmetric matrices out[row][m][n]. Elements of no pair are left alone.")
+      .def(
+          "expand_images",
+          [](const ThreeCenter& self, const Images& images, const ConstRows& rows, const Signs& signs,
+             const Doubles& characters, const Matrices& out, int threads) {
+            const auto stride = stride_of(rows, images, self);
+            const auto n = std::size_t(self.first(self.orbital_shells()));
+            if (out.shape(0) < rows.shape(0) || out.shape(1) != n || out.shape(2) != n)
+              throw nb::value_error("a matrix [n][n] for each row is needed");
+            nb::gil_scoped_release release;
+            self.expand_images(as_pairs(images), rows.data(), stride, rows.shape(0),
+                               {signs.data(), signs.size()}, {characters.data(), characters.size()},
+                               out.data(), threads);
+          },
+          "images"_a, "rows"_a, "signs"_a, "characters"_a, "out"_a, "threads"_a,
+          "As `expand`, of rows (i, j, column, operation) of int32: shells in either order, whose products "
+          "are those of a\npair after an operation. out[row][m][n] has characters[operation] "
+          "signs[operation][m] signs[operation][n] times\nthe element of the row.");
 }
 
 void bind_three_center_gradient(nb::module_& module) {

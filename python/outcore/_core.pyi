@@ -883,6 +883,27 @@ class ThreeCenter:
         Rows as symmetric matrices out[row][m][n]. Elements of no pair are left alone.
         """
 
+    def expand_images(
+        self,
+        images: Annotated[
+            NDArray[numpy.int32], dict(shape=(None, 4), order="C", device="cpu", writable=False)
+        ],
+        rows: Annotated[NDArray[numpy.float64], dict(shape=(None, None), device="cpu", writable=False)],
+        signs: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        characters: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        out: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu")],
+        threads: int,
+    ) -> None:
+        """
+        As `expand`, of rows (i, j, column, operation) of int32: shells in either order, whose products are those of a
+        pair after an operation. out[row][m][n] has characters[operation] signs[operation][m] signs[operation][n] times
+        the element of the row.
+        """
+
 class ThreeCenterGradient:
     """
     Derivatives of three-centre integrals (mn|P) by the places of atoms. Pairs are those of ThreeCenter. Any thread.

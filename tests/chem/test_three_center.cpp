@@ -97,6 +97,36 @@ TEST("integrals become rows, and rows symmetric matrices") {
   }
 }
 
+TEST("images of a pair have its products, with signs, in either order of their shells") {
+  const auto integrals = three_center();
+  // Functions of shell 1 (three) go to those of shell 1, shells 0 and 2 are exchanged.
+  const std::vector<double> signs{1, 1, 1, 1, 1, 1, -1, 1, 1, -1}, characters{1, -1};
+  const std::vector<double> row{1, 2, 3};  // of shells 1 and 0: (m 0), m = 1 to 3
+  const std::vector<ImageColumns> images{{1, 0, 0, 0}, {1, 2, 0, 1}};
+  std::vector<double> matrix(std::size_t(functions) * functions);
+  integrals.expand_images(images, row.data(), row.size(), 1, signs, characters, matrix.data(), 1);
+  const auto element = [&](int m, int n) { return matrix[std::size_t(m * functions + n)]; };
+  for (int m = 1; m < 4; ++m) {
+    check::equal(element(m, 0), double(m));
+    check::equal(element(0, m), double(m));
+    // Characters and signs: -1 of the operation, -1 of function 4, -1 of function 1.
+    check::equal(element(m, 4), m == 1 ? -1.0 : double(m));
+    check::equal(element(4, m), element(m, 4));
+  }
+  check::equal(element(0, 4), 0.0);
+  const auto refused = [&](ImageColumns image, const std::vector<double>& of) {
+    check::throws<outcore::Error>([&] {
+      integrals.expand_images(std::vector{image}, row.data(), row.size(), 1, of, characters, matrix.data(),
+                              1);
+    });
+  };
+  refused({1, 3, 0, 0}, signs);
+  refused({-1, 0, 0, 0}, signs);
+  refused({1, 0, 0, 2}, signs);
+  refused({1, 0, -1, 0}, signs);
+  refused({1, 0, 0, 0}, {1, 1});
+}
+
 TEST("some pairs and some auxiliary shells") {
   const auto integrals = three_center();
   const std::vector<PairColumns> pairs{{2, 1, 4}};

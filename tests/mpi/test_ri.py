@@ -67,6 +67,23 @@ def test_rows_can_be_read_by_each_process_alone(comm):
         np.testing.assert_allclose(everyone[0], everyone[-1], atol=1e-12)
 
 
+@pytest.mark.parametrize("storage", ["auto", "disk"])
+def test_j_and_k_of_a_symmetric_molecule_on_every_process(comm, storage):
+    mol = molecule(atom="O 0 .7 0; O 0 -.7 0; H .9 .8 .3; H -.9 -.8 .3", basis="6-31g*")
+    random = np.random.default_rng(1).normal(size=(mol.nao, mol.nao))
+    densities = np.array([reference.hf.init_guess_by_minao(mol), random])
+    results = []
+    for group in (None, "C1"):
+        fitting = ri.DensityFitting(mol, "def2-universal-jkfit", storage=storage, group=group)
+        j, k = fitting.get_jk(densities, 0)
+        results.append((j, k, fitting.get_jk(densities[0], with_k=False)[0]))
+        assert fitting.three_index.symmetry.order == (1 if group else 2)
+        fitting.close()
+    for mine, theirs in zip(*results, strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-11 * np.abs(theirs).max())
+        assert all(np.array_equal(mine, each) for each in comm.allgather(mine))
+
+
 def test_range_separated_hybrids_on_every_process(comm, computed_once):
     mol = molecule(atom=WATER, basis="6-31g")
     mf = dft.RKS(mol, xc="camb3lyp")

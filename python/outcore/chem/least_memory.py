@@ -1,5 +1,5 @@
 """What stages of commands take of each process, known before anything is computed: an SCF, RI-MP2, a decomposition.
-Pure arithmetic over sizes, of plans that each stage makes anew when it begins; `gradients.least` and `cc.least`
+Arithmetic over sizes, of plans that each stage makes anew when it begins; `gradients.least` and `cc.least`
 have theirs. Modules of gradients are imported where they are needed: they load much of PySCF."""
 
 from __future__ import annotations
@@ -7,11 +7,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from outcore.chem import molecule
 from outcore.chem.frozen import counts
 from outcore.chem.hf.integrals import work_bytes
 from outcore.chem.hf.settings import Settings
 from outcore.chem.ri import cholesky, pairs, plan
+from outcore.chem.ri.symmetry import Symmetry, sizes
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
@@ -42,17 +45,19 @@ def fitted_scf(
     threads: int,
     storage: str,
     held_bytes: int,
+    group: str | None = None,
 ) -> int:
-    """held_bytes: of each process, beside all stages."""
-    sizes = plan.IntegralSizes(
-        int(mol.nao),
-        int(auxmol.nao),
-        pairs.columns_of(mol, auxmol, screening, threads),
-        max(*mol.nelec, 1),
-        int(pairs.shell_sizes(mol).max()) ** 2,
-        spins,
+    """held_bytes: of each process, beside all stages. group: whose symmetry integrals have; see DensityFitting.
+    Collective."""
+    symmetry = Symmetry.find(world, mol, auxmol, group)
+    found = sizes(
+        symmetry,
+        np.array(pairs.native(symmetry.mol, symmetry.auxmol).bounds(threads)),
+        screening=screening,
+        orbitals=max(*mol.nelec, 1),
+        spins=spins,
     )
-    least = partial(plan.min_for_integrals, sizes, world.size, threads, storage)
+    least = partial(plan.min_for_integrals, found, world.size, threads, storage)
     transfer = plan.max_transfer_bytes(held_bytes + least(transfer_bytes=0))
     return least(transfer_bytes=transfer)
 

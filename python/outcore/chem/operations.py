@@ -18,6 +18,8 @@ from outcore.chem.symmetry import ABELIAN, known_group
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
+    from outcore.job.world import World
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
 Signs = tuple[int, ...]
@@ -49,8 +51,10 @@ class Operations:
 
     group: its name. whole: operations of the group, also those that move no atom otherwise than another one does.
     matrices: [generators][3][3], on coordinates. atoms, shells: where each goes, [operations][atoms] and
-    [operations][shells], the identity not among the operations. coordinates: [atoms][3] (Bohr), exactly symmetric.
-    change: the largest that one of these is away from that of the molecule (Bohr).
+    [operations][shells], the identity not among the operations; operation o - 1 is the product of the generators
+    whose bits o has. coordinates: [atoms][3] (Bohr), exactly symmetric. change: the largest that one of these is
+    away from that of the molecule (Bohr). axes: in rows. signs: [operations][axes], -1 of an axis that is
+    turned round.
     """
 
     group: str
@@ -61,6 +65,8 @@ class Operations:
     shells: Integers
     coordinates: Floats
     change: float
+    axes: Floats
+    signs: Integers
 
     @property
     def order(self) -> int:
@@ -84,11 +90,18 @@ class FoundOperations:
         line = f"point group {used.group}: of integrals that are equal by {by} operations one is computed"
         return [line, *([self.note] if self.note else [])]
 
+    def as_json(self) -> dict[str, Any] | None:
+        """By what integrals stand for others; None: by nothing."""
+        used = self.operations
+        if used is None:
+            return None
+        return {"name": used.group, "operations": used.whole, "of_atoms": used.order}
 
-def find(mol: Mole, group: str | None = None) -> FoundOperations:
+
+def find(mol: Mole, group: str | None = None, *beside: Mole) -> FoundOperations:
     """The operations of `group` (None: of the largest that PySCF finds) that a molecule has: atoms and the
     functions on them are exchanged. Those that hold to PySCF's tolerance but not to SAME_PLACE are left out, with a
-    note.
+    note. beside: the same atoms with other functions, which have to be exchanged, too.
 
     Raises OutcoreError (EINVAL) for a group that there is not, or the molecule has not."""
     wanted = None if group is None else known_group(group)
@@ -98,7 +111,7 @@ def find(mol: Mole, group: str | None = None) -> FoundOperations:
     if mol.natm < 1:
         raise _refused(group, "a model without atoms has C1 alone")
     name, center, axes = _detected(mol, asked)
-    place, alike = mol.atom_coords() - center, _alike(mol)
+    place, alike = mol.atom_coords() - center, _alike(mol, *beside)
     images: dict[Signs, Integers] = {_IDENTITY: np.arange(mol.natm, dtype=np.int32)}
     apart = 0.0
     for signs in _GROUPS[name]:
@@ -116,25 +129,31 @@ def find(mol: Mole, group: str | None = None) -> FoundOperations:
     if not generators:
         return FoundOperations(None, note)
     atoms = np.array([images[signs] for signs in members])
+    turns = {signs: _matrix(axes, signs) for signs in members}
+    if _of_frame(place, [(images[signs], turns[signs]) for signs in members]):
+        # As good as what was found: some groups leave the direction of some axes open.
+        axes, turns = np.eye(3), {signs: np.diag(np.diag(turn).round()) for signs, turn in turns.items()}
     symmetric = np.mean(
-        [place[image] @ _matrix(axes, signs) for image, signs in zip(atoms, members, strict=True)], axis=0
+        [place[image] @ turns[signs] for image, signs in zip(atoms, members, strict=True)], axis=0
     )
     found = Operations(
         group=_name_of(images),
         whole=len(images),
-        matrices=np.array([_matrix(axes, signs) for signs in generators]),
+        matrices=np.array([turns[signs] for signs in generators]),
         generators=np.array([images[signs] for signs in generators]),
         atoms=atoms[1:],
         shells=np.array([_of_shells(mol, image) for image in atoms[1:]]),
         coordinates=symmetric + center,
         change=float(np.abs(symmetric - place).max()),
+        axes=axes,
+        signs=np.array([np.diag(axes @ turns[signs] @ axes.T).round() for signs in members[1:]], np.int32),
     )
     return FoundOperations(found, note)
 
 
 @dataclass(frozen=True, eq=False)
 class FewInRows:
-    """A square matrix with few elements in each row.
+    """A matrix with few elements in each row.
 
     columns, values: [rows][most that a row has], filled up with zeros.
     """
@@ -144,7 +163,7 @@ class FewInRows:
 
     @staticmethod
     def of(rows: NDArray[np.intp], columns: NDArray[np.intp], values: Floats, size: int) -> FewInRows:
-        """Of elements, each given once."""
+        """Of elements of a square matrix, each given once."""
         order = np.lexsort((columns, rows))
         rows, counts = rows[order], np.bincount(rows, minlength=size)
         place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -153,8 +172,13 @@ class FewInRows:
         found.columns[rows, place], found.values[rows, place] = columns[order], values[order]
         return found
 
+    def rows(self, which: slice) -> FewInRows:
+        """Some of the rows."""
+        return FewInRows(self.columns[which], self.values[which])
+
     @property
     def transposed(self) -> FewInRows:
+        """Of a square matrix."""
         rows, place = np.nonzero(self.values)
         return FewInRows.of(self.columns[rows, place], rows, self.values[rows, place], len(self.columns))
 
@@ -167,26 +191,79 @@ class FewInRows:
         return result
 
 
+def find_at_all(world: World, mol: Mole, group: str | None = None, *beside: Mole) -> FoundOperations:
+    """As `find`, by the first process: the same at all. Collective."""
+    found = FoundOperations()
+    with world.together("point group of the molecule", group):
+        if world.rank == 0:
+            found = find(mol, group, *beside)
+    return world.broadcast(found)
+
+
 def matrices(mol: Mole, operations: Operations) -> list[FewInRows]:
     """Matrices U [functions][functions] of the generators, which turn a density matrix D into U D U^T, and a
     matrix F of an operator into U^T F U."""
-    first, found = mol.ao_loc_nr(), []
-    for rotation, atoms in zip(operations.matrices, operations.generators, strict=True):
-        shells, rows, columns, values = _of_shells(mol, atoms), [], [], []
-        blocks: dict[tuple[int, int], Floats] = {}
-        for shell in range(mol.nbas):
-            angular, contracted = int(mol.bas_angular(shell)), int(mol.bas_nctr(shell))
-            if (angular, contracted) not in blocks:
-                turned = _turned(angular, rotation, cartesian=bool(mol.cart))
-                blocks[angular, contracted] = np.asarray(np.kron(np.eye(contracted), turned), np.float64)
-            block = blocks[angular, contracted]
-            row, column = np.nonzero(block)
-            rows.append(row + first[shells[shell]])
-            columns.append(column + first[shell])
-            values.append(block[row, column])
-        where = np.concatenate(rows), np.concatenate(columns)
-        found.append(FewInRows.of(*where, np.concatenate(values), int(mol.nao)))
-    return found
+    return [
+        _rotation(mol, rotation, _of_shells(mol, atoms))
+        for rotation, atoms in zip(operations.matrices, operations.generators, strict=True)
+    ]
+
+
+def along_axes(mol: Mole, operations: Operations) -> Mole:
+    """A copy whose atoms lie along the axes, at symmetric places. For integrals alone: nothing else is changed.
+    mol: also one with other functions on the same atoms."""
+    from pyscf.gto import mole
+
+    placed = mol.copy()
+    placed._env = np.array(mol._env, np.float64)
+    where = placed._atm[:, mole.PTR_COORD][:, None] + np.arange(3)
+    placed._env[where] = operations.coordinates @ operations.axes.T
+    return placed
+
+
+def to_axes(mol: Mole, operations: Operations) -> FewInRows:
+    """The matrix W [functions][functions] that turns a density matrix D of the molecule into W D W^T of
+    `along_axes`, and a matrix F there into W^T F W here."""
+    return _rotation(mol, operations.axes, np.arange(mol.nbas, dtype=np.int32))
+
+
+def functions(mol: Mole, operations: Operations) -> tuple[Integers, Floats]:
+    """Where each operation, the identity first, brings each function of `along_axes`, and with which sign:
+    [operations][functions] both."""
+    first = mol.ao_loc_nr()
+    images = np.tile(np.arange(mol.nao, dtype=np.int32), (operations.order, 1))
+    signs = np.ones(images.shape)
+    kinds = [(int(mol.bas_angular(shell)), int(mol.bas_nctr(shell))) for shell in range(mol.nbas)]
+    for number, (atoms, axes) in enumerate(zip(operations.atoms, operations.signs, strict=True), 1):
+        shells = _of_shells(mol, atoms)
+        turned = {
+            angular: np.sign(np.diag(_turned(angular, np.diag(axes.astype(float)), cartesian=bool(mol.cart))))
+            for angular in {angular for angular, _ in kinds}
+        }
+        for shell, (angular, contracted) in enumerate(kinds):
+            own = slice(first[shell], first[shell + 1])
+            images[number, own] += first[shells[shell]] - first[shell]
+            signs[number, own] = np.tile(turned[angular], contracted)
+    return images, signs
+
+
+def _rotation(mol: Mole, rotation: Floats, shells: Integers) -> FewInRows:
+    """The matrix of functions that turns them with a matrix on coordinates, and brings each shell to another of its
+    kind."""
+    first, rows, columns, values = mol.ao_loc_nr(), [], [], []
+    blocks: dict[tuple[int, int], Floats] = {}
+    for shell in range(mol.nbas):
+        angular, contracted = int(mol.bas_angular(shell)), int(mol.bas_nctr(shell))
+        if (angular, contracted) not in blocks:
+            turned = _turned(angular, rotation, cartesian=bool(mol.cart))
+            blocks[angular, contracted] = np.asarray(np.kron(np.eye(contracted), turned), np.float64)
+        block = blocks[angular, contracted]
+        row, column = np.nonzero(block)
+        rows.append(row + first[shells[shell]])
+        columns.append(column + first[shell])
+        values.append(block[row, column])
+    where = np.concatenate(rows), np.concatenate(columns)
+    return FewInRows.of(*where, np.concatenate(values), int(mol.nao))
 
 
 def _detected(mol: Mole, wanted: str | None) -> tuple[str, Floats, Floats]:
@@ -205,33 +282,58 @@ def _detected(mol: Mole, wanted: str | None) -> tuple[str, Floats, Floats]:
     return ABELIAN.get(name, name), np.asarray(center), np.linalg.qr(np.asarray(axes).T)[0].T
 
 
+def _of_frame(place: Floats, moves: list[tuple[Integers, Floats]]) -> bool:
+    """Whether a group has operations on the axes of the frame that move atoms in the same way; those of `moves` are
+    numbered by generators."""
+    signs = [np.diag(turn).round() for _, turn in moves]
+    return all(
+        np.abs(sign).min() == 1.0 and np.linalg.norm(place * sign - place[image], axis=1).max() <= SAME_PLACE
+        for sign, (image, _) in zip(signs, moves, strict=True)
+    ) and all(
+        np.array_equal(signs[a] * signs[b], signs[a ^ b])
+        for a in range(len(signs))
+        for b in range(len(signs))
+    )
+
+
 def _matrix(axes: Floats, signs: Signs) -> Floats:
     matrix: Floats = (axes.T * signs) @ axes
     return matrix
 
 
-def _alike(mol: Mole) -> Integers:
-    """A number of each atom: the same where nuclei, potentials and functions are."""
+def _alike(mol: Mole, *beside: Mole) -> Integers:
+    """A number of each atom: the same where nuclei and potentials are, and functions, also those of `beside`."""
     from pyscf.gto import mole
 
-    env, found = mol._env, []
     numbers: dict[tuple[Any, ...], int] = {}
+    found, potentials = [], (mole.NPRIM_OF,)
     for atom in range(mol.natm):
         row = mol._atm[atom]
         facts: list[Any] = [
             int(row[mole.CHARGE_OF]),
             int(row[mole.NUC_MOD_OF]),
-            float(env[row[mole.PTR_ZETA]]),
+            float(mol._env[row[mole.PTR_ZETA]]),
+            *_facts(mol._ecpbas, mol._env, potentials, atom),
         ]
-        for table, counts in ((mol._bas, (mole.NPRIM_OF, mole.NCTR_OF)), (mol._ecpbas, (mole.NPRIM_OF,))):
-            for shell in table[table[:, mole.ATOM_OF] == atom] if len(table) else ():
-                primitives, coefficients = int(shell[mole.NPRIM_OF]), int(np.prod(shell[list(counts)]))
-                exponent, coefficient = int(shell[mole.PTR_EXP]), int(shell[mole.PTR_COEFF])
-                facts += [*map(int, shell[mole.ANG_OF : mole.PTR_EXP])]
-                facts += [env[exponent : exponent + primitives].tobytes()]
-                facts += [env[coefficient : coefficient + coefficients].tobytes()]
+        for each in (mol, *beside):  # of others the potentials are not theirs
+            facts += ["of a basis", *_facts(each._bas, each._env, (mole.NPRIM_OF, mole.NCTR_OF), atom)]
         found.append(numbers.setdefault(tuple(facts), len(numbers)))
     return np.array(found, np.int32)
+
+
+def _facts(table: Any, env: Floats, counts: tuple[int, ...], atom: int) -> list[Any]:
+    """Of the shells of an atom, or the terms of its potential, in a table of libcint. counts: columns whose product
+    is the number of coefficients."""
+    from pyscf.gto import mole
+
+    facts = list[Any]()
+    for shell in table[table[:, mole.ATOM_OF] == atom] if len(table) else ():
+        primitives, coefficients = int(shell[mole.NPRIM_OF]), int(np.prod(shell[list(counts)]))
+        exponent, coefficient = int(shell[mole.PTR_EXP]), int(shell[mole.PTR_COEFF])
+        facts += [*map(int, shell[mole.ANG_OF : mole.PTR_EXP])]
+        facts += [env[exponent : exponent + primitives].tobytes()]
+        facts += [env[coefficient : coefficient + coefficients].tobytes()]
+    return facts
 
 
 def _image(place: Floats, alike: Integers, matrix: Floats) -> tuple[Integers | None, float]:

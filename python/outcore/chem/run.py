@@ -93,8 +93,9 @@ class MoleculeRun(Run):
         """What each process holds beside what stages take: one of the bounds of `least`."""
         return least.STORED_BYTES
 
-    def least_of_fitted_scf(self, mol: Mole, auxmol: Mole, spins: int) -> int:
-        """What `fitted_scf` needs of each process. spins: that have densities of their own. Collective."""
+    def least_of_fitted_scf(self, mol: Mole, auxmol: Mole, spins: int, group: str | None = None) -> int:
+        """What `fitted_scf` needs of each process. spins: that have densities of their own. group: of
+        DensityFitting. Collective."""
         from outcore.chem import least_memory
         from outcore.chem.ri.fitting import SCREENING
 
@@ -108,6 +109,7 @@ class MoleculeRun(Run):
             threads=self.threads,
             storage="disk" if options.checkpoint else options.storage,
             held_bytes=self.held_bytes,
+            group=group,
         )
 
     def free_bytes(self) -> int:

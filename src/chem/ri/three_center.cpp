@@ -156,4 +156,40 @@ void ThreeCenter::expand(std::span<const PairColumns> pairs, const double* rows,
   });
 }
 
+void ThreeCenter::expand_images(std::span<const ImageColumns> images, const double* rows, std::size_t stride,
+                                std::size_t count, std::span<const double> signs,
+                                std::span<const double> characters, double* out, int threads) const {
+  const auto n = std::size_t(first(orbital_shells_));
+  if (signs.size() != characters.size() * n)
+    throw misuse("a sign of each function for each operation is needed");
+  for (const auto& image : images)
+    if (image.i < 0 || image.j < 0 || image.i >= orbital_shells_ || image.j >= orbital_shells_ ||
+        image.column < 0 || image.operation < 0 || std::size_t(image.operation) >= characters.size())
+      throw misuse("image of shells " + std::to_string(image.i) + ", " + std::to_string(image.j) +
+                   " after operation " + std::to_string(image.operation) + " at column " +
+                   std::to_string(image.column) + ": there are " + std::to_string(orbital_shells_) +
+                   " shells and " + std::to_string(characters.size()) + " operations");
+  in_threads(threads, count, [&](const auto& next) {
+    for (std::size_t row; (row = next()) < count;) {
+      const double* values = rows + row * stride;
+      double* matrix = out + row * n * n;
+      for (const auto& image : images) {
+        const auto first_i = std::size_t(first(image.i)), first_j = std::size_t(first(image.j));
+        const auto size_i = std::size_t(size(image.i)), size_j = std::size_t(size(image.j));
+        const auto operation = std::size_t(image.operation);
+        const double* sign = signs.data() + operation * n;
+        const double* value = values + image.column;
+        for (std::size_t b = 0; b < size_j; ++b) {
+          const double sign_b = characters[operation] * sign[first_j + b];
+          for (std::size_t a = 0; a < size_i; ++a, ++value) {
+            const double element = sign_b * sign[first_i + a] * *value;
+            matrix[(first_j + b) * n + first_i + a] = element;
+            matrix[(first_i + a) * n + first_j + b] = element;
+          }
+        }
+      }
+    }
+  });
+}
+
 }  // namespace outcore::chem

@@ -18,6 +18,12 @@ struct PairColumns {
   std::int32_t i, j, column;
 };
 
+/// Two orbital shells in either order, whose products are those of a pair after an operation of the point
+/// group: they lie in its columns, up to signs.
+struct ImageColumns {
+  std::int32_t i, j, column, operation;
+};
+
 /// Shells of an orbital basis, followed by those of an auxiliary one; immutable, shared by all threads.
 class OUTCORE_SIBLING ThreeCenter {
  public:
@@ -58,6 +64,13 @@ class OUTCORE_SIBLING ThreeCenter {
   /// no pair are left alone.
   void expand(std::span<const PairColumns> pairs, const double* rows, std::size_t stride, std::size_t count,
               double* out, int threads) const;
+
+  /// The same of images: out[row][m][n] = out[row][n][m] = c[o] s[o][m] s[o][n] rows[row][column of mn], with
+  /// the operation o of the image, `characters` c [operations] and `signs` s [operations][functions]. Throws
+  /// Error(EINVAL) for shells that are none.
+  void expand_images(std::span<const ImageColumns> images, const double* rows, std::size_t stride,
+                     std::size_t count, std::span<const double> signs, std::span<const double> characters,
+                     double* out, int threads) const;
 
  private:
   void check(std::span<const PairColumns> pairs) const;

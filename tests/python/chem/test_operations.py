@@ -170,3 +170,62 @@ def test_a_matrix_with_few_elements_in_each_row_multiplies_as_a_dense_one(size):
     other = generator.normal(size=(size, 3))
     np.testing.assert_allclose(few @ other, dense @ other, atol=1e-13)
     np.testing.assert_allclose(few.transposed @ other, dense.T @ other, atol=1e-13)
+
+
+@pytest.mark.parametrize("cart", [False, True])
+@pytest.mark.parametrize("name", MOLECULES)
+def test_along_the_axes_functions_are_exchanged_up_to_signs(name, cart):
+    atoms, _, _, order = MOLECULES[name]
+    basis = {"default": "6-31g", "C": "cc-pvtz", "O": "cc-pvtz", "N": "cc-pvqz"}
+    mol = turned(gto.M(atom=atoms, basis=basis, cart=cart, verbose=0))
+    found = operations.find(mol).operations
+    placed, w = operations.along_axes(mol, found), operations.to_axes(mol, found) @ np.eye(mol.nao)
+    images, signs = operations.functions(mol, found)
+    assert images.shape == signs.shape == (order, mol.nao)
+    for kind in ("int1e_ovlp", "int1e_kin", "int1e_nuc"):
+        matrix = placed.intor(kind)
+        largest = np.abs(matrix).max()
+        assert np.abs(w.T @ matrix @ w - mol.intor(kind)).max() < 1e-11 * largest
+        for image, sign in zip(images, signs, strict=True):
+            copy = matrix[np.ix_(image, image)] * np.outer(sign, sign)
+            assert np.abs(copy - matrix).max() < 1e-12 * largest
+
+
+def test_operations_are_products_of_generators():
+    found = operations.find(
+        gto.M(atom=MOLECULES["twisted ethylene"][0], basis="sto-3g", verbose=0)
+    ).operations
+    every = [np.ones(3, int), *found.signs]
+    for number, signs in enumerate(every):
+        product = np.prod([every[1 << bit] for bit in range(2) if number >> bit & 1], axis=0)
+        assert np.array_equal(signs, product * np.ones(3, int))
+
+
+def test_other_functions_on_the_atoms_have_to_be_exchanged_too():
+    atoms = "O 0 0 .1173; H1 0 .7572 -.4692; H2 0 -.7572 -.4692"
+    mol = gto.M(atom=atoms.replace("H1", "H").replace("H2", "H"), basis="sto-3g", verbose=0)
+    beside = gto.M(atom=atoms, basis={"O": "6-31g", "H1": "6-31g", "H2": "sto-3g"}, verbose=0)
+    assert operations.find(mol).operations.order == 2
+    assert operations.find(mol, None, beside).operations is None
+    with pytest.raises(OutcoreError, match="point group C2v"):
+        operations.find(mol, "C2v", beside)
+
+
+@pytest.mark.parametrize("name", ["H2O2", "nitrogen", "four atoms", "ethylene"])
+def test_axes_are_those_of_the_frame_where_these_are_as_good(name):
+    mol = gto.M(atom=MOLECULES[name][0], basis="6-31g*", verbose=0)
+    places = mol.atom_coords()
+    places[0, 1] += 2e-8  # by which found axes are turned
+    for each, same in (
+        (mol, True),
+        (mol.set_geom_(places, unit="Bohr", inplace=False), True),
+        (turned(mol), False),
+    ):
+        found = operations.find(each).operations
+        # Of a centre of symmetry any axes are as good.
+        assert np.array_equal(found.axes, np.eye(3)) == (same or found.group == "Ci")
+        for atoms, signs in zip(found.atoms, found.signs, strict=True):
+            matrix = (found.axes.T * signs) @ found.axes
+            moved = (found.coordinates - found.coordinates.mean(axis=0)) @ matrix.T
+            image = found.coordinates[atoms] - found.coordinates.mean(axis=0)
+            assert np.abs(moved - image).max() < 1e-13

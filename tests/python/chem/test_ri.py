@@ -440,7 +440,7 @@ def test_a_disk_that_is_too_small_is_noticed_before_integrals_are_made(small_dis
         raise AssertionError("integrals were made")
 
     monkeypatch.setattr(ThreeIndex, "_fill", never)
-    mol = molecule(atom="Ne 0 0 0; Ne 0 0 3; Ne 0 3 0", basis="cc-pvqz")
+    mol = molecule(atom="Ne 0 0 0; Ne 0 0 3; Ne 0 3.5 0", basis="cc-pvqz")
     with pytest.raises(OutcoreError, match="free") as caught:
         ri.RHF(mol, storage="disk", scratch=str(small_disk)).kernel()
     assert caught.value.errno == errno.ENOSPC

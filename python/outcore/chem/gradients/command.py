@@ -31,9 +31,10 @@ def fitted_needs(
     *,
     gradient: bool,
     relaxed: bool,
+    group: str | None = None,
 ) -> dict[str, int]:
-    """The least memory of each stage, of each process, with fitted integrals: the SCF, then RI-MP2 unless `frozen`
-    is None, relaxed densities, the gradient. Collective."""
+    """The least memory of each stage, of each process, with fitted integrals: the SCF, whose integrals have the
+    symmetry of `group`, then RI-MP2 unless `frozen` is None, relaxed densities, the gradient. Collective."""
     from outcore.chem import least_memory
     from outcore.chem.gradients import least as of_gradients
     from outcore.chem.ri.fitting import SCREENING
@@ -46,7 +47,8 @@ def fitted_needs(
         "threads": run.threads,
         "storage": "disk" if options.checkpoint else options.storage,
     }
-    scf, left = run.least_of_fitted_scf(mol, sets["jk"], spins), least_memory.left_by_scf(mol)
+    scf = run.least_of_fitted_scf(mol, sets["jk"], spins, group)
+    left = least_memory.left_by_scf(mol)
     found = {"RI-SCF": scf}
     if gradient:
         found["gradient"] = left + of_gradients.of_fitted(

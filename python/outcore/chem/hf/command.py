@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from outcore.chem.hf.accuracy import EnergyError
     from outcore.chem.hf.integrals import IntegralWork
-    from outcore.chem.operations import Operations
     from outcore.trace.report import RawRates, Report
 
 _EVENTS = 1 << 20  # of a process, recorded for --trace
@@ -269,11 +268,6 @@ def _end_io(
     return report.gather(comm, run_seconds, raw)
 
 
-def _group(used: Operations | None) -> dict[str, Any] | None:
-    """By what integrals stand for others."""
-    return None if used is None else {"name": used.group, "operations": used.whole, "of_atoms": used.order}
-
-
 def _results(
     mf: Any, work: IntegralWork, report: Report | None, storage: EnergyError, run_seconds: float
 ) -> dict[str, Any]:
@@ -286,7 +280,7 @@ def _results(
         "records": mf.settings.records,
         "screening": mf.settings.screening,
         "integral_work": asdict(work),
-        "point_group": _group(mf.two_electron.symmetry.operations),
+        "point_group": mf.two_electron.symmetry.as_json(),
     }
     if report is not None:
         result["emulated"] = report.emulated

@@ -120,7 +120,7 @@ class TwoElectronIntegrals:
         self.contractions, self.contract_seconds = 0, 0.0  # J and K made so far, all of them together
         self._threads = settings.threads or launch.threads_per_rank()
         self._sums: GlobalArray | None = None
-        self.symmetry = self._find_symmetry(mol)
+        self.symmetry = operations.find_at_all(self.world, mol, settings.group)
         with self.world.together("basis"):
             found = self.symmetry.operations
             self._basis = molecule.native_basis(mol, None if found is None else found.coordinates)
@@ -243,14 +243,6 @@ class TwoElectronIntegrals:
         if finer is not None:
             densities, error = finer.with_crude(densities), error * finer.factor
         return accuracy.for_error(self._basis, densities, error, self._threads, self.world, self._group)
-
-    def _find_symmetry(self, mol: Mole) -> operations.FoundOperations:
-        """The operations by which quartets stand for others. Collective; the same at all."""
-        found = operations.FoundOperations()
-        with self.world.together("point group of the molecule"):
-            if self.world.rank == 0:
-                found = operations.find(mol, self.settings.group)
-        return self.world.broadcast(found)
 
     def _crude(self) -> Matrices:
         """Crude densities [2][n][n], made once. Collective."""

@@ -10,6 +10,8 @@ Files:
         mean-field objects, their fitting, J and K in one pass
     auxiliary, metric, pairs:
         auxiliary bases, the Coulomb metric, pairs of shells
+    axes, symmetry:
+        molecules along the axes of their point group, and what its operations exchange there
     source, three_index, cholesky, given:
         where three-index integrals come from: fitting, Cholesky, integrals that the caller gives
     rows, transformed:

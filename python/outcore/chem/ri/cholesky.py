@@ -7,6 +7,10 @@ and threads do not, nor does rounding where equivalent atoms have equal diagonal
 rows (K|mn) when they are asked for, shell by shell, and solves with that factor: vectors over all products are
 nowhere at a time.
 
+Of the pairs of shells that the operations of the molecule exchange one has its integrals computed, in both
+steps; those of the others are the same in other places, with signs. Axes have to be those of the frame: a product
+of turned functions is a sum of products that are each right within the tolerance.
+
 Beebe, Linderberg, Int. J. Quantum Chem. 12, 683 (1977); Koch, Sanchez de Meras, Pedersen, J. Chem. Phys. 118, 9481
 (2003); Folkestad, Kjonstad, Koch, J. Chem. Phys. 150, 194112 (2019).
 """
@@ -17,6 +21,7 @@ import errno
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,10 +30,14 @@ from scipy import linalg
 from outcore import _core
 from outcore.base.errors import OutcoreError
 from outcore.base.sizes import in_words
+from outcore.chem import operations
+from outcore.chem.operations import FoundOperations
+from outcore.chem.ri.axes import Axes
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
+    from outcore.chem.problem import Settings
     from outcore.chem.ri.given import GivenIntegrals
     from outcore.job.world import World
 
@@ -43,12 +52,14 @@ _ROUNDING = 1e-14  # of the largest element of the whole diagonal: rounding of e
 _COLUMNS = 4  # of the memory of the first step, the part of columns that are there at a time
 _COPIES = 6  # of columns
 _PANEL_BYTES = 8 << 20  # of vectors that are read or broadcast at once
+_OF_CHANGE = 100.0  # Hartree per Bohr: what integrals change by with places of atoms
 
 
 class Cholesky:
     """Rows of pivots, and what makes vectors of them. Collective to make; rank 0 decides, all have the same pivots.
 
     tolerance: the diagonal (mn|mn) is right within it, and so are all integrals (Hartree).
+    group: point group whose symmetry is used (None: the largest that a molecule has; "C1": none).
     limit_bytes: of memory of the first step, and of the factor. check: is called when `rank` and `cuts` are known,
         and no factor is made yet, in place of the check that the factor fits; collective. Raises OutcoreError:
         ENOMEM, ENOSPC, EINVAL.
@@ -64,16 +75,17 @@ class Cholesky:
         limit_bytes: int,
         *,
         check: Callable[[Cholesky], None] | None = None,
+        group: str | None = None,
     ) -> None:
         if not 0 < tolerance < 1:
             raise OutcoreError(
                 errno.EINVAL, f"tolerance {tolerance:g}", detail="it lies between 0 and 1 Hartree"
             )
-        self._shells = _shells_of(source)
+        self._shells = _symmetric(world, source, tolerance, group)
         found: _Found | None = None
         with world.together("Cholesky decomposition", tolerance):
             if world.rank == 0:
-                found = search(source, tolerance, limit_bytes, world.scratch)
+                found = search(self._shells, tolerance, limit_bytes, world.scratch)
         try:
             products: Any = None if found is None else (found.m, found.n)
             self._order_rows(*world.broadcast(products))
@@ -90,18 +102,24 @@ class Cholesky:
         some = max(1, _PANEL_BYTES // (8 * max(1, self.rank)))
         for first in range(0, self.rank if world.size > 1 else 0, some):
             self._factor[first : first + some] = world.broadcast(self._factor[first : first + some])
-        self.settings = {"Cholesky tolerance": tolerance}
+        self.settings = {"Cholesky tolerance": tolerance} | self._shells.of_symmetry
         self.title = f"{self.rank} Cholesky vectors, tolerance {tolerance:g} Eh"
 
     def _order_rows(self, m: Values, n: Values) -> None:
         """Of pivots m n."""
         self.rank = len(m)
-        # Rows are in the order of pairs of shells, whose integrals are computed together.
+        # Rows are in the order of pairs of shells, whose integrals are computed together: those that operations
+        # exchange side by side, and in one piece if it has room for them.
         pairs = self._shells.of[m] * self._shells.count + self._shells.of[n]
-        rows = np.argsort(pairs, kind="stable")
+        standing = self._shells.standing(m, n)
+        rows = np.lexsort((pairs, standing))
         self._m, self._n, self._order = m[rows], n[rows], np.argsort(rows)
         ends = np.flatnonzero(np.diff(pairs[rows], append=-1)) + 1
-        self._ends, self.cuts = set(ends.tolist()), _pieces(ends.tolist())
+        whole = np.flatnonzero(np.diff(standing[rows], append=-1)) + 1
+        lengths = np.diff(whole, prepend=0)
+        parted = np.repeat(lengths > _PIECE, lengths)
+        self._ends = set(ends.tolist())
+        self.cuts = _pieces(ends[parted[ends - 1] | np.isin(ends, whole)].tolist())
 
     def matrices(self, piece: int) -> Values:
         """(K|mn) of the pivots of some pairs of shells."""
@@ -109,14 +127,13 @@ class Cholesky:
         count = len(self._shells.of)
         result = np.empty((last - first, count, count))
         i, j = np.tril_indices(count)
-        begin = first
-        while begin < last:
-            end = next(each for each in range(begin + 1, last + 1) if each in self._ends)
-            rows = self._shells.rows(self._m[begin:end], self._n[begin:end])
-            result[begin - first : end - first, i, j] = rows
-            result[begin - first : end - first, j, i] = rows
-            begin = end
-        return result
+        ends = [each for each in range(first + 1, last + 1) if each in self._ends]
+        parts = [slice(*each) for each in pairwise([first, *ends])]
+        for number, rows in self._shells.rows_of([(self._m[part], self._n[part]) for part in parts]):
+            part = slice(parts[number].start - first, parts[number].stop - first)
+            result[part, i, j] = rows
+            result[part, j, i] = rows
+        return self._shells.from_axes(result)
 
     def fit(self, block: Values) -> Values:
         return np.asarray(
@@ -135,17 +152,25 @@ def _pieces(ends: list[int]) -> tuple[int, ...]:
 
 
 class Shells:
-    """Integrals (mn|K) of all products m >= n with those of one pair of shells."""
+    """Integrals (mn|K) of all products m >= n with those of one pair of shells. With symmetry they are along the
+    axes of the molecule, and of pairs that operations exchange one stands for all."""
 
-    def __init__(self, mol: Mole) -> None:
-        self._mol, self._first = mol, mol.ao_loc_nr()
-        self.of = np.repeat(np.arange(mol.nbas), np.diff(self._first))
+    def __init__(self, mol: Mole, axes: Axes | None = None) -> None:
+        self._axes = Axes(mol, FoundOperations()) if axes is None else axes
+        self._mol = self._axes.mol
+        self._first = self._mol.ao_loc_nr()
+        self.of = np.repeat(np.arange(self._mol.nbas), np.diff(self._first))
         """The shell of each function."""
 
     @property
     def count(self) -> int:
         """Of shells."""
         return int(self._mol.nbas)
+
+    @property
+    def of_symmetry(self) -> Settings:
+        """What integrals depend on, beside the molecule."""
+        return self._axes.settings
 
     @cached_property
     def _optimizer(self) -> Any:
@@ -160,10 +185,84 @@ class Shells:
 
     def rows(self, m: Values, n: Values, of: Values | None = None) -> Values:
         """[K][mn] of products K = m n of the same pair of shells. `of`: some products mn alone."""
+        a, b = int(self.of[m[0]]), int(self.of[n[0]])
+        return self._taken(self._block(a, b), a, b, m, n, of)
+
+    def rows_of(
+        self, products: list[tuple[Values, Values]], of: Values | None = None
+    ) -> Iterator[tuple[int, Values]]:
+        """The same of several pairs of shells, with the number of each: those that operations exchange come one
+        after the other, and their integrals are computed once."""
+        if self._axes.order == 1:
+            yield from ((number, self.rows(*each, of)) for number, each in enumerate(products))
+            return
+        together: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for number, (m, n) in enumerate(products):
+            a, b, operation = self._standing(int(self.of[m[0]]), int(self.of[n[0]]))
+            together.setdefault((a, b), []).append((number, operation))
+        for (a, b), members in together.items():
+            block = self._block(a, b)
+            for number, operation in members:
+                m, n = products[number]
+                image, sign = self._axes.images[operation], self._axes.signs[operation]
+                to_m, to_n = image[m], image[n]
+                if self.of[to_m[0]] != a:
+                    to_m, to_n = to_n, to_m
+                where, signs = self._images(operation, of)
+                rows = self._taken(block, a, b, to_m, to_n, where)
+                rows *= (sign[m] * sign[n])[:, None] * signs
+                yield number, rows
+
+    def standing(self, m: Values, n: Values) -> Values:
+        """A number of the pairs of shells that stand for those of products m n."""
+        a, b = self.of[m], self.of[n]
+        return np.asarray(np.min([_number(image[a], image[b]) for image in self._shell_images], axis=0))
+
+    def from_axes(self, matrices: Values) -> Values:
+        """Matrices [count][n][n] for the functions of the molecule: in their place."""
+        return self._axes.from_axes(matrices)
+
+    def diagonal(self) -> Values:
+        """(mn|mn) in rows of the lower triangle."""
+        mol, first = self._mol, self._first
+        full = np.empty((len(self.of), len(self.of)))
+        for a in range(mol.nbas):
+            for b in range(a + 1):
+                if self._standing(a, b)[2]:
+                    continue
+                block = mol.intor("int2e", shls_slice=(a, a + 1, b, b + 1, a, a + 1, b, b + 1))
+                elements = np.einsum("mnmn->mn", block)
+                for image in self._shell_images:
+                    # The functions of a shell keep their order.
+                    to_a, to_b = (slice(first[shell], first[shell + 1]) for shell in (image[a], image[b]))
+                    full[to_a, to_b], full[to_b, to_a] = elements, elements.T
+        return full[np.tril_indices(len(self.of))]
+
+    @cached_property
+    def _shell_images(self) -> list[Values]:
+        """Where each operation, the identity first, brings each shell."""
+        shells = self._axes.shells
+        return [np.arange(self.count), *(() if shells is None else shells)]
+
+    def _standing(self, a: int, b: int) -> tuple[int, int, int]:
+        """The pair of shells that stands for another one, and the operation that brings this there: 0 of itself."""
+        images = [(int(image[a]), int(image[b])) for image in self._shell_images]
+        operation = min(range(len(images)), key=lambda which: _number(*images[which]))
+        return max(images[operation]), min(images[operation]), operation
+
+    def _images(self, operation: int, of: Values | None) -> tuple[Values, Values]:
+        """Where an operation brings products mn, in rows of the lower triangle, and with which signs."""
+        image, sign = self._axes.images[operation], self._axes.signs[operation]
+        i, j = np.tril_indices(len(self.of))
+        if of is not None:
+            i, j = i[of], j[of]
+        return _number(image[i], image[j]), sign[i] * sign[j]
+
+    def _block(self, a: int, b: int) -> Values:
+        """[mn][K] of all products of functions with those of a pair of shells."""
         from pyscf.gto import moleintor
 
         mol, first = self._mol, self._first
-        a, b = int(self.of[m[0]]), int(self.of[n[0]])
         block = moleintor.getints4c(
             self._name,
             mol._atm,
@@ -174,19 +273,19 @@ class Shells:
             ao_loc=first,
             cintopt=self._optimizer,
         )
-        columns = (m - first[a]) * int(first[b + 1] - first[b]) + n - first[b]
-        flat = block.reshape(-1, int((first[a + 1] - first[a]) * (first[b + 1] - first[b])))
-        return np.ascontiguousarray((flat if of is None else flat[of])[:, columns].T)
+        flat: Values = block.reshape(-1, int((first[a + 1] - first[a]) * (first[b + 1] - first[b])))
+        return flat
 
-    def diagonal(self) -> Values:
-        """(mn|mn) in rows of the lower triangle."""
-        mol, first = self._mol, self._first
-        full = np.empty((len(self.of), len(self.of)))
-        for a in range(mol.nbas):
-            for b in range(a + 1):
-                block = mol.intor("int2e", shls_slice=(a, a + 1, b, b + 1, a, a + 1, b, b + 1))
-                full[first[a] : first[a + 1], first[b] : first[b + 1]] = np.einsum("mnmn->mn", block)
-        return full[np.tril_indices(len(self.of))]
+    def _taken(self, block: Values, a: int, b: int, m: Values, n: Values, of: Values | None) -> Values:
+        first = self._first
+        columns = (m - first[a]) * int(first[b + 1] - first[b]) + n - first[b]
+        return np.ascontiguousarray((block if of is None else block[of])[:, columns].T)
+
+
+def _number(i: Any, j: Any) -> Any:
+    """Of a pair in either order, as in rows of the lower triangle."""
+    high, low = np.maximum(i, j).astype(np.int64), np.minimum(i, j)
+    return high * (high + 1) // 2 + low
 
 
 class _Vectors:
@@ -224,9 +323,17 @@ class _Vectors:
             self._file.delete()
 
 
-def _shells_of(source: Mole | GivenIntegrals) -> Shells | GivenIntegrals:
-    """What makes integrals: of a molecule, or those that are given."""
-    return source if hasattr(source, "packed") else Shells(source)
+def _symmetric(
+    world: World, source: Mole | GivenIntegrals, tolerance: float, group: str | None
+) -> Shells | GivenIntegrals:
+    """What makes integrals: those that are given, or of a molecule. With symmetry if each integral is right within
+    the tolerance then: those of symmetric atoms are, and axes are those of the frame. Collective."""
+    if hasattr(source, "packed"):
+        return source
+    axes = Axes(source, operations.find_at_all(world, source, group))
+    used = axes.found.operations
+    right = used is None or (axes.aligned and _OF_CHANGE * used.change <= tolerance)
+    return Shells(source, axes if right else None)
 
 
 @dataclass(frozen=True)
@@ -249,9 +356,8 @@ class _Found:
         return made
 
 
-def search(source: Mole | GivenIntegrals, tolerance: float, limit_bytes: int, scratch: str) -> _Found:
+def search(shells: Shells | GivenIntegrals, tolerance: float, limit_bytes: int, scratch: str) -> _Found:
     """The first step. Raises OutcoreError: ENOSPC, EINVAL."""
-    shells = _shells_of(source)
     diagonal = shells.diagonal()
     kept = np.flatnonzero(diagonal > tolerance)  # others never become pivots
     diagonal = diagonal[kept]
@@ -268,7 +374,8 @@ def search(source: Mole | GivenIntegrals, tolerance: float, limit_bytes: int, sc
             choice = _Choice(np.sort(np.concatenate(batch)), diagonal, least, rounding)
             while (first := choice.next()) is not None:
                 here = _batch(pairs, diagonal, choice.products, least, most, pairs[first])
-                columns = np.concatenate([shells.rows(i[each], j[each], kept) for each in here])
+                rows = dict(shells.rows_of([(i[each], j[each]) for each in here], kept))
+                columns = np.concatenate([rows.pop(number) for number in range(len(here))])
                 of_columns = np.concatenate(here)
                 for panel in vectors.panels():
                     columns -= panel[:, of_columns].T @ panel

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from outcore.chem.frozen import Frozen
     from outcore.chem.mp2.mp2 import MP2
+    from outcore.chem.operations import FoundOperations
     from outcore.chem.restart import Checkpoint, FoundOrbitals
     from outcore.chem.ri.auxiliary import Purpose
     from outcore.trace.report import RawRates
@@ -161,6 +162,7 @@ class _Run(MoleculeRun):
             spins,
             gradient=options.gradient,
             relaxed=options.of_density and frozen is not None,
+            group=options.group,
         )
 
     @property
@@ -174,11 +176,13 @@ class _Run(MoleculeRun):
         from outcore.chem.search import SCFSearch
 
         method = getattr(ri, self._kind)
-        mf = self._mf = method(self._mol, auxbasis, **self.common_settings())
+        mf = self._mf = method(self._mol, auxbasis, group=self.options.group, **self.common_settings())
         options = self.options
         mf = self._mf = options.set_up(mf, asked=self._asked_of_scf(), smearing=self._smearing)
         if self.options.estimate:
-            self._forecast("SCF", mf.with_df.prepare())
+            integrals = mf.with_df.prepare()
+            self._tell_symmetry(integrals.symmetry.found)
+            self._forecast("SCF", integrals)
             mf.with_df.close_integrals()
             return
         begin = time.monotonic()
@@ -188,6 +192,7 @@ class _Run(MoleculeRun):
             search.run(found)
         else:
             integrals = mf.with_df.prepare()
+            self._tell_symmetry(integrals.symmetry.found)
             forecast = self._forecast("SCF", integrals)
             watch, begin = TrafficWatch(), time.monotonic()
             with self.progress("three-index integrals") as progress:
@@ -223,6 +228,11 @@ class _Run(MoleculeRun):
             "stability": search.report,
             "smearing": occupation.smearing_as_json(mf),
         }
+
+    def _tell_symmetry(self, found: FoundOperations) -> None:
+        for line in found.lines():
+            self.say(line)
+        self.results["point_group"] = found.as_json()
 
     def _asked_of_scf(self) -> float | None:
         if self.options.of_density:

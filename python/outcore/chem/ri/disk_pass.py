@@ -40,14 +40,22 @@ class DiskPass:
         buffers: of global arrays, each of `size` rows at each process; used in turn, not as they come free: threads
             end in any order, and all processes must read into the same.
         kept_at: named in errors, if the array outlasts the run.
+        stop: how many rows there are to read; None: all.
     """
 
     def __init__(
-        self, world: World, disk: DiskArray, buffers: Sequence[GlobalArray], size: int, kept_at: Path | None
+        self,
+        world: World,
+        disk: DiskArray,
+        buffers: Sequence[GlobalArray],
+        size: int,
+        kept_at: Path | None,
+        stop: int | None = None,
     ) -> None:
         self._world, self._disk, self._buffers = world, disk, buffers
         self._size, self._kept_at = size, kept_at
-        rounds = range(0, len(disk), size * world.size)
+        self._stop = len(disk) if stop is None else stop
+        rounds = range(0, self._stop, size * world.size)
         self._ahead = Prefetch(rounds, self._read, len(buffers))
 
     @property
@@ -67,7 +75,7 @@ class DiskPass:
             if fetched is None:
                 return
             mine = fetched.item + self._world.rank * self._size
-            rows = self._buffers[fetched.slot].local[: max(0, min(self._size, len(self._disk) - mine))]
+            rows = self._buffers[fetched.slot].local[: max(0, min(self._size, self._stop - mine))]
             if len(rows):
                 yield Batch(mine, rows, fetched.release)
             else:
@@ -78,6 +86,6 @@ class DiskPass:
         self._ahead.finish()
 
     def _read(self, begin: int, slot: int) -> Request:
-        end = min(begin + self._size * self._world.size, len(self._disk))
+        end = min(begin + self._size * self._world.size, self._stop)
         section = self._buffers[slot].section(np.s_[: end - begin, :])
         return self._disk.read_all_async(section, np.s_[begin:end, :])

@@ -23,8 +23,10 @@ from outcore.chem.molecule import integrals_key
 from outcore.chem.ri import auxiliary
 from outcore.chem.ri import pairs as pair_lists
 from outcore.chem.ri.jk import JKRequest, jk
-from outcore.chem.ri.plan import IntegralSizes, check_storage, min_for_integrals
+from outcore.chem.ri.plan import check_storage, min_for_integrals
+from outcore.chem.ri.symmetry import Symmetry, sizes
 from outcore.chem.ri.three_index import ThreeIndex
+from outcore.chem.symmetry import known_group
 from outcore.job import launch
 from outcore.job.processes import JOB, free_memory, make_world
 from outcore.job.resources import Allowance, parse_bytes
@@ -49,7 +51,9 @@ class DensityFitting(df.DF):  # type: ignore[misc]
     processes of the job, None for this process alone), `storage` ("auto": what fits stays in memory; "disk"),
     `checkpoint` (directory where the integrals are kept, or found, if another run has made them; not those of
     range-separated operators), `operators` (how many Coulomb operators share the memory: 2 for range-separated
-    hybrids), `spins` (2: the densities of both spins differ, and take twice the memory).
+    hybrids), `spins` (2: the densities of both spins differ, and take twice the memory), `group` (point group by
+    which integrals stand for others: a name of D2h or of its subgroups; default the largest that the molecule has;
+    "C1": none).
 
     `build` (done by whatever needs the integrals first), `get_jk`, `reset` and `close` are collective; the
     density of rank 0 counts. `loop` is not, once they are built. Integrals of a molecule that has changed are
@@ -57,7 +61,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
     """
 
     _auxbasis: Any
-    _keys = {"threads", "screening", "three_index"}  # noqa: RUF012  (PySCF's convention)
+    _keys = {"threads", "screening", "three_index", "group"}  # noqa: RUF012  (PySCF's convention)
 
     @keywords.checked()
     def __init__(
@@ -74,8 +78,10 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         checkpoint: str | os.PathLike[str] | None = None,
         operators: int = 1,
         spins: int = 1,
+        group: str | None = None,
     ) -> None:
         super().__init__(mol, auxbasis)
+        self.group = None if group is None else known_group(group)
         self._storage = check_storage(storage)
         self._checkpoint = None if checkpoint is None else Path(checkpoint)
         self._operators, self._spins = operators, spins
@@ -121,18 +127,16 @@ class DensityFitting(df.DF):  # type: ignore[misc]
 
     def min_bytes(self) -> int:
         """What integrals, J and K of the present molecule need of each process. Collective, as `world` is."""
-        auxmol, shells = self.auxiliary_molecule(), pair_lists.shell_sizes(self.mol)
-        bounds = np.array(pair_lists.native(self.mol, auxmol).bounds(self.threads))
-        sizes = IntegralSizes(
-            int(self.mol.nao),
-            int(auxmol.nao),
-            pair_lists.kept_columns(bounds, shells, self.screening),
-            max(*self.mol.nelec, 1),
-            int(shells.max()) ** 2,
-            self._spins,
+        symmetry = Symmetry.find(self.world, self.mol, self.auxiliary_molecule(), self.group)
+        found = sizes(
+            symmetry,
+            np.array(pair_lists.native(symmetry.mol, symmetry.auxmol).bounds(self.threads)),
+            screening=self.screening,
+            orbitals=max(*self.mol.nelec, 1),
+            spins=self._spins,
         )
         transfer = DiskArray.transfer_bytes(self.world)
-        return min_for_integrals(sizes, self.world.size, self.threads, self._storage, transfer_bytes=transfer)
+        return min_for_integrals(found, self.world.size, self.threads, self._storage, transfer_bytes=transfer)
 
     # ---- what PySCF asks for ----
 
@@ -160,6 +164,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
             screening=self.screening,
             storage=self._storage,
             stages=None if self._checkpoint is None else Stages(self.world, self._checkpoint),
+            group=self.group,
         )
         return self.three_index
 
@@ -168,7 +173,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         return auxiliary.build(self.mol, self._auxbasis)
 
     def _present_key(self) -> str:
-        return f"{integrals_key(self.mol)} {self.title} {self.screening!r}"
+        return f"{integrals_key(self.mol)} {self.title} {self.screening!r} {self.group}"
 
     def integrals(self) -> ThreeIndex:
         """Those of the present molecule: built if they are not there. Collective if so."""
@@ -178,6 +183,8 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         if self.three_index.build():
             made = self.three_index
             tell(self, INFO, "density fitting: %s", made.summary(self.auxmol))
+            for line in made.symmetry.found.lines():
+                tell(self, INFO, "density fitting: %s", line)
             if made.dropped:
                 tell(
                     self,
@@ -194,7 +201,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         """B in blocks of rows [rows][n(n+1)/2], each its own, as PySCF packs pairs."""
         integrals = self.integrals()
         for batch in integrals.rows_of(blksize or self.blockdim):
-            yield lib.pack_tril(integrals.matrices(batch.rows))
+            yield lib.pack_tril(integrals.matrices(batch))
 
     def get_jk(
         self,

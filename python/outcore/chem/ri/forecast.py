@@ -131,10 +131,11 @@ def jk_rate(integrals: ThreeIndex, threads: int) -> float:
     orbitals = np.ones((max(integrals.orbitals, 1), pairs.functions))
 
     def use() -> Call:
-        columns, groups = np.zeros((spins, pairs.columns)), list[list[Group]]()
+        columns = np.zeros((integrals.columns.irreps, spins, pairs.columns))
+        groups = list[list[Group]]()
         groups += [[(orbitals, None, 1.0)]] * spins
         worker, some = JkWorker(integrals, columns, groups, len(orbitals)), np.zeros((rows, pairs.columns))
-        return lambda: worker.add(some)
+        return lambda: worker.add(0, some)
 
     return rows * frequency(use, threads, 4 * _SAMPLE_S)  # nearly all of the time of an SCF
 
@@ -146,9 +147,10 @@ def scf(integrals: ThreeIndex, rates: FittingRates, threads: int) -> Forecast:
     rows = integrals.metric_functions
     workers, passes = threads * size, CYCLES + 2
     disk = (rows - plan.memory_rows) * columns * _DOUBLE
-    made = rows * columns / rates.integrals + rows**2 * columns / rates.flops
+    metric = integrals.sizes.metric
+    made = rows * columns / rates.integrals + metric * columns / rates.flops
     used = rows / jk_rate(integrals, threads) + _COPIES * disk / rates.copied
-    seconds = max(made / workers, disk / rates.written) + rows**3 / rates.flops
+    seconds = max(made / workers, disk / rates.written) + metric**1.5 / rates.flops
     seconds += passes * (max(used / workers, disk / rates.read) + _DRIVER * n**3 / rates.flops)
     memory = size * (plan.memory_bytes + max(plan.build_bytes, plan.iterate_bytes))
     return Forecast(memory, disk, disk, passes * disk, seconds, rates.disk_measured)

@@ -5,6 +5,7 @@ molecule changed by its user. Vectors of a decomposition are made of them as the
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -59,6 +60,25 @@ class GivenIntegrals:
         every = np.arange(self.functions * (self.functions + 1) // 2) if of is None else of
         low, high = np.minimum(k, every), np.maximum(k, every)
         return np.asarray(self.packed[high * (high + 1) // 2 + low])
+
+    def rows_of(
+        self, products: list[tuple[Values, Values]], of: Values | None = None
+    ) -> Iterator[tuple[int, Values]]:
+        """The same of several lists of products, with the number of each."""
+        yield from ((number, self.rows(m, n, of)) for number, (m, n) in enumerate(products))
+
+    def standing(self, m: Values, n: Values) -> Values:
+        """A number of each product m n."""
+        return np.asarray(m * self.count + n)
+
+    def from_axes(self, matrices: Values) -> Values:
+        """These are of no axes."""
+        return matrices
+
+    @property
+    def of_symmetry(self) -> dict[str, Any]:
+        """There is none."""
+        return {}
 
     def diagonal(self) -> Values:
         """(mn|mn) in rows of the lower triangle."""

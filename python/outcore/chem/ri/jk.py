@@ -15,6 +15,7 @@ from outcore.parallel import team
 
 if TYPE_CHECKING:
     from outcore.chem.ri.disk_pass import Batch
+    from outcore.chem.ri.symmetry import Symmetry
     from outcore.chem.ri.three_index import ThreeIndex
 
 Matrix = NDArray[np.float64]
@@ -91,19 +92,21 @@ def jk(integrals: ThreeIndex, request: JKRequest, threads: int, orbitals: int) -
     """J and K [count][n][n], or None: the sums over all processes, the same bits at each. Collective; the request
     must be the same at all. At most `orbitals` of them are transformed at once, which bounds the memory. `threads`:
     at most."""
-    pairs, world = integrals.pairs, integrals.world
-    columns = None if request.densities is None else pairs.gather(request.densities)
-    groups = [_groups(each, orbitals) for each in request.factors or ()]
+    world, symmetry = integrals.world, integrals.symmetry
+    columns = None if request.densities is None else integrals.columns.gather(request.densities)
+    groups = [_groups(symmetry, each, orbitals) for each in request.factors or ()]
+    stop = None if groups or columns is None else integrals.needed(columns)  # K needs all rows
     if not groups and integrals.rows_in_memory < integrals.rows:
         # J alone waits for the disk: the threads that read have a core then. [M33]
         threads = max(1, threads - 1)
     workers = list[JkWorker]()
-    batches = integrals.batches()
+    batches = integrals.batches(stop)
     failure: Exception | None = None
 
     def use(thread: int, batch: Batch) -> None:
         try:
-            workers[thread].add(batch.rows)
+            for irrep, rows in integrals.by_irreps(batch):
+                workers[thread].add(irrep, rows)
         finally:  # another thread may wait for its buffer
             batch.release()
 
@@ -118,20 +121,20 @@ def jk(integrals: ThreeIndex, request: JKRequest, threads: int, orbitals: int) -
         if failure is not None:
             raise failure
         coulomb, exchange = JkWorker.total(workers)
-    k = world.all_reduce(exchange) if groups else None
+    k = symmetry.from_axes(world.all_reduce(exchange)) if groups else None
     del exchange
-    j = None if columns is None else integrals.matrices(world.all_reduce(coulomb))
+    j = None if columns is None else integrals.columns.total(world.all_reduce(coulomb))
     return j, k
 
 
 Group = tuple[Matrix, Matrix | None, float]  # orbitals as rows, left and right, and their sign
 
 
-def _groups(factors: DensityFactors, most: int) -> list[Group]:
-    """At most `most` orbitals of one sign at a time."""
+def _groups(symmetry: Symmetry, factors: DensityFactors, most: int) -> list[Group]:
+    """At most `most` orbitals of one sign at a time, along the axes of the integrals."""
     order = np.argsort(factors.signs, kind="stable")
-    left, signs = factors.left[:, order], factors.signs[order]
-    right = None if factors.right is None else factors.right[:, order]
+    left, signs = symmetry.orbitals_to_axes(factors.left[:, order]), factors.signs[order]
+    right = None if factors.right is None else symmetry.orbitals_to_axes(factors.right[:, order])
     negative = int(np.count_nonzero(signs < 0))
     ends = sorted({len(signs), *range(0, negative, most), *range(negative, len(signs), most)})
     return [
@@ -145,7 +148,8 @@ def _groups(factors: DensityFactors, most: int) -> list[Group]:
 
 
 class JkWorker:
-    """The part of one thread: J as a row of columns, K = sum_P sum_i sign_i (B_P left_i)(B_P right_i)^T."""
+    """The part of one thread: J as a row of columns for each irrep,
+    K = sum_P sum_i sign_i (B_P left_i)(B_P right_i)^T."""
 
     def __init__(
         self, integrals: ThreeIndex, columns: Matrix | None, groups: list[list[Group]], most: int
@@ -171,21 +175,22 @@ class JkWorker:
             exchange += worker.exchange
         return coulomb, exchange
 
-    def add(self, rows: Matrix) -> None:
-        """What rows contribute."""
+    def add(self, irrep: int, rows: Matrix) -> None:
+        """What rows of an irrep contribute."""
         if self._columns is not None:
+            columns, coulomb = self._columns[irrep], self.coulomb[irrep]
             few = max(1, _CACHED_BYTES // rows[0].nbytes)
             for first in range(0, len(rows), few):
                 part = rows[first : first + few]
-                self.coulomb += (self._columns @ part.T) @ part
+                coulomb += (columns @ part.T) @ part
         if self._groups:
             for groups, total in zip(self._groups, self.exchange, strict=True):
                 for group in groups:
                     at_once = max(1, len(self._half[0]) // (len(group[0]) * self._integrals.pairs.functions))
                     for first in range(0, len(rows), at_once):
-                        self._add(rows[first : first + at_once], group, total)
+                        self._add(irrep, rows[first : first + at_once], group, total)
 
-    def _add(self, rows: Matrix, group: Group, total: Matrix) -> None:
+    def _add(self, irrep: int, rows: Matrix, group: Group, total: Matrix) -> None:
         left, right, sign = group
         n, at_once = len(total), len(self._matrices)
         sides = [left] if right is None else [left, right]
@@ -195,7 +200,7 @@ class JkWorker:
         ]
         for first in range(0, len(rows), at_once):
             part = rows[first : first + at_once]
-            self._integrals.native.expand(self._integrals.pairs.table, part, self._matrices, 1)
+            self._integrals.columns.expand(irrep, part, self._matrices)
             for side, half in zip(sides, halves, strict=True):
                 np.matmul(side, self._matrices[: len(part)], out=half[first : first + len(part)])
         x, y = halves[0].reshape(-1, n), halves[-1].reshape(-1, n)

@@ -31,19 +31,32 @@ class Slab:
 class Pairs:
     """Products mn of orbital functions, by pairs of shells i >= j, in columns that are divided into slabs of
     `width`; slabs end with columns that nothing is in. Pairs whose Schwarz bound sqrt((mn|mn)), times the largest
-    of all pairs, is below `screening` are left out: it bounds what they contribute to any fitted integral.
+    of all pairs, is below `screening` are left out: it bounds what they contribute to any fitted integral. Of pairs
+    that operations exchange, whose shells go to `images` [operations][shells], one is there.
 
-    `table`: rows (i, j, column), as the native code takes them.
+    `table`: rows (i, j, column), as the native code takes them. `row`, `column`: m and n of each column. `weight`:
+    how often a sum over all m and n has its products, divided by the operations that leave the pair; 0 where
+    nothing is.
     """
 
-    def __init__(self, bounds: Matrix, sizes: NDArray[np.int64], screening: float, width: int) -> None:
+    def __init__(
+        self,
+        bounds: Matrix,
+        sizes: NDArray[np.int64],
+        screening: float,
+        width: int,
+        images: Table | None = None,
+    ) -> None:
         self._sizes = sizes
         self._first = np.concatenate([[0], np.cumsum(sizes)])
         self.functions = int(self._first[-1])
         shells = len(sizes)
         i, j = np.tril_indices(shells)
         kept = bounds * bounds.max() >= screening
+        if images is not None:
+            kept &= _stand_for_others(i, j, images)
         i, j = i[kept], j[kept]
+        fixed = np.ones(len(i), np.int64) if images is None else _leaving(i, j, images)
         lengths = sizes[i] * sizes[j]
         self.width = max(min(width, int(lengths.sum())), int(lengths.max()))
         self.slabs: list[Slab] = []
@@ -61,7 +74,7 @@ class Pairs:
         self.kept = int(np.where(i == j, sizes[i] * (sizes[i] + 1) // 2, lengths).sum())  # products m >= n
         self.kept_columns = int(lengths.sum())
         self.table = np.ascontiguousarray(np.stack([i, j, columns], axis=1), np.int32)
-        self._index()
+        self._index(fixed)
 
     def sample(self, count: int) -> tuple[Table, int]:
         """About so many of the pairs, from all over, one after the other; and how many columns they have."""
@@ -70,38 +83,81 @@ class Pairs:
         some[:, 2] = np.concatenate([[0], np.cumsum(lengths)[:-1]])
         return some, int(lengths.sum())
 
-    def _index(self) -> None:
-        """Row and column of the matrix for each column here; weight 0 where nothing is."""
-        self._row = np.zeros(self.columns, np.int32)
-        self._column = np.zeros(self.columns, np.int32)
-        self._weight = np.zeros(self.columns)
-        for i, j, begin in self.table:
+    def _index(self, fixed: NDArray[np.int64]) -> None:
+        self.row = np.zeros(self.columns, np.int32)
+        self.column = np.zeros(self.columns, np.int32)
+        self.weight = np.zeros(self.columns)
+        for (i, j, begin), operations in zip(self.table, fixed, strict=True):
             size_i, size_j = self._sizes[i], self._sizes[j]
             box = slice(begin, begin + size_i * size_j)
-            self._row[box] = np.tile(np.arange(size_i) + self._first[i], size_j)
-            self._column[box] = np.repeat(np.arange(size_j) + self._first[j], size_i)
-            self._weight[box] = 1.0 if i == j else 2.0
+            self.row[box] = np.tile(np.arange(size_i) + self._first[i], size_j)
+            self.column[box] = np.repeat(np.arange(size_j) + self._first[j], size_i)
+            self.weight[box] = (1.0 if i == j else 2.0) / operations
+
+    def images(self, shells: Table) -> Table:
+        """Rows (i, j, column, operation), as the native code takes them: all pairs that those here stand for, in
+        either order of their shells, each once. shells: [operations][shells], without the identity, whose number is
+        0."""
+        i, j, columns = self.table.T
+        seen, found = list[NDArray[np.int64]](), list[Table]()
+        for number, image in enumerate((np.arange(shells.shape[1]), *shells)):
+            to_i, to_j = image[i], image[j]
+            numbers = _numbers(to_i, to_j)
+            fresh = np.all([numbers != each for each in seen], axis=0) if seen else np.ones(len(i), np.bool_)
+            operation = np.full(len(i), number)
+            found.append(np.stack([to_i, to_j, columns, operation], axis=1)[fresh].astype(np.int32))
+            seen.append(numbers)
+        return np.ascontiguousarray(np.concatenate(found))
 
     def gather(self, matrices: Matrix) -> Matrix:
         """Matrices [...][n][n] as rows [...][columns], so that a product with a row of integrals sums over all m
         and n: the symmetric part counts."""
-        symmetric = matrices[..., self._row, self._column]
-        symmetric += matrices[..., self._column, self._row]
-        symmetric *= self._weight / 2
+        symmetric = matrices[..., self.row, self.column]
+        symmetric += matrices[..., self.column, self.row]
+        symmetric *= self.weight / 2
         return np.ascontiguousarray(symmetric)
 
     def elements(self, matrices: Matrix) -> Matrix:
         """The symmetric parts of matrices [...][n][n] as rows [...][columns]."""
-        symmetric = matrices[..., self._row, self._column]
-        symmetric += matrices[..., self._column, self._row]
+        symmetric = matrices[..., self.row, self.column]
+        symmetric += matrices[..., self.column, self.row]
         symmetric *= 0.5
         return np.ascontiguousarray(symmetric)
 
 
-def kept_columns(bounds: Matrix, sizes: NDArray[np.int64], screening: float) -> int:
+def kept_columns(
+    bounds: Matrix, sizes: NDArray[np.int64], screening: float, images: Table | None = None
+) -> int:
     """Columns of the pairs that `Pairs` keeps, without its slabs."""
     i, j = np.tril_indices(len(sizes))
-    return int((sizes[i] * sizes[j])[bounds * bounds.max() >= screening].sum())
+    kept = bounds * bounds.max() >= screening
+    if images is not None:
+        kept &= _stand_for_others(i, j, images)
+    return int((sizes[i] * sizes[j])[kept].sum())
+
+
+def _numbers(i: Any, j: Any) -> NDArray[np.int64]:
+    """Of pairs of shells in either order."""
+    high, low = np.maximum(i, j).astype(np.int64), np.minimum(i, j)
+    return np.asarray(high * (high + 1) // 2 + low)
+
+
+def _stand_for_others(i: Any, j: Any, images: Table) -> NDArray[np.bool_]:
+    """Whether pairs have the lowest number of those that operations bring them to."""
+    own = _numbers(i, j)
+    stand = np.ones(len(own), np.bool_)
+    for image in images:
+        stand &= own <= _numbers(image[i], image[j])
+    return stand
+
+
+def _leaving(i: Any, j: Any, images: Table) -> NDArray[np.int64]:
+    """How many operations, the identity included, leave pairs where they are."""
+    own = _numbers(i, j)
+    found = np.ones(len(own), np.int64)
+    for image in images:
+        found += own == _numbers(image[i], image[j])
+    return found
 
 
 def columns_of(mol: Mole, auxmol: Mole, screening: float, threads: int) -> int:

@@ -33,7 +33,8 @@ _PAGE_BYTES = 2 * _MIB  # large buffers take whole huge pages
 @dataclass(frozen=True)
 class IntegralSizes:
     """What is to be fitted: functions, auxiliary functions, kept columns, orbitals of one spin that exchange is
-    made of, the largest product of two shells, and how many spins have densities of their own."""
+    made of, the largest product of two shells, how many spins have densities of their own, and the auxiliary
+    functions of each irrep, if integrals have symmetry: columns are those that stand for others then."""
 
     functions: int
     auxiliary: int
@@ -41,11 +42,17 @@ class IntegralSizes:
     orbitals: int
     largest_pair: int
     spins: int = 1
+    irreps: tuple[int, ...] = ()
 
     @property
     def bytes(self) -> int:
         """Of all three-index integrals."""
         return self.auxiliary * self.columns * _DOUBLE
+
+    @property
+    def metric(self) -> int:
+        """Elements of the metric that are not 0 by symmetry."""
+        return sum(count**2 for count in self.irreps or (self.auxiliary,))
 
 
 @dataclass(frozen=True)
@@ -164,18 +171,21 @@ class _Integrals:
 
     @property
     def build_bytes(self) -> int:
-        """The metric, twice while it is made; then for each thread a slab, and the panel that is fitted; what is on
-        its way to the disk."""
-        metric = self.sizes.auxiliary**2
-        slabs = self.threads * self.slab_width * (self.sizes.auxiliary + PANEL)
-        return (metric + max(metric, slabs)) * _DOUBLE + self.cache_bytes + blas_bytes(self.threads)
+        """The metric, twice while it is made, with symmetry beside its blocks and some panels; then for each thread
+        a slab, and the panel that is fitted; what is on its way to the disk."""
+        sizes = self.sizes
+        panels = 3 * PANEL if sizes.irreps else 0
+        made = sizes.auxiliary * (sizes.auxiliary + panels) + sizes.metric
+        slabs = self.threads * self.slab_width * (sizes.auxiliary + PANEL)
+        return max(made, sizes.metric + slabs) * _DOUBLE + self.cache_bytes + blas_bytes(self.threads)
 
     @property
     def iterate_bytes(self) -> int:
-        """Matrices of the SCF; for each thread expanded ones, two sums and a product, and half transformed rows;
-        batches that are used and read."""
+        """Matrices of the SCF, with symmetry densities and a sum along its axes, too; for each thread expanded
+        ones, two sums and a product, and half transformed rows; batches that are used and read."""
         n, spins = self.sizes.functions, self.sizes.spins
-        matrices = (SCF_MATRICES * spins + self.threads * (matrices_at_once(n) + spins + 2)) * n**2
+        of_scf = SCF_MATRICES + (2 if self.sizes.irreps else 0)
+        matrices = (of_scf * spins + self.threads * (matrices_at_once(n) + spins + 2)) * n**2
         half = self.threads * self.half_rows * n * self.sizes.orbitals
         total = (matrices + half) * _DOUBLE + blas_bytes(self.threads)
         if self.transfer_bytes is not None:

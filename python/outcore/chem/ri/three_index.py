@@ -4,9 +4,10 @@ that goes and on disk beyond."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,7 @@ from outcore.chem.ri.forecast import scf as forecast_scf
 from outcore.chem.ri.metric import Metric
 from outcore.chem.ri.plan import READ_AHEAD, IntegralPlan, IntegralSizes, plan_integrals
 from outcore.chem.ri.problem import FORMAT, settings
+from outcore.chem.ri.symmetry import Columns, Symmetry, sizes
 from outcore.job.resources import Allowance
 from outcore.keep.problem import Problem
 from outcore.keep.stages import Stage, Stages
@@ -39,10 +41,12 @@ Matrix = NDArray[np.float64]
 
 STAGE = "three-index integrals"
 NAME = "three_index"  # of the array that is kept
+_ROUNDING = 1e-12  # of the norm of a density: what it has of an irrep
 
 
 class ThreeIndex:
-    """B[P, mn], with sum_P B[P,mn] B[P,ls] the fitted (mn|ls); columns as `pairs` has them.
+    """B[P, mn], with sum_P B[P,mn] B[P,ls] the fitted (mn|ls); columns as `pairs` has them. Of products that the
+    point group exchanges one is there, and rows are of one irrep each, one irrep after the other; see `symmetry`.
 
     Rows below `plan.memory_rows` lie in a global array, a part at each process; the others in a disk
     array, whose chunks are some rows of one slab: slabs of columns are written, and rows are read, in whole
@@ -55,6 +59,7 @@ class ThreeIndex:
         free_memory: says how much memory of this process can be used, after what the plan needs is there.
         screening: bound below which pairs are left out (see Pairs).
         storage: see plan.STORAGES.
+        group: point group whose symmetry is used (None: the largest that there is; "C1": none).
         stages: where all rows are kept on disk, or found, if another run has made them.
     """
 
@@ -71,28 +76,24 @@ class ThreeIndex:
         screening: float,
         storage: str = "auto",
         stages: Stages | None = None,
+        group: str | None = None,
     ) -> None:
         self.world, self._threads = world, threads
         storage = "disk" if stages else storage
         self._memory: GlobalArray | None = None
         self._disk: DiskArray | None = None
         self._buffers: list[GlobalArray] | None = None
+        self.symmetry = Symmetry.find(world, mol, auxmol, group)
         with world.together(STAGE, orbitals, screening):
-            self.native = pair_lists.native(mol, auxmol)
-            sizes = pair_lists.shell_sizes(mol)
+            self.native = pair_lists.native(self.symmetry.mol, self.symmetry.auxmol)
             bounds = np.array(self.native.bounds(threads))
-            unlimited = pair_lists.Pairs(bounds, sizes, screening, 1 << 30)
+            self.sizes: IntegralSizes = sizes(
+                self.symmetry, bounds, screening=screening, orbitals=orbitals, spins=spins
+            )
         free = min(world.gather(free_memory()))
         with world.together(STAGE):
             self.plan: IntegralPlan = plan_integrals(
-                IntegralSizes(
-                    unlimited.functions,
-                    int(auxmol.nao),
-                    unlimited.kept_columns,
-                    orbitals,
-                    int(sizes.max()) ** 2,
-                    spins,
-                ),
+                self.sizes,
                 free.bytes,
                 world.size,
                 threads,
@@ -100,29 +101,35 @@ class ThreeIndex:
                 limit=free.reason,
                 transfer_bytes=DiskArray.transfer_bytes(world),
             )
-            problem = Problem(STAGE, FORMAT, settings(mol, auxmol, screening), ROUNDED)
+            depends = settings(mol, auxmol, screening) | self.symmetry.settings
+            problem = Problem(STAGE, FORMAT, depends, ROUNDED)
             self._kept = None if stages is None else Stage(stages, NAME, problem)
-        self._auxmol, self.metric_functions = auxmol, int(auxmol.nao)
+        self.metric_functions = int(auxmol.nao)
         self.orbitals, self.spins = orbitals, spins
         self.rows_in_memory = 0
         self.rows, self.dropped, self.seconds = self.metric_functions, 0, 0.0
+        self._ranks: Sequence[int] = self.sizes.irreps or (self.metric_functions,)  # rows of each irrep
         self.waited_seconds = 0.0  # for rows from the disk, so far, by this process
-        self._pairs_of = partial(pair_lists.Pairs, bounds, sizes, screening)
+        shells = pair_lists.shell_sizes(mol)
+        self._pairs_of = partial(pair_lists.Pairs, bounds, shells, screening, images=self.symmetry.shells)
         self.resumed = self._kept is not None and self._open(self._kept)
         self.pairs = self._pairs_of(self.plan.width)
+        self.columns = Columns(self.symmetry, self.pairs, self.native)
 
     def build(self, progress: Progress | None = None) -> bool:
         """Makes them, unless they are there; says whether it did. Collective."""
         if self.resumed or self._memory is not None or self._disk is not None:
             return False
         start = time.monotonic()
-        metric = Metric(self.world, self._auxmol)
-        self.rows, self.dropped = metric.rank, metric.dropped
+        symmetry = self.symmetry
+        metric = Metric(self.world, symmetry.auxmol, symmetry.adapted, symmetry.irreps)
+        self.rows, self.dropped, self._ranks = metric.rank, metric.dropped, metric.ranks
         self.rows_in_memory = min(self.plan.memory_rows, self.rows)
         self._make_arrays()
         self._fill(metric, progress)
         if self._kept is not None and self._disk is not None:
-            self._kept.complete(self._disk, width=self.pairs.width, dropped=self.dropped)
+            facts = {"width": self.pairs.width, "dropped": self.dropped, "irreps": list(self._ranks)}
+            self._kept.complete(self._disk, **facts)
         self.seconds = time.monotonic() - start
         return True
 
@@ -144,16 +151,25 @@ class ThreeIndex:
         if disk is None:
             return False
         self.rows, self.dropped = disk.shape[0], disk.metadata["dropped"]
+        self._ranks = disk.metadata["irreps"]
         self.plan = replace(self.plan, width=disk.metadata["width"], chunk_rows=disk.chunk[0])
         return True
 
     def _wrong(self, found: DiskArray) -> str:
-        width, dropped = (found.metadata.get(key) for key in ("width", "dropped"))
+        width, dropped, ranks = (found.metadata.get(key) for key in ("width", "dropped", "irreps"))
         functions = self.metric_functions
         if type(width) is not int or not 0 < width < 1 << 30:
             return f"its slabs are {str(width)[:99]} columns wide"
         if type(dropped) is not int or not 0 <= dropped < functions:
             return f"{str(dropped)[:99]} of {functions} auxiliary basis functions were left out"
+        counts = ranks if isinstance(ranks, list) and all(type(each) is int for each in ranks) else []
+        most = self.sizes.irreps or (functions,)
+        if (
+            len(counts) != len(most)
+            or sum(counts) != functions - dropped
+            or any(not 0 <= count <= each for count, each in zip(counts, most, strict=True))
+        ):
+            return f"its irreps have {str(ranks)[:99]} rows"
         pairs = self._pairs_of(width)
         if found.shape != (functions - dropped, pairs.columns) or found.chunk[1:] != (pairs.width,):
             return f"its shape is {found.shape} in chunks of {found.chunk}"
@@ -221,14 +237,33 @@ class ThreeIndex:
 
     # ---- reading ----
 
-    def batches(self) -> Batches:
-        """This process's share of the rows, in batches; all processes together go over all of them. Each thread may
-        use one at a time; `release` each. Collective, see Batches."""
-        memory = None if self._memory is None else (self._memory.patch[0].start, self._memory.local)
-        disk = None if self._disk is None else self._pass(self._disk)
+    def batches(self, stop: int | None = None) -> Batches:
+        """This process's share of the rows below `stop` (None: of all), in batches; all processes together go over
+        all of them. Each thread may use one at a time; `release` each. Collective, see Batches."""
+        stop = self.rows if stop is None else stop
+        memory = None
+        if self._memory is not None:
+            begin = self._memory.patch[0].start
+            memory = begin, self._memory.local[: max(0, stop - begin)]
+        below = stop - self.rows_in_memory
+        disk = None if self._disk is None or below <= 0 else self._pass(self._disk, below)
         return Batches(self, memory, disk)
 
-    def _pass(self, disk: DiskArray) -> DiskPass:
+    def needed(self, columns: Matrix) -> int:
+        """How many of the first rows a product with densities needs, which `columns.gather` has made rows of: those
+        of other irreps give nothing but rounding. As the first process says. Collective."""
+        norms = np.linalg.norm(columns, axis=(1, 2))
+        last = int(np.flatnonzero(norms > _ROUNDING * norms.max()).max(initial=0))
+        return int(self.world.broadcast(sum(self._ranks[: last + 1])))
+
+    def by_irreps(self, batch: Batch) -> Iterator[tuple[int, Matrix]]:
+        """Numbers of irreps, and the rows of a batch that are of each."""
+        for irrep, (first, last) in enumerate(pairwise(accumulate(self._ranks, initial=0))):
+            rows = batch.rows[max(0, first - batch.begin) : max(0, last - batch.begin)]
+            if len(rows):
+                yield irrep, rows
+
+    def _pass(self, disk: DiskArray, stop: int) -> DiskPass:
         size, world = self.plan.batch_rows, self.world
         if self._buffers is None:
             begins = [size * rank for rank in range(world.size)]
@@ -238,14 +273,16 @@ class ThreeIndex:
                 for _ in range(min(self._threads + READ_AHEAD, rounds))
             ]
         kept_at = None if self._kept is None else self._kept.path
-        return DiskPass(world, disk, self._buffers, size, kept_at)
+        return DiskPass(world, disk, self._buffers, size, kept_at, stop)
 
-    def matrices(self, rows: Matrix) -> Matrix:
-        """Rows [count][columns] as symmetric matrices [count][n][n]."""
-        n = self.pairs.functions
-        result = np.zeros((len(rows), n, n))
-        self.native.expand(self.pairs.table, np.ascontiguousarray(rows), result, 1)
-        return result
+    def matrices(self, batch: Batch) -> Matrix:
+        """Rows as symmetric matrices [count][n][n] of the molecule's functions."""
+        n, at = self.pairs.functions, 0
+        result = np.zeros((len(batch.rows), n, n))
+        for irrep, rows in self.by_irreps(batch):
+            self.columns.expand(irrep, rows, result[at : at + len(rows)])
+            at += len(rows)
+        return self.symmetry.from_axes(result)
 
     def rows_of(self, size: int) -> Iterator[Batch]:
         """All rows, in batches of at most `size`, for this process alone. Not collective."""

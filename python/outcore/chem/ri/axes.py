@@ -1,0 +1,81 @@
+"""A molecule along the axes of its point group, where an operation o brings each function m to plus or minus
+another one, s_o(m) o(m). Without operations it is the molecule itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outcore.chem import operations
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+    from outcore.chem.operations import FewInRows, FoundOperations
+    from outcore.chem.problem import Settings
+
+Matrix = NDArray[np.float64]
+Integers = NDArray[np.int32]
+
+_DIGITS = 12  # of axes, which are the same wherever they are found
+
+
+class Axes:
+    """
+    Attributes:
+        found: the operations, and what to say of them.
+        order: how many there are with the identity; 1 without symmetry.
+        mol: along the axes, for integrals alone.
+        shells: [operations][shells], where they go, without the identity; None: there are no operations.
+        images, signs: [operations][functions], where they go and with which sign, the identity first.
+    """
+
+    def __init__(self, mol: Mole, found: FoundOperations) -> None:
+        self.found, used = found, found.operations
+        self.mol, self.order = mol, 1
+        self.shells: Integers | None = None
+        if used is None:
+            return
+        self.mol, self.order, self.shells = operations.along_axes(mol, used), used.order, used.shells
+        self.images, self.signs = operations.functions(mol, used)
+        self._turn = operations.to_axes(mol, used)
+        self._back = self._turn.transposed
+
+    @property
+    def aligned(self) -> bool:
+        """Whether axes are those of the frame, in any order."""
+        return self.order == 1 or bool(np.count_nonzero(self._turn.values) == len(self._turn.values))
+
+    @property
+    def settings(self) -> Settings:
+        """What integrals along the axes depend on: permutations of atoms, and the axes."""
+        used = self.found.operations
+        return {
+            "symmetry operations": None if used is None else used.atoms,
+            "symmetry axes": None if used is None else [np.round(used.axes, _DIGITS), used.signs],
+        }
+
+    def orbitals_to_axes(self, orbitals: Matrix) -> Matrix:
+        """Coefficients [n][any] for the functions along the axes."""
+        return orbitals if self.order == 1 else self._turn @ orbitals
+
+    def densities_to_axes(self, matrices: Matrix) -> Matrix:
+        """Density matrices [count][n][n] for the functions along the axes."""
+        if self.order == 1:
+            return matrices
+        return np.array([_turned(self._turn, each) for each in matrices])
+
+    def from_axes(self, matrices: Matrix) -> Matrix:
+        """Matrices [count][n][n] of operators, for the functions of the molecule: in their place."""
+        if self.order > 1:
+            for number, each in enumerate(matrices):
+                matrices[number] = _turned(self._back, each)
+        return matrices
+
+
+def _turned(matrix: FewInRows, each: Matrix) -> Matrix:
+    """U D U^T."""
+    turned: Matrix = (matrix @ (matrix @ each).T).T
+    return turned

@@ -1,0 +1,157 @@
+"""Point-group symmetry of three-index integrals: which are made, and how the others follow from them.
+
+Integrals are those of the molecule along the axes of its group. There an operation o brings each basis function m
+to plus or minus another one, s_o(m) o(m). Rows are of combinations of auxiliary functions, of one irrep each.
+With its characters c,
+
+    B[P, o(m) o(n)] = c_o s_o(m) s_o(n) B[P, mn],
+
+so one of the pairs of shells that operations exchange stands for them, and the metric has a block for each irrep.
+Without operations there is one irrep, and each pair stands for itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from outcore.chem import operations
+from outcore.chem.operations import FewInRows
+from outcore.chem.ri import pairs as pair_lists
+from outcore.chem.ri.axes import Axes
+from outcore.chem.ri.pairs import Pairs
+from outcore.chem.ri.plan import IntegralSizes
+
+if TYPE_CHECKING:
+    from pyscf.gto import Mole
+
+    from outcore.chem.operations import FoundOperations
+    from outcore.job.world import World
+
+Matrix = NDArray[np.float64]
+Integers = NDArray[np.int32]
+
+
+class Symmetry(Axes):
+    """Operations on the functions of a molecule and on those of its auxiliary basis.
+
+    Attributes, beside those of Axes:
+        auxmol: along the axes, for integrals alone.
+        characters: [irreps][operations], that all are 1 of the first.
+        adapted: orthonormal combinations of auxiliary functions, each of one irrep, in rows
+            [combinations][functions], one irrep after the other; None: there are no operations.
+        irreps: how many combinations each irrep has; empty without operations.
+    """
+
+    def __init__(self, mol: Mole, auxmol: Mole, found: FoundOperations) -> None:
+        super().__init__(mol, found)
+        self.auxmol = auxmol
+        self.adapted: FewInRows | None = None
+        self.irreps: tuple[int, ...] = ()
+        used = found.operations
+        if used is None:
+            return
+        self.auxmol = operations.along_axes(auxmol, used)
+        self.characters: Matrix = linalg.hadamard(used.order).astype(np.float64)
+        self.adapted, self.irreps = _adapted(self.characters, *operations.functions(auxmol, used))
+
+    @classmethod
+    def find(cls, world: World, mol: Mole, auxmol: Mole, group: str | None) -> Symmetry:
+        """The operations of `group` that exchange atoms with the functions of both bases. Collective. Raises
+        OutcoreError: as `operations.find`."""
+        return cls(mol, auxmol, operations.find_at_all(world, mol, group, auxmol))
+
+
+class Columns:
+    """Columns of pairs that stand for others, and all that they stand for."""
+
+    def __init__(self, symmetry: Symmetry, pairs: Pairs, native: Any) -> None:
+        self.symmetry, self._pairs, self._native = symmetry, pairs, native
+        if symmetry.shells is not None:
+            self._table = pairs.images(symmetry.shells)
+
+    @property
+    def irreps(self) -> int:
+        return self.symmetry.order
+
+    def gather(self, matrices: Matrix) -> Matrix:
+        """Matrices [count][n][n] as rows [irreps][count][columns], so that a product with a row of integrals of an
+        irrep sums over all m and n: the symmetric part counts."""
+        symmetry, pairs = self.symmetry, self._pairs
+        if symmetry.order == 1:
+            return pairs.gather(matrices)[None]
+        turned = symmetry.densities_to_axes(matrices)
+        found = np.zeros((symmetry.order, len(turned), pairs.columns))
+        for image, sign, characters in zip(
+            symmetry.images, symmetry.signs, symmetry.characters.T, strict=True
+        ):
+            row, column = image[pairs.row], image[pairs.column]
+            of_image = turned[:, row, column]
+            of_image += turned[:, column, row]
+            of_image *= sign[pairs.row] * sign[pairs.column] * (pairs.weight / 2)
+            for irrep, character in enumerate(characters):
+                found[irrep] += character * of_image
+        return found
+
+    def expand(self, irrep: int, rows: Matrix, out: Matrix) -> None:
+        """Rows [count][columns] of an irrep as symmetric matrices [count][n][n], for the functions along the axes.
+        Elements of pairs that were left out are left alone."""
+        symmetry = self.symmetry
+        if symmetry.order == 1:
+            self._native.expand(self._pairs.table, rows, out, 1)
+        else:
+            self._native.expand_images(
+                self._table, rows, symmetry.signs, symmetry.characters[irrep].copy(), out, 1
+            )
+
+    def total(self, sums: Matrix) -> Matrix:
+        """Sums of rows [irreps][count][columns] as symmetric matrices [count][n][n], for the functions of the
+        molecule."""
+        n = self._pairs.functions
+        found = np.zeros((sums.shape[1], n, n))
+        of_irrep = found if self.irreps == 1 else np.zeros_like(found)
+        for irrep, rows in enumerate(sums):
+            self.expand(irrep, rows, of_irrep)
+            if of_irrep is not found:
+                found += of_irrep
+        return self.symmetry.from_axes(found)
+
+
+def sizes(
+    symmetry: Symmetry, bounds: Matrix, *, screening: float, orbitals: int, spins: int
+) -> IntegralSizes:
+    """What is to be fitted; see IntegralSizes. bounds: of pairs, as Pairs takes them."""
+    shells = pair_lists.shell_sizes(symmetry.mol)
+    return IntegralSizes(
+        int(symmetry.mol.nao),
+        int(symmetry.auxmol.nao),
+        pair_lists.kept_columns(bounds, shells, screening, symmetry.shells),
+        orbitals,
+        int(shells.max()) ** 2,
+        spins,
+        symmetry.irreps,
+    )
+
+
+def _adapted(characters: Matrix, images: Integers, signs: Matrix) -> tuple[FewInRows, tuple[int, ...]]:
+    """Sums over the images of each function that stands for others, with the signs of each irrep."""
+    first = np.flatnonzero(images.min(axis=0) == np.arange(images.shape[1]))
+    images, signs = images[:, first], signs[:, first]
+    same = images[:, None] == images  # operations that bring a function to the same one
+    fresh = ~np.array([same[number, :number].any(axis=0) for number in range(len(images))])
+    rows, columns, values, irreps = list[Any](), list[Any](), list[Any](), list[int]()
+    for each in characters:
+        sums = np.einsum("abf,bf->af", same, each[:, None] * signs)
+        used = fresh & (sums != 0.0)  # not what operations that leave a function in its place turn round
+        counts = used.sum(axis=0)
+        row = np.cumsum(counts > 0) - 1 + sum(irreps)
+        which, function = np.nonzero(used)
+        rows.append(row[function])
+        columns.append(images[which, function].astype(np.intp))
+        values.append(np.sign(sums[which, function]) / np.sqrt(counts[function]))
+        irreps.append(int(np.count_nonzero(counts)))
+    where = np.concatenate(rows), np.concatenate(columns)
+    return FewInRows.of(*where, np.concatenate(values), sum(irreps)), tuple(irreps)
