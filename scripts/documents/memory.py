@@ -136,7 +136,7 @@ def _stored(claims: Claims) -> Used:
 
 ROWS = (
     Row("Hartree-Fock on disk", "C14H8F6/6-31G*", "scf", "C14H8F6/6-31g*", _stored),
-    Row("RI-SCF", "(H2O)10/aug-cc-pVQZ", "ri", "RI-SCF/aug-cc-pVQZ", _fitted("RI-SCF/aug-cc-pVQZ")),
+    Row("RI-SCF", "(H2O)10/aug-cc-pVQZ", "ri_large", "RI-SCF/aug-cc-pVQZ", _fitted("RI-SCF/aug-cc-pVQZ")),
     Row("RI-MP2", "C14H8F6/cc-pVDZ", "ri", "RI-MP2/cc-pVDZ", _fitted("RI-MP2/cc-pVDZ")),
     Row("CCSD(T)", "naphthalene/cc-pVDZ", "ccsd_peers", "naphthalene/cc-pVDZ", _naphthalene),
     Row("CCSD(T)", "(H2O)10/cc-pVDZ", "ccsd_water10", "(H2O)10/cc-pVDZ", _water),
