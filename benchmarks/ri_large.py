@@ -1,4 +1,4 @@
-"""RI-SCF of ten water molecules with 1720 functions, whose integrals are larger than 24 GiB, against PySCF and Psi4.
+"""RI-SCF of ten water molecules with 1720 functions, with integrals larger than memory, against PySCF and Psi4.
 
 As the benchmark `ri`, with 4 GB in each program and one run of each; the peers have at most three times our time.
 --quick is that of `ri`.
