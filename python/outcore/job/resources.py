@@ -189,6 +189,8 @@ def _number(path: Path) -> int | None:
 
 def parse_bytes(size: str | int) -> int:
     """Bytes from "400MB", "2GiB", "1e9", or a number. Raises OutcoreError."""
+    if type(size) is int and 0 < size < 1 << 63:
+        return size
     text = str(size)
     match = re.fullmatch(r"\s*([0-9.]+(?:[eE][0-9]+)?)\s*([kKmMgGtT]?i?)[bB]?\s*", text)
     try:

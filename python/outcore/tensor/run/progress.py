@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from outcore.base.console import make_console, visible
+from outcore.base.console import Lines, visible
 from outcore.base.notebook import Bar, in_notebook
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _bar() -> Iterator[Callable[[Progress], None]]:
     from rich.progress import Progress as Bars
 
     text, left = (TextColumn(name, markup=False) for name in ("{task.description}", "{task.fields[left]}"))
-    with Bars(text, BarColumn(), TaskProgressColumn(), left, console=make_console()) as bars:
+    with Bars(text, BarColumn(), TaskProgressColumn(), left, console=Lines().rich) as bars:
         bar = bars.add_task("", total=1.0, left="")
 
         def show(found: Progress) -> None:

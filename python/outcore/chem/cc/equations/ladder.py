@@ -205,11 +205,15 @@ class Ladder:
                     product.put_tile((row, part), values)
 
             packed = self._packed(of_columns, [(halves, boxes)])
-            self.waited_s += stream.multiply(self._room, rows, part, start, packed, put)
+            threads = self._threads(of_rows, packed)
+            self.waited_s += stream.multiply(self._room, rows, part, start, packed, put, threads)
         self._buffers.clear()
         for product in products:
             product.sync()
         return left
+
+    def _threads(self, of_rows: PairAxis, packed: list[list[Values]]) -> int:
+        return stream.threads_of(self._room, of_rows.tiling.size, packed, is_stored=bool(self.integrals))
 
     def _packed(
         self, pairs: PairAxis, vectors: Sequence[tuple[Halves, Sequence[slice]]]
@@ -282,8 +286,8 @@ class Ladder:
                 ],
             )
             put = partial(self._put_each, chosen)
-            rows = LadderRows(len(pairs.blocks))
-            self.waited_s += stream.multiply(self._room, rows, part, self._tiles, packed, put)
+            rows, threads = LadderRows(len(pairs.blocks)), self._threads(pairs, packed)
+            self.waited_s += stream.multiply(self._room, rows, part, self._tiles, packed, put, threads)
         self._buffers.clear()
         for each in self._each:
             for product in each:

@@ -156,7 +156,9 @@ class OppositeLadder:
                 product.put_tile(tile(row, part), values.transpose(0, 2, 1, 3))
 
             packed = [self._packed(of_columns, amplitudes, box)]
-            self.waited_s += stream.multiply(self._room, rows, part, start, packed, put)
+            is_stored = self.integrals is not None
+            threads = stream.threads_of(self._room, of_rows.length, packed, is_stored=is_stored)
+            self.waited_s += stream.multiply(self._room, rows, part, start, packed, put, threads)
         self._buffers.clear()
         product.sync()
         return left
@@ -242,6 +244,7 @@ class _Pairs:
     def __init__(self, tilings: Sequence[Tiling]) -> None:
         self._tilings = tilings
         self.count = len(tilings[0]) * len(tilings[1])
+        self.length = tilings[0].size * tilings[1].size
 
     def blocks(self, number: int) -> tuple[int, int]:
         return divmod(number, len(self._tilings[1]))

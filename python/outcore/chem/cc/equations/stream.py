@@ -27,6 +27,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 Start = Callable[[int, int], "Request"]
 
 AHEAD = 3  # tiles of each thread that are under way or used
+_SMALL = 1e7  # operations of products that take less time than to start a thread
 
 
 class _Slots(threading.local):
@@ -76,6 +77,12 @@ def made(make: Callable[[int, int], list[Values]]) -> Start:
     return lambda row, column: then(done(), lambda _: make(row, column))
 
 
+def threads_of(room: Room, rows: int, amplitudes: Sequence[Sequence[Values]], *, is_stored: bool) -> int:
+    """Of products with so many rows of integrals: of few operations, with integrals that need not be made, one."""
+    operations = 2.0 * rows * sum(each.size for of_v in amplitudes for each in of_v)
+    return 1 if is_stored and operations <= _SMALL else room.threads
+
+
 def multiply(
     room: Room,
     rows: LadderRows,
@@ -83,6 +90,7 @@ def multiply(
     start: Start,
     amplitudes: Sequence[Sequence[Values]],
     put: Callable[[int, list[Values]], None],
+    threads: int,
 ) -> float:
     """sum_x V[row, x] t[x] for each row of tiles of one V or more that is left, each by one thread of a process.
 
@@ -91,10 +99,11 @@ def multiply(
         start: (row, x) begins to bring a tile of each V, in a list; a thread has AHEAD of them.
         amplitudes: of each V, by x: [elements][columns].
         put: what has been made of a row, a matrix of each V.
+        threads: of this process.
 
     Returns the seconds that a thread has waited for tiles, as a mean. Collective.
     """
-    counter, threads = room.world.counter(), room.threads
+    counter = room.world.counter()
     left = rows.left(part)
     numbers = tasks_of(counter, len(left))
     waited = [0.0] * threads

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outcore import _core
 from outcore.base.errors import OutcoreError
 from outcore.tensor.layout import kernels
 
 if TYPE_CHECKING:
-    from outcore import _core
     from outcore.job.world import World
     from outcore.parallel.requests import Request
     from outcore.tensor.layout.layout import Layout
@@ -112,8 +112,6 @@ def as_tile(flat: Values, layout: Layout, number: int) -> Values:
 
 def tiles_in(flat: _core.Boxes, backend: Backend, max_bytes: int) -> _core.Boxes:
     """Of an array of one dimension in which the tiles lie one after another."""
-    from outcore import _core
-
     return _core.Boxes.of_tiles(backend.layout.table, flat, kernels.type_name(backend.dtype), max_bytes)
 
 
