@@ -52,9 +52,11 @@ class _Used(NamedTuple):
 
 
 def _used(command: list[str]) -> _Used:
-    """By a process of its own. Raises CalledProcessError if it fails."""
+    """By a process of its own, which keeps the code of modules, as that of an installed package is kept. Raises
+    CalledProcessError if it fails."""
+    keeps = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     begun = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=keeps) as process:
         assert process.stdout is not None
         output = process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)

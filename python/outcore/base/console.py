@@ -7,7 +7,8 @@ import errno
 import io
 import os
 import sys
-from typing import TYPE_CHECKING, Any, TextIO
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,25 +24,56 @@ def visible(text: str) -> str:
     return text.translate(_CONTROL)
 
 
-def make_console(*, quiet: bool = False, log: TextIO | None = None) -> Console:
-    """For tables and lines, without markup. `log`: an open file that gets them, too, whether it is quiet or not."""
-    from rich.console import Console
+class Printer(Protocol):
+    """What shows lines and tables: ours, or a console of rich."""
 
-    plain = {"highlight": False, "markup": False, "emoji": False}
-    if log is None:
-        return Console(quiet=quiet, **plain)  # type: ignore[arg-type]
-    file, copy = log, Console(file=log, width=_LOG_WIDTH, **plain)  # type: ignore[arg-type]
+    def print(self, *objects: Any, **options: Any) -> None: ...
 
-    class Both(Console):
-        def print(self, *objects: Any, **options: Any) -> None:
-            super().print(*objects, **options)
-            if not any(isinstance(each, Control) for each in objects):  # which moves the cursor of a terminal
-                copy.print(*objects, **options)
-                file.flush()
 
-    from rich.control import Control
+class Lines:
+    """Shows lines and tables on standard output, without markup. A line that is not to be wrapped (`soft_wrap`) is
+    written as it is: rich, which takes long to load, is for all else, and from its first use on for lines as well,
+    which go above its bars.
 
-    return Both(quiet=quiet, **plain)  # type: ignore[arg-type]
+    Args:
+        quiet: standard output gets nothing.
+        log: an open file that gets all of it, whether it is quiet or not.
+    """
+
+    def __init__(self, *, quiet: bool = False, log: TextIO | None = None) -> None:
+        self._quiet, self._log = quiet, log
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """As that of a console of rich."""
+        is_line = len(objects) == 1 and isinstance(objects[0], str) and options == {"soft_wrap": True}
+        if "rich" in vars(self) or not is_line:
+            self.rich.print(*objects, **options)
+            return
+        for stream in (None if self._quiet else sys.stdout, self._log):
+            if stream is not None:
+                stream.write(f"{objects[0]}\n")
+                stream.flush()
+
+    @cached_property
+    def rich(self) -> Console:
+        """As a console of rich, for bars too."""
+        from rich.console import Console
+
+        plain = {"highlight": False, "markup": False, "emoji": False}
+        if self._log is None:
+            return Console(quiet=self._quiet, **plain)  # type: ignore[arg-type]
+        file, copy = self._log, Console(file=self._log, width=_LOG_WIDTH, **plain)  # type: ignore[arg-type]
+
+        class Both(Console):
+            def print(self, *objects: Any, **options: Any) -> None:
+                super().print(*objects, **options)
+                if not any(isinstance(each, Control) for each in objects):  # which moves the cursor
+                    copy.print(*objects, **options)
+                    file.flush()
+
+        from rich.control import Control
+
+        return Both(quiet=self._quiet, **plain)  # type: ignore[arg-type]
 
 
 def shows_bars() -> bool:

@@ -2,8 +2,8 @@
 
 Modules that other packages import and few runs use are loaded at their first use. PySCF imports `scipy.optimize`,
 which an SCF needs for EDIIS and smearing alone, and `pyscf.ao2mo`. SciPy imports all names of NumPy, with them the
-Fortran translator and the tools for tests. Most of the time of `scipy.special` goes into notes that it adds to its
-documentation: PySCF needs functions of modules that it is made of.
+Fortran translator and the tools for tests. Most of the time of `scipy.special` and `scipy.linalg` goes into notes
+that they add to their documentation: PySCF needs functions of modules that they are made of.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ MODULES: dict[str, tuple[str, ...]] = {
     "numpy.polynomial": (),
     "numpy.testing": (),
     "pyscf.ao2mo": (),
+    "scipy.linalg": ("_decomp", "_special_matrices", "_decomp_cholesky", "_basic", "_misc"),
     "scipy.optimize": (),
     "scipy.special": ("_ufuncs", "_basic", "_multiufuncs"),
 }
-"""Which are put off. Some are made of modules whose public names are theirs: a name of these is looked for there
-first, without all the rest."""
+"""Which are put off. Some are made of modules whose public names are theirs: a name is looked for in these first,
+in their order, without all the rest. Private names are those of modules alone."""
 
 _loading = threading.RLock()
 
@@ -57,12 +58,16 @@ class _Deferred(types.ModuleType):
         return types.ModuleType.__getattribute__(self, name)
 
     def _of_parts(self, name: str) -> object:
-        """A public name of one of the modules that it is made of, or one of these; None: only all of it may have
+        """One of the modules that it is made of, or a public name of one of them; None: only all of it may have
         that."""
         parts = MODULES[self.__name__]
-        if parts and name.startswith("_") and not name.startswith("__"):
-            place = f"{self.__name__}.{name}"
-            return None if importlib.util.find_spec(place) is None else importlib.import_module(place)
+        if not parts or name.startswith("__"):
+            return None
+        place = f"{self.__name__}.{name}"
+        if importlib.util.find_spec(place) is not None:
+            return importlib.import_module(place)
+        if name.startswith("_"):
+            raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
         for part in parts:
             module = importlib.import_module(f"{self.__name__}.{part}")
             if name in module.__all__:

@@ -58,7 +58,11 @@ class MoleculeRun(Run):
 
     def build(self) -> Mole:
         """The molecule, which results have, too. Raises OutcoreError for what is wrong with it."""
+        from pyscf import lib
+
         mol = self.options.build(self.say)
+        if int(mol.nao) <= SOON:  # its threads would take longer to meet than what they do
+            lib.num_threads(1)
         self.results["molecule"] = {
             "atoms": [
                 [mol.atom_symbol(atom), *map(float, place)]

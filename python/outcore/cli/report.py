@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from outcore.base.console import make_console, visible
+from outcore.base.console import Lines, visible
 from outcore.trace import tracefile
 
 
@@ -24,7 +24,7 @@ def command(
 def main_report(file: Path, plot_dir: Path | None = None) -> None:
     """Prints the tables of a trace file, and writes its figures into `plot_dir`. Raises OutcoreError."""
     content = tracefile.read(file)
-    console = make_console()
+    console = Lines()
     content.report.render(console)
     if plot_dir is not None:
         from outcore.trace import plot

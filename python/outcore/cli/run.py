@@ -39,7 +39,7 @@ import typer
 
 from outcore import _core
 from outcore.base import interrupts, plain_file
-from outcore.base.console import make_console, shows_bars, visible
+from outcore.base.console import Lines, shows_bars, visible
 from outcore.base.errors import OutcoreError
 from outcore.base.sizes import in_words
 from outcore.cli import input_file
@@ -48,8 +48,6 @@ from outcore.job.resources import parse_bytes
 from outcore.trace import report
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from outcore.job.world import World
     from outcore.parallel.tasks import Progress
 
@@ -262,8 +260,8 @@ class Run:
         preflight.at_root(self.comm, lambda: options.check_memory(processes))
         self.root = self.comm is None or self.comm.rank == 0
         self._log = _open_log(options.log) if self.root and options.log is not None else None
-        self.console: Console = make_console(quiet=not self.root or options.quiet, log=self._log)
-        self.final: Console = make_console(quiet=not self.root, log=self._log)  # what --quiet leaves
+        self.console = Lines(quiet=not self.root or options.quiet, log=self._log)
+        self.final = Lines(quiet=not self.root, log=self._log)  # what --quiet leaves
         self.results: dict[str, Any] = {"schema": SCHEMA, **_origin()}
         self.kept_at: Path | None = None  # where what is complete stays, if the run is ended
 
@@ -328,7 +326,9 @@ class Run:
 
         columns = TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn()
         bars: dict[str, Any] = {}
-        with Progress(*columns, TimeRemainingColumn(), console=self.console, transient=not stay) as progress:
+        with Progress(
+            *columns, TimeRemainingColumn(), console=self.console.rich, transient=not stay
+        ) as progress:
 
             def tell(label: str, fraction: float) -> None:
                 if label not in bars:

@@ -41,7 +41,8 @@ from outcore.base.sizes import in_words
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm
-    from rich.console import Console
+
+    from outcore.base.console import Printer
 
 LAYERS = _core.trace_layers()
 OPERATIONS = _core.trace_ops()
@@ -285,7 +286,7 @@ class Report:
             )
         return sorted((row for row in rows if row.bytes), key=lambda row: row.layer)
 
-    def render(self, console: Console, *, full: bool = True) -> None:
+    def render(self, console: Printer, *, full: bool = True) -> None:
         """Prints all tables; without `full` a few lines."""
         from outcore.trace.tables import render, summarize
 

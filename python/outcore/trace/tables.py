@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from outcore.trace.report import (
     LAYERS,
@@ -17,6 +15,11 @@ from outcore.trace.report import (
     Report,
 )
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from outcore.base.console import Printer
+
 _TITLES = {
     "file": "File layer: what the program asked for",
     "device": "Device layer: what the disk was asked for",
@@ -25,7 +28,7 @@ _SECONDS = {"file": "seconds\nblocked", "device": "seconds\nunder way"}
 _ASKED_BY = {"file": "program", "device": "device"}
 
 
-def summarize(report: Report, console: Console) -> None:
+def summarize(report: Report, console: Printer) -> None:
     """Prints what moved between processes and disks, how fast, and how much of it was overlapped with other work:
     a headline and two lines of at most 100 columns, and what has to be said of emulation and lost events."""
     _print_head(report, console)
@@ -39,11 +42,11 @@ def summarize(report: Report, console: Console) -> None:
         under_way = hidden.get(f"{row.kind}_async")
         if under_way is not None and under_way.seconds > 0:
             line += f"; {under_way.overlapped_seconds / under_way.seconds:.0%} overlapped"
-        console.print(line, soft_wrap=True, highlight=False)
+        console.print(line, soft_wrap=True)
     _print_warnings(report, console)
 
 
-def render(report: Report, console: Console) -> None:
+def render(report: Report, console: Printer) -> None:
     """Prints all tables of a report; those that would be empty are left out."""
     _print_head(report, console)
     for layer in LAYERS:
@@ -184,8 +187,8 @@ def rate(bytes_per_s: float | None) -> str:
     return f"{bytes_per_s / 1e9:.2f} GB/s" if bytes_per_s >= 1e9 else f"{bytes_per_s / 1e6:.1f} MB/s"
 
 
-def _print_head(report: Report, console: Console) -> None:
-    console.print(_headline(report), highlight=False)
+def _print_head(report: Report, console: Printer) -> None:
+    console.print(_headline(report), soft_wrap=True)
     if report.emulated:
         console.print(f"EMULATED {report.emulated}", style="bold yellow", highlight=False)
 
@@ -201,7 +204,7 @@ def _headline(report: Report) -> str:
     )
 
 
-def _print_warnings(report: Report, console: Console) -> None:
+def _print_warnings(report: Report, console: Printer) -> None:
     dropped = sum(process.dropped_events for process in report.processes)
     if dropped:
         warning = "events were not recorded (buffer full): timeline and figures lack them, the tables do not"
@@ -209,6 +212,9 @@ def _print_warnings(report: Report, console: Console) -> None:
 
 
 def _table(title: str, *columns: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
     table = Table(
         title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
     )

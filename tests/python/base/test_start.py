@@ -74,26 +74,43 @@ def test_the_collector_of_garbage_works_as_before_after_loading():
 
 
 PARTS = (
-    "import importlib, scipy.special as special; "
-    "parts = [importlib.import_module(f'scipy.special.{each}') for each in start.MODULES['scipy.special']]; "
-    "found = {name: getattr(special, name) for part in parts for name in part.__all__}; "
-    "rest = 'scipy.special._support_alternative_backends'; before = rest in sys.modules; "
+    "import importlib, {0} as whole; "
+    "parts = [importlib.import_module(f'{0}.{{each}}') for each in start.MODULES['{0}']]; "
+    "found = {{name: getattr(whole, name) for part in parts for name in part.__all__}}; "
+    "rest = '{0}.{1}'; before = rest in sys.modules; "
 )
+SPECIAL = PARTS.format("scipy.special", "_support_alternative_backends")
+LINALG = PARTS.format("scipy.linalg", "_matfuncs")
 
 
-def test_names_of_what_a_module_is_made_of_come_without_the_rest_and_are_those_of_all_of_it():
-    code = PARTS + (
-        "special.softmax; others = [name for name, each in found.items() if getattr(special, name) is not each]; "
-        "print(len(found) > 200, before, rest in sys.modules, others)"
+@pytest.mark.parametrize(("code", "names", "last"), [(SPECIAL, 200, "softmax"), (LINALG, 30, "expm")])
+def test_names_of_what_a_module_is_made_of_come_without_the_rest_and_are_those_of_all_of_it(
+    code, names, last
+):
+    code += (
+        f"whole.{last}; others = [name for name, each in found.items() if getattr(whole, name) is not each]; "
+        f"print(len(found) > {names}, before, rest in sys.modules, others)"
     )
     assert said(DEFER + code) == "True False True []"
 
 
-def test_modules_that_one_is_made_of_can_be_imported_by_name():
-    code = PARTS + "from scipy.special import _specfun; print(before, _specfun.__name__, rest in sys.modules)"
-    assert said(DEFER + code) == "False scipy.special._specfun False"
+@pytest.mark.parametrize(
+    ("code", "name"), [(SPECIAL, "_specfun"), (LINALG, "lapack"), (LINALG, "_decomp_qr")]
+)
+def test_modules_that_one_is_made_of_can_be_imported_by_name(code, name):
+    module = "scipy.special" if code is SPECIAL else "scipy.linalg"
+    code += f"from {module} import {name}; print(before, {name}.__name__, rest in sys.modules)"
+    assert said(DEFER + code) == f"False {module}.{name} False"
 
 
-def test_a_private_name_that_no_part_has_is_that_of_all_of_it():
+def test_a_private_name_that_no_module_has_is_not_there():
     code = "import scipy.special as special; print(hasattr(special, '_nothing'), type(special).__name__)"
-    assert said(DEFER + code) == "False module"
+    assert said(DEFER + code) == "False _Deferred"
+
+
+def test_all_of_a_module_can_be_imported_after_a_part_of_it():
+    code = (
+        "from scipy.linalg import eigh, sqrtm; from scipy.linalg import *; "
+        "print(expm(0 * eigh([[1.0]])[1])[0, 0])"
+    )
+    assert said(DEFER + code) == "1.0"

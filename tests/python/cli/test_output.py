@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from outcore.base.console import Lines
+
 MOLECULE = "2\n\nH 0 0 0\nH 0 0 0.74\n"
 LOST = "write to standard output: "
 
@@ -107,3 +109,37 @@ def test_files_of_methods_that_are_too_large_are_refused_before_the_scf(
     assert answer.stderr.startswith(f"outcore: {stage} ")
     assert "File too large (a file of " in answer.stderr
     assert "energy" not in answer.stdout
+
+
+def test_an_scf_loads_no_packages_that_it_does_not_need(tmp_path: Path) -> None:
+    (tmp_path / "h2.xyz").write_text(MOLECULE)
+    arguments = ["scf", str(tmp_path / "h2.xyz"), "--basis", "sto-3g", "--scratch", str(tmp_path)]
+    code = f"import sys; from outcore.cli import main; main.run({arguments}); print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    loaded = set(run.stdout.splitlines()[-1].split())
+    needless = (
+        *("asyncio", "importlib.abc", "importlib.metadata", "pandas", "rich", "unittest"),
+        *("numpy.f2py.crackfortran", "numpy.polynomial.polynomial", "numpy.testing._private"),
+        *("scipy.linalg._matfuncs", "scipy.optimize._minimize", "scipy.sparse"),
+        "scipy.special._support_alternative_backends",
+        *("pyscf.ao2mo.incore", "pyscf.df", "pyscf.dft", "pyscf.soscf"),
+        *("outcore.chem.cc", "outcore.chem.ci", "outcore.chem.ri.fitting", "outcore.chem.ri.scf"),
+        *("outcore.chem.gradients.fitted", "outcore.tensor"),
+    )
+    assert {"numpy", "pyscf.scf.hf", "scipy.linalg._decomp", "outcore.chem.hf.scf"} <= loaded
+    assert not loaded & set(needless)
+
+
+def test_lines_are_written_as_those_of_a_console_are(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with open(tmp_path / "log", "w+") as log:
+        lines = Lines(log=log)
+        text = f"a line [bold] of 12 :smile: {'and more ' * 30}"
+        lines.print(text, soft_wrap=True)
+        assert "rich" not in vars(lines)
+        lines.rich.print(text, soft_wrap=True)
+        Lines(quiet=True, log=log).print("quiet", soft_wrap=True)
+        log.seek(0)
+        assert log.read() == f"{text}\n{text}\nquiet\n"
+    assert capsys.readouterr().out == f"{text}\n{text}\n"
