@@ -108,8 +108,13 @@ class _Finder:
         return spec
 
 
-def defer() -> None:
-    """Puts off `MODULES` in this process, but for those that it has loaded. May be repeated."""
+_stays = [False]  # what is loaded, until the process ends
+
+
+def defer(*, stays: bool = False) -> None:
+    """Puts off `MODULES` in this process, but for those that it has loaded. May be repeated. stays: the process is
+    that of a command alone: the collector need not look at its modules again, not even at the end."""
+    _stays[0] = _stays[0] or stays
     if not any(isinstance(each, _Finder) for each in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
@@ -122,5 +127,7 @@ def loading() -> Iterator[None]:
     try:
         yield
     finally:
+        if _stays[0]:
+            gc.freeze()
         if enabled:
             gc.enable()

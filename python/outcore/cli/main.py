@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     prepare_streams()
     try:
         interrupts.end_on_sigterm()
-        status = run(list(sys.argv[1:] if arguments is None else arguments))
+        status = run(list(sys.argv[1:] if arguments is None else arguments), is_process=arguments is None)
         sys.stdout.flush()
         interrupts.ignore()  # all is done: a signal that comes now would only leave scratch
     except (Exception, KeyboardInterrupt) as error:
@@ -113,8 +113,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(status)
 
 
-def run(arguments: list[str]) -> int:
-    """Runs one command line and returns its exit status; errors are raised."""
+def run(arguments: list[str], *, is_process: bool = False) -> int:
+    """Runs one command line and returns its exit status; errors are raised. is_process: this process has nothing
+    else to do."""
     name = arguments[0] if arguments else "--help"
     if name in COMPLETION:
         return _completion(name, arguments[1:])
@@ -131,7 +132,7 @@ def run(arguments: list[str]) -> int:
         print(f"outcore {version('outcore')}")
         return 0
     _check_name(name)
-    return _run_subcommand(name, arguments[1:])
+    return _run_subcommand(name, arguments[1:], is_process=is_process)
 
 
 def _check_name(name: str) -> None:
@@ -246,11 +247,11 @@ def overview() -> str:
     )
 
 
-def _run_subcommand(name: str, arguments: list[str]) -> int:
+def _run_subcommand(name: str, arguments: list[str], *, is_process: bool = False) -> int:
     from outcore.base import start
     from outcore.job import launch, resources
 
-    start.defer()
+    start.defer(stays=is_process)
     entry = SUBCOMMANDS[name]
     if name == "run":
         return run_file(arguments)

@@ -114,3 +114,13 @@ def test_all_of_a_module_can_be_imported_after_a_part_of_it():
         "print(expm(0 * eigh([[1.0]])[1])[0, 0])"
     )
     assert said(DEFER + code) == "1.0"
+
+
+def test_modules_of_a_command_alone_are_never_garbage():
+    code = (
+        "import gc; from outcore.base import start; start.defer({0}); "
+        "context = start.loading(); context.__enter__(); context.__exit__(None, None, None); "
+        "print(gc.get_freeze_count() > 0, gc.isenabled())"
+    )
+    assert said(code.format("stays=True")) == "True True"
+    assert said(code.format("")) == "False True"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from outcore.base import start
 from outcore.base.errors import OutcoreError
 from outcore.chem import occupation, scf_options
 from outcore.chem import storage as storage_words
@@ -108,10 +109,11 @@ class _Run(MoleculeRun):
 
 
 def _scf(run: MoleculeRun, options: Options) -> int:
-    from outcore.chem import restart
-    from outcore.chem.hf import scf as methods
-    from outcore.chem.hf.view import View
-    from outcore.chem.search import SCFSearch
+    with start.loading():
+        from outcore.chem import restart
+        from outcore.chem.hf import scf as methods
+        from outcore.chem.hf.view import View
+        from outcore.chem.search import SCFSearch
 
     mol = run.build()
     if options.rhf and mol.spin:
