@@ -19,6 +19,7 @@ using Ints = nb::ndarray<const int, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Doubles = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Pairs = nb::ndarray<const std::int32_t, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
 using Images = nb::ndarray<const std::int32_t, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu>;
+using Places = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Signs = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Rows = nb::ndarray<double, nb::ndim<2>, nb::device::cpu>;
 using ConstRows = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;
@@ -105,20 +106,21 @@ void bind_three_center(nb::module_& module) {
       .def(
           "expand_images",
           [](const ThreeCenter& self, const Images& images, const ConstRows& rows, const Signs& signs,
-             const Doubles& characters, const Matrices& out, int threads) {
+             const Doubles& characters, const Places& places, const Matrices& out, int threads) {
             const auto stride = stride_of(rows, images, self);
             const auto n = std::size_t(self.first(self.orbital_shells()));
-            if (out.shape(0) < rows.shape(0) || out.shape(1) != n || out.shape(2) != n)
-              throw nb::value_error("a matrix [n][n] for each row is needed");
+            if (out.shape(0) < rows.shape(0) || out.shape(1) != n)
+              throw nb::value_error("a matrix [n][any] for each row is needed");
             nb::gil_scoped_release release;
             self.expand_images(as_pairs(images), rows.data(), stride, rows.shape(0),
                                {signs.data(), signs.size()}, {characters.data(), characters.size()},
-                               out.data(), threads);
+                               {places.data(), places.size()}, out.shape(2), out.data(), threads);
           },
-          "images"_a, "rows"_a, "signs"_a, "characters"_a, "out"_a, "threads"_a,
+          "images"_a, "rows"_a, "signs"_a, "characters"_a, "places"_a, "out"_a, "threads"_a,
           "As `expand`, of rows (i, j, column, operation) of int32: shells in either order, whose products "
           "are those of a\npair after an operation. out[row][m][n] has characters[operation] "
-          "signs[operation][m] signs[operation][n] times\nthe element of the row.");
+          "signs[operation][m] signs[operation][n] times\nthe element of the row, "
+          "with n of the functions of a shell from places[shell] on; of negative ones there are none.");
 }
 
 void bind_three_center_gradient(nb::module_& module) {

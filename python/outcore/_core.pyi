@@ -895,13 +895,14 @@ class ThreeCenter:
         characters: Annotated[
             NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
+        places: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
         out: Annotated[NDArray[numpy.float64], dict(shape=(None, None, None), order="C", device="cpu")],
         threads: int,
     ) -> None:
         """
         As `expand`, of rows (i, j, column, operation) of int32: shells in either order, whose products are those of a
         pair after an operation. out[row][m][n] has characters[operation] signs[operation][m] signs[operation][n] times
-        the element of the row.
+        the element of the row, with n of the functions of a shell from places[shell] on; of negative ones there are none.
         """
 
 class ThreeCenterGradient:

@@ -104,7 +104,9 @@ TEST("images of a pair have its products, with signs, in either order of their s
   const std::vector<double> row{1, 2, 3};  // of shells 1 and 0: (m 0), m = 1 to 3
   const std::vector<ImageColumns> images{{1, 0, 0, 0}, {1, 2, 0, 1}};
   std::vector<double> matrix(std::size_t(functions) * functions);
-  integrals.expand_images(images, row.data(), row.size(), 1, signs, characters, matrix.data(), 1);
+  const std::vector<std::int32_t> places{0, 1, 4};
+  integrals.expand_images(images, row.data(), row.size(), 1, signs, characters, places, functions,
+                          matrix.data(), 1);
   const auto element = [&](int m, int n) { return matrix[std::size_t(m * functions + n)]; };
   for (int m = 1; m < 4; ++m) {
     check::equal(element(m, 0), double(m));
@@ -114,6 +116,13 @@ TEST("images of a pair have its products, with signs, in either order of their s
     check::equal(element(4, m), element(m, 4));
   }
   check::equal(element(0, 4), 0.0);
+  // Of some shells.
+  std::vector<double> some(std::size_t(functions) * 4, 7.0);
+  integrals.expand_images(images, row.data(), row.size(), 1, signs, characters, std::vector{0, 1, -1}, 4,
+                          some.data(), 1);
+  for (int m = 0; m < functions; ++m)
+    for (int n = 0; n < 4; ++n)
+      check::equal(some[std::size_t(m * 4 + n)], (m == 0 || m == 4) == (n == 0) ? 7.0 : element(m, n));
   const auto refused = [&](ImageColumns image, const std::vector<double>& of) {
     check::throws<outcore::Error>([&] {
       integrals.expand_images(std::vector{image}, row.data(), row.size(), 1, of, characters, matrix.data(),
@@ -125,6 +134,10 @@ TEST("images of a pair have its products, with signs, in either order of their s
   refused({1, 0, 0, 2}, signs);
   refused({1, 0, -1, 0}, signs);
   refused({1, 0, 0, 0}, {1, 1});
+  check::throws<outcore::Error>([&] {
+    integrals.expand_images(images, row.data(), row.size(), 1, signs, characters, places, 4, matrix.data(),
+                            1);
+  });
 }
 
 TEST("some pairs and some auxiliary shells") {

@@ -158,8 +158,15 @@ void ThreeCenter::expand(std::span<const PairColumns> pairs, const double* rows,
 
 void ThreeCenter::expand_images(std::span<const ImageColumns> images, const double* rows, std::size_t stride,
                                 std::size_t count, std::span<const double> signs,
-                                std::span<const double> characters, double* out, int threads) const {
+                                std::span<const double> characters, std::span<const std::int32_t> places,
+                                std::size_t width, double* out, int threads) const {
   const auto n = std::size_t(first(orbital_shells_));
+  if (places.size() != std::size_t(orbital_shells_)) throw misuse("a place of each shell is needed");
+  for (int shell = 0; shell < orbital_shells_; ++shell)
+    if (const auto place = places[std::size_t(shell)];
+        place >= 0 && std::size_t(place) + std::size_t(size(shell)) > width)
+      throw misuse("shell " + std::to_string(shell) + " has no place in " + std::to_string(width) +
+                   " functions");
   if (signs.size() != characters.size() * n)
     throw misuse("a sign of each function for each operation is needed");
   for (const auto& image : images)
@@ -172,20 +179,24 @@ void ThreeCenter::expand_images(std::span<const ImageColumns> images, const doub
   in_threads(threads, count, [&](const auto& next) {
     for (std::size_t row; (row = next()) < count;) {
       const double* values = rows + row * stride;
-      double* matrix = out + row * n * n;
+      double* matrix = out + row * n * width;
       for (const auto& image : images) {
         const auto first_i = std::size_t(first(image.i)), first_j = std::size_t(first(image.j));
         const auto size_i = std::size_t(size(image.i)), size_j = std::size_t(size(image.j));
         const auto operation = std::size_t(image.operation);
         const double* sign = signs.data() + operation * n;
         const double* value = values + image.column;
-        for (std::size_t b = 0; b < size_j; ++b) {
+        const auto place_i = places[std::size_t(image.i)], place_j = places[std::size_t(image.j)];
+        double* of_i = place_i < 0 ? nullptr : matrix + first_j * width + std::size_t(place_i);
+        double* of_j = place_j < 0 ? nullptr : matrix + first_i * width + std::size_t(place_j);
+        for (std::size_t b = 0; b < size_j; ++b, value += size_i) {
           const double sign_b = characters[operation] * sign[first_j + b];
-          for (std::size_t a = 0; a < size_i; ++a, ++value) {
-            const double element = sign_b * sign[first_i + a] * *value;
-            matrix[(first_j + b) * n + first_i + a] = element;
-            matrix[(first_i + a) * n + first_j + b] = element;
-          }
+          if (of_i)
+            for (std::size_t a = 0; a < size_i; ++a)
+              of_i[b * width + a] = sign_b * sign[first_i + a] * value[a];
+          if (of_j)
+            for (std::size_t a = 0; a < size_i; ++a)
+              of_j[a * width + b] = sign_b * sign[first_i + a] * value[a];
         }
       }
     }

@@ -66,11 +66,12 @@ class OUTCORE_SIBLING ThreeCenter {
               double* out, int threads) const;
 
   /// The same of images: out[row][m][n] = out[row][n][m] = c[o] s[o][m] s[o][n] rows[row][column of mn], with
-  /// the operation o of the image, `characters` c [operations] and `signs` s [operations][functions]. Throws
-  /// Error(EINVAL) for shells that are none.
+  /// the operation o of the image, `characters` c [operations] and `signs` s [operations][functions]. Of n
+  /// there are `width` functions: those of each shell from places[shell] on, or none if that is negative.
+  /// Throws Error(EINVAL) for shells that are none.
   void expand_images(std::span<const ImageColumns> images, const double* rows, std::size_t stride,
                      std::size_t count, std::span<const double> signs, std::span<const double> characters,
-                     double* out, int threads) const;
+                     std::span<const std::int32_t> places, std::size_t width, double* out, int threads) const;
 
  private:
   void check(std::span<const PairColumns> pairs) const;

@@ -16,9 +16,11 @@ from pyscf import scf as reference
 
 from outcore import World
 from outcore.chem import operations, ri
+from outcore.chem.hf.skeleton import Skeletons
 from outcore.chem.ri import auxiliary
+from outcore.chem.ri.exchange import Blocks
 from outcore.chem.ri.jk import JkWorker
-from outcore.chem.ri.symmetry import Symmetry
+from outcore.chem.ri.symmetry import Columns, Symmetry
 
 WATER = "O 0 0 .1173; H 0 .7572 -.4692; H 0 -.7572 -.4692"
 ETHYLENE = (
@@ -173,6 +175,60 @@ def test_rows_are_those_without_symmetry_up_to_a_rotation(cart):
         products.append(rows.T @ rows)
         fitting.close()
     np.testing.assert_allclose(*products, atol=1e-11)
+
+
+# ---- exchange of symmetric densities ----
+
+
+@pytest.mark.parametrize("cart", [False, True])
+@pytest.mark.parametrize("name", MOLECULES)
+def test_j_and_k_of_symmetric_densities_of_any_sign(name, cart):
+    """Of more orbitals than are transformed at once, too."""
+    atoms, basis, _ = MOLECULES[name]
+    mol = molecule(atoms, basis, turned=True, cart=cart)
+    random = np.random.default_rng(5).normal(size=(2, mol.nao, mol.nao))
+    parts = Skeletons(mol, operations.find(mol).operations).parts(random + random.transpose(0, 2, 1))
+    assert all(sign == 1 for sign in parts[0].signs)
+    close(found(mol, None, parts[0].matrices), found(mol, "C1", parts[0].matrices))
+
+
+def test_symmetric_densities_take_functions_that_stand_for_others_alone(monkeypatch):
+    mol = molecule(TWISTED, "6-31g", turned=True)
+    symmetric, random, _ = symmetric_and_not(mol)
+    fitting = ri.DensityFitting(mol, SMALL)
+    expected = fitting.get_jk(np.array([symmetric, random]), 0)
+    expand = []
+    monkeypatch.setattr(Columns, "expand", lambda *given: expand.append(given))
+    np.testing.assert_allclose(fitting.get_jk(symmetric, with_j=False)[1], expected[1][0], atol=1e-12)
+    assert not expand and len(fitting.three_index.symmetry.standing) < 0.5 * mol.nao
+    fitting.get_jk(random, 0, with_j=False)
+    assert expand
+    fitting.close()
+
+
+def test_densities_that_are_not_quite_symmetric_are_taken_as_they_are():
+    mol = molecule(TWISTED, "6-31g", turned=True)
+    symmetric, random, _ = symmetric_and_not(mol)
+    densities = np.array([symmetric + size * (random + random.T) for size in (1e-3, 1e-6, 1e-10)])
+    close(found(mol, None, densities), found(mol, "C1", densities))
+
+
+def test_orbitals_of_irreps_make_their_density():
+    mol = molecule(TWISTED, "6-31g", turned=True)
+    auxmol = auxiliary.build(mol, SMALL)
+    used = Symmetry(mol, auxmol, operations.find(mol, None, auxmol))
+    density = used.densities_to_axes(reference.RHF(mol).run(conv_tol=1e-13).make_rdm1()[None])[0]
+    blocks = Blocks(used, density)
+    assert blocks.is_symmetric
+    total = np.zeros_like(density)
+    for irrep, sign, orbitals in blocks.orbitals():
+        assert sign == 1.0 and orbitals.shape[1] == mol.nao
+        total += orbitals.T @ orbitals
+        for image, signs, character in zip(used.images, used.signs, used.characters[irrep], strict=True):
+            np.testing.assert_allclose(orbitals[:, image], character * signs * orbitals, atol=1e-12)
+    np.testing.assert_allclose(total, density, atol=1e-12)
+    assert sum(len(orbitals) for *_, orbitals in blocks.orbitals()) == mol.nelectron // 2
+    assert not Blocks(used, density + 1e-9 * np.eye(mol.nao)[0] * np.eye(mol.nao)[0][:, None]).is_symmetric
 
 
 # ---- energies ----

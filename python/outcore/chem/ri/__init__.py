@@ -6,8 +6,8 @@ Files:
 
     command, options:
         `outcore ri-scf` and `outcore rimp2`
-    scf, fitting, jk:
-        mean-field objects, their fitting, J and K in one pass
+    scf, fitting, jk, exchange:
+        mean-field objects, their fitting, J and K in one pass, K of symmetric densities
     auxiliary, metric, pairs:
         auxiliary bases, the Coulomb metric, pairs of shells
     axes, symmetry:

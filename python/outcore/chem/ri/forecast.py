@@ -133,9 +133,14 @@ def jk_rate(integrals: ThreeIndex, threads: int) -> float:
     def use() -> Call:
         columns = np.zeros((integrals.columns.irreps, spins, pairs.columns))
         groups = list[list[Group]]()
-        groups += [[(orbitals, None, 1.0)]] * spins
-        worker, some = JkWorker(integrals, columns, groups, len(orbitals)), np.zeros((rows, pairs.columns))
-        return lambda: worker.add(0, some)
+        if integrals.symmetry.order == 1:
+            groups += [[Group(orbitals)]] * spins
+        else:
+            some = np.array_split(orbitals, integrals.columns.irreps)
+            of_irreps = [Group(each, irrep=irrep) for irrep, each in enumerate(some) if len(each)]
+            groups += [of_irreps] * spins
+        worker, values = JkWorker(integrals, columns, groups, len(orbitals)), np.zeros((rows, pairs.columns))
+        return lambda: worker.add(0, values)
 
     return rows * frequency(use, threads, 4 * _SAMPLE_S)  # nearly all of the time of an SCF
 

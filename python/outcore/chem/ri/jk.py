@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from outcore.chem.ri.exchange import Blocks, unfolded
 from outcore.chem.ri.plan import matrices_at_once
 from outcore.parallel import team
 
@@ -94,7 +95,7 @@ def jk(integrals: ThreeIndex, request: JKRequest, threads: int, orbitals: int) -
     at most."""
     world, symmetry = integrals.world, integrals.symmetry
     columns = None if request.densities is None else integrals.columns.gather(request.densities)
-    groups = [_groups(symmetry, each, orbitals) for each in request.factors or ()]
+    groups = _all_groups(integrals, request.factors or [], orbitals)
     stop = None if groups or columns is None else integrals.needed(columns)  # K needs all rows
     if not groups and integrals.rows_in_memory < integrals.rows:
         # J alone waits for the disk: the threads that read have a core then. [M33]
@@ -121,13 +122,47 @@ def jk(integrals: ThreeIndex, request: JKRequest, threads: int, orbitals: int) -
         if failure is not None:
             raise failure
         coulomb, exchange = JkWorker.total(workers)
-    k = symmetry.from_axes(world.all_reduce(exchange)) if groups else None
+    k = None
+    if groups:
+        sums = [world.all_reduce(each) for each in exchange]
+        k = symmetry.from_axes(
+            np.array([unfolded(symmetry, each) if each.ndim > 2 else each for each in sums])
+        )
     del exchange
     j = None if columns is None else integrals.columns.total(world.all_reduce(coulomb))
     return j, k
 
 
-Group = tuple[Matrix, Matrix | None, float]  # orbitals as rows, left and right, and their sign
+class Group(NamedTuple):
+    """Orbitals as rows, left and right (None: the same), their sign, and their irrep if all are of one, and the
+    density is symmetric."""
+
+    left: Matrix
+    right: Matrix | None = None
+    sign: float = 1.0
+    irrep: int | None = None
+
+
+def _all_groups(integrals: ThreeIndex, factors: list[DensityFactors], most: int) -> list[list[Group]]:
+    """Of each density, as the first process says whether it is symmetric. Collective."""
+    symmetry = integrals.symmetry
+    if symmetry.order == 1 or not factors:
+        return [_groups(symmetry, each, most) for each in factors]
+    blocks = list[Blocks | None]()
+    for each in factors:
+        left = symmetry.orbitals_to_axes(each.left)
+        blocks.append(None if each.right is not None else Blocks(symmetry, (left * each.signs) @ left.T))
+    symmetric = integrals.world.broadcast([each is not None and each.is_symmetric for each in blocks])
+    return [
+        _groups(symmetry, each, most)
+        if block is None or not is_symmetric
+        else [
+            Group(orbitals[first : first + most], None, sign, irrep)
+            for irrep, sign, orbitals in block.orbitals()
+            for first in range(0, len(orbitals), most)
+        ]
+        for each, block, is_symmetric in zip(factors, blocks, symmetric, strict=True)
+    ]
 
 
 def _groups(symmetry: Symmetry, factors: DensityFactors, most: int) -> list[Group]:
@@ -138,7 +173,7 @@ def _groups(symmetry: Symmetry, factors: DensityFactors, most: int) -> list[Grou
     negative = int(np.count_nonzero(signs < 0))
     ends = sorted({len(signs), *range(0, negative, most), *range(negative, len(signs), most)})
     return [
-        (
+        Group(
             np.ascontiguousarray(left[:, a:b].T),
             None if right is None else np.ascontiguousarray(right[:, a:b].T),
             float(signs[a]),
@@ -157,22 +192,30 @@ class JkWorker:
         self._integrals, self._columns, self._groups = integrals, columns, groups
         n = integrals.pairs.functions
         self.coulomb: Any = 0.0 if columns is None else np.zeros_like(columns)
-        self.exchange = np.zeros((len(groups), n, n))
+        irreps, standing = integrals.columns.irreps, integrals.columns.standing
+        of_irreps = [bool(each) and each[0].irrep is not None for each in groups]
+        self.exchange = [np.zeros((irreps, standing, standing) if each else (n, n)) for each in of_irreps]
         if groups:
-            self._matrices = np.zeros((matrices_at_once(n), n, n))
-            both = 2 if any(right is not None for each in groups for _, right, _ in each) else 1
+            both = 2 if any(group.right is not None for each in groups for group in each) else 1
             self._half = np.empty((both, max(1, integrals.plan.half_rows // both) * most * n))
+        if any(of_irreps):
+            room = matrices_at_once(n) * n // standing
+            self._standing = np.zeros((room, n, standing))
+            self._of_irrep = np.empty((standing, standing))
+        if not all(of_irreps):
+            self._matrices = np.zeros((matrices_at_once(n), n, n))
             self._product = np.empty((n, n))
 
     @staticmethod
-    def total(workers: list[JkWorker]) -> tuple[Any, Matrix]:
+    def total(workers: list[JkWorker]) -> tuple[Any, list[Matrix]]:
         """J and K of all. The list is empty afterwards: what they worked in is given back before more is taken."""
         coulomb, exchange = workers[0].coulomb, workers[0].exchange
         workers.pop(0)
         while workers:
             worker = workers.pop()
             coulomb += worker.coulomb
-            exchange += worker.exchange
+            for number, each in enumerate(worker.exchange):
+                exchange[number] += each
         return coulomb, exchange
 
     def add(self, irrep: int, rows: Matrix) -> None:
@@ -183,15 +226,50 @@ class JkWorker:
             for first in range(0, len(rows), few):
                 part = rows[first : first + few]
                 coulomb += (columns @ part.T) @ part
-        if self._groups:
-            for groups, total in zip(self._groups, self.exchange, strict=True):
-                for group in groups:
-                    at_once = max(1, len(self._half[0]) // (len(group[0]) * self._integrals.pairs.functions))
-                    for first in range(0, len(rows), at_once):
-                        self._add(irrep, rows[first : first + at_once], group, total)
+        for groups, total in zip(self._groups, self.exchange, strict=True):
+            if total.ndim > 2:
+                self._add_symmetric(irrep, rows, groups, total)
+                continue
+            for group in groups:
+                at_once = max(1, len(self._half[0]) // (len(group.left) * self._integrals.pairs.functions))
+                for first in range(0, len(rows), at_once):
+                    self._add(irrep, rows[first : first + at_once], group, total)
+
+    def _add_symmetric(self, irrep: int, rows: Matrix, groups: list[Group], total: Matrix) -> None:
+        """Of a symmetric density; see `exchange`."""
+        standing, room = total.shape[-1], len(self._half[0])
+        begin = 0
+        while begin < len(groups):
+            # As many orbitals as there is room for share the expanded rows.
+            counts = np.cumsum([len(group.left) for group in groups[begin:]])
+            end = begin + max(1, int(np.searchsorted(counts * standing, room, side="right")))
+            some = groups[begin:end]
+            at_once = max(1, room // (int(counts[end - begin - 1]) * standing))
+            for first in range(0, len(rows), at_once):
+                self._add_of_irreps(irrep, rows[first : first + at_once], some, total)
+            begin = end
+
+    def _add_of_irreps(self, irrep: int, rows: Matrix, groups: list[Group], total: Matrix) -> None:
+        standing, at_once, at = total.shape[-1], len(self._standing), 0
+        halves = list[Matrix]()
+        for group in groups:
+            size = len(rows) * len(group.left) * standing
+            halves.append(self._half[0][at : at + size].reshape(len(rows), len(group.left), standing))
+            at += size
+        for first in range(0, len(rows), at_once):
+            part = rows[first : first + at_once]
+            self._integrals.columns.expand_standing(irrep, part, self._standing)
+            for group, half in zip(groups, halves, strict=True):
+                np.matmul(group.left, self._standing[: len(part)], out=half[first : first + len(part)])
+        for group, half in zip(groups, halves, strict=True):
+            x = half.reshape(-1, standing)
+            np.matmul(x.T, x, out=self._of_irrep)
+            if group.sign != 1.0:
+                self._of_irrep *= group.sign
+            total[irrep ^ (group.irrep or 0)] += self._of_irrep
 
     def _add(self, irrep: int, rows: Matrix, group: Group, total: Matrix) -> None:
-        left, right, sign = group
+        left, right, sign, _ = group
         n, at_once = len(total), len(self._matrices)
         sides = [left] if right is None else [left, right]
         halves = [

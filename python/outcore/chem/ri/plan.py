@@ -184,8 +184,10 @@ class _Integrals:
         """Matrices of the SCF, with symmetry densities and a sum along its axes, too; for each thread expanded
         ones, two sums and a product, and half transformed rows; batches that are used and read."""
         n, spins = self.sizes.functions, self.sizes.spins
-        of_scf = SCF_MATRICES + (2 if self.sizes.irreps else 0)
-        matrices = (of_scf * spins + self.threads * (matrices_at_once(n) + spins + 2)) * n**2
+        of_scf, expanded = SCF_MATRICES, matrices_at_once(n)
+        if self.sizes.irreps:  # expanded for symmetric densities, and for others
+            of_scf, expanded = of_scf + 4, 2 * expanded
+        matrices = (of_scf * spins + self.threads * (expanded + spins + 2)) * n**2
         half = self.threads * self.half_rows * n * self.sizes.orbitals
         total = (matrices + half) * _DOUBLE + blas_bytes(self.threads)
         if self.transfer_bytes is not None:

@@ -22,7 +22,7 @@ from outcore.chem import operations
 from outcore.chem.operations import FewInRows
 from outcore.chem.ri import pairs as pair_lists
 from outcore.chem.ri.axes import Axes
-from outcore.chem.ri.pairs import Pairs
+from outcore.chem.ri.pairs import Pairs, Table
 from outcore.chem.ri.plan import IntegralSizes
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ class Symmetry(Axes):
         adapted: orthonormal combinations of auxiliary functions, each of one irrep, in rows
             [combinations][functions], one irrep after the other; None: there are no operations.
         irreps: how many combinations each irrep has; empty without operations.
+        combinations: the same of orbital functions, and how many each irrep has.
+        standing_shells: whether each shell stands for those that operations bring it to. standing: their functions.
     """
 
     def __init__(self, mol: Mole, auxmol: Mole, found: FoundOperations) -> None:
@@ -57,6 +59,11 @@ class Symmetry(Axes):
         self.auxmol = operations.along_axes(auxmol, used)
         self.characters: Matrix = linalg.hadamard(used.order).astype(np.float64)
         self.adapted, self.irreps = _adapted(self.characters, *operations.functions(auxmol, used))
+        self.combinations = _adapted(self.characters, self.images, self.signs)
+        shells = np.arange(mol.nbas)
+        self.standing_shells = np.all(used.shells >= shells, axis=0)
+        of = np.repeat(shells, pair_lists.shell_sizes(mol))
+        self.standing = np.flatnonzero(self.standing_shells[of])
 
     @classmethod
     def find(cls, world: World, mol: Mole, auxmol: Mole, group: str | None) -> Symmetry:
@@ -70,12 +77,24 @@ class Columns:
 
     def __init__(self, symmetry: Symmetry, pairs: Pairs, native: Any) -> None:
         self.symmetry, self._pairs, self._native = symmetry, pairs, native
-        if symmetry.shells is not None:
-            self._table = pairs.images(symmetry.shells)
+        if symmetry.shells is None:
+            return
+        sizes, standing = pair_lists.shell_sizes(symmetry.mol), symmetry.standing_shells
+        self._table = pairs.images(symmetry.shells)
+        self._places = (np.cumsum(sizes) - sizes).astype(np.int32)
+        kept = standing[self._table[:, 0]] | standing[self._table[:, 1]]
+        self._standing_table = np.ascontiguousarray(self._table[kept])
+        places = np.cumsum(sizes * standing) - sizes * standing
+        self._standing_places = np.where(standing, places, -1).astype(np.int32)
 
     @property
     def irreps(self) -> int:
         return self.symmetry.order
+
+    @property
+    def standing(self) -> int:
+        """Functions that stand for others."""
+        return self._pairs.functions if self.irreps == 1 else len(self.symmetry.standing)
 
     def gather(self, matrices: Matrix) -> Matrix:
         """Matrices [count][n][n] as rows [irreps][count][columns], so that a product with a row of integrals of an
@@ -103,9 +122,15 @@ class Columns:
         if symmetry.order == 1:
             self._native.expand(self._pairs.table, rows, out, 1)
         else:
-            self._native.expand_images(
-                self._table, rows, symmetry.signs, symmetry.characters[irrep].copy(), out, 1
-            )
+            self._images(self._table, self._places, irrep, rows, out)
+
+    def expand_standing(self, irrep: int, rows: Matrix, out: Matrix) -> None:
+        """The same as matrices [count][n][standing]: of the second index functions that stand for others alone."""
+        self._images(self._standing_table, self._standing_places, irrep, rows, out)
+
+    def _images(self, table: Table, places: Integers, irrep: int, rows: Matrix, out: Matrix) -> None:
+        symmetry = self.symmetry
+        self._native.expand_images(table, rows, symmetry.signs, symmetry.characters[irrep], places, out, 1)
 
     def total(self, sums: Matrix) -> Matrix:
         """Sums of rows [irreps][count][columns] as symmetric matrices [count][n][n], for the functions of the

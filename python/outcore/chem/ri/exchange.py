@@ -1,0 +1,92 @@
+"""Exchange of densities that have the symmetry of the molecule.
+
+Such a density has orbitals of one irrep each: C[o(m), i] = c_o s_o(m) C[m, i] with the characters c of i. With rows
+of integrals of an irrep, what is half transformed, x[m] = sum_n B[P, mn] C[n, i], is of the product of both. So
+functions that stand for others are enough: K[m, m'] = sum x[m] x[m'] over all x of one irrep, for each irrep by
+itself, and
+
+    K[o(m), o'(m')] = s_o(m) s_o'(m') sum_irreps c_o c_o' K_irrep[m, m'].
+
+With g operations the first product takes 1/g of what it takes without symmetry, the second 1/g^2.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+if TYPE_CHECKING:
+    from outcore.chem.operations import FewInRows
+    from outcore.chem.ri.symmetry import Symmetry
+
+Matrix = NDArray[np.float64]
+
+_NEGLIGIBLE = 1e-14  # occupations below it, relative to the largest, are rounding
+_ROUNDING = 1e-12  # of the norm of a density: what it has in other irreps
+# As for integrals of four centres, see `outcore.chem.hf.skeleton`.
+_OF_CHANGE = 100.0
+_MOST_OF_CHANGE = 3e-6
+
+
+class Blocks:
+    """A symmetric density matrix [n][n] along the axes, over combinations of functions that are of one irrep each.
+
+    is_symmetric: it has nothing between different irreps, but for rounding and for what atoms have that are
+    symmetric up to a change."""
+
+    def __init__(self, symmetry: Symmetry, density: Matrix) -> None:
+        self._combinations, counts = symmetry.combinations
+        self._blocks = list(pairwise(accumulate(counts, initial=0)))
+        self._matrix = _turned(self._combinations, density)
+        kept = np.zeros_like(density)
+        for first, last in self._blocks:
+            kept[first:last, first:last] = self._matrix[first:last, first:last]
+        norm, rest = float(np.linalg.norm(density)), float(np.linalg.norm(self._matrix - kept))
+        self.is_symmetric = rest <= _ROUNDING * norm
+        used = symmetry.found.operations
+        if not self.is_symmetric and used is not None and rest <= _OF_CHANGE * used.change * norm:
+            overlap = _turned(self._combinations, symmetry.mol.intor_symmetric("int1e_ovlp"))
+            of_rest, of_all = (_norm(overlap, each) for each in (self._matrix - kept, self._matrix))
+            self.is_symmetric = of_rest <= min(_OF_CHANGE * used.change * of_all, _MOST_OF_CHANGE)
+
+    def orbitals(self) -> list[tuple[int, float, Matrix]]:
+        """Irrep, sign, and orbitals as rows [some][n] along the axes: the density is the sum of sign C^T C."""
+        back, found, pairs = self._combinations.transposed, list[tuple[int, float, Matrix]](), []
+        for first, last in self._blocks:
+            pairs.append(linalg.eigh(self._matrix[first:last, first:last]))
+        largest = max((float(abs(values).max(initial=0.0)) for values, _ in pairs), default=0.0)
+        for irrep, ((first, last), (values, vectors)) in enumerate(zip(self._blocks, pairs, strict=True)):
+            for sign in (1.0, -1.0):
+                kept = sign * values > _NEGLIGIBLE * max(largest, 1e-300)
+                if kept.any():
+                    whole = np.zeros((len(self._matrix), int(kept.sum())))
+                    whole[first:last] = vectors[:, kept] * np.sqrt(abs(values[kept]))
+                    found.append((irrep, sign, np.ascontiguousarray((back @ whole).T)))
+        return found
+
+
+def unfolded(symmetry: Symmetry, sums: Matrix) -> Matrix:
+    """K [n][n] along the axes, of sums [irreps][standing][standing] over what is half transformed."""
+    standing, n = symmetry.standing, symmetry.images.shape[1]
+    by_operation = np.tensordot(symmetry.characters, sums, axes=(0, 0))
+    found = np.zeros((n, n))
+    for a, (image, sign) in enumerate(zip(symmetry.images, symmetry.signs, strict=True)):
+        for b, (other, of_other) in enumerate(zip(symmetry.images, symmetry.signs, strict=True)):
+            block = by_operation[a ^ b] * np.outer(sign[standing], of_other[standing])
+            found[np.ix_(image[standing], other[standing])] = block
+    return found
+
+
+def _turned(combinations: FewInRows, matrix: Matrix) -> Matrix:
+    """U D U^T."""
+    turned: Matrix = (combinations @ np.ascontiguousarray((combinations @ matrix).T)).T
+    return turned
+
+
+def _norm(overlap: Matrix, matrix: Matrix) -> float:
+    """Over orthonormal functions."""
+    return float(np.sqrt(abs(np.sum((overlap @ matrix) * (matrix @ overlap)))))
