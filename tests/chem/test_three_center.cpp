@@ -125,8 +125,8 @@ TEST("images of a pair have its products, with signs, in either order of their s
       check::equal(some[std::size_t(m * 4 + n)], (m == 0 || m == 4) == (n == 0) ? 7.0 : element(m, n));
   const auto refused = [&](ImageColumns image, const std::vector<double>& of) {
     check::throws<outcore::Error>([&] {
-      integrals.expand_images(std::vector{image}, row.data(), row.size(), 1, of, characters, matrix.data(),
-                              1);
+      integrals.expand_images(std::vector{image}, row.data(), row.size(), 1, of, characters, places,
+                              functions, matrix.data(), 1);
     });
   };
   refused({1, 3, 0, 0}, signs);
