@@ -121,7 +121,7 @@ def test_an_error_while_a_signal_is_handled_is_reported_as_the_signal(signalled,
 from outcore.base import interrupts
 from outcore.cli import main
 
-def run(_):
+def run(_, **__):
     try:
         raise {signalled}
     except KeyboardInterrupt:
@@ -140,7 +140,7 @@ def test_a_signal_after_the_result_changes_nothing(number):
 import os
 from outcore.cli import main
 
-main.run = lambda _: 0
+main.run = lambda _, **__: 0
 try:
     main.main([])
 finally:
