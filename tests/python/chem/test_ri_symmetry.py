@@ -20,7 +20,7 @@ from outcore.chem.hf.skeleton import Skeletons
 from outcore.chem.ri import auxiliary
 from outcore.chem.ri.exchange import Blocks
 from outcore.chem.ri.jk import JkWorker
-from outcore.chem.ri.symmetry import Columns, Symmetry
+from outcore.chem.ri.symmetry import Columns, FittingSymmetry
 
 WATER = "O 0 0 .1173; H 0 .7572 -.4692; H 0 -.7572 -.4692"
 ETHYLENE = (
@@ -216,7 +216,7 @@ def test_densities_that_are_not_quite_symmetric_are_taken_as_they_are():
 def test_orbitals_of_irreps_make_their_density():
     mol = molecule(TWISTED, "6-31g", turned=True)
     auxmol = auxiliary.build(mol, SMALL)
-    used = Symmetry(mol, auxmol, operations.find(mol, None, auxmol))
+    used = FittingSymmetry(mol, auxmol, operations.find(mol, None, auxmol))
     density = used.densities_to_axes(reference.RHF(mol).run(conv_tol=1e-13).make_rdm1()[None])[0]
     blocks = Blocks(used, density)
     assert blocks.is_symmetric
@@ -333,7 +333,7 @@ def test_bytes_are_divided_by_the_number_of_operations():
 def test_the_metric_is_made_of_blocks():
     mol = molecule(TWISTED, "6-31g", turned=True)
     auxmol = auxiliary.build(mol, JKFIT)
-    used = Symmetry(mol, auxmol, operations.find(mol, None, auxmol))
+    used = FittingSymmetry(mol, auxmol, operations.find(mol, None, auxmol))
     rows = used.adapted @ np.eye(auxmol.nao)
     np.testing.assert_allclose(rows @ rows.T, np.eye(auxmol.nao), atol=1e-14)
     assert sum(used.irreps) == auxmol.nao and len(used.irreps) == 4 and min(used.irreps) > 0

@@ -21,7 +21,7 @@ from scipy import linalg
 
 if TYPE_CHECKING:
     from outcore.chem.operations import FewInRows
-    from outcore.chem.ri.symmetry import Symmetry
+    from outcore.chem.ri.symmetry import FittingSymmetry
 
 Matrix = NDArray[np.float64]
 
@@ -38,7 +38,7 @@ class Blocks:
     is_symmetric: it has nothing between different irreps, but for rounding and for what atoms have that are
     symmetric up to a change."""
 
-    def __init__(self, symmetry: Symmetry, density: Matrix) -> None:
+    def __init__(self, symmetry: FittingSymmetry, density: Matrix) -> None:
         self._combinations, counts = symmetry.combinations
         self._blocks = list(pairwise(accumulate(counts, initial=0)))
         self._matrix = _turned(self._combinations, density)
@@ -69,7 +69,7 @@ class Blocks:
         return found
 
 
-def unfolded(symmetry: Symmetry, sums: Matrix) -> Matrix:
+def unfolded(symmetry: FittingSymmetry, sums: Matrix) -> Matrix:
     """K [n][n] along the axes, of sums [irreps][standing][standing] over what is half transformed."""
     standing, n = symmetry.standing, symmetry.images.shape[1]
     by_operation = np.tensordot(symmetry.characters, sums, axes=(0, 0))

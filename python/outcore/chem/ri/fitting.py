@@ -24,7 +24,7 @@ from outcore.chem.ri import auxiliary
 from outcore.chem.ri import pairs as pair_lists
 from outcore.chem.ri.jk import JKRequest, jk
 from outcore.chem.ri.plan import check_storage, min_for_integrals
-from outcore.chem.ri.symmetry import Symmetry, sizes
+from outcore.chem.ri.symmetry import FittingSymmetry, sizes
 from outcore.chem.ri.three_index import ThreeIndex
 from outcore.chem.symmetry import known_group
 from outcore.job import launch
@@ -127,7 +127,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
 
     def min_bytes(self) -> int:
         """What integrals, J and K of the present molecule need of each process. Collective, as `world` is."""
-        symmetry = Symmetry.find(self.world, self.mol, self.auxiliary_molecule(), self.group)
+        symmetry = FittingSymmetry.find(self.world, self.mol, self.auxiliary_molecule(), self.group)
         found = sizes(
             symmetry,
             np.array(pair_lists.native(symmetry.mol, symmetry.auxmol).bounds(self.threads)),

@@ -16,7 +16,7 @@ from outcore.parallel import team
 
 if TYPE_CHECKING:
     from outcore.chem.ri.disk_pass import Batch
-    from outcore.chem.ri.symmetry import Symmetry
+    from outcore.chem.ri.symmetry import FittingSymmetry
     from outcore.chem.ri.three_index import ThreeIndex
 
 Matrix = NDArray[np.float64]
@@ -165,7 +165,7 @@ def _all_groups(integrals: ThreeIndex, factors: list[DensityFactors], most: int)
     ]
 
 
-def _groups(symmetry: Symmetry, factors: DensityFactors, most: int) -> list[Group]:
+def _groups(symmetry: FittingSymmetry, factors: DensityFactors, most: int) -> list[Group]:
     """At most `most` orbitals of one sign at a time, along the axes of the integrals."""
     order = np.argsort(factors.signs, kind="stable")
     left, signs = symmetry.orbitals_to_axes(factors.left[:, order]), factors.signs[order]

@@ -35,7 +35,7 @@ Matrix = NDArray[np.float64]
 Integers = NDArray[np.int32]
 
 
-class Symmetry(Axes):
+class FittingSymmetry(Axes):
     """Operations on the functions of a molecule and on those of its auxiliary basis.
 
     Attributes, beside those of Axes:
@@ -66,7 +66,7 @@ class Symmetry(Axes):
         self.standing = np.flatnonzero(self.standing_shells[of])
 
     @classmethod
-    def find(cls, world: World, mol: Mole, auxmol: Mole, group: str | None) -> Symmetry:
+    def find(cls, world: World, mol: Mole, auxmol: Mole, group: str | None) -> FittingSymmetry:
         """The operations of `group` that exchange atoms with the functions of both bases. Collective. Raises
         OutcoreError: as `operations.find`."""
         return cls(mol, auxmol, operations.find_at_all(world, mol, group, auxmol))
@@ -75,7 +75,7 @@ class Symmetry(Axes):
 class Columns:
     """Columns of pairs that stand for others, and all that they stand for."""
 
-    def __init__(self, symmetry: Symmetry, pairs: Pairs, native: Any) -> None:
+    def __init__(self, symmetry: FittingSymmetry, pairs: Pairs, native: Any) -> None:
         self.symmetry, self._pairs, self._native = symmetry, pairs, native
         if symmetry.shells is None:
             return
@@ -146,7 +146,7 @@ class Columns:
 
 
 def sizes(
-    symmetry: Symmetry, bounds: Matrix, *, screening: float, orbitals: int, spins: int
+    symmetry: FittingSymmetry, bounds: Matrix, *, screening: float, orbitals: int, spins: int
 ) -> IntegralSizes:
     """What is to be fitted; see IntegralSizes. bounds: of pairs, as Pairs takes them."""
     shells = pair_lists.shell_sizes(symmetry.mol)

@@ -24,7 +24,7 @@ from outcore.chem.ri.forecast import scf as forecast_scf
 from outcore.chem.ri.metric import Metric
 from outcore.chem.ri.plan import READ_AHEAD, IntegralPlan, IntegralSizes, plan_integrals
 from outcore.chem.ri.problem import FORMAT, settings
-from outcore.chem.ri.symmetry import Columns, Symmetry, sizes
+from outcore.chem.ri.symmetry import Columns, FittingSymmetry, sizes
 from outcore.job.resources import Allowance
 from outcore.keep.problem import Problem
 from outcore.keep.stages import Stage, Stages
@@ -83,7 +83,7 @@ class ThreeIndex:
         self._memory: GlobalArray | None = None
         self._disk: DiskArray | None = None
         self._buffers: list[GlobalArray] | None = None
-        self.symmetry = Symmetry.find(world, mol, auxmol, group)
+        self.symmetry = FittingSymmetry.find(world, mol, auxmol, group)
         with world.together(STAGE, orbitals, screening):
             self.native = pair_lists.native(self.symmetry.mol, self.symmetry.auxmol)
             bounds = np.array(self.native.bounds(threads))
