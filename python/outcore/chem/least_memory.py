@@ -14,7 +14,7 @@ from outcore.chem.frozen import counts
 from outcore.chem.hf.integrals import work_bytes
 from outcore.chem.hf.settings import Settings
 from outcore.chem.ri import cholesky, pairs, plan
-from outcore.chem.ri.symmetry import Symmetry, sizes
+from outcore.chem.ri.symmetry import FittingSymmetry, sizes
 
 if TYPE_CHECKING:
     from pyscf.gto import Mole
@@ -49,7 +49,7 @@ def fitted_scf(
 ) -> int:
     """held_bytes: of each process, beside all stages. group: whose symmetry integrals have; see DensityFitting.
     Collective."""
-    symmetry = Symmetry.find(world, mol, auxmol, group)
+    symmetry = FittingSymmetry.find(world, mol, auxmol, group)
     found = sizes(
         symmetry,
         np.array(pairs.native(symmetry.mol, symmetry.auxmol).bounds(threads)),
