@@ -13,7 +13,7 @@ import numpy as np
 from outcore import _core
 from outcore.base import html
 from outcore.base.sizes import in_words
-from outcore.chem.ri.jk import Group, JkWorker
+from outcore.chem.ri.jk import JkWorker, OrbitalGroup
 from outcore.chem.ri.plan import TransformPlan, TransformSizes, pair_tasks
 from outcore.job import machine
 from outcore.job.machine import Call, frequency
@@ -132,12 +132,12 @@ def jk_rate(integrals: ThreeIndex, threads: int) -> float:
 
     def use() -> Call:
         columns = np.zeros((integrals.columns.irreps, spins, pairs.columns))
-        groups = list[list[Group]]()
+        groups = list[list[OrbitalGroup]]()
         if integrals.symmetry.order == 1:
-            groups += [[Group(orbitals)]] * spins
+            groups += [[OrbitalGroup(orbitals)]] * spins
         else:
             some = np.array_split(orbitals, integrals.columns.irreps)
-            of_irreps = [Group(each, irrep=irrep) for irrep, each in enumerate(some) if len(each)]
+            of_irreps = [OrbitalGroup(each, irrep=irrep) for irrep, each in enumerate(some) if len(each)]
             groups += [of_irreps] * spins
         worker, values = JkWorker(integrals, columns, groups, len(orbitals)), np.zeros((rows, pairs.columns))
         return lambda: worker.add(0, values)

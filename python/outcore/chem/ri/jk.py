@@ -133,7 +133,7 @@ def jk(integrals: ThreeIndex, request: JKRequest, threads: int, orbitals: int) -
     return j, k
 
 
-class Group(NamedTuple):
+class OrbitalGroup(NamedTuple):
     """Orbitals as rows, left and right (None: the same), their sign, and their irrep if all are of one, and the
     density is symmetric."""
 
@@ -143,7 +143,7 @@ class Group(NamedTuple):
     irrep: int | None = None
 
 
-def _all_groups(integrals: ThreeIndex, factors: list[DensityFactors], most: int) -> list[list[Group]]:
+def _all_groups(integrals: ThreeIndex, factors: list[DensityFactors], most: int) -> list[list[OrbitalGroup]]:
     """Of each density, as the first process says whether it is symmetric. Collective."""
     symmetry = integrals.symmetry
     if symmetry.order == 1 or not factors:
@@ -157,7 +157,7 @@ def _all_groups(integrals: ThreeIndex, factors: list[DensityFactors], most: int)
         _groups(symmetry, each, most)
         if block is None or not is_symmetric
         else [
-            Group(orbitals[first : first + most], None, sign, irrep)
+            OrbitalGroup(orbitals[first : first + most], None, sign, irrep)
             for irrep, sign, orbitals in block.orbitals()
             for first in range(0, len(orbitals), most)
         ]
@@ -165,7 +165,7 @@ def _all_groups(integrals: ThreeIndex, factors: list[DensityFactors], most: int)
     ]
 
 
-def _groups(symmetry: FittingSymmetry, factors: DensityFactors, most: int) -> list[Group]:
+def _groups(symmetry: FittingSymmetry, factors: DensityFactors, most: int) -> list[OrbitalGroup]:
     """At most `most` orbitals of one sign at a time, along the axes of the integrals."""
     order = np.argsort(factors.signs, kind="stable")
     left, signs = symmetry.orbitals_to_axes(factors.left[:, order]), factors.signs[order]
@@ -173,7 +173,7 @@ def _groups(symmetry: FittingSymmetry, factors: DensityFactors, most: int) -> li
     negative = int(np.count_nonzero(signs < 0))
     ends = sorted({len(signs), *range(0, negative, most), *range(negative, len(signs), most)})
     return [
-        Group(
+        OrbitalGroup(
             np.ascontiguousarray(left[:, a:b].T),
             None if right is None else np.ascontiguousarray(right[:, a:b].T),
             float(signs[a]),
@@ -187,7 +187,7 @@ class JkWorker:
     K = sum_P sum_i sign_i (B_P left_i)(B_P right_i)^T."""
 
     def __init__(
-        self, integrals: ThreeIndex, columns: Matrix | None, groups: list[list[Group]], most: int
+        self, integrals: ThreeIndex, columns: Matrix | None, groups: list[list[OrbitalGroup]], most: int
     ) -> None:
         self._integrals, self._columns, self._groups = integrals, columns, groups
         n = integrals.pairs.functions
@@ -235,7 +235,7 @@ class JkWorker:
                 for first in range(0, len(rows), at_once):
                     self._add(irrep, rows[first : first + at_once], group, total)
 
-    def _add_symmetric(self, irrep: int, rows: Matrix, groups: list[Group], total: Matrix) -> None:
+    def _add_symmetric(self, irrep: int, rows: Matrix, groups: list[OrbitalGroup], total: Matrix) -> None:
         """Of a symmetric density; see `exchange`."""
         standing, room = total.shape[-1], len(self._half[0])
         begin = 0
@@ -249,7 +249,7 @@ class JkWorker:
                 self._add_of_irreps(irrep, rows[first : first + at_once], some, total)
             begin = end
 
-    def _add_of_irreps(self, irrep: int, rows: Matrix, groups: list[Group], total: Matrix) -> None:
+    def _add_of_irreps(self, irrep: int, rows: Matrix, groups: list[OrbitalGroup], total: Matrix) -> None:
         standing, at_once, at = total.shape[-1], len(self._standing), 0
         halves = list[Matrix]()
         for group in groups:
@@ -268,7 +268,7 @@ class JkWorker:
                 self._of_irrep *= group.sign
             total[irrep ^ (group.irrep or 0)] += self._of_irrep
 
-    def _add(self, irrep: int, rows: Matrix, group: Group, total: Matrix) -> None:
+    def _add(self, irrep: int, rows: Matrix, group: OrbitalGroup, total: Matrix) -> None:
         left, right, sign, _ = group
         n, at_once = len(total), len(self._matrices)
         sides = [left] if right is None else [left, right]
