@@ -46,8 +46,8 @@ class OUTCORE_SIBLING TileTable {
   std::vector<std::int64_t> offsets_;
 };
 
-/// Memory of tiles on their way. What was given back serves the next tile of the same size, so that the system
-/// need not clear pages for each.
+/// Memory of tiles on their way. What was given back serves the next tile of the same size, so that the
+/// system need not clear pages for each.
 class TileMemory {
  public:
   using Memory = std::unique_ptr<std::byte[]>;
