@@ -140,8 +140,7 @@ void bind_chem_ci_correction(nb::module_& module) {
       },
       "values"_a.noconvert(), "step"_a, "added"_a.noconvert() = nb::none(),
       "Rounds to whole multiples of a power of two in place; what was added goes to `added`. Returns the sum "
-      "of "
-      "its squares. Any thread.");
+      "of its squares. Any thread.");
 }
 
 }  // namespace outcore::python

@@ -28,6 +28,11 @@ SAME_PLACE = 1e-7  # Bohr: atoms that an operation brings as near to each other 
 _LOOSE = 1e-3  # Bohr: more than what PySCF takes for the same place
 _ROUNDING = 1e-13  # of the elements of a rotation of functions
 _ROWS = 64  # of a product at a time: what is beside the result stays in the caches
+# Atoms that are symmetric up to a change (Bohr) have a density that is so up to some times the change, of its norm:
+# nuclei are where they are, integrals those of symmetric atoms. The energy takes the square, times the repulsion of
+# what is left out, which is largest in the core of a heavy atom (some 5/8 of its charge): less than 1e-10 Hartree.
+_OF_CHANGE = 100.0
+_MOST_OF_CHANGE = 3e-6
 
 # Signs of the axes by operations, which make the groups that `chem.symmetry` names.
 _IDENTITY, _INVERSION = (1, 1, 1), (-1, -1, -1)
@@ -182,6 +187,11 @@ class FewInRows:
         rows, place = np.nonzero(self.values)
         return FewInRows.of(self.columns[rows, place], rows, self.values[rows, place], len(self.columns))
 
+    def turned(self, matrix: Floats) -> Floats:
+        """U D U^T."""
+        found: Floats = (self @ np.ascontiguousarray((self @ matrix).T)).T
+        return found
+
     def __matmul__(self, matrix: Floats) -> Floats:
         result = np.zeros((len(self.columns), matrix.shape[1]))
         for begin in range(0, len(result), _ROWS):
@@ -189,6 +199,18 @@ class FewInRows:
             for column, value in zip(self.columns[rows].T, self.values[rows].T, strict=True):
                 result[rows] += value[:, None] * matrix[column]
         return result
+
+
+def norm_of(overlap: Floats, matrix: Floats) -> float:
+    """Of a density matrix D over orthonormal functions, tr(S D S D^T)^(1/2): coefficients of functions that are
+    almost dependent may be large without a meaning."""
+    return float(np.sqrt(abs(np.sum((overlap @ matrix) * (matrix @ overlap)))))
+
+
+def left_out(change: float, norm: float) -> float:
+    """The norm of what a density of this norm may have in other irreps only because atoms are symmetric up to a
+    change (Bohr)."""
+    return min(_OF_CHANGE * change * norm, _MOST_OF_CHANGE)
 
 
 def find_at_all(world: World, mol: Mole, group: str | None = None, *beside: Mole) -> FoundOperations:

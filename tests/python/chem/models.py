@@ -1,4 +1,4 @@
-"""Mean-field objects whose two-electron integrals are given."""
+"""Molecules and mean-field objects that several tests have: given integrals, molecules that are turned."""
 
 from __future__ import annotations
 
@@ -53,3 +53,14 @@ def changed_helium() -> Any:
     mf = scf.RHF(gto.M(atom="He 0 0 0; He 0 0 2", basis="6-31g", verbose=0))
     mf._eri = 0.9 * mf.mol.intor("int2e", aosym="s8")
     return mf.run(conv_tol=1e-12)
+
+
+def molecule(atom: str, basis: Any, *, turned: bool = False, **more: object) -> gto.Mole:
+    """turned: away from the axes of the frame, and from its origin."""
+    mol = gto.M(atom=atom, basis=basis, verbose=0, **more)
+    if not turned:
+        return mol
+    axes = np.linalg.qr(np.random.default_rng(7).normal(size=(3, 3)))[0]
+    places = mol.atom_coords() @ axes + (0.3, -1.1, 0.7)
+    atoms = [(mol.atom_symbol(atom), place) for atom, place in enumerate(places)]
+    return gto.M(atom=atoms, unit="Bohr", basis=basis, verbose=0, **more)

@@ -11,6 +11,7 @@ from outcore.base.errors import OutcoreError
 from outcore.cli import main as cli
 
 pytest.importorskip("pyscf")
+from models import molecule
 from pyscf import gto
 from pyscf import scf as reference
 
@@ -43,16 +44,6 @@ JKFIT = "def2-universal-jkfit"
 # An auxiliary basis of orbitals, whose metric has a condition of 1e5. Sets for fitting have one of 1e14 in
 # Cartesian functions, by which the rounding of J and K is larger.
 SMALL = {name: gto.load("cc-pvdz", name) for name in ("H", "He", "Li", "C", "N", "O")}
-
-
-def molecule(atom: str, basis: object, *, turned: bool = False, **more: object) -> gto.Mole:
-    mol = gto.M(atom=atom, basis=basis, verbose=0, **more)
-    if not turned:
-        return mol
-    axes = np.linalg.qr(np.random.default_rng(7).normal(size=(3, 3)))[0]
-    places = mol.atom_coords() @ axes + (0.3, -1.1, 0.7)
-    atoms = [(mol.atom_symbol(atom), place) for atom, place in enumerate(places)]
-    return gto.M(atom=atoms, unit="Bohr", basis=basis, verbose=0, **more)
 
 
 def found(mol: gto.Mole, group: str | None, densities: np.ndarray, **settings) -> tuple[np.ndarray, ...]:

@@ -14,7 +14,7 @@ from outcore.chem.hf import scf
 from outcore.cli import main as cli
 
 pyscf = pytest.importorskip("pyscf")
-from pyscf import gto  # noqa: E402
+from models import molecule  # noqa: E402
 from pyscf import scf as reference  # noqa: E402
 
 EXACT = 1e-18  # screening that leaves nothing out and rounds nothing
@@ -38,16 +38,6 @@ MOLECULES = {
     "Ci": ("Li 1 .2 .3; Li -1 -.2 -.3; H .5 1.1 -.4; H -.5 -1.1 .4; He 0 0 1.7; He 0 0 -1.7", "6-31g**", 1.8),
     "D2h, N2": ("N 0 0 .55; N 0 0 -.55", "cc-pvtz", 1.8),
 }
-
-
-def molecule(atom: str, basis: str, *, turned: bool = False, **more: object) -> gto.Mole:
-    mol = gto.M(atom=atom, basis=basis, verbose=0, **more)
-    if not turned:
-        return mol
-    axes = np.linalg.qr(np.random.default_rng(7).normal(size=(3, 3)))[0]
-    places = mol.atom_coords() @ axes + (0.3, -1.1, 0.7)
-    atoms = [(mol.atom_symbol(atom), place) for atom, place in enumerate(places)]
-    return gto.M(atom=atoms, unit="Bohr", basis=basis, verbose=0, **more)
 
 
 def computed(mf: object) -> int:

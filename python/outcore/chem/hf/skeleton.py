@@ -24,14 +24,8 @@ if TYPE_CHECKING:
 Matrices = NDArray[np.float64]
 
 # What a density has in an irrep is left out if its norm is less than this of that of the density: what an SCF in
-# double precision leaves. The norm is over orthonormal functions, tr(S D S D^T)^(1/2): coefficients of functions
-# that are almost dependent may be large without a meaning.
+# double precision leaves.
 _ROUNDING = 1e-10
-# Atoms that are symmetric up to a change (Bohr) have a density that is so up to some times the change, of its norm:
-# nuclei are where they are, integrals those of symmetric atoms. The energy takes the square, times the repulsion of
-# what is left out, which is largest in the core of a heavy atom (some 5/8 of its charge): less than 1e-10 Hartree.
-_OF_CHANGE = 100.0
-_MOST_OF_CHANGE = 3e-6
 
 
 @dataclass(frozen=True)
@@ -62,7 +56,7 @@ class Skeletons:
         found: dict[tuple[int, ...], list[tuple[int, Matrices]]] = {}
         for number, density in enumerate(densities):
             norm = self._norm(density)
-            least = max(floor, _ROUNDING * norm, min(_OF_CHANGE * self._change * norm, _MOST_OF_CHANGE))
+            least = max(floor, _ROUNDING * norm, operations.left_out(self._change, norm))
             for signs, part in self._split(density, least).items():
                 found.setdefault(signs, []).append((number, part))
         return [
@@ -74,11 +68,11 @@ class Skeletons:
         """J or K [which][n][n] of a part, in the place of the skeletons."""
         for sign, (_, transposed) in zip(part.signs, self._generators, strict=True):
             for number, matrix in enumerate(matrices):
-                matrices[number] = (matrix + sign * _turned(transposed, matrix)) / 2
+                matrices[number] = (matrix + sign * transposed.turned(matrix)) / 2
         return matrices
 
     def _norm(self, matrix: Matrices) -> float:
-        return float(np.sqrt(abs(np.sum((self._overlap @ matrix) * (matrix @ self._overlap)))))
+        return operations.norm_of(self._overlap, matrix)
 
     def _split(self, density: Matrices, least: float) -> dict[tuple[int, ...], Matrices]:
         """Parts of one density by their signs, without those of less than `least`; at least one."""
@@ -86,7 +80,7 @@ class Skeletons:
         for generator, _ in self._generators:
             halves = {}
             for signs, part in parts.items():
-                turned = _turned(generator, part)
+                turned = generator.turned(part)
                 odd = (part - turned) / 2
                 if self._norm(odd) > least:
                     halves[*signs, -1] = odd
@@ -95,8 +89,3 @@ class Skeletons:
         of_weight = {signs: part for signs, part in parts.items() if self._norm(part) > least}
         symmetric = (1,) * len(self._generators)
         return of_weight or {symmetric: parts[symmetric]}
-
-
-def _turned(generator: FewInRows, matrix: Matrices) -> Matrices:
-    """U D U^T."""
-    return (generator @ (generator @ matrix).T).T

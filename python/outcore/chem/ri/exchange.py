@@ -19,17 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from outcore.chem import operations
+
 if TYPE_CHECKING:
-    from outcore.chem.operations import FewInRows
     from outcore.chem.ri.symmetry import FittingSymmetry
 
 Matrix = NDArray[np.float64]
 
 _NEGLIGIBLE = 1e-14  # occupations below it, relative to the largest, are rounding
 _ROUNDING = 1e-12  # of the norm of a density: what it has in other irreps
-# As for integrals of four centres, see `outcore.chem.hf.skeleton`.
-_OF_CHANGE = 100.0
-_MOST_OF_CHANGE = 3e-6
 
 
 class Blocks:
@@ -41,17 +39,19 @@ class Blocks:
     def __init__(self, symmetry: FittingSymmetry, density: Matrix) -> None:
         self._combinations, counts = symmetry.combinations
         self._blocks = list(pairwise(accumulate(counts, initial=0)))
-        self._matrix = _turned(self._combinations, density)
+        self._matrix = self._combinations.turned(density)
         kept = np.zeros_like(density)
         for first, last in self._blocks:
             kept[first:last, first:last] = self._matrix[first:last, first:last]
         norm, rest = float(np.linalg.norm(density)), float(np.linalg.norm(self._matrix - kept))
         self.is_symmetric = rest <= _ROUNDING * norm
         used = symmetry.found.operations
-        if not self.is_symmetric and used is not None and rest <= _OF_CHANGE * used.change * norm:
-            overlap = _turned(self._combinations, symmetry.mol.intor_symmetric("int1e_ovlp"))
-            of_rest, of_all = (_norm(overlap, each) for each in (self._matrix - kept, self._matrix))
-            self.is_symmetric = of_rest <= min(_OF_CHANGE * used.change * of_all, _MOST_OF_CHANGE)
+        if not self.is_symmetric and used is not None and used.change > 0:
+            overlap = self._combinations.turned(symmetry.mol.intor_symmetric("int1e_ovlp"))
+            of_rest, of_all = (
+                operations.norm_of(overlap, each) for each in (self._matrix - kept, self._matrix)
+            )
+            self.is_symmetric = of_rest <= operations.left_out(used.change, of_all)
 
     def orbitals(self) -> list[tuple[int, float, Matrix]]:
         """Irrep, sign, and orbitals as rows [some][n] along the axes: the density is the sum of sign C^T C."""
@@ -79,14 +79,3 @@ def unfolded(symmetry: FittingSymmetry, sums: Matrix) -> Matrix:
             block = by_operation[a ^ b] * np.outer(sign[standing], of_other[standing])
             found[np.ix_(image[standing], other[standing])] = block
     return found
-
-
-def _turned(combinations: FewInRows, matrix: Matrix) -> Matrix:
-    """U D U^T."""
-    turned: Matrix = (combinations @ np.ascontiguousarray((combinations @ matrix).T)).T
-    return turned
-
-
-def _norm(overlap: Matrix, matrix: Matrix) -> float:
-    """Over orthonormal functions."""
-    return float(np.sqrt(abs(np.sum((overlap @ matrix) * (matrix @ overlap)))))
