@@ -1,9 +1,9 @@
-/* What the shared library gives to its users: everything else in it is hidden. */
+/* Marks what the shared library exports: everything else in it is hidden. */
 #ifndef OUTCORE_API_H
 #define OUTCORE_API_H
 
 #define OUTCORE_API __attribute__((visibility("default")))
-/* What stands in a class of the interface and is none of it. */
+/* Marks a part of an exported class that is not exported. */
 #define OUTCORE_HIDDEN __attribute__((visibility("hidden")))
 
 #endif

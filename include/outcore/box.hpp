@@ -53,8 +53,8 @@ struct OUTCORE_API Box {
   friend bool operator==(const Box&, const Box&) = default;
 };
 
-/// Every step-th element of a box, in each dimension, from box.begin on. A box is the one of step 1.
-/// Transfers take steps from 1 to max_step.
+/// Every step-th element of a box along each dimension, from box.begin on. A Box converts to the slices of
+/// step 1. Transfers accept steps from 1 to max_step.
 struct OUTCORE_API Slices {
   static constexpr std::int64_t max_step = std::int64_t{1} << 62;
 
@@ -69,14 +69,15 @@ struct OUTCORE_API Slices {
 
   /// Number of elements along each dimension. Steps below one count as one.
   [[nodiscard]] Extents shape() const noexcept;
-  /// It lies in an array of this shape, and its steps are what steps can be.
+  /// Whether they lie in an array of this shape, and all steps are valid.
   [[nodiscard]] bool fits(const Extents& array_shape) const noexcept;
-  /// The elements that lie in a box, maybe none; `first` is the index of the first of them in this one.
+  /// Those of these elements that lie in a box, maybe none; `first` receives the index of the first of them
+  /// within these slices.
   [[nodiscard]] Slices within(const Box& part, Extents& first) const noexcept;
   friend bool operator==(const Slices&, const Slices&) = default;
 };
 
-/// Memory of the caller as bytes, whatever its elements: the first one, and strides in bytes. The lowest
+/// Memory of the caller without a type: the address of the first element, and strides in bytes. The lowest
 /// level; see memory.hpp for memory with a type.
 struct Strided {
   std::byte* data = nullptr;

@@ -1,4 +1,4 @@
-// Budgets of memory, and what is accounted to them while something lives.
+// Budgets of memory, and reservations in them.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace outcore {
 /// Accounts memory against a limit. Thread-safe.
 class OUTCORE_API Budget {
  public:
-  /// `origin`: where the limit comes from, for messages, if it is not what the user has said.
+  /// `origin`: where the limit comes from, for messages; empty if the user has set it.
   explicit Budget(std::int64_t limit_bytes, std::string origin = {})
       : limit_bytes_(limit_bytes), origin_(std::move(origin)) {}
 
-  /// Throws Error(ENOMEM) with the numbers if it does not fit; `what` is named in the message.
+  /// Throws Error(ENOMEM) if the budget has no room; the message has the sizes and names `what`.
   void reserve(std::int64_t size_bytes, std::string_view what);
   void release(std::int64_t size_bytes) noexcept;
   [[nodiscard]] std::int64_t limit_bytes() const noexcept { return limit_bytes_; }
@@ -32,7 +32,7 @@ class OUTCORE_API Budget {
   std::string origin_;
 };
 
-/// Gives back what it has reserved. The budget outlives it.
+/// Memory that is reserved in a budget as long as this object lives. The budget must outlive it.
 class Reservation {
  public:
   Reservation() = default;

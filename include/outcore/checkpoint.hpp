@@ -1,4 +1,4 @@
-// Checkpoints: named arrays and a text about them, saved together, at once or not at all.
+// Checkpoints: named arrays and a text about them, saved atomically, all or nothing.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +31,10 @@ struct KeptArray {
   std::string name;
   Kept kind = Kept::values;
   ElementType type{};
-  std::vector<std::int64_t> shape;       ///< of what was saved; empty: one element
-  std::vector<std::int64_t> file_shape;  ///< of its file: the same, or one element if that has none
-  std::string identity;                  ///< of its file
-  std::int64_t commits = 0;              ///< of its file
+  std::vector<std::int64_t> shape;       ///< of the saved array; empty: one element
+  std::vector<std::int64_t> file_shape;  ///< of its file: the same, or {1} without axes or elements
+  std::string identity;                  ///< of its file, as DiskArray::identity
+  std::int64_t commits = 0;              ///< of its file, as DiskArray::generation
 };
 
 struct CheckpointOptions {
@@ -43,14 +43,15 @@ struct CheckpointOptions {
   Placement placement = Placement::automatic;
 };
 
-/// Saves arrays under a name, in place of the checkpoint that is there. It opens with any number of
-/// processes and nodes, also in Python (outcore.checkpoint), as those of Python open here.
+/// Saves arrays under a path and replaces the checkpoint that is there. Any number of processes and nodes can
+/// open it, also in Python (outcore.checkpoint); C++ opens checkpoints of Python as well.
 ///
 ///     manifest, component.0, ...    a persistent array of one number, whose metadata name the generation
 ///     arrays.<generation>/<name>    the persistent arrays of that generation
 ///
-/// A new generation is written beside the old one, then committed by the small array, and only then the old
-/// one goes. A process that is killed at any moment leaves the previous checkpoint or the new one.
+/// A new generation is written beside the old one. Then a commit of the small array makes it the valid one,
+/// and only then the old one is removed. So a process that is killed at any moment leaves the previous
+/// checkpoint or the new one.
 ///
 /// Nothing but `commit` is collective. Arrays and memory that were added must stay as they are until it ends.
 class OUTCORE_API CheckpointSaving {
@@ -60,8 +61,8 @@ class OUTCORE_API CheckpointSaving {
   CheckpointSaving(CheckpointSaving&&) noexcept;
   CheckpointSaving& operator=(CheckpointSaving&&) noexcept;
 
-  /// Names are made of letters, digits and _ . + -, at most 100, and come once. An Error(EINVAL) is also that
-  /// of `commit`, at all processes.
+  /// A name has at most 100 letters, digits and _ . + -, and is used once. If add throws Error(EINVAL),
+  /// `commit` throws it, too, at all processes.
   void add(const std::string& name, const GlobalArray& array);
   void add(const std::string& name, DiskArray& array);
   /// Memory that is the same at all processes, in C order without gaps: an mdspan, or a range of the given
@@ -71,13 +72,13 @@ class OUTCORE_API CheckpointSaving {
   /// The same with memory as bytes.
   void add(const std::string& name, ElementType type, const std::vector<std::int64_t>& shape,
            const void* values);
-  /// `commit` fails at all processes, with this error.
+  /// Makes `commit` fail at all processes, with this error.
   void refuse(const Error& error);
 
-  /// Saves all of it, with a text of what the checkpoint is, such as the number of an iteration. When it
-  /// returns the checkpoint is on stable storage. Throws, at all processes: ENOSPC and what else disks say;
-  /// EINVAL (processes that added different arrays), EEXIST (a disk array has the path), EBUSY (somebody else
-  /// saves). Then the previous checkpoint is there, untouched. Collective; once.
+  /// Saves all added arrays with a text about them, such as the number of an iteration. When it returns, the
+  /// checkpoint is on stable storage. Throws, at all processes: ENOSPC and other errors of disks; EINVAL
+  /// (processes added different arrays), EEXIST (a disk array has the path), EBUSY (another job saves there).
+  /// The previous checkpoint then stays, untouched. Collective; once.
   void commit(const std::string& metadata);
 
  private:
@@ -90,7 +91,7 @@ class OUTCORE_API CheckpointSaving {
 class OUTCORE_API Checkpoint {
  public:
   /// The path is made in the collective gate: if `make` throws at one process, all throw. Throws ENOENT
-  /// (there is none), EINVAL (something else is there), ENOTSUP (of another version), EIO (damaged).
+  /// (there is none), EINVAL (the path is something else), ENOTSUP (of another version), EIO (damaged).
   static Checkpoint open(World& world, const std::function<std::string()>& make);
   ~Checkpoint();
   Checkpoint(Checkpoint&&) noexcept;
@@ -98,16 +99,16 @@ class OUTCORE_API Checkpoint {
 
   [[nodiscard]] const std::vector<KeptArray>& arrays() const;  ///< in the order in which they were added
   [[nodiscard]] const KeptArray& find(const std::string& name) const;  ///< Error(ENOENT) if there is none
-  /// The text that was given to commit. What Python saved, if it is no text: as JSON.
+  /// The text that was passed to commit. Metadata of Python that are no text: as JSON.
   [[nodiscard]] const std::string& metadata() const;
 
-  /// The file of an array, to read from, in place. Close it before the checkpoint is saved again. ENOENT (no
-  /// such array), EIO (another array is in its place).
+  /// Opens the file of an array, to read from it in place. Close it before the checkpoint is saved again.
+  /// ENOENT (no such array), EIO (another array is in its place).
   [[nodiscard]] DiskArray open_array(const std::string& name);
-  /// Reads an array into one of its shape and type. Error(EINVAL) for another one.
+  /// Reads an array into a global array of its shape and type. Error(EINVAL) for another shape or type.
   void read(const std::string& name, GlobalArray& into);
-  /// All of it into the memory of each process: an mdspan of its shape, or a range. Memory of another type or
-  /// shape at one process is Error(EINVAL) at all.
+  /// Reads the whole array into memory of each process: an mdspan of its shape, or a range. If the memory of
+  /// one process has another type or shape, all throw Error(EINVAL).
   void read(const std::string& name, const Elements& into);
   /// The same with memory as bytes. `bytes` must be its size.
   void read(const std::string& name, void* into, std::int64_t bytes);

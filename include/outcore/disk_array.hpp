@@ -26,15 +26,15 @@ namespace outcore {
 
 /// Memory of a process for noncollective access, in bytes; taken from the budget as it is needed.
 struct DiskArrayCaches {
-  /// Of chunks that this process owns; at least two of each component. -1: a sixteenth of the budget, at most
-  /// 64 MiB.
+  /// For chunks that this process owns; room for at least two of each component. -1: a sixteenth of the
+  /// budget, at most 64 MiB.
   std::int64_t cache_bytes = -1;
-  /// Of chunks of other processes that this one has read, for data that is mostly read: they are read again
+  /// For copies of chunks that this process has read from others, if data is mostly read: they are read again
   /// after `sync`, and after writes of this process. 0: none.
   std::int64_t client_cache_bytes = 0;
 };
 
-/// What is opened, and how.
+/// Arguments of DiskArray::open.
 struct DiskArrayOpening {
   std::string path = {};
   bool read_only = true;
@@ -48,22 +48,22 @@ struct DiskArrayOptions {
   /// Directory of a persistent array, made here; its parent must exist. "{node}" in it stands for the number
   /// of the node. Empty: scratch, which vanishes with the job, also when it is killed.
   std::string path = {};
-  /// Replace a persistent array that is there; else Error(EEXIST). It stays, whole, until the first commit of
-  /// the new one, also if that never comes; so there must be room for both.
+  /// Replace a persistent array that exists at `path`; else Error(EEXIST). The old array stays intact until
+  /// the first commit of the new one, even if that never comes; so the disk needs room for both.
   bool overwrite = false;
   Placement placement = Placement::automatic;
-  Extents chunk = {};                ///< shape of a chunk, the unit of I/O; empty: from the typical section
-  Extents typical = {};              ///< shape of a typical section; empty: reads of any, tall and wide alike
-  store::CodecOptions codec = {};    ///< of the chunks; a checksum is kept in any case
+  Extents chunk = {};    ///< shape of a chunk, the unit of I/O; empty: from the typical section
+  Extents typical = {};  ///< shape of a typical section; empty: sections of all shapes, tall and wide
+  store::CodecOptions codec = {};    ///< of the chunks, which have a checksum in any case
   std::int64_t expected_bytes = -1;  ///< how much of the array will be written; -1: all of it
-  std::string metadata = {};         ///< what the array holds, opaque; persistent arrays keep it
-  std::int64_t group = usual_chunk_group;  ///< so many chunks lie together at one owner
+  std::string metadata = {};         ///< what the array holds, for its users; persistent arrays store it
+  std::int64_t group = usual_chunk_group;  ///< how many consecutive chunks one owner gets
   DiskArrayCaches caches = {};
-  /// What the array is, in printable ASCII, at most 255 bytes; a persistent array has it from now on. Whoever
-  /// keeps several arrays sees by it that each is the one it should be. Empty: a random one.
+  /// A name of what the array is: printable ASCII, at most 255 bytes. A persistent array stores it, so a
+  /// program that keeps several arrays can check that it has opened the right one. Empty: a random identity.
   std::string identity = {};
-  /// The last so many names of `path` must not be symbolic links, as where they lie in a directory that
-  /// another party has made: Error(EINVAL). The others may.
+  /// How many of the last names of `path` must not be symbolic links: else Error(EINVAL). For names in a
+  /// directory that another party has made. The other names may be links.
   int contained = 0;
 };
 
@@ -71,18 +71,19 @@ struct DiskArrayOptions {
 struct Section {
   Box box;
   /// Axis k of the disk array runs along axis order[k] of the section, as with numpy.transpose. Empty: the
-  /// same.
+  /// same order.
   std::vector<int> order = {};
 };
 
-/// The methods of DiskArrayAccess are for each process alone. Those that are named here are collective over
-/// the world of the array, with the same arguments at all processes but for the memory and boxes of their
-/// own; where they differ all throw Error(EINVAL). One thread of a process at a time.
+/// An N-dimensional array on disk. The methods of DiskArrayAccess are for each process alone. The methods
+/// declared here are collective over the world of the array unless they say otherwise. All processes pass the
+/// same arguments, except memory and boxes of their own; where they differ, all throw Error(EINVAL). One
+/// thread of a process at a time.
 ///
-/// A write touches what lies in its box and nothing else. When it fails (a full disk, say), elements in the
-/// box hold old or new values, those outside are intact, and the array can be used on. Transfers to
-/// overlapping boxes happen in the order in which they were begun. A persistent array is what was committed
-/// last: a process that is killed at any moment leaves that, never a mixture.
+/// A write changes the elements of its box and nothing else. If it fails (a full disk, say), elements in the
+/// box hold old or new values, those outside are intact, and the array can still be used. Transfers to
+/// overlapping boxes happen in the order in which they were begun. A persistent array holds its last commit:
+/// a process that is killed at any moment leaves that state, never a mixture.
 class OUTCORE_API DiskArray : public DiskArrayAccess {
  public:
   /// Error(ENOSPC) if the disks have no room for the whole array.
@@ -91,15 +92,16 @@ class OUTCORE_API DiskArray : public DiskArrayAccess {
   using Make = std::function<void(Extents& shape, ElementType& type, DiskArrayOptions& options)>;
   DiskArray(World& world, const Make& make);
   /// Opens a persistent array, made by any number of processes. Error: ENOENT (no array there, or never
-  /// committed), EIO (damaged: what and where), ENOTSUP (written by another version or byte order), EBUSY (to
-  /// write, while somebody else does).
+  /// committed), EIO (damaged: what and where), ENOTSUP (written by another version or byte order), EBUSY
+  /// (opened to write while another job writes).
   [[nodiscard]] static DiskArray open(World& world, const std::string& path, bool read_only = true,
                                       const DiskArrayCaches& caches = {}, int contained = 0);
   /// The arguments are made in the collective gate: if `make` throws at one process, all throw.
   using MakeOpening = std::function<DiskArrayOpening()>;
   [[nodiscard]] static DiskArray open(World& world, const MakeOpening& make);
-  /// Closes without committing, and waits for transfers under way; not collective but for those. A persistent
-  /// array stays what was committed last: call `close` or `flush`. World::close commits nothing, either.
+  /// Closes without a commit, and waits for transfers under way; not collective except for those. A
+  /// persistent array keeps its last commit only: call `close` or `flush`. World::close commits nothing,
+  /// either.
   ~DiskArray();
   DiskArray(DiskArray&&) noexcept;
   DiskArray& operator=(DiskArray&&) noexcept;
@@ -108,14 +110,15 @@ class OUTCORE_API DiskArray : public DiskArrayAccess {
   /// help of the caller. Their requests are done when every process has done its part, and fail with the same
   /// error at all processes. To wait is not collective.
   ///
-  /// Array elements of `box` from the section, or to it. The global array must not be changed (read: used)
-  /// until the request is complete; the transfer begins when all processes have called.
+  /// Copies the elements of `box` from the section of a global array, or to it. Until the request is
+  /// complete, the global array must not be changed (a write) or used (a read). The transfer begins when all
+  /// processes have called.
   Request write_all_async(const GlobalArray& from, const Section& section, const Box& box);
   Request read_all_async(GlobalArray& to, const Section& section, const Box& box);
 
   /// Every process moves a block of its own (an empty box: none), in its own memory, with any strides. Blocks
-  /// written must not overlap; but if all processes give the same box they are taken to hold the same data.
-  /// Memory of another type or shape at one process is Error(EINVAL) at all.
+  /// written must not overlap; but if all processes pass the same box, their memory is assumed to hold the
+  /// same data. If the memory of one process has another type or shape, all throw Error(EINVAL).
   Request write_all_async(const ConstElements& from, const Box& box);
   Request read_all_async(const Elements& to, const Box& box);
   template <Temporary Range>
@@ -123,13 +126,13 @@ class OUTCORE_API DiskArray : public DiskArrayAccess {
   Request write_all_async(const Strided& from, const Box& box);    ///< the same with memory as bytes
   Request read_all_async(const Strided& to, const Box& box);
 
-  /// Takes the part of a process that cannot make the transfer that the others make: all get the error.
+  /// For a process that cannot take part in the transfer that the others make: all processes get the error.
   Request refuse(const Error& error);
 
-  /// Everything written is on stable storage, and is what a persistent array will be found to hold.
+  /// Puts everything written on stable storage, and commits a persistent array.
   void flush();
   void flush(std::string_view metadata);  ///< with new metadata
-  /// With what `make` returns; if it throws at one process, all throw.
+  /// With the metadata that `make` returns; if it throws at one process, all throw.
   using MakeMetadata = std::function<std::string()>;
   void flush(const MakeMetadata& make);
   /// Commits a persistent array, drops a scratch array; throws the errors of transfers that nobody waited
@@ -138,18 +141,18 @@ class OUTCORE_API DiskArray : public DiskArrayAccess {
   void drop();    ///< closes without committing; throws nothing. Not collective, but waits for transfers
   void remove();  ///< closes without committing and deletes the files
 
-  /// Opens the array to processes outside of its world, a group that was split from `parent`: any process of
-  /// the parent attaches to it by what is returned, which is the same at all processes of the group
+  /// Makes the array accessible outside its world, a group that was split from `parent`. Returns a handle,
+  /// the same at all processes of the group, by which any process of the parent attaches to the array
   /// (DiskArrayAccess::attach). Collective over the group. Error(EINVAL) if the parent was not prepared.
   [[nodiscard]] std::string share(World& parent);
-  /// Makes what the disk arrays of a world need. Collective. Done by the first array, too.
+  /// Prepares a world for disk arrays. Collective. The first array does it, too.
   static void prepare(World& world);
-  /// Memory of a process that a collective transfer takes from the budget while it goes on, of an array
-  /// without codec, in chunks of the usual size or smaller ones.
+  /// Bytes that a collective transfer takes from the budget of each process while it runs, for an array
+  /// without codec whose chunks have at most the usual size.
   [[nodiscard]] static std::int64_t transfer_bytes(World& world) noexcept;
 
   [[nodiscard]] int components() const noexcept;          ///< files
-  [[nodiscard]] int owner(int component) const noexcept;  ///< the process that has it
+  [[nodiscard]] int owner(int component) const noexcept;  ///< the process that has the file
   [[nodiscard]] Placement placement() const noexcept;
   [[nodiscard]] const store::CodecOptions& codec() const noexcept;
   [[nodiscard]] const std::string& path() const noexcept;

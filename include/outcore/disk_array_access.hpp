@@ -1,5 +1,5 @@
-// Noncollective access to disk arrays: any process moves any section, without the others.
-// Source: noncollective disk resident arrays, after GPC-IO; the owners of chunks do what is asked of them.
+// Noncollective access to disk arrays: any process moves any section, without help of the others. Source:
+// noncollective disk resident arrays, after GPC-IO; the owners of chunks serve requests.
 #pragma once
 
 #include <cstdint>
@@ -22,25 +22,26 @@ namespace dio {
 class ChunkClient;
 }  // namespace dio
 
-/// Every chunk of a disk array has one owner, which follows from the layout. What a process asks for goes to
-/// the owners, in portions of some MiB, several at a time, and they apply it to their caches. Any process,
-/// any thread, at any time; nobody else has to call anything. What is ordered with what:
+/// Noncollective access to a disk array. Every chunk has one owner, which the layout determines. A process
+/// sends its requests to the owners, in portions of some MiB, several at a time; the owners apply them to
+/// their caches. Any thread of any process may do so at any time; no other process has to call anything. The
+/// order of operations:
 ///
-/// - An operation on one chunk is applied as a whole, in some order with those of others: elements of a chunk
-///   that two processes accumulate into add up, whatever the type. A box in several chunks is several
-///   operations.
-/// - When a put or accumulate is complete, every get that begins afterwards sees it, at any process, but for
-///   caches of other processes (`client_cache_bytes`): these are right again after `sync` there.
-/// - Collective transfers of the array see what was complete before this process called them, and gets that
-///   begin after they are complete see what they wrote. While a transfer is under way its owners let
-///   noncollective operations wait; those are before or after it, at each owner.
+/// - Operations on one chunk are atomic: the owner applies them one after another, in any order. So if two
+///   processes accumulate into the same elements, both contributions are added, whatever the type. A box that
+///   lies in several chunks is several operations.
+/// - When a put or accumulate is complete, every get that begins afterwards sees it, at any process. The
+///   exception is a process with a client cache (`client_cache_bytes`), which sees it after its next `sync`.
+/// - A collective transfer of the array sees what was complete before this process called it, and gets that
+///   begin after it is complete see what it wrote. While it is under way, owners let noncollective operations
+///   wait; at each owner, they come before or after it.
 /// - Nothing is on stable storage before DiskArray::flush, which is collective.
 ///
-/// Errors come to the one who asked: EINVAL for a box outside, EROFS, EBADF if the array was closed, here or
-/// at an owner, ENOSPC and EIO of the owner's disk, ENOMEM. When a put fails, elements in its box hold old or
-/// new values. A write behind that fails loses nothing: the owner keeps the data and tries again; flush and
-/// close throw if it still cannot. A put or accumulate that failed and that nobody waited for fails the next
-/// `sync`, flush or close.
+/// Errors are thrown at the process that made the request: EINVAL (a box outside the array), EROFS, EBADF
+/// (the array was closed, here or at an owner), ENOSPC and EIO of the owner's disk, ENOMEM. If a put fails,
+/// elements in its box hold old or new values. If an owner fails to write its cache to disk, nothing is lost:
+/// it keeps the data and tries again, and flush and close throw if it still fails. If a put or accumulate
+/// failed and nobody waited for it, the next `sync`, flush or close throws its error.
 class OUTCORE_API DiskArrayAccess {
  public:
   explicit DiskArrayAccess(std::shared_ptr<dio::ChunkClient> client) noexcept;
@@ -48,10 +49,10 @@ class OUTCORE_API DiskArrayAccess {
   DiskArrayAccess(DiskArrayAccess&&) noexcept;
   DiskArrayAccess& operator=(DiskArrayAccess&&) noexcept;
 
-  /// An array of another group of processes, from what its `DiskArray::share` returned. `world` is the one
-  /// that it was shared with. Not collective. `client_cache_bytes`: memory for copies of chunks, as
-  /// DiskArrayCaches::client_cache_bytes. Error(EINVAL) for bytes that are no handle, or for a world that
-  /// cannot have them.
+  /// Attaches to an array of another group of processes, by the handle that its `DiskArray::share` returned.
+  /// `world` is the one that the array was shared with. Not collective. `client_cache_bytes`: memory for
+  /// copies of chunks, as DiskArrayCaches::client_cache_bytes. Error(EINVAL) for an invalid handle, or for a
+  /// world that does not have the processes of the array.
   [[nodiscard]] static DiskArrayAccess attach(World& world, const std::string& handle,
                                               std::int64_t client_cache_bytes = 0);
 
@@ -60,11 +61,11 @@ class OUTCORE_API DiskArrayAccess {
   [[nodiscard]] const Extents& chunk() const noexcept;
   [[nodiscard]] ElementType type() const noexcept;
 
-  /// A request is done when what was got is here, or what was put is at its owners, so that its memory may be
-  /// reused. It fails with the first error, of whatever process.
+  /// A get is done when its data is here; a put or accumulate is done when its data is at the owners. Then
+  /// the memory may be reused. A request fails with the first error of any process.
   ///
-  /// A box, or slices: all elements in C order, or an mdspan of their shape. The memory is in use until the
-  /// request is done.
+  /// `memory` is a range with all elements of the slices (or box) in C order, or an mdspan of their shape. It
+  /// is in use until the request is done.
   [[nodiscard]] Request get_async(const Slices& slices, const Elements& memory) const;
   [[nodiscard]] Request put_async(const Slices& slices, const ConstElements& memory);
   /// Adds alpha times the memory. Types of 4 bytes and more.
@@ -92,8 +93,8 @@ class OUTCORE_API DiskArrayAccess {
   /// is room. Returns at once; there is nothing to wait for.
   void prefetch(std::span<const Box> boxes) const;
 
-  /// What this process has put and accumulated is complete and visible to all, and what the others have is
-  /// visible here. Throws the first error of a put that nobody has waited for. Not collective.
+  /// Completes the puts and accumulates of this process and makes them visible to all, and makes those of the
+  /// others visible here. Throws the first error of a put that nobody has waited for. Not collective.
   void sync();
 
  protected:

@@ -16,19 +16,20 @@
 namespace outcore {
 
 /// Which process holds which elements: a grid of processes over the dimensions, the last varying fastest. The
-/// memory of each process is row-major. Every question is answered by arithmetic, in time that does not
-/// depend on the number of processes (irregular: on its logarithm). Immutable; copies are cheap.
+/// memory of each process is row-major. Every method computes its answer in time that does not depend on the
+/// number of processes (irregular: on its logarithm). Immutable; copies are cheap.
 class OUTCORE_API Distribution {
  public:
   enum class Kind : std::uint8_t { regular, irregular, block_cyclic };
 
-  // Shapes have 1 to max_rank dimensions, none negative. What does not fit together throws Error(EINVAL).
+  // Shapes have 1 to max_rank dimensions, none negative. Arguments that do not fit together throw
+  // Error(EINVAL).
 
   /// Blocks as equal as can be, on a grid chosen so that patches are nearly cubic. Processes beyond the grid
   /// (a prime number of them in a small array) hold nothing.
   [[nodiscard]] static Distribution regular(const Extents& shape, int processes);
-  /// For each dimension the first indices of its blocks, from 0 on, rising. The product of the numbers of
-  /// blocks is at most the number of processes.
+  /// `begins`: for each dimension the first indices of its blocks, increasing from 0. The product of the
+  /// numbers of blocks is at most the number of processes.
   [[nodiscard]] static Distribution irregular(const Extents& shape, int processes,
                                               std::span<const std::vector<std::int64_t>> begins);
   /// Blocks dealt out to a grid in turn, as ScaLAPACK does. Without a grid a nearly square one is chosen.
@@ -39,7 +40,7 @@ class OUTCORE_API Distribution {
   [[nodiscard]] int processes() const noexcept { return processes_; }
   [[nodiscard]] const Extents& shape() const noexcept { return shape_; }
   [[nodiscard]] const Extents& grid() const noexcept { return grid_; }
-  /// Shape of the blocks that are dealt out; of the largest one where they differ.
+  /// Shape of a block; of the largest one where they differ.
   [[nodiscard]] Extents block() const noexcept;
   [[nodiscard]] std::string text() const;  ///< "regular, grid [2, 2]"
 
@@ -60,15 +61,15 @@ class OUTCORE_API Distribution {
 
   using VisitPart = std::function<void(int process, const Box& part, std::int64_t element)>;
   /// Calls `visit(process, part, element)` for the parts of a box that lie in one block each, `element` being
-  /// the position of the part's first element in the memory of the process. Touches no other process.
-  /// The box is inside the shape.
+  /// the position of the part's first element in the memory of the process. No communication. The box must be
+  /// inside the shape.
   void for_each_part(const Box& box, const VisitPart& visit) const;
-  /// The same for those parts only that the process holds, without looking at the others.
+  /// The same for the parts that one process holds, without a visit to the others.
   void for_each_part_of(int process, const Box& box, const VisitPart& visit) const;
 
-  /// Equal ones place every element equally.
+  /// Equal distributions place every element equally.
   friend OUTCORE_API bool operator==(const Distribution& a, const Distribution& b) noexcept;
-  [[nodiscard]] std::uint64_t fingerprint() const;  ///< of all that makes it
+  [[nodiscard]] std::uint64_t fingerprint() const;  ///< a hash of all its parameters
 
  private:
   /// One dimension: `blocks` blocks dealt out to `parts` processes in turn. Blocks have `size` elements, the

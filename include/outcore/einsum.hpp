@@ -15,8 +15,8 @@
 
 namespace outcore {
 
-/// What is contracted: an array, which must last until the call returns, or memory with all elements, the
-/// same ones at each process.
+/// An operand of a contraction: an array, which must live until the call returns, or memory with all
+/// elements, the same at each process.
 class OUTCORE_API EinsumOperand {
  public:
   EinsumOperand(GlobalArray& array) noexcept : global_(&array) {}
@@ -29,7 +29,7 @@ class OUTCORE_API EinsumOperand {
 
   [[nodiscard]] GlobalArray* global() const noexcept { return global_; }
   [[nodiscard]] DiskArray* disk() const noexcept { return disk_; }
-  /// Neither of these: memory. Throws as ConstElements::strided.
+  /// The memory of an operand that is no array. Throws as ConstElements::strided.
   [[nodiscard]] Strided memory() const { return elements_.front().strided(shape_, type(), "einsum"); }
   [[nodiscard]] const Extents& shape() const noexcept { return shape_; }                ///< of memory
   [[nodiscard]] ElementType type() const noexcept { return elements_.front().type(); }  ///< of memory
@@ -37,11 +37,11 @@ class OUTCORE_API EinsumOperand {
  protected:
   GlobalArray* global_ = nullptr;
   DiskArray* disk_ = nullptr;
-  std::vector<ConstElements> elements_;  ///< one, of memory
+  std::vector<ConstElements> elements_;  ///< one entry if the operand is memory
   Extents shape_;
 };
 
-/// Where the result goes: as an operand; each process has all of it where it is memory.
+/// The result of a contraction: an array, or memory of each process that receives all elements.
 class OUTCORE_API EinsumResult : public EinsumOperand {
  public:
   EinsumResult(GlobalArray& array) noexcept : EinsumOperand(array) {}
@@ -53,14 +53,14 @@ class OUTCORE_API EinsumResult : public EinsumOperand {
 
 struct EinsumOptions {
   std::int64_t memory_bytes =
-      0;                    ///< of each process, for panels and intermediate arrays; 0: 3/4 of what is left
+      0;  ///< of each process, for panels and intermediate arrays; 0: 3/4 of what is left in the budget
   std::string plan = {};    ///< a text of `einsum_plan` or of Python's Plan.text(); empty: a simple plan
-  Factor scale = 1;         ///< of the product
-  bool accumulate = false;  ///< to what is in the result
+  Factor scale = 1;         ///< factor of the product
+  bool accumulate = false;  ///< add to the elements of the result
   int threads = 1;          ///< of each process, 1 to 256
 };
 
-/// What a contraction has moved and computed, over all processes.
+/// Traffic and operations of a contraction, summed over all processes.
 struct EinsumCounts {
   std::int64_t disk_read_bytes = 0, disk_written_bytes = 0;
   std::int64_t network_bytes = 0;  ///< from and to global arrays
@@ -68,13 +68,14 @@ struct EinsumCounts {
   double flops = 0;                ///< two for each multiplication
 };
 
-/// result = scale times the sum of products of operands, as numpy.einsum has it: "ik,kj->ij" multiplies
-/// matrices. No letter is twice in one operand. Elements of all are of one type: float32, float64, complex64
-/// or complex128. What other processes have put into operands has to be there (`sync`); the result is there,
-/// for all, when this returns. It calls the BLAS of the program if that is in a shared library (dgemm_; of
-/// one thread), else loops. Collective. Throws, the same at all processes, Error: EINVAL (arguments that do
-/// not fit or differ, a plan that is damaged or of other arrays), ENOTSUP (a plan of another format), EROFS,
-/// ENOMEM (says how much memory does), ENOSPC, and what moving elements throws.
+/// result = scale times the sum of products of operands, as numpy.einsum defines it: "ik,kj->ij" multiplies
+/// matrices. No letter may occur twice in one operand. All elements have one type: float32, float64,
+/// complex64 or complex128. Puts of other processes into operands must be complete before the call (`sync`);
+/// all processes see the result when it returns. Products are made by the BLAS of the program if that is in a
+/// shared library (dgemm_; set it to one thread), else by loops. Collective. Throws, the same at all
+/// processes, Error: EINVAL (arguments that do not fit or that differ, a plan that is damaged or made for
+/// other arrays), ENOTSUP (a plan of another format), EROFS, ENOMEM (the message says how much memory is
+/// enough), ENOSPC, and the errors of moving elements.
 OUTCORE_API EinsumCounts einsum(World& world, std::string_view subscripts,
                                 const std::vector<EinsumOperand>& operands, const EinsumResult& result,
                                 const EinsumOptions& options = {});

@@ -12,7 +12,7 @@
 
 namespace outcore {
 
-/// The numbers are those in files; they never change.
+/// The type of an array's elements. Files store these numbers; they never change.
 enum class ElementType : std::uint8_t {
   int8 = 1,
   int16 = 2,
@@ -30,15 +30,15 @@ enum class ElementType : std::uint8_t {
 /// Throws Error(EINVAL) for a name that is none of the above.
 [[nodiscard]] OUTCORE_API ElementType element_type(std::string_view name);
 
-/// A C++ type that arrays have elements of: float, double, complex numbers of these, signed integers of 1 to
-/// 8 bytes, and unsigned ones of 1. `char`, `bool` and `std::byte` are none.
+/// A C++ type that elements of arrays can have: float, double, complex numbers of these, signed integers of 1
+/// to 8 bytes, and unsigned ones of 1 byte; not `char`, `bool` or `std::byte`.
 template <class T>
 concept Element = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, std::complex<float>> ||
                   std::same_as<T, std::complex<double>> || std::same_as<T, std::uint8_t> ||
                   (std::signed_integral<T> && !std::same_as<T, char> && !std::same_as<T, wchar_t> &&
                    sizeof(T) <= sizeof(std::int64_t));
 
-/// The type of elements that a C++ type is.
+/// The ElementType that corresponds to a C++ type.
 template <Element T>
 inline constexpr ElementType element_type_of = [] {
   if (std::same_as<T, float>) return ElementType::float32;

@@ -18,8 +18,8 @@ struct ErrorContext {
   std::string detail = {};  ///< what else the user needs: what is free, what was expected, what to do
 };
 
-/// An errno value for failures that none of the system describes: the message says what was wrong without
-/// one. In Python it is None.
+/// Stands in for an errno value where none of the system's fits. The message then has no text of the system.
+/// In Python, errno is None.
 inline constexpr int no_errno = -1;
 
 /// Every failure in the library is thrown as this type. `code()` carries an errno value of the generic
@@ -28,7 +28,7 @@ inline constexpr int no_errno = -1;
 class OUTCORE_API Error : public std::system_error {
  public:
   Error(int errno_value, ErrorContext context);
-  Error(int errno_value, ErrorContext context, int rank);  ///< of another process
+  Error(int errno_value, ErrorContext context, int rank);  ///< an error of another process
 
   [[nodiscard]] const ErrorContext& context() const noexcept { return context_; }
   [[nodiscard]] int rank() const noexcept { return rank_; }

@@ -26,26 +26,27 @@ struct ExclusiveFileOptions {
   std::int64_t expected_bytes =
       0;  ///< hint: larger than free space is Error(ENOSPC) before anything is written
   device::Engine* engine = nullptr;  ///< null: the default engine
-  /// With `keep`: the file is there (else Error(ENOENT)), and writes are Error(EACCES). It may be one that
-  /// the process has no right to write, or on a file system that is read only; while it is open, it is not
-  /// opened to be written (EACCES).
+  /// With `keep`: the file must exist (else Error(ENOENT)), and writes throw Error(EACCES). The process needs
+  /// no right to write the file, and its file system may be read-only. While it is open this way, opening it
+  /// for writing throws Error(EACCES).
   bool read_only = false;
 };
 
 /// A scratch file of this process. Its name is private to the process: two processes that open "ints" have
 /// two files. It vanishes with the process, also when that is killed, unless `keep`. Opening a name again in
-/// the same process, also after close, finds the same bytes (use of the page cache, size and engine of the
-/// first opening hold); `erase` drops them. A kept file is written out by close, at the latest at a normal
-/// exit.
+/// the same process, also after close, finds the same bytes; use of the page cache, expected size and engine
+/// stay those of the first opening. `erase` drops the bytes. close writes a kept file out, at the latest a
+/// normal exit does.
 ///
 /// Small sequential requests are combined: written behind and read ahead; a read always sees the writes
-/// before it. All calls of different threads are safe with one another but close and erase, which come last;
-/// small blocking calls take turns. Requests on overlapping bytes happen in no particular order unless one is
-/// waited for before the next is made. A forked child cannot use the files of its parent (EBADF).
+/// before it. Threads may make all calls at the same time, except close and erase, which must come last;
+/// small blocking calls take turns. Overlapping requests happen in an undefined order unless the caller waits
+/// for one before it makes the next. A forked child cannot use the files of its parent (EBADF).
 ///
 /// Errors: EINVAL (name, negative offset), EBADF (closed), ENOENT, EACCES, EROFS (scratch), ENOSPC, EIO.
-/// Reading beyond the end gives fewer bytes, as read(2) does. A failed write-behind, and a failed write that
-/// nobody waited for, is thrown by the next write (the former), flush or close.
+/// Reading beyond the end gives fewer bytes, as read(2) does. The error of a failed write-behind is thrown by
+/// the next write, flush or close; that of a nonblocking write that nobody waited for, by the next flush or
+/// close.
 class OUTCORE_API ExclusiveFile {
  public:
   explicit ExclusiveFile(const std::string& name, const ExclusiveFileOptions& options = {});
@@ -53,7 +54,7 @@ class OUTCORE_API ExclusiveFile {
   ExclusiveFile(ExclusiveFile&&) noexcept;
   ExclusiveFile& operator=(ExclusiveFile&&) noexcept;
 
-  /// Any memory of plain elements, moved as its bytes. They return how many bytes were moved.
+  /// Move the bytes of any memory of plain elements, and return how many were moved.
   std::int64_t read(PlainMemory buffer, std::int64_t offset);
   std::int64_t write(ConstPlainMemory buffer, std::int64_t offset);
   /// The memory is the caller's, and is in use until the request is done.
@@ -71,7 +72,7 @@ class OUTCORE_API ExclusiveFile {
   void erase();                               ///< closes and removes the file
   [[nodiscard]] bool closed() const noexcept;
   [[nodiscard]] const std::string& path()
-      const noexcept;  ///< what messages name; on a local disk it is unlinked
+      const noexcept;  ///< as messages name it; on a local disk it is unlinked
   [[nodiscard]] const std::string& name() const noexcept;
 
   struct OUTCORE_HIDDEN State;

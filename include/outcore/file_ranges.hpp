@@ -1,4 +1,4 @@
-// Byte ranges of a file, and memory that they are moved from or to.
+// Byte ranges of a file, each with the memory that it is read into or written from.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace outcore {
 
-/// A byte range of a file, given by its offset and by memory of its size that it is read into.
+/// A byte range of a file to read: its offset, and memory of its size to read into.
 struct ReadRange {
   std::int64_t offset = 0;
   PlainMemory memory = {};
 };
-/// The same, written from the memory.
+/// A byte range of a file to write: its offset, and memory of its size to write from.
 struct WriteRange {
   std::int64_t offset = 0;
   ConstPlainMemory memory = {};

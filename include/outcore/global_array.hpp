@@ -23,17 +23,19 @@ namespace array {
 class Transfers;
 }
 
-/// Zero at first. Collective to make, close and destroy, in the same order everywhere; the world outlives it.
-/// get, put, accumulate and the like are one-sided, from any thread, and need no help of the processes
-/// concerned; between processes they are ordered by `sync` (or World::barrier). Concurrent accumulates of one
-/// element are atomic, concurrent gets and puts of one are not. After close all throw Error(EBADF).
+/// An N-dimensional array in the memory of all processes of a world; initially zero. Construction, close and
+/// destruction are collective, in the same order at all processes; the world must outlive the array. get,
+/// put, accumulate and the like are one-sided: any thread calls them, and the processes that hold the
+/// elements need not help; `sync` (or World::barrier) orders them between processes. Concurrent accumulates
+/// of one element are atomic, concurrent gets and puts of one are not. After close all methods throw
+/// Error(EBADF).
 ///
-/// Boxes must lie inside the array, else Error(EINVAL). Memory of the caller that is read and written must
-/// not be the array's own.
+/// Boxes must lie inside the array, else Error(EINVAL). Memory that the caller passes must not be the array's
+/// own.
 class OUTCORE_API GlobalArray {
  public:
-  /// Error(ENOMEM) at all processes if it does not fit into the budget of one; Error(EINVAL) at all if they
-  /// differ in their arguments.
+  /// Error(ENOMEM) at all processes if the array does not fit into the budget of one; Error(EINVAL) at all if
+  /// their arguments differ.
   GlobalArray(World& world, const Extents& shape, ElementType type);
   GlobalArray(World& world, ElementType type, Distribution distribution);
   /// Type and distribution are made in the collective gate: if `make` throws at one process, all throw.
@@ -43,13 +45,13 @@ class OUTCORE_API GlobalArray {
   GlobalArray(GlobalArray&&) = delete;
 
   [[nodiscard]] World& world() const noexcept { return *world_; }
-  /// Equal at all processes, and no other array of this world's.
+  /// A number that is equal at all processes, and different for each array of the world.
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
   [[nodiscard]] const Extents& shape() const noexcept { return distribution_->shape(); }
   [[nodiscard]] ElementType type() const noexcept { return type_; }
   [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
   [[nodiscard]] const Distribution& distribution() const noexcept { return *distribution_; }
-  /// The own patch, in place, row-major, of shape distribution().local_shape(rank).
+  /// The patch of this process, in place, row-major, of shape distribution().local_shape(rank).
   [[nodiscard]] Strided local() const;
   /// The same as elements. Throws Error(EINVAL) if T is not their type.
   template <Element T>
@@ -57,17 +59,17 @@ class OUTCORE_API GlobalArray {
     return elements_in_place<T>(local().data, distribution_->local_shape(world_->rank()), type_, kind);
   }
 
-  /// A transfer of many calls by another party, such as a collective one of a disk array in the background.
-  /// Closing waits until all holds are gone; Error(EBADF) when it has begun to.
+  /// Keeps the array open for a component that makes many transfers, such as a collective transfer of a disk
+  /// array in the background. close waits until all holds are released; Error(EBADF) once close has begun.
   [[nodiscard]] std::shared_ptr<void> hold() const;
 
-  /// The array, and its world, may be closed before a request is waited for: closing completes it, and it
-  /// keeps its error. The end of the last copy of a request waits.
+  /// The array and its world may be closed before a request is waited for: close completes the request, which
+  /// keeps its error. The destructor of the last copy of a request waits.
   ///
-  /// A box, or slices: all elements in C order, or an mdspan of their shape, so a transposition is a matter
-  /// of strides. Error(EINVAL) for elements of another type or shape. What can be loaded and stored directly
-  /// is copied before the call returns; the rest is under way, and the memory is in use, until the request is
-  /// complete.
+  /// `memory` is a range with all elements of the slices (or box) in C order, or an mdspan of their shape,
+  /// whose strides may transpose it. Error(EINVAL) for elements of another type or shape. Elements that this
+  /// process can load and store directly are copied before the call returns; the others are under way, and
+  /// the memory is in use, until the request is complete.
   [[nodiscard]] Request get_async(const Slices& slices, const Elements& memory) const {
     return get_async(slices, memory.strided(slices.shape(), type_, kind));
   }
@@ -93,8 +95,8 @@ class OUTCORE_API GlobalArray {
   }
 
   /// Single elements: `indices` holds the index of each, one after the other, `memory` the elements in that
-  /// order, contiguous. All indices are checked before anything is moved. Of two puts to one element either
-  /// may be the last; accumulates add up.
+  /// order, contiguous. All indices are checked before anything is moved. If two puts go to one element,
+  /// either may be the last; accumulates add up.
   void gather(std::span<const std::int64_t> indices, const Elements& memory) const {
     gather(indices, memory.contiguous(scattered_shape(indices), type_, kind));
   }
@@ -123,14 +125,14 @@ class OUTCORE_API GlobalArray {
 
   /// Adds to an element of an int64 array, and returns the value before. Atomic.
   std::int64_t read_increment(const Extents& index, std::int64_t value);
-  /// Collective. Completes the requests of this process; afterwards all see what any process has put and
-  /// accumulated before, also in local(). Throws, at all processes, the error of a put or accumulate that
-  /// nobody has waited for, at any.
+  /// Collective. Completes the requests of this process; afterwards all processes see every put and
+  /// accumulate that any process made before, also in local(). If nobody has waited for a put or accumulate
+  /// that failed at any process, its error is thrown at all.
   void sync();
-  /// Collective. Refuses what begins from now on, waits for what is under way (calls of other threads,
-  /// requests that nobody has waited for, transfers of disk arrays), then gives the memory back. May be
-  /// repeated, also by several threads at once. What local() returned must not be used any more. Throws as
-  /// sync does, and is closed all the same.
+  /// Collective. Refuses new operations, waits for those under way (calls of other threads, requests that
+  /// nobody has waited for, transfers of disk arrays), then frees the memory. May be repeated, also by
+  /// several threads at once. Memory that local() returned must not be used any more. Throws as sync does,
+  /// and is closed all the same.
   void close();
   [[nodiscard]] bool closed() const noexcept;
 
@@ -143,7 +145,7 @@ class OUTCORE_API GlobalArray {
   void check_open() const;
   void check(const Slices& slices, const Strided& memory) const;
   void check_accumulate() const;
-  /// One number: how many elements a list of indices names.
+  /// The shape {n} of a list of n indices.
   [[nodiscard]] Extents scattered_shape(std::span<const std::int64_t> indices) const;
   [[nodiscard]] const void* one_if_null(const void* alpha) const noexcept;
   void move(Operation operation, const transport::StridedTransfer& transfer, const void* alpha,

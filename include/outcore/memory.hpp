@@ -17,18 +17,18 @@
 
 namespace outcore {
 
-/// std::span, std::vector, std::array, a C array, and what else has elements one after the other.
+/// std::span, std::vector, std::array, a C array, and other ranges of contiguous elements.
 template <class Range>
 concept ContiguousMemory = std::ranges::contiguous_range<Range> && std::ranges::sized_range<Range>;
 
-/// Such a range that has no name, and takes its memory with it. What returns before the memory has been used
-/// does not accept it.
+/// A temporary range that owns its memory. Calls that return before they have used the memory do not accept
+/// it.
 template <class Range>
 concept Temporary = ContiguousMemory<Range> && !std::ranges::borrowed_range<Range>;
 
-/// What has the members of std::mdspan, and elements in plain memory: std::mdspan of C++23, the reference
-/// implementation for C++20 (Kokkos::mdspan), submdspans of them. Accessors that compute, such as those of
-/// scaled and conjugated mdspans of std::linalg, are none.
+/// A type with the members of std::mdspan and elements in plain memory: std::mdspan of C++23, the reference
+/// implementation for C++20 (Kokkos::mdspan), submdspans of them. Not those whose accessors compute, as of
+/// scaled and conjugated mdspans of std::linalg.
 template <class Span>
 concept Multidimensional = requires(const Span& span, std::size_t axis) {
   requires std::same_as<typename Span::data_handle_type, typename Span::element_type*>;
@@ -44,7 +44,7 @@ concept Multidimensional = requires(const Span& span, std::size_t axis) {
   { span.is_strided() } -> std::convertible_to<bool>;
 };
 
-/// Whether its accessor has the last element where the pointer to the first one says.
+/// Whether the accessor finds the last element where plain arithmetic on the pointer to the first one does.
 template <Multidimensional Span>
 [[nodiscard]] bool in_place(const Span& span) {
   const auto size = static_cast<std::int64_t>(span.mapping().required_span_size());
@@ -64,8 +64,8 @@ using PointerOf = decltype(std::ranges::data(std::declval<Range&>()));  ///< to 
 /// of a box one after the other (C order), or from an mdspan of the shape of the box, with any strides. The
 /// memory stays the caller's, and must last until the transfer is done.
 ///
-/// What cannot be moved is an error of the transfer, not of making one: a collective transfer fails at all
-/// processes.
+/// Memory that cannot be moved is an error of the transfer, not of this constructor, so that a collective
+/// transfer fails at all processes.
 class OUTCORE_API ConstElements {
  public:
   template <ContiguousMemory Range>
@@ -87,12 +87,14 @@ class OUTCORE_API ConstElements {
   }
 
   [[nodiscard]] ElementType type() const noexcept { return type_; }
-  /// Of an mdspan; of a range its number of elements.
+  /// The shape of an mdspan; the number of elements of a range.
   [[nodiscard]] const Extents& shape() const noexcept { return shape_; }
-  /// The memory as bytes, for a box of this shape of an array of this type. Throws Error(EINVAL) that names
-  /// both types, both shapes, or a layout without strides. `what` names the array in it: "disk array".
+  /// The memory as bytes, for a box of this shape of an array of this type. Throws Error(EINVAL) if type or
+  /// shape differ (the message names both), or for a layout without strides. `what` names the array in the
+  /// message: "disk array".
   [[nodiscard]] Strided strided(const Extents& shape, ElementType type, const char* what) const;
-  /// Its first byte, for what moves elements in C order alone: other strides are Error(EINVAL), too.
+  /// The first byte of the memory, for transfers that need elements in C order without gaps: other strides
+  /// are Error(EINVAL), too.
   [[nodiscard]] std::byte* contiguous(const Extents& shape, ElementType type, const char* what) const;
 
  protected:
@@ -107,12 +109,12 @@ class OUTCORE_API ConstElements {
   std::byte* data_;
   ElementType type_;
   Extents shape_, stride_bytes_;
-  bool ordered_;  ///< a range, whatever the shape of the box
+  bool ordered_;  ///< made from a range, which fits any shape of the box
   bool strided_ = true, in_place_ = true, unique_ = true, written_ = false;
 };
 
-/// The same that an array writes. Elements that are const are none, and a layout in which two elements share
-/// memory is an error.
+/// Elements of the caller's memory that an array writes to. They must not be const, and a layout in which two
+/// elements share memory is an error.
 class OUTCORE_API Elements : public ConstElements {
  public:
   template <ContiguousMemory Range>
@@ -127,8 +129,9 @@ class OUTCORE_API Elements : public ConstElements {
   }
 };
 
-/// A number that elements are multiplied by on their way: of any type of elements, if the type of the array
-/// has its value. 2 is one for all arrays, 0.5 for none of integers, an imaginary number for none of reals.
+/// A factor for the elements of a transfer. It may have any type of elements, but the type of the array must
+/// be able to represent its value: 2 fits all arrays, 0.5 no array of integers, an imaginary number no array
+/// of reals.
 class OUTCORE_API Factor {
  public:
   template <Element Number>
@@ -143,8 +146,8 @@ class OUTCORE_API Factor {
   struct alignas(16) Value {
     std::array<std::byte, 16> bytes;
   };
-  /// One element of a type. Throws Error(EINVAL) that names value and type if that has no such value; real
-  /// numbers are rounded to it.
+  /// The value as one element of a type; real numbers are rounded. Throws Error(EINVAL), which names value
+  /// and type, if the type cannot represent it.
   [[nodiscard]] Value as(ElementType type) const;
 
  private:
@@ -153,7 +156,7 @@ class OUTCORE_API Factor {
   bool is_integer_;
 };
 
-/// Throws Error(EINVAL) that names both types if they differ, and the array by `what`: "node array".
+/// Throws Error(EINVAL) if the types differ; the message names both, and the array by `what`: "node array".
 OUTCORE_API void check_elements(ElementType wanted, ElementType type, const char* what);
 
 /// The elements of row-major memory of an array, in place. Throws as check_elements.
@@ -164,13 +167,13 @@ template <Element T>
   return {reinterpret_cast<T*>(first), static_cast<std::size_t>(shape.product())};
 }
 
-/// A type that files take as bytes.
+/// A type that files read and write as bytes.
 template <class T>
 concept Plain = std::is_trivially_copyable_v<T>;
 
 /// Bytes of the caller's memory that a file reads into, in the order of the memory: those of a contiguous
-/// range of anything plain, or of an mdspan without gaps (one with gaps is Error(EINVAL)). A file keeps no
-/// types: what it reads has the type that the caller knows it has.
+/// range of anything plain, or of an mdspan without gaps (one with gaps is Error(EINVAL)). A file stores no
+/// types: the caller must know the type of what it reads.
 class OUTCORE_API PlainMemory : public std::span<std::byte> {
  public:
   PlainMemory() = default;
@@ -197,7 +200,7 @@ class OUTCORE_API PlainMemory : public std::span<std::byte> {
   [[noreturn]] static void refuse_gaps();
 };
 
-/// The same that a file writes.
+/// Bytes of the caller's memory that a file writes, in the order of the memory.
 class OUTCORE_API ConstPlainMemory : public std::span<const std::byte> {
  public:
   ConstPlainMemory() = default;

@@ -1,4 +1,4 @@
-// The process in which a thing was made. A forked child has the memory of its parent, but none of its
+// The process in which an object was made. A forked child has the memory of its parent, but none of its
 // threads.
 #pragma once
 
@@ -12,14 +12,15 @@
 
 namespace outcore {
 
-/// Kept by whatever needs threads, files or memory of the process that made it. In a forked child of that
-/// process its calls are Error(EBADF), at once, and its end touches nothing: what it has is the parent's.
+/// The process that made an object. Each object has one that needs threads, files or memory of that process.
+/// In a forked child, calls on the object throw Error(EBADF) at once, and its destructor touches nothing: its
+/// resources are the parent's.
 class OUTCORE_API Origin {
  public:
   Origin() noexcept : generation_(present.load(std::memory_order_relaxed)) {}  ///< this process
-  /// Whether this is the process that it was made in. Costs about a nanosecond.
+  /// Whether the object was made in this process. Costs about a nanosecond.
   [[nodiscard]] bool here() const noexcept { return generation_ == present.load(std::memory_order_relaxed); }
-  /// Throws Error(EBADF) in a child, which names the parent. `attempted` as in ErrorContext.
+  /// Throws Error(EBADF) in a child; the message names the parent. `attempted` as in ErrorContext.
   void check(std::string_view attempted) const {
     if (!here()) [[unlikely]]
       refuse(attempted);
@@ -33,15 +34,15 @@ class OUTCORE_API Origin {
   std::uint32_t generation_;
 };
 
-/// What a handle has: a smart pointer that belongs to the process that made it. In a forked child `->` and
-/// `*` are Error(EBADF), and the end of the handle leaves everything as it is.
+/// The smart pointer inside a handle, which belongs to the process that made it. In a forked child `->` and
+/// `*` throw Error(EBADF), and the destructor leaves everything as it is.
 template <class Pointer>
 class Owned {
  public:
   using element_type = typename Pointer::element_type;
 
   Owned() = default;
-  /// `attempted` is what a refusal names, such as "use a disk array".
+  /// `attempted` is what the error names, such as "use a disk array".
   Owned(Pointer held, const char* attempted) noexcept : held_(std::move(held)), attempted_(attempted) {}
   Owned(Owned&&) noexcept = default;
   Owned(const Owned&) = default;
@@ -66,7 +67,7 @@ class Owned {
   }
   void check() const { origin_.check(attempted_); }
   [[nodiscard]] bool here() const noexcept { return origin_.here(); }
-  /// In a child, too: for what was true when it was forked.
+  /// Works in a child, too: to read what held at the fork.
   [[nodiscard]] element_type* get() const noexcept { return held_.get(); }
   [[nodiscard]] const Pointer& pointer() const {
     check();

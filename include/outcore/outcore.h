@@ -10,8 +10,8 @@
  *  A shared file is a byte-addressable scratch file of all processes of a world: created and closed by all
  *  together, read and written by any of them at any time. Bytes that nobody has written are zeros.
  *
- *  A record file keeps numbered records in a shared file: of any size each, and of another one when they are
- *  written again. Blocks of compressed vectors, say.
+ *  A record file keeps numbered records in a shared file. Each record has any size, and may have another size
+ * when it is rewritten. Example: blocks of compressed vectors.
  *
  *  Source: the Exclusive Access Files and Shared Files of the ChemIO project (Nieplocha, Foster, Kendall,
  * "ChemIO: high-performance parallel I/O for computational chemistry applications", IJHPCA 12, 1998).
@@ -39,8 +39,8 @@
  *
  *  @section units Units
  *
- *  Offsets, sizes and lengths of files are bytes, those of arrays elements, strides of memory bytes. All have
- * 64 bits and count from 0. Nothing needs to be aligned.
+ *  Offsets, sizes and lengths of files are in bytes, those of arrays in elements, strides of memory in bytes.
+ * All have 64 bits and count from 0. Nothing needs to be aligned.
  *
  *  @section options Options
  *
@@ -48,8 +48,8 @@
  *
  *      oc_eaf_options options = {.size = sizeof options, .keep = 1};
  *
- *  So a program works with a library whose structure has more fields, which keep their defaults. A structure
- * that has less than `size`, or fields that are set and that the library does not know, is EINVAL.
+ *  So a program works with a library whose structure has more fields, which keep their defaults. EINVAL:
+ * `size` is not set, or fields are set that the library does not know.
  *
  *  @section errors Errors
  *
@@ -57,12 +57,12 @@
  *  failure in the calling thread (what, where, how much) is oc_strerror() of the code returned, or
  * oc_last_error(). The library never ends the process, and no C++ exception leaves it.
  *
- *  What each function returns stands with it. Beside that, any that takes a handle returns EBADF for one that
- * was never given out, was closed, or is of the process that this one was forked from; any may return ENOMEM;
- * and EINVAL for a place that is NULL and may not be.
+ *  The comment of each function lists what it returns. In addition, every function that takes a handle
+ * returns EBADF if the handle was never issued, is closed, or belongs to the process that this one was forked
+ * from. Every function may return ENOMEM, and EINVAL for a pointer that is NULL where NULL is not allowed.
  *
- *  A collective function returns an error at all processes, if one has it; but a handle that is none is known
- * to nobody, so it is an error where it is given.
+ *  If a collective function has an error at one process, it returns an error at all processes. An invalid
+ * handle is an exception: it is an error only at the process that passes it.
  *
  *  A write may be kept in memory and carried out later. If that fails, the next write, flush or close of the
  *  file returns the error.
@@ -71,18 +71,19 @@
  *
  *  - Different files may be used by different threads at any time.
  *  - One file: any calls of different threads are safe with one another, as those of pread(2) and pwrite(2)
- *    are. Requests on overlapping bytes, one of them a write, happen in an order that nobody knows.
- *  - A request may be waited for by any thread, but by one.
+ * are. If requests overlap and one of them is a write, their order is undefined.
+ *  - Any thread may wait for a request, but only one.
  *  - oc_eaf_close() and oc_eaf_delete() must come last; a call of another thread on that handle returns EBADF
  *    when it comes later.
  *
  *  @section caveats Caveats
  *
- *  - The buffer of a nonblocking request belongs to the library until the request has been waited for: do not
- *    write to it (read), nor free it, before. In Fortran, give it the ASYNCHRONOUS and TARGET attributes.
+ *  - The buffer of a nonblocking request belongs to the library until the request has been waited for. Before
+ * that, do not free it, and do not write to it (a write) or use it (a read). In Fortran, give it the
+ * ASYNCHRONOUS and TARGET attributes.
  *  - Each request must be waited for, also when oc_test() says that it is complete. Their number is
  *    limited by memory alone.
- *  - Handles are numbers that are never used twice, so one that was closed is recognised.
+ *  - Handles are numbers that are never used twice, so the library recognises a closed handle.
  *  - A child made by fork(2) shares nothing: it must open its own files.
  */
 #ifndef OUTCORE_H

@@ -1,4 +1,4 @@
-// Placement: where the files lie that processes have in common.
+// Placement: where the files lie that processes share.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace outcore {
 enum class Placement : std::uint8_t {
   automatic,  ///< shared if every process sees the directory of the first, else local
   shared,     ///< one directory that all processes see
-  local       ///< a directory on each node, each with its part
+  local       ///< one directory on each node, with the part of that node
 };
 
 }  // namespace outcore

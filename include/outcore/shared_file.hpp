@@ -29,14 +29,14 @@ class StripedFile;
 namespace outcore::file {
 
 struct SharedFileOptions {
-  std::int64_t hard_limit_bytes = 0;  ///< a write beyond it is Error(EFBIG). 0: none
-  std::int64_t soft_limit_bytes = 0;  ///< size it will have; more than is free is Error(ENOSPC). 0: unknown
-  bool reserve = false;               ///< space for the soft limit is reserved at once
+  std::int64_t hard_limit_bytes = 0;       ///< a write beyond it is Error(EFBIG). 0: none
+  std::int64_t soft_limit_bytes = 0;       ///< expected size; Error(ENOSPC) if more than is free. 0: unknown
+  bool reserve = false;                    ///< space for the soft limit is reserved at once
   std::int64_t typical_request_bytes = 0;  ///< sets the stripe. 0: unknown
   Placement placement = Placement::automatic;
   int components_per_node = 0;  ///< files on each node; 0: one for each process, at most 8
   device::PageCache page_cache = device::PageCache::automatic;
-  /// Memory of this process for copies of what lies on other nodes; see sync. 0: none.
+  /// Memory of this process for copies of data from other nodes; see sync. 0: none.
   std::int64_t client_cache_bytes = 0;
   device::Engine* engine = nullptr;  ///< null: the default engine
 };
@@ -45,31 +45,31 @@ struct SharedFileOptions {
 /// them at any time, at any offset, in any size, without help of the others. It vanishes with the job, also
 /// when that is killed. Bytes below the end that nobody has written are zeros.
 ///
-/// The end of the file is the highest byte that any process has begun to write; it never goes back. A process
-/// that writes counts it before the write begins, and one that would read beyond the end it knows asks the
-/// others first: so what was written before another process could know of it (a barrier, a message) can be
-/// read there. Reading beyond the end is Error(EINVAL), which names offset, size and end. If a write fails
-/// the bytes it was to change are old, new or zeros.
+/// The end of the file is the highest byte that any process has begun to write; it never goes back. A writer
+/// announces a new end before its write begins, and a reader that would pass the end it knows asks the other
+/// processes first. So a process that learned of a write (by a barrier or a message) can read its bytes.
+/// Reading beyond the end is Error(EINVAL), which names offset, size and end. If a write fails, the bytes of
+/// its range are old, new or zeros.
 ///
-/// A write is visible to all when its request is complete: waited for, or before `sync` returned. Nothing is
-/// kept in memory of a process, but with a client cache: then a process that reads what others have written
-/// since it read there before has to call `sync` first. Requests on overlapping bytes, one of them a write,
-/// happen in an order that nobody knows. Any thread may call what is not collective. The buffer of a request
-/// belongs to the library until it is complete, also when the request object goes before.
+/// A write is visible to all when its request is complete: after a wait for it, or after `sync`. No process
+/// keeps bytes in memory, unless it has a client cache: then it must call `sync` before it reads bytes again
+/// that others have written meanwhile. If requests overlap and one of them is a write, their order is
+/// undefined. Any thread may make calls that are not collective. The buffer of a request belongs to the
+/// library until the request is complete, even if the request object is destroyed before.
 ///
 /// Errors: EINVAL (name, limits, negative offset, beyond the end), EFBIG (beyond the hard limit), EBADF
-/// (closed), ENOSPC, EIO; they name the rank where it happened. That of a nonblocking request is thrown by
-/// its wait or test; that of a write that nobody waited for by the next sync, flush or close.
+/// (closed), ENOSPC, EIO; messages name the rank where it happened. The error of a nonblocking request is
+/// thrown by its wait or test; if nobody waited for a write, by the next sync, flush or close.
 class OUTCORE_API SharedFile {
  public:
-  /// Collective, with the same arguments at all processes but for client cache and engine. The world must
-  /// outlive it.
+  /// Collective, with the same arguments at all processes, except client cache and engine. The world must
+  /// outlive the file.
   SharedFile(World& world, const std::string& name, const SharedFileOptions& options = {});
   /// The arguments are made in the collective gate: if `make` throws at one process, all throw.
   using Make = std::function<void(std::string& name, SharedFileOptions& options)>;
   SharedFile(World& world, const Make& make);
-  /// Not collective: waits for requests of this process. What lies on its disk serves the others until the
-  /// world closes. An error is lost here, so call close().
+  /// Not collective: waits for requests of this process. The other processes can use the part on its disk
+  /// until the world closes. An error is lost here, so call close().
   ~SharedFile();
   SharedFile(SharedFile&&) noexcept;
   SharedFile& operator=(SharedFile&&) noexcept;
@@ -82,8 +82,8 @@ class OUTCORE_API SharedFile {
   template <Temporary Range>
   Request write_async(Range&& buffer, std::int64_t offset) = delete;  ///< its memory would be gone
 
-  /// Lists of byte ranges, as one request. Small ranges that lie close together are read together, with what
-  /// is between them. The ranges of one write must not overlap.
+  /// Lists of byte ranges, as one request. Small ranges that lie close together are read together, with the
+  /// bytes between them. The ranges of one write must not overlap.
   using ReadRange = outcore::ReadRange;
   using WriteRange = outcore::WriteRange;
   void read(std::span<const ReadRange> ranges);
@@ -92,12 +92,12 @@ class OUTCORE_API SharedFile {
   [[nodiscard]] Request write_async(std::span<const WriteRange> ranges);
 
   [[nodiscard]] std::int64_t length();  ///< the end of the file, as it is now; not collective
-  /// Everything this process has written is visible to all, and what others have written to it. Not
-  /// collective.
+  /// Makes everything that this process has written visible to all, and what others have written visible to
+  /// it. Not collective.
   void sync();
-  void flush();  ///< everything written by anybody is on stable storage; collective
+  void flush();  ///< puts everything written by any process on stable storage; collective
   void close();  ///< collective, idempotent; the bytes are gone
-  /// As close, without the errors of writes: the bytes are not wanted.
+  /// As close, but throws no errors of writes: the caller does not want the bytes.
   void destroy();
 
   [[nodiscard]] bool closed() const noexcept;

@@ -1,4 +1,4 @@
-// Block-sparse arrays on disk: of the tiles of an array only those that are not zero are kept.
+// Block-sparse arrays on disk: only the nonzero tiles of an array are stored.
 #pragma once
 
 #include <cstddef>
@@ -18,21 +18,22 @@
 
 namespace outcore {
 
-/// Each tile lies in one piece, row-major, at one process: tile number k of those that are not zero at
-/// process k % P of the P that made it, behind that process's tiles of lower numbers. So sizes alone say
-/// where it is. Tiles are moved noncollectively: any process, any thread, at any time; what DiskArrayAccess
-/// says of order and errors holds. Error(EINVAL) for an index outside the grid of tiles, and for memory of
-/// another size.
+/// An array on disk that stores its nonzero tiles only. Each lies in one piece, row-major, at one process: if
+/// P processes made the array, nonzero tile number k lies at process k % P, behind the tiles of lower numbers
+/// there. So the sizes of tiles alone determine where each lies. Any thread of any process moves tiles at any
+/// time (noncollectively); order and errors are those of DiskArrayAccess. Error(EINVAL) for an index outside
+/// the grid of tiles, and for memory of another size.
 class OUTCORE_API BlockSparseArray {
  public:
   /// `options` as for DiskArray, but for `chunk` (one number, elements; empty: larger ones for larger tiles,
-  /// as the cache has room for) and `typical` and `group`, which have no meaning. The cache is to be the same
-  /// at all processes. Collective.
+  /// as the cache has room for) and `typical` and `group`, which have no meaning. The size of the cache must
+  /// be the same at all processes. Collective.
   BlockSparseArray(World& world, const TileMap& map, ElementType type, const DiskArrayOptions& options = {});
   /// The arguments are made in the collective gate: if `make` throws at one process, all throw.
   using Make = std::function<void(TileMap& map, ElementType& type, DiskArrayOptions& options)>;
   BlockSparseArray(World& world, const Make& make);
-  /// A persistent one. Error as of DiskArray::open; EINVAL for an array that is not block-sparse. Collective.
+  /// Opens a persistent array. Error as of DiskArray::open; EINVAL for an array that is not block-sparse.
+  /// Collective.
   [[nodiscard]] static BlockSparseArray open(World& world, const std::string& path, bool read_only = true,
                                              const DiskArrayCaches& caches = {});
   /// The arguments are made in the collective gate: if `make` throws at one process, all throw.
@@ -41,16 +42,16 @@ class OUTCORE_API BlockSparseArray {
   [[nodiscard]] const TileMap& map() const noexcept { return map_; }
   [[nodiscard]] ElementType type() const noexcept { return array_.type(); }
   [[nodiscard]] const std::string& metadata() const noexcept { return metadata_; }
-  /// The process that has a tile, for work where the data is; -1 for a zero tile.
+  /// The process that owns a tile, so that work can go where the data is; -1 for a zero tile.
   [[nodiscard]] int owner(const Extents& tile) const;
-  /// Where each tile that is not zero begins in the storage, in elements.
+  /// Where each nonzero tile begins in the storage, in elements.
   [[nodiscard]] std::span<const std::int64_t> begins() const noexcept { return begin_; }
 
-  /// All elements of a tile, in C order without gaps: an mdspan with other strides is Error(EINVAL). Getting
-  /// a zero tile gives zeros; putting or adding something to one is Error(EINVAL).
+  /// `memory` holds all elements of a tile, in C order without gaps: an mdspan with other strides is
+  /// Error(EINVAL). Getting a zero tile gives zeros; a put or accumulate to a zero tile is Error(EINVAL).
   [[nodiscard]] Request get_tile_async(const Extents& tile, const Elements& memory) const;
   [[nodiscard]] Request put_tile_async(const Extents& tile, const ConstElements& memory);
-  /// Adds alpha times the memory; what others add is not lost.
+  /// Adds alpha times the memory. Concurrent accumulates add up.
   [[nodiscard]] Request accumulate_tile_async(const Extents& tile, const ConstElements& memory,
                                               Factor alpha = 1);
   template <Temporary Range>
@@ -72,15 +73,15 @@ class OUTCORE_API BlockSparseArray {
   void put_tile(const Extents& tile, std::span<const std::byte> memory);
   void accumulate_tile(const Extents& tile, std::span<const std::byte> memory, const void* alpha);
 
-  void prefetch(std::span<const Extents> tiles) const;  ///< zero ones are left out
+  void prefetch(std::span<const Extents> tiles) const;  ///< skips zero tiles
   void sync() { array_.sync(); }                        ///< as DiskArrayAccess::sync
 
-  /// The array of one dimension in which the tiles lie: for its life (flush, close, remove), which is
-  /// collective, and for what it is.
+  /// The one-dimensional array that stores the tiles: for flush, close and remove, which are collective, and
+  /// for its properties.
   [[nodiscard]] DiskArray& storage() noexcept { return array_; }
   [[nodiscard]] const DiskArray& storage() const noexcept { return array_; }
   void flush(std::string_view metadata);  ///< with new metadata; collective
-  /// With what `make` returns; if it throws at one process, all throw.
+  /// With the metadata that `make` returns; if it throws at one process, all throw.
   void flush(const DiskArray::MakeMetadata& make);
 
  private:
@@ -91,10 +92,10 @@ class OUTCORE_API BlockSparseArray {
   [[nodiscard]] std::int64_t there(const Extents& tile, std::string_view attempted) const;
 
   TileMap map_;
-  Reservation reservation_;  ///< of the map, and of where tiles lie
+  Reservation reservation_;  ///< for the map and the positions of tiles
   std::string metadata_;
   DiskArray array_;
-  std::vector<std::int64_t> begin_;  ///< of each tile that is not zero, in elements
+  std::vector<std::int64_t> begin_;  ///< where each nonzero tile begins, in elements
 };
 
 }  // namespace outcore

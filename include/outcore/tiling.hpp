@@ -1,4 +1,4 @@
-// Tile maps: which blocks of a block-sparse array are there.
+// Tile maps: which tiles of a block-sparse array are stored.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,15 @@
 
 namespace outcore {
 
-/// Every axis of an array is cut at boundaries, so that tiles may be of different sizes. Those that are not
-/// zero are numbered in row-major order of their indices.
+/// Which tiles of an array are not zero. Boundaries along each axis cut the array into tiles, which may have
+/// different sizes. Nonzero tiles have numbers, in row-major order of their indices.
 class OUTCORE_API TileMap {
  public:
-  static constexpr std::int64_t max_tiles = 1 << 24;  ///< zero ones among them
+  static constexpr std::int64_t max_tiles = 1 << 24;  ///< including zero tiles
 
-  /// `boundaries`: for each axis 0, ..., its extent, rising; 0 alone: an axis without elements. `nonzero`:
-  /// for each tile, in row-major order. Throws Error(EINVAL) for anything else, and for more than max_tiles.
+  /// `boundaries`: for each axis an increasing list from 0 to its extent; {0}: an axis without elements.
+  /// `nonzero`: one flag for each tile, in row-major order. Throws Error(EINVAL) for anything else, and for
+  /// more than max_tiles tiles.
   TileMap(std::vector<std::vector<std::int64_t>> boundaries, std::vector<bool> nonzero);
   TileMap() = default;  ///< of rank 0, without tiles
 
@@ -33,14 +34,15 @@ class OUTCORE_API TileMap {
   [[nodiscard]] Box box(const Extents& tile) const;
   [[nodiscard]] std::int64_t number(const Extents& tile) const;  ///< -1 if the tile is zero
 
-  [[nodiscard]] Extents tile(std::int64_t number) const;           ///< its index; `number` is asserted
-  [[nodiscard]] std::int64_t elements(std::int64_t number) const;  ///< in the tile
+  [[nodiscard]] Extents tile(std::int64_t number) const;  ///< index of a nonzero tile; asserts `number`
+  [[nodiscard]] std::int64_t elements(std::int64_t number) const;  ///< in a nonzero tile
   friend bool operator==(const TileMap&, const TileMap&) = default;
 
-  /// As JSON: {"boundaries": [[0, 3], [0, 2, 5]], "nonzero": "c"}, the latter four tiles a digit.
+  /// As JSON: {"boundaries": [[0, 3], [0, 2, 5]], "nonzero": "c"}; a hexadecimal digit of `nonzero` stands
+  /// for four tiles.
   [[nodiscard]] std::string encode() const;
-  /// What `encode` made, at the beginning of `text`; `used`: its length. Throws Error(EINVAL) for anything
-  /// else.
+  /// Reads what `encode` wrote, at the beginning of `text`; `used` receives its length. Throws Error(EINVAL)
+  /// for anything else.
   [[nodiscard]] static TileMap decode(const std::string& text, std::size_t& used);
 
  private:
@@ -49,7 +51,7 @@ class OUTCORE_API TileMap {
 
   std::vector<std::vector<std::int64_t>> boundaries_;
   Extents shape_, grid_;
-  std::vector<std::int64_t> tiles_;  ///< positions of those that are there, rising
+  std::vector<std::int64_t> tiles_;  ///< positions of the nonzero tiles, increasing
 };
 
 }  // namespace outcore

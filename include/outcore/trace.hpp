@@ -1,13 +1,13 @@
 // I/O trace: counters that are always on, and events that are recorded on demand.
 //
-// Two layers report: `file` is what the program asked for (exclusive access files), `device` is what the
-// disk was asked for after combining, splitting and reading ahead. Source of the tables: the Pablo-based
+// Two layers report: `file` has the requests of the program (exclusive access files), `device` has those that
+// reach the disk after combining, splitting and reading ahead. Source of the tables: the Pablo-based
 // characterisations of the PASSION study (operation, count, time, volume; size classes; durations over time).
 //
 // Reporting an asynchronous operation: record() it as read_async or write_async when it completes, spanning
 // submission to completion, and call add_waited() with the same layer and op for the time a caller was
-// blocked in submitting it or waiting for it. The call that waited may also be recorded as Op::wait; that
-// time is the same time once more, and the report does not add it to the I/O time.
+// blocked in submitting it or waiting for it. The call that waited may also be recorded as Op::wait; the
+// report does not add that time, which is counted already, to the I/O time.
 //
 // Safe from any thread and from static destructors. A forked child starts with zero counters and no events
 // (recording stays enabled, names and numbers of files stay).
@@ -126,14 +126,14 @@ OUTCORE_API std::uint64_t transfer_ends(bool write) noexcept;
 /// Busy time of requests that were not timed because another stands for them.
 OUTCORE_API void add_busy(bool write, std::uint64_t nanoseconds) noexcept;
 
-/// Totals are those of all operations that happened before the call: numbers and bytes exactly, times with
-/// those of quick requests sampled.
+/// Totals of all operations before the call: numbers and bytes are exact; times of quick requests are
+/// sampled.
 [[nodiscard]] OUTCORE_API Snapshot snapshot() noexcept;
-/// What other threads count at the same time may be lost, or bring a counter back to what it was.
+/// Counts that other threads make at the same time may be lost, or may restore the old value of a counter.
 OUTCORE_API void reset_counters() noexcept;
 
 /// Starts recording events into a new buffer of `capacity` records (64 bytes each, allocated here), dropping
-/// the events recorded before. Throws Error(ENOMEM) if it cannot be had, Error(EINVAL) for 0.
+/// the events recorded before. Throws Error(ENOMEM) if it cannot be allocated, Error(EINVAL) for 0.
 OUTCORE_API void enable_events(std::size_t capacity);
 OUTCORE_API void disable_events() noexcept;             ///< stops recording; the events stay readable
 [[nodiscard]] OUTCORE_API std::vector<Event> events();  ///< in the order in which operations completed

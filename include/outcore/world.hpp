@@ -35,16 +35,16 @@ struct WorldOptions {
   /// control group, a ulimit or Slurm allows.
   std::int64_t memory_bytes = 0;
   std::string scratch = {};  ///< directory for scratch; empty: chosen as device::default_scratch does
-  /// Each process is a node of its own, so that the ways between nodes are taken on one machine. Also by
-  /// OUTCORE_NODES=processes.
+  /// Treats each process as a node of its own, so that one machine uses the paths between nodes.
+  /// OUTCORE_NODES=processes does so, too.
   bool node_for_each_process = false;
-  std::shared_ptr<Budget> budget = {};  ///< of another world, used together; then memory_bytes says nothing
+  std::shared_ptr<Budget> budget = {};  ///< of another world, to share it; memory_bytes is then ignored
 };
 
-/// Collective, to make and to close (the destructor closes). Methods marked so are called by all processes in
-/// the same order, by one thread at a time; a process that calls another one than the rest gets, as they all
-/// do, Error(EINVAL). After `close` they are Error(EBADF), and so is everything in a forked child: there, a
-/// world and all that is in it can only be closed, which does nothing.
+/// The processes that work together. Construction and close are collective (the destructor closes). All
+/// processes call collective methods in the same order, one thread of a process at a time; if they call
+/// different ones, all get Error(EINVAL). After `close`, collective methods throw Error(EBADF). In a forked
+/// child, everything throws it: there, a world and its objects can only be closed, which does nothing.
 class OUTCORE_API World {
  public:
   /// The processes of the job: those of MPI_COMM_WORLD if the program is linked to MPI, which it has
@@ -56,7 +56,7 @@ class OUTCORE_API World {
   /// The processes of an MPI communicator, given by its Fortran handle: MPI_Comm_c2f(communicator).
   [[nodiscard]] static World mpi(int fortran_communicator, const WorldOptions& options = {});
 
-  /// Processes that a transport of the program's own reaches.
+  /// The processes of a transport that the program brings.
   explicit World(std::unique_ptr<transport::Transport> transport, const WorldOptions& options = {});
   /// The options are made in the collective gate: if `make` throws at one process, all throw.
   using Make = std::function<WorldOptions()>;
@@ -69,12 +69,13 @@ class OUTCORE_API World {
   /// scratch directory unless another one is given. Either may be closed before the other. Collective over
   /// this world.
   [[nodiscard]] std::unique_ptr<World> split(int color, int key = 0, const std::string& scratch = {});
-  /// The two steps of it: who they are, and the world of them, collective over them alone.
+  /// The two steps of split: the transport of the group, and then its world, which is collective over the
+  /// group alone.
   [[nodiscard]] std::unique_ptr<transport::Transport> split_transport(int color, int key);
   World(std::unique_ptr<transport::Transport> part, World& whole, const std::string& scratch = {});
 
   /// Collective, idempotent; frees all one-sided memory. While a process waits here for the others to close,
-  /// their other collective calls are errors, so that one that ends early keeps nobody waiting.
+  /// other collective calls of theirs fail, so that a process that ends early keeps nobody waiting.
   void close();
   [[nodiscard]] bool closed() const noexcept;
 
@@ -90,38 +91,37 @@ class OUTCORE_API World {
   /// Directory of this process's scratch. If none was given it is chosen here, which may throw Error(ENOENT).
   [[nodiscard]] const std::string& scratch() const;
 
-  /// Something of a layer above that lives as long as the world.
+  /// An object of a layer above that lives as long as the world.
   class Companion {
    public:
-    virtual ~Companion() = default;  ///< first of all when the world has been closed by all
-    /// This process is going to wait for the others to close: collective calls of theirs that meet elsewhere
-    /// than in the gate of the world must become errors, too.
+    virtual ~Companion() = default;  ///< runs first, when all processes have closed the world
+    /// Called when this process begins to wait for the others to close. Collective calls of theirs that do
+    /// not pass the gate of the world must then fail, too.
     virtual void closing() noexcept = 0;
   };
   [[nodiscard]] std::shared_ptr<Companion>& companion();
 
-  /// `close` lets it finish before the one-sided memory goes. Any thread; dropped with its last owner.
+  /// `close` lets `user` finish before it frees the one-sided memory. Any thread. The world does not own it.
   void add_user(const std::shared_ptr<world::User>& user);
 
-  void flush();    ///< all one-sided operations of this process have arrived, as Segment::flush says
+  void flush();    ///< completes the one-sided operations of this process, as Segment::flush
   void barrier();  ///< collective; flushes one-sided operations first
 
   /// The gate of every collective call. Runs `step` at this process, then tells the others how it went: if it
-  /// threw anywhere, all throw the error of the lowest rank that did. If the processes came with different
-  /// fingerprints (of what they call and with which arguments), none runs the step and all throw
-  /// Error(EINVAL) that names a process that differs. The step must not wait for other processes.
-  /// Collective.
+  /// threw anywhere, all throw the error of the lowest rank that did. `fingerprint` is that of the call and
+  /// its arguments; if it differs between processes, none runs the step, and all throw Error(EINVAL), which
+  /// names a process that differs. The step must not wait for other processes. Collective.
   void together(std::string_view what, std::uint64_t fingerprint, const std::function<void()>& step);
-  /// The two halves of it, for those who cannot hand over a function: what lies between enter and leave is
-  /// the step. `failure` is what it threw, if anything. Each is collective.
+  /// The two halves of `together`, for callers that cannot pass a function: the code between enter and leave
+  /// is the step. `failure` is the error that it threw, if any. Each is collective.
   void enter(std::string_view what, std::uint64_t fingerprint);
-  /// For a process that first has to make what it comes with: `bring` does so, in the gate, and says its
-  /// fingerprint. If it throws anywhere, all throw that of the lowest rank, and nobody has anything to leave.
+  /// For a process that must compute its arguments first: `bring` does so inside the gate and returns their
+  /// fingerprint. If it throws anywhere, all throw the error of the lowest rank, and no process calls leave.
   void enter(std::string_view what, const std::function<std::uint64_t()>& bring);
   void leave(const std::optional<Error>& failure);
 
-  /// Makes a procedure known under the same number in all processes, each with its own function; it may be
-  /// called as soon as this returns, and is until the world closes or `unregister` returns. Collective.
+  /// Registers a procedure under the same number at all processes, each with its own function. It may be
+  /// called as soon as this returns, until the world closes or `unregister_procedure` returns. Collective.
   /// Error(EEXIST) for a name that is taken.
   std::uint32_t register_procedure(const std::string& name, Procedure procedure,
                                    const ProcedureOptions& options = {});
@@ -131,8 +131,8 @@ class OUTCORE_API World {
   [[nodiscard]] std::uint32_t procedure(const std::string& name) const;
   /// Calls a procedure at a process, which may be this one. Returns at once; if very many calls to the
   /// process are outstanding it waits, asleep, for some to end. `header` (at most max_call_header_bytes) is
-  /// copied, `payload` must stay until the request is done. Served also while the target computes. Any
-  /// thread.
+  /// copied, `payload` must stay until the request is done. The target serves the call even while it
+  /// computes. Any thread.
   Request call(int process, std::uint32_t procedure, std::span<const std::byte> header,
                std::span<const std::byte> payload = {}, CallOptions options = {});
 
@@ -146,7 +146,8 @@ class OUTCORE_API World {
     Region& operator=(Region&& other) noexcept;
     ~Region();
     [[nodiscard]] transport::Segment& segment() const;  ///< Error(EBADF) after the world was closed
-    /// The same while one operation lasts: the world, which another thread may close, waits for its end.
+    /// The segment while one operation lasts: if another thread closes the world, close waits for the end of
+    /// the operation.
     class Use {
      public:
       explicit Use(const Region& region);
@@ -165,7 +166,7 @@ class OUTCORE_API World {
     [[nodiscard]] std::int64_t offset() const noexcept { return offset_; }
     [[nodiscard]] std::byte* local() const;
     [[nodiscard]] std::int64_t size_bytes() const noexcept { return size_bytes_; }
-    /// Equal at all processes, and no other region of this world's.
+    /// A number that is equal at all processes, and different for each region of the world.
     [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
     [[nodiscard]] explicit operator bool() const noexcept { return static_cast<bool>(entry_); }
     [[nodiscard]] bool here() const noexcept { return entry_.here(); }  ///< not in a forked child
@@ -187,14 +188,13 @@ class OUTCORE_API World {
   Owned<std::unique_ptr<State>> state_;
 };
 
-/// A number that all processes count up, for dynamic distribution of tasks. Zero at first. Collective to
-/// make.
+/// A counter of all processes, for dynamic distribution of tasks; initially zero. Construction is collective.
 class OUTCORE_API Counter {
  public:
   explicit Counter(World& world);
   std::int64_t next(
       std::int64_t count = 1);  ///< adds, and returns the value before; not collective, any thread
-  /// As `next`, if the value does not get above `limit`; else changes nothing, for nobody, and returns none.
+  /// As `next`, but if the value would exceed `limit`, changes nothing and returns none.
   std::optional<std::int64_t> next_within(std::int64_t limit, std::int64_t count);
   void reset();  ///< collective
 
@@ -203,8 +203,8 @@ class OUTCORE_API Counter {
   World::Region region_;
 };
 
-/// A lock between processes, and between threads. First come, first served; waits asleep. Collective to make.
-/// Releasing it flushes the one-sided operations of this process.
+/// A lock between processes, and between threads. First come, first served; waits asleep. Construction is
+/// collective. unlock flushes the one-sided operations of this process.
 class OUTCORE_API Lock {
  public:
   explicit Lock(World& world);
@@ -217,7 +217,7 @@ class OUTCORE_API Lock {
   std::atomic<bool> holds_{false};
 };
 
-/// FNV-1a over anything that can be printed into bytes; for fingerprints.
+/// FNV-1a hash of bytes, for fingerprints.
 [[nodiscard]] OUTCORE_API std::uint64_t fingerprint(std::span<const std::byte> bytes,
                                                     std::uint64_t seed = 0xcbf29ce484222325);
 

@@ -1,5 +1,5 @@
 /** @file checkpoint.h
- *  @brief Checkpoints: named arrays and a text about them, saved together, at once or not at all. Part of
+ *  @brief Checkpoints: named arrays and a text about them, saved atomically, all or nothing. Part of
  * outcore/outcore.h. */
 #ifndef OUTCORE_C_CHECKPOINT_H
 #define OUTCORE_C_CHECKPOINT_H
@@ -36,10 +36,11 @@ typedef struct oc_checkpoint_options {
  *      oc_checkpoint_add_values(saving, "energy", OC_FLOAT64, 0, NULL, &energy);
  *      code = oc_checkpoint_commit(saving, "12");
  *
- *  Nothing but oc_checkpoint_commit() is collective, or touches the disk. What one process gets an error for
- * before is an error of oc_checkpoint_commit(), at all.
- *  @param[out] saving The handle, larger than 0; until oc_checkpoint_commit() or oc_checkpoint_abandon(). It
- * is there also where path or options are refused, for that commit.
+ *  Nothing but oc_checkpoint_commit() is collective, or touches the disk. If a call before it returns an
+ * error at one process, oc_checkpoint_commit() returns that error at all processes.
+ *  @param[out] saving The handle, larger than 0; valid until oc_checkpoint_commit() or
+ * oc_checkpoint_abandon(). If path or options are refused, it is still set, so that the process can call the
+ * commit.
  *  @return EINVAL, EBADF (world). */
 OUTCORE_API int oc_checkpoint_begin(int world, const char* path, const oc_checkpoint_options* options,
                                     int* saving);
@@ -56,29 +57,30 @@ OUTCORE_API int oc_checkpoint_add_dra(int saving, const char* name, int dra);
  *  @return EINVAL (name, type, shape, no memory), EBADF. */
 OUTCORE_API int oc_checkpoint_add_values(int saving, const char* name, int type, int rank,
                                          const int64_t* shape, const void* values);
-/** @brief Saves what was added; then it is on stable storage. Collective. The handle is ended in any case.
+/** @brief Saves all added arrays; on return they are on stable storage. Collective. The handle ends in any
+ * case.
  *
- *  When it fails, or the job is killed, the previous checkpoint is there, untouched.
+ *  If it fails, or the job is killed, the previous checkpoint stays, untouched.
  *  @param[in] metadata A text, UTF-8, such as the number of an iteration; NULL: "".
  *  @return ENOSPC, EIO, ENOENT (the directory that it lies in), EEXIST (a disk array has the path), EBUSY
- * (somebody else saves), EINVAL (processes added different arrays): the same at all processes. */
+ * (another job saves there), EINVAL (processes added different arrays): the same at all processes. */
 OUTCORE_API int oc_checkpoint_commit(int saving, const char* metadata);
 /** @brief Ends the handle; nothing is saved. Not collective.
  *  @return EBADF. */
 OUTCORE_API int oc_checkpoint_abandon(int saving);
 
-/** @brief Opens a checkpoint that any number of processes has saved, also in Python. Collective. It stays
+/** @brief Opens a checkpoint that any number of processes have saved, also in Python. Collective. It stays
  * readable until oc_checkpoint_close(), whatever another job saves meanwhile.
  *  @param[out] checkpoint The handle, larger than 0.
- *  @return ENOENT (there is none), EINVAL (something else is there), ENOTSUP (of another version), EIO
+ *  @return ENOENT (there is none), EINVAL (the path is something else), ENOTSUP (of another version), EIO
  * (damaged). */
 OUTCORE_API int oc_checkpoint_open(int world, const char* path, int* checkpoint);
-/** @brief The text of oc_checkpoint_commit(), cut to `size` with the final 0; of Python, if it is no text, as
- * JSON.
+/** @brief The text that was passed to oc_checkpoint_commit(), cut to `size` with the final 0. Metadata of
+ * Python that are no text: as JSON.
  *  @param[out] bytes Its length, without the final 0; may be NULL.
  *  @return EBADF. */
 OUTCORE_API int oc_checkpoint_metadata(int checkpoint, char* text, size_t size, int64_t* bytes);
-/** @brief How many arrays it has.
+/** @brief How many arrays a checkpoint has.
  *  @return EBADF, EINVAL (`count` is NULL). */
 OUTCORE_API int oc_checkpoint_count(int checkpoint, int* count);
 /** @brief Name of an array, by its number from 0, in the order in which they were added; cut to `size`.
@@ -94,15 +96,15 @@ OUTCORE_API int oc_checkpoint_inquire(int checkpoint, const char* name, int* kin
  *  @return ENOENT (no such array), EINVAL (another type or shape), EIO. */
 OUTCORE_API int oc_checkpoint_read_ga(int checkpoint, const char* name, int ga);
 /** @brief Reads all of an array into memory of each process, contiguous and row-major. Collective.
- *  @param[in] bytes Of the memory: EINVAL if it is not the size of the array.
+ *  @param[in] bytes Size of the memory: EINVAL if it is not that of the array.
  *  @return ENOENT (no such array), EBADF, EIO, ENOMEM. */
 OUTCORE_API int oc_checkpoint_read_values(int checkpoint, const char* name, void* values, int64_t bytes);
-/** @brief Opens an array, to read from, in place: oc_dra_close() it before the checkpoint is saved again.
+/** @brief Opens an array to read from it in place: oc_dra_close() it before the checkpoint is saved again.
  * Collective.
  *  @param[out] array A handle for calls named oc_dra_*.
  *  @return ENOENT (no such array), EINVAL (`array` is NULL), EBADF, EIO. */
 OUTCORE_API int oc_checkpoint_open_dra(int checkpoint, const char* name, int* array);
-/** @brief Ends the handle; whoever saves may remove what it was. Not collective.
+/** @brief Ends the handle; a later commit may remove the files. Not collective.
  *  @return EBADF. */
 OUTCORE_API int oc_checkpoint_close(int checkpoint);
 

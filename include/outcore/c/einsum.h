@@ -20,7 +20,8 @@ extern "C" {
 #define OC_OPERAND_DISK 2   /**< A disk array. */
 /** @} */
 
-/** An array of a contraction. Of arrays of the library the handle is enough: the other fields are of memory.
+/** An array of a contraction. For arrays of the library the handle is enough: the other fields describe
+ * memory.
  */
 typedef struct oc_operand {
   int kind;  /**< One of OC_OPERAND_*. */
@@ -29,7 +30,7 @@ typedef struct oc_operand {
   int rank;  /**< 0 to #OC_MAX_RANK; 0 is a number. */
   const int64_t* shape;
   const int64_t* stride_bytes; /**< NULL: contiguous, row-major. */
-  void* memory; /**< At each process: the same elements of an operand, and room for all of a result. */
+  void* memory; /**< At each process: all elements of an operand, the same, or room for all of a result. */
 } oc_operand;
 
 /** Options of a contraction. Zeros beside `size`, or a NULL pointer, mean the defaults. */
@@ -38,12 +39,12 @@ typedef struct oc_einsum_options {
   int64_t memory_bytes; /**< Of each process, for panels and intermediate arrays; 0: three quarters of what is
                            left of the budget. */
   const char* plan;     /**< A text of oc_einsum_plan() or of Python's Plan.text(); NULL: a simple plan. */
-  const void* scale;    /**< Of the product, one element; NULL: one. */
-  int accumulate;       /**< Not 0: add to what is in the result. */
+  const void* scale;    /**< Factor of the product, one element; NULL: one. */
+  int accumulate;       /**< Not 0: add to the elements of the result. */
   int threads;          /**< Of each process, 1 to 256; 0: one. */
 } oc_einsum_options;
 
-/** What a contraction has moved and computed, over all processes. */
+/** Traffic and operations of a contraction, summed over all processes. */
 typedef struct oc_einsum_counts {
   size_t size; /**< sizeof of this structure. */
   int64_t disk_read_bytes, disk_written_bytes;
@@ -52,27 +53,28 @@ typedef struct oc_einsum_counts {
   double flops;          /**< Two for each multiplication. */
 } oc_einsum_counts;
 
-/** @brief result = scale times the sum of products of operands, as numpy.einsum has it: "ik,kj->ij"
- * multiplies matrices. Collective: all processes call with the same arguments, but for addresses.
+/** @brief result = scale times the sum of products of operands, as numpy.einsum defines it: "ik,kj->ij"
+ * multiplies matrices. Collective: all processes call with the same arguments, except addresses.
  *
- *  Panels of the arrays come ahead of their use, threads multiply them by the BLAS of the program (dgemm_ and
- * the like, of either size of INTEGER, if that is in a shared library; set it to one thread) or by loops, and
- * results go to where they lie. A plan says in which panels and which order. The simple plan goes from left
- * to right and halves panels until they fit; Python's planner searches for the least time, and its plan has a
- * text that this function takes.
+ *  Panels of the arrays are read ahead of their use. Threads multiply them by the BLAS of the program (dgemm_
+ * and the like, of either size of INTEGER, if that is in a shared library; set it to one thread) or by loops.
+ * Results are written to where the result lies. A plan defines the panels and their order. The simple plan
+ * multiplies from left to right and halves panels until they fit; Python's planner searches for the least
+ * time, and this function accepts the text of its plan.
  *
- *  What other processes have put into operands has to be there: oc_ga_sync(), oc_dra_sync(). The result is
- * there, for all, when this returns. Elements of all arrays are of one type: #OC_FLOAT32, #OC_FLOAT64,
- * #OC_COMPLEX64 or #OC_COMPLEX128. Memory: `memory_bytes`, accounted to the budget, and beside it, where
- * there are several processes, a result in memory once more, divided among them.
+ *  Puts of other processes into operands must be complete before the call: oc_ga_sync(), oc_dra_sync(). All
+ * processes see the result when this returns. Elements of all arrays have one type: #OC_FLOAT32, #OC_FLOAT64,
+ * #OC_COMPLEX64 or #OC_COMPLEX128. Memory: `memory_bytes`, accounted to the budget. With several processes, a
+ * result in memory needs its size once more, divided among them.
  *  @param[in] subscripts A letter for each axis, blanks anywhere; no letter twice in one operand. Without
- * "->" the result has the letters that occur once, in alphabetic order.
+ * "->" the result has the letters that occur once, in alphabetical order.
  *  @param[in] count,operands 1 or more.
- *  @param[in] result Has no elements of an operand.
+ *  @param[in] result Must share no elements with an operand.
  *  @param[out] counts May be NULL.
- *  @return EINVAL (subscripts, shapes, types, a plan that is damaged or of other arrays, arguments that
+ *  @return EINVAL (subscripts, shapes, types, a plan that is damaged or made for other arrays, arguments that
  * differ between processes; the text says which), ENOTSUP (a plan of another format), EBADF (handles), EROFS
- * (a result that is only read), ENOMEM (says how much memory does), ENOSPC, and what moving elements returns.
+ * (a result that is open to read only), ENOMEM (the text says how much memory is enough), ENOSPC, and the
+ * errors of moving elements.
  */
 OUTCORE_API int oc_einsum(int world, const char* subscripts, int count, const oc_operand* operands,
                           const oc_operand* result, const oc_einsum_options* options,

@@ -12,8 +12,7 @@
 extern "C" {
 #endif
 
-/** @defgroup types Types of array elements; the numbers are those in files
- *  @{ */
+/** @defgroup types Types of array elements; files store these numbers @{ */
 #define OC_INT8 1
 #define OC_INT16 2
 #define OC_INT32 3
@@ -27,7 +26,7 @@ extern "C" {
 
 #define OC_MAX_RANK 8 /**< Dimensions of an array. */
 
-/** @brief Size of an element in bytes; 0 for a type that is none. */
+/** @brief Size of an element in bytes; 0 for an invalid type. */
 OUTCORE_API size_t oc_element_bytes(int type);
 
 #ifdef __cplusplus

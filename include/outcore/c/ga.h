@@ -22,7 +22,7 @@ extern "C" {
 /** @} */
 
 /** Options of a global array. Zeros beside `size`, or a NULL pointer, mean the defaults. Lists have one
- * number for each dimension, but for `begins`. */
+ * number for each dimension, except `begins`. */
 typedef struct oc_ga_options {
   size_t size;           /**< sizeof of this structure. */
   int distribution;      /**< One of OC_DISTRIBUTION_*. */
@@ -34,9 +34,9 @@ typedef struct oc_ga_options {
 
 /** @brief Creates an array of zeros. Collective.
  *
- *  Arrays are row-major: the last index varies fastest. A box is the elements from `begin` up to, but
- * without, `end`. Element (i0, i1, ...) of a box lies at the sum of stride_bytes[k] * i_k in the memory of
- * the caller, so that a transposition is a matter of strides; NULL: contiguous, row-major.
+ *  Arrays are row-major: the last index varies fastest. A box has the elements from `begin` up to, but
+ * without, `end`. In the memory of the caller, element (i0, i1, ...) of a box lies at the sum of
+ * stride_bytes[k] * i_k, so strides may transpose; NULL: contiguous, row-major.
  *
  *  Calls that are not said to be collective are one-sided: from any thread, without help of other processes.
  * Between processes they are ordered by oc_ga_sync() and oc_world_barrier(). Accumulates of one element are
@@ -59,9 +59,9 @@ OUTCORE_API int oc_ga_distribution(int array, int process, int64_t* begin, int64
 /** @brief The process that holds an element. EINVAL if it is outside. */
 OUTCORE_API int oc_ga_owner(int array, const int64_t* index, int* process);
 
-/** @brief The part of this process, in place, row-major; until oc_ga_close(). oc_ga_sync() orders direct
- * loads and stores with the transfers of others.
- *  @param[out] shape Of that memory; for block-cyclic as ScaLAPACK's local array. May be NULL.
+/** @brief The part of this process, in place, row-major; valid until oc_ga_close(). oc_ga_sync() orders
+ * direct loads and stores with the transfers of others.
+ *  @param[out] shape Shape of that memory; for block-cyclic as ScaLAPACK's local array. May be NULL.
  *  @param[out] stride_bytes May be NULL.
  *  @return EINVAL (`memory` is NULL), EBADF. */
 OUTCORE_API int oc_ga_local(int array, void** memory, int64_t* shape, int64_t* stride_bytes);
@@ -74,8 +74,8 @@ OUTCORE_API int oc_ga_get(int array, const int64_t* begin, const int64_t* end, v
  *  @return EINVAL (outside, no memory), EBADF. */
 OUTCORE_API int oc_ga_put(int array, const int64_t* begin, const int64_t* end, const void* memory,
                           const int64_t* stride_bytes);
-/** @brief Adds alpha, one element of the array's type (NULL: one), times the memory to a box; what others add
- * is not lost. Types of 4 bytes and more, else EINVAL. */
+/** @brief Adds alpha, one element of the array's type (NULL: one), times the memory to a box. Concurrent
+ * accumulates add up. Types of 4 bytes and more, else EINVAL. */
 OUTCORE_API int oc_ga_acc(int array, const int64_t* begin, const int64_t* end, const void* memory,
                           const int64_t* stride_bytes, const void* alpha);
 /** @brief Begins what oc_ga_get() does; the memory is in use until oc_wait().
@@ -93,7 +93,7 @@ OUTCORE_API int oc_ga_acc_async(int array, const int64_t* begin, const int64_t* 
  *  @param[in] indices The index of each, one after the other: count times rank numbers.
  *  @return EINVAL (outside, no memory), EBADF. */
 OUTCORE_API int oc_ga_gather(int array, int64_t count, const int64_t* indices, void* memory);
-/** @brief Copies memory into single elements. Of two to one element either may be the last.
+/** @brief Copies memory into single elements. If one element occurs twice, either value may be the last.
  *  @return As oc_ga_gather(). */
 OUTCORE_API int oc_ga_scatter(int array, int64_t count, const int64_t* indices, const void* memory);
 /** @brief Adds alpha (NULL: one) times memory to single elements.
@@ -118,11 +118,11 @@ OUTCORE_API int oc_ga_copy(int from, int to);
  *  @return EINVAL (type, shape, no place for the result), EBADF. */
 OUTCORE_API int oc_ga_dot(int a, int b, void* result);
 /** @brief c = alpha op(a) op(b) + beta c, for matrices of one type: #OC_FLOAT32, #OC_FLOAT64, #OC_COMPLEX64
- * or #OC_COMPLEX128. Each process computes the part of c that it holds, from blocks of a and b that it gets.
+ * or #OC_COMPLEX128. Each process computes the part of c that it holds, and gets blocks of a and b for it.
  * Collective.
  *
- *  It calls the BLAS of the program (dgemm_ and the like, of either size of INTEGER) where that is in a
- * shared library, and has loops of its own where there is none. Memory: some 8 MB.
+ *  It calls the BLAS of the program (dgemm_ and the like, of either size of INTEGER) if that is in a shared
+ * library, else it uses its own loops. Memory: some 8 MB.
  *  @param[in] trans_a,trans_b 'N': the matrix as it is, 'T': transposed, 'C': with complex conjugation, too.
  *  @param[in] alpha,beta One element of that type; NULL: one, zero. With a beta of zero c is not read.
  *  @param[in] c Neither a nor b.
@@ -130,12 +130,12 @@ OUTCORE_API int oc_ga_dot(int a, int b, void* result);
 OUTCORE_API int oc_ga_gemm(int trans_a, int trans_b, const void* alpha, int a, int b, const void* beta,
                            int c);
 
-/** @brief Completes what this process has under way; afterwards all see what any process has put before.
- * Collective.
+/** @brief Completes the transfers of this process; afterwards all processes see every put that any process
+ * made before. Collective.
  *  @return The error of a put that nobody waited for, at any process. */
 OUTCORE_API int oc_ga_sync(int array);
-/** @brief Waits for what is under way, and gives the memory back. Collective. The handle is closed also when
- * an error is returned, which is as of oc_ga_sync().
+/** @brief Waits for transfers under way, and frees the memory. Collective. Returns errors as oc_ga_sync();
+ * the handle is closed even then.
  *  @return EBADF. */
 OUTCORE_API int oc_ga_close(int array);
 

@@ -15,9 +15,9 @@ extern "C" {
 /** @defgroup requests Requests: nonblocking operations under way, of every kind
  *  @{ */
 /** @brief Waits until a request is done, and ends it.
- *  @param[out] bytes What was moved: fewer than asked for at the end of an exclusive file, the size of a
- * record. May be NULL; then fewer bytes than asked for are #OC_END_OF_FILE.
- *  @return EINVAL (no such request, or waited for before), or what the operation came to. */
+ *  @param[out] bytes Bytes moved: fewer than requested at the end of an exclusive file; for a record, its
+ * size. May be NULL; then fewer bytes than requested are #OC_END_OF_FILE.
+ *  @return EINVAL (no such request, or waited for before), or what the operation returns. */
 OUTCORE_API int oc_wait(int64_t request, int64_t* bytes);
 
 /** @brief Tells whether a request is done, without blocking. It must still be waited for.

@@ -17,18 +17,18 @@ extern "C" {
 typedef struct oc_sf_options {
   size_t size;                   /**< sizeof of this structure. */
   int64_t hard_limit_bytes;      /**< A write beyond it is EFBIG. 0: none. */
-  int64_t soft_limit_bytes;      /**< Size it will have, 0: unknown. More than is free: ENOSPC. */
+  int64_t soft_limit_bytes;      /**< Expected size, 0: unknown. More than is free: ENOSPC. */
   int64_t typical_request_bytes; /**< Size of most requests, which sets the stripe. 0: unknown. */
   int reserve;                   /**< Not 0: space for the soft limit is reserved at once. */
   int placement;                 /**< One of OC_PLACEMENT_*. */
   int components_per_node;       /**< Files on each node; 0: one for each process, at most 8. */
   int page_cache;                /**< One of OC_PAGE_CACHE_*. */
-  /** Memory of this process for copies of what lies on other nodes, 0: none. With it, a process that reads
-   * what others have written since it read there before has to call oc_sf_sync() first. */
+  /** Memory of this process for copies of data from other nodes, 0: none. With it, a process must call
+   * oc_sf_sync() before it reads bytes again that others have written meanwhile. */
   int64_t client_cache_bytes;
 } oc_sf_options;
 
-/** A byte range of a file, and memory of its size: an entry of a list. */
+/** An entry of a list: a byte range of a file, and memory of its size. */
 typedef struct oc_sf_range {
   int64_t offset;
   void* buffer; /**< A write only reads from it. */
@@ -37,9 +37,9 @@ typedef struct oc_sf_range {
 
 /** @brief Creates a shared file. Collective.
  *
- *  It has no name that others could open; it is there until oc_sf_close(), oc_sf_destroy(), or the end of the
+ *  Nobody else can open the file by a name. It exists until oc_sf_close(), oc_sf_destroy(), or the end of the
  * job, also when that is killed.
- *  @param[in] name What messages call it; not empty.
+ *  @param[in] name The name of the file in messages; not empty.
  *  @param[out] file The handle, larger than 0.
  *  @return EINVAL (name, hints, or hints that differ), EBADF (world), ENOSPC, ENOENT, EACCES (scratch). */
 OUTCORE_API int oc_sf_create(int world, const char* name, const oc_sf_options* options, int* file);
@@ -67,7 +67,7 @@ OUTCORE_API int oc_sf_write_async(int file, int64_t offset, const void* buffer, 
 OUTCORE_API int oc_sf_read_async(int file, int64_t offset, void* buffer, int64_t bytes, int64_t* request);
 
 /** @brief Writes all ranges of a list, as one request. They must not overlap.
- *  @param[in] ranges Needed during the call only; their buffers as those of other requests.
+ *  @param[in] ranges Needed during the call only; the buffers are in use as those of other requests.
  *  @return As oc_sf_write(); EINVAL also for no list. */
 OUTCORE_API int oc_sf_writev(int file, int count, const oc_sf_range* ranges);
 
@@ -101,7 +101,7 @@ OUTCORE_API int oc_sf_flush(int file);
  *  @return EBADF, and as oc_sf_write(). */
 OUTCORE_API int oc_sf_close(int file);
 
-/** @brief As oc_sf_close(), for bytes that are not wanted: without the errors of writes. Collective. */
+/** @brief As oc_sf_close(), but returns no errors of writes, for bytes that are not wanted. Collective. */
 OUTCORE_API int oc_sf_destroy(int file);
 
 /** @brief Free space and type of the file system that this node's part of the file lies on.

@@ -1,6 +1,6 @@
 /** @file sparse.h
- *  @brief Block-sparse arrays on disk: of the tiles of an array only those that are not zero are kept. Part
- * of outcore/outcore.h. */
+ *  @brief Block-sparse arrays on disk: only the nonzero tiles of an array are stored. Part of
+ * outcore/outcore.h. */
 #ifndef OUTCORE_C_SPARSE_H
 #define OUTCORE_C_SPARSE_H
 
@@ -16,36 +16,37 @@ extern "C" {
 
 /** @brief Creates a block-sparse array of zeros. Collective.
  *  @param[in] rank,tiles Number of tiles along each axis.
- *  @param[in] boundaries For each axis 0, .., its extent, rising: tiles[k] + 1 numbers, one axis after the
- * other.
- *  @param[in] nonzero For each tile, in row-major order, whether it is there (not 0).
+ *  @param[in] boundaries For each axis an increasing list from 0 to its extent, tiles[k] + 1 numbers; one
+ * axis after the other.
+ *  @param[in] nonzero For each tile, in row-major order: not 0 if it is stored.
  *  @param[in] options As for oc_dra_create(); `chunk` is one number of elements, `typical` is not used.
  *  @param[out] array The handle, larger than 0; only for calls named oc_sparse_*.
  *  @return As oc_dra_create(). */
 OUTCORE_API int oc_sparse_create(int world, int type, int rank, const int64_t* tiles,
                                  const int64_t* boundaries, const unsigned char* nonzero,
                                  const oc_dra_options* options, int* array);
-/** @brief Opens a persistent one. Collective. As oc_dra_open(); EINVAL for an array that is not block-sparse.
+/** @brief Opens a persistent block-sparse array. Collective. As oc_dra_open(); EINVAL for an array that is
+ * not block-sparse.
  */
 OUTCORE_API int oc_sparse_open(int world, const char* path, int writable, int* array);
 /** @brief What an array is. Each place may be NULL; lists have room for `OC_MAX_RANK` numbers.
  *  @param[out] tiles Number of tiles along each axis.
- *  @param[out] count Tiles that are not zero.
+ *  @param[out] count Number of nonzero tiles.
  *  @return EBADF. */
 OUTCORE_API int oc_sparse_inquire(int array, int* type, int* rank, int64_t* shape, int64_t* tiles,
                                   int64_t* count);
-/** @brief The box of a tile, and the process that has it: -1 for a zero tile. Each place may be NULL.
+/** @brief The box of a tile, and the process that owns it: -1 for a zero tile. Each place may be NULL.
  *  @return EINVAL (no such tile), EBADF. */
 OUTCORE_API int oc_sparse_tile(int array, const int64_t* tile, int64_t* begin, int64_t* end, int* owner);
 
-/** @brief All elements of a tile, contiguous and row-major. A zero tile gives zeros.
- *  @param[in] bytes Of the memory: EINVAL if it is not the size of the tile.
+/** @brief Reads all elements of a tile, contiguous and row-major. A zero tile gives zeros.
+ *  @param[in] bytes Size of the memory: EINVAL if it is not that of the tile.
  *  @return EINVAL (also for no such tile), EBADF, EIO, ENOMEM. */
 OUTCORE_API int oc_sparse_get(int array, const int64_t* tile, void* memory, int64_t bytes);
 /** @brief Writes a tile. EINVAL for a zero tile.
  *  @return EINVAL (also for no such tile, another size), EBADF, EROFS, ENOSPC, EIO, ENOMEM. */
 OUTCORE_API int oc_sparse_put(int array, const int64_t* tile, const void* memory, int64_t bytes);
-/** @brief Adds alpha (NULL: one) times the memory to a tile; what others add is not lost.
+/** @brief Adds alpha (NULL: one) times the memory to a tile. Concurrent accumulates add up.
  *  @return As oc_sparse_put(); EINVAL also for types of less than 4 bytes. */
 OUTCORE_API int oc_sparse_acc(int array, const int64_t* tile, const void* memory, int64_t bytes,
                               const void* alpha);

@@ -21,8 +21,8 @@ extern "C" {
 #define OC_VERSION (OC_VERSION_MAJOR * 1000000 + OC_VERSION_MINOR * 1000 + OC_VERSION_PATCH)
 /** @} */
 
-/** @brief Version of the library that the program runs with, as #OC_VERSION is built; text such as "0.1.0" in
- * `text`, which may be NULL. */
+/** @brief Version of the library that the program runs with, encoded as #OC_VERSION. `text`, which may be
+ * NULL, receives a text such as "0.1.0". */
 OUTCORE_API int oc_version(const char** text);
 
 #ifdef __cplusplus

@@ -35,12 +35,13 @@ int DRA_Probe(int request, int* compl_status);
 void DRA_Set_debug(long flag);
 void DRA_Print_internals(int d_a);
 void DRA_Set_default_config(int numfiles, int numioprocs);
-/** By all processes, also with DRA_REQ_INVALID. */
+/** All processes call it, also with DRA_REQ_INVALID. */
 int DRA_Wait(int request);
 int DRA_Delete(int d_a);
 int DRA_Close(int d_a);
 void DRA_Flick(void);
-/** The text of the last failure in this thread of a function of liboutcore_pario; not one of the original. */
+/** The text of the last failure of a function of liboutcore_pario in this thread; not part of the original.
+ * */
 const char* oc_pario_last_error(void);
 #ifdef __cplusplus
 }

@@ -25,7 +25,7 @@ int EAF_Eof(int code);
 /** `msg` has room for 80 characters. */
 void EAF_Errmsg(int code, char* msg);
 int EAF_Length(int fd, eaf_off_t* length);
-/** EAF_W empties the file; EAF_R is for one that is there, which the process may have no right to write. */
+/** EAF_W empties the file; EAF_R opens one that exists, also without the right to write it. */
 int EAF_Open(const char* fname, int type, int* fd);
 void EAF_Print_stats(int fd);
 /** *status: 0 done, 1 not yet. It must still be waited for. */

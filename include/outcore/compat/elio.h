@@ -35,7 +35,7 @@ typedef struct {
   avail_t avail; /**< in KiB */
 } stat_t;
 typedef long io_request_t;
-/** Bytes that were read. Behind the end of the file what is there, and the code of that. */
+/** Returns the number of bytes; if the file ends before, a negative code (but reads those before the end). */
 Size_t elio_read(Fd_t fd, Off_t offset, void* buf, Size_t bytes);
 int elio_aread(Fd_t fd, Off_t offset, void* buf, Size_t bytes, io_request_t* req_id);
 Size_t elio_write(Fd_t fd, Off_t offset, const void* buf, Size_t bytes);

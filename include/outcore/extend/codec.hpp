@@ -1,4 +1,4 @@
-// Codecs: lossless compression of chunks, by those that are built in or by one of the program.
+// Codecs: lossless compression of chunks, by built-in codecs or by one of the program.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ enum class Codec : std::uint8_t {
   none = 0,
   blosc2 = 1,
   fixed_point = 2,   ///< of doubles that are whole multiples of a power of two: others do not shrink
-  first_added = 128  ///< this one and those above it: what a program adds
+  first_added = 128  ///< this number and those above it: codecs that a program adds
 };
 enum class Compressor : std::uint8_t { lz4 = 1, zstd = 2 };
 enum class Filter : std::uint8_t {
@@ -27,8 +27,8 @@ enum class Filter : std::uint8_t {
 
 struct CodecOptions {
   Codec codec = Codec::none;
-  // The rest has no meaning for Codec::none and Codec::fixed_point, and compressor and filter have none for
-  // what a program adds.
+  // Codec::none and Codec::fixed_point ignore the rest; codecs that a program adds ignore compressor and
+  // filter.
   Compressor compressor = Compressor::zstd;
   Filter filter = Filter::shuffle;
   std::uint8_t level = 1;  ///< 1 (fast) .. 9 (small)
@@ -36,7 +36,8 @@ struct CodecOptions {
   friend bool operator==(const CodecOptions&, const CodecOptions&) = default;
 };
 
-/// Blosc2 with the filter that suits elements of this size: bits of single bytes, bytes of larger ones.
+/// Blosc2 with the filter that suits elements of this size: bitshuffle for single bytes, shuffle for larger
+/// ones.
 [[nodiscard]] OUTCORE_API CodecOptions blosc2_for(std::size_t element_bytes,
                                                   Compressor compressor = Compressor::zstd, int level = 1);
 [[nodiscard]] OUTCORE_API std::string text(
@@ -46,24 +47,24 @@ struct CodecOptions {
 class OUTCORE_API ChunkCodec {
  public:
   virtual ~ChunkCodec() = default;
-  /// For messages, and for those who inspect an array.
+  /// For messages, and for programs that inspect an array.
   [[nodiscard]] virtual std::string name() const = 0;
-  /// Compresses `from`, which is not empty, into `to`. Returns the size; 0 if `to` is too small, which is how
-  /// a chunk shows that it does not shrink. A larger size than that of `to` is refused: Error(EINVAL).
+  /// Compresses `from`, which is not empty, into `to`. Returns the compressed size; 0 if `to` is too small:
+  /// then the chunk is stored as it is. The library refuses a size larger than that of `to`: Error(EINVAL).
   [[nodiscard]] virtual std::size_t encode(std::uint8_t level, std::size_t element_bytes,
                                            std::span<const std::byte> from,
                                            std::span<std::byte> to) const = 0;
-  /// Fills `to` from what `encode` made of as many bytes. Throws Error(EIO) if `from` cannot be that: it may
-  /// be anything, and nothing outside of it and of `to` may be touched.
+  /// Fills `to` from the output of `encode` for as many bytes. Throws Error(EIO) if `from` cannot be such
+  /// output: it may hold anything, and decode must not touch memory outside `from` and `to`.
   virtual void decode(std::size_t element_bytes, std::span<const std::byte> from,
                       std::span<std::byte> to) const = 0;
 };
 
-/// Gives a codec a number of Codec::first_added or above, in this process and until it ends. All processes
-/// add it before they make or open an array with it: without it an array is Error(ENOTSUP). Throws Error:
-/// EINVAL (another number, or no codec), EEXIST (the number is taken). Any thread.
+/// Registers a codec under a number of Codec::first_added or above, in this process, until the process ends.
+/// All processes add it before they make or open an array with it; else that throws Error(ENOTSUP). Throws
+/// Error: EINVAL (another number, or no codec), EEXIST (the number is taken). Any thread.
 OUTCORE_API void add_codec(Codec number, std::shared_ptr<const ChunkCodec> codec);
-/// The number of what was added under a name; Codec::none: nothing was.
+/// The number of the codec that was added under a name; Codec::none if there is none.
 [[nodiscard]] OUTCORE_API Codec codec_named(const std::string& name);
 
 }  // namespace outcore::store

@@ -1,4 +1,4 @@
-// Engines: what carries out system-level operations for files.
+// Engines: they carry out the system-level operations of files.
 //
 // A Task hands out one Operation after another and is told each result; the engine knows only how to run an
 // operation. What a request means (short transfers, EINTR, alignment, the end of the file) is known by its
@@ -21,7 +21,7 @@ struct Operation {
   enum class Kind : std::uint8_t {
     read,      ///< result: bytes, 0 at the end of the file
     write,     ///< result: bytes
-    reserve,   ///< of space on the disk for the range, the length of the file stays; result: 0
+    reserve,   ///< reserves disk space for the range; the length of the file stays; result: 0
     sync,      ///< fdatasync; result: 0
     resident,  ///< result: bytes of the range that the page cache holds, size_bytes if any are not on disk
                ///< yet
@@ -50,7 +50,7 @@ class OUTCORE_API Task {
 class OUTCORE_API Engine {
  public:
   virtual ~Engine() = default;
-  /// Its threads are those of the process that made it.
+  /// The process that made the engine: its threads exist only there.
   [[nodiscard]] const Origin& origin() const noexcept { return origin_; }
   [[nodiscard]] virtual const char* name() const noexcept = 0;
   /// Runs the task to its end without blocking the caller on I/O. Thread-safe. Any number may be submitted;
@@ -62,27 +62,27 @@ class OUTCORE_API Engine {
   static std::int64_t run_plainly(const Operation& operation) noexcept;
   /// Completes everything submitted and ends the threads; a later submit runs in the calling thread.
   virtual void stop() noexcept = 0;
-  /// What was submitted in a burst is begun now, if it has not been.
+  /// Begins requests that were submitted in a burst and have not begun.
   virtual void end_burst() noexcept {}
 
  private:
   Origin origin_;
 };
 
-/// While it lives, requests that this thread begins may stay with the engine, which begins them together: at
-/// the end, or when the thread waits for a request. For who begins several in a row, so that the engine is
-/// woken once, and the disk not sent off with the first alone. May be nested.
+/// While a Burst lives, the engine may hold back the requests of this thread, and begin them together: at the
+/// end of the burst, or when the thread waits for a request. For callers that make several requests in a row:
+/// the engine is woken once, and the disk gets all of them and not the first one alone. May be nested.
 /// Measured: [M11].
 class OUTCORE_API Burst {
  public:
-  /// What this thread does when it has begun them: where it rests, the engine may have its core.
+  /// What this thread does after the burst: if it rests, the engine may use its core.
   enum class Then : std::uint8_t { computes, rests };
   explicit Burst(Then then = Then::computes) noexcept;
   ~Burst();
   Burst(const Burst&) = delete;
   Burst& operator=(const Burst&) = delete;
-  static void begin_now() noexcept;  ///< what this thread's bursts hold
-  /// For an engine, in submit: it need not begin yet.
+  static void begin_now() noexcept;  ///< begins all requests that the bursts of this thread hold back
+  /// For an engine, in submit: whether it may hold the request back.
   [[nodiscard]] static bool holds(Engine& engine) noexcept;
   /// For an engine: what this thread does next.
   [[nodiscard]] static Then then() noexcept;
@@ -102,10 +102,10 @@ class OUTCORE_API Burst {
 /// OUTCORE_REQUESTS=blocking|fortran (blocking.hpp) makes all requests as programs without asynchronous I/O
 /// do.
 [[nodiscard]] OUTCORE_API Engine& default_engine();
-/// Runs an operation in the calling thread as the engine of the process does, which is not started for that
-/// unless it emulates something.
+/// Runs an operation in the calling thread as the engine of the process would. Starts that engine only if it
+/// emulates something.
 OUTCORE_API std::int64_t run_by_default(const Operation& operation) noexcept;
-/// What the engine of the process emulates, for people; empty: nothing, all is as it really is. Throws
+/// A description of the storage that the engine of the process emulates; empty: it emulates nothing. Throws
 /// Error(EINVAL) for settings that make no sense.
 [[nodiscard]] OUTCORE_API std::string emulation();
 /// Why the default engine is what it is, e.g. "io_uring_setup: Operation not permitted".

@@ -13,7 +13,7 @@
 
 namespace outcore::transport {
 
-/// A packet where it is sent from: its parts, one behind the other. Only as an argument.
+/// A packet to be sent: its parts, one behind the other. Only for arguments.
 using Packet = std::initializer_list<std::span<const std::byte>>;
 
 [[nodiscard]] inline std::size_t size_of(Packet packet) noexcept {
@@ -26,12 +26,12 @@ inline void gather(Packet packet, std::byte* into) noexcept {
   for (const auto part : packet) into = std::copy(part.begin(), part.end(), into);
 }
 
-/// What a back-end provides so that processes can call one another. It keeps no table of processes.
+/// The part of a back-end by which processes can call one another. It keeps no table of processes.
 ///
 /// Packets between two processes arrive in the order sent, once each, while both sides poll. Bulk data
-/// travels apart from them: a send meets the receive of the same tag, whichever comes first, and moves from
-/// memory to memory without a copy where that is possible. Between two processes, and in one direction, a tag
-/// is used by one transfer at a time.
+/// travels apart from packets: a send meets the receive of the same tag, whichever comes first, and the data
+/// moves from memory to memory, without a copy where that is possible. Between two processes, in one
+/// direction, only one transfer at a time may use a tag.
 ///
 /// `send`, `send_bulk`, `receive_bulk` and `poll` are called by one thread at a time (the caller locks);
 /// `wait` by one thread, without that lock; `wake` by any. None but `wait` sleeps. Throws Error if the
@@ -40,14 +40,14 @@ class OUTCORE_API Messages {
  public:
   static constexpr std::size_t max_packet_bytes = 4096;
   static constexpr std::uint32_t max_tag = (1U << 14) - 1;
-  /// Slots of packets that have come: this many, whatever the number of senders (96 KiB).
+  /// Number of slots for packets that have come, whatever the number of senders (96 KiB in all).
   static constexpr int packets_at_once = 24;
   static constexpr std::size_t common_bytes = 4 << 20;
 
   /// What `poll` calls. Neither may call `poll`.
   struct Receiver {
     virtual ~Receiver() = default;
-    /// A packet has come; it is gone after this call. May send.
+    /// A packet has come; its memory is valid during this call only. May send.
     virtual void packet(int from, std::span<const std::byte> packet) = 0;
     /// A bulk transfer has ended; `errno_value` is 0 if it went well.
     virtual void bulk_done(std::uint64_t token, int errno_value) = 0;
@@ -57,30 +57,29 @@ class OUTCORE_API Messages {
   Messages(const Messages&) = delete;
   Messages& operator=(const Messages&) = delete;
 
-  /// At most max_packet_bytes, which are copied. Also to this process itself.
+  /// Sends at most max_packet_bytes, which are copied. `to` may be this process.
   virtual void send(int to, Packet packet) = 0;
   /// The memory must stay until bulk_done(token).
   virtual void send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token) = 0;
-  /// Exactly as many bytes as are sent.
+  /// `into` has exactly as many bytes as are sent.
   virtual void receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token) = 0;
 
-  /// What a process has in common with others of its host: memory that they see as it does, so that what lies
-  /// there need not be sent. That of `process`, which may be this one, as this one sees it: common_bytes,
-  /// aligned to pages, zero at first. Empty if they have none in common, and then for both. Any thread, as
-  /// long as this.
+  /// Memory of `process`, which may be this one, that both processes see: data there need not be sent. It has
+  /// common_bytes, is aligned to pages and initially zero. Empty if the two processes share no memory, and
+  /// then at both. Any thread; valid as long as this object.
   [[nodiscard]] virtual std::span<std::byte> common(int process) const noexcept = 0;
 
   /// Delivers what has come, but no more than `packets` packets. Returns whether there was anything.
   virtual bool poll(Receiver& receiver, int packets = packets_at_once) = 0;
 
-  /// Sleeps until something may have come, or `wake` is called, or for `timeout`. A back-end that cannot be
-  /// told naps for less (`timeout` is then the longest nap).
+  /// Sleeps until something may have come, or `wake` is called, or for `timeout`. A back-end that is not told
+  /// of arrivals naps for less (`timeout` is then the longest nap).
   virtual void wait(std::chrono::microseconds timeout) = 0;
   virtual void wake() = 0;
   /// False once it is known that a process has died. Called as `poll`.
   [[nodiscard]] virtual bool alive(int process) = 0;
-  /// True if `wait` returns at once when something comes, and when something can be done for bulk data, so
-  /// that it need not be short. May change with what is under way.
+  /// True if `wait` returns at once when something comes, and when bulk data can make progress, so that
+  /// `timeout` need not be short. May change with the transfers under way.
   [[nodiscard]] virtual bool is_told() const noexcept = 0;
 
  protected:
@@ -122,7 +121,7 @@ class SkeletonMessages final : public Messages {
     meet();
   }
 
-  /// None: what lies anywhere has to be sent.
+  /// None: all data has to be sent.
   [[nodiscard]] std::span<std::byte> common(int /*process*/) const noexcept override { return {}; }
 
   bool poll(Receiver& receiver, int packets) override {
@@ -183,7 +182,7 @@ class SkeletonMessages final : public Messages {
 
   std::vector<Bulk<std::span<const std::byte>>> sent_;
   std::vector<Bulk<std::span<std::byte>>> awaited_;
-  std::mutex mutex_;  // what `wait` looks at, which is another thread
+  std::mutex mutex_;  // guards what `wait` reads, in another thread
   std::condition_variable changed_;
   std::deque<std::vector<std::byte>> packets_;
   std::vector<std::uint64_t> done_;

@@ -1,5 +1,5 @@
-// Transport: how processes reach one another. Collectives, one-sided memory, and nothing about arrays or
-// files.
+// Transport: how processes reach one another. It has collectives and one-sided memory, and knows nothing of
+// arrays or files.
 #pragma once
 
 #include <cstddef>
@@ -31,9 +31,9 @@ struct StridedTransfer {
   ElementType type = ElementType::float64;
 };
 
-/// One-sided memory: a part of equal size in each process, zero at first. Gets, puts and accumulates need no
-/// help of the process they concern and complete while it computes. A transfer that is not inside the part of
-/// its process is Error(EINVAL). Thread-safe. Freed by its destructor, which is collective.
+/// One-sided memory: a part of equal size in each process, initially zero. Gets, puts and accumulates need no
+/// help of the target process, and complete while it computes. A transfer that is not inside the part of its
+/// process is Error(EINVAL). Thread-safe. Freed by its destructor, which is collective.
 class OUTCORE_API Segment {
  public:
   virtual ~Segment() = default;
@@ -42,11 +42,11 @@ class OUTCORE_API Segment {
 
   [[nodiscard]] std::size_t size_bytes() const noexcept { return size_bytes_; }  ///< of each part
   [[nodiscard]] std::byte* local() const noexcept { return local_; }
-  /// The part of a process if it can be loaded from and stored to, else null; the own part always can.
+  /// The part of a process if this process can load and store it, else null; never null for the own part.
   [[nodiscard]] virtual std::byte* direct(int process) const noexcept = 0;
 
-  /// One-sided operations. A get: the data is here when the request is done; a put or accumulate: the memory
-  /// may be reused. The end of the last copy of a request waits.
+  /// One-sided operations. When the request is done, the data of a get is here, and the memory of a put or
+  /// accumulate may be reused. The destructor of the last copy of a request waits.
   [[nodiscard]] virtual Request get(const StridedTransfer& transfer) = 0;
   [[nodiscard]] virtual Request put(const StridedTransfer& transfer) = 0;
   /// Adds alpha times the memory. Each element is updated atomically with regard to other accumulates.
@@ -56,14 +56,14 @@ class OUTCORE_API Segment {
   virtual std::int64_t fetch_add(int process, std::int64_t offset, std::int64_t value) = 0;
   virtual std::int64_t compare_swap(int process, std::int64_t offset, std::int64_t expected,
                                     std::int64_t value) = 0;
-  /// All puts and accumulates of this process have arrived, and are visible to gets from anywhere; what
-  /// others put into the part of this process before they said so is visible to its loads.
+  /// Returns when all puts and accumulates of this process have arrived, and are visible to gets of any
+  /// process. Loads of this process then see what others put into its part before they told it so.
   virtual void flush() = 0;
   /// Zeros a range of the own part; its memory goes back to the system where that is possible. Nobody may
   /// use the range meanwhile.
   virtual void clear(std::int64_t offset, std::int64_t size_bytes);
-  /// A range of the own part is going to be used: its memory is there now, in large pages where the system
-  /// has them. Only makes it faster.
+  /// Allocates the memory of a range of the own part now, in large pages where the system has them, because
+  /// it is going to be used. Only makes it faster.
   virtual void populate(std::int64_t /*offset*/, std::int64_t /*size_bytes*/) {}
 
  protected:
@@ -87,8 +87,8 @@ class OUTCORE_API Transport {
   /// Name of the host, equal for processes that share one.
   [[nodiscard]] virtual std::string host() const = 0;
 
-  /// For those who wait for others by looking at memory, each second or so; collectives do it themselves.
-  /// Throws Error(ECONNRESET) if it is found that a process has died. From then on collectives do so at once.
+  /// A thread that waits for others by looking at memory calls this each second or so; collectives do it
+  /// themselves. Throws Error(ECONNRESET) if a process has died. From then on collectives throw it at once.
   virtual void watch() {}
 
   virtual void barrier() = 0;
@@ -119,25 +119,24 @@ class OUTCORE_API Transport {
 /// This process alone.
 [[nodiscard]] OUTCORE_API std::unique_ptr<Transport> self();
 
-/// Runs `body` in `count` threads of this process, each with the transport of one rank; returns when all
-/// have. If one throws, waiting collectives of the others throw Error(ECANCELED), and the first error is
+/// Runs `body` in `count` threads of this process, each with the transport of one rank; returns when all have
+/// returned. If one throws, waiting collectives of the others throw Error(ECANCELED), and the first error is
 /// rethrown.
 OUTCORE_API void run_threads(int count, const std::function<void(std::unique_ptr<Transport>)>& body);
 
 /// The processes of an MPI communicator, given by its Fortran handle (MPI_Comm_c2f, mpi4py's comm.py2f()).
-/// MPI must be initialised with MPI_THREAD_MULTIPLE by the program. The library that is loaded is used; Error
-/// (ENOTSUP) if none is, if it is not one this build has a shim for, or if two are. The communicator is
-/// duplicated. After MPI_Finalize everything but destroying is Error(ESHUTDOWN).
+/// MPI must be initialised with MPI_THREAD_MULTIPLE by the program. Uses the MPI library that is loaded;
+/// Error(ENOTSUP) if none or two are loaded, or if this build has no shim for it. The communicator is
+/// duplicated. After MPI_Finalize everything except the destructor throws Error(ESHUTDOWN).
 [[nodiscard]] OUTCORE_API std::unique_ptr<Transport> mpi(int fortran_communicator);
 
-/// Those of MPI_COMM_WORLD if the program has loaded MPI, as `mpi` says; else this process alone.
+/// The processes of MPI_COMM_WORLD if the program has loaded MPI, as of `mpi`; else this process alone.
 /// Error(ENOTSUP) if a launcher says that the job has more processes.
 [[nodiscard]] OUTCORE_API std::unique_ptr<Transport> job();
 
 }  // namespace outcore::transport
 
-// Skeletons to copy: one process; all of its memory can be loaded and stored. Its requests are done at
-// once.
+// Skeletons to copy: one process, which can load and store all memory. Requests are done at once.
 #ifdef OUTCORE_SKELETONS
 
 #include <sys/mman.h>
