@@ -1,4 +1,4 @@
-// Block-sparse arrays in Python: what outcore.arrays.sparse_array is made of.
+// The native part of outcore.arrays.sparse_array: block-sparse arrays in Python.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -27,7 +27,7 @@ namespace {
 
 enum class Operation : std::uint8_t { get, put, accumulate };
 
-/// Begins a transfer, or, if it `waits`, makes all of it. `alpha`: one element.
+/// Begins a transfer; if it `waits`, also completes it. `alpha`: one element.
 template <Operation operation>
 HeldRequest move_tile(nb::handle self, const Numbers& tile, nb::handle memory, nb::handle alpha, bool waits) {
   auto& array = nb::cast<BlockSparseArray&>(self);
@@ -62,7 +62,7 @@ HeldRequest move_tile(nb::handle self, const Numbers& tile, nb::handle memory, n
   return {std::move(request), using_buffer(std::move(argument), nb::borrow(self)), Result::object};
 }
 
-/// What a new array is, and how it is kept.
+/// The options of a new array.
 struct BlockSparseArguments {
   TileMap map;
   ElementType type{};
@@ -107,8 +107,7 @@ std::vector<Numbers> nonzero_tiles(const BlockSparseArray& self) {
 
 void bind_block_sparse_array(nb::module_& module) {
   const nb::call_guard<nb::gil_scoped_release> unlocked;
-  nb::class_<BlockSparseArguments>(module, "BlockSparseArguments",
-                                   "What a new block-sparse array is, and how it is kept.")
+  nb::class_<BlockSparseArguments>(module, "BlockSparseArguments", "Options of a new block-sparse array.")
       .def("__init__", &make_arguments, nb::kw_only(), "boundaries"_a, "nonzero"_a, "dtype"_a, "path"_a,
            "codec"_a, "placement"_a, "overwrite"_a, "metadata"_a, "caches"_a);
   nb::class_<BlockSparseArray>(module, "BlockSparseArray", nb::is_weak_referenceable(),
@@ -142,8 +141,8 @@ void bind_block_sparse_array(nb::module_& module) {
           "tile"_a)
       .def_prop_ro(
           "count", [](const BlockSparseArray& self) { return self.map().count(); },
-          "Number of the tiles that are there.")
-      .def("nonzero_tiles", &nonzero_tiles, "Indices of the tiles that are there, in order of their numbers.")
+          "Number of nonzero tiles.")
+      .def("nonzero_tiles", &nonzero_tiles, "Indices of the nonzero tiles, in order of their numbers.")
       .def("sync", &BlockSparseArray::sync, unlocked)
       .def(
           "flush",
@@ -154,7 +153,7 @@ void bind_block_sparse_array(nb::module_& module) {
               return metadata ? *metadata : self.metadata();
             });
           },
-          "gate"_a, "With the metadata that this process brings; None: the present ones.")
+          "gate"_a, "Flush with the metadata that the gate passes; None: the present metadata.")
       .def(
           "close", [](BlockSparseArray& self) { self.storage().close(); }, unlocked)
       .def(

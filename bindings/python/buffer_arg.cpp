@@ -1,4 +1,4 @@
-// Which memory of Python objects the library reads and writes.
+// The memory of Python objects that the library reads and writes.
 #include "buffer_arg.hpp"
 
 #include <string>
@@ -10,7 +10,8 @@ namespace nb = nanobind;
 namespace outcore::python {
 namespace {
 
-/// Of a format of the `struct` module, as PEP 3118 extends it: names of fields are between colons.
+/// Whether a format of the `struct` module, as PEP 3118 extends it, has Python objects. Names of fields are
+/// between colons.
 bool has_addresses(std::string_view format) {
   bool in_name = false;
   for (const char each : format) {

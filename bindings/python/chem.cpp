@@ -53,7 +53,7 @@ chem::Tickets tickets_of(Counter* counter) {
 }
 
 void bind_basis(nb::module_& module) {
-  nb::class_<chem::Basis>(module, "Basis", "Shells and functions of a molecule, in libcint's tables.")
+  nb::class_<chem::Basis>(module, "Basis", "Shells and functions of a molecule's basis, in libcint's tables.")
       .def(
           "__init__",
           [](chem::Basis* self, const Ints& atm, const Ints& bas, const Doubles& env, bool cartesian,
@@ -69,14 +69,16 @@ void bind_basis(nb::module_& module) {
           "int2e_optimizer and CINTdel_optimizer.")
       .def_prop_ro("shells", &chem::Basis::shells)
       .def_prop_ro("functions", &chem::Basis::functions)
-      .def_prop_ro("kinds", &chem::Basis::kinds, "Kinds of shells: those of one kind take equally long.");
+      .def_prop_ro("kinds", &chem::Basis::kinds,
+                   "Kinds of shells: integrals over shells of one kind take equally long.");
 }
 
 void bind_accuracy(nb::module_& module) {
   nb::class_<chem::Accuracy>(
       module, "Accuracy",
-      "The largest steps to which integrals are rounded: the same for all, or in inverse "
-      "proportion to\nwhat crude densities [count][n][n] make of them, at most largest_step.")
+      "The largest step to which integrals are rounded. It is the same for all integrals, or at most\n"
+      "largest_step and in inverse proportion to their weights in the energy, which crude densities\n"
+      "[count][n][n] estimate.")
       .def(nb::init<double>(), "step"_a)
       .def(
           "__init__",
@@ -87,7 +89,7 @@ void bind_accuracy(nb::module_& module) {
           },
           "basis"_a, "densities"_a, "step"_a, "largest_step"_a)
       .def_prop_ro("share", &chem::Accuracy::share,
-                   "Of a step: the limit below which quartets are left out at random.")
+                   "The limit below which quartets are left out at random, as a fraction of a step.")
       .def_prop_ro("least", &chem::Accuracy::least, "No step is smaller.")
       .def_prop_ro("largest", &chem::Accuracy::largest, "No step is larger.");
 }
@@ -100,16 +102,15 @@ void bind_screening(nb::module_& module) {
             new (self) chem::ShellGroup(basis, {images.data(), images.size()});
           },
           "basis"_a, "images"_a,
-          "Flattened images [operations*shells] of libcint's shells, the identity not among them. J and K "
-          "with\n"
-          "a screening by it are sums over quartets that stand for their copies.")
-      .def_prop_ro("order", &chem::ShellGroup::order, "Operations, the identity included.");
+          "Flattened images [operations*shells] of libcint's shells, without the identity. With a screening\n"
+          "by this group, J and K are sums over quartets that stand for their copies.")
+      .def_prop_ro("order", &chem::ShellGroup::order, "Number of operations, the identity included.");
   nb::class_<chem::Screening>(module, "Screening", "Schwarz bounds and the tasks that pass the screening.")
       .def(nb::init<const chem::Basis&, double, int, std::shared_ptr<const chem::Accuracy>,
                     std::shared_ptr<const chem::ShellGroup>>(),
            "basis"_a, "cutoff"_a, "threads"_a, "accuracy"_a = nb::none(), "group"_a = nb::none(),
            nb::call_guard<nb::gil_scoped_release>())
-      .def_prop_ro("integrals", &chem::Screening::integrals, "Integrals in the quartets that pass.")
+      .def_prop_ro("integrals", &chem::Screening::integrals, "Number of integrals in the quartets that pass.")
       .def_prop_ro("tasks", [](const chem::Screening& self) { return self.tasks().size(); })
       .def(
           "task_integrals",
@@ -118,21 +119,20 @@ void bind_screening(nb::module_& module) {
             for (const auto& task : self.tasks()) sizes.push_back(task.integrals);
             return sizes;
           },
-          "Integrals of each task.")
+          "Number of integrals of each task.")
       .def("stored_bytes_bound", &chem::Screening::stored_bytes_bound, "accuracy"_a,
            nb::call_guard<nb::gil_scoped_release>(), "Upper bound of the bytes on disk.");
 }
 
 void bind_keep_rule(nb::module_& module) {
-  nb::class_<chem::KeepRule>(module, "KeepRule", "Which quartets of shells are kept, and which recomputed.")
+  nb::class_<chem::KeepRule>(module, "KeepRule",
+                             "Which quartets of shells are kept, and which are recomputed.")
       .def(nb::init<bool>(), "everything"_a)
       .def(nb::init<const chem::Basis&, std::vector<double>, std::vector<double>, int, double>(), "basis"_a,
            "pair_factors"_a, "worth"_a, "first_exponent"_a, "least"_a,
-           "A quartet with Schwarz bound Q is kept if factor(ij) factor(kl) worth(Q) >= least. "
-           "`pair_factors`: of\n"
-           "pairs of kinds a >= b of shells, at a (a + 1) / 2 + b. `worth`: of bounds from 2**first_exponent "
-           "on,\n"
-           "one for each power of two.")
+           "A quartet with Schwarz bound Q is kept if factor(ij) factor(kl) worth(Q) >= least.\n"
+           "`pair_factors`: one for each pair of kinds a >= b of shells, at a (a + 1) / 2 + b. `worth`: one\n"
+           "for each power of two of the bound, from 2**first_exponent on.")
       .def_prop_ro("keeps_all", &chem::KeepRule::keeps_all)
       .def_prop_ro("keeps_none", &chem::KeepRule::keeps_none);
 
@@ -155,10 +155,9 @@ void bind_keep_rule(nb::module_& module) {
             return nb::ndarray<double, nb::numpy, nb::ndim<2>>(data.release(),
                                                                {self.quartets.size(), columns}, owner);
           },
-          "[n][8]: pair of kinds of the bra, of the ket, Schwarz bound, density, values, seconds, bytes, "
-          "weight. Sums "
-          "over\n"
-          "all quartets are estimated by those of weight times value, divided by the draws.");
+          "[n][8]: pair of kinds of the bra, of the ket, Schwarz bound, density, values, seconds, bytes,\n"
+          "weight. The sum of weight times a quantity, divided by the draws, estimates its sum over all\n"
+          "quartets.");
   module.def(
       "survey",
       [](const chem::Basis& basis, const chem::Screening& screening, const chem::Accuracy& accuracy,
@@ -170,9 +169,8 @@ void bind_keep_rule(nb::module_& module) {
         return chem::Surveyor(basis, screening, accuracy, densities).run(seconds, most, first, stride);
       },
       "basis"_a, "screening"_a, "accuracy"_a, "density"_a, "seconds"_a, "most"_a, "first"_a, "stride"_a,
-      "Makes draws first, first + stride, ... for `seconds`, at most `most` of them. density [1][n][n]: "
-      "about "
-      "that of the molecule. Any number of threads at a time.");
+      "Makes draws first, first + stride, ... for `seconds`, at most `most` of them. density [1][n][n]:\n"
+      "an estimate of the molecule's. Any number of threads at a time.");
 }
 
 void bind_kept_records(nb::module_& module) {
@@ -184,7 +182,7 @@ void bind_kept_records(nb::module_& module) {
         return chem::damaged_records(bytes, record_bytes, path);
       },
       "index"_a, "record_bytes"_a, "path"_a,
-      "Reads all records of a kept file: what is damaged, one line for each.");
+      "Reads all records of a kept file; returns one line for each damage.");
 }
 
 void bind_two_electron(nb::module_& module) {
@@ -245,7 +243,8 @@ void bind_two_electron(nb::module_& module) {
             self.open_kept(options, kept, part, parts);
           },
           "options"_a, "files"_a, "part"_a, "parts"_a, nb::keep_alive<1, 2>(),
-          "Part `part` of `parts` of the records of kept files, (name, index) each as commit gave them.")
+          "Opens part `part` of `parts` of the records of kept files; files: (name, index) of each, as\n"
+          "commit returned them.")
       .def(
           "commit",
           [](TwoElectron& self) {
@@ -256,10 +255,10 @@ void bind_two_electron(nb::module_& module) {
             }
             return std::pair(kept.name, as_bytes(kept.index));
           },
-          "Puts the records on stable storage; name and index of the file, which stays.")
+          "Puts the records on stable storage; returns name and index of the file, which stays.")
       .def(
           "index", [](const TwoElectron& self) { return as_bytes(self.index()); },
-          "Where this process's records on disk are, for share of all processes.")
+          "Where this process's records on disk are; pass it to share at all processes.")
       .def(
           "share",
           [](TwoElectron& self, const std::vector<nb::bytes>& indices) {
@@ -268,12 +267,13 @@ void bind_two_electron(nb::module_& module) {
             self.share(all);
           },
           "indices"_a,
-          "What index gave at each process, by rank: any of them contracts any record from now on.")
+          "indices: the results of index of all processes, by rank. From now on any process can contract\n"
+          "any record.")
       .def("drop", &TwoElectron::drop, nb::call_guard<nb::gil_scoped_release>(),
-           "Drops what is stored. Collective with a world.")
+           "Drops all records. Collective with a world.")
       .def("store", &TwoElectron::store, "thread"_a, "first_task"_a, "last_task"_a,
            nb::call_guard<nb::gil_scoped_release>(),
-           "Computes, packs and stores what is kept of tasks [first, last).")
+           "Computes, packs and stores the kept quartets of tasks [first, last).")
       .def("close_store", &TwoElectron::close_store, nb::call_guard<nb::gil_scoped_release>())
       .def(
           "begin",
@@ -287,7 +287,7 @@ void bind_two_electron(nb::module_& module) {
           "contract_kept",
           [](TwoElectron& self, Counter* tickets) { self.contract_kept(tickets_of(tickets)); },
           "tickets"_a.none() = nb::none(), nb::call_guard<nb::gil_scoped_release>(),
-          "With tickets: this process's share of the records of all.")
+          "Contracts the records of this process; with tickets, its share of the records of all processes.")
       .def("contract_rest", &TwoElectron::contract_rest, "thread"_a, "first_task"_a, "last_task"_a,
            nb::call_guard<nb::gil_scoped_release>())
       .def(
@@ -310,11 +310,9 @@ void bind_two_electron(nb::module_& module) {
             return std::tuple(error.variance(), error.worst(), error.largest());
           },
           "densities"_a, "tasks"_a, "tickets"_a.none() = nb::none(),
-          "Variance of the energy's error from storing integrals and leaving some out (Hartree^2), its "
-          "bound, "
-          "and the\n"
-          "largest term of what is left out in the variance. `tasks` hands out the tasks of what is not "
-          "kept.")
+          "Returns the variance (Hartree^2) of the energy's error from rounding and leaving out integrals,\n"
+          "the bound of that error (Hartree), and the largest term of a left-out quartet in the variance.\n"
+          "`tasks` hands out the tasks whose quartets are not kept.")
       .def("counts", &TwoElectron::counts);
 }
 
@@ -341,8 +339,8 @@ void bind_chem(nb::module_& module) {
                chem::IntegralFile::work_bytes(options, threads);
       },
       "basis"_a, "threads"_a, "densities"_a, "record_bytes"_a, "prefetch"_a, "small_below"_a,
-      "Bytes that contracting `densities` matrices on `threads` threads takes; record_bytes 0: nothing "
-      "stored.");
+      "Bytes of memory that a contraction of `densities` matrices on `threads` threads takes;\n"
+      "record_bytes 0: no records are stored.");
 }
 
 }  // namespace outcore::python

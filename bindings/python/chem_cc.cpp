@@ -16,7 +16,7 @@ using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::
 using Block = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 using Blocks = nb::ndarray<const double, nb::ndim<4>, nb::c_contig, nb::device::cpu>;
 
-/// Of a block of virtual orbitals x.
+/// The arrays of a block of virtual orbitals x.
 struct Singles {
   Blocks amplitudes, turned, integrals, turned_integrals;
   Matrix t1, fock;
@@ -55,7 +55,7 @@ struct Singles {
   }
 };
 
-/// Of two blocks of virtual orbitals x, y.
+/// The arrays of two blocks of virtual orbitals x, y.
 struct Doubles {
   Blocks integrals, turned, amplitudes, turned_amplitudes, exchange;
 
@@ -90,7 +90,7 @@ chem::cc::TriplesSizes triples_sizes(const Vector& occupied, std::size_t virtual
   return sizes;
 }
 
-/// What triples of three blocks of virtual orbitals take.
+/// The arrays that triples of three blocks of virtual orbitals need.
 struct ThreeBlocks {
   chem::cc::TriplesSizes sizes;
   Singles x, y, z;
@@ -111,7 +111,7 @@ struct ThreeBlocks {
   }
 };
 
-/// Of a triple a >= b >= c in a sum over all of them.
+/// The weight of a triple a >= b >= c in a sum over all triples.
 double triples_weight(bool equal_ab, bool equal_bc) {
   return equal_ab ? (equal_bc ? 1.0 / 6 : 0.5) : (equal_bc ? 0.5 : 1.0);
 }
@@ -139,7 +139,7 @@ using Rows = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Pairs = nb::ndarray<double, nb::ndim<4>, nb::c_contig, nb::device::cpu>;
 using Orders = nb::ndarray<double, nb::ndim<6>, nb::c_contig, nb::device::cpu>;
 
-/// Derivatives by what a block of virtual orbitals brings.
+/// Derivatives by the arrays of a block of virtual orbitals.
 struct BlockSums {
   Rows t1, fock;  // [x][i]
   Sums density;   // [x]
@@ -157,7 +157,7 @@ struct BlockSums {
   }
 };
 
-/// Of two blocks, [x][y][i][j].
+/// Derivatives for two blocks, [x][y][i][j].
 double* pair_sums(const Pairs& sums, std::size_t x, std::size_t y, const chem::cc::TriplesSizes& sizes) {
   if (x >= sums.shape(0) || y >= sums.shape(1) || sums.shape(2) != sizes.occupied ||
       sums.shape(3) != sizes.padded)
@@ -165,8 +165,8 @@ double* pair_sums(const Pairs& sums, std::size_t x, std::size_t y, const chem::c
   return sums.data() + (x * sums.shape(1) + y) * sizes.occupied * sizes.padded;
 }
 
-/// Puts [i][j][k] of orbitals a, b, c into all orders of them that blocks have: a row of `at` for each is
-/// where they are, and which of i, j, k comes first, second, third.
+/// Stores [i][j][k] of orbitals a, b, c for each order of a, b, c that the blocks have. Each order has a row
+/// of `at`: the place of the orbitals, and which of i, j, k comes first, second, third.
 void put_orders(const double* from, std::size_t o, const std::size_t (&orbitals)[3], bool same_ab,
                 bool same_bc, const Orders& to) {
   static constexpr int orders[6][3] = {{0, 1, 2}, {1, 0, 2}, {0, 2, 1}, {2, 1, 0}, {1, 2, 0}, {2, 0, 1}};
@@ -243,7 +243,7 @@ void triples_density(const Vector& occupied, std::size_t virtuals, std::size_t b
 
 // ---- open shells ----
 
-/// Of a block of virtual orbitals x of one of two spins.
+/// The arrays of a block of virtual orbitals x of one of two spins.
 struct OpenSingles {
   Block same;    // [x][v+o][pairs]; empty: none
   Blocks other;  // [x][w+p or v+o][o][p]; empty: none
@@ -259,7 +259,7 @@ struct OpenSingles {
         energies(nb::cast<Vector>(given[4])),
         count(energies.size()) {}
 
-  /// Whether there are so many occupied orbitals, and rows of these sizes; 0: they are not used.
+  /// Whether a block has this number of occupied orbitals and rows of these sizes; size 0: not used.
   [[nodiscard]] bool fits(std::size_t occupied, std::size_t rows, std::size_t pairs, std::size_t others,
                           std::size_t o, std::size_t p) const {
     return t1.shape(0) == count && t1.shape(1) == occupied && fock.shape(0) == count &&
@@ -276,7 +276,7 @@ struct OpenSingles {
   }
 };
 
-/// Of two blocks of virtual orbitals x, y of one spin.
+/// The arrays of two blocks of virtual orbitals x, y of one spin.
 struct SameDoubles {
   Blocks integrals;            // [x][y][i][v+o]
   Block exchange, amplitudes;  // [x][y][pairs]
@@ -301,7 +301,7 @@ struct SameDoubles {
   }
 };
 
-/// Of a block of virtual orbitals x of the first spin and one of orbitals z of the other.
+/// The arrays of a block of virtual orbitals x of the first spin and a block z of the other spin.
 struct MixedDoubles {
   Blocks integrals, turned, exchange, amplitudes;  // [x][z][k][v+o], [i][w+p], [i][k], [i][k]
 
@@ -381,37 +381,37 @@ void bind_chem_cc(nb::module_& module) {
   module.def(
       "triples_energy", &triples, "occupied"_a, "virtuals"_a, "a"_a, "b"_a, "of_a"_a, "of_b"_a, "of_c"_a,
       "of_ab"_a, "of_ac"_a, "of_bc"_a, "same_ab"_a, "same_bc"_a,
-      "Energy of connected triples of closed shells: of virtual orbitals a and b of two blocks and all c of\n"
-      "a third one; a >= b >= c where blocks are the same. Of a block x (t_jk^dx as [x][j][d][k] and as\n"
-      "[x][k][d][j], -(ix|lk) as [x][i][l][k] and as [x][l][k][i], t1 [x][i], Fock elements [x][i],\n"
-      "energies [x]); of two ((ix|yd) as [x][y][d][i], (iy|xd) likewise, t_ij^xy as [x][y][i][j] and as\n"
-      "[x][y][j][i], (ix|jy) as [x][y][i][j]). The last index of arrays with four has room for a multiple\n"
-      "of 4. Any thread.");
-  module.def("triples_derivatives", &triples_derivatives, "occupied"_a, "virtuals"_a, "a"_a, "b"_a, "of_a"_a,
-             "of_b"_a, "of_c"_a, "of_ab"_a, "of_ac"_a, "of_bc"_a, "same_ab"_a, "same_bc"_a, "by_w"_a,
-             "sums"_a,
-             "As triples_energy, with derivatives. by_w[a][b][c][i][j][k], also of the other orders of a, b "
-             "and c that\n"
-             "are in it where blocks are the same, is by the connected amplitudes; sums: of occupied "
-             "orbitals [i][j], of\n"
-             "each block (t1 [x][i], Fock elements [x][i], density [x]), of ab, ac, bc [x][y][i][j], by "
-             "(ix|jy). One\n"
-             "thread has them.");
+      "Energy of connected triples of closed shells, for one virtual orbital a of a block, one b of a\n"
+      "second block and all c of a third block; a >= b >= c where blocks are the same. of_a, of_b,\n"
+      "of_c, for a block x: (t_jk^dx as [x][j][d][k] and as [x][k][d][j], -(ix|lk) as [x][i][l][k] and\n"
+      "as [x][l][k][i], t1 [x][i], Fock elements [x][i], energies [x]). of_ab, of_ac, of_bc, for two\n"
+      "blocks x, y: ((ix|yd) as [x][y][d][i], (iy|xd) likewise, t_ij^xy as [x][y][i][j] and as\n"
+      "[x][y][j][i], (ix|jy) as [x][y][i][j]). In arrays with four indices the last one has room for a\n"
+      "multiple of 4. Any thread.");
+  module.def(
+      "triples_derivatives", &triples_derivatives, "occupied"_a, "virtuals"_a, "a"_a, "b"_a, "of_a"_a,
+      "of_b"_a, "of_c"_a, "of_ab"_a, "of_ac"_a, "of_bc"_a, "same_ab"_a, "same_bc"_a, "by_w"_a, "sums"_a,
+      "As triples_energy, and adds derivatives of the energy. by_w[a][b][c][i][j][k] receives those\n"
+      "with respect to the connected amplitudes, also for the other orders of a, b and c that by_w has\n"
+      "if blocks are the same. sums: [i][j] of occupied orbitals; for each block (by t1 [x][i], by Fock\n"
+      "elements [x][i], density [x]); for ab, ac, bc [x][y][i][j], by (ix|jy). No other thread may use\n"
+      "by_w and sums meanwhile.");
   module.def("triples_density", &triples_density, "occupied"_a, "virtuals"_a, "b"_a, "of_a"_a, "of_b"_a,
              "of_c"_a, "of_ab"_a, "of_ac"_a, "of_bc"_a, "same_bc"_a, "density"_a,
-             "Adds to the density [x][y] of all orbitals of the first block what b of the second and all c "
-             "of the third\n"
-             "make, c <= b where these are the same. One thread has it.");
+             "Adds to the density [x][y] of all orbitals of the first block the contributions of b of the\n"
+             "second block and all c of the third, c <= b if these blocks are the same. No other thread may\n"
+             "use density meanwhile.");
   module.def(
       "same_spin_triples", &same_spin, "occupied"_a, "virtuals"_a, "a"_a, "b"_a, "of_a"_a, "of_b"_a, "of_c"_a,
       "of_ab"_a, "of_ac"_a, "of_bc"_a, "same_ab"_a, "same_bc"_a,
-      "Energy of connected triples of three orbitals of one spin: a and b of two blocks and all c of a "
-      "third\n"
-      "one; a > b > c where blocks are the same. What blocks are: chem/cc/open_triples.hpp. Any thread.");
-  module.def("mixed_spin_triples", &mixed_spin, "occupied"_a, "virtuals"_a, "other_occupied"_a,
-             "other_virtuals"_a, "a"_a, "b"_a, "of_a"_a, "of_b"_a, "of_c"_a, "of_ab"_a, "of_ac"_a, "of_bc"_a,
-             "same_ab"_a,
-             "The same of two orbitals a > b of one spin and all c of a block of the other one. Any thread.");
+      "Energy of connected triples of three virtual orbitals of one spin: one a of a block, one b of a\n"
+      "second block and all c of a third block; a > b > c where blocks are the same.\n"
+      "chem/cc/open_triples.hpp describes the blocks. Any thread.");
+  module.def(
+      "mixed_spin_triples", &mixed_spin, "occupied"_a, "virtuals"_a, "other_occupied"_a, "other_virtuals"_a,
+      "a"_a, "b"_a, "of_a"_a, "of_b"_a, "of_c"_a, "of_ab"_a, "of_ac"_a, "of_bc"_a, "same_ab"_a,
+      "As same_spin_triples, for two orbitals a > b of one spin and all c of a block of the other spin.\n"
+      "Any thread.");
 }
 
 }  // namespace outcore::python

@@ -39,7 +39,7 @@ chem::ci::View<Element> view_of(const Tile<Element>& tile, bool transpose) {
   return transpose ? view.transposed() : view;
 }
 
-/// Whether an argument is a tuple, one of each spin, of so many.
+/// Whether an argument is a tuple; throws if it is one without `count` entries, one for each spin.
 bool is_tuple(nb::handle argument, std::size_t count, const char* what) {
   if (!nb::isinstance<nb::tuple>(argument)) return false;
   if (nb::len(argument) == count) return true;
@@ -100,10 +100,10 @@ void bind_strings(nb::module_& module) {
       .def("__len__", [](const Strings& self) { return self.count(); })
       .def_prop_ro(
           "strings", [](const Strings& self) { return new_line(self.masks()); }, nb::rv_policy::move,
-          "uint64, bit q of a string: an electron in orbital q.")
+          "uint64; bit q of a string is set if an electron is in orbital q.")
       .def_prop_ro(
           "offsets", [](const Strings& self) { return new_line(self.offsets()); }, nb::rv_policy::move,
-          "int64[groups + 1]: strings of irrep g have indices offsets[g] to offsets[g + 1].")
+          "int64[groups + 1]: strings of irrep g have the indices [offsets[g], offsets[g + 1]).")
       .def(
           "rank",
           [](const Strings& self, std::uint64_t mask) {
@@ -129,9 +129,9 @@ void def_moves(Class& cls) {
             doc);
   };
   def("load", &move<&Panel::load<Element>, Panel, const Element>,
-      "panel[row + i, column + j] = scale * tile[i, j] (tile[j, i] with `transpose`), for the indices that "
-      "the panel\nhas. A tile lies in one sector of rows and one of columns. Several threads may load "
-      "different tiles.");
+      "panel[row + i, column + j] = scale * tile[i, j] (tile[j, i] with `transpose`), for the indices\n"
+      "that the panel has. A tile lies in one sector of rows and in one sector of columns. Several\n"
+      "threads may load different tiles.");
   def("unload", &move<&Panel::unload<Element>, const Panel, Element>,
       "tile[i, j] (tile[j, i] with `transpose`) += scale * panel[row + i, column + j], for the indices that "
       "the panel\nhas.");
@@ -158,9 +158,9 @@ void def_tiles(Class& cls) {
         chem::ci::load_tiles(self, values, places, parity, threads);
       },
       "vector"_a.noconvert(), "tiles"_a, "parity"_a, "threads"_a = 1,
-      "What the panel has of tiles of a vector, which lie one after another; parity 1 or -1: of a folded "
-      "one. "
-      "tiles:\nint64 [tiles][5], elements before the tile, indices of its first strings, shape.");
+      "Loads the elements that the panel has from tiles of a vector, which lie one after another.\n"
+      "tiles: int64 [tiles][5], elements before the tile, indices of its first strings, shape. parity:\n"
+      "1 or -1 for a folded vector, else 0.");
   cls.def(
       "add_to_tiles",
       [](const Panel& self, const Whole<Element>& vector, const Places& tiles, int parity, int threads) {
@@ -170,10 +170,11 @@ void def_tiles(Class& cls) {
         chem::ci::add_to_tiles(self, values, places, parity, threads);
       },
       "vector"_a.noconvert(), "tiles"_a, "parity"_a, "threads"_a = 1,
-      "vector += T, the panel, in these tiles; of a folded vector T + parity T^T. Else as load_tiles.");
+      "vector += T in these tiles, T being the panel; for a folded vector T + parity T^T. Else as\n"
+      "load_tiles.");
 }
 
-/// (place in a file, memory) of what a panel has of rows.
+/// (place in a file, memory) of the parts of rows that a panel has.
 nb::list ranges_of(const nb::object& panel, const Indices& bases, const Indices& pitches, std::int64_t first,
                    std::int64_t last) {
   const Panel& self = nb::cast<const Panel&>(panel);
@@ -202,11 +203,10 @@ nb::list ranges_of(const nb::object& panel, const Indices& bases, const Indices&
 nb::class_<Panel> panel_class(nb::module_& module) {
   return nb::class_<Panel>(
       module, "CIPanel",
-      "Some rows of a vector C[alpha, beta] in memory, each with the columns that symmetry allows from one "
-      "on "
-      "to the end\nof their sector. Home rows have all of them; on these the same-spin part works. "
-      "Transposed: rows are beta, columns\nare alpha strings. Elements are undefined until cleared or "
-      "loaded.");
+      "Some rows of a vector C[alpha, beta] in memory. Each row has the columns that symmetry allows,\n"
+      "from its first column to the end of their sector. Home rows have all columns of the sector; the\n"
+      "same-spin part works on these. Transposed: rows are beta strings, columns are alpha strings.\n"
+      "Elements are undefined until cleared or loaded.");
 }
 
 void bind_panel(nb::class_<Panel>& cls) {
@@ -218,18 +218,17 @@ void bind_panel(nb::class_<Panel>& cls) {
                             transposed, unit);
          },
          "kernel"_a, "home"_a, "others"_a, "begins"_a, "dtype"_a, "transposed"_a = false, "unit"_a = 64,
-         "home, others: indices of rows, int64, ascending. begins: of each of the others the first column. "
-         "dtype "
-         "float64 or\nfloat32. In memory rows begin and end at multiples of `unit` bytes from the beginning "
-         "of "
-         "their sector.")
+         "home, others: indices of rows, int64, ascending. begins: the first column of each of the others.\n"
+         "dtype: float64 or float32. In memory, rows begin and end at multiples of `unit` bytes from the\n"
+         "beginning of their sector.")
       .def(
           "assign",
           [](Panel& self, const Indices& home, const Indices& others, const Indices& begins) {
             self.assign(span_of(home), span_of(others), span_of(begins));
           },
           "home"_a, "others"_a, "begins"_a,
-          "Other rows; memory is kept if it is enough. Elements are undefined.")
+          "Assigns other rows to the panel; its memory is used again if it is enough. Elements are\n"
+          "undefined.")
       .def_prop_ro(
           "rows", [](const Panel& self) { return new_line(self.rows()); }, nb::rv_policy::move,
           "int64: all rows, ascending.")
@@ -238,14 +237,13 @@ void bind_panel(nb::class_<Panel>& cls) {
           [](const nb::object& self, const Indices& bases, const Indices& pitches, std::int64_t first,
              std::int64_t last) { return ranges_of(self, bases, pitches, first, last); },
           "bases"_a, "pitches"_a, "first"_a, "last"_a,
-          "For rows[first:last] (offset in bytes, array): what the panel has of each, up to the next unit, "
-          "where rows "
-          "lie in a\nfile. bases, pitches: int64, by irrep of rows: of the first row in bytes, and from a "
-          "row to the "
-          "next. Arrays are of\nuse until the panel is assigned anew.")
+          "For each of rows[first:last] a pair (offset in bytes, array): the memory that the panel has of\n"
+          "the row, extended to whole units, and its place in a file of rows. bases, pitches: int64, for\n"
+          "each irrep of rows the offset of its first row and the distance of two rows, in bytes. The\n"
+          "arrays are valid until the panel is assigned again.")
       .def_prop_ro("nbytes", &Panel::nbytes)
       .def("clear", &Panel::clear, "threads"_a = 1, nb::call_guard<nb::gil_scoped_release>(),
-           "All elements 0.");
+           "Sets all elements to 0.");
   def_moves<nb::class_<Panel>, double>(cls);
   def_moves<nb::class_<Panel>, float>(cls);
   def_tiles<nb::class_<Panel>, double>(cls);
@@ -275,21 +273,18 @@ nb::class_<Kernel> kernel_class(nb::module_& module) {
   return nb::class_<Kernel>(
       module, "CIKernel",
       "Products of a Hamiltonian with parts of vectors C[alpha, beta].\n\n"
-      "parity 0: H C = opposite_spin (of all holes) + same_spin (of beta) + same_spin on transposed panels "
-      "(of "
-      "alpha).\nparity 1 or -1, C = parity C^T: H C = T + parity T^T with T = opposite_spin + same_spin (of "
-      "beta).\n"
-      "Any thread, also several at a time; a BLAS of one thread is expected. Panels of a call are its own.");
+      "A hole is an N-1 electron string of one spin. parity 0: H C = opposite_spin (over all holes) +\n"
+      "same_spin (of beta) + same_spin on transposed panels (of alpha). parity 1 or -1, C = parity C^T:\n"
+      "H C = T + parity T^T with T = opposite_spin + same_spin (of beta). Any thread, also several at a\n"
+      "time; BLAS should use one thread. Calls at the same time need different panels.");
 }
 
 void bind_kernel(nb::class_<Kernel>& cls) {
   cls.def("__init__", &make_kernel, "orbital_irreps"_a, "groups"_a, "alpha"_a, "beta"_a, "target"_a,
           "parity"_a, "one"_a, "two"_a, "spin_shift"_a = 0.0,
-          "Orbitals are sorted by irrep. one [n][n] and two [n][n][n][n], (pq|rs), float64; different "
-          "orbitals for "
-          "each\nspin: (alpha, beta) and (aa, ab, bb), parity 0. spin_shift (Eh): adds spin_shift * (S^2 - "
-          "M(M+1)), "
-          "M = |alpha - beta| / 2.")
+          "Orbitals are sorted by irrep. one [n][n] and two [n][n][n][n], (pq|rs), float64. If the spins\n"
+          "have different orbitals: tuples (alpha, beta) and (aa, ab, bb), and parity 0. spin_shift (Eh):\n"
+          "adds spin_shift * (S^2 - M(M+1)), M = |alpha - beta| / 2.")
       .def_prop_ro(
           "alpha_strings", [](const Kernel& self) { return &self.space()->alpha; },
           nb::rv_policy::reference_internal)
@@ -298,14 +293,15 @@ void bind_kernel(nb::class_<Kernel>& cls) {
           nb::rv_policy::reference_internal)
       .def_prop_ro(
           "determinants", [](const Kernel& self) { return self.space()->determinants(); },
-          "Pairs of strings of the right symmetry; with folding (I, J) and (J, I).")
+          "Number of pairs of strings of the right symmetry; with folding, (I, J) and (J, I) both count.")
       .def_prop_ro(
           "holes",
           [](const Kernel& self) {
             return new_line(std::span<const std::uint64_t>(self.space()->alpha_holes));
           },
           nb::rv_policy::move,
-          "uint64: alpha strings of one electron less, by value. Work is given as ranges of them.")
+          "uint64: the holes of alpha electrons (N-1 electron strings), by value. Work is divided into\n"
+          "ranges of them.")
       .def(
           "rows_of",
           [](const Kernel& self, std::int64_t first, std::int64_t last) {
@@ -318,18 +314,16 @@ void bind_kernel(nb::class_<Kernel>& cls) {
             return new_line(std::span<const std::int64_t>(self.begins_of(first, last)));
           },
           "first"_a, "last"_a,
-          "For each row of rows_of the first beta string that the holes meet there, or the end of the "
-          "sector: "
-          "they meet all\nfrom it on. Without folding that is the first of the sector.")
+          "For each row of rows_of the first beta string that the holes meet there, or the end of the\n"
+          "sector: the holes meet all strings from it on. Without folding it is the first of the sector.")
       .def("opposite_spin", &Kernel::opposite_spin, "x"_a, "t"_a, "first"_a, "last"_a, "threads"_a = 1,
            nb::call_guard<nb::gil_scoped_release>(),
-           "t += the part of an alpha and a beta electron, of holes [first, last); with folding, half of it. "
-           "Both "
-           "panels\nhave rows_of the range, from begins_of on.")
+           "Adds to t the part of H x that acts on an alpha and a beta electron, of holes [first, last);\n"
+           "with folding, half of it. Both panels must have the rows_of this range, each from begins_of on.")
       .def("same_spin", &Kernel::same_spin, "x"_a, "t"_a, "threads"_a = 1,
            nb::call_guard<nb::gil_scoped_release>(),
-           "t += the part of two electrons of the columns' spin, of home rows, which are the same in both "
-           "panels.")
+           "Adds to t the part of H x that acts on two electrons of the columns' spin, for home rows, which\n"
+           "must be the same in both panels.")
       .def(
           "opposite_spin_density",
           [](const Kernel& self, const Panel& bra, const Panel& ket, const Sums& sums, std::int64_t first,
@@ -339,11 +333,9 @@ void bind_kernel(nb::class_<Kernel>& cls) {
             self.opposite_spin_density(bra, ket, data, first, last, threads);
           },
           "bra"_a, "ket"_a, "sums"_a.noconvert(), "first"_a, "last"_a, "threads"_a = 1,
-          "sums[p,q,r,s] += <bra|a+_p b+_r b_s a_q|ket>, a of alpha and b of beta electrons, of holes "
-          "[first, last); "
-          "with\nfolding the density is sums[p,q,r,s] + sums[r,s,p,q]. Panels as for opposite_spin; bra and "
-          "ket "
-          "may be one.")
+          "sums[p,q,r,s] += <bra|a+_p b+_r b_s a_q|ket>, a of alpha and b of beta electrons, of holes\n"
+          "[first, last); with folding the density is sums[p,q,r,s] + sums[r,s,p,q]. Panels as for\n"
+          "opposite_spin; bra and ket may be the same.")
       .def(
           "same_spin_density",
           [](const Kernel& self, const Panel& bra, const Panel& ket, const Sums& sums, int threads) {
@@ -352,9 +344,8 @@ void bind_kernel(nb::class_<Kernel>& cls) {
             self.same_spin_density(bra, ket, data, threads);
           },
           "bra"_a, "ket"_a, "sums"_a.noconvert(), "threads"_a = 1,
-          "sums[p,q,r,s] += <bra|a+_p a+_r a_s a_q|ket> of the columns' spin. Panels as for same_spin; bra "
-          "and ket may "
-          "be one.\nOf two and more electrons in all.")
+          "sums[p,q,r,s] += <bra|a+_p a+_r a_s a_q|ket> of the columns' spin. Panels as for same_spin; bra\n"
+          "and ket may be the same. Needs two or more electrons in all.")
       .def("flops", &Kernel::opposite_spin_flops, "first"_a, "last"_a,
            "Floating-point operations of the products of matrices in opposite_spin.")
       .def("same_spin_flops", &Kernel::same_spin_flops, "panel"_a,

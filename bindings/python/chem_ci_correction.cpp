@@ -121,7 +121,8 @@ void bind_chem_ci_correction(nb::module_& module) {
       "states"_a.noconvert(), "h_states"_a.noconvert(), "vectors"_a.noconvert(), "h_vectors"_a.noconvert(),
       "corrections"_a.noconvert(), "diagonal"_a, "to_states"_a, "to_vectors"_a, "collapses"_a, "energies"_a,
       "active"_a, "smallest"_a, "parity"_a, "sums"_a.noconvert(),
-      "One tile of all vectors, as chem/ci/correction.hpp says; adds dot products to `sums`. Any thread.");
+      "Updates one tile of all vectors, as chem/ci/correction.hpp defines; adds dot products to `sums`.\n"
+      "Any thread.");
   module.def(
       "ci_dots",
       [](const ConstTiles& a, const ConstTiles& b, const Sums& sums) {
@@ -130,7 +131,7 @@ void bind_chem_ci_correction(nb::module_& module) {
         else
           of_doubles(b) ? dots<float, double>(a, b, sums) : dots<float, float>(a, b, sums);
       },
-      "a"_a, "b"_a, "sums"_a.noconvert(), "Dot products [a][b] of tiles, added to `sums`. Any thread.");
+      "a"_a, "b"_a, "sums"_a.noconvert(), "Adds the dot products [a][b] of tiles to `sums`. Any thread.");
   module.def(
       "ci_round",
       [](const Values& values, double step, const std::optional<Values>& added) {
@@ -139,8 +140,8 @@ void bind_chem_ci_correction(nb::module_& module) {
         return chem::ci::round_to(values.data(), added ? added->data() : nullptr, step, values.size());
       },
       "values"_a.noconvert(), "step"_a, "added"_a.noconvert() = nb::none(),
-      "Rounds to whole multiples of a power of two in place; what was added goes to `added`. Returns the sum "
-      "of its squares. Any thread.");
+      "Rounds values to whole multiples of step, a power of two, in place. `added` receives the\n"
+      "changes. Returns the sum of their squares. Any thread.");
 }
 
 }  // namespace outcore::python

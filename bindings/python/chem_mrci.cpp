@@ -106,9 +106,9 @@ void bind_space(nb::module_& module) {
           },
           "externals"_a, "internal_irreps"_a, "electrons"_a, "target"_a, "parity"_a, "kinds"_a, "alpha"_a,
           "beta"_a,
-          "externals: orbitals of each irrep. kinds (uint8: 0 none, 1 alpha, 2 beta, 3 one of each, 4 two "
-          "alpha, 5 "
-          "two\nbeta electrons are external), alpha, beta (uint64, internal strings): sorted in this order.")
+          "externals: number of external orbitals of each irrep. kinds (uint8; external electrons: 0 none,\n"
+          "1 alpha, 2 beta, 3 one of each, 4 two alpha, 5 two beta), alpha, beta (uint64, internal strings)\n"
+          "of each record, sorted in this order.")
       .def("__len__", [](const mrci::Space& self) { return self.records().size(); })
       .def_prop_ro("size", &mrci::Space::size, "Elements of a vector.")
       .def_prop_ro(
@@ -128,7 +128,7 @@ void bind_space(nb::module_& module) {
             return new_line(found);
           },
           nb::rv_policy::move,
-          "uint8[records]: 1 of those that are their own partner under the exchange of spins.")
+          "uint8[records]: 1 for records that are their own partner under the exchange of spins.")
       .def(
           "fold",
           [](const mrci::Space& self, std::int64_t first, std::int64_t last, double scale,
@@ -142,7 +142,7 @@ void bind_space(nb::module_& module) {
             }
           },
           "first"_a, "last"_a, "scale"_a, "data"_a.noconvert(),
-          "Records that are their own partner become scale (R + parity R^T), in place.")
+          "Replaces records that are their own partner by scale (R + parity R^T), in place.")
       .def(
           "fold_records",
           [](const mrci::Space& self, const Line<const std::int64_t>& records, double scale,
@@ -158,14 +158,15 @@ void bind_space(nb::module_& module) {
               at += self.record(each).size;
             }
           },
-          "records"_a, "scale"_a, "data"_a.noconvert(), "The same of some records, one after another.");
+          "records"_a, "scale"_a, "data"_a.noconvert(),
+          "As fold, for some records, which lie one after another in data.");
 }
 
 void bind_singlets(nb::module_& module) {
-  nb::class_<mrci::Singlets>(module, "MRCISinglets",
-                             "Groups of records with two holes in the first orbitals and two external "
-                             "electrons, whose four spins are "
-                             "to be a\nsinglet; see chem/mrci/singlets.hpp.")
+  nb::class_<mrci::Singlets>(
+      module, "MRCISinglets",
+      "Groups of records with two holes in the first orbitals and two external electrons. The spins of\n"
+      "these four electrons must couple to a singlet; see chem/mrci/singlets.hpp.")
       .def(nb::init<std::shared_ptr<const mrci::Space>, int>(), "space"_a, "inactive"_a)
       .def("__len__", &mrci::Singlets::groups)
       .def(
@@ -173,7 +174,7 @@ void bind_singlets(nb::module_& module) {
           [](const mrci::Singlets& self, std::int64_t first, std::int64_t last) {
             return new_line(self.records_of(first, last));
           },
-          "first"_a, "last"_a, nb::rv_policy::move, "Records of groups first to last, ascending.")
+          "first"_a, "last"_a, nb::rv_policy::move, "Records of groups [first, last), ascending.")
       .def(
           "project",
           [](const mrci::Singlets& self, std::int64_t first, std::int64_t last, const Line<double>& data,
@@ -184,35 +185,33 @@ void bind_singlets(nb::module_& module) {
             self.project(first, last, {data.data(), data.size()}, {offsets.data(), offsets.size()});
           },
           "first"_a, "last"_a, "data"_a.noconvert(), "offsets"_a,
-          "Takes out of groups first to last what is no singlet. offsets: where each of their records begins "
-          "in "
+          "Projects groups [first, last) onto singlets. offsets: where each of their records begins in\n"
           "data.");
 }
 
 void bind_kernel(nb::module_& module) {
   nb::class_<mrci::HoleTask>(module, "MRCITask", "A piece of a product of the Hamiltonian with a vector.")
-      .def_ro("cost", &mrci::HoleTask::cost, "About that many floating-point operations.");
+      .def_ro("cost", &mrci::HoleTask::cost, "Estimated floating-point operations.");
   nb::class_<mrci::Kernel>(
       module, "MRCIKernel",
-      "The Hamiltonian on vectors of a multireference CI, in tasks. Any thread, also several at a "
-      "time; a BLAS of\none thread is expected.")
+      "The Hamiltonian on vectors of a multireference CI, in tasks. Any thread, also several at a time;\n"
+      "BLAS should use one thread.")
       .def("__init__", &make_kernel, "space"_a, "one"_a, "rows"_a, "coulomb"_a, "exchange"_a,
            "spin_shift"_a = 0.0, "constant"_a = 0.0,
-           "one [n][n]: internal orbitals, then external ones by irrep (float64). rows: (pq|rs) [pq][rs], r "
-           ">= "
-           "s, of\npairs pq with an internal orbital: p >= q of internal ones, then of each external p all "
-           "internal q. coulomb,\nexchange: (pp|qq), (pq|pq) [n][n]. Adds constant + spin_shift * (S^2 - "
-           "M(M+1)), M = |alpha - beta| / 2 (Eh).\nPairs of external orbitals: with `reserve_external` and "
-           "`take_external`, or `read_external`.")
+           "one [n][n]: internal orbitals, then external ones by irrep (float64). rows: (pq|rs) [pq][rs], r\n"
+           ">= s, for pairs pq with an internal orbital: first p >= q of internal ones, then for each\n"
+           "external p all internal q. coulomb, exchange: (pp|qq), (pq|pq) [n][n]. Adds constant +\n"
+           "spin_shift * (S^2 - M(M+1)), M = |alpha - beta| / 2 (Eh). Integrals between pairs of external\n"
+           "orbitals come by `reserve_external` and `take_external`, or by `read_external`.")
       .def_prop_ro(
           "external_size", [](const mrci::Kernel& self) { return self.externals().size(); },
-          "Integrals between pairs of external orbitals.")
+          "Number of integrals between pairs of external orbitals.")
       .def("external_rows", &external_rows, "c"_a, "column"_a,
-           "Those of pairs (c, d), d <= c, from column [a][bd] = (ac|bd), b >= d: (first element, values) of "
-           "each part.")
+           "Integrals of external pairs (c, d), d <= c, from column [a][bd] = (ac|bd), b >= d: (first\n"
+           "element, values) of each part of the line.")
       .def(
           "reserve_external", [](mrci::Kernel& self) { self.externals().reserve(); },
-          "Room for all of them in memory.")
+          "Allocates memory for all integrals between external pairs.")
       .def(
           "take_external",
           [](mrci::Kernel& self, int c, const Matrix& column) {
@@ -220,14 +219,15 @@ void bind_kernel(nb::module_& module) {
             nb::gil_scoped_release release;
             self.externals().take(self.integrals(), c, column.data());
           },
-          "c"_a, "column"_a, "Keeps those of `external_rows` in memory. Any thread, each c once.")
+          "c"_a, "column"_a, "Keeps the integrals of `external_rows` in memory. Any thread, each c once.")
       .def(
           "read_external",
           [](mrci::Kernel& self, const DiskArrayAccess& array, std::int64_t slab_elements) {
             self.externals().read_from(array, slab_elements);
           },
           "array"_a, "slab_elements"_a, nb::keep_alive<1, 2>(),
-          "They are in this line of float64, as `external_rows` has them, and are read in slabs.")
+          "Products read the integrals between external pairs from this array, a line of float64 that holds\n"
+          "the parts of `external_rows`, in slabs.")
       .def(
           "tasks",
           [](const mrci::Kernel& self, double max_cost, std::int64_t max_elements, const Units& units) {
@@ -236,21 +236,20 @@ void bind_kernel(nb::module_& module) {
             return self.tasks(max_cost, max_elements, chosen);
           },
           "max_cost"_a, "max_elements"_a = 0, "units"_a = nb::none(),
-          "All tasks; each at most of that cost, and of so many elements of units (0: any), if one hole is "
-          "not more.\nunits: of each record the number of the unit that it is moved in, ascending from 0; "
-          "None: "
-          "each is one.")
+          "All tasks. Each has at most max_cost, and its units at most max_elements elements (0: any\n"
+          "number), unless a single hole has more. units: for each record the number of the unit in which\n"
+          "it is moved, ascending from 0; None: each record is a unit.")
       .def(
           "units_of",
           [](const mrci::Kernel& self, const mrci::HoleTask& task, const Units& units) {
             return new_line(self.units_of(task, check_units(self.space(), units)));
           },
           "task"_a, "units"_a = nb::none(), nb::rv_policy::move,
-          "Units, or records, that a task reads and adds to, ascending.")
-      .def("apply", &apply, "task"_a, "x"_a, "t"_a.noconvert(), "offsets"_a, "shared"_a = false,
-           "Adds to t. offsets: where each record that the task meets begins in x and in t. shared: other "
-           "threads add "
-           "to t\nas well.")
+          "The units (None: the records) that a task reads and adds to, ascending.")
+      .def(
+          "apply", &apply, "task"_a, "x"_a, "t"_a.noconvert(), "offsets"_a, "shared"_a = false,
+          "Adds the part of H x that the task computes to t. offsets: where each record that the task meets\n"
+          "begins in x and in t. shared: other threads add to t at the same time.")
       .def(
           "density",
           [](const mrci::Kernel& self, const mrci::HoleTask& task, const Line<const double>& x,
@@ -265,8 +264,8 @@ void bind_kernel(nb::module_& module) {
                          beta.data());
           },
           "task"_a, "x"_a, "offsets"_a, "alpha"_a.noconvert(), "beta"_a.noconvert(),
-          "Adds to sums [n][n]: of all tasks the density of each spin times the number of electrons of the "
-          "other;\nfolded, alpha gets that of either spin.")
+          "Adds to sums [n][n]. Over all tasks, alpha and beta receive the density of their spin times the\n"
+          "number of electrons of the other spin; folded, alpha receives that of either spin.")
       .def(
           "exchange",
           [](const mrci::Kernel& self, const mrci::HoleTask& task, const Line<const double>& x,
@@ -276,7 +275,7 @@ void bind_kernel(nb::module_& module) {
             nb::gil_scoped_release release;
             return self.exchange(task, {x.data(), x.size()}, {offsets.data(), offsets.size()});
           },
-          "task"_a, "x"_a, "offsets"_a, "sum_pq <a+_p b+_q b_p a_q>, as far as the task has it.")
+          "task"_a, "x"_a, "offsets"_a, "The contribution of the task to sum_pq <a+_p b+_q b_p a_q>.")
       .def(
           "diagonal",
           [](const mrci::Kernel& self, std::int64_t first, std::int64_t last, const Line<double>& elements) {
@@ -284,12 +283,13 @@ void bind_kernel(nb::module_& module) {
             nb::gil_scoped_release release;
             self.diagonal(first, last, elements.data());
           },
-          "first"_a, "last"_a, "elements"_a.noconvert(), "Diagonal elements of records first to last.")
+          "first"_a, "last"_a, "elements"_a.noconvert(), "Diagonal elements of records [first, last).")
       .def_prop_ro(
           "on_disk", [](const mrci::Kernel& self) { return self.externals().on_disk(); },
           "Whether products read integrals between external pairs from an array.")
-      .def_prop_ro("integral_bytes", &mrci::Kernel::integral_bytes, "In memory.")
-      .def_prop_ro("work_bytes", &mrci::Kernel::work_bytes, "What `apply` has in memory of each thread.");
+      .def_prop_ro("integral_bytes", &mrci::Kernel::integral_bytes, "Bytes of integrals in memory.")
+      .def_prop_ro("work_bytes", &mrci::Kernel::work_bytes,
+                   "Bytes of memory that `apply` uses in each thread.");
 }
 
 }  // namespace

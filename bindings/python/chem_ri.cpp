@@ -37,7 +37,8 @@ std::span<const chem::ImageColumns> as_pairs(const Images& images) {
   return {reinterpret_cast<const chem::ImageColumns*>(images.data()), images.shape(0)};
 }
 
-/// Doubles from one row to the next. Elements of a row must be neighbours, and all pairs must lie in it.
+/// Doubles from one row to the next. Throws unless the elements of a row are neighbours and all pairs lie in
+/// it.
 template <typename Array, typename Table, typename Integrals>
 std::size_t stride_of(const Array& rows, const Table& pairs, const Integrals& integrals) {
   if (rows.shape(0) > 0 && rows.shape(1) > 1 && rows.stride(1) != 1)
@@ -55,8 +56,8 @@ void bind_three_center(nb::module_& module) {
   using chem::ThreeCenter;
   nb::class_<ThreeCenter>(
       module, "ThreeCenter",
-      "Three-centre integrals (mn|P). A pair is a row (i, j, column) of int32: shells i >= j, "
-      "whose\nfunctions a, b are in column + b * size(i) + a. Any thread.")
+      "Three-centre integrals (mn|P). A pair is a row (i, j, column) of int32: shells i >= j; the\n"
+      "product of their functions a, b is in column + b * size(i) + a. Any thread.")
       .def(
           "__init__",
           [](ThreeCenter* self, const Ints& atm, const Ints& bas, const Doubles& env, int orbital_shells,
@@ -72,8 +73,8 @@ void bind_three_center(nb::module_& module) {
           },
           "atm"_a, "bas"_a, "env"_a, "orbital_shells"_a, "cartesian"_a, "int3c2e"_a, "int2e"_a,
           "make_optimizer"_a, "delete_optimizer"_a,
-          "libcint's tables of both bases, flattened, orbitals first; the addresses of int3c2e_* and int2e_* "
-          "(sph or\ncart), int3c2e_optimizer and CINTdel_optimizer.")
+          "libcint's tables of both bases, flattened, the orbital basis first; the addresses of int3c2e_*\n"
+          "and int2e_* (sph or cart), int3c2e_optimizer and CINTdel_optimizer.")
       .def_prop_ro("orbital_shells", &ThreeCenter::orbital_shells)
       .def_prop_ro("auxiliary_shells", &ThreeCenter::auxiliary_shells)
       .def("bounds", &ThreeCenter::bounds, "threads"_a, nb::call_guard<nb::gil_scoped_release>(),
@@ -89,7 +90,8 @@ void bind_three_center(nb::module_& module) {
             self.integrals(as_pairs(pairs), first, last, out.data(), stride, threads);
           },
           "pairs"_a, "first"_a, "last"_a, "out"_a, "threads"_a,
-          "(mn|P) of auxiliary shells [first, last) into the rows of `out`, one for each function P.")
+          "Computes (mn|P) for auxiliary shells [first, last), into the rows of `out`, one for each\n"
+          "function P.")
       .def(
           "expand",
           [](const ThreeCenter& self, const Pairs& pairs, const ConstRows& rows, const Matrices& out,
@@ -102,7 +104,8 @@ void bind_three_center(nb::module_& module) {
             self.expand(as_pairs(pairs), rows.data(), stride, rows.shape(0), out.data(), threads);
           },
           "pairs"_a, "rows"_a, "out"_a, "threads"_a,
-          "Rows as symmetric matrices out[row][m][n]. Elements of no pair are left alone.")
+          "Expands rows to symmetric matrices out[row][m][n]. Elements that belong to no pair do not\n"
+          "change.")
       .def(
           "expand_images",
           [](const ThreeCenter& self, const Images& images, const ConstRows& rows, const Signs& signs,
@@ -117,18 +120,18 @@ void bind_three_center(nb::module_& module) {
                                {places.data(), places.size()}, out.shape(2), out.data(), threads);
           },
           "images"_a, "rows"_a, "signs"_a, "characters"_a, "places"_a, "out"_a, "threads"_a,
-          "As `expand`, of rows (i, j, column, operation) of int32: shells in either order, whose products "
-          "are those of a\npair after an operation. out[row][m][n] has characters[operation] "
-          "signs[operation][m] signs[operation][n] times\nthe element of the row, "
-          "with n of the functions of a shell from places[shell] on; of negative ones there are none.");
+          "As `expand`, for images of pairs, which are rows (i, j, column, operation) of int32: shells in\n"
+          "either order, whose products are those of a pair after an operation. out[row][m][n] is\n"
+          "characters[operation] signs[operation][m] signs[operation][n] times the element of the row. The\n"
+          "functions n of a shell begin at places[shell]; if that is negative, they are left out.");
 }
 
 void bind_three_center_gradient(nb::module_& module) {
   using chem::ThreeCenterGradient;
-  nb::class_<ThreeCenterGradient>(module, "ThreeCenterGradient",
-                                  "Derivatives of three-centre integrals (mn|P) by the places of atoms. "
-                                  "Pairs are those of ThreeCenter. Any "
-                                  "thread.")
+  nb::class_<ThreeCenterGradient>(
+      module, "ThreeCenterGradient",
+      "Derivatives of three-centre integrals (mn|P) with respect to the positions of atoms. Pairs are\n"
+      "those of ThreeCenter. Any thread.")
       .def(
           "__init__",
           [](ThreeCenterGradient* self, const Ints& atm, const Ints& bas, const Doubles& env,
@@ -143,9 +146,8 @@ void bind_three_center_gradient(nb::module_& module) {
           },
           "atm"_a, "bas"_a, "env"_a, "orbital_shells"_a, "cartesian"_a, "int3c2e_ip1"_a, "make_optimizer"_a,
           "delete_optimizer"_a,
-          "libcint's tables of both bases, flattened, orbitals first; the addresses of int3c2e_ip1_* (sph or "
-          "cart), "
-          "int3c2e_ip1_optimizer\nand CINTdel_optimizer.")
+          "libcint's tables of both bases, flattened, the orbital basis first; the addresses of\n"
+          "int3c2e_ip1_* (sph or cart), int3c2e_ip1_optimizer and CINTdel_optimizer.")
       .def(
           "add",
           [](const ThreeCenterGradient& self, const Pairs& pairs, int first, int last, const ConstRows& z,
@@ -160,11 +162,9 @@ void bind_three_center_gradient(nb::module_& module) {
             self.add(as_pairs(pairs), first, last, z.data(), stride, gradient.data(), threads);
           },
           "pairs"_a, "first"_a, "last"_a, "z"_a, "gradient"_a, "threads"_a,
-          "gradient[atom][x] += sum of z[P][mn] d(mn|P)/dx over P of auxiliary shells [first, last), and "
-          "over m and n of "
-          "pairs in both\norders; z has an element of a symmetric matrix in the column of mn. Atoms of the "
-          "tables: "
-          "those of the orbitals, then\nthose of the auxiliary basis.");
+          "gradient[atom][x] += sum of z[P][mn] d(mn|P)/dx, over P of auxiliary shells [first, last) and\n"
+          "over m and n of pairs in both orders. The column mn of z has the element of a symmetric matrix.\n"
+          "Atoms are those of the tables: first of the orbital basis, then of the auxiliary basis.");
 }
 
 }  // namespace
@@ -191,9 +191,8 @@ void bind_chem_ri(nb::module_& module) {
         return result;
       },
       "v"_a, "gaps"_a, "a"_a, "b"_a, "square"_a,
-      "For each j the sums over a and b of v[a,j,b]^2 / d and v[a,j,b] v[b,j,a] / d (0 unless `square`), "
-      "with\n"
-      "d = gaps[j] - a[a] - b[b].");
+      "Returns for each j the sums over a and b of v[a,j,b]^2 / d and of v[a,j,b] v[b,j,a] / d (0\n"
+      "unless `square`), with d = gaps[j] - a[a] - b[b].");
 }
 
 }  // namespace outcore::python

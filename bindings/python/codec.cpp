@@ -19,8 +19,8 @@ using namespace nb::literals;
 namespace outcore::python {
 namespace {
 
-/// Calls methods of an outcore.extend.Codec, by any thread: it waits for the GIL. What they raise is an
-/// Error. outcore.arrays.codecs keeps the codec until the interpreter ends, which this object outlives.
+/// Calls methods of an outcore.extend.Codec. Any thread may call it: it waits for the GIL. Exceptions become
+/// an Error. outcore.arrays.codecs keeps the codec until the interpreter ends; this object lives longer.
 class PythonCodec final : public store::ChunkCodec {
  public:
   PythonCodec(std::string name, nb::handle codec) : name_(std::move(name)), codec_(codec) {}
@@ -54,7 +54,7 @@ class PythonCodec final : public store::ChunkCodec {
     throw Error(errno_value, {.attempted = what, .detail = "codec '" + name_ + "': " + detail});
   }
 
-  /// Raises TypeError for what is none: bytes(5) would be five zeros.
+  /// Raises TypeError for an object that is no bytes: bytes(5) would be five zeros.
   static nb::bytes bytes_of(const nb::object& found) {
     const nb::object view = nb::steal(PyMemoryView_FromObject(found.ptr()));
     if (!view) throw nb::python_error();

@@ -1,4 +1,4 @@
-// The device layer in Python: files with reads and writes at an offset, and what is under a path.
+// The device layer in Python: files with reads and writes at an offset, and file systems under paths.
 
 #include <filesystem>
 #include <string>
@@ -70,7 +70,7 @@ void bind_file_class(nb::module_& module) {
       module, "File",
       "A file with reads and writes at a byte offset, blocking and not.\n\n"
       "Buffers are C-contiguous objects with the buffer protocol (NumPy arrays, bytearray, ...), or a\n"
-      "list of them for one request scattered over several. Errors are OutcoreError.")
+      "list of them for one request over several buffers. Errors are OutcoreError.")
       .def(
           "__init__",
           [](File* self, const nb::object& path, bool create, bool truncate, bool read_only,
@@ -126,7 +126,7 @@ void bind_file_system(nb::module_& module) {
       [](const nb::object& path) {
         return device::file_system(nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(path)));
       },
-      "path"_a, "What is under a path: the path itself or its nearest existing parent.");
+      "path"_a, "The file system under a path: that of the path itself or of its nearest existing parent.");
 }
 
 }  // namespace
@@ -137,7 +137,7 @@ void bind_device(nb::module_& module) {
   module.def("engine_name", [] { return device::default_engine().name(); }, "\"uring\" or \"threads\".");
   module.def("emulation", &device::emulation,
              "What the engine emulates (OUTCORE_THROTTLE, OUTCORE_REQUESTS); empty: nothing.");
-  module.def("engine_reason", &device::default_engine_reason, "Why the engine is what it is.");
+  module.def("engine_reason", &device::default_engine_reason, "Why this engine was chosen.");
 }
 
 }  // namespace outcore::python

@@ -1,4 +1,4 @@
-// Disk arrays in Python: what outcore.arrays.disk_array is made of.
+// The native part of outcore.arrays.disk_array: disk arrays in Python.
 #include "outcore/disk_array.hpp"
 
 #include <nanobind/ndarray.h>
@@ -78,7 +78,7 @@ HeldRequest refuse(nb::handle self, const nb::tuple& fields) {
 
 enum class Operation : std::uint8_t { get, put, accumulate };
 
-/// Begins a transfer, or, if it `waits`, makes all of it.
+/// Begins a transfer; if it `waits`, also completes it.
 template <Operation operation>
 HeldRequest move_section(nb::handle self, const Numbers& begin, const Numbers& end, const Numbers& step,
                          nb::handle memory, nb::handle alpha, bool waits) {
@@ -145,7 +145,7 @@ void bind_access(nb::module_& module) {
       .def_prop_ro("dtype", [](const DiskArrayAccess& self) { return std::string(name(self.type())); });
 }
 
-/// What a new array is, and how it is kept.
+/// The options of a new array.
 struct DiskArrayArguments {
   Extents shape;
   ElementType type{};
@@ -190,12 +190,11 @@ void bind_arguments(nb::module_& module) {
             new (self) DiskArrayCaches{own_bytes, others_bytes};
           },
           nb::kw_only(), "own_bytes"_a, "others_bytes"_a);
-  nb::class_<DiskArrayArguments>(module, "DiskArrayArguments",
-                                 "What a new disk array is, and how it is kept.")
+  nb::class_<DiskArrayArguments>(module, "DiskArrayArguments", "Options of a new disk array.")
       .def("__init__", &make_arguments, nb::kw_only(), "shape"_a, "dtype"_a, "path"_a, "chunk"_a, "typical"_a,
            "codec"_a, "placement"_a, "overwrite"_a, "expected_bytes"_a, "metadata"_a, "caches"_a,
            "identity"_a, "contained"_a);
-  nb::class_<DiskArrayOpening>(module, "DiskArrayOpening", "What is opened, and how.")
+  nb::class_<DiskArrayOpening>(module, "DiskArrayOpening", "Arguments to open a disk array.")
       .def(
           "__init__",
           [](DiskArrayOpening* self, const std::string& path, bool read_only, const DiskArrayCaches& caches,
@@ -239,7 +238,8 @@ void bind_disk_array(nb::module_& module) {
       .def("write_block", &move_block<Access::read>, "memory"_a, "begin"_a, "end"_a)
       .def("read_block", &move_block<Access::write>, "memory"_a, "begin"_a, "end"_a)
       .def("refuse", &refuse, "fields"_a,
-           "Take part in a transfer that this process cannot make: all get the error of these fields.")
+           "Take part in a transfer that this process cannot make: all processes get the error with these\n"
+           "fields.")
       .def(
           "flush",
           [](DiskArray& self, const nb::callable& gate) {
@@ -249,7 +249,7 @@ void bind_disk_array(nb::module_& module) {
               return metadata ? *metadata : self.metadata();
             });
           },
-          "gate"_a, "With the metadata that this process brings; None: the present ones.")
+          "gate"_a, "Flush with the metadata that the gate passes; None: the present metadata.")
       .def("close", &DiskArray::close, unlocked)
       .def("drop", &DiskArray::drop, unlocked)
       .def("remove", &DiskArray::remove, unlocked)
@@ -276,9 +276,8 @@ void bind_disk_array(nb::module_& module) {
       },
       "path"_a, "contained"_a = 0,
       nb::sig("def array_facts(path: str, contained: int = 0) -> tuple[dict[str, str], bytes]"),
-      "What the manifest of a persistent array says, and its metadata. Raises OutcoreError if it is none, "
-      "or\n"
-      "damaged.");
+      "The facts in the manifest of a persistent array, and its metadata. Raises OutcoreError if there\n"
+      "is no such array at the path, or if it is damaged.");
   module.def(
       "verify_array",
       [](const std::string& path, int contained) {
@@ -295,8 +294,8 @@ void bind_disk_array(nb::module_& module) {
       },
       "path"_a, "contained"_a = 0,
       nb::sig("def verify_array(path: str, contained: int = 0) -> tuple[list[str], int]"),
-      "Read all of a persistent array and check every checksum: what is damaged, one line for each, and how "
-      "many components are not here, but on local disks of other nodes.");
+      "Read all of a persistent array and check every checksum. Returns one line for each damage, and\n"
+      "how many components are not here but on local disks of other nodes.");
 }
 
 }  // namespace outcore::python

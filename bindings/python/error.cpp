@@ -1,4 +1,4 @@
-// outcore::Error arrives in Python as outcore.base.errors.OutcoreError, with everything it knows.
+// outcore::Error becomes outcore.base.errors.OutcoreError in Python, with all its fields.
 #include "outcore/error.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -61,10 +61,11 @@ std::string error_message(std::optional<int> errno_value, std::string attempted,
 
 void bind_error(nb::module_& module) {
   nb::register_exception_translator(translate);
-  module.def("error_message", &error_message, "errno_value"_a.none(), "attempted"_a, "path"_a = "",
-             "offset"_a = -1, "size_bytes"_a = -1, "detail"_a = "", "rank"_a = -1,
-             "The text of an error: what was attempted, where, how much, why. Negative numbers are left out "
-             "(the rank: this one).");
+  module.def(
+      "error_message", &error_message, "errno_value"_a.none(), "attempted"_a, "path"_a = "", "offset"_a = -1,
+      "size_bytes"_a = -1, "detail"_a = "", "rank"_a = -1,
+      "The text of an error: what was attempted, where, how much, why. Negative numbers are left out; a\n"
+      "negative rank means this process.");
   module.def("set_process_rank", &set_process_rank, "rank"_a, "count"_a,
              "Names this process in messages, traces and scratch. Call it once, before other threads start.");
   module.def("process_rank", &process_rank);

@@ -22,20 +22,19 @@ using file::ExclusiveFile;
 
 constexpr auto class_doc =
     "A byte-addressable scratch file of this process (exclusive access file, EAF).\n\n"
-    "The name is private to the process: two processes that open \"ints\" have two files. The file vanishes\n"
-    "with the process, also when that is killed, unless `keep`: then it is `scratch`/`name` and stays. A "
-    "name\n"
-    "opened again in the same process, also after close, finds its bytes; `delete` drops them.\n\n"
-    "Offsets and sizes are bytes. Buffers are C-contiguous objects with the buffer protocol (NumPy "
-    "arrays,\n"
-    "bytearray, memoryview, ...), whose elements are no Python objects. Small sequential requests are\n"
-    "combined: written behind and read ahead. Threads may share a file.\n\n"
+    "The name is private to the process: two processes that open \"ints\" have two files. The file\n"
+    "vanishes with the process, also when that is killed, unless `keep`: then it is `scratch`/`name`\n"
+    "and stays. A name opened again in the same process, also after close, finds its bytes; `delete`\n"
+    "drops them.\n\n"
+    "Offsets and sizes are bytes. Buffers are C-contiguous objects with the buffer protocol (NumPy\n"
+    "arrays, bytearray, memoryview, ...), whose elements are no Python objects. Small sequential\n"
+    "requests are combined: written behind and read ahead. Threads may share a file.\n\n"
     "Args:\n"
     "    name: not empty, without '/'.\n"
     "    scratch: directory; None: outcore.default_scratch().\n"
     "    keep: the file outlives the process.\n"
     "    page_cache: 'auto', 'buffered' (always through the page cache) or 'direct' (past it).\n"
-    "    expected_bytes: size it will have, 0 if unknown. More than is free is ENOSPC at once.\n\n"
+    "    expected_bytes: expected size, 0 if unknown. More than is free is ENOSPC at once.\n\n"
     "Raises:\n"
     "    OutcoreError: an OSError; EINVAL (name, negative offset), EBADF (closed), ENOENT, EACCES, EROFS\n"
     "        (scratch), ENOSPC, EIO. A write may be kept in memory and fail later: then the next write, "
@@ -111,7 +110,7 @@ void bind_exclusive_file(nb::module_& module) {
       .def_prop_ro("closed", &ExclusiveFile::closed)
       .def_prop_ro("name", &ExclusiveFile::name)
       .def_prop_ro("path", &ExclusiveFile::path,
-                   "What messages name. On a local disk it is not in the directory, unless kept.")
+                   "The path that messages name. On a local disk it is not in the directory, unless kept.")
       .def("__repr__",
            [](const ExclusiveFile& file) {
              return "<outcore.ExclusiveFile '" + file.path() + "'" + (file.closed() ? ", closed>" : ">");
@@ -140,10 +139,12 @@ void bind_file(nb::module_& module) {
         return device::clean(directory);
       },
       "scratch"_a,
-      "Remove what dead processes of this user on this host left in a scratch directory; returns the paths.");
-  module.def("remove_process_directories", &device::remove_process_directories,
-             nb::call_guard<nb::gil_scoped_release>(),
-             "Remove the directories of this process in scratch with all that is in them: it is ending.");
+      "Remove the directories that dead processes of this user on this host left in a scratch\n"
+      "directory; returns their paths.");
+  module.def(
+      "remove_process_directories", &device::remove_process_directories,
+      nb::call_guard<nb::gil_scoped_release>(),
+      "Remove the directories of this process in scratch with all their contents, because it is ending.");
 }
 
 }  // namespace outcore::python

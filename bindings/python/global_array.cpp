@@ -1,4 +1,4 @@
-// Global arrays in Python: what outcore.arrays.global_array is made of.
+// The native part of outcore.arrays.global_array: global arrays in Python.
 #include "outcore/global_array.hpp"
 
 #include <nanobind/ndarray.h>
@@ -60,9 +60,8 @@ void bind_distribution(nb::module_& module) {
             return Distribution::irregular(extents(shape), processes, begins);
           },
           "shape"_a, "processes"_a, "begins"_a,
-          "For each dimension the first indices of its blocks, from 0 on, rising. The product of the "
-          "numbers\n"
-          "of blocks is at most the number of processes.")
+          "For each dimension the first indices of its blocks, increasing from 0. The product of the\n"
+          "numbers of blocks is at most the number of processes.")
       .def_static(
           "block_cyclic",
           [](const Numbers& shape, int processes, const Numbers& block, const std::optional<Numbers>& grid) {
@@ -96,7 +95,7 @@ void bind_distribution(nb::module_& module) {
             const Box box = self.patch(process);
             return std::pair(numbers(box.begin), numbers(box.end));
           },
-          "process"_a, "(begin, end) of what a process holds; OutcoreError (EINVAL) if block-cyclic.")
+          "process"_a, "(begin, end) of the box that a process holds; OutcoreError (EINVAL) if block-cyclic.")
       .def(
           "local_shape",
           [](const Distribution& self, int process) {
@@ -124,8 +123,8 @@ void bind_distribution(nb::module_& module) {
             return parts;
           },
           "process"_a, "begin"_a, "end"_a,
-          "What a process holds of a box: for each block [begin, end, index of its first element in the\n"
-          "memory of the process].")
+          "The parts of a box that a process holds: for each block [begin, end, index of its first element\n"
+          "in the memory of the process].")
       .def(nb::self == nb::self, nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", &Distribution::fingerprint)
       .def("__repr__", [](const Distribution& self) {
@@ -183,7 +182,7 @@ HeldRequest accumulate(nb::handle self, const Numbers& begin, const Numbers& end
                });
 }
 
-/// Contiguous memory of as many elements as there are indices.
+/// Contiguous memory with one element for each index; throws for other memory.
 BufferArg elements(const GlobalArray& array, const Indices& indices, nb::handle memory, Access access) {
   BufferArg buffer(memory, access);
   if (static_cast<int>(indices.shape(1)) != array.shape().rank())
@@ -221,7 +220,8 @@ void bind_array(nb::module_& module) {
       .def_prop_ro("local", &local, nb::sig("def local(self) -> numpy.typing.NDArray"),
                    "NumPy view of the memory of this process.")
       .def_prop_ro("closed", &GlobalArray::closed)
-      .def_prop_ro("number", &GlobalArray::number, "Of this array in its world; equal at all processes.")
+      .def_prop_ro("number", &GlobalArray::number,
+                   "A number that is equal at all processes, and different for each array of the world.")
       .def("get", &get, "begin"_a, "end"_a, "step"_a, "memory"_a)
       .def("put", &put, "begin"_a, "end"_a, "step"_a, "memory"_a)
       .def("accumulate", &accumulate, "begin"_a, "end"_a, "step"_a, "memory"_a, "alpha"_a)
@@ -281,7 +281,7 @@ void bind_node_array(nb::module_& module) {
             const auto& array = nb::cast<NodeArray&>(self);
             return view(array.type(), array.view().data, array.shape(), self);
           },
-          nb::sig("def view(self) -> numpy.typing.NDArray"), "NumPy view of all of it.")
+          nb::sig("def view(self) -> numpy.typing.NDArray"), "NumPy view of the whole array.")
       .def_prop_ro("closed", &NodeArray::closed)
       .def("barrier", &NodeArray::barrier, unlocked)
       .def("post", &NodeArray::post, "element"_a, "value"_a)

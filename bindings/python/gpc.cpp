@@ -26,7 +26,7 @@ ConstByteArray as_array(std::span<const std::byte> bytes, nb::handle owner) {
   return ConstByteArray(reinterpret_cast<const std::uint8_t*>(bytes.data()), {bytes.size()}, owner);
 }
 
-/// It lives as long as any view of it.
+/// The payload of a call as an array; the call, or a copy of the payload, lives as long as any view of it.
 auto payload_of(const Call& call) {
   if (call.payload_stays()) {
     nb::capsule owner(new Call(call), [](void* kept) noexcept { delete static_cast<Call*>(kept); });
@@ -62,7 +62,7 @@ void serve(const nb::callable& function, Call call) {
   call.answer(reply.span());
 }
 
-/// The function is released with the GIL held, wherever that happens.
+/// The function is released while the GIL is held, in whatever thread.
 std::uint32_t register_procedure(World& world, const std::string& name, nb::callable function) {
   const std::shared_ptr<nb::callable> kept(new nb::callable(std::move(function)), [](nb::callable* last) {
     const nb::gil_scoped_acquire locked;

@@ -1,4 +1,4 @@
-// What limits the memory of this process, in Python.
+// The limits of the memory of this process, in Python.
 #include "base/memory_limits.hpp"
 
 #include <nanobind/stl/filesystem.h>
@@ -19,12 +19,12 @@ void bind_memory_limits(nb::module_& module) {
       .def_ro("name", &MemoryLimit::name)
       .def_ro("source", &MemoryLimit::source, "The file or the variable that says so.")
       .def_ro("limit_bytes", &MemoryLimit::limit_bytes)
-      .def_ro("left_bytes", &MemoryLimit::left_bytes, "What can still be taken.")
-      .def_ro("shared", &MemoryLimit::shared, "By all processes of the node; else each has one of its own.")
-      .def_ro("hard", &MemoryLimit::hard, "Who goes over it fails or is ended.");
-  module.def(
-      "memory_limits", &memory_limits, "root"_a = "/",
-      "All limits that there are, at least that of the machine. Tests have files of their own under `root`.");
+      .def_ro("left_bytes", &MemoryLimit::left_bytes, "Bytes that can still be taken.")
+      .def_ro("shared", &MemoryLimit::shared,
+              "Whether all processes of the node share the limit; else each has its own.")
+      .def_ro("hard", &MemoryLimit::hard, "Whether a process that exceeds it fails or is killed.");
+  module.def("memory_limits", &memory_limits, "root"_a = "/",
+             "All limits, at least that of the machine. Tests use their own files under `root`.");
   module.def(
       "control_groups",
       [](const std::string& controller, const std::filesystem::path& root) {
@@ -33,9 +33,9 @@ void bind_memory_limits(nb::module_& module) {
         return found;
       },
       "controller"_a, "root"_a = "/",
-      "Directories of the control groups of this process that a controller may limit, innermost first.");
+      "Directories of the control groups that may limit this process by a controller, innermost first.");
   module.def("trim_buffers", &device::trim_pool,
-             "Gives memory of transfers to and from disk that is kept for the next ones back to the system.");
+             "Give memory that is kept for further transfers to and from disk back to the system.");
 }
 
 }  // namespace outcore::python

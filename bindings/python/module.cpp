@@ -3,7 +3,7 @@
 #include "bindings.hpp"
 
 NB_MODULE(_core, module) {
-  // What a forked child cannot end is left to its parent; that is no mistake of the bindings.
+  // A forked child leaves objects that it cannot end to its parent; this is no leak of the bindings.
   pthread_atfork(nullptr, nullptr, [] { nanobind::set_leak_warnings(false); });
   module.def(
       "ends_by_signal", [] { nanobind::set_leak_warnings(false); },

@@ -40,10 +40,11 @@ void bind_record_store(nb::module_& module) {
   nb::class_<RecordTraffic>(module, "RecordTraffic", "Records that were moved.")
       .def_ro("count", &RecordTraffic::count)
       .def_ro("bytes", &RecordTraffic::bytes, "Packed.")
-      .def_ro("least", &RecordTraffic::least, "Bytes of the smallest; 0 if there was none.")
-      .def_ro("most", &RecordTraffic::most, "Bytes of the largest.");
-  nb::class_<RecordStoreCounts>(module, "RecordStoreCounts",
-                                "Records that one process moved; those of the file are among all.")
+      .def_ro("least", &RecordTraffic::least, "Bytes of the smallest record; 0 if there was none.")
+      .def_ro("most", &RecordTraffic::most, "Bytes of the largest record.");
+  nb::class_<RecordStoreCounts>(
+      module, "RecordStoreCounts",
+      "Counts of the records that one process moved; reads and writes include those of the file.")
       .def_ro("reads", &RecordStoreCounts::reads)
       .def_ro("writes", &RecordStoreCounts::writes)
       .def_ro("file_reads", &RecordStoreCounts::file_reads)
@@ -53,18 +54,19 @@ void bind_record_store(nb::module_& module) {
       "Records of numbers that all processes read, write and add to: packed with a bounded error, in memory "
       "that they\n"
       "share while there is room, else in a file. Any thread; see file/record_store.hpp.");
-  store.def(
-      "__init__", &make, nb::keep_alive<1, 2>(), "world"_a, "name"_a, "sizes"_a, nb::kw_only(),
-      "memory_bytes"_a, "reserve_bytes"_a = 0, "placement"_a = "auto",
-      "Collective. sizes: numbers of each record. memory_bytes: of each process, for packed records.\n"
-      "reserve_bytes: of the memory of all, which idle records leave to others. placement: of the file.");
+  store.def("__init__", &make, nb::keep_alive<1, 2>(), "world"_a, "name"_a, "sizes"_a, nb::kw_only(),
+            "memory_bytes"_a, "reserve_bytes"_a = 0, "placement"_a = "auto",
+            "Collective. sizes: how many numbers each record has. memory_bytes: memory of each process for\n"
+            "packed records. reserve_bytes: part of the memory of all processes that idle records leave to\n"
+            "the others. placement: of the file.");
   store.def(
       "get",
       [](RecordStore& self, const Line<const std::int64_t>& records, const Line<double>& numbers) {
         nb::gil_scoped_release release;
         self.get({records.data(), records.size()}, {numbers.data(), numbers.size()});
       },
-      "records"_a, "numbers"_a.noconvert(), "Records, ascending, one after another.");
+      "records"_a, "numbers"_a.noconvert(),
+      "Read records, which are in ascending order, one after another into memory.");
   store.def(
       "put",
       [](RecordStore& self, const Line<const std::int64_t>& records, double error,
@@ -73,7 +75,8 @@ void bind_record_store(nb::module_& module) {
         self.put({records.data(), records.size()}, error, {numbers.data(), numbers.size()}, idle);
       },
       "records"_a, "error"_a, "numbers"_a, "idle"_a = false,
-      "Each number with at most this error; 0: as it is. idle: others have memory first.");
+      "Write records, each number with at most this error; 0: exactly. idle: other records have memory\n"
+      "first.");
   store.def(
       "add",
       [](RecordStore& self, const Line<const std::int64_t>& records, double error,
@@ -82,7 +85,7 @@ void bind_record_store(nb::module_& module) {
         self.add({records.data(), records.size()}, error, {numbers.data(), numbers.size()});
       },
       "records"_a, "error"_a, "numbers"_a,
-      "Adds to records, each atomically; sums are stored with at most this error.");
+      "Add to records, to each atomically; sums are stored with at most this error.");
   store
       .def(
           "erase",
@@ -90,11 +93,11 @@ void bind_record_store(nb::module_& module) {
             nb::gil_scoped_release release;
             self.erase({records.data(), records.size()});
           },
-          "records"_a, "They are zero again.")
+          "records"_a, "Set records to zero.")
       .def("set_reserve", &RecordStore::set_reserve, "bytes"_a,
-           "Bytes of memory that idle records leave to others from now on.")
+           "Set the bytes of memory that idle records leave to others from now on.")
       .def("close", &RecordStore::close, nb::call_guard<nb::gil_scoped_release>(),
-           "The records are gone. Collective; may be repeated.")
+           "Close the store; its records are gone. Collective; may be repeated.")
       .def_prop_ro("counts", &RecordStore::counts)
       .def(
           "place",
@@ -107,7 +110,8 @@ void bind_record_store(nb::module_& module) {
             return new_line(found);
           },
           "records"_a, nb::rv_policy::move,
-          "Packed bytes of each: positive in memory, negative in the file, 0 of none.");
+          "Packed bytes of each record: positive in memory, negative in the file, 0 if it was never\n"
+          "written.");
   module.def(
       "pack_numbers",
       [](const Line<const double>& numbers, double error) {
@@ -115,7 +119,7 @@ void bind_record_store(nb::module_& module) {
         const auto bytes = store::pack({numbers.data(), numbers.size()}, error, packed.data());
         return nb::bytes(packed.data(), bytes);
       },
-      "numbers"_a, "error"_a, "Numbers packed, each with at most this error; 0: as they are.");
+      "numbers"_a, "error"_a, "Pack numbers, each with at most this error; 0: exactly.");
   module.def(
       "unpack_numbers",
       [](const nb::bytes& packed, double error, const Line<double>& numbers) {
@@ -123,7 +127,7 @@ void bind_record_store(nb::module_& module) {
                       {numbers.data(), numbers.size()});
       },
       "packed"_a, "error"_a, "numbers"_a.noconvert(),
-      "The numbers again. OutcoreError (EIO) for what pack_numbers never made.");
+      "Unpack numbers. OutcoreError (EIO) for bytes that pack_numbers never made.");
 }
 
 }  // namespace outcore::python

@@ -14,15 +14,16 @@ using namespace nb::literals;
 namespace outcore::python {
 namespace {
 
-/// Operations whose Python object went before they were done, with what they use. It may not be released by
-/// an I/O thread, which must never wait for the GIL: so it is when the next request comes or goes.
+/// Operations whose Python object was deleted before they were done, with the objects that they use. An I/O
+/// thread must not release these objects, as it must never wait for the GIL. They are released when the next
+/// request is made or deleted.
 class Abandoned {
  public:
   static void add(Request request, Uses uses) { list().push_back({std::move(request), std::move(uses)}); }
   static void release_done() {
     std::erase_if(list(), [](One& one) { return is_done(one.request); });
   }
-  /// At the end of the interpreter: nothing may still write into memory that is about to be freed.
+  /// Waits at the end of the interpreter, so that nothing writes into memory that is about to be freed.
   static void finish() {
     for (One& one : list()) {
       try {
@@ -152,20 +153,17 @@ void bind_request(nb::module_& module) {
   nb::class_<HeldRequest>(
       module, "Request",
       "A nonblocking operation under way: a read or write of a file, a transfer of an array, a call, a\n"
-      "collective transfer. It keeps its memory, and its file or array, alive until it is done, also when "
-      "the\n"
-      "Request goes before. It goes on by itself.\n\n"
-      "A failed operation raises OutcoreError from each `wait` and `test`. If it was to change a file or an "
-      "array,\n"
-      "and nobody has waited for it, the next sync, flush or close of that raises its error. Any thread may "
-      "wait;\n"
-      "other Python threads run meanwhile.")
-      .def("wait", &HeldRequest::wait, nb::sig("def wait(self) -> typing.Any"),
-           "Block until it is done and return what it brought: the bytes that a file has moved (fewer than "
-           "asked for\n"
-           "only at the end of an exclusive file; of a record: its size), the array of a get, the reply of a "
-           "call (a\n"
-           "uint8 array, a part of the buffer given to World.call if there was one), else None.")
+      "collective transfer. It keeps its memory, and its file or array, alive until it is done, even if\n"
+      "the Request is deleted before. It goes on by itself.\n\n"
+      "A failed operation raises OutcoreError from each `wait` and `test`. If it changes a file or an\n"
+      "array and nobody has waited for it, the next sync, flush or close of that file or array raises\n"
+      "its error. Any thread may wait; other Python threads run meanwhile.")
+      .def(
+          "wait", &HeldRequest::wait, nb::sig("def wait(self) -> typing.Any"),
+          "Block until it is done and return its result: for a file the number of bytes moved (fewer than\n"
+          "requested only at the end of an exclusive file), for a record its size, for a get the array, for\n"
+          "a call the reply (a uint8 array, a part of the buffer given to World.call if there was one),\n"
+          "else None.")
       .def("test", &HeldRequest::test, "True once it is done; never blocks.")
       .def_prop_ro("done", &HeldRequest::done, "True once complete or failed; never raises.")
       .def(
@@ -175,13 +173,13 @@ void bind_request(nb::module_& module) {
             return self;
           },
           nb::sig("def returning(self, value: object) -> Request"), "value"_a,
-          "`wait` returns this. Returns self.");
+          "Make `wait` return `value`. Returns self.");
   module.def("wait_all", &wait_for_all, "requests"_a,
              "Wait for all requests, of any kinds, then raise the error of the first failed one, if any.");
-  module.def("wait_any", &wait_for_any, "requests"_a,
-             "Wait until one request is done, of any kinds, and return its position, the first of several; "
-             "its error\n"
-             "is left for its own wait().");
+  module.def(
+      "wait_any", &wait_for_any, "requests"_a,
+      "Wait until one request is done, of any kinds, and return its position, the first of several; its\n"
+      "own wait() raises its error.");
   nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { Abandoned::finish(); }));
 }
 

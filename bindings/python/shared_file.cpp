@@ -1,4 +1,4 @@
-// Shared files and record files in Python: what outcore.files.shared_file is made of.
+// The native part of outcore.files.shared_file: shared files and record files in Python.
 #include "outcore/shared_file.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -54,7 +54,7 @@ void make_shared_options(SharedFileOptions* self, std::int64_t hard_limit, std::
                                .client_cache_bytes = client_cache};
 }
 
-/// Of a shared file or a record file: name and options are what this process brings.
+/// Makes a shared file or a record file, with the name and options that the gate passes.
 template <class File, class Options>
 void make(File* self, World& world, const nb::callable& gate) {
   const nb::gil_scoped_release released;
@@ -63,7 +63,7 @@ void make(File* self, World& world, const nb::callable& gate) {
   });
 }
 
-/// Offsets and buffers of a list of pairs; the memory stays while the buffers do.
+/// Offsets and buffers of a list of pairs; their memory is valid as long as the buffers.
 template <class Range>
 std::vector<Range> ranges_of(const nb::sequence& pairs, Access access, std::vector<BufferArg>& buffers) {
   std::vector<Range> ranges;
@@ -125,7 +125,7 @@ HeldRequest writev_async(nb::handle self, const nb::sequence& pairs) {
 
 void bind_shared(nb::module_& module) {
   const nb::call_guard<nb::gil_scoped_release> unlocked;
-  nb::class_<SharedFileOptions>(module, "SharedFileOptions", "What a new shared file is; sizes in bytes.")
+  nb::class_<SharedFileOptions>(module, "SharedFileOptions", "Options of a new shared file; sizes in bytes.")
       .def("__init__", &make_shared_options, nb::kw_only(), "hard_limit"_a, "soft_limit"_a, "reserve"_a,
            "typical_request"_a, "placement"_a, "components_per_node"_a, "page_cache"_a,
            "client_cache_bytes"_a);
@@ -143,29 +143,29 @@ void bind_shared(nb::module_& module) {
            "Start a write and return its request at once; the I/O goes on by itself.")
       .def("readv_async", &readv_async, "ranges"_a,
            nb::sig("def readv_async(self, ranges: Sequence[tuple[int, object]]) -> Request"),
-           "As read_async, of a list of (offset, buffer). Small ranges that lie close together are read "
+           "As read_async, for a list of (offset, buffer). Small ranges that lie close together are read\n"
            "together.")
       .def("writev_async", &writev_async, "ranges"_a,
            nb::sig("def writev_async(self, ranges: Sequence[tuple[int, object]]) -> Request"),
-           "As write_async, of a list of (offset, buffer), which must not overlap.")
+           "As write_async, for a list of (offset, buffer), which must not overlap.")
       .def("length", &SharedFile::length, unlocked,
            "The end of the file: the highest byte that any process has begun to write. Not collective.")
       .def("sync", &SharedFile::sync, unlocked,
-           "Everything this process has written is visible to all. Raises the error of a write that nobody\n"
-           "waited for. Not collective.")
+           "Make everything that this process has written visible to all. Raises the error of a write that\n"
+           "nobody waited for. Not collective.")
       .def("flush", &SharedFile::flush, unlocked,
-           "Everything written by any process is on stable storage. Collective; raises as sync does.")
+           "Put everything that any process has written on stable storage. Collective; raises as sync does.")
       .def("close", &SharedFile::close, unlocked,
            "Wait for everything and close; the bytes are gone. Collective; raises as sync does. May be "
            "repeated.")
       .def("destroy", &SharedFile::destroy, unlocked,
-           "As close, for bytes that are not wanted: no errors of writes. Collective.")
+           "As close, but without errors of writes, for bytes that are not wanted. Collective.")
       .def_prop_ro("closed", &SharedFile::closed)
       .def_prop_ro("name", &SharedFile::name)
-      .def_prop_ro("hard_limit", &SharedFile::hard_limit_bytes, "In bytes; 0: none.")
+      .def_prop_ro("hard_limit", &SharedFile::hard_limit_bytes, "The hard limit in bytes; 0: none.")
       .def_prop_ro(
           "stripe", [](const SharedFile& self) { return self.stored().stripes().stripe_bytes(); },
-          "Bytes that lie in one component file, before the next one's turn.")
+          "Consecutive bytes of the file in one component file, before the next component follows.")
       .def_prop_ro(
           "components", [](const SharedFile& self) { return self.stored().stripes().components(); },
           "Number of component files.")
@@ -225,39 +225,38 @@ HeldRequest get_into_async(nb::handle self, std::int64_t record, nb::handle argu
 
 void bind_records(nb::module_& module) {
   const nb::call_guard<nb::gil_scoped_release> unlocked;
-  nb::class_<RecordFileOptions>(module, "RecordFileOptions", "What a new record file is; sizes in bytes.")
+  nb::class_<RecordFileOptions>(module, "RecordFileOptions", "Options of a new record file; sizes in bytes.")
       .def("__init__", &make_record_options, nb::kw_only(), "records"_a, "hard_limit"_a, "soft_limit"_a,
            "typical_record"_a, "placement"_a, "page_cache"_a);
   nb::class_<RecordFile>(module, "RecordFile", "Native part of outcore.RecordFile.")
       .def("__init__", &make<RecordFile, RecordFileOptions>, nb::keep_alive<1, 2>(), "world"_a, "gate"_a)
-      .def("put", &put, "record"_a, "buffer"_a, "Write a record, of whatever size it was before.")
-      .def("get", &get, "record"_a, "The bytes of a record. OutcoreError (ENOENT) if there is none.")
+      .def("put", &put, "record"_a, "buffer"_a, "Write a record; its size may change.")
+      .def("get", &get, "record"_a,
+           "The bytes of a record. OutcoreError (ENOENT) if there is no such record.")
       .def("get_into", &get_into, "record"_a, "buffer"_a,
-           "Read a record into a buffer that is long enough, else OutcoreError (EMSGSIZE); returns its "
-           "bytes. What\n"
-           "of the buffer lies behind them may be changed.")
+           "Read a record into a buffer that is long enough, else OutcoreError (EMSGSIZE); returns the size\n"
+           "of the record. The rest of the buffer may be changed.")
       .def("put_async", &put_async, "record"_a, "buffer"_a, "Start a put and return its request at once.")
       .def("get_into_async", &get_into_async, "record"_a, "buffer"_a,
            "Start get_into and return its request at once; wait() returns the bytes of the record.")
       .def("size", &RecordFile::size, unlocked, "record"_a, "Bytes of a record; None if there is none.")
       .def("capacity", &RecordFile::capacity, unlocked, "record"_a,
-           "How long a buffer must be for get_into, without reading the disk: the size of the record and up "
-           "to a\n"
-           "ninth and 64 bytes more. None if there is none.")
-      .def("erase", &RecordFile::erase, unlocked, "record"_a, "Nothing, if there is none.")
+           "A length of a buffer that is enough for get_into: the size of the record, and up to a ninth and\n"
+           "64 bytes more. Reads nothing from the disk. None if there is no such record.")
+      .def("erase", &RecordFile::erase, unlocked, "record"_a, "Remove a record, if it exists.")
       .def("sync", &RecordFile::sync, unlocked,
-           "All puts of this process are complete and visible to all. Raises the error of one that nobody "
-           "waited\n"
-           "for. Not collective.")
+           "Complete all puts of this process and make them visible to all. Raises the error of a put that\n"
+           "nobody waited for. Not collective.")
       .def("flush", &RecordFile::flush, unlocked,
-           "All records are on stable storage. Collective; raises as sync does.")
+           "Put all records on stable storage. Collective; raises as sync does.")
       .def("close", &RecordFile::close, unlocked,
            "Wait for everything and close; the records are gone. Collective; raises as sync does. May be "
            "repeated.")
       .def_prop_ro("closed", &RecordFile::closed)
       .def_prop_ro("name", &RecordFile::name)
-      .def_prop_ro("taken_bytes", &RecordFile::taken_bytes, unlocked,
-                   "Of the file, by all processes together, with space of old versions.")
+      .def_prop_ro(
+          "taken_bytes", &RecordFile::taken_bytes, unlocked,
+          "Bytes of the file that all processes together have taken, with the space of old versions.")
       .def("__len__", &RecordFile::records);
 }
 

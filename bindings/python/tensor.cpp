@@ -1,4 +1,4 @@
-// Tiles of tensors: permute, scale, add; pack pairs of indices.
+// Operations on tiles of tensors: permute, scale, add; pack pairs of indices.
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
@@ -45,8 +45,8 @@ void permute(nb::handle out, nb::handle value, const std::string& dtype, nb::han
                   from.strided().stride_bytes, shape, type, factor.span().data(), accumulate);
 }
 
-/// Whether they were multiplied: their elements lie side by side along rows or columns, and there are less
-/// than 2^31 along each side.
+/// Multiplies matrices whose elements lie side by side along rows or columns, with less than 2^31 along each
+/// side; returns false, and does nothing, for others.
 bool multiply(nb::handle left, nb::handle right, nb::handle out, const std::string& dtype, nb::handle alpha,
               bool add) {
   const ElementType type = element_type(dtype);
@@ -114,10 +114,12 @@ struct Pairs {
 
 void bind_tensor(nb::module_& module) {
   module.def("tensor_permute", permute, "out"_a, "value"_a, "dtype"_a, "alpha"_a, "accumulate"_a,
-             "out = alpha * value, or added to it, of any strides; as tensor/tiles.hpp says. Any thread.");
-  module.def("tensor_multiply", multiply, "left"_a, "right"_a, "out"_a, "dtype"_a, "alpha"_a, "add"_a,
-             "out = alpha left right, or added to it, matrices of elements that BLAS multiplies; false, and "
-             "nothing is done, if neither rows nor columns have them side by side. Any thread.");
+             "out = alpha * value, or out += alpha * value; any strides. See tensor/tiles.hpp. Any thread.");
+  module.def(
+      "tensor_multiply", multiply, "left"_a, "right"_a, "out"_a, "dtype"_a, "alpha"_a, "add"_a,
+      "out = alpha left right, or out += alpha left right, for matrices of a type that BLAS multiplies.\n"
+      "Returns false and does nothing if elements lie side by side neither along rows nor along\n"
+      "columns. Any thread.");
   module.def("tensor_has_blas", has_blas, "Whether SciPy's BLAS can be called.");
   module.def(
       "tensor_pack_pairs",
@@ -129,7 +131,7 @@ void bind_tensor(nb::module_& module) {
                            pairs.type, diagonal);
       },
       "x"_a, "plus"_a, "minus"_a, "dtype"_a, "n"_a, "diagonal"_a,
-      "Sums and differences of pairs of elements, as tensor/tiles.hpp says. Any thread.");
+      "Sums and differences of pairs of elements, as tensor/tiles.hpp defines them. Any thread.");
   module.def(
       "tensor_unpack_pairs",
       [](nb::handle x, nb::handle plus, nb::handle minus, const std::string& dtype, std::int64_t n,
@@ -139,7 +141,7 @@ void bind_tensor(nb::module_& module) {
         tensor::unpack_pairs(pairs.x.span().data(), pairs.p.span().data(), pairs.m.span().data(), pairs.rows,
                              n, pairs.type, diagonal);
       },
-      "x"_a, "plus"_a, "minus"_a, "dtype"_a, "n"_a, "diagonal"_a, "The reverse. Any thread.");
+      "x"_a, "plus"_a, "minus"_a, "dtype"_a, "n"_a, "diagonal"_a, "The reverse of pack_pairs. Any thread.");
 }
 
 }  // namespace outcore::python

@@ -1,4 +1,4 @@
-// The loop of products in Python: what outcore.tensor.plan.loop is made of.
+// The native part of outcore.tensor.plan.loop: the loop of products.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
@@ -43,7 +43,7 @@ Numbers numbers(const Extents& extents) {
   return {extents.values().begin(), extents.values().end()};
 }
 
-/// Of Python's, which are destroyed where the GIL is held.
+/// Python objects, which are destroyed while the GIL is held.
 class Reference {
  public:
   explicit Reference(nb::object object) : object_(new nb::object(std::move(object)), &destroy) {}
@@ -61,7 +61,7 @@ nb::object address(const std::byte* data) {
   return nb::cast(reinterpret_cast<std::uintptr_t>(data));
 }
 
-/// An array that functions of Python move: outcore.tensor.plan.loop.Moves.
+/// An array that Python functions move: outcore.tensor.plan.loop.Moves.
 class PythonBoxes : public Boxes {
  public:
   explicit PythonBoxes(nb::object moves) : moves_(std::move(moves)) {}
@@ -104,7 +104,7 @@ class OwnedMemoryBoxes : public tensor::MemoryBoxes {
   StridedArg memory_;
 };
 
-/// Boxes with what they lie in, which lives as long.
+/// Boxes of an array, and the owner of the array, which lives as long.
 struct HeldBoxes {
   std::shared_ptr<Boxes> boxes;
   nb::object owner = {};
@@ -116,7 +116,7 @@ HeldBoxes memory_boxes(nb::handle array, const Numbers& shape, const std::string
       StridedArg(array, writes ? Access::write : Access::read, Extents(shape), size_bytes(type)), type)};
 }
 
-/// Boxes whose elements are all one.
+/// Boxes whose elements all have the value one.
 HeldBoxes one_boxes(nb::handle one, int rank, const std::string& dtype) {
   const ElementType type = element_type(dtype);
   StridedArg memory(one, Access::read, {}, size_bytes(type));
@@ -201,7 +201,7 @@ void make_steps(tensor::Steps* self, const std::array<GroupArgument, 4>& groups,
 
 using SharesArgument = std::pair<int, std::vector<Numbers>>;
 
-/// Of elements that only Python multiplies.
+/// For elements that only Python multiplies.
 tensor::Multiply by_python(nb::object function) {
   return [function = Reference(std::move(function))](const Matrices& left, const Matrices& right,
                                                      const Matrices& out, bool add) {
@@ -255,48 +255,47 @@ nb::tuple carry_out(const tensor::Steps& steps, const HeldBoxes& left, const Hel
 }  // namespace
 
 void bind_tensor_product(nb::module_& module) {
-  nb::class_<HeldBoxes>(module, "Boxes", "An array as products see it: boxes of it come and go.")
+  nb::class_<HeldBoxes>(module, "Boxes", "An array as products see it: they get and put boxes of it.")
       .def_static("of_memory", &memory_boxes, "array"_a, "shape"_a, "dtype"_a, "writes"_a,
-                  "Of an array of NumPy.")
+                  "Boxes of an array of NumPy.")
       .def_static("of_ones", &one_boxes, "one"_a, "rank"_a, "dtype"_a, "Boxes whose elements are all `one`.")
       .def_static(
           "of_global",
           [](nb::object array) {
             return HeldBoxes{std::make_shared<tensor::GlobalBoxes>(nb::cast<GlobalArray&>(array)), array};
           },
-          "array"_a, "Of the native part of a GlobalArray.")
+          "array"_a, "Boxes of the native part of a GlobalArray.")
       .def_static(
           "of_disk",
           [](nb::object array) {
             return HeldBoxes{std::make_shared<tensor::DiskBoxes>(nb::cast<DiskArrayAccess&>(array)), array};
           },
-          "array"_a, "Of the native part of a disk array.")
+          "array"_a, "Boxes of the native part of a disk array.")
       .def_static(
           "of_python",
           [](nb::object moves) { return HeldBoxes{std::make_shared<PythonBoxes>(std::move(moves))}; },
-          "moves"_a, "Of an object that moves boxes: outcore.tensor.plan.loop.Moves.")
+          "moves"_a, "Boxes of an object that moves them: outcore.tensor.plan.loop.Moves.")
       .def_static("of_tiles", &tiled_boxes, "table"_a, "flat"_a, "dtype"_a, "max_bytes"_a,
-                  "Of tiles in an array of one dimension.")
+                  "Boxes of tiles that lie in an array of one dimension.")
       .def_static("of_sparse", &sparse_boxes, "table"_a, "array"_a, "max_bytes"_a,
-                  "Of the native part of a BlockSparseArray.")
+                  "Boxes of the native part of a BlockSparseArray.")
       .def(
           "section",
           [](const HeldBoxes& self, int axis, std::int64_t begin) {
             return HeldBoxes{std::make_shared<tensor::SectionBoxes>(self.boxes, axis, begin), self.owner};
           },
-          "axis"_a, "begin"_a, "The part that begins at a place along an axis.");
+          "axis"_a, "begin"_a, "The part of an array that begins at an index along an axis.");
   nb::class_<tensor::TileTable>(
-      module, "TileTable",
-      "Which stored tile each tile of a layout comes from: as tensor/tiled_boxes.hpp "
-      "says.")
+      module, "TileTable", "Which stored tile each tile of a layout comes from; see tensor/tiled_boxes.hpp.")
       .def("__init__", &make_table, "cuts"_a, "numbers"_a, "images"_a, "kinds"_a);
   nb::class_<tensor::Steps>(module, "Steps",
-                            "What a product multiplies, in which panels and which order: tensor/product.hpp.")
+                            "The panels that a product multiplies, and their order; see tensor/product.hpp.")
       .def("__init__", &make_steps, "groups"_a, "sides"_a, "flags"_a.none(), "steps"_a, "task_ends"_a,
            "half"_a = false);
   nb::class_<tensor::NodePanels>(
       module, "NodePanels",
-      "What the processes of a node share for a product: tensor/shared_panels.hpp. Collective to make.")
+      "Memory that the processes of a node share for a product; see tensor/shared_panels.hpp.\n"
+      "Construction is collective.")
       .def(
           "__init__",
           [](tensor::NodePanels* self, World& world, const std::array<int, 2>& slots,
@@ -305,16 +304,18 @@ void bind_tensor_product(nb::module_& module) {
             new (self) tensor::NodePanels(world, slots, largest_bytes, units);
           },
           "world"_a, "slots"_a, "largest_bytes"_a, "units"_a, nb::keep_alive<1, 2>())
-      .def("fail", &tensor::NodePanels::fail, "The others wait for no panel of this process any more.");
+      .def("fail", &tensor::NodePanels::fail,
+           "Tells the other processes that this one failed: they wait for its panels no more.");
   module.def(
       "tensor_product", &carry_out, "steps"_a, "left"_a, "right"_a, "out"_a, nb::kw_only(), "slots"_a,
       "results"_a, "unit"_a, "hinted"_a, "threads"_a, "add"_a, "one_put"_a, "element_bytes"_a, "multiply"_a,
       "alpha"_a, "counter"_a.none(), "watch"_a, "memory"_a = nb::none(), "shares"_a = nb::none(),
-      "This process's part of a product: elements got of the left and of the right operand, elements "
-      "put, operations. `multiply`: the name of a type that BLAS multiplies, or a function. `watch`: "
-      "called now and then with the fraction that is done and complete tasks; true ends the work. "
-      "`memory`, `shares`: where processes share panels, the group of the result that they divide, and "
-      "bounds.");
+      "Does this process's part of a product. Returns the elements got of the left and of the right\n"
+      "operand, the elements put, and the operations. `multiply`: the name of a type that BLAS\n"
+      "multiplies, or a function. `watch`: called now and then with the fraction of the work that is\n"
+      "done and the number of complete tasks; if it returns true, the work ends. `memory`, `shares`: if\n"
+      "processes share panels, their common memory; the group of axes of the result that they divide,\n"
+      "and the bounds of their shares.");
 }
 
 }  // namespace outcore::python

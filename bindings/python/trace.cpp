@@ -122,7 +122,7 @@ void bind_trace(nb::module_& module) {
   module.def("trace_ops", &names<Op>);
   module.def("trace_size_class_bounds",
              [] { return Numbers(nb::tuple(nb::cast(trace::size_class_bounds))); });
-  module.def("trace_event_fields", &event_fields, "What numpy.dtype() takes for an array of events.");
+  module.def("trace_event_fields", &event_fields, "The argument of numpy.dtype() for an array of events.");
   module.def("trace_now_ns", &trace::now_ns);
   module.def("trace_snapshot", &snapshot,
              "Counters as {'layers': {layer: {operation: {counter: number}}}, ...}.");
@@ -132,10 +132,11 @@ void bind_trace(nb::module_& module) {
         trace::reset_counters();
         device::SpaceInUse::forget_peak();
       },
-      "Counters begin anew, and the peak of disk space.");
-  module.def("peak_disk_bytes", &device::SpaceInUse::peak_bytes,
-             "Bytes that files of this process, open for writing together, took on disks at most, since "
-             "trace_reset.");
+      "Reset the counters and the peak of disk space.");
+  module.def(
+      "peak_disk_bytes", &device::SpaceInUse::peak_bytes,
+      "The most disk space (bytes) that files of this process open for writing took at the same time,\n"
+      "since trace_reset.");
   module.def("trace_enable_events", &trace::enable_events, "capacity"_a);
   module.def("trace_disable_events", &trace::disable_events);
   module.def("trace_events", &events, "Recorded events; the layout is trace_event_fields.");

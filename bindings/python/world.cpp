@@ -30,7 +30,7 @@ std::vector<std::byte> copy_of(const nb::bytes& data) {
   return {first, first + data.size()};
 }
 
-/// What a collective call is called, and with which arguments.
+/// The name of a collective call, and its arguments.
 std::uint64_t fingerprint_of(const nb::bytes& arguments) {
   return fingerprint({static_cast<const std::byte*>(arguments.data()), arguments.size()});
 }
@@ -47,7 +47,7 @@ struct AwaitedBlock {
   std::optional<transport::WatchedCall> watched{};
 };
 
-/// Some processes of a world, that are to be a world of their own.
+/// Some processes of a world, which will form a world of their own.
 struct Group {
   std::unique_ptr<transport::Transport> transport;
 };
@@ -126,7 +126,7 @@ transport::Reduction reduction(const std::string& name) {
 template <class Number>
 using Array = nb::ndarray<Number, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-/// Reduces the array that a process brings, in place, and returns it.
+/// Reduces the array that the gate passes, in place, and returns it.
 nb::object all_reduce(World& world, const nb::callable& gate) {
   nb::object array;
   const nb::gil_scoped_release released;
@@ -178,23 +178,23 @@ void leave(World& world, const nb::callable& gate) {
 
 void bind_shared_things(nb::module_& module) {
   const nb::call_guard<nb::gil_scoped_release> unlocked;
-  nb::class_<Counter>(module, "Counter",
-                      "A number that all processes count up, for dynamic distribution of tasks. Made by\n"
-                      "World.counter. Zero at first.")
+  nb::class_<Counter>(
+      module, "Counter",
+      "A counter of all processes, for dynamic distribution of tasks; initially zero. Made by\n"
+      "World.counter.")
       .def(nb::init<World&>(), nb::keep_alive<1, 2>(), unlocked, "world"_a)
       .def("next", &Counter::next, unlocked, "count"_a = 1,
            "Add `count` and return the value before. Any process and thread, at any time; atomic.")
-      .def("reset", &Counter::reset, unlocked, "Back to zero. Collective.");
+      .def("reset", &Counter::reset, unlocked, "Set the counter back to zero. Collective.");
   nb::class_<Lock>(
       module, "Lock",
-      "A lock between processes, and between threads; first come, first served. Waits asleep. Made\n"
-      "by World.lock, used in a `with` block. Releasing it makes what this process has put visible "
-      "to\n"
-      "the next one.")
+      "A lock between processes, and between threads; first come, first served. Waits asleep. Made by\n"
+      "World.lock, used in a `with` block. Its release makes all puts of this process visible to the\n"
+      "next holder.")
       .def(nb::init<World&>(), nb::keep_alive<1, 2>(), unlocked, "world"_a)
-      .def("acquire", &Lock::lock, unlocked, "Wait until it is this process's (and thread's) turn.")
+      .def("acquire", &Lock::lock, unlocked, "Wait until this process (and thread) holds the lock.")
       .def("release", &Lock::unlock, unlocked,
-           "Let the next one have it. Raises OutcoreError if it is not held.")
+           "Give the lock to the next in line. Raises OutcoreError if this process does not hold it.")
       .def(
           "__enter__",
           [](nb::object self) {
@@ -221,19 +221,20 @@ void bind_world(nb::module_& module) {
   const nb::call_guard<nb::gil_scoped_release> unlocked;
   nb::class_<Budget>(module, "Budget", "Memory accounted against a limit, in bytes. Thread-safe.")
       .def_prop_ro("limit_bytes", &Budget::limit_bytes)
-      .def_prop_ro("origin", &Budget::origin, "Where the limit comes from, if not from the user.")
+      .def_prop_ro("origin", &Budget::origin, "Where the limit comes from; empty if the user has set it.")
       .def_prop_ro("used_bytes", &Budget::used_bytes)
-      .def_prop_ro("peak_bytes", &Budget::peak_bytes, "The most that was in use at once.")
+      .def_prop_ro("peak_bytes", &Budget::peak_bytes, "The largest number of bytes that was in use at once.")
       .def(
           "reserve",
           [](Budget& self, std::int64_t size_bytes, const std::string& what) {
             self.reserve(size_bytes, what);
           },
           "size_bytes"_a, "what"_a,
-          "Account for memory. Raises OutcoreError (ENOMEM) with the numbers if it does not fit.")
+          "Account for memory. Raises OutcoreError (ENOMEM), which has the sizes, if the budget has no\n"
+          "room.")
       .def("release", &Budget::release, "size_bytes"_a);
   nb::class_<Group>(module, "Group", "Processes split off from a world. Made by World.split.");
-  nb::class_<WorldOptions>(module, "WorldOptions", "What a world is made of.")
+  nb::class_<WorldOptions>(module, "WorldOptions", "Options of a world.")
       .def(
           "__init__",
           [](WorldOptions* self, std::int64_t memory_bytes, const std::string& scratch,
@@ -245,8 +246,9 @@ void bind_world(nb::module_& module) {
           nb::kw_only(), "memory_bytes"_a, "scratch"_a, "node_for_each_process"_a);
   module.def("watch_in_finalize", &transport::watch_in_finalize,
              "From now on MPI_Finalize ends the job if it waits for a process that has died.");
-  nb::class_<AwaitedBlock>(module, "AwaitedCall",
-                           "A block that waits for processes ends this one if one has died.")
+  nb::class_<AwaitedBlock>(
+      module, "AwaitedCall",
+      "A `with` block that waits for other processes: ends this process if one of them has died.")
       .def(nb::init<std::string>(), "name"_a)
       .def("__enter__", [](AwaitedBlock& self) { self.watched.emplace(self.name.c_str()); })
       .def(
@@ -264,7 +266,8 @@ void bind_world(nb::module_& module) {
       .def_prop_ro("node_rank", &World::node_rank, "Number of this process on its node.")
       .def_prop_ro("node_size", &World::node_size, "Processes on this node.")
       .def_prop_ro("closed", &World::closed)
-      .def_prop_ro("budget", &World::budget, nb::rv_policy::reference_internal, "Memory of this process.")
+      .def_prop_ro("budget", &World::budget, nb::rv_policy::reference_internal,
+                   "Budget of memory of this process.")
       .def_prop_ro(
           "scratch", [](const World& self) { return self.scratch(); },
           "Scratch directory of this process; chosen when first asked for, if none was given.")
@@ -275,21 +278,21 @@ void bind_world(nb::module_& module) {
            "Wait until all one-sided operations of this process have arrived and are visible.")
       .def("barrier", &World::barrier, unlocked, "Flush, then wait, asleep, for all processes. Collective.")
       .def("close", &World::close, unlocked,
-           "Free all memory of the world. Collective; may be repeated. Arrays in it are lost, and views of "
-           "their\nlocal memory must not be used any more.")
+           "Free all memory of the world. Collective; may be repeated. Its arrays are lost, and views of\n"
+           "their local memory must not be used any more.")
       .def("gather_bytes", &gather, "gate"_a,
-           "The bytes of all processes, in order of rank; each brings its own. Collective.")
+           "The bytes of all processes, in order of rank; each passes its own. Collective.")
       .def("broadcast_bytes", &broadcast, "gate"_a,
-           "The bytes of a root; each process brings its own, which count at the root, and the root. "
-           "Collective.")
+           "The bytes of the root. The gate passes bytes, which count at the root only, and the rank of the\n"
+           "root. Collective.")
       .def("reduce_numbers", &all_reduce, "gate"_a,
            nb::sig("def reduce_numbers(self, gate: Callable) -> numpy.typing.NDArray"),
-           "Reduces an array of float64 or int64 in place, and returns it. Each process brings it, the "
-           "operation,\nand bytes that must be the same at all. Collective.")
+           "Reduce an array of float64 or int64 in place, and return it. The gate passes the array, the\n"
+           "operation, and bytes that must be the same at all processes. Collective.")
       .def("enter", &enter, "what"_a, "gate"_a,
-           "Begin a collective step, with bytes that must be the same at all: see World.together.")
+           "Begin a collective step, with bytes that must be the same at all processes: see World.together.")
       .def("leave", &leave, "gate"_a,
-           "End a collective step. Raises what the lowest rank brings that fails.");
+           "End a collective step. Raises the error of the lowest rank that failed.");
   bind_shared_things(module);
 }
 
