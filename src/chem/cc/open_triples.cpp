@@ -6,7 +6,7 @@
 namespace outcore::chem::cc {
 namespace {
 
-/// out[m][n] = factor left[m][k] right[k][n], or that is added.
+/// out[m][n] = factor left[m][k] right[k][n], or += that.
 void product(const Blas& blas, std::size_t m, std::size_t n, std::size_t k, double factor, const double* left,
              const double* right, bool add, double* out) {
   if (!n) return;  // no two orbitals: BLAS takes no rows of length 0
@@ -15,12 +15,12 @@ void product(const Blas& blas, std::size_t m, std::size_t n, std::size_t k, doub
                        columns);
 }
 
-/// Where i > j is among the pairs.
+/// The position of the pair i > j.
 std::size_t pair(std::size_t i, std::size_t j) {
   return i * (i - 1) / 2 + j;
 }
 
-/// out[n] += first times x[n] + second times y[n]
+/// out[n] += first x[n] + second y[n]
 void add_both(std::size_t count, double first, const double* x, double second, const double* y, double* out) {
   for (std::size_t n = 0; n < count; ++n) out[n] += first * x[n] + second * y[n];
 }
@@ -74,7 +74,7 @@ double mixed_spin_triples(const Blas& blas, const OpenSizes& sizes, const double
   double* const first = work.part.data();  // [k][pairs]
   product(blas, p, pairs, inner, 1, bc.integrals, a.same, false, first);
   product(blas, p, pairs, inner, -1, ac.integrals, b.same, true, first);
-  double* const second = work.w.data();  // [i][j][k], less that of j and i
+  double* const second = work.w.data();  // [i][j][k]; the sum takes [i][j] - [j][i]
   product(blas, o, columns, other, -1, bc.turned, a.other, false, second);
   product(blas, o, columns, other, 1, ac.turned, b.other, true, second);
   product(blas, o, columns, inner, -1, ab.integrals, c.other, true, second);

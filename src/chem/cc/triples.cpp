@@ -45,7 +45,8 @@ double product(const TriplesSizes& sizes, const std::vector<double>& left, const
   return sum;
 }
 
-/// By what the disconnected amplitudes are made of: `by` is the derivative by them, [i][j][k].
+/// Adds derivatives by the factors of the disconnected amplitudes: `by` is the derivative by these
+/// amplitudes, [i][j][k].
 void add_disconnected(const TriplesSizes& sizes, const ThreeVirtuals& of, double factor, const double* by,
                       const TriplesSums& to) {
   const std::size_t o = sizes.occupied, padded = sizes.padded;

@@ -1,10 +1,7 @@
 // Bodies of the inner loops, for one instruction set: see base/instruction_sets.hpp, also for what may not be
-// used.
-//
-// Products of matrices are our own, not of BLAS: with tens of occupied orbitals BLAS spends a third of its
-// time on copies of amplitudes, which are here in the order in which they are read. A tile of the result
-// stays in registers while all products that it is a sum of are added, and what is read next is fetched
-// meanwhile.
+// used. Matrix products do not use BLAS: with tens of occupied orbitals BLAS spends a third of its time on
+// copies of amplitudes, which lie here in the order in which they are read. A tile of the result stays in
+// registers while all its products are added, and the next data is prefetched meanwhile.
 
 #include "chem/cc/triples_kernels.hpp"
 
@@ -13,7 +10,7 @@ namespace {
 
 using Size = std::size_t;
 
-// May be anywhere. The type must be written out: auto would drop what it says of alignment.
+// A vector without alignment. The type must be written out: auto would drop the alignment.
 template <int width>
 struct Loose {
   using Type [[gnu::vector_size(width * sizeof(double)), gnu::aligned(sizeof(double)), gnu::may_alias]] =
@@ -26,23 +23,22 @@ struct Packed {
 
 constexpr int registers = OUTCORE_LANE == 8 ? 32 : 16;
 constexpr int max_vectors = 3;  // of a row of a tile
-// Virtual orbitals whose part of all products is summed at a time. Many, as sums are then seldom begun and
-// ended; what belongs to them stays in the second cache. Narrow registers take more from there for as much
-// work, so for them it must stay in the first.
+// Number of virtual orbitals over which products are summed at a time. It is large, so that sums are seldom
+// begun and ended; the data of these orbitals stays in the second-level cache. Narrow registers read more
+// from the cache for the same work, so for them the data must stay in the first-level cache.
 constexpr Size max_inner = OUTCORE_LANE == 8 ? 256 : 24;
 
 constexpr int second_cache = 2;  // as __builtin_prefetch names it
 constexpr Size line = 8;         // of a cache
 
-/// Rows of a tile, so that its sums, a row of the right factor and an element of the left one are in
-/// registers.
+/// Rows of a tile: its sums, a row of the right factor and an element of the left one fit into registers.
 constexpr int max_rows(int vectors) {
   const int rows = (registers - 1) / vectors - 1;
   return rows < 8 ? rows : 8;
 }
 
-/// A product of matrices, sum_k a[k][r] b[k][n]; rows of both have `padded` elements. ahead: as many lines of
-/// a cache as the sum has terms are fetched from there meanwhile, from any address.
+/// A product of matrices, sum_k a[k][r] b[k][n]; rows of both have `padded` elements. ahead: an address from
+/// which cache lines are prefetched meanwhile, one for each term of the sum; any address is allowed.
 struct Product {
   const double *a, *b;
   Size inner;
@@ -140,12 +136,11 @@ void connected(const TriplesSizes& sizes, const ThreeVirtuals& of, double* w) {
       const Size first = begin * padded, own = x * plane, part = d * padded;
       const Size both = x * whole + first;
       const double* const t_c = c.amplitudes + both;
-      // What belongs to c + 1 follows. It is not read, but fetched: amplitudes part by part, integrals over
-      // all x.
+      // The data of c + 1 follows. It is prefetched, not read: amplitudes part by part, integrals over all x.
       const Size next = whole + x * sizes.virtuals / o * padded;
       const double* const more = c.turned_integrals + own + plane;
-      // Orbitals x, y, z with i, j, k: (ix|yd) t_jk^dz and, after all d, -(ix|jl) t_kl^zy. Of w[i][j][k]
-      // products with j = x make rows i, those with i = x rows j.
+      // Orbitals x, y, z with i, j, k: (ix|yd) t_jk^dz and, after all d, -(ix|jl) t_kl^zy. In w[i][j][k],
+      // products with j at x give rows i, those with i at x give rows j.
       const Size last = chunk + 1 == chunks ? 3 : 0;
       const Product rows_i[] = {
           {ab.integrals + first, t_c, d, t_c + part},                         // a b c
@@ -193,7 +188,7 @@ double energy(const TriplesSizes& sizes, const double* energies, double above, c
       const double below = energies[i] + energies[j] - above;
       double row = 0;
       for (Size k = 0; k <= j; ++k) {
-        if (i == k) continue;  // three equal orbitals bring nothing
+        if (i == k) continue;  // three equal orbitals contribute nothing
         // ijk, jki, kij, ikj, jik, kji
         const Size at[6] = {(i * o + j) * padded + k, (j * o + k) * padded + i, (k * o + i) * padded + j,
                             (i * o + k) * padded + j, (j * o + i) * padded + k, (k * o + j) * padded + i};

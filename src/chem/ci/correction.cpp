@@ -8,7 +8,7 @@
 namespace outcore::chem::ci {
 namespace {
 
-constexpr std::size_t block = 512;  // elements that pass through the cache together
+constexpr std::size_t block = 512;  // elements that stay in the cache together
 
 void add(double* out, const double* in, double factor, std::size_t length) {
   correction_kernels().add_double(out, in, factor, length);
@@ -79,7 +79,7 @@ class Pass {
   }
 
  private:
-  /// Rows 0 .. basis_ are x, w, t; those behind are H x, H w.
+  /// Rows from 0 to basis_ are x, w, t; the following rows are H x, H w.
   void update(std::size_t at, std::size_t length) {
     combine(at, length, tile_.states, tile_.vectors, 0);
     combine(at, length, tile_.h_states, tile_.h_vectors, basis_);

@@ -58,7 +58,7 @@ void correct(double* t, const double* x, const double* s, const double* d, doubl
 }
 
 double round_to(double* values, double* added, double step, std::size_t length) {
-  constexpr double whole = 0x1p52;  // numbers from here on have no fraction
+  constexpr double whole = 0x1p52;  // numbers of this size and above have no fraction
   double squares[lanes] = {};
   const double inverse = 1 / step;
   const auto one = [&](std::size_t i, std::size_t l) {

@@ -11,7 +11,7 @@ struct CorrectionKernels {
   // out += factor * in
   void (*add_double)(double* out, const double* in, double factor, std::size_t length);
   void (*add_float)(double* out, const float* in, double factor, std::size_t length);
-  // out = in, rounded, and in becomes what was stored
+  // out = in, rounded; in becomes the stored value
   void (*store_float)(float* out, double* in, std::size_t length);
   double (*dot)(const double* a, const double* b, std::size_t length);
   // t = r / (energy - d) with r = s - energy * x; adds |r|^2 and sum (d - energy) x^2 to sums

@@ -1,4 +1,4 @@
-// Diagonal elements of an operator over determinants, made when they are needed.
+// Diagonal elements of an operator over determinants, computed when they are needed.
 #pragma once
 
 #include "chem/ci/integrals.hpp"

@@ -1,5 +1,6 @@
-// The rows of a vector that one hole of alpha electrons reaches, copied so that the elements of all alpha
-// orbitals of one irrep are neighbours, and the lines that holes of beta electrons read from them.
+// A hole is an N-1 electron string of one spin. The rows of a vector that one alpha hole reaches are copied
+// so that the elements of all alpha orbitals of one irrep are neighbours. Lines, which beta holes need, are
+// read from these copies.
 #pragma once
 
 #include <algorithm>
@@ -12,27 +13,27 @@
 
 namespace outcore::chem::ci {
 
-/// Holes of beta electrons that are done together, and elements from one line to the next: no power of two,
-/// which would put all lines into the same places of the cache.
+/// The number of beta holes of a batch, and the number of elements from one line to the next. The latter is
+/// no power of two, which would map all lines to the same places of the cache.
 inline constexpr std::int64_t batch_holes = 128;
 inline constexpr std::int64_t line_stride = batch_holes + run_margin;
 
-/// The rows of one irrep of alpha orbitals.
+/// The rows for the alpha orbitals of one irrep.
 template <class Real>
 struct RowsOfIrrep {
   int irrep;                          // of the rows
-  std::vector<std::int64_t> indices;  // of the strings that each orbital creates, -1 if the hole has it
+  std::vector<std::int64_t> indices;  // of the string that each orbital creates; -1: the hole has it
   std::vector<Real> signs;
   std::int64_t first, last;  // of the columns that are copied
   [[nodiscard]] int length() const { return int(indices.size()); }
 };
 
-/// Which pairs of orbitals (s, q) are lines, for one hole of alpha electrons and one sector of beta holes.
+/// Which pairs of orbitals (s, q) have lines, for one alpha hole and one sector of beta holes.
 struct PairsOfHole {
   int irrep = 0;  // of the pairs
   int count = 0;
   std::array<int, max_groups> base{};  // of lines, by irrep of s
-  std::vector<std::int32_t> selected;  // places in the layout, unless all are lines
+  std::vector<std::int32_t> selected;  // their places in the layout, unless all pairs have lines
 };
 
 template <class Real>
@@ -44,7 +45,7 @@ class HoleRows {
     for (int g = 0; g < orbitals_.groups(); ++g) copies_[std::size_t(g)].resize(size_of_copy(g));
   }
 
-  /// Elements of a copy of a sector of columns: one run for each, and one for what is not there.
+  /// Elements of a copy of a sector of columns: one run for each column, and one for absent columns.
   [[nodiscard]] std::size_t size_of_copy(int sector) const {
     return std::size_t(space_.beta.count(sector) + 1) * std::size_t(widest_) + run_margin;
   }
@@ -54,7 +55,7 @@ class HoleRows {
   [[nodiscard]] const RowsOfIrrep<Real>& rows(int irrep) const { return rows_[std::size_t(irrep)]; }
   [[nodiscard]] int sector(const RowsOfIrrep<Real>& rows) const { return rows.irrep ^ space_.target; }
 
-  /// `all_orbitals`: those that the hole has are zeros in runs, else they are left out.
+  /// `all_orbitals`: runs have zeros for orbitals that the hole has; else runs leave these orbitals out.
   void copy(const Panel& panel, std::uint64_t hole, bool all_orbitals) {
     hole_ = hole;
     irrep_ = orbitals_.irrep_of(hole);
@@ -73,13 +74,13 @@ class HoleRows {
         loops_.interleave(copy + std::size_t(first) * length, sources.data(), rows.signs.data(),
                           rows.length(), std::size_t(rows.last - rows.first));
       }
-      // What an occupied beta orbital reads.
+      // The run that an occupied beta orbital reads.
       std::fill_n(copy + std::size_t(space_.beta.count(sector(rows))) * length, length, Real(0));
     }
   }
 
-  /// Lines of a sector of beta holes: all pairs of the layout, or those whose alpha orbital the hole leaves
-  /// empty.
+  /// Lines of a sector of beta holes: for all pairs of the layout, or for those whose alpha orbital is empty
+  /// in the alpha hole.
   void find_pairs(int holes_irrep, const std::vector<PairLayout>& layouts, bool all_orbitals,
                   PairsOfHole& pairs) const {
     pairs.irrep = space_.target ^ irrep_ ^ holes_irrep;
@@ -97,8 +98,9 @@ class HoleRows {
               pairs.selected.begin());
   }
 
-  /// Lines of beta holes [first, last), of one sector. With folding, what belongs to the same holes of both
-  /// spins is halved if `halves`: it comes once as it is and once transposed.
+  /// Fills the lines of beta holes [first, last), of one sector. With folding, if `halves`, elements of a
+  /// beta hole that equals the alpha hole are halved, because they count twice: once as they are and once
+  /// transposed.
   void gather(const PairsOfHole& pairs, int holes_irrep, std::int64_t first, std::int64_t last, bool halves,
               Real* lines) const {
     each_irrep(pairs, [&](int i, const RowsOfIrrep<Real>& rows) {
@@ -107,12 +109,12 @@ class HoleRows {
                     std::size_t(orbitals_.count()), std::size_t(last - first), orbitals_.count(i),
                     rows.length());
     });
-    // The same hole comes before all others that it meets.
+    // The equal hole comes before all others that the hole meets.
     if (!space_.folded || !halves || space_.beta_holes.mask(first) != hole_) return;
     for (int pair = 0; pair < pairs.count; ++pair) lines[pair * line_stride] *= Real(0.5);
   }
 
-  /// Adds lines to copies, by sector of columns, in which `gather` would find them.
+  /// The reverse of `gather`: adds lines to the copies, by sector of columns.
   void scatter(const PairsOfHole& pairs, int holes_irrep, std::int64_t first, std::int64_t last,
                const Real* lines, std::array<Aligned<Real>, max_groups>& copies) const {
     each_irrep(pairs, [&](int i, const RowsOfIrrep<Real>& rows) {

@@ -6,12 +6,12 @@
 
 namespace outcore::chem::ci {
 
-/// Which integrals: of two alpha electrons, of an alpha and a beta electron, of two beta electrons.
+/// The spins of the two electrons of an integral: both alpha, alpha and beta, both beta.
 enum class Spins { aa, ab, bb };
 
-/// H = 1/2 sum V(pq|rs) a+_p a+_r a_s a_q over all spins, exact for vectors of so many electrons: with two
-/// and more, the one-electron part h is in V(pq|rs) = (pq|rs) + (h_pq d_rs + d_pq h_rs) / (electrons - 1). A
-/// view: the memory is the caller's, and is needed only while tables are made of it.
+/// H = 1/2 sum V(pq|rs) a+_p a+_r a_s a_q over all spins, exact for vectors of `electrons` electrons. With
+/// two or more, V includes the one-electron part h: V(pq|rs) = (pq|rs) + (h_pq d_rs + d_pq h_rs) / (electrons
+/// - 1). A view: the caller owns the memory, which is needed only until tables are made from it.
 struct Integrals {
   int orbitals;
   int alpha_electrons, beta_electrons;
@@ -21,9 +21,9 @@ struct Integrals {
   double spin_shift;
   const double* one_alpha;  ///< [n][n]
   const double* one_beta;
-  std::array<const double*, 3> two;  ///< [n][n][n][n], (pq|rs), by Spins; of ab, p and q are alpha
+  std::array<const double*, 3> two;  ///< [n][n][n][n], (pq|rs), by Spins; in ab, p and q are alpha
 
-  /// V(pq|rs). With one electron, and with none, there is no V: the one-electron part is left out.
+  /// V(pq|rs). With fewer than two electrons V lacks the one-electron part.
   [[nodiscard]] double operator()(Spins spins, int p, int q, int r, int s) const noexcept;
   [[nodiscard]] double one(bool beta, int p, int q) const noexcept {
     return (beta ? one_beta : one_alpha)[p * orbitals + q];

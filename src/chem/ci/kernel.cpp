@@ -49,7 +49,7 @@ std::vector<Kernel::Reached> Kernel::reached(std::int64_t first, std::int64_t la
     for (int q = 0; q < space_->orbitals.count(); ++q)
       if (!occupied(hole, q)) all.push_back({space_->alpha.rank(with(hole, q)), hole});
   }
-  std::ranges::stable_sort(all, {}, &Reached::row);  // by the lowest hole that reaches it
+  std::ranges::stable_sort(all, {}, &Reached::row);  // a row stays with its lowest hole
   const auto again = std::ranges::unique(all, {}, &Reached::row);
   all.erase(again.begin(), again.end());
   return all;

@@ -9,7 +9,7 @@
 namespace outcore::chem::ci {
 namespace {
 
-constexpr std::int64_t locked_columns = 512;  // of rows of one irrep, that are added to under one lock
+constexpr std::int64_t locked_columns = 512;  // of rows of one irrep that are added to under one lock
 constexpr std::size_t lock_count = 1024;      // they share these locks
 
 std::vector<Run> runs_of(const Orbitals& orbitals, const Strings& strings, const Strings& holes) {
@@ -74,7 +74,7 @@ Operations OppositeSpin::operations(std::int64_t index) const {
   return sum;
 }
 
-/// What one thread does and has.
+/// The work and the memory of one thread.
 template <class Real>
 class OppositeSpin::Task {
  public:
@@ -198,7 +198,7 @@ class OppositeSpin::Task {
   HoleRows<Real> rows_;
   bool all_orbitals_ = false;                   // with sums and differences of pairs
   std::array<Aligned<Real>, max_groups> sums_;  // as the copies of rows
-  // One sector of holes of beta electrons.
+  // One sector of beta holes.
   PairsOfHole pairs_;
   std::vector<Real> ones_;
   Aligned<Real> restricted_;
@@ -210,7 +210,7 @@ template <class Real>
 void OppositeSpin::apply(const Panel& x, Panel& t, std::int64_t first, std::int64_t last, int threads) const {
   if (first >= last || layouts_.empty()) return;
   std::vector<std::mutex> locks(lock_count);
-  std::atomic<std::int64_t> next{first};  // the first are the largest of folded spaces
+  std::atomic<std::int64_t> next{first};  // in folded spaces the first are the largest
   const int team = int(std::clamp<std::int64_t>(last - first, 1, std::max(threads, 1)));
   in_team(team, [&](int) {
     Task<Real> task(*this, x, t, locks);

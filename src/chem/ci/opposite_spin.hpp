@@ -1,11 +1,12 @@
-// The part of an operator that acts on an alpha and a beta electron, by projection onto strings of one
-// electron less of each spin:
+// The part of an operator that acts on an alpha and a beta electron, by projection onto N-1 electron strings
+// of each spin:
 //
 //   D(s, q) = <K_alpha K_beta| a_q b_s |C>,  E(r, p) = sum_qs V(pq|rs) D(s, q),  T += a+_p b+_r E(r, p) |K K>
 //
-// For one K_alpha, batches of K_beta are lines of matrices. If alpha and beta electrons have the same
-// orbitals, D(s, q) +- D(q, s) have separate, smaller integrals. The other way leaves out the q and p that
-// K_alpha occupies. Whichever has fewer operations is taken, for each K_alpha.
+// For one K_alpha, batches of K_beta give the columns of matrices. There are two ways to multiply them. If
+// alpha and beta electrons have the same orbitals, D(s, q) + D(q, s) and D(s, q) - D(q, s) can use separate,
+// smaller matrices of integrals. The other way leaves out the q and p that K_alpha occupies. For each K_alpha
+// the way with fewer operations is taken.
 #pragma once
 
 #include <memory>
@@ -18,7 +19,7 @@
 
 namespace outcore::chem::ci {
 
-/// Products of matrices: multiplications and additions.
+/// Operations (multiplications and additions) of the matrix products.
 struct Operations {
   double pairs;       ///< with sums and differences of pairs
   double restricted;  ///< without orbitals that are occupied
@@ -28,12 +29,12 @@ class OppositeSpin {
  public:
   OppositeSpin(std::shared_ptr<const Space> space, const Integrals& integrals, Blas blas);
 
-  /// t += the part of alpha_holes [first, last); of folded spaces K_beta >= K_alpha by value, and half if
-  /// they are equal. See Kernel::opposite_spin.
+  /// Adds to t the part of alpha_holes [first, last). In folded spaces only K_beta >= K_alpha by value count,
+  /// and those that are equal count half. See Kernel::opposite_spin.
   template <class Real>
   void apply(const Panel& x, Panel& t, std::int64_t first, std::int64_t last, int threads) const;
 
-  /// sums[p][q][r][s] += <bra| a+_p b+_r b_s a_q |ket> of alpha_holes [first, last), as `apply` takes them.
+  /// sums[p][q][r][s] += <bra| a+_p b+_r b_s a_q |ket> of alpha_holes [first, last), in the order of `apply`.
   template <class Real>
   void add_density(const Panel& bra, const Panel& ket, double* sums, std::int64_t first, std::int64_t last,
                    int threads) const;
@@ -63,7 +64,7 @@ class OppositeSpin {
   mutable std::once_flag rounded_made_;
   mutable std::vector<PairMatrix<float>> rounded_;
   std::vector<Run>
-      beta_runs_;  // [beta hole][orbital]: the string that it creates; occupied: one after the last
+      beta_runs_;  // [beta hole][orbital]: the string that it creates; one after the last if occupied
 };
 
 }  // namespace outcore::chem::ci

@@ -4,7 +4,7 @@ namespace outcore::chem::ci {
 
 PairLayout::PairLayout(const Orbitals& orbitals, int irrep) {
   const int groups = orbitals.groups();
-  std::vector<int> order;  // the first of two that are exchanged comes before all second ones
+  std::vector<int> order;  // irreps of s: the lower ones of all pairs of irreps, then the others
   for (int i = 0; i < groups; ++i)
     if (i <= (i ^ irrep)) order.push_back(i);
   for (int i = 0; i < groups; ++i)

@@ -22,21 +22,21 @@ struct PairLayout {
   std::vector<int> s, q;  ///< by place
   [[nodiscard]] int size() const noexcept { return int(s.size()); }
 
-  // Pairs s != q come twice, as (s, q) and (q, s): `left` and `right`. They combine to left + right, and to
-  // left - right. Pairs s == q, which are at the end of `left` and `right`, combine to left + right only.
+  // Pairs s != q occur twice: `left` has the place of (s, q), `right` that of (q, s). They combine to left +
+  // right and to left - right. Pairs s == q, at the end of `left` and `right`, combine to left + right only.
   std::vector<std::int32_t> left, right;
   int minus = 0;  ///< number of combinations left - right
   [[nodiscard]] int plus() const noexcept { return int(left.size()); }
 };
 
-/// V(pq|rs) of an alpha and a beta electron: rows (r, p) that are created, columns (s, q) that are
-/// annihilated. Matrices by rows, without gaps.
+/// V(pq|rs) of an alpha and a beta electron: rows are created pairs (r, p), columns annihilated pairs (s, q).
+/// Matrices are row-major, without gaps.
 template <class Real>
 struct PairMatrix {
   Aligned<Real> full;  ///< [size][size]
-  /// [plus][plus] and [minus][minus]: full = plus + minus for combinations D+ = D_left + D_right and
-  /// D- = D_left - D_right; the product of D+ with `plus` and of D- with `minus` are half of the sum and
-  /// half of the difference of the results at left and right. Empty if the integrals have not the symmetry.
+  /// [plus][plus] and [minus][minus]: full = plus + minus for combinations D+ = D_left + D_right and D- =
+  /// D_left - D_right; `plus` times D+ and `minus` times D- are half of the sum and half of the difference of
+  /// the results at left and right. Empty if the integrals lack the symmetry.
   Aligned<Real> plus, minus;
 };
 

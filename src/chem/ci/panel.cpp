@@ -108,13 +108,13 @@ void Panel::assign(std::span<const std::int64_t> home, std::span<const std::int6
   const auto needed = std::size_t(elements * element_bytes_);
   if (needed > mapped_bytes_) {
     release();
-    rows_.clear(), home_.clear();  // so is the panel, if there is no memory
+    rows_.clear(), home_.clear();  // so the panel is empty if there is no memory
     home_offsets_ = {};
     elements_ = 0;
     const bool large = needed >= huge_page_bytes;
     const std::size_t page = large ? huge_page_bytes : 4096;
     const std::size_t bytes = (needed + page - 1) / page * page;
-    // So much more that a huge page begins in it; the system counts what is touched.
+    // Enough more memory for a huge page to begin in it; the system counts only touched memory.
     void* data =
         mmap(nullptr, bytes + (large ? page : 0), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED)

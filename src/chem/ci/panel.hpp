@@ -1,4 +1,4 @@
-// A part of a vector in memory: some rows and some columns, those pairs of them that symmetry allows.
+// A part of a vector in memory: some rows, each with some of the columns that symmetry allows.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace outcore::chem::ci {
 
-/// A matrix of the caller's with strides, in elements.
+/// A matrix of the caller, with strides in elements.
 template <class Element>
 struct View {
   Element* data;
@@ -17,16 +17,16 @@ struct View {
   [[nodiscard]] View transposed() const noexcept { return {data, columns, rows, column_stride, row_stride}; }
 };
 
-/// Rows of a vector, each with the columns that symmetry allows from one on to the end of their sector. Rows
-/// are alpha and columns beta strings, or the other way round if the panel is transposed. *Home* rows have
-/// all columns; on them the same-spin part works. Several threads may load and unload different elements at a
-/// time.
+/// Rows of a vector. Each has the columns that symmetry allows, from its first column to the end of their
+/// sector. Rows are alpha and columns beta strings, or the other way round if the panel is transposed. *Home*
+/// rows have all columns; on them the same-spin part works. Several threads may load and unload different
+/// elements at the same time.
 class OUTCORE_SIBLING Panel {
  public:
   /// `home`, `others`: indices of rows, ascending, none in both. `begins`: for each of the others the index
-  /// of its first column, or the end of its sector. In memory rows begin and end at multiples of `unit_bytes`
+  /// of its first column, or the end of the sector. In memory rows begin and end at multiples of `unit_bytes`
   /// from the beginning of their sector. Elements are undefined until cleared or loaded. Throws
-  /// std::invalid_argument for what is no such list or unit, Error(ENOMEM) without memory.
+  /// std::invalid_argument for invalid lists or an invalid unit, Error(ENOMEM) without memory.
   Panel(std::shared_ptr<const Space> space, std::span<const std::int64_t> home,
         std::span<const std::int64_t> others, std::span<const std::int64_t> begins, bool single,
         bool transposed, std::int64_t unit_bytes = 64);
@@ -34,8 +34,8 @@ class OUTCORE_SIBLING Panel {
   Panel& operator=(const Panel&) = delete;
   ~Panel();
 
-  /// Other rows; memory is kept if there is enough. Elements are undefined. Without memory there are no rows
-  /// afterwards.
+  /// Assigns other rows; the memory is used again if it is enough. Elements are undefined. If it throws
+  /// Error(ENOMEM), the panel has no rows afterwards.
   void assign(std::span<const std::int64_t> home, std::span<const std::int64_t> others,
               std::span<const std::int64_t> begins);
 
@@ -54,8 +54,8 @@ class OUTCORE_SIBLING Panel {
 
   void clear(int threads);
 
-  /// panel[row + i, column + j] = scale * tile[i, j], for those indices that the panel has. The tile lies in
-  /// one sector of rows, and in the sector of columns that belongs to it, else std::invalid_argument.
+  /// panel[row + i, column + j] = scale * tile[i, j], for those indices that the panel has. The tile must lie
+  /// in one sector of rows, and in the sector of columns that belongs to it, else std::invalid_argument.
   template <class Element>
   void load(std::int64_t row, std::int64_t column, const View<const Element>& tile, double scale);
   /// tile[i, j] += scale * panel[row + i, column + j].
@@ -87,8 +87,8 @@ class OUTCORE_SIBLING Panel {
             home_stride_[std::size_t(irrep)]};
   }
 
-  /// What is in memory of a row: `bytes` from `data` on, which are those from `first_byte` on of all of the
-  /// row. First and last are multiples of the unit.
+  /// The memory of a row: `bytes` bytes from `data` on. In the whole row they begin at `first_byte`. Both
+  /// ends are multiples of the unit.
   struct Strip {
     std::byte* data;
     std::int64_t first_byte, bytes;
@@ -106,7 +106,7 @@ class OUTCORE_SIBLING Panel {
   std::int64_t element_bytes_, unit_bytes_;
   bool transposed_;
   std::vector<std::int64_t> rows_, home_;
-  std::vector<std::int64_t> begins_, offsets_;  // of each row: its first column, elements before column 0
+  std::vector<std::int64_t> begins_, offsets_;               // by row: its first column, place of column 0
   std::array<std::int64_t, max_groups + 1> home_offsets_{};  // in home_, by irrep
   std::array<std::int64_t, max_groups> home_base_{}, home_stride_{};
   std::int64_t elements_ = 0;

@@ -1,8 +1,8 @@
 // The inner loops around the products of matrices, compiled for several instruction sets.
 //
-// A *run* is the elements of all alpha orbitals of one irrep that belong to one beta string: neighbours in
-// the copy of a vector that is made for one hole of alpha electrons. In the matrices, what belongs to
-// different holes of beta electrons are neighbours: a *line* is one pair of orbitals of many holes.
+// A *run* has the elements of one beta string for all alpha orbitals of one irrep. They are neighbours in the
+// copy of a vector that is made for one alpha hole. A *line* has the elements of one pair of orbitals for
+// many beta holes. They are neighbours in the matrices.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,12 @@
 
 namespace outcore::chem::ci {
 
-/// A run of a copy, and the sign of what is created: the highest bit is set if it is -1.
+/// A run of a copy, and a sign: the highest bit is set if the creation of the electron gives -1.
 using Run = std::uint32_t;
 inline constexpr Run negative = Run{1} << 31;
 
-/// Elements behind an array of runs, and holes behind the last one of a line, that loops may touch.
+/// Number of elements behind an array of runs, and of holes behind the last one of a line, that loops may
+/// touch.
 inline constexpr int run_margin = 16;
 
 template <class Real>
@@ -30,7 +31,7 @@ struct RunLoops {
                   std::size_t holes, int orbitals, int length);
   // plus = a + b, minus = a - b, of `count` elements; with a == b, plus alone, if `minus` is null.
   void (*combine)(const Real* a, const Real* b, Real* plus, Real* minus, std::size_t count);
-  // x[b * length + c] = signs[c] * rows[c][b], or 0 where rows[c] is null. May set what is behind x to 0.
+  // x[b * length + c] = signs[c] * rows[c][b], or 0 where rows[c] is null. May set elements behind x to 0.
   void (*interleave)(Real* x, const Real* const* rows, const Real* signs, int length, std::size_t columns);
   // rows[c][b] += signs[c] * y[b * length + c], where rows[c] is not null.
   void (*add_interleaved)(Real* const* rows, const Real* signs, const Real* y, int length,

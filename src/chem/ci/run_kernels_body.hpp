@@ -8,7 +8,7 @@ namespace {
 
 using Size = std::size_t;
 
-// May be anywhere. The type must be written out: auto would drop what it says of alignment.
+// A vector without alignment. The type must be written out: auto would drop the alignment.
 template <class Real, int count>
 struct Loose {
   using Type [[gnu::vector_size(count * sizeof(Real)), gnu::aligned(sizeof(Real)), gnu::may_alias]] = Real;
@@ -87,8 +87,8 @@ template <class Real>
   }
 }
 
-// y[0], ..., y[length - 1] += factor * x[..], by the widest registers that fit and no further: the neighbours
-// are soon needed, and a processor waits if they have been written as parts of something wider.
+// y[0], ..., y[length - 1] += factor * x[..], by the widest registers that fit, and not beyond the end: the
+// neighbours are soon read, and a processor waits if a wider store has just written them.
 template <class Real, int length, int width = side<Real>>
 [[gnu::always_inline]] inline void add_run(Real* y, const Real* x, Real factor) {
   if constexpr (width == 1) {
@@ -230,7 +230,7 @@ void interleave(Real* x, const Real* const* rows, const Real* signs, int length,
         tiles[t][i] = c + i < length && rows[c + i] ? signs[c + i] * load(rows[c + i] + b) : Vector<Real>{};
       transpose_tile<Real>(tiles[t]);
     }
-    // What a register has beyond its run is overwritten by the next one.
+    // The elements of a register beyond its run are overwritten by the next run.
     for (int i = 0; i < n; ++i)
       for (int c = 0, t = 0; c < length; c += n, ++t)
         store(x + (b + Size(i)) * Size(length) + c, tiles[t][i]);

@@ -10,7 +10,7 @@
 namespace outcore::chem::ci {
 namespace {
 
-constexpr std::int64_t slab_bytes = std::int64_t{4} << 20;  // of the rows that a thread has transposed
+constexpr std::int64_t slab_bytes = std::int64_t{4} << 20;  // bytes of the rows that a thread has transposed
 constexpr std::int64_t fewest_rows = 64, max_rows = 512;
 
 }  // namespace
@@ -69,8 +69,8 @@ double SameSpin::operations(int irrep) const {
   return sum;
 }
 
-/// Rows that are done together: many, so that their matrices pay, few, so that all threads have some and that
-/// they stay in the cache.
+/// Number of rows that are processed together: large enough for efficient matrix products, small enough that
+/// all threads have work and that the rows stay in the cache.
 std::vector<SameSpin::Slab> SameSpin::slabs(const Panel& panel, int threads) const {
   std::vector<Slab> result;
   const std::int64_t bytes = panel.single() ? sizeof(float) : sizeof(double);
@@ -85,7 +85,7 @@ std::vector<SameSpin::Slab> SameSpin::slabs(const Panel& panel, int threads) con
   return result;
 }
 
-/// What one thread does and has.
+/// The work and the memory of one thread.
 template <class Real>
 class SameSpin::Task {
  public:
@@ -107,7 +107,7 @@ class SameSpin::Task {
   }
 
  private:
-  /// One string L, and one symmetry of pairs.
+  /// The part of one string L and one symmetry of pairs.
   void string(std::size_t l, int irrep) {
     const std::size_t at = l * std::size_t(of_.groups_) + std::size_t(irrep);
     const auto first = std::size_t(of_.offsets_[at]), size = std::size_t(of_.offsets_[at + 1]) - first;

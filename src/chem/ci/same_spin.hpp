@@ -2,7 +2,7 @@
 //
 //   T(:, L+p+r) += sum over q > s, both empty in L, of [V(pq|rs) - V(ps|rq)] sign sign C(:, L+q+s)
 //
-// for all strings L of two electrons less. Slabs of rows are transposed, so that what is moved are
+// for all N-2 electron strings L. Slabs of rows are transposed, so that elements that are moved together are
 // neighbours.
 #pragma once
 
@@ -24,8 +24,8 @@ class SameSpin {
   template <class Real>
   void apply(const Panel& x, Panel& t, int threads) const;
 
-  /// sums[p][q][r][s] += <bra| p+ r+ s q |ket> of the columns' spin, for all home rows of the panels. Of two
-  /// and more electrons in all.
+  /// sums[p][q][r][s] += <bra| p+ r+ s q |ket> of the columns' spin, for all home rows of the panels. Needs
+  /// two or more electrons in all.
   template <class Real>
   void add_density(const Panel& bra, const Panel& ket, double* sums, int threads) const;
 
@@ -52,7 +52,8 @@ class SameSpin {
   std::vector<std::vector<double>> exact_;
   mutable std::once_flag rounded_made_;
   mutable std::vector<std::vector<float>> rounded_;
-  // Of each L, by irrep of the pair: the strings that pairs create, and places of the pairs in the matrix.
+  // For each L, by irrep of the pair: the strings that pairs create, and the places of the pairs in the
+  // matrix.
   std::vector<int> irreps_;            // of L
   std::vector<std::int64_t> offsets_;  // [L * groups + irrep of the pair]
   std::vector<Run> created_;

@@ -8,7 +8,7 @@
 
 namespace outcore::chem::ci {
 
-/// What one thread does and has. Products of single precision, too, are summed in double precision.
+/// The work and the memory of one thread. Products in single precision are summed in double precision, too.
 template <class Real>
 class SameSpin::DensityTask {
  public:

@@ -62,7 +62,7 @@ std::vector<std::uint64_t> strings_by_value(int orbitals, int electrons) {
   for (std::int64_t i = 0; i < count; ++i) {
     masks.push_back(mask);
     if (i + 1 == count) break;
-    // The lowest run of electrons: its highest goes up by one, the others to the bottom.
+    // In the lowest run of electrons, the highest electron moves up by one, the others to the bottom.
     const std::uint64_t lowest = mask & -mask, raised = mask + lowest;
     mask = raised | (((raised ^ mask) >> 2) / lowest);
   }

@@ -35,8 +35,8 @@ class OUTCORE_SIBLING Orbitals {
   std::array<int, max_groups + 1> first_{};
 };
 
-/// Strings of so many electrons by value: the highest orbital counts most. None if `electrons` is negative or
-/// more than there are orbitals. Throws std::invalid_argument from 2^31 strings on.
+/// Strings of `electrons` electrons, by value: the highest orbital counts most. None if `electrons` is
+/// negative or more than there are orbitals. Throws std::invalid_argument from 2^31 strings on.
 [[nodiscard]] std::vector<std::uint64_t> strings_by_value(int orbitals, int electrons);
 
 /// All strings of one spin, sorted by irrep, then by value. The place in this list is the index of a string;
@@ -59,9 +59,9 @@ class OUTCORE_SIBLING Strings {
   /// Whether a mask has the right number of electrons, in these orbitals.
   [[nodiscard]] bool contains(std::uint64_t mask) const noexcept;
 
-  /// The first string of a sector that without its lowest electron is at least `hole`, or the sector's end.
-  /// It and those after it, and no others of the sector, contain a string of one electron less that is at
-  /// least `hole`.
+  /// The first string of a sector that is at least `hole` after removal of its lowest electron, or the
+  /// sector's end. Exactly this string and those after it contain an N-1 electron string of at least the
+  /// value `hole`.
   [[nodiscard]] std::int64_t first_reached(int irrep, std::uint64_t hole) const;
 
  private:
@@ -71,7 +71,7 @@ class OUTCORE_SIBLING Strings {
   std::vector<std::int32_t> index_;  // by place in the list by value
 };
 
-/// Whether there are strings of the indices first, ..., first + count - 1: any numbers.
+/// Whether strings of the indices first, ..., first + count - 1 exist; accepts any numbers.
 [[nodiscard]] inline bool has(const Strings& strings, std::int64_t first, std::int64_t count) noexcept {
   return first >= 0 && first <= strings.count() && count <= strings.count() - first;
 }

@@ -1,4 +1,4 @@
-// Tiles of a vector that lies in memory, one after another, from and to panels.
+// Moves tiles of a vector that lies in memory, one tile after another, from and to panels.
 #pragma once
 
 #include <array>
@@ -14,13 +14,14 @@ struct TilePlace {
   std::int64_t offset, row, column, rows, columns;
 };
 
-/// What the panel has of these tiles. `parity`: not 0 for folded vectors, whose tiles are those on and below
-/// the diagonal. Throws std::invalid_argument for a tile that is not in the vector, or not in one sector.
+/// Loads the elements that the panel has from these tiles. `parity`: not 0 for folded vectors, which have
+/// only the tiles on and below the diagonal. Throws std::invalid_argument for a tile that is not in the
+/// vector, or not in one sector.
 template <class Element>
 OUTCORE_SIBLING void load_tiles(Panel& panel, std::span<const Element> vector,
                                 std::span<const TilePlace> tiles, int parity, int threads);
 
-/// vector += T, the panel, in these tiles; of folded vectors T + parity T^T. The sum of both is made before
+/// vector += T in these tiles, T being the panel; for folded vectors T + parity T^T, which is summed before
 /// it is added. Throws as load_tiles.
 template <class Element>
 OUTCORE_SIBLING void add_to_tiles(const Panel& panel, std::span<Element> vector,
