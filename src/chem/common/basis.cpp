@@ -16,7 +16,7 @@ constexpr std::size_t atom_slots = 6, shell_slots = 8;
 constexpr std::size_t atom_slot = 0, angular_slot = 1, primitive_slot = 2, contraction_slot = 3,
                       exponent_slot = 5;
 
-// Together larger, shells would no longer be screened apart where that pays.
+// A larger shell would join components that are better screened separately.
 constexpr int max_composite_size = 6;
 
 }  // namespace
@@ -32,7 +32,7 @@ Basis::Basis(std::span<const int> atm, std::span<const int> bas, std::span<const
     throw Error(EINVAL, {.attempted = "basis", .detail = "atm and bas must be libcint's tables, not empty"});
   if (!libcint.int2e || !libcint.make_optimizer || !libcint.delete_optimizer)
     throw Error(EINVAL, {.attempted = "basis", .detail = "a libcint entry point is missing"});
-  // Screening compares: what is not a number would be left out unseen.
+  // Screening compares bounds: NaN would be left out without notice.
   if (const auto bad = std::ranges::find_if_not(env_, [](double x) { return std::isfinite(x); });
       bad != env_.end())
     throw Error(EINVAL,

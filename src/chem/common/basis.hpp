@@ -12,7 +12,8 @@
 
 namespace outcore::chem {
 
-/// Entry points of libcint (Q. Sun, J. Comput. Chem. 36, 1664 (2015)), handed over by whoever loaded it.
+/// Entry points of libcint (Q. Sun, J. Comput. Chem. 36, 1664 (2015)); the caller, who loaded it, passes
+/// them.
 struct Libcint {
   using Integral = int (*)(double* out, int* dims, int* shells, int* atm, int atom_count, int* bas,
                            int shell_count, double* env, void* optimizer, double* cache);
@@ -27,10 +28,10 @@ struct Libcint {
 
 /// Shells and functions of a molecule's basis; immutable, shared by all threads.
 ///
-/// A shell here is one or several of libcint's (its components) on one atom with the same reach, such as the
-/// s and the p shell of 6-31G that share their exponents: larger slabs make contraction cheaper. Functions
-/// are numbered so that those of a shell are consecutive; `original` gives the caller's number. Limits: 65535
-/// shells, 65535 functions (labels are stored in 16 bits).
+/// A shell here has one or several components: shells of libcint on one atom with the same reach, such as the
+/// s and the p shell of 6-31G, which share their exponents. Larger shells give larger slabs, which are
+/// cheaper to contract. Functions are numbered so that those of a shell are consecutive; `original` gives the
+/// caller's number. Limits: 65535 shells, 65535 functions (labels are stored in 16 bits).
 class OUTCORE_SIBLING Basis {
  public:
   struct Component {

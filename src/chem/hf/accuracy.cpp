@@ -10,9 +10,9 @@
 namespace outcore::chem {
 namespace {
 
-constexpr double min_correlation = 0.1;   // |D_ij| / sqrt(D_ii D_jj) of a crude density is not believed below
-constexpr double min_diagonal = 1e-3;     // nor its diagonal, of functions that it leaves empty
-constexpr double limit_share = 1.0 / 16;  // of the step
+constexpr double min_correlation = 0.1;  // least |D_ij| / sqrt(D_ii D_jj) that is assumed for a crude density
+constexpr double min_diagonal = 1e-3;    // least diagonal, for functions that it leaves empty
+constexpr double limit_share = 1.0 / 16;  // limit, as a fraction of the step
 
 /// sum of squares over each shell block, [shells][shells].
 std::vector<double> sums_of_squares(const Basis& basis, const double* matrix) {
@@ -31,8 +31,8 @@ std::vector<double> sums_of_squares(const Basis& basis, const double* matrix) {
   return sums;
 }
 
-/// To a power of 2^(1/4): so the crude densities of two runs, which differ in their last digits, give the
-/// same steps, and integrals that one has kept fit the other.
+/// Rounds to a power of 2^(1/4). So the crude densities of two runs, which differ in their last digits, give
+/// the same steps, and one run can use the integrals that the other has kept.
 double rounded(double value) {
   return std::exp2(std::round(4 * std::log2(value)) / 4);
 }
@@ -90,7 +90,8 @@ EnergyError::EnergyError(const Basis& basis, const Densities& densities,
     for (std::size_t at = 0; at < n * n; ++at) total_[at] += densities.matrix(1)[at];
 }
 
-/// Rows of the densities over the slab's columns: of both spins the functions of k, of each those of i and j.
+/// Gathers rows of the densities over the slab's columns: for the functions of k of the sum of both spins,
+/// for those of i and j of each spin.
 void EnergyError::gather(const Slab& slab) {
   const auto n = std::size_t(basis_.functions()), length = slab.row_length;
   const auto ni = std::size_t(slab.ni), nj = std::size_t(slab.nj), nk = std::size_t(slab.nk);
@@ -109,7 +110,7 @@ void EnergyError::gather(const Slab& slab) {
   }
 }
 
-/// Of each column: the square of g, g.v, and the largest |v|.
+/// Computes for each column the square of g, g.v, and the largest |v|.
 void EnergyError::add_values(const Slab& slab) {
   const auto n = std::size_t(basis_.functions()), length = slab.row_length;
   const auto ni = std::size_t(slab.ni), nj = std::size_t(slab.nj), nk = std::size_t(slab.nk);
@@ -158,8 +159,8 @@ void EnergyError::add(const Slab& slab) {
     }
     variance_ += step * step / 12 * square;
     worst_ += step / 2 * std::sqrt(square * double(slab.rows() * size));
-    // Those that were scaled to the limit when they were packed; others that just reach it are taken for
-    // them.
+    // Values that were scaled to the limit when they were packed. Others that just reach it cannot be told
+    // from them.
     const bool at_random = stored ? magnitude <= accuracy_->limit(slab.i, slab.j, slab.k, l) + 0.51 * step
                                   : slab.weights[at] > 1;
     if (!at_random) continue;

@@ -7,8 +7,8 @@
 namespace outcore::chem {
 
 /// A sequence of numbers, uniform in (0, 1), that the shells, the part of their integrals and the purpose
-/// determine (splitmix64: Steele, Lea, Flood, OOPSLA 2014). Different ones give sequences that have nothing
-/// to do with each other.
+/// determine (splitmix64: Steele, Lea, Flood, OOPSLA 2014). Sequences of different arguments are independent
+/// of each other.
 class Chance {
  public:
   enum class Purpose : std::uint8_t { screening = 1, rare, packing };

@@ -10,7 +10,7 @@
 
 namespace outcore::chem {
 
-/// Density matrices in the basis's order of functions, with the largest elements between shells.
+/// Density matrices in the basis's order of functions, and their largest elements for each pair of shells.
 class OUTCORE_SIBLING Densities {
  public:
   /// `matrices` [count][n][n], row-major, in the caller's order of functions; copied. `symmetry` of each:
@@ -28,8 +28,8 @@ class OUTCORE_SIBLING Densities {
   std::vector<double> matrices_;
 };
 
-/// Accumulates J and K from slabs that cover each unique integral once. One for each thread; add them up,
-/// then finish.
+/// Accumulates J and K from slabs that cover each unique integral once. One object for each thread; add them
+/// up, then finish.
 ///
 ///   J_pq = sum_rs (pq|rs) D_rs        K_pq = sum_rs (pr|qs) D_rs
 ///

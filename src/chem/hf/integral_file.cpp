@@ -58,7 +58,7 @@ IntegralFile::IntegralFile(const Basis& basis, const IntegralFileOptions& option
 }
 
 IntegralFile::~IntegralFile() {
-  if (options_.world && options_.kept_name.empty()) return;  // collective: the others may not do it now
+  if (options_.world && options_.kept_name.empty()) return;  // collective: the others may not call it now
   try {
     drop();
   } catch (
@@ -82,7 +82,7 @@ std::vector<std::byte> IntegralFile::index() const {
   return index.bytes();
 }
 
-/// Takes the records of an index; those that are not `mine` only if all are read by all.
+/// Takes the records of an index; those that are not `mine` only if all processes read all records.
 void IntegralFile::know(std::vector<IndexedRecord> records, std::uint32_t file,
                         const std::function<bool()>& mine) {
   for (IndexedRecord& indexed : records) {
@@ -99,7 +99,7 @@ void IntegralFile::share(std::span<const std::vector<std::byte>> indices) {
   const std::lock_guard lock(mutex_);
   std::erase_if(records_, [](const Record& record) { return !record.lost && !record.memory.data(); });
   used_[1] = 0;
-  // What each process lost remains its own: `lost_` is as before.
+  // Each process keeps its own lost tasks: `lost_` does not change.
   for (std::size_t rank = 0; rank < indices.size(); ++rank)
     know(RecordIndex::parse(indices[rank], options_.record_bytes, disk_->path(0)).records, 0,
          [&] { return int(rank) == options_.world->rank(); });
@@ -141,7 +141,7 @@ IntegralFile::Record& IntegralFile::keep(Record&& record, Medium medium) {
   return records_.emplace_back(std::move(record));
 }
 
-/// `medium`: where there was to be room for it.
+/// `medium`: where space was expected.
 void IntegralFile::lose(Record& record, Medium medium) {
   const std::lock_guard lock(mutex_);
   const auto size = std::int64_t(whole_pages(record.used));
@@ -186,12 +186,12 @@ std::vector<SlabRange> IntegralFile::take_damaged() {
   return std::exchange(damaged_ranges_, {});
 }
 
-/// Records of large or of small slabs, one being filled, two being written.
+/// The records of large or of small slabs: one is being filled, two are being written.
 struct IntegralFile::Writer::Stream {
   static constexpr std::size_t count = 3;
   device::Buffer buffers[count];
   Request requests[count];
-  Record* records[count] = {};  // that the requests are about
+  Record* records[count] = {};  // the records that the requests write
   std::size_t current = 0;
   std::size_t used = 0;
   Record next;              // what is being filled
@@ -206,7 +206,7 @@ IntegralFile::Writer::~Writer() {
     if (!stream) continue;
     for (auto& request : stream->requests) try {
         request.wait();
-      } catch (const std::exception&) {  // documented; memory may be out, too
+      } catch (const std::exception&) {  // documented; memory may be short, too
       }
   }
 }
@@ -216,7 +216,7 @@ void IntegralFile::Writer::begin(std::uint32_t task) {
   task_ = task;
 }
 
-// Ranges that begin with the task and end with it hold all of it.
+// Ranges that begin and end with the task hold all of it.
 void IntegralFile::Writer::end_task() {
   for (const auto& stream : streams_) {
     if (!stream) continue;
@@ -244,7 +244,7 @@ void IntegralFile::Writer::add(const Slab& slab) {
   std::size_t bytes = 0;
   if (stream->used + bound <= record_bytes) {
     bytes = codec_.pack(file_.basis_, slab, stream->buffers[stream->current].data() + stream->used);
-  } else {  // it may fit nevertheless: most slabs need much less than the bound
+  } else {  // it may fit all the same: most slabs need much less than the bound
     aside_.resize(bound);
     bytes = codec_.pack(file_.basis_, slab, aside_.data());
     if (stream->used + bytes > record_bytes) write_record(*stream);

@@ -28,27 +28,30 @@ struct IntegralFileOptions {
   std::shared_ptr<const Accuracy> accuracy = std::make_shared<Accuracy>(1e-10);  ///< of the stored values
   std::int64_t memory_bytes = 0;  ///< for records that stay in memory; they are filled first
   std::int64_t disk_bytes = std::numeric_limits<std::int64_t>::max();  ///< for records on disk
-  /// Counts the bytes on disk of all processes that share disk_bytes; null: they are of this process alone.
+  /// Counts the bytes on disk of all processes, which then share disk_bytes; null: disk_bytes is for this
+  /// process alone.
   Counter* disk_used = nullptr;
   double small_below =
       0;  ///< slabs with smaller bounds (Slab::small) have records of their own; 0: there are none
   bool may_overflow =
-      false;              ///< a disk that is full before disk_bytes are written loses records; else an error
-  std::string kept_name;  ///< the file has this name in file.scratch and stays once commit() was called
-  /// Of the file of this process. One of all processes lies in the scratch directories of the world instead.
+      false;  ///< if the disk is full before disk_bytes are written: true loses records, false is an error
+  std::string kept_name;  ///< name of the file in file.scratch, which stays once commit() was called
+  /// Options of the file of this process. A file of all processes lies in the scratch directories of the
+  /// world instead.
   file::ExclusiveFileOptions file;
-  /// Global placement: any process of this world may read any record on disk, once their indices were
-  /// exchanged (IntegralFile::index, share). Null: local, each reads what it wrote.
+  /// Global placement: any process of this world may read any record on disk, once the processes have
+  /// exchanged their indices (IntegralFile::index, share). Null: local placement, each process reads the
+  /// records that it wrote.
   World* world = nullptr;
 };
 
-/// What is needed to read the records of a kept file again.
+/// A kept file: its name and the index of its records.
 struct KeptFile {
   std::string name;
   std::vector<std::byte> index;
 };
 
-/// Slabs of a task, large ones or small ones, in the order in which SlabMaker yields those that are kept.
+/// Slabs of a task, large ones or small ones, in the order in which SlabMaker makes those that are kept.
 struct SlabRange {
   std::uint32_t task = 0;
   bool small = false;
@@ -56,7 +59,7 @@ struct SlabRange {
   std::uint32_t first = 0, count = 0;
 };
 
-/// A record on disk: where it lies and what it holds.
+/// A record on disk: its place and its contents.
 struct IndexedRecord {
   std::int64_t number = 0;  ///< position in the file, in records
   std::uint32_t slabs = 0;
@@ -67,46 +70,46 @@ struct IndexedRecord {
   std::vector<SlabRange> ranges;
 };
 
-/// Hands out the numbers 0, 1, 2, ... to those who read records, each once for all of them together. Called
-/// by any thread.
+/// Hands out the numbers 0, 1, 2, ... to the readers of records, each number once among all readers. Any
+/// thread calls it.
 using Tickets = std::function<std::uint64_t()>;
 
-/// Records of packed slabs. Writing: one Writer a thread, any number of them at a time. Reading, after all
-/// writers finished: whole passes, any number of times. Small slabs (Slab::small) have records of their own,
-/// so that a pass can leave them out.
+/// Records of packed slabs. Writing: one Writer for each thread, any number of them at a time. Reading, after
+/// all writers have finished: whole passes, any number of times. Small slabs (Slab::small) have their own
+/// records, so that a pass can leave them out.
 ///
-/// A record that found no place (both budgets used up, or the disk full) is lost: lost() tells what was in
-/// it, to be computed again in each pass, also by those that read kept files later. One that comes back
-/// damaged is handed out by take_damaged, to be computed again in that pass; who reads it in the next one
-/// nobody knows.
+/// A record that finds no place (both budgets are used up, or the disk is full) is lost: lost() names its
+/// slabs, which each pass must recompute, also a pass over kept files later. take_damaged() names the slabs
+/// of a record that comes back damaged; they must be recomputed in that pass, as another process may read the
+/// record in the next one.
 ///
-/// With global placement making and dropping are collective, and records that stay in memory are still read
-/// by the process that wrote them.
+/// With global placement, construction and drop are collective, and a record that stays in memory is still
+/// read by the process that wrote it.
 class OUTCORE_SIBLING IntegralFile {
  public:
   IntegralFile(const Basis& basis, const IntegralFileOptions& options);
-  /// Kept files in file.scratch, of any number of processes, for reading: part `part` of `parts` of what was
-  /// lost and of their records, or with global placement all of them (and that part in the counts). `tasks`:
-  /// how many there are. Throws Error(EIO) if an index is damaged, or names what is not there or something
-  /// twice; Error(ENOENT) if a file is not there.
+  /// Opens kept files in file.scratch, of any number of processes, for reading: part `part` of `parts` of the
+  /// lost slabs and of the records; with global placement all records (the counts have that part). `tasks`:
+  /// number of tasks. Throws Error(EIO) if an index is damaged, or names an unknown task or one slab twice;
+  /// Error(ENOENT) if a file is missing.
   IntegralFile(const Basis& basis, const IntegralFileOptions& options, std::span<const KeptFile> kept,
                std::size_t tasks, int part, int parts);
   ~IntegralFile();  ///< not collective; the records are gone (with the world, if global) unless they are kept
   IntegralFile(const IntegralFile&) = delete;
   IntegralFile& operator=(const IntegralFile&) = delete;
 
-  /// Packs slabs into records; a full one is written without waiting while the next is filled.
+  /// Packs slabs into records. A full record is written in the background while the next one is filled.
   class Writer {
    public:
     explicit Writer(IntegralFile& file);
-    ~Writer();  ///< waits for what is being written; an error is lost here, so call finish()
+    ~Writer();  ///< waits for writes under way; an error is lost here, so call finish()
     Writer(const Writer&) = delete;
     Writer& operator=(const Writer&) = delete;
 
-    /// All slabs of a task are added one after the other, in the order of SlabMaker.
+    /// Adds a slab. All slabs of a task must be added one after the other, in the order of SlabMaker.
     void begin(std::uint32_t task);
     void add(const Slab& slab);
-    void finish();  ///< writes what is left and waits; throws the first error of any write
+    void finish();  ///< writes the last records and waits; throws the first error of any write
 
    private:
     struct Stream;
@@ -121,33 +124,35 @@ class OUTCORE_SIBLING IntegralFile {
     std::vector<std::byte> aside_;        // a slab that may not fit into the record being filled
   };
 
-  /// No place is left: what is added from now on is lost.
+  /// Whether no place is left: slabs that are added from now on are lost.
   [[nodiscard]] bool full() const noexcept { return full_; }
-  /// Counts a task as lost that nobody has computed.
+  /// Counts a task as lost without computing it.
   void lose(std::uint32_t task);
 
   /// Reads all records, `prefetch` of them ahead, and calls consume(thread, slab) in `threads` threads.
-  /// Records with no Slab::bound of `least` (Hartree) or more are left out. With tickets, which global
-  /// placement needs, the records on disk are divided among all processes that share them as they ask;
-  /// `least` must be the same at all. The first error of consume is thrown when all threads have stopped.
+  /// Leaves out records whose slabs all have a Slab::bound below `least` (Hartree). With tickets, which
+  /// global placement needs, the processes that share the records on disk take them one by one; `least` must
+  /// be the same at all. The first error of consume is thrown when all threads have stopped.
   void for_each(int threads, const std::function<void(int thread, const Slab& slab)>& consume,
                 double least = 0, const Tickets& tickets = {});
 
-  /// Where the records on disk are, for share() of other processes; after all writers finished.
+  /// Where the records on disk are, for share() of other processes; after all writers have finished.
   [[nodiscard]] std::vector<std::byte> index() const;
-  /// Makes the records of all processes known, in order of rank, this process's own among them.
+  /// Makes the records of all processes known. indices: those of all processes, in order of rank, with this
+  /// process's own.
   void share(std::span<const std::vector<std::byte>> indices);
-  /// Puts the records on stable storage and says where they are; the file stays. After all writers finished.
+  /// Puts the records on stable storage and returns where they are; the file stays. After all writers have
+  /// finished.
   [[nodiscard]] KeptFile commit();
 
   void drop();  ///< the records are gone, unless they are kept; collective if global
 
-  /// What found no place; of kept files this process's part.
+  /// The slabs that found no place; of kept files this process's part.
   [[nodiscard]] std::vector<SlabRange> lost() const;
-  /// What came back damaged since the last call.
+  /// The slabs that came back damaged since the last call.
   [[nodiscard]] std::vector<SlabRange> take_damaged();
 
-  // Of this process, where all know the records of all.
+  // Counts of this process, also when it knows the records of all processes.
   [[nodiscard]] std::size_t records() const;      ///< that are not lost
   [[nodiscard]] std::uint64_t integrals() const;  ///< in them
   [[nodiscard]] std::int64_t memory_bytes() const noexcept { return used_[0]; }
@@ -155,7 +160,7 @@ class OUTCORE_SIBLING IntegralFile {
   [[nodiscard]] std::size_t damaged() const noexcept { return damaged_; }  ///< records found so, so far
   [[nodiscard]] const std::string& path() const;
 
-  /// Memory used while writing or reading with this many threads, records that stay in memory apart.
+  /// Bytes of memory for writing or reading with this many threads, without the records that stay in memory.
   [[nodiscard]] static std::size_t work_bytes(const IntegralFileOptions& options, int threads);
 
  private:

@@ -10,11 +10,11 @@
 
 namespace outcore::chem {
 
-/// One pass over the records. Those on disk form a sequence: position q of it passes through buffer q %
-/// buffers, and is the record that a ticket names when its read starts. Whoever has contracted position q
-/// starts reading position q + buffers there, so reading is always `prefetch` records ahead of the last one
-/// taken. A ticket beyond the records ends the sequence. While a read is under way, records in memory are
-/// contracted.
+/// One pass over the records. Records on disk form a sequence: position q is the record that a ticket names
+/// when its read starts, and uses buffer q % buffers. The thread that has contracted position q starts the
+/// read of position q + buffers into that buffer, so reads are always `prefetch` records ahead of the last
+/// one taken. A ticket beyond the records ends the sequence. While a read is under way, threads contract
+/// records in memory.
 class IntegralPass {
  public:
   using Record = IntegralFile::Record;
@@ -42,7 +42,7 @@ class IntegralPass {
         while (!(ahead.started.load() == q + 1 && ahead.read.done()) && contract_from_memory(slab, use)) {
         }
         for (std::size_t started; (started = ahead.started.load()) != q + 1 && started != ended;) {
-          if (failed_) return;  // a read begun after the failure hides `ended` from those further behind
+          if (failed_) return;  // a read begun after the failure would hide `ended` from later positions
           ahead.started.wait(started);
         }
         if (failed_ || ahead.started == ended) break;
@@ -72,7 +72,7 @@ class IntegralPass {
     RecordAhead() = default;
     RecordAhead(const RecordAhead&) = delete;
     RecordAhead& operator=(const RecordAhead&) = delete;
-    // Nothing may be read into the buffer once it is gone, also when the pass or its beginning has failed.
+    // No read may be under way when the buffer is destroyed, also if the pass, or its beginning, has failed.
     ~RecordAhead() {
       try {
         read.wait();
@@ -93,7 +93,7 @@ class IntegralPass {
     ahead.started.notify_all();
   }
 
-  /// False if the record is not what was written.
+  /// False if the record differs from what was written.
   bool arrived(RecordAhead& ahead) {
     Record& record = *ahead.record;
     try {
@@ -136,7 +136,7 @@ class IntegralPass {
     if (!error_) error_ = std::move(error);
     failed_ = true;
     for (RecordAhead& ahead : ahead_) {
-      ahead.started = ended;  // wakes those who wait for a read that will not come
+      ahead.started = ended;  // wakes threads that wait for a read that will not begin
       ahead.started.notify_all();
     }
   }

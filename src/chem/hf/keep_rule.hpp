@@ -1,4 +1,4 @@
-// Which quartets of shells are worth keeping, and which are recomputed when needed.
+// Which quartets of shells are kept, and which are recomputed when needed.
 #pragma once
 
 #include <cmath>
@@ -14,24 +14,24 @@ namespace outcore::chem {
 ///
 ///   v(ij) v(kl) worth(Q) >= min_score
 ///
-/// v: seconds to compute a value, as a product of one factor for each pair of kinds of shells, fitted to
-/// measured times. worth: cycles that need a quartet of this bound, over the bytes that one of its values
-/// takes. The same numbers give the same decision anywhere: no table of what is kept is needed. Immutable,
+/// v: seconds to compute a value; one factor for each pair of kinds of shells, fitted to measured times.
+/// worth: the number of cycles that need a quartet of this bound, divided by the bytes of one of its values.
+/// The same numbers give the same decision at any process: no table of kept quartets is needed. Immutable,
 /// shared by all threads.
 class OUTCORE_SIBLING KeepRule {
  public:
   /// Everything is kept (true) or nothing (false).
   explicit KeepRule(bool everything) : min_score_(everything ? -HUGE_VAL : HUGE_VAL) {}
 
-  /// `pair_factors` of all pairs of kinds, see pair_of_kinds. `worth` of bounds from 2^first_exponent on, a
-  /// value for each power of two; beyond the ends the first and the last hold.
+  /// `pair_factors`: one for each pair of kinds, see pair_of_kinds. `worth`: one value for each power of two
+  /// of the bound, from 2^first_exponent on; beyond the ends the first and the last value apply.
   KeepRule(const Basis& basis, std::vector<double> pair_factors, std::vector<double> worth,
            int first_exponent, double min_score);
 
   [[nodiscard]] bool keeps_all() const noexcept { return min_score_ == -HUGE_VAL; }
   [[nodiscard]] bool keeps_none() const noexcept { return min_score_ == HUGE_VAL; }
 
-  /// Seconds for each byte, of a quartet with this bound.
+  /// Seconds saved for each byte of a quartet with this bound.
   [[nodiscard]] double score(int i, int j, int k, int l, double bound) const noexcept {
     return factor(i, j) * factor(k, l) * worth_[exponent(bound)];
   }

@@ -15,7 +15,7 @@ struct Widths {
   [[nodiscard]] std::size_t row_bytes() const { return 8 * n8 + 4 * n4 + 3 * n3 + 2 * n2 + n1; }
 };
 
-/// Everything one pair of functions (a, b) of shells i and j does with the rows of all functions c of k:
+/// All contributions of one pair of functions (a, b) of shells i and j with the rows of all functions c of k:
 ///
 ///   J_ab += v.D_c    K_ac += v.D_b    K_bc += v.D_a        (sums along the row)
 ///   J_c  += D_ab v   K_a  += D_bc v   K_b  += D_ac v       (rows)
@@ -41,7 +41,7 @@ struct PairOfFunctions {
 struct Kernels {
   void (*largest_of_columns)(const double* row, std::size_t length, double* largest);
   // The integer of a value v is the nearest to v / step - dither. `steps`, `per_step` (1 / step) and `dither`
-  // are of the packed columns; they do not concern exact ones.
+  // belong to the packed columns; exact columns do not use them.
   void (*pack_row)(const double* row, const std::int32_t* source, const Widths& widths,
                    const double* per_step, const float* dither, std::byte* out);
   void (*unpack_row)(const std::byte* in, const Widths& widths, const double* steps, const float* dither,

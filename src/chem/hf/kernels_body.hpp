@@ -6,7 +6,7 @@
 namespace outcore::chem {
 namespace {
 
-// Packed rows have no alignment. The types must be written out: auto would drop what they say of it.
+// Packed rows have no alignment. The types must be written out: auto would drop the alignment.
 using Int16 [[gnu::aligned(1), gnu::may_alias]] = std::int16_t;
 using Int32 [[gnu::aligned(1), gnu::may_alias]] = std::int32_t;
 using Double [[gnu::aligned(1), gnu::may_alias]] = double;
@@ -119,7 +119,7 @@ template <int rows>
 }
 
 void contract(PairOfFunctions& p, int rows) {
-  constexpr int at_once = OUTCORE_LANE == 8 ? 3 : OUTCORE_LANE == 4 ? 2 : 1;  // what the registers hold
+  constexpr int at_once = OUTCORE_LANE == 8 ? 3 : OUTCORE_LANE == 4 ? 2 : 1;  // as many as the registers hold
   int c = 0;
   for (; c + at_once <= rows; c += at_once) contract_rows<at_once>(p, c);
   for (; c + 2 <= rows; c += 2) contract_rows<2>(p, c);

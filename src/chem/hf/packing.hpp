@@ -11,16 +11,15 @@ inline constexpr std::size_t packed_alignment = 8;
 
 /// Header of a packed slab. `shells` labels (16 bit) and as many codes of steps (8 bit) follow, then, aligned
 /// to 8, the rows. A row is [exact double x n8][int32 x n4][int16 x (n3 + n2)][uint8 x n3][int8 x n1]; a
-/// 3-byte value is split into its high 16 and its low 8 bits so that decoding stays vectorised. See SlabCodec
-/// for what the integers mean.
-/// Measured: [M35].
+/// 3-byte value is split into its high 16 and its low 8 bits so that decoding stays vectorised. SlabCodec
+/// defines the meaning of the integers. Measured: [M35].
 struct PackedSlab {
   std::uint32_t bytes;  ///< of the packed slab, header included, a multiple of 8
   std::uint16_t i, j, k;
   std::uint16_t shells;
   std::uint16_t n8, n4, n3, n2, n1;  ///< columns of each width
   std::uint16_t dither;              ///< which sequence of dither
-  std::uint16_t first_pair, pairs;   ///< of functions of i and j
+  std::uint16_t first_pair, pairs;   ///< pairs of functions of i and j
 };
 
 /// Steps are powers of 2^(1/4), from 1 (code 0) down.
@@ -32,8 +31,8 @@ inline int code_below(double step) noexcept {
   return code < last_code ? int(code) : last_code;
 }
 
-/// How the values of one shell l are kept, given the largest of them: the fewest bytes that reach it in
-/// steps no larger than `step`, and the finest step with which they do.
+/// How the values of one shell l are stored, given the largest of them: the fewest bytes that can represent
+/// it in steps no larger than `step`, and the finest step for these bytes.
 struct PackedForm {
   int width, code;
 };

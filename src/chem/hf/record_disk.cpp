@@ -12,7 +12,7 @@
 namespace outcore::chem {
 namespace {
 
-/// Names of exclusive files are of the process, which may hold the integrals of several molecules.
+/// A name that is unique in the process, which may hold the integrals of several molecules.
 std::string new_name() {
   static std::atomic<std::uint64_t> count{0};
   return "integrals." + std::to_string(count++);
@@ -75,7 +75,7 @@ class SharedRecords final : public RecordDisk {
                .page_cache = options.file.page_cache,
                .engine = options.file.engine}) {}
 
-  // A record is a stripe, and stripes go round the components: where each process owns one, its own.
+  // A record is a stripe, and stripes go round the components. If each process owns one, this is its own.
   RecordLocation locate(std::int64_t n) const override { return {.file = 0, .number = n * size_ + rank_}; }
   Request write_async(std::span<const std::byte> bytes, RecordLocation location) override {
     return file_.write_async(bytes, offset(location));

@@ -1,4 +1,4 @@
-// Where the integral records lie on disk.
+// The place of integral records on disk.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct RecordLocation {
   std::int64_t number = 0;
 };
 
-/// Records of one size in files of this process, or in one file of all. Reads and writes may be made by any
-/// thread.
+/// Records of one size in files of this process, or in one file of all processes. Any thread may read and
+/// write.
 class RecordDisk {
  public:
   virtual ~RecordDisk() = default;
@@ -33,15 +33,15 @@ class RecordDisk {
   [[nodiscard]] virtual Request write_async(std::span<const std::byte> bytes, RecordLocation location) = 0;
   [[nodiscard]] virtual Request read_async(std::span<std::byte> bytes, RecordLocation location) = 0;
   [[nodiscard]] virtual const std::string& path(std::uint32_t file) const = 0;
-  virtual void flush() = 0;  ///< what this process wrote is on stable storage
-  virtual void drop() = 0;   ///< the files are gone; of a file of all processes: collective
+  virtual void flush() = 0;  ///< puts the records that this process wrote on stable storage
+  virtual void drop() = 0;   ///< removes the files; collective for a file of all processes
 };
 
-/// A file of this process; with a kept name it stays unless it is dropped.
+/// Opens a file of this process; with a kept name it stays unless it is dropped.
 std::unique_ptr<RecordDisk> own_file(const IntegralFileOptions& options);
-/// Kept files, of any number of processes, for reading. Throws Error(ENOENT) if one is not there.
+/// Opens kept files, of any number of processes, for reading. Throws Error(ENOENT) if one is missing.
 std::unique_ptr<RecordDisk> kept_files(const IntegralFileOptions& options, std::span<const KeptFile> kept);
-/// One file of all processes of options.world, in its scratch directories. Collective.
+/// Opens one file of all processes of options.world, in its scratch directories. Collective.
 std::unique_ptr<RecordDisk> file_of_all(const IntegralFileOptions& options);
 
 }  // namespace outcore::chem

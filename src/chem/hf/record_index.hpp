@@ -1,4 +1,5 @@
-// The index of integral records: what a file is read by. It may come from a disk that anybody has written to.
+// The index of integral records, which readers of a file need. It may come from a disk to which others have
+// written.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@
 
 namespace outcore::chem {
 
-/// Of the records that a process wrote, and what found no place.
+/// The records that a process wrote, and the slabs that found no place.
 struct RecordIndex {
   std::vector<IndexedRecord> records;
   std::vector<SlabRange> lost;
@@ -26,11 +27,11 @@ struct RecordIndex {
                                          const std::string& path);
 };
 
-/// Throws Error(EIO) unless the indices of all processes name tasks below `tasks` alone, and no slab of a
-/// task twice.
+/// Throws Error(EIO) unless the indices of all processes name only tasks below `tasks`, and no slab of a task
+/// twice.
 void check_ranges(std::span<const RecordIndex> indices, std::size_t tasks);
 
-/// Reads all records of a kept file: what is damaged, one line for each, also an index that is none. Throws
+/// Reads all records of a kept file; returns one line for each damage, also for an invalid index. Throws
 /// Error(ENOENT) if the file is missing.
 [[nodiscard]] OUTCORE_SIBLING std::vector<std::string> damaged_records(std::span<const std::byte> index,
                                                                        std::size_t record_bytes,

@@ -131,15 +131,15 @@ double Screening::random_weight(int i, int j, int k, int l, double probability) 
   return Chance(Chance::Purpose::screening, i, j, k, l).next() < probability ? 1 / probability : 0.0;
 }
 
-// Most of them have so small a probability that going through them would take too long. Events of a Poisson
-// process are drawn instead, of rate max_rate * p for a pair of probability p, and of these some are taken
-// so that a rate of -log(1 - p) is left: the probability of one event or more is p.
+// Most pairs have so small a probability that a loop over them would take too long. Instead, events of a
+// Poisson process are drawn, with the rate max_rate * p for a pair of probability p. Some of them are
+// accepted, so that the rate becomes -log(1 - p): then the probability of at least one event is p.
 std::vector<Screening::Quartet> Screening::rare(int i, int j) const {
   std::vector<Quartet> found;
   const double bra = bound(i, j);
   if (!(bra > 0) || (group_ && !group_->stands(i, j))) return found;
   const double max_rate = -std::log1p(-listed_share) / listed_share;
-  const double most = bra * order();  // times the bound of a pair: that of as many copies as there may be
+  const double most = bra * order();  // times the bound of a pair: the bound of the largest number of copies
   const auto below = std::size_t(
       std::partition_point(pairs_.begin(), pairs_.end(),
                            [&](const Quartet& pair) { return bra * pair.weight >= listed_from(); }) -

@@ -1,4 +1,4 @@
-// Schwarz screening: which shell pairs and quartets of shells are worth computing.
+// Schwarz screening: which shell pairs and quartets of shells are computed.
 #pragma once
 
 #include <algorithm>
@@ -15,33 +15,34 @@
 namespace outcore::chem {
 
 /// Bounds Q_ij = sqrt(max |(ij|ij)|), so that |(ij|kl)| <= Q = Q_ij Q_kl (Haeser and Ahlrichs, J. Comput.
-/// Chem. 10, 104 (1989)), the quartets (ij|kl) that are worth computing, and the list of tasks: shell pairs i
-/// >= j that have some. A task (i,j) stands for all quartets (ij|kl) with k <= i, l <= k (l <= j where k =
-/// i). Tasks are ordered by falling cost, so that dynamic distribution ends evenly.
+/// Chem. 10, 104 (1989)), the quartets (ij|kl) that are computed, and the list of tasks: shell pairs i >= j
+/// that have such quartets. A task (i,j) stands for all quartets (ij|kl) with k <= i, l <= k (l <= j where k
+/// = i). Tasks are ordered by falling cost, so that dynamic distribution ends evenly.
 ///
-/// Quartets whose bound is below their limit are left out at random: one is there with probability p = Q /
-/// limit, and its integrals then count 1 / p times, for those like it. So what is left out has no bias,
-/// however many there are and of whatever sign; its scatter is known (EnergyError). What is there is the same
-/// always and everywhere: the labels of the shells determine it (Chance).
+/// Quartets whose bound is below their limit are left out at random: a quartet is kept with probability p = Q
+/// / limit, and its integrals then count 1 / p times, for others like it. So the omission gives no bias,
+/// whatever the number and the signs of the integrals, and its scatter is known (EnergyError). The choice is
+/// the same in each pass and at each process, as the labels of the shells determine it (Chance).
 ///
 /// With a group of shells one quartet stands for its copies (ShellGroup): its integrals, and so their bound,
-/// count as many times as there are copies. J and K are then sums over these quartets alone, to be averaged
-/// over the operations of the group. Limits are of all copies together, as they err together.
+/// are multiplied by the number of copies. J and K are then sums over these quartets only; the caller
+/// averages them over the operations of the group. Limits apply to all copies together, as they have the same
+/// error.
 class OUTCORE_SIBLING Screening {
  public:
   struct Task {
     std::uint16_t i, j;
-    std::uint64_t integrals;  ///< in the quartets of this task, by whole shells
+    std::uint64_t integrals;  ///< in the quartets of this task, counted by whole shells
   };
   /// A quartet of a task.
   struct Quartet {
     std::uint16_t k, l;
-    std::uint16_t copies;  ///< by symmetry, itself included
-    double weight;         ///< that the integrals of each are to be multiplied with
+    std::uint16_t copies;  ///< number of copies by symmetry, itself included
+    double weight;         ///< factor of the integrals of each copy
   };
 
-  /// Throws Error(EINVAL) unless threshold > 0. Uses `threads` threads. Limits are the threshold, or with
-  /// `accuracy` those of it if they are larger.
+  /// Throws Error(EINVAL) unless threshold > 0. Uses `threads` threads. Limits are the threshold, or those of
+  /// `accuracy` where they are larger.
   Screening(const Basis& basis, double threshold, int threads,
             std::shared_ptr<const Accuracy> accuracy = nullptr,
             std::shared_ptr<const ShellGroup> group = nullptr);
@@ -54,9 +55,9 @@ class OUTCORE_SIBLING Screening {
     return accuracy_ ? std::max(threshold_, accuracy_->share() * accuracy_->largest()) : threshold_;
   }
 
-  /// The quartets of a task with this k that are there, by falling bound: use(quartet, bound), where bound is
-  /// that of the weighted integrals of each copy. `rare` is rare(i, j). If a bound below `least` cannot be of
-  /// interest, most of those are not listed.
+  /// Calls use(quartet, bound) for the kept quartets of a task with this k, by falling bound, which is that
+  /// of the weighted integrals of each copy. `rare` is rare(i, j). Skips most quartets with a bound below
+  /// `least`.
   template <class Use>
   void quartets(int i, int j, int k, std::span<const Quartet> rare, double least, Use&& use) const {
     const double bra = bound(i, j);
@@ -72,13 +73,13 @@ class OUTCORE_SIBLING Screening {
     for (const Quartet& each : rare)
       if (each.k == k) use(each, each.weight * bra * bound(k, each.l));
   }
-  /// Those quartets of a task that are there though their bounds are far below any limit, by rising k.
+  /// The quartets of a task that are kept although their bounds are far below any limit, by rising k.
   [[nodiscard]] std::vector<Quartet> rare(int i, int j) const;
 
   [[nodiscard]] double bound(int i, int j) const noexcept {
     return bounds_[std::size_t(i) * std::size_t(shells_) + std::size_t(j)];
   }
-  /// The same for two components (see Basis); bound(i, j) is the largest of them.
+  /// The bound of two components (see Basis); bound(i, j) is the largest of these.
   [[nodiscard]] double component_bound(int a, int b) const noexcept {
     return component_bounds_[std::size_t(a) * components_ + std::size_t(b)];
   }
@@ -92,16 +93,16 @@ class OUTCORE_SIBLING Screening {
   [[nodiscard]] std::uint64_t stored_bytes_bound(const Accuracy& accuracy) const;
 
  private:
-  /// Of rarer ones a list is drawn instead of one after the other.
+  /// Rarer quartets are drawn as a list, and not examined one after the other.
   static constexpr double listed_share = 0.5;
 
   [[nodiscard]] int order() const noexcept { return group_ ? group_->order() : 1; }
   [[nodiscard]] int copies(int i, int j, int k, int l) const noexcept {
     return group_ ? group_->copies(i, j, k, l) : 1;
   }
-  /// Bounds of a copy from which on quartets are listed.
+  /// The least bound of a copy of quartets that are listed.
   [[nodiscard]] double listed_from() const noexcept { return threshold_ * listed_share / order(); }
-  /// A quartet, of whose copies each has this bound; its weight is 0 if it is not there.
+  /// A quartet whose copies each have this bound; its weight is 0 if it is left out.
   [[nodiscard]] Quartet drawn(int i, int j, int k, int l, double bound) const noexcept {
     const int copies = this->copies(i, j, k, l);
     const double ours = copies * bound, least = limit(i, j, k, l);

@@ -14,8 +14,8 @@ Error wrong(const std::string& what) {
   return Error(EINVAL, {.attempted = "group of shells", .detail = what});
 }
 
-/// The shell into which the components of `shell` go together, each into one that is like it and in its
-/// place.
+/// The shell to which an operation carries all components of `shell`, each to the equivalent component at its
+/// position.
 std::uint16_t image_of(const Basis& basis, const std::vector<int>& shell_of, std::span<const int> images,
                        int shell) {
   const auto from = basis.components(shell);

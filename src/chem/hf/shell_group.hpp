@@ -1,4 +1,4 @@
-// Which shells operations of a point group carry into which, and so which quartets of shells are alike.
+// Permutations of shells by operations of a point group, and the equivalent quartets that follow from them.
 #pragma once
 
 #include <cstddef>
@@ -13,28 +13,28 @@
 namespace outcore::chem {
 
 /// A group of permutations of shells, by operations that commute and are their own inverses (of D2h and its
-/// subgroups). Quartets of shells that operations carry into each other are copies; one of them, of which the
-/// labels are the largest, stands for all, as many times as there are (petite list: Dupuis and King, Int. J.
-/// Quantum Chem. 11, 613 (1977)). Immutable, shared by all threads.
+/// subgroups). Quartets of shells that operations carry into each other are copies. The one with the largest
+/// labels stands for all, multiplied by their number (petite list: Dupuis and King, Int. J. Quantum Chem. 11,
+/// 613 (1977)). Immutable, shared by all threads.
 class OUTCORE_SIBLING ShellGroup {
  public:
-  /// `images` [operations][components]: by libcint's shells, the identity not among them. Throws
-  /// Error(EINVAL) unless they are, with it, a group of so many different permutations of shells of equal
+  /// `images` [operations][components]: the image of each of libcint's shells, without the identity. Throws
+  /// Error(EINVAL) unless they form, with the identity, a group of different permutations of shells of equal
   /// kinds.
   ShellGroup(const Basis& basis, std::span<const int> images);
 
-  /// Operations, the identity included.
+  /// Number of operations, the identity included.
   [[nodiscard]] int order() const noexcept { return int(images_.size() / shells_) + 1; }
 
-  /// No operation carries the pair i >= j to larger labels: it stands for its copies.
+  /// Whether no operation carries the pair i >= j to larger labels, so that it stands for its copies.
   [[nodiscard]] bool stands(int i, int j) const noexcept {
     for (const std::uint16_t* image = images_.data(); image != end(); image += shells_)
       if (pair(image[i], image[j]) > pair(i, j)) return false;
     return true;
   }
 
-  /// How many copies the quartet (ij|kl), with i >= j, k >= l and (i, j) >= (k, l), stands for, itself
-  /// included; 0: another one stands for it.
+  /// The number of copies that the quartet (ij|kl), with i >= j, k >= l and (i, j) >= (k, l), stands for,
+  /// itself included; 0: another quartet stands for it.
   [[nodiscard]] int copies(int i, int j, int k, int l) const noexcept {
     const auto bra = pair(i, j), ket = pair(k, l);
     int fixing = 1;

@@ -14,27 +14,28 @@
 namespace outcore::chem {
 
 /// The integrals (ij|kl) of one triple of shells i, j, k with a list of shells l: the unit that is computed,
-/// stored and contracted. Rows run over the functions of i, j, k (k fastest), columns over those of all l.
-/// A slab may be a part of that, of some pairs of functions of i and j. Rows are padded with zeros to a
-/// multiple of `lane` doubles. Values carry the factor 1/2 for each of i = j,
-/// k = l, (ij) = (kl), so that a contraction needs no cases.
+/// stored and contracted. Rows run over the functions of i, j, k (k fastest), columns over those of all l. A
+/// slab may also have only some pairs of functions of i and j. Rows are padded with zeros to a multiple of
+/// `lane` doubles. Values carry the factor 1/2 for each of i = j, k = l, (ij) = (kl), so that a contraction
+/// needs no cases.
 struct Slab {
   static constexpr std::size_t lane = 8;
-  static constexpr std::size_t max_values = 1 << 16;  ///< of a slab, unless it is of one pair and one shell l
+  static constexpr std::size_t max_values = 1 << 16;  ///< of a slab, unless it has one pair and one shell l
 
   int i = 0, j = 0, k = 0;
   double bound = 0;    ///< largest Schwarz bound of its quartets
   bool small = false;  ///< see Selection::small_below
   int ni = 0, nj = 0, nk = 0;
-  int first_pair = 0, pairs = 0;      ///< of functions a of i and b of j, numbered a nj + b
+  int first_pair = 0, pairs = 0;      ///< pairs of functions a of i and b of j, numbered a nj + b
   std::vector<std::uint16_t> shells;  ///< the l
   std::vector<std::int32_t> columns;  ///< basis function of each column
   std::size_t row_length = 0;         ///< columns, padded
   std::vector<double> storage;
-  /// Of each shell l, as SlabMaker makes it: that its values were multiplied with (Screening). Empty once
+  /// For each shell l the weight by which SlabMaker has multiplied its values (Screening). Empty once
   /// unpacked.
   std::vector<double> weights;
-  std::vector<double> steps;  ///< of each column once unpacked: values are within half of it; 0: exact
+  std::vector<double>
+      steps;  ///< by column, once unpacked: values have an error of up to half of it; 0: exact
 
   [[nodiscard]] std::size_t rows() const noexcept { return std::size_t(pairs) * std::size_t(nk); }
   [[nodiscard]] double* row(std::size_t r) noexcept { return storage.data() + r * row_length; }
@@ -45,38 +46,38 @@ struct Slab {
   void set_part(const Slab& whole, int from, int count);  ///< some pairs of another slab
 };
 
-/// The largest |D| between two shells.
+/// The largest |D| of each pair of shells.
 struct DensityBounds {
   std::vector<double> largest;  ///< [shells][shells]
   double overall = 0;
-  double threshold = 0;  ///< what contributes less to every Fock matrix element is left out
+  double threshold = 0;  ///< leaves out integrals that contribute less to every Fock matrix element
   int shells = 0;
   [[nodiscard]] double at(int p, int q) const noexcept {
     return largest[std::size_t(p) * std::size_t(shells) + std::size_t(q)];
   }
 };
 
-/// Which quartets of a task a pass is about, and how they come.
+/// The quartets of a task that a pass needs, and the slabs in which they come.
 struct Selection {
   enum class Quartets { all, kept, rest };
 
   const KeepRule* rule = nullptr;  ///< needed unless quartets is `all`
   Quartets quartets = Quartets::all;
   const DensityBounds* density = nullptr;  ///< null: no screening by the density
-  double small_below = 0;                  ///< bounds below it and from it on come in different slabs
-  bool at_random = false;                  ///< only quartets that stand for others like them, too
+  double small_below = 0;  ///< quartets with bounds below it and others come in different slabs
+  bool at_random = false;  ///< only quartets that were kept at random and stand for others
 };
 
-/// Computes the slabs of tasks. One for each thread.
+/// Computes the slabs of tasks. One object for each thread.
 class SlabMaker {
  public:
   SlabMaker(const Basis& basis, const Screening& screening);
 
-  /// Slabs of at most so many values from now on, unless one pair and one shell l alone have more.
+  /// Limits the number of values of further slabs, unless one pair and one shell l alone have more.
   void limit(std::size_t values) noexcept { max_values_ = std::min(values, Slab::max_values); }
 
-  /// Calls consume(slab) for every slab of the task that is not zero; always the same ones in the same order
-  /// for the same selection.
+  /// Calls consume(slab) for every nonzero slab of the task. The same selection always gives the same slabs
+  /// in the same order.
   template <class Consume>
   void run(const Screening::Task& task, const Selection& selection, Consume&& consume) {
     rare_ = screening_.rare(task.i, task.j);
@@ -98,8 +99,8 @@ class SlabMaker {
     }
   }
 
-  /// The slab of one triple of shells with a list of quartets; no shells if all is zero. Valid until the next
-  /// call.
+  /// The slab of one triple of shells with a list of quartets; it has no shells if all values are zero. Valid
+  /// until the next call.
   const Slab& make(const Screening::Task& task, int k, std::span<const Screening::Quartet> quartets);
 
   [[nodiscard]] std::uint64_t quartets() const noexcept { return quartets_; }
@@ -113,7 +114,7 @@ class SlabMaker {
   };
 
   void select(const Screening::Task& task, int k, const Selection& selection);
-  /// How many pairs a part of the present slab may have.
+  /// The most pairs that a part of the present slab may have.
   [[nodiscard]] int pairs_of_part() const noexcept {
     const std::size_t of_one = std::size_t(slab_.nk) * slab_.columns.size();
     return int(std::max<std::size_t>(1, std::min(max_values_ / of_one, std::size_t(slab_.pairs))));
@@ -133,24 +134,24 @@ class SlabMaker {
   std::uint64_t quartets_ = 0, integrals_ = 0;
 };
 
-/// Packs slabs: values become integers in units of a step, in 1, 2, 3 or 4 bytes as each shell l needs, or
-/// exact doubles where 4 bytes do not reach. The step is of the shell l in the slab, no larger than the
+/// Packs slabs: values become integers in units of a step, of 1, 2, 3 or 4 bytes as each shell l needs, or
+/// exact doubles if 4 bytes are not enough. Each shell l of a slab has its own step, no larger than the
 /// quartet's (Accuracy) and as fine as the bytes allow. Shells l whose values are all below the quartet's
 /// limit are left out at random: one whose largest value is m is kept with probability m / limit, and its
-/// values then count limit / m times, so that what is left out has no bias (see Screening).
+/// values are then multiplied by limit / m, so that the omission gives no bias (see Screening).
 ///
 /// The integer of a value v is the nearest to v / step - d, and v comes back as (integer + d) * step, where
 /// the dither d is pseudo-random, uniform between -1/2 and 1/2 (subtractive dither: Lipshitz, Wannamaker,
-/// Vanderkooy, J. Audio Eng. Soc. 40, 355 (1992)): every value is kept to within step / 2, and its error is
-/// uniform and independent of its value, so that equal integrals (symmetric molecules have many) err
-/// differently, and small ones on average not towards zero.
+/// Vanderkooy, J. Audio Eng. Soc. 40, 355 (1992)): the error of every value is at most step / 2, uniform and
+/// independent of the value. So equal integrals (symmetric molecules have many) have different errors, and
+/// small ones are not biased towards zero.
 class SlabCodec {
  public:
   /// `accuracy` must outlive this.
   explicit SlabCodec(const Accuracy& accuracy) : accuracy_(accuracy) {}
 
-  /// Bytes written to `out`, 0 if nothing was left to store. `out` must have packed_bound(slab) bytes. What
-  /// was packed is unpacked again and compared: throws Error(EDOM) if a value (not finite, for example) does
+  /// Returns the bytes written to `out`; 0 if all values were left out. `out` must have packed_bound(slab)
+  /// bytes. Unpacks the result and compares: throws Error(EDOM) if a value (one that is not finite, say) does
   /// not come back to within half its step.
   std::size_t pack(const Basis& basis, const Slab& slab, std::byte* out);
   [[nodiscard]] static std::size_t packed_bound(const Slab& slab) noexcept;
@@ -174,7 +175,7 @@ class SlabCodec {
   const Accuracy& accuracy_;
   std::uint64_t stored_ = 0;
   std::vector<Kept> kept_;  // in the order of packing
-  // Of the columns as they are in the slab, and as they are packed.
+  // For the columns in the order of the slab, and in packed order.
   std::vector<double> largest_, steps_, per_step_, weights_, row_;
   std::vector<std::int32_t> source_;
 };

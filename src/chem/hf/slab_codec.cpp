@@ -48,8 +48,8 @@ std::size_t SlabCodec::packed_bound(const Slab& slab) noexcept {
   return rows_offset(slab.shells.size()) + 8 * slab.rows() * slab.columns.size() + packed_alignment;
 }
 
-/// Which shells l are kept, and how. Those of one width stand together, the widest first; among them in their
-/// own order, which leaves runs of neighbouring functions for the contraction to copy.
+/// Chooses which shells l are kept, and how. Shells of one width stand together, the widest first, and keep
+/// their order, so that the contraction can copy runs of neighbouring functions.
 void SlabCodec::choose(const Basis& basis, const Slab& slab) {
   largest_.assign(slab.row_length, 0.0);
   for (std::size_t r = 0; r < slab.rows(); ++r)
@@ -122,7 +122,7 @@ std::size_t SlabCodec::pack(const Basis& basis, const Slab& slab, std::byte* out
   return head.bytes;
 }
 
-/// Compares what was unpacked again, row_, with a row of the slab.
+/// Compares row_, which was unpacked again, with a row of the slab.
 void SlabCodec::verify(const Slab& slab, std::size_t r) const {
   // The product with 1 / step and the sum with the dither round too: a few units in the last place of the
   // value.
@@ -165,7 +165,7 @@ std::size_t SlabCodec::unpack(const Basis& basis, const std::byte* in, std::size
     if (l >= basis.shells()) throw damaged("a label names no shell");
     columns += std::size_t(basis.size(l));
   }
-  // Before memory is taken for what the labels say.
+  // Checks the labels before memory is allocated for them.
   const Widths widths = widths_of(head);
   if (widths.columns() != columns || aligned(values + slab.rows() * widths.row_bytes()) != head.bytes)
     throw damaged("labels and values disagree");

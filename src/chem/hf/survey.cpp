@@ -19,16 +19,16 @@ double seconds_since(Clock::time_point start) {
 }
 
 constexpr std::size_t record_bytes = 4 << 20;
-constexpr double interrupted = 3;  // times as long as once more: somebody else had the processor
+constexpr double interrupted = 3;  // times as long as a repetition: another process had the processor
 
 struct Times {
   double first, again;
-  /// As in a run, where each is done once.
+  /// As in a run, in which each is done once.
   [[nodiscard]] double once() const { return first < interrupted * again ? first : again; }
 };
 
-/// Of a piece of work that can be repeated. `again` is free of most interruptions, and finds in the cache
-/// what a neighbour before would have left there.
+/// Times of a piece of work that can be repeated. `again` has few interruptions, and finds in the cache the
+/// data that its predecessor in a run would have left there.
 template <class Work>
 Times time_of(Work&& work) {
   double seconds[3];
@@ -80,7 +80,7 @@ Survey Surveyor::run(double seconds, std::uint64_t most, std::uint64_t first, st
   return survey;
 }
 
-/// As in a pass: what is checked and unpacked is new to the cache, and so are the rows that are added to.
+/// As in a pass: the packed slab is not in the cache, nor are the rows of the results.
 template <class Use>
 void Surveyor::read_record(Use&& use) {
   checked_ = store::crc32c(record_);
@@ -156,7 +156,7 @@ void Surveyor::measure(const Triple& triple, Survey& survey) {
   survey.pack_seconds += time_of([&] { pack(slab); }).once() / values;
   const std::size_t bytes = pack(slab);
   for (std::size_t at = before; at < survey.quartets.size();
-       ++at)  // in a record they share the header of a slab
+       ++at)  // in a record, quartets share the header of a slab
     if (bytes_apart > 0) survey.quartets[at].bytes *= double(bytes) / bytes_apart;
   if (bytes == 0) return;
   const double alone = time_of([&] {

@@ -1,5 +1,4 @@
-// A sample of the work on two-electron integrals, measured: what computing, storing and contracting them
-// takes.
+// A measured sample of the work on two-electron integrals: the time to compute, store and contract them.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +14,28 @@ namespace outcore::chem {
 /// the sample, divided by the number of draws (Hansen and Hurwitz, Ann. Math. Stat. 14, 333 (1943)).
 struct SurveyedQuartet {
   int bra_kinds, ket_kinds;  ///< pair_of_kinds
-  double bound;              ///< Schwarz, of all copies by symmetry
-  double density;            ///< times the bound: the most that it adds to a Fock matrix element
+  double bound;              ///< Schwarz bound of all copies by symmetry
+  double density;            ///< times the bound: the largest contribution to a Fock matrix element
   double values;
   double seconds;  ///< to compute it
-  double bytes;    ///< it takes in a record, labels included
+  double bytes;    ///< in a record, labels included
   double weight;
 };
 
 struct Survey {
   std::vector<SurveyedQuartet> quartets;
   std::uint64_t draws = 0;
-  /// Of a value, summed over the draws: to pack; to check, unpack and contract; only to check and unpack.
+  /// Seconds for a value, summed over the draws: to pack it; to check, unpack and contract it; only to check
+  /// and unpack it.
   double pack_seconds = 0, contract_seconds = 0, unpack_seconds = 0;
 };
 
 /// Draws triples of shells (i, j, k) with probabilities in proportion to the integrals that they stand for,
-/// and measures their quartets (a part of them if there are many). One for each thread; not cheap to make.
+/// and measures their quartets (a part of them if there are many). One object for each thread; its
+/// construction is not cheap.
 class OUTCORE_SIBLING Surveyor {
  public:
-  /// `accuracy`: of the stored values; `density`: about that of the molecule. All must outlive this.
+  /// `accuracy`: of the stored values; `density`: an estimate of the molecule's. All must outlive this.
   Surveyor(const Basis& basis, const Screening& screening, const Accuracy& accuracy,
            const Densities& density);
 
@@ -63,7 +64,7 @@ class OUTCORE_SIBLING Surveyor {
   std::vector<std::uint64_t> until_;  // integrals of the tasks up to and with each
   std::vector<std::byte> packed_;
   std::vector<std::byte> record_;  // packed slabs of the sample
-  double alone_seconds_ = 0;       // that contracting these took, one by one
+  double alone_seconds_ = 0;       // for the contraction of each
   volatile std::uint32_t checked_ = 0;
 };
 

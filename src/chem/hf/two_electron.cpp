@@ -140,7 +140,7 @@ EnergyError TwoElectron::energy_error(const double* densities, std::size_t count
   const Densities internal(*basis_, densities, std::vector<int>(count, 1));
   std::vector<EnergyError> errors(makers_.size(), EnergyError(*basis_, internal, accuracy_));
   const auto add = [&](int thread, const Slab& slab) { errors[std::size_t(thread)].add(slab); };
-  bounds_.threshold = 0;  // for_lost and what follows: whatever the density before was
+  bounds_.threshold = 0;  // for_lost and later passes: independent of the density of the pass before
   if (file_) {
     file_->for_each(threads(), add, 0, tickets);
     std::vector<Lost> damaged;
@@ -182,7 +182,7 @@ void TwoElectron::for_lost(std::span<const Lost> lost, const Consume& consume) {
   });
 }
 
-// Parts of the large or small slabs of a task are found by counting, which needs all of them to be made.
+// Finds parts of the large or small slabs of a task by counting, so all slabs must be made.
 void TwoElectron::for_lost(int thread, const Lost& lost, const Consume& consume) {
   auto wanted = selection(Selection::Quartets::kept);
   if (!lost.ranges.empty()) wanted.density = nullptr;

@@ -17,53 +17,54 @@
 namespace outcore::chem {
 
 struct IntegralCounts {
-  std::uint64_t quartets = 0;      ///< of shells, computed so far
-  std::uint64_t computed = 0;      ///< integrals in them
+  std::uint64_t quartets = 0;      ///< quartets of shells computed so far
+  std::uint64_t computed = 0;      ///< integrals in these quartets
   std::uint64_t stored = 0;        ///< integrals kept
   std::uint64_t memory_bytes = 0;  ///< records in memory
   std::uint64_t disk_bytes = 0;    ///< records on disk
-  std::uint64_t records = 0;       ///< of both
+  std::uint64_t records = 0;       ///< records in memory and on disk
   std::uint64_t damaged = 0;       ///< records that came back damaged to this process; they are recomputed
   std::uint64_t lost_tasks = 0;    ///< tasks with integrals that found no place and are recomputed
 };
 
 /// This process's share of the two-electron integrals. Quartets that the rule keeps are computed once, stored
-/// in records, and contracted from there; the rest is computed again each time. Tasks (Screening::tasks) are
-/// handed out by the caller, to processes and to threads: each call below that names a thread may run
-/// together with others that name another one. A failed call throws and leaves the object fit only for
-/// destruction.
+/// in records, and contracted from there; the rest is recomputed each time. The caller distributes tasks
+/// (Screening::tasks) to processes and to threads: calls below that name different threads may run at the
+/// same time. If a call throws, the object can only be destroyed.
 class OUTCORE_SIBLING TwoElectron {
  public:
   TwoElectron(std::shared_ptr<const Basis> basis, std::shared_ptr<const Screening> screening,
               std::shared_ptr<const KeepRule> rule, int threads);
 
-  /// Open, store the kept part of every task of this process's share, close; once.
+  /// To store records, once: open, store the kept part of every task of this process's share, close.
   void open_store(const IntegralFileOptions& options);
   void store(int thread, std::size_t first_task, std::size_t last_task);
   void close_store();
-  /// In place of all that: records that a run before has kept, this process's part of them.
+  /// Instead of open_store, store and close_store: opens this process's part of the records that a previous
+  /// run has kept.
   void open_kept(const IntegralFileOptions& options, std::span<const KeptFile> kept, int part, int parts);
   /// See IntegralFile::commit.
   [[nodiscard]] KeptFile commit();
-  /// Global placement, once closed: exchange what index() gives at each process, in order of rank. From then
-  /// on any process contracts any record on disk. See IntegralFile.
+  /// Global placement, after close_store: pass the results of index() of all processes, in order of rank.
+  /// From then on any process can contract any record on disk. See IntegralFile.
   [[nodiscard]] std::vector<std::byte> index() const;
   void share(std::span<const std::vector<std::byte>> indices);
-  /// Drops what is stored; after it only destruction. Collective with global placement.
+  /// Drops all records; afterwards the object can only be destroyed. Collective with global placement.
   void drop();
 
-  /// J and K of some densities: begin, contract what is kept (by this process, or its share by tickets, as
-  /// IntegralFile::for_each), contract the rest of its share of all tasks, end. `threshold`: what contributes
-  /// less than that to every matrix element is left out; 0: nothing is.
+  /// J and K of some densities: begin, contract_kept (the records of this process, or its share by tickets,
+  /// as IntegralFile::for_each), contract_rest for its share of all tasks, end. `threshold`: quartets that
+  /// contribute less to every matrix element are left out; 0: none.
   void begin(const double* densities, std::span<const int> symmetry, double threshold);
   void contract_kept(const Tickets& tickets = {});
   void contract_rest(int thread, std::size_t first_task, std::size_t last_task);
   /// Partial J and K, [count][n][n] each, to be summed over processes.
   void end(double* coulomb, double* exchange);
 
-  /// What storing and leaving out does to the energy of `count` densities [count][n][n]: one of closed
-  /// shells, or those of two spins. Of what is kept by this process, or its share by tickets, and of what is
-  /// not kept in the tasks that `tasks` names. The errors of all processes are to be added.
+  /// The error of the energy from rounding and leaving out integrals, for `count` densities [count][n][n]:
+  /// one of closed shells, or those of two spins. Covers the records of this process (or its share by
+  /// tickets), and the quartets that are not kept in the tasks that `tasks` names. The caller adds the errors
+  /// of all processes.
   [[nodiscard]] EnergyError energy_error(const double* densities, std::size_t count, const Tickets& tasks,
                                          const Tickets& tickets = {});
 
@@ -73,7 +74,7 @@ class OUTCORE_SIBLING TwoElectron {
   [[nodiscard]] int threads() const noexcept { return int(makers_.size()); }
 
  private:
-  /// What has to be recomputed of the kept part of a task.
+  /// The slabs of the kept part of a task that must be recomputed.
   struct Lost {
     std::uint32_t task = 0;
     bool whole[2] = {false, false};  // of large slabs, of small ones
