@@ -9,7 +9,7 @@ namespace outcore::chem::mrci {
 namespace {
 
 struct Sums {
-  double* first;  ///< [n][n], of the first spin of a hole
+  double* first;  ///< [n][n], for the first spin of a hole
   double* second;
   int orbitals;
 
@@ -20,7 +20,7 @@ struct Sums {
   }
 };
 
-/// Of pairs in rows [row][columns].
+/// Adds the contributions of pairs, whose rows are [row][columns].
 void add_rows(const OppositePairs& pairs, const Reach& reach, const double* panel, double weight,
               const Sums& sums) {
   std::vector<int> numbers;
@@ -39,7 +39,7 @@ void add_rows(const OppositePairs& pairs, const Reach& reach, const double* pane
     }
 }
 
-/// Where the pair with both orbitals exchanged is.
+/// The row of the pair with both orbitals exchanged.
 std::vector<std::int32_t> exchanged(const OppositePairs& pairs, int orbitals) {
   const auto n = std::size_t(orbitals), count = pairs.firsts.size();
   std::vector<std::int32_t> number(n * n, -1), found(count);

@@ -25,7 +25,8 @@ class Kernel::Levels {
 
  private:
   [[nodiscard]] double level(int p) const { return kernel_.one_[std::size_t(p) * std::size_t(n_ + 1)]; }
-  /// Of an electron of a spin in orbital p: one-electron part, and the field of the internal electrons.
+  /// Energy of an electron of a spin in orbital p: one-electron part, and the field of the internal
+  /// electrons.
   [[nodiscard]] double of(int spin, int p) const {
     double sum = level(p);
     for (int other = 0; other < 2; ++other)

@@ -12,7 +12,7 @@ std::size_t pair_of(int p, int q) noexcept {
   return std::size_t(p) * (std::size_t(p) + 1) / 2 + std::size_t(q);
 }
 
-/// Calls each(c, d) for external orbitals c of irrep g, and d of another, with d below `end_of(c)`.
+/// Calls each(c, d) for external orbitals c of irrep g and d of another irrep, with d below `end_of(c)`.
 template <class EndOf, class Each>
 void each_pair(const Externals& externals, int irrep, const EndOf& end_of, const Each& each) {
   for (int g = 0; g < externals.groups(); ++g) {

@@ -1,5 +1,5 @@
-// Integrals between pairs of external orbitals: by far the most. They lie in memory, or in a disk array that
-// products read in slabs.
+// Integrals between pairs of external orbitals, which are by far the most. They lie in memory, or in a disk
+// array that products read in slabs.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 
 namespace outcore::chem::mrci {
 
-/// For each irrep of pairs a table of sums, c >= d, and one of differences, c > d; [from][to], pairs as
-/// `Externals` has them. One after another they are a line of `size` elements.
+/// For each irrep of pairs, a table of sums, c >= d, and one of differences, c > d; [from][to], with pairs in
+/// the order of `Externals`. All tables, one after another, form a line of `size` elements.
 class OUTCORE_SIBLING ExternalTables {
  public:
   struct Table {
     std::int64_t first;  ///< element of the line
     int size;            ///< rows and columns
   };
-  /// Rows of a table that belong to one orbital c: elements of the line from `first` on.
+  /// The rows of a table for one orbital c: elements of the line from `first` on.
   struct Part {
     std::int64_t first;
     std::vector<double> values;
@@ -33,15 +33,16 @@ class OUTCORE_SIBLING ExternalTables {
   [[nodiscard]] std::int64_t size() const noexcept { return size_; }
   [[nodiscard]] const Table& even(int irrep) const noexcept { return tables_[std::size_t(2 * irrep)]; }
   [[nodiscard]] const Table& odd(int irrep) const noexcept { return tables_[std::size_t(2 * irrep + 1)]; }
-  /// Rows of pairs (c, d), d <= c. `column`: (ac|bd) [a][bd] of external orbitals, bd = b (b + 1) / 2 + d for
-  /// b >= d. Any thread.
+  /// Computes the rows of pairs (c, d), d <= c. `column`: (ac|bd) [a][bd] of external orbitals, bd = b (b +
+  /// 1) / 2 + d for b >= d. Any thread.
   [[nodiscard]] std::vector<Part> rows(const Integrals& integrals, int c, const double* column) const;
 
-  /// Room for all of them in memory.
+  /// Allocates memory for all tables.
   void reserve();
   /// Keeps rows in memory. Any thread, each c once. Throws std::logic_error before `reserve`.
   void take(const Integrals& integrals, int c, const double* column);
-  /// They are in this array from now on, a line of float64, which is read in slabs of about so many elements.
+  /// From now on the tables are read from this array, a line of float64, in slabs of about `slab_elements`
+  /// elements.
   void read_from(const DiskArrayAccess& array, std::int64_t slab_elements);
   [[nodiscard]] std::int64_t slab_elements() const noexcept { return slab_; }
   [[nodiscard]] bool on_disk() const noexcept { return array_ != nullptr; }

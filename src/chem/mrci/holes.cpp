@@ -7,10 +7,10 @@
 namespace outcore::chem::mrci {
 namespace {
 
-/// How a part is reached from a record with such external electrons: which of the pair are taken out of
-/// internal orbitals.
+/// How a part is reached from a record with given external electrons: which electrons of the pair are taken
+/// out of internal orbitals.
 struct Way {
-  External from;      ///< the spins of the view: `alpha` is the first
+  External from;      ///< in the record; `alpha` stands for the first spin
   int first, second;  ///< internal electrons that are taken of each spin
 };
 
@@ -44,7 +44,7 @@ bool is_symmetric(Part part) {
   return part == Part::opposite || part == Part::opposite_both;
 }
 
-/// Strings with so many electrons less.
+/// Finds the strings with `electrons` electrons less.
 void reduced(std::uint64_t string, int electrons, std::vector<std::uint64_t>& found) {
   if (electrons == 0) {
     found.push_back(string);

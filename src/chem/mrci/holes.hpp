@@ -1,5 +1,5 @@
-// N-2 electron determinants, through which a product with the Hamiltonian goes: H = sum over holes of
-// pairs that are taken out and put back.
+// Holes: N-2 electron determinants. A product with the Hamiltonian is a sum over holes: it takes a pair of
+// electrons out and puts a pair back.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace outcore::chem::mrci {
 
-/// Which pairs, of an electron of each spin or two of one; and which electrons of the hole are in external
-/// orbitals: of the first spin, of the second. `Same` names the spin of the pair first.
+/// The kind of a pair (one electron of each spin, or two of one spin), and the electrons of the hole in
+/// external orbitals, of the first spin and of the second. For pairs of one spin, that spin is the first.
 enum class Part : std::uint8_t {
   opposite,              ///< none
   opposite_first,        ///< one of the first spin
@@ -25,20 +25,20 @@ enum class Part : std::uint8_t {
 };
 inline constexpr std::size_t part_count = 10;
 
-/// Holes of one part. `swapped`: the first spin is beta. Strings are internal ones, of the first and the
-/// second spin.
+/// Holes of one part. `swapped`: the first spin is beta. Strings have the internal orbitals of the first and
+/// of the second spin.
 struct Hole {
   std::uint64_t first, second;
 };
 struct Holes {
   Part part;
   bool swapped;
-  int irrep;  ///< of the pair, for holes without external electrons; else -1
+  int irrep;  ///< irrep of the pair, for holes without external electrons; else -1
   std::vector<Hole> holes;
 };
 
-/// All holes that reach a record of the space, folded only those that are needed: by part and irrep, strings
-/// ascending.
+/// All holes that reach a record of the space (folded: only those that are needed), by part and irrep, with
+/// ascending strings.
 [[nodiscard]] std::vector<Holes> list_holes(const Space& space);
 
 }  // namespace outcore::chem::mrci

@@ -12,9 +12,9 @@ namespace outcore::chem::mrci {
 namespace {
 
 constexpr std::int64_t memory_batch = std::int64_t{1} << 18;  // elements of a panel of lines
-constexpr std::int64_t disk_batch = std::int64_t{1} << 21;    // more, as each reads all integrals
+constexpr std::int64_t disk_batch = std::int64_t{1} << 21;    // larger, because each task reads all integrals
 constexpr std::int64_t max_lines = 128, max_disk_lines = 1024;
-constexpr double cost_of_element = 8;  // gathered and added back, in operations
+constexpr double cost_of_element = 8;  // cost, in operations, of an element that is gathered and added back
 
 /// Elements of units.
 std::vector<std::int64_t> sizes_of(const Space& space, std::span<const std::int64_t> units) {
@@ -31,7 +31,7 @@ std::vector<std::int64_t> sizes_of(const Space& space, std::span<const std::int6
 
 }  // namespace
 
-/// One thread's memory, and what it does with holes.
+/// The memory of one thread, and its work on holes.
 class Kernel::Worker {
  public:
   Worker(const Kernel& kernel, std::span<const double> x, std::span<double> t,
@@ -297,7 +297,7 @@ void Kernel::Worker::lines(const Holes& of, std::int64_t first, std::int64_t las
   }
 }
 
-/// All but what goes from external pairs to external ones.
+/// Everything except the part from external pairs to external pairs.
 template <class Pairs>
 void Kernel::Worker::multiply_mixed(const Pairs& pairs, int lines) {
   const Blas& blas = kernel_.blas_;
@@ -316,7 +316,7 @@ void Kernel::Worker::multiply_mixed(const Pairs& pairs, int lines) {
   }
 }
 
-/// Twice the integrals of differences, without the spin shift that these have.
+/// Twice the integrals of differences, without their spin shift.
 void Kernel::Worker::add_external(const EqualPairs& pairs, int lines) {
   const int external = pairs.external, length = pairs.mixed + external;
   if (external == 0) return;
@@ -334,7 +334,7 @@ void Kernel::Worker::add_external(const EqualPairs& pairs, int lines) {
   }
 }
 
-/// Sums and differences of external pairs, whose integrals are separate and smaller.
+/// Sums and differences of external pairs, which have separate, smaller tables of integrals.
 void Kernel::Worker::add_external(const OppositePairs& pairs, int lines) {
   if (pairs.external == 0) return;
   const ExternalTables& tables = kernel_.externals_;

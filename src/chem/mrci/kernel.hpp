@@ -14,60 +14,60 @@ namespace outcore::chem::mrci {
 
 /// Some holes of one part.
 struct HoleTask {
-  std::int32_t holes;  ///< which list
+  std::int32_t holes;  ///< number of the list
   std::int64_t first, last;
-  double cost;  ///< about that many operations
+  double cost;  ///< estimated operations
 };
 
-/// H C = sum of all tasks. Folded (C = P C^T) it is T + P T^T, and tasks add T to the records that there
-/// are: each record that is its own partner has to be folded (Space::fold with scale 1) when all is
-/// added. Any thread, several calls at a time.
+/// The Hamiltonian on vectors C: H C is the sum over all tasks. Folded (C = P C^T), H C = T + P T^T, and the
+/// tasks add T to the records of the space; after all tasks, the caller must fold each record that is its own
+/// partner (Space::fold with scale 1). Any thread, several calls at a time.
 class OUTCORE_SIBLING Kernel {
  public:
-  /// coulomb, exchange: (pp|qq), (pq|pq) [n][n]. Integrals are copied. Between external pairs there are none
-  /// until `externals()` has them. Throws std::invalid_argument for fewer than two electrons.
+  /// coulomb, exchange: (pp|qq), (pq|pq) [n][n]. Integrals are copied. Those between external pairs come
+  /// later, by `externals()`. Throws std::invalid_argument for fewer than two electrons.
   Kernel(std::shared_ptr<const Space> space, const Integrals& integrals, const double* coulomb,
          const double* exchange, Blas blas);
 
   [[nodiscard]] const Space& space() const noexcept { return *space_; }
   [[nodiscard]] const std::shared_ptr<const Space>& shared_space() const noexcept { return space_; }
-  /// Work in pieces of at most that cost; with `max_elements` also of so many elements of units together,
-  /// if one hole does not have more. `units`: of each record the number of the unit that it is moved in,
-  /// ascending from 0; empty: each record is one.
+  /// All work, in tasks of at most `max_cost`; with `max_elements`, the units of a task also have at most
+  /// that many elements, unless a single hole has more. `units`: for each record the number of the unit in
+  /// which it is moved, ascending from 0; empty: each record is a unit.
   [[nodiscard]] std::vector<HoleTask> tasks(double max_cost, std::int64_t max_elements,
                                             std::span<const std::int64_t> units) const;
-  /// Units, or records, that a task reads, and adds to: ascending.
+  /// The units (without `units`: the records) that a task reads and adds to, ascending.
   [[nodiscard]] std::vector<std::int64_t> units_of(const HoleTask& task,
                                                    std::span<const std::int64_t> units) const;
-  /// Adds to t. Record r begins at offsets[r] of x and of t. `shared`: other calls add to the same t
-  /// meanwhile. Throws std::out_of_range for a record of the task that is not within x and t.
+  /// Adds the task's part of H x to t. Record r begins at offsets[r] of x and of t. `shared`: other calls add
+  /// to the same t meanwhile. Throws std::out_of_range for a record of the task that is not within x and t.
   void apply(const HoleTask& task, std::span<const double> x, std::span<double> t,
              std::span<const std::int64_t> offsets, bool shared) const;
-  /// Adds sum_r <a+_p b+_r b_r a_q> to alpha[p][q], and of beta electrons to beta[p][q], as far as the task
-  /// has it: of all tasks it is the density times the number of electrons of the other spin. Folded, alpha
-  /// gets both, which is that of either spin.
+  /// Adds the task's part of sum_r <a+_p b+_r b_r a_q> to alpha[p][q], and that of beta electrons to
+  /// beta[p][q]. The sum over all tasks is the density of a spin times the number of electrons of the other
+  /// spin. Folded, alpha receives both parts, and is then that of either spin.
   void density(const HoleTask& task, std::span<const double> x, std::span<const std::int64_t> offsets,
                double* alpha, double* beta) const;
-  /// sum_pq <a+_p b+_q b_p a_q>, as far as the task has it.
+  /// The task's part of sum_pq <a+_p b+_q b_p a_q>.
   [[nodiscard]] double exchange(const HoleTask& task, std::span<const double> x,
                                 std::span<const std::int64_t> offsets) const;
   /// Diagonal elements of the Hamiltonian of records [first, last), one after another.
   void diagonal(std::int64_t first, std::int64_t last, double* elements) const;
-  /// In memory.
+  /// Bytes of integrals in memory.
   [[nodiscard]] std::int64_t integral_bytes() const noexcept;
-  /// What `apply` has in memory of each thread, beside its arguments.
+  /// Bytes of memory that `apply` uses in each thread, beside its arguments.
   [[nodiscard]] std::int64_t work_bytes() const noexcept;
 
   [[nodiscard]] ExternalTables& externals() noexcept { return externals_; }
   [[nodiscard]] const ExternalTables& externals() const noexcept { return externals_; }
-  /// Without rows.
+  /// The integrals, without `rows`.
   [[nodiscard]] const Integrals& integrals() const noexcept { return integrals_; }
 
  private:
   class Worker;
   class Levels;
-  /// Calls visit(holes, reach, panel, weight) with <hole| b_q a_p |x> of all holes of opposite spins, row by
-  /// row; of a line, by the number of the pair.
+  /// Calls visit(holes, reach, panel, weight) for all holes of opposite spins; panel has <hole| b_q a_p |x>
+  /// row by row, or, for a line, by the number of the pair.
   template <class Visit>
   void each_panel(const HoleTask& task, std::span<const double> x, std::span<const std::int64_t> offsets,
                   const Visit& visit) const;

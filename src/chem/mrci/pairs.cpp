@@ -15,7 +15,7 @@ struct Pair {
   int q, s;
 };
 
-/// External pairs c, d of an irrep as records of `alpha_beta` have them.
+/// External pairs c, d of an irrep in the order of records of `alpha_beta`.
 std::vector<Pair> external_pairs(const Space& space, int irrep) {
   const Externals& externals = space.externals();
   std::vector<Pair> found;
@@ -27,8 +27,8 @@ std::vector<Pair> external_pairs(const Space& space, int irrep) {
   return found;
 }
 
-/// Numbers of internal pairs, q with all s below `last_of(q)`, that multiply to an irrep: [q][s], else -1.
-/// Adds them.
+/// Adds the internal pairs of an irrep, q with all s below `last_of(q)`. Returns their numbers [q][s]; -1:
+/// another irrep.
 template <class LastOf>
 std::vector<int> add_internal(const Space& space, int irrep, const LastOf& last_of,
                               std::vector<Pair>& pairs) {
@@ -43,8 +43,8 @@ std::vector<int> add_internal(const Space& space, int irrep, const LastOf& last_
   return numbers;
 }
 
-/// For each internal orbital the number of its first pair with external ones, which are first in it. Adds
-/// them.
+/// Adds the pairs of each internal orbital with external ones, which come first in a pair. Returns the number
+/// of the first pair of each internal orbital.
 std::vector<int> add_mixed(const Space& space, int irrep, std::vector<Pair>& pairs) {
   const Externals& externals = space.externals();
   std::vector<int> numbers;

@@ -1,5 +1,5 @@
-// Pairs of orbitals that two electrons of an internal determinant are put into, and the integrals between
-// them.
+// Pairs of orbitals for two electrons that are added to an internal determinant, and the integrals between
+// the pairs.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,18 @@ struct Integrals {
   int orbitals, internals;
   int alpha_electrons, beta_electrons;
   double spin_shift;  ///< the operator is H + spin_shift (S^2 - M (M + 1)), M = |alpha - beta| / 2
-  double constant;    ///< Hartree; is added to the operator
+  double constant;    ///< Hartree; added to the operator
   const double* one;  ///< [n][n]
-  /// (pq|rs) [pq][rs] of pairs pq with an internal orbital: p >= q of internal ones, then of each external p
-  /// all internal q; rs = r (r + 1) / 2 + s for r >= s.
+  /// (pq|rs) [pq][rs] for pairs pq with an internal orbital: first p >= q of internal ones, then for each
+  /// external p all internal q; rs = r (r + 1) / 2 + s for r >= s.
   const double* rows;
 
-  /// Pairs of one internal and one external orbital.
+  /// (pq|rs); pq or rs must have an internal orbital.
   [[nodiscard]] double bare(int p, int q, int r, int s) const noexcept;
-  /// Of a bare integral: with the one-electron part, between two electrons; see chem/ci/integrals.hpp.
+  /// The integral between two electrons with the one-electron part, made from the bare integral; see
+  /// chem/ci/integrals.hpp.
   [[nodiscard]] double between(double bare, int p, int q, int r, int s) const noexcept;
-  /// The same, of an alpha electron that goes from q to p and a beta electron from s to r.
+  /// The same for an alpha electron that goes from q to p and a beta electron that goes from s to r.
   [[nodiscard]] double opposite(double bare, int p, int q, int r, int s) const noexcept;
   [[nodiscard]] double between(int p, int q, int r, int s) const noexcept {
     return between(bare(p, q, r, s), p, q, r, s);
@@ -36,13 +37,13 @@ struct Integrals {
 };
 
 /// Pairs (q, s) of one irrep, q of the first electron and s of the second, in this order: both internal; q
-/// external and s internal, for each s; q internal and s external, for each q; both external, as a record of
-/// `alpha_beta` has them.
+/// external and s internal, for each s; q internal and s external, for each q; both external, in the order of
+/// a record of `alpha_beta`.
 struct OppositePairs {
   OppositePairs(const Space& space, int irrep, const Integrals& integrals);
 
   [[nodiscard]] int internal(int q, int s) const noexcept { return internal_[std::size_t(q * u + s)]; }
-  /// Row of the first external q with this s, of the first external s with this q.
+  /// Row of the first external q with this s, and of the first external s with this q.
   [[nodiscard]] int first_external(int s) const noexcept { return first_[std::size_t(s)]; }
   [[nodiscard]] int second_external(int q) const noexcept { return second_[std::size_t(q)]; }
 
@@ -58,7 +59,7 @@ struct OppositePairs {
 };
 
 /// Pairs q > s of electrons of one spin: both internal; q external and s internal, for each s; both external,
-/// as a record of `alpha_alpha` has them.
+/// in the order of a record of `alpha_alpha`.
 struct EqualPairs {
   EqualPairs(const Space& space, int irrep, const Integrals& integrals);
 

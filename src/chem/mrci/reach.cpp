@@ -60,8 +60,8 @@ void Reacher::add_whole(Reach& reach, const Place& place, std::int64_t at, int s
                             place.record, 0, at, 1, size, sign & 1 ? -place.sign : place.sign});
 }
 
-/// Of a record of `alpha_beta`, whose axes are the first and the second spin: rows of one, columns of the
-/// other.
+/// The segment of a record of `alpha_beta`, whose axes are the first and the second spin: rows of one,
+/// columns of the other.
 void Reacher::add_block(Reach& reach, const Place& place, int of_rows, int of_columns, bool rows_are_second,
                         Rows rows, int sign) const {
   if (rows.count == 0) return;
@@ -71,7 +71,7 @@ void Reacher::add_block(Reach& reach, const Place& place, int of_rows, int of_co
       space_.externals().count(of_columns), sign);
 }
 
-/// Of a record of two electrons of one spin: its sign is that of the exchange of both.
+/// The segment of a record of two electrons of one spin: its sign is that of the exchange of both.
 void Reacher::add_exchanged(Reach& reach, const Place& place, int of_rows, int of_columns, Rows rows,
                             int sign) const {
   if (rows.count == 0) return;

@@ -1,4 +1,4 @@
-// What a hole reaches: segments of records, and the rows of the integrals that they meet.
+// The segments of records that a hole reaches, and their rows in the matrices of integrals.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct Rows {
   int first, count;
 };
 
-/// Of one hole, and of spectators (electrons of the hole in external orbitals) of one irrep. Panels are
-/// [row][spectators], rows in the order of `rows`.
+/// What one hole reaches with spectators (electrons of the hole in external orbitals) of one irrep. Panels
+/// are [row][spectators], rows in the order of `rows`.
 struct Reach {
   std::vector<PanelSegment> segments;
   std::vector<Rows> rows;
@@ -33,29 +33,29 @@ struct Reach {
   }
 };
 
-/// Whether holes of a part have no external electrons: then all rows of the integrals are met, in their
-/// order, as one line of a panel.
+/// Whether holes of a part have no external electrons: they then reach all rows of the integrals, in order,
+/// as one line of a panel.
 [[nodiscard]] inline bool is_line(Part part) noexcept {
   return part == Part::opposite || part == Part::same;
 }
-/// Whether holes of a part have two external electrons: rows are whole records.
+/// Whether holes of a part have two external electrons: their rows are whole records.
 [[nodiscard]] bool is_whole(Part part) noexcept;
 [[nodiscard]] bool is_opposite(Part part) noexcept;
 
-/// Integrals of all irreps of pairs.
+/// The integrals for all irreps of pairs.
 struct Pairs {
   std::vector<OppositePairs> opposite;
   std::vector<EqualPairs> same;
 };
 
-/// Finds what holes reach. One thread.
+/// Finds the segments that holes reach. One thread.
 class Reacher {
  public:
   Reacher(const Space& space, const Pairs& pairs) : space_(space), pairs_(pairs) {}
 
-  /// Of lines, whose panel begins at `at`: adds to `reach`.
+  /// For lines, whose panel begins at `at`: adds to `reach`.
   void add_line(const Holes& of, const Hole& hole, std::int64_t at, Reach& reach) const;
-  /// Of other parts, with spectators of an irrep.
+  /// For other parts, with spectators of an irrep.
   void find(const Holes& of, const Hole& hole, int irrep, Reach& reach) const;
 
  private:

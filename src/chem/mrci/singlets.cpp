@@ -12,7 +12,7 @@
 namespace outcore::chem::mrci {
 namespace {
 
-/// The sign of a determinant, alpha before beta electrons, against one by ascending orbitals.
+/// The sign of a determinant with alpha before beta electrons, relative to one with ascending orbitals.
 double sign_of(std::uint64_t alpha, std::uint64_t beta) noexcept {
   int exchanges = 0;
   for (std::uint64_t left = alpha; left != 0; left &= left - 1)
@@ -50,8 +50,8 @@ Singlets::Frames Singlets::frames_of(const Group& group) const {
   const auto find = [&](External kind, std::uint64_t a, std::uint64_t b) {
     Place found = space_->locate(kind, a, b);
     found.sign *= sign_of(a, b);
-    // An external alpha electron stands behind the internal beta electrons; of two of one spin c stands
-    // behind d.
+    // An external alpha electron stands behind the internal beta electrons; if c and d have one spin, c
+    // stands behind d.
     if (kind == External::alpha_beta ? std::popcount(b) & 1 : 1) found.sign = -found.sign;
     return found;
   };

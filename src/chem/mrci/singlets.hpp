@@ -1,6 +1,6 @@
-// What the Hamiltonian couples to references, of determinants with two holes in inactive orbitals and two
-// electrons in external ones: these four electrons are a singlet, as operators of single and double
-// excitations have no spin.
+// Determinants with two holes in inactive orbitals and two electrons in external ones. The Hamiltonian
+// couples only their singlets of these four electrons to references, because the operators of single and
+// double excitations have no spin.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ class OUTCORE_SIBLING Singlets {
   [[nodiscard]] std::int64_t groups() const noexcept { return std::int64_t(groups_.size()); }
   /// Records of groups [first, last), ascending.
   [[nodiscard]] std::vector<std::int64_t> records_of(std::int64_t first, std::int64_t last) const;
-  /// Takes out of these groups what is no singlet. Record r begins at offsets[r] of data. Throws
-  /// std::out_of_range for a record that is not within data.
+  /// Projects these groups onto singlets. Record r begins at offsets[r] of data. Throws std::out_of_range for
+  /// a record that is not within data.
   void project(std::int64_t first, std::int64_t last, std::span<double> data,
                std::span<const std::int64_t> offsets) const;
 
@@ -37,7 +37,7 @@ class OUTCORE_SIBLING Singlets {
   };
   /// Records of one group, and their signs as functions of the spins of orbitals in ascending order.
   struct Frames {
-    Place up, down;               ///< of `alpha_beta`: the spin of i is alpha, beta
+    Place up, down;               ///< records of `alpha_beta`: the spin of i is alpha, beta
     Place outside_up, inside_up;  ///< both external electrons are alpha, both internal ones
     int irrep;
   };

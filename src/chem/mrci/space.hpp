@@ -23,7 +23,7 @@ inline constexpr std::size_t external_kinds = 6;
 
 /// The same with both spins exchanged.
 [[nodiscard]] External exchanged(External kind) noexcept;
-/// How many of (alpha, beta).
+/// Numbers of electrons (alpha, beta).
 [[nodiscard]] std::array<int, 2> electrons_of(External kind) noexcept;
 
 /// External orbitals, sorted by irrep, and the layout of records: of `alpha_beta` [c][d] for each irrep of c,
@@ -43,7 +43,7 @@ class OUTCORE_SIBLING Externals {
   [[nodiscard]] std::int64_t mixed(int irrep, int of_c) const noexcept {
     return mixed_[std::size_t(irrep * groups() + of_c)];
   }
-  /// As above, of c > d; the irrep of c is the higher one.
+  /// The same for c > d; the irrep of c is the higher one.
   [[nodiscard]] std::int64_t same(int irrep, int of_c) const noexcept {
     return same_[std::size_t(irrep * groups() + of_c)];
   }
@@ -56,13 +56,13 @@ class OUTCORE_SIBLING Externals {
 struct Record {
   std::uint64_t alpha, beta;  ///< internal strings
   External kind;
-  int irrep;  ///< of the external orbitals
+  int irrep;  ///< irrep of the external orbitals
   std::int64_t offset, size;
   bool own;  ///< folded: it is its own partner under the exchange of spins
 };
 
-/// Where coefficients of a pair of internal strings are: a record, whose axes are exchanged if `turned`,
-/// times a sign. A record of -1: the space has no such determinants.
+/// The place of the coefficients of a pair of internal strings: a record, whose axes are exchanged if
+/// `turned`, times a sign. Record -1: the space has no such determinants.
 struct Place {
   std::int64_t record;
   bool turned;
@@ -72,10 +72,10 @@ struct Place {
 /// Immutable.
 class OUTCORE_SIBLING Space {
  public:
-  /// `parity`: of folded vectors, which have as many alpha as beta electrons and C(alpha, beta) = parity
+  /// `parity`: for folded vectors, which have as many alpha as beta electrons and C(alpha, beta) = parity
   /// C(beta, alpha); 0: not folded. Records are given by kind, alpha, beta, ascending in this order; folded,
-  /// only those with alpha >= beta of `none` and `alpha_beta`, and no `beta` and `beta_beta`. Throws
-  /// std::invalid_argument for others, for strings with the wrong number of electrons, and for records
+  /// only those with alpha >= beta for `none` and `alpha_beta`, and none for `beta` and `beta_beta`. Throws
+  /// std::invalid_argument for other records, for strings with the wrong number of electrons, and for records
   /// without elements.
   Space(Externals externals, std::vector<int> internal_irreps, std::array<int, 2> electrons, int target,
         int parity, std::span<const std::uint8_t> kinds, std::span<const std::uint64_t> alpha,
@@ -93,11 +93,12 @@ class OUTCORE_SIBLING Space {
   [[nodiscard]] const Record& record(std::int64_t index) const noexcept {
     return records_[std::size_t(index)];
   }
-  /// Elements of a vector.
+  /// Number of elements of a vector.
   [[nodiscard]] std::int64_t size() const noexcept;
   [[nodiscard]] Place locate(External kind, std::uint64_t alpha, std::uint64_t beta) const noexcept;
 
-  /// Of a record that is its own partner, in place: scale (R + parity R^T). Others stay.
+  /// Replaces a record that is its own partner by scale (R + parity R^T), in place. Other records do not
+  /// change.
   void fold(std::int64_t record, double scale, double* data) const noexcept;
 
  private:
@@ -108,7 +109,7 @@ class OUTCORE_SIBLING Space {
   std::array<int, 2> electrons_;
   int target_, parity_;
   std::vector<Record> records_;
-  std::array<std::int64_t, external_kinds + 1> first_{};  // record of each kind
+  std::array<std::int64_t, external_kinds + 1> first_{};  // first record of each kind
 };
 
 }  // namespace outcore::chem::mrci

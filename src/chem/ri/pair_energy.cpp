@@ -5,7 +5,7 @@
 namespace outcore::chem {
 namespace {
 
-constexpr std::size_t tile = 32;  // rows and columns that, with their mirror image, stay in the first cache
+constexpr std::size_t tile = 32;  // rows and columns that, with their mirror image, stay in the L1 cache
 
 /// One tile [a0, a1) x [b0, b1) of different a and b, together with its mirror image.
 PairSums mirrored(const double* v, std::size_t stride, double gap, const double* e, std::size_t a0,
@@ -15,7 +15,7 @@ PairSums mirrored(const double* v, std::size_t stride, double gap, const double*
   for (std::size_t a = a0; a < a1; ++a) {
     const double* row = v + a * stride;
     const double left = gap - e[a];
-    const std::size_t end = std::min(b1, a0 == b0 ? a : b1);  // of a tile on the diagonal: what is below it
+    const std::size_t end = std::min(b1, a0 == b0 ? a : b1);  // of a tile on the diagonal: the part below it
     for (std::size_t b = b0; b < end; ++b) turned[b - b0] = v[b * stride + a];
     double direct = 0, exchange = 0;
     for (std::size_t b = b0; b < end; ++b) {

@@ -12,9 +12,9 @@ struct PairSums {
   double direct, exchange;
 };
 
-/// `v`: (ia|jb) as rows a of `stride` doubles, columns b; `gap`: e_i + e_j; `a`, `b`: energies of the virtual
-/// orbitals, whose numbers are `rows` and `columns`. The exchange sum is left out (0) unless `square`, and
-/// then a and b are the same orbitals.
+/// `v`: (ia|jb) as rows a of `stride` doubles, columns b; `gap`: e_i + e_j; `a`, `b`: energies of the `rows`
+/// and `columns` virtual orbitals. The exchange sum is left out (0) unless `square`; with `square`, a and b
+/// must be the same orbitals.
 [[nodiscard]] OUTCORE_SIBLING PairSums pair_sums(const double* v, std::size_t stride, double gap,
                                                  const double* a, std::size_t rows, const double* b,
                                                  std::size_t columns, bool square) noexcept;

@@ -20,7 +20,7 @@ Error misuse(const std::string& what) {
   return Error(EINVAL, {.attempted = "three-centre integrals", .detail = what});
 }
 
-/// Calls work(next) in `threads` threads, where next() counts 0, 1, ... count - 1, then says count.
+/// Calls work(next) in `threads` threads, where next() returns 0, 1, ... count - 1, then count.
 void in_threads(int threads, std::size_t count,
                 const std::function<void(std::function<std::size_t()>)>& work) {
   std::atomic<std::size_t> counter{0};
@@ -55,7 +55,7 @@ ThreeCenter::ThreeCenter(std::span<const int> atm, std::span<const int> bas, std
     auto& largest = int(shell) < orbital_shells_ ? largest_orbital_ : largest_auxiliary_;
     largest = std::max(largest, std::size_t(size));
   }
-  void* optimizer = nullptr;  // of orbitals: that of all shells would take more memory and gain nothing
+  void* optimizer = nullptr;  // of orbital shells: that of all shells takes more memory and gains nothing
   functions_.make_optimizer(&optimizer, atm_.data(), atoms_, bas_.data(), orbital_shells_, env_.data());
   optimizer_ = {optimizer, [release = functions.delete_optimizer](void* held) { release(&held); }};
   work3_ = work_size(functions_.int3c2e, false);

@@ -12,14 +12,14 @@
 
 namespace outcore::chem {
 
-/// Two orbital shells i >= j and where their products lie in a row: function a of i and b of j in column
-/// `column + b * size(i) + a`. Of i == j all products are there, those of a and b twice.
+/// Two orbital shells i >= j, and the place of their products in a row: functions a of i and b of j have the
+/// column `column + b * size(i) + a`. For i == j a row has all products, so each of a != b twice.
 struct PairColumns {
   std::int32_t i, j, column;
 };
 
 /// Two orbital shells in either order, whose products are those of a pair after an operation of the point
-/// group: they lie in its columns, up to signs.
+/// group: they have the columns of the pair, up to signs.
 struct ImageColumns {
   std::int32_t i, j, column, operation;
 };
@@ -41,7 +41,8 @@ class OUTCORE_SIBLING ThreeCenter {
 
   [[nodiscard]] int orbital_shells() const noexcept { return orbital_shells_; }
   [[nodiscard]] int auxiliary_shells() const noexcept { return int(first_.size()) - 1 - orbital_shells_; }
-  /// First function of a shell, each basis counted from zero; one more at the end of each.
+  /// First function of a shell, counted from zero in each basis; for the shell after the last, the number of
+  /// functions.
   [[nodiscard]] int first(int orbital_shell) const noexcept { return first_[std::size_t(orbital_shell)]; }
   [[nodiscard]] int first_auxiliary(int shell) const noexcept {
     return first_[std::size_t(orbital_shells_ + shell)] - first(orbital_shells_);
@@ -50,25 +51,25 @@ class OUTCORE_SIBLING ThreeCenter {
     return first(orbital_shell + 1) - first(orbital_shell);
   }
 
-  /// sqrt(max |(ij|ij)|) of the pairs i >= j, at i (i + 1) / 2 + j: no row of fitted integrals of a pair has
-  /// a norm above it. Uses `threads` threads.
+  /// sqrt(max |(ij|ij)|) of the pairs i >= j, at i (i + 1) / 2 + j: an upper bound of the norm of the fitted
+  /// integrals of a pair. Uses `threads` threads.
   [[nodiscard]] std::vector<double> bounds(int threads) const;
 
-  /// (mn|P) of `pairs` and the auxiliary shells [first, last) into rows, one for each auxiliary function,
-  /// `stride` doubles apart. Columns of no pair are left alone. Throws Error(EINVAL) for shells that are
-  /// none.
+  /// Computes (mn|P) for `pairs` and the auxiliary shells [first, last), into one row for each auxiliary
+  /// function; rows are `stride` doubles apart. Columns that belong to no pair do not change. Throws
+  /// Error(EINVAL) for invalid shells.
   void integrals(std::span<const PairColumns> pairs, int first, int last, double* out, std::size_t stride,
                  int threads) const;
 
-  /// Rows as full symmetric matrices: out[row][m][n] = out[row][n][m] = rows[row][column of mn]. Elements of
-  /// no pair are left alone.
+  /// Expands rows to full symmetric matrices: out[row][m][n] = out[row][n][m] = rows[row][column of mn].
+  /// Elements that belong to no pair do not change.
   void expand(std::span<const PairColumns> pairs, const double* rows, std::size_t stride, std::size_t count,
               double* out, int threads) const;
 
-  /// The same of images: out[row][m][n] = out[row][n][m] = c[o] s[o][m] s[o][n] rows[row][column of mn], with
-  /// the operation o of the image, `characters` c [operations] and `signs` s [operations][functions]. Of n
-  /// there are `width` functions: those of each shell from places[shell] on, or none if that is negative.
-  /// Throws Error(EINVAL) for shells that are none.
+  /// The same for images: out[row][m][n] = out[row][n][m] = c[o] s[o][m] s[o][n] rows[row][column of mn],
+  /// with the operation o of the image, `characters` c [operations] and `signs` s [operations][functions].
+  /// The index n has `width` functions: those of a shell begin at places[shell], and are left out if that is
+  /// negative. Throws Error(EINVAL) for invalid shells.
   void expand_images(std::span<const ImageColumns> images, const double* rows, std::size_t stride,
                      std::size_t count, std::span<const double> signs, std::span<const double> characters,
                      std::span<const std::int32_t> places, std::size_t width, double* out, int threads) const;

@@ -55,7 +55,7 @@ ThreeCenterGradient::ThreeCenterGradient(std::span<const int> atm, std::span<con
     auto& largest = shell < orbital_shells_ ? largest_orbital_ : largest_auxiliary_;
     largest = std::max(largest, std::size_t(size));
   }
-  void* optimizer = nullptr;  // of orbitals, as for the integrals
+  void* optimizer = nullptr;  // of orbital shells, as for the integrals
   functions_.make_optimizer(&optimizer, atm_.data(), atoms_, bas_.data(), orbital_shells_, env_.data());
   optimizer_ = {optimizer, [release = functions.delete_optimizer](void* held) { release(&held); }};
   for (int i = 0; i < orbital_shells_; ++i)
@@ -99,7 +99,7 @@ void ThreeCenterGradient::add(std::span<const PairColumns> pairs, int first, int
         if (atom(i) == atom(shell) && atom(j) == atom(shell)) continue;  // moved together
         const auto rows = std::size_t(first_auxiliary(k + 1) - first_auxiliary(k));
         const double* const values = z + std::size_t(first_auxiliary(k) - first_auxiliary(first)) * stride;
-        // An element of i != j stands for both orders, and each order has a derivative of its own: the nabla
+        // An element of i != j stands for both orders, and each order has its own derivative: the nabla acts
         // on m.
         const auto of_bra = [&](bool swapped) {
           Vector sum{};

@@ -1,5 +1,5 @@
-// Derivatives of three-centre integrals (mn|P) by the places of atoms, summed with given factors as they are
-// made.
+// Derivatives of three-centre integrals (mn|P) with respect to the positions of atoms, summed with given
+// factors as they are computed.
 #pragma once
 
 #include <cstddef>
@@ -22,14 +22,14 @@ class OUTCORE_SIBLING ThreeCenterGradient {
     Libcint::DeleteOptimizer delete_optimizer = nullptr;
   };
 
-  /// As ThreeCenter, whose `pairs` and columns are those of `add` too. Throws Error(EINVAL).
+  /// As ThreeCenter; `add` uses the same `pairs` and columns. Throws Error(EINVAL).
   ThreeCenterGradient(std::span<const int> atm, std::span<const int> bas, std::span<const double> env,
                       int orbital_shells, bool cartesian, const Functions& functions);
 
   [[nodiscard]] int atoms() const noexcept { return atoms_; }
   [[nodiscard]] int orbital_shells() const noexcept { return orbital_shells_; }
   [[nodiscard]] int auxiliary_shells() const noexcept { return int(first_.size()) - 1 - orbital_shells_; }
-  /// First function of an auxiliary shell; one more at the end.
+  /// First function of an auxiliary shell; for the shell after the last, the number of functions.
   [[nodiscard]] int first_auxiliary(int shell) const noexcept {
     return first_[std::size_t(orbital_shells_ + shell)] - first_[std::size_t(orbital_shells_)];
   }
@@ -40,8 +40,8 @@ class OUTCORE_SIBLING ThreeCenterGradient {
   /// gradient[atom][x] += sum over P of the auxiliary shells [first, last), and all m and n of `pairs` in
   /// both orders, of z[P][mn] d(mn|P)/dx (Hartree/Bohr for z of a two-particle density). `z`: one row for
   /// each P, `stride` doubles apart, with the element of a symmetric matrix in the column of mn. The
-  /// derivative by the atom of P is that of the others with the opposite sign, for a shift of all changes
-  /// nothing. Throws Error(EINVAL) for shells that are none.
+  /// derivative by the atom of P is minus the sum of the others, because a shift of all atoms changes
+  /// nothing. Throws Error(EINVAL) for invalid shells.
   void add(std::span<const PairColumns> pairs, int first, int last, const double* z, std::size_t stride,
            double* gradient, int threads) const;
 
