@@ -1,4 +1,4 @@
-// Arrays as products see them: boxes of them come into memory, and go from it.
+// Arrays as products see them: products get boxes of arrays into memory, and put them from there.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@
 
 namespace outcore::tensor {
 
-/// Transfers under way. Each is waited for once, in this order, by one thread; that throws what it failed
-/// with. Until then its memory is in use.
+/// Transfers under way. One thread waits for each once, in this order; a wait throws the error of the
+/// transfer. Until then its memory is in use.
 using Waits = std::vector<std::function<void()>>;
 
-/// An array. Element (i0, i1, ...) of a box lies at the sum of stride_bytes[k] * i_k of its memory. Gets and
-/// puts of one object are begun by one thread at a time.
+/// An array. Element (i0, i1, ...) of a box lies at the sum of stride_bytes[k] * i_k in its memory. One
+/// thread at a time begins gets and puts of one object.
 class OUTCORE_SIBLING Boxes {
  public:
   Boxes() = default;
@@ -29,13 +29,13 @@ class OUTCORE_SIBLING Boxes {
   Boxes(const Boxes&) = delete;
   Boxes& operator=(const Boxes&) = delete;
 
-  /// Starts to bring a box. What is zero is left out: the memory is zero there.
+  /// Begins a get of a box. It may leave out zero elements: the memory must be zero before.
   virtual void get(const Box& box, const Strided& to, Waits& waits) = 0;
-  /// Starts to put or add a box.
+  /// Begins to put or add a box.
   virtual void put(const Box& box, const Strided& from, bool add, Waits& waits) = 0;
-  /// Hints that boxes will be got soon.
+  /// Gives a prefetch hint for boxes.
   virtual void prefetch(std::span<const Box> /*boxes*/) {}
-  /// The box itself, where it lies in the memory of this process.
+  /// The box in place, if it lies in the memory of this process.
   [[nodiscard]] virtual std::optional<Strided> view(const Box& /*box*/) { return std::nullopt; }
 };
 
@@ -75,7 +75,7 @@ class OUTCORE_SIBLING DiskBoxes : public Boxes {
   DiskArrayAccess& array_;
 };
 
-/// The part of an array that begins at a place along an axis.
+/// The part of an array that begins at an index along an axis.
 class OUTCORE_SIBLING SectionBoxes : public Boxes {
  public:
   SectionBoxes(std::shared_ptr<Boxes> whole, int axis, std::int64_t begin)
@@ -95,12 +95,13 @@ class OUTCORE_SIBLING SectionBoxes : public Boxes {
   std::int64_t begin_;
 };
 
-/// Waits for all, and forgets them. Throws the first error, and then keeps those that were not waited for.
+/// Waits for all transfers and removes them. Throws the first error; then the transfers that it has not
+/// waited for stay.
 void wait_for(Waits& waits);
-/// After an error: nothing is under way any more.
+/// After an error: waits until no transfer is under way.
 void wait_quietly(Waits& waits) noexcept;
 
-/// Adds a request to those that are waited for, unless it is done.
+/// Adds a request to the transfers, unless it is done.
 void add_request(Request request, Waits& waits);
 
 }  // namespace outcore::tensor

@@ -16,13 +16,13 @@
 namespace outcore::tensor {
 namespace {
 
-constexpr std::int64_t portion = 1 << 18;       // elements that are copied or set to zero at a time
-constexpr std::int64_t hinted_bytes = 8 << 20;  // of panels that owners read ahead, beyond those asked for
-constexpr std::int64_t most_hinted = 8;         // steps
-constexpr std::int64_t most_cache_bytes = 64 << 20;  // of all intermediate arrays on disk
+constexpr std::int64_t portion = 1 << 18;            // elements that are copied or set to zero at a time
+constexpr std::int64_t hinted_bytes = 8 << 20;       // bytes of panels for which owners get a prefetch hint
+constexpr std::int64_t most_hinted = 8;              // steps
+constexpr std::int64_t most_cache_bytes = 64 << 20;  // bytes of all intermediate arrays on disk
 constexpr int most_threads = 256;
 
-/// Arguments of a call, checked.
+/// Checked arguments of a call.
 struct Job {
   ContractionArguments given;
   Expression expression;
@@ -104,7 +104,7 @@ std::uint64_t number_of(const Job& job) {
   return fingerprint(std::as_bytes(std::span(numbers)), fingerprint(std::as_bytes(std::span(text))));
 }
 
-/// Collective. With a plan.
+/// Checks the arguments with a plan. Collective.
 Job prepared(World& world, const MakeArguments& make) {
   Job job;
   world.enter("einsum", [&] {
@@ -160,9 +160,10 @@ Job prepared(World& world, const MakeArguments& make) {
 class Live {
  public:
   Live() = default;
-  /// Of the caller.
+  /// An array of the caller.
   explicit Live(const Operand& operand) : operand_(operand), facts_(operand.facts()) { make_boxes(); }
-  /// One that a plan makes, of zeros; of a number each process has a part, which `sync` adds up. Collective.
+  /// An array that a plan makes, initially zero. If it is a number, each process has a part, and `sync` adds
+  /// them up. Collective.
   Live(World& world, const Facts& facts, std::int64_t cache_bytes)
       : facts_(facts), is_sum_(facts.shape.rank() == 0) {
     if (facts.where == Where::global) {
@@ -185,7 +186,7 @@ class Live {
     }
     make_boxes();
   }
-  /// Ones.
+  /// An array of ones.
   Live(ElementType type, const Extents& shape) : facts_{type, shape, Where::process, {}} {
     memory_ = std::make_unique<std::byte[]>(size_bytes(type));
     std::memcpy(memory_.get(), one_of(type), size_bytes(type));
@@ -197,7 +198,7 @@ class Live {
   [[nodiscard]] const Facts& facts() const { return facts_; }
   [[nodiscard]] bool is_sum() const { return is_sum_; }
 
-  /// What was put is seen by all. Collective.
+  /// Makes all puts visible to all processes. Collective.
   void sync(World& world) {
     if (operand_.global) operand_.global->sync();
     if (operand_.disk) {
@@ -220,7 +221,7 @@ class Live {
     });
     sync(world);
   }
-  /// Puts or adds all of another array. Collective.
+  /// Puts or adds all elements of another array. Collective.
   void take(World& world, const Live& source, bool add) {
     world.together("copy a result", 0, [&] {
       each_portion(0, 1, [&](const Box& box, const Strided& memory) {
@@ -242,7 +243,7 @@ class Live {
     else
       boxes_ = std::make_unique<MemoryBoxes>(operand_.memory, facts_.type);
   }
-  /// Every `step`-th box of some rows, with memory for it, which is zero at first.
+  /// Calls a function for every `step`-th box of some rows, with zeroed memory for it.
   template <class Visit>
   void each_portion(std::int64_t first, std::int64_t step, const Visit& visit) const {
     const Extents& shape = facts_.shape;
@@ -323,7 +324,8 @@ class Run {
   }
 
  private:
-  /// A result in memory is made where all can put it, and each process takes all of it.
+  /// If the result is memory, it is made in an array to which all processes can put, and each process copies
+  /// all of it.
   void last(const ProductPlan& plan) {
     const bool add = job_.given.options.accumulate;
     if (out_->facts().where != Where::process || world_.size() == 1) return multiply(plan, *out_, add);
@@ -338,7 +340,8 @@ class Run {
   void multiply(const ProductPlan& plan, Live& out, bool add) {
     const auto element_bytes = static_cast<std::int64_t>(size_bytes(job_.type()));
     std::optional<Steps> its_steps;
-    Reservation workspace;  // by all before any begins: those that share panels would wait for one that fails
+    Reservation
+        workspace;  // by all before any begins: processes that share panels would wait for a failed one
     world_.together("einsum", 0, [&] {
       its_steps = plan.steps();
       const std::int64_t bytes = plan.sharing > 1
@@ -418,7 +421,7 @@ Facts Operand::facts() const {
 }
 
 EinsumCounts contract(World& world, const Blas& blas, const MakeArguments& make) {
-  world.barrier();  // what others have put is there
+  world.barrier();  // after it the puts of others are visible
   const Job job = prepared(world, make);
   return Run(world, blas, job).run();
 }

@@ -45,8 +45,8 @@ Side side_of(const Binary& product, std::size_t array) {
 
 }  // namespace
 
-/// Rows and columns turn back at their ends, inner indices in every task, so that the panel that was used
-/// last is used again.
+/// The order of rows and columns reverses at their ends, that of inner indices in every task, so that the
+/// panel that was used last is used again.
 Steps ProductPlan::steps() const {
   Steps steps{{group_of(cuts[0], panels[0]), group_of(cuts[1], panels[1]), group_of(cuts[2], panels[2]),
                group_of(cuts[3], panels[3])},

@@ -1,5 +1,5 @@
-// How a contraction of dense arrays is carried out: a value, which has a text. Python's planner writes such
-// texts (Plan.text), and `simple_plan` makes one where there is none.
+// Plans: how a contraction of dense arrays is carried out. A plan is a value that has a text. Python's
+// planner writes such texts (Plan.text); `simple_plan` makes a plan if there is no text.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace outcore::tensor {
 /// Where an array lies.
 enum class Where { process, global, disk };
 
-/// What a plan depends on.
+/// The facts of an array on which a plan depends.
 struct Facts {
   ElementType type = ElementType::float64;
   Extents shape = {};
@@ -27,21 +27,22 @@ struct Facts {
   friend bool operator==(const Facts&, const Facts&) = default;
 };
 
-/// What stays while the rest passes by: a panel of the result alone, or with it all panels of the left
-/// operand that belong to its rows, or all of the right one that belong to its columns.
+/// The panels that stay in memory while others are read: a panel of the result alone, or also all panels of
+/// the left operand for its rows, or all panels of the right operand for its columns.
 enum class Keep { result, left, right };
 
-/// One product. Arrays are those of the expression, from 0, then results of earlier products.
+/// One product. Numbers of arrays: first those of the expression, from 0, then the results of earlier
+/// products.
 struct ProductPlan {
-  int left = 0, right = 0;  ///< right -1: ones, to sum with
+  int left = 0, right = 0;  ///< right -1: ones, for sums over an index
   Binary product;
   bool is_last = false;  ///< its result is that of the contraction
   Where where = Where::process;
-  std::array<std::vector<std::vector<std::int64_t>>, 4> cuts;  ///< of each axis of each group: 0, .., extent
+  std::array<std::vector<std::vector<std::int64_t>>, 4> cuts;  ///< for each axis of each group: 0 to extent
   std::array<std::vector<std::int64_t>, 4>
-      panels;  ///< of each group: first cells of its panels, and their end
+      panels;  ///< for each group: first cells of its panels, and the end
   Keep keep = Keep::result;
-  int parts = 1;  ///< of each panel of the result so many tasks, each with a range of inner indices
+  int parts = 1;  ///< tasks for each panel of the result, each with a range of inner indices
   std::array<int, 2> slots{2, 2};
   int results = 1;
   std::int64_t unit = 1;
@@ -49,9 +50,9 @@ struct ProductPlan {
   Shares shares = {};
 
   [[nodiscard]] Steps steps() const;
-  /// Elements of a panel of left, right and result, at most; of a share of that, if panels are shared.
+  /// The most elements of a panel of left, right and result; of a share of the result, if panels are shared.
   [[nodiscard]] std::array<std::int64_t, 3> largest(const Groups& groups) const;
-  /// Of a process, for elements of so many bytes.
+  /// Work space of a process.
   [[nodiscard]] std::int64_t workspace_bytes(const Groups& groups, std::int64_t element_bytes) const;
 };
 
@@ -63,19 +64,19 @@ struct Plan {
   std::vector<ProductPlan> products;
 
   [[nodiscard]] std::string text() const;
-  /// Throws Error(EINVAL) for what is no plan, says where, and for one that does not compute its expression;
-  /// Error(ENOTSUP) for another format.
+  /// Reads a plan. Throws Error(EINVAL) for a text that is no plan (the message says where), and for a plan
+  /// that does not compute its expression; Error(ENOTSUP) for another format.
   [[nodiscard]] static Plan parse(std::string_view text);
-  /// Throws Error(EINVAL) for a plan of other arrays or processes.
+  /// Throws Error(EINVAL) for a plan of other arrays, or of another number of processes.
   void check(const Expression& its_expression, const std::vector<Facts>& its_arrays, int its_processes) const;
 };
 
-/// Products from left to right, in panels that fit: not the fastest that there is. Throws Error(ENOMEM) that
-/// says how much memory does.
+/// A plan of products from left to right, in panels that fit: not the fastest plan. Throws Error(ENOMEM),
+/// which says how much memory is enough.
 [[nodiscard]] Plan simple_plan(const Expression& expression, const std::vector<Facts>& arrays,
                                std::int64_t memory_bytes, int processes);
 
-/// Bytes of an array that a plan makes, in the memory of a process.
+/// Bytes of an intermediate array of a plan in the memory of a process.
 [[nodiscard]] std::int64_t temporary_bytes(const Facts& facts, int processes);
 
 }  // namespace outcore::tensor

@@ -1,6 +1,6 @@
-// Threads that multiply: who gives them steps looks for the next panels meanwhile, on one of their cores. So
-// parts of a step belong to no thread: each takes the next one, and none waits for another that has less of a
-// core.
+// Threads that multiply. The thread that gives them steps asks for the next panels meanwhile, on one of their
+// cores. So parts of a step are not assigned to threads: each thread takes the next part, and none waits for
+// a thread that has less of a core.
 #pragma once
 
 #include <condition_variable>
@@ -16,9 +16,9 @@
 
 namespace outcore::tensor {
 
-/// So many threads; 0: who gives a step carries it out. One thread gives them steps, and waits for them in
-/// the order in which it gave them. Part i of a step begins when part i of the step before is done: both may
-/// be of the same part of a result. After an error nothing more is done.
+/// A crew of `threads` threads; 0: the thread that gives a step carries it out. One thread gives steps, and
+/// waits for them in the same order. Part i of a step begins when part i of the step before is done, as both
+/// may change the same part of a result. After an error no further part begins.
 class Crew {
  public:
   using Work = std::function<void()>;
@@ -28,10 +28,10 @@ class Crew {
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
-  void give(std::vector<Work> parts);  ///< a step, of any number of parts
-  /// For the step that was given first. Throws the first error of any thread.
+  void give(std::vector<Work> parts);  ///< gives a step of any number of parts
+  /// Waits for the earliest step under way. Throws the first error of any thread.
   void wait();
-  /// Steps that were not waited for.
+  /// Number of steps that were not waited for.
   [[nodiscard]] std::int64_t under_way() const noexcept { return given_ - waited_; }
 
  private:
@@ -39,7 +39,7 @@ class Crew {
 
   struct Part {
     Work work;
-    std::int64_t step, before;  ///< the step before that has a part of this number
+    std::int64_t step, before;  ///< the last step before with a part of this number
     std::size_t number;
   };
   void work();
@@ -49,9 +49,9 @@ class Crew {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Part> queue_;
-  std::vector<std::int64_t> last_;   ///< of each part the step that had it last
-  std::vector<std::int64_t> ended_;  ///< of each part the step in which it was done last
-  std::deque<std::int64_t> left_;    ///< of steps that were not waited for: parts that are not done
+  std::vector<std::int64_t> last_;   ///< for each part the last step that had it
+  std::vector<std::int64_t> ended_;  ///< for each part the last step in which it was done
+  std::deque<std::int64_t> left_;    ///< parts not done, for each step that was not waited for
   std::exception_ptr error_;
   std::int64_t given_ = 0, waited_ = 0;
   bool closed_ = false;

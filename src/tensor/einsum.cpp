@@ -12,7 +12,7 @@ tensor::Operand operand_of(const EinsumOperand& given) {
   return {.memory = given.memory(), .shape = given.shape(), .type = given.type()};
 }
 
-/// `factor` has to last as long.
+/// `factor` must live as long as the result.
 tensor::MakeArguments arguments(std::string_view subscripts, const std::vector<EinsumOperand>& operands,
                                 const EinsumResult& result, const EinsumOptions& options,
                                 Factor::Value& factor) {

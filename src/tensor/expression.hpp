@@ -1,4 +1,4 @@
-// What is to be contracted: subscripts as numpy.einsum has them.
+// The expression of a contraction: subscripts as in numpy.einsum.
 #pragma once
 
 #include <array>
@@ -19,14 +19,14 @@ struct Expression {
   std::map<char, std::int64_t> extents;
 
   /// "ik,kj->ij", blanks anywhere; without an arrow the output has the letters that occur once, in the order
-  /// of their numbers. Throws Error(EINVAL) that names what does not fit the shapes.
+  /// of their numbers. Throws Error(EINVAL), which names what does not fit the shapes.
   [[nodiscard]] static Expression parse(std::string_view subscripts, const std::vector<Extents>& shapes);
 
   [[nodiscard]] std::string text() const;
   [[nodiscard]] Extents shape(std::string_view letters) const;
   /// Error(EOVERFLOW) if there are more than `max_elements`.
   [[nodiscard]] std::int64_t elements(std::string_view letters) const;
-  static constexpr std::int64_t max_elements = std::int64_t{1} << 58;  // whose bytes are numbers of 64 bits
+  static constexpr std::int64_t max_elements = std::int64_t{1} << 58;  // so that their bytes fit 64 bits
 };
 
 /// A product of two arrays: out[batch, rows, columns] += left[batch, rows, inner] right[batch, inner,
@@ -35,8 +35,8 @@ struct Binary {
   std::array<std::string, 3> arrays;  ///< letters of left, right and out
   std::array<std::string, 4> groups;  ///< letters of batch, rows, columns and inner indices
 
-  /// Each group is in the order of the largest array that has it. Every letter of one operand alone is in
-  /// `out`.
+  /// The letters of a group have their order in the largest array that has the group. Every letter that only
+  /// one operand has is in `out`.
   [[nodiscard]] static Binary of(const Expression& expression, const std::string& left,
                                  const std::string& right, const std::string& out);
 };

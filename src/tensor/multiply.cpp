@@ -13,7 +13,7 @@
 namespace outcore::tensor {
 namespace {
 
-constexpr std::int64_t few = 64;  // multiplications of a matrix: a call of BLAS would take longer
+constexpr std::int64_t few = 64;  // multiplications of a matrix, up to which a call of BLAS takes longer
 constexpr std::int64_t most = std::numeric_limits<int>::max();  // BLAS counts with 32 bits
 
 template <class Element>
@@ -24,7 +24,7 @@ class Product {
   void operator()(const Matrices& left, const Matrices& right, const Matrices& out, bool add) const {
     if (out.elements() == 0) return;
     const std::int64_t inner = left.count[2];
-    // With alpha = 0 BLAS reads nothing: what is no number must stay so.
+    // With alpha = 0 BLAS reads no elements, but NaN and infinity must pass on to the result.
     if (inner * out.count[1] * out.count[2] == 1) return numbers(left, right, out, add);
     if (inner * out.count[1] * out.count[2] <= few || alpha_ == Element{} || !blas_.gemm<Element>())
       return loops(left, right, out, add);

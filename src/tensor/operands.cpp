@@ -14,7 +14,7 @@ std::byte* PanelMemory::get(std::size_t size_bytes) {
     constexpr std::uintptr_t page_bytes = 4096, large_bytes = 4 << 20;  // two huge pages
     const auto place = reinterpret_cast<std::uintptr_t>(memory_.get());
     const std::uintptr_t begin = (place + page_bytes - 1) & ~(page_bytes - 1), end = place + size_bytes;
-    if (begin + large_bytes < end)  // only a hint; all of it is used
+    if (begin + large_bytes < end)  // only a hint; all of it will be used
       madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
   }
   return memory_.get();
@@ -45,7 +45,7 @@ std::pair<int, bool> Held::take(const Panel& panel) {
 
 namespace {
 
-constexpr int nothing = -1;  // in place of a slot: the step has no panels
+constexpr int nothing = -1;  // in place of a slot if the step has no panels
 
 class OwnPanel {
  public:
@@ -60,7 +60,7 @@ class OwnPanel {
   OwnPanel(const OwnPanel&) = delete;
   OwnPanel& operator=(const OwnPanel&) = delete;
 
-  /// Asks for a panel, if it is not here; its slot. Adds its elements to `got`.
+  /// Asks for a panel if it is not here, adds its elements to `got`, and returns its slot.
   int begin(const Panel& panel, std::int64_t& got) {
     const auto [number, missing] = held_.take(panel);
     Slot& slot = slots_[static_cast<std::size_t>(number)];
@@ -75,7 +75,7 @@ class OwnPanel {
     array_.prefetch(panel);
     hinted_ = panel;
   }
-  /// The panel in a slot, when it is here.
+  /// Waits for the panel in a slot.
   const Matrices& wait(int number) {
     Slot& slot = slots_[static_cast<std::size_t>(number)];
     wait_for(slot.waits);
@@ -137,7 +137,7 @@ class OwnPanels : public Operands {
   std::int64_t next_unit_ = 0;
   bool one_;  ///< the panels of the left operand serve on both sides
   std::array<OwnPanel, 2> operands_;
-  std::deque<std::array<int, 2>> asked_;  ///< slots of steps that were not waited for
+  std::deque<std::array<int, 2>> asked_;  ///< slots of the steps that were not waited for
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The panels of both operands of a product, ahead of their use.
+// The panels of both operands of a product, fetched ahead of their use.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 
 namespace outcore::tensor {
 
-/// One product of panels, by number: result[batch, rows, columns] gets left[batch, rows, inner] right[batch,
-/// inner, columns]. inner -1: the result is zero.
+/// One product of panels, given by their numbers: result[batch, rows, columns] += left[batch, rows, inner]
+/// right[batch, inner, columns]. inner -1: the result is zero.
 struct Step {
   std::int32_t batch, rows, columns, inner;
 };
@@ -39,13 +39,14 @@ struct Wanted {
   return {1, {step.batch, step.inner, step.columns}};
 }
 
-/// Steps whose panels are held at a time, whatever they are, with so many slots. No slots for the right
-/// operand: those of the left one have the panels of both sides.
+/// The number of steps whose panels the slots can hold at a time, whatever these panels are. With no slots
+/// for the right operand, the slots of the left one have the panels of both sides.
 [[nodiscard]] inline std::int64_t steps_held(const std::array<int, 2>& slots) {
   return slots[1] == 0 ? slots[0] / 2 : std::min(slots[0], slots[1]);
 }
 
-/// Who asks for steps: first it begins them, then it waits for them, then it releases them, in one order.
+/// The panels of both operands. The caller begins steps, then waits for them, then releases them, always in
+/// the same order.
 class Operands {
  public:
   using Pair = std::array<Matrices, 2>;
@@ -56,52 +57,53 @@ class Operands {
   Operands(const Operands&) = delete;
   Operands& operator=(const Operands&) = delete;
 
-  /// The number of a piece of work that nobody else gets; `count` or more: there is none left.
+  /// The number of a unit of work that no other process gets; `count` or more: none is left.
   [[nodiscard]] virtual std::int64_t next_unit(std::int64_t count, const Stopped& stopped) = 0;
-  /// Asks for the panels of a step. There may be `ahead` steps that were begun and not released.
+  /// Asks for the panels of a step. At most `ahead` steps may be begun and not released.
   virtual void begin(const Step& step) = 0;
-  /// The panels of a step will be asked for soon.
+  /// Gives a prefetch hint for the panels of a step.
   virtual void hint(const Step& step) = 0;
-  /// The panels of a step; none if all have to stop. Throws what a transfer has failed with.
+  /// Waits for the panels of a step, and returns them; none if all processes must stop. Throws the error of a
+  /// transfer.
   [[nodiscard]] virtual std::optional<Pair> wait(const Stopped& stopped) = 0;
-  /// The panels of a step are not used any more.
+  /// Ends the use of the panels of a step.
   virtual void release() = 0;
-  /// All steps are released. Throws what has failed.
+  /// Ends, when all steps are released. Throws the first error.
   virtual void finish() = 0;
-  /// Something has failed here: others that make results together with this process stop.
+  /// Called after an error here: processes that share the work with this one then stop, too.
   virtual void stop() noexcept = 0;
 
-  std::int64_t slots = 1;  ///< steps that are multiplied at a time, at most
+  std::int64_t slots = 1;  ///< the most steps that are multiplied at a time
   std::int64_t ahead = 1;
-  std::array<std::int64_t, 2> got{};  ///< elements, by this process
+  std::array<std::int64_t, 2> got{};  ///< elements that this process got
 };
 
-/// An array, and how many panels of it are held at a time.
+/// An array, and the number of its panels that are held at a time.
 struct OfOperand {
   PanelArray array;
   int slots;
   std::size_t largest_bytes;  ///< of a panel
 };
 
-/// Panels in memory of this process; see `steps_held` for a right operand without slots. Pieces of work are
-/// dealt out by `counter`; null: all are done here.
+/// Panels in memory of this process; see `steps_held` for a right operand without slots. `counter` deals out
+/// units of work; null: this process does all.
 [[nodiscard]] std::unique_ptr<Operands> own_panels(std::array<OfOperand, 2> sides, Counter* counter);
 
-/// Which panels are in which slot. A slot that was not used for longest is taken for a new panel.
+/// The panels in slots. A new panel takes the slot that was least recently used.
 class Held {
  public:
   explicit Held(int slots);
   [[nodiscard]] bool has(const Panel& panel) const { return places_.contains(panel); }
-  /// The slot of a panel, and whether it has to be fetched into it.
+  /// The slot of a panel, and whether the panel must be fetched into it.
   std::pair<int, bool> take(const Panel& panel);
 
  private:
   std::vector<int> free_;
-  std::list<std::pair<Panel, int>> used_;  ///< the one that was not used for longest first
+  std::list<std::pair<Panel, int>> used_;  ///< the least recently used one comes first
   std::map<Panel, std::list<std::pair<Panel, int>>::iterator> places_;
 };
 
-/// Memory of a panel, made when it is used first.
+/// Memory of a panel, allocated at its first use.
 class PanelMemory {
  public:
   std::byte* get(std::size_t size_bytes);

@@ -124,7 +124,8 @@ Box PanelArray::box_of(const Cell& cell) const {
   return box;
 }
 
-/// What a share has of a cell and its box, and where that begins in the share; false: nothing.
+/// Restricts a cell and its box to a share, and finds where it begins in the share; false: the share has
+/// nothing of it.
 bool PanelArray::cut(const Share& share, Cell& cell, Box& box) const {
   const auto which = static_cast<std::size_t>(share.group);
   const Group& its = group(share.group);

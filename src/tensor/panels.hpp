@@ -1,4 +1,4 @@
-// Panels of the arrays of a product: matrices into which boxes of arrays are brought, in whatever order of
+// Panels of the arrays of a product: matrices that boxes of arrays are copied into, whatever the order of
 // axes. [M37]
 #pragma once
 
@@ -13,9 +13,9 @@
 
 namespace outcore::tensor {
 
-/// A group of axes of a product, cut into cells. A panel is made of such boxes.
+/// A group of axes of a product, cut into cells. The boxes of a panel have one cell of each group.
 struct OUTCORE_SIBLING Group {
-  /// intervals: of each cell for each axis begin and end; members: of each panel its cells. Throws
+  /// intervals: for each cell begin and end along each axis; members: the cells of each panel. Throws
   /// Error(EINVAL) if they do not fit.
   Group(int axes, std::vector<std::int64_t> intervals, std::vector<std::vector<std::int32_t>> members);
 
@@ -29,8 +29,8 @@ struct OUTCORE_SIBLING Group {
     const auto place = 2 * static_cast<std::size_t>(cell * axes + axis);
     return {intervals[place], intervals[place + 1]};
   }
-  /// The first axis along which a cell has several elements, and how many lie side by side for one of its
-  /// places.
+  /// The first axis along which a cell has several elements, and the number of consecutive elements for one
+  /// index of it.
   [[nodiscard]] std::pair<int, std::int64_t> divided(std::int32_t cell) const;
 };
 
@@ -38,8 +38,7 @@ struct OUTCORE_SIBLING Group {
 using Groups = std::array<Group, 4>;
 
 /// The part of a panel of the result that one of several processes makes: a range of elements of one group (0
-/// batch, 1 rows, 2 columns). It cuts cells along the first axis along which they have several elements,
-/// only.
+/// batch, 1 rows, 2 columns). It cuts cells only along the first axis along which they have several elements.
 struct Share {
   int group;
   std::int64_t begin, end;
@@ -54,40 +53,40 @@ struct Matrices {
   std::array<std::int64_t, 3> count{}, stride{};
 
   [[nodiscard]] std::int64_t elements() const noexcept { return count[0] * count[1] * count[2]; }
-  /// Those from `begin` to `end` along an axis.
+  /// The part from `begin` to `end` along an axis.
   [[nodiscard]] Matrices part(int axis, std::int64_t begin, std::int64_t end) const noexcept;
-  /// With rows and columns exchanged.
+  /// The matrices with rows and columns exchanged.
   [[nodiscard]] Matrices turned() const noexcept;
 };
 
-/// How BLAS finds the elements of matrices: whether columns lie one after another, in place of rows, and
-/// elements between two of them.
+/// The layout of matrices for BLAS: whether columns (in place of rows) lie one after another, and the number
+/// of elements from one to the next.
 struct Leading {
   bool turned;
   std::int64_t elements;
 };
-/// None if neither rows nor columns have their elements side by side.
+/// None if elements lie side by side neither along rows nor along columns.
 [[nodiscard]] OUTCORE_SIBLING std::optional<Leading> leading(const Matrices& matrices,
                                                              std::int64_t element_bytes) noexcept;
 
-/// Which axes and zeros an array of a product has.
+/// The axes and the zero cells of an array of a product.
 struct Side {
   std::array<int, 3> groups;                   ///< those of the array, by number: batch, rows, columns
-  std::vector<std::pair<int, int>> axes = {};  ///< of each axis its group (0 to 2 of `groups`), and its place
+  std::vector<std::pair<int, int>> axes = {};  ///< of each axis its group (0 to 2) and position there
   std::vector<std::uint8_t> flags = {};  ///< which cells [batch][rows][columns] are not zero; empty: all
 };
 
-/// An array of a product whose panels come and go.
+/// An array of a product, with gets and puts of its panels.
 class PanelArray {
  public:
   PanelArray(const Groups& groups, const Side& side, Boxes& boxes, std::size_t element_bytes);
 
-  /// Matrices in a buffer, laid out so that the last axis of the array stays the fastest where that is an
-  /// axis of the matrix; of a share of the panel, if one is given.
+  /// The matrices of a panel (or of a share of it) in a buffer. The last axis of the array stays the fastest
+  /// if it is an axis of the matrix.
   [[nodiscard]] Matrices matrices(std::byte* buffer, const Panel& panel, const Share* share = nullptr) const;
-  /// Starts to bring a panel into the buffer that `buffer()` returns; the matrices, which are complete when
-  /// all is waited for. They lie in the array itself where that is possible and `in_place` allows it: then no
-  /// buffer is asked for.
+  /// Begins to get a panel into the buffer that `buffer()` returns. Returns its matrices, which are complete
+  /// after a wait for all transfers. If possible, and if `in_place` allows it, the matrices lie in the array
+  /// itself; then `buffer` is not called.
   template <class Buffer>
   [[nodiscard]] Matrices get(const Panel& panel, const Buffer& buffer, Waits& waits, bool in_place = true) {
     if (in_place)
@@ -96,18 +95,18 @@ class PanelArray {
     bring(panel, found, waits);
     return found;
   }
-  /// Hints that a panel will be wanted soon.
+  /// Gives a prefetch hint for a panel.
   void prefetch(const Panel& panel);
-  /// Starts to put or add a panel, or a share of one; returns its elements.
+  /// Begins to put or add a panel, or a share of one; returns the number of its elements.
   std::int64_t put(const Panel& panel, const Matrices& from, bool add, Waits& waits,
                    const Share* share = nullptr);
-  /// A panel where it lies in the memory of this process, if it is one of matrices there without zeros.
+  /// A panel in place, if it lies in the memory of this process as matrices without zero cells.
   [[nodiscard]] std::optional<Matrices> lying_there(const Panel& panel);
-  /// Of a whole panel those that are not zero.
+  /// The number of elements of a panel in cells that are not zero.
   [[nodiscard]] std::int64_t elements(const Panel& panel) const;
 
  private:
-  /// A cell of a panel: its number in each group, and where it begins in the panel.
+  /// A cell of a panel: its number in each group, and its position in the panel.
   struct Cell {
     std::array<std::int32_t, 3> number;
     std::array<std::int64_t, 3> begin;

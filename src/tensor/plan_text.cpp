@@ -1,4 +1,4 @@
-// Plans as text: lines of words, and a checksum of them at the end.
+// Plans as text: lines of words, and their checksum at the end.
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -43,7 +43,7 @@ class Reader {
   [[nodiscard]] bool begins(std::string_view word) const {
     return text_.starts_with(std::string(word) + " ");
   }
-  /// The words of the next line, without the first one, which it must have.
+  /// The words of the next line after its first word, which must be the given one.
   void line(std::string_view word) {
     ++number_;
     const std::size_t end = text_.find('\n');
@@ -64,7 +64,7 @@ class Reader {
     if (!found) fail("a word is missing");
     return std::string(*found);
   }
-  /// "-" is none.
+  /// An optional value; "-" is none.
   [[nodiscard]] std::string letters() {
     const std::string found = word();
     return found == "-" ? std::string() : found;
@@ -110,7 +110,7 @@ class Reader {
   }
 
   std::string_view text_, rest_;
-  int number_ = 1;  // the heading was read
+  int number_ = 1;  // the heading was read before
 };
 
 std::string or_none(const std::string& letters) {
@@ -215,8 +215,8 @@ ProductPlan read_product(Reader& reader, const Expression& expression, int array
   return product;
 }
 
-/// Throws for products that do not compute the expression: each array is used once, and a letter is summed
-/// when nothing else has it.
+/// Throws for products that do not compute the expression. Each array must be used once, and a letter must be
+/// summed when no other array has it.
 void check_products(const Plan& plan, const Expression& expression) {
   std::vector<std::string> letters = expression.inputs;
   std::set<int> unused;

@@ -16,16 +16,16 @@ namespace outcore::tensor {
 namespace {
 
 constexpr std::int64_t stop = std::int64_t{1} << 48;  // far beyond any number of tasks
-constexpr int parts_of_thread = 4;                    // of a large step
+constexpr int parts_of_thread = 4;                    // number of parts of a large step
 constexpr double large =
-    1e9;  // operations of a step; a part of it takes a thousand times as long as to give it
-constexpr double small = 1e7;  // operations of a product that takes less time than to start threads
+    1e9;  // operations of a step; a part then takes a thousand times as long as giving it to a thread
+constexpr double small = 1e7;  // operations of a product that takes less time than the start of threads
 constexpr auto between_looks = std::chrono::milliseconds(20);
 
 // ---- results ----
 
-/// The buffers that results are made in, in turn. A result goes to where it lies while the next is made in
-/// another buffer; where there is one buffer alone, that waits.
+/// The buffers of results, used in turn. A result is put while the next one is made in another buffer; with
+/// one buffer only, the next result waits for the put.
 class Results {
  public:
   Results(PanelArray array, const Execution& how, bool half, std::size_t largest_bytes)
@@ -40,15 +40,15 @@ class Results {
   Results(const Results&) = delete;
   Results& operator=(const Results&) = delete;
 
-  /// Whether the buffer of the next result has one that was not put yet.
+  /// Whether the buffer of the next result has a result that was not put yet.
   [[nodiscard]] bool is_full() const { return begun_ - put_ >= count(); }
-  /// The next result, when its buffer is free.
+  /// Waits until the buffer of the next result is free, and returns its matrices.
   Matrices begin(const Panel& panel, const Share* share) {
     while (put_ - std::ssize(under_way_) <= begun_ - count()) complete();
     PanelMemory& buffer = buffers_[static_cast<std::size_t>(begun_++ % count())];
     return array_.matrices(buffer.get(largest_bytes_), panel, share);
   }
-  /// Starts to put the result that was begun first of those that were not put.
+  /// Begins to put the earliest result that was not put.
   void put(const Panel& panel, const Matrices& matrices, const Share* share) {
     if (how_.one_put) finish();
     under_way_.emplace_back();
@@ -56,19 +56,19 @@ class Results {
     moved += array_.put(panel, matrices, how_.add, under_way_.back(), share);
     put_mirrored(panel, matrices, share, under_way_.back());
   }
-  /// A result where it lies, in memory of this process: it is made there, unless what is there already would
-  /// be added to its mirror image as well.
+  /// A result in place, if it lies in memory of this process. It is made there, except where its old elements
+  /// would also be added to its mirror image.
   [[nodiscard]] std::optional<Matrices> lying_there(const Panel& panel) {
     return half_ && how_.add ? std::nullopt : array_.lying_there(panel);
   }
-  /// One that was made there.
+  /// Counts a result that was made in place.
   void count(const Panel& panel, const Matrices& matrices) {
     moved += array_.elements(panel);
     Waits waits;
     put_mirrored(panel, matrices, nullptr, waits);
     wait_for(waits);
   }
-  /// All that was put is where it lies.
+  /// Waits until all puts are complete.
   void finish() {
     while (!under_way_.empty()) complete();
   }
@@ -80,7 +80,7 @@ class Results {
   void put_mirrored(const Panel& panel, const Matrices& matrices, const Share* share, Waits& waits) {
     const auto [batch, rows, columns] = panel;
     if (!half_ || rows == columns) return;
-    if (how_.one_put) wait_for(waits);  // its mirror image is copied as well
+    if (how_.one_put) wait_for(waits);  // its mirror image is copied, too
     std::optional<Share> its_share;
     if (share) its_share = Share{share->group == 0 ? 0 : 3 - share->group, share->begin, share->end};
     moved += array_.put({batch, columns, rows}, matrices.turned(), how_.add, waits,
@@ -102,7 +102,7 @@ class Results {
 
 // ---- the loop ----
 
-/// Memory is there for what the steps need at a time.
+/// Throws if there is not enough memory for the panels that steps need at a time.
 void check(const Steps& steps, const Execution& how) {
   const auto refuse = [](const char* why) {
     throw Error(EINVAL, {.attempted = "carry out a product", .detail = why});
@@ -143,11 +143,11 @@ class Loop {
   }
 
  private:
-  /// A step whose panels are asked for.
+  /// A step whose panels were asked for.
   struct Ahead {
     Step step;
     std::int64_t task;
-    double done;  ///< the part of its task that is done after it
+    double done;  ///< the fraction of its task that is done after this step
     Steps::Turn turn;
   };
   /// A result, or a share of one, in its buffer.
@@ -155,7 +155,7 @@ class Loop {
     Panel panel{};
     Matrices matrices;
     std::optional<Share> share;
-    bool is_there = false;  ///< in place of a buffer, where it lies
+    bool is_there = false;  ///< made in place, not in a buffer
 
     [[nodiscard]] const Share* its_share() const { return share ? &*share : nullptr; }
   };
@@ -208,7 +208,7 @@ class Loop {
 
   // ---- the steps of this process ----
 
-  /// The number of the next step, -1 at the end; its task in `task_`.
+  /// Finds the next step; false at the end. Its task is in `task_`.
   bool next(Ahead& item) {
     if (has_ended_) return false;
     while (place_ == end_) {
@@ -219,7 +219,7 @@ class Loop {
       const std::int64_t units = (steps_.tasks() + how_.unit - 1) / how_.unit;
       const std::int64_t unit = operands_->next_unit(units, [this] { return is_stopped(); });
       if (unit >= units) {
-        has_ended_ = true;  // asked again, a node would wait for work that nobody deals
+        has_ended_ = true;  // must not ask again: a node would wait for work that no process deals out
         return false;
       }
       const std::int64_t last = std::min((unit + 1) * how_.unit, steps_.tasks());
@@ -243,13 +243,13 @@ class Loop {
 
   void hint() {
     if (hinted_ == 0) return;
-    const std::int64_t place = place_ - 1;  // of the step that is asked for
+    const std::int64_t place = place_ - 1;  // of the step whose panels were asked for last
     const std::int64_t first = place == unit_begin_ ? place + operands_->ahead : place + hinted_;
     for (std::int64_t i = first; i <= place + hinted_ && i < unit_end_; ++i)
       operands_->hint(steps_.steps[static_cast<std::size_t>(i)]);
   }
 
-  /// For the panels of further steps.
+  /// Asks for the panels of further steps.
   void ask() {
     while (std::ssize(ahead_) + crew_.under_way() < operands_->ahead) {
       Ahead item{};
@@ -262,7 +262,7 @@ class Loop {
 
   // ---- multiplication ----
 
-  /// All results; false if all have to stop before.
+  /// Makes all results; false if all processes must stop before.
   bool make() {
     std::map<Panel, Made> made;  // of the task that is worked on
     for (;;) {
@@ -273,7 +273,7 @@ class Loop {
         wait();
         continue;
       }
-      while (crew_.under_way() >= operands_->slots) wait();  // panels may take the place of theirs
+      while (crew_.under_way() >= operands_->slots) wait();  // further panels may take their slots
       const Ahead item = ahead_.front();
       const auto here = operands_->wait([this] { return is_stopped(); });
       if (!here) return false;
@@ -291,7 +291,8 @@ class Loop {
       crew_.give(inner < 0 ? zeros(its.matrices) : parts(left, right, its.matrices, adds));
       given_.push_back({item, its});
       if (item.turn.ends) made.erase(its.panel);
-      while (crew_.under_way() > 1 && given_.front().item.turn.ends) wait();  // put while the next is made
+      while (crew_.under_way() > 1 && given_.front().item.turn.ends)
+        wait();  // put while the next one is made
     }
   }
 
@@ -306,7 +307,7 @@ class Loop {
     made.matrices = results_.begin(made.panel, made.its_share());
   }
 
-  /// Of the panels of both operands what a share of the result needs.
+  /// The parts of the panels of both operands that a share of the result needs.
   static Operands::Pair of_share(const Operands::Pair& panels, const std::optional<Share>& share) {
     auto [left, right] = panels;
     if (share && share->group != 2) left = left.part(share->group, share->begin, share->end);
@@ -314,8 +315,7 @@ class Loop {
     return {left, right};
   }
 
-  /// For the step that was given to the threads first. A result that is complete with it starts to go to
-  /// where it lies.
+  /// Waits for the earliest step that the threads have. If it completes a result, begins to put the result.
   void wait() {
     crew_.wait();
     operands_->release();
@@ -333,7 +333,7 @@ class Loop {
     done_ = given.item.task + (given.item.done == 1 ? 1 : 0);
   }
 
-  /// Asked now and then.
+  /// Whether `watch` ends the work; asks it now and then.
   bool is_stopped() {
     const auto now = std::chrono::steady_clock::now();
     if (now - looked_ < between_looks) return false;
@@ -350,13 +350,13 @@ class Loop {
     return result;
   }
 
-  /// The same parts of a result in all its steps.
+  /// Divides a step into parts, the same parts of a result in all its steps.
   std::vector<Crew::Work> parts(const Matrices& left, const Matrices& right, const Matrices& out, bool add) {
     std::vector<Crew::Work> result;
     const auto [batch, rows, columns] = out.count;
     const double area = 2.0 * static_cast<double>(out.elements());
     flops_ += area * static_cast<double>(left.count[2]);
-    // By the result alone, as steps may differ in their inner indices.
+    // By the result alone, because steps may have different numbers of inner indices.
     const bool is_large = area * static_cast<double>(most_inner_) > large;
     const std::int64_t count = how_.threads * (is_large && how_.threads > 1 ? parts_of_thread : 1);
     const int axis = batch >= count || rows * columns < count ? 0 : rows >= columns ? 1 : 2;
@@ -380,7 +380,7 @@ class Loop {
   Results results_;
   std::int64_t hinted_;
   std::int64_t task_ = 0, place_ = 0, end_ = 0, unit_begin_ = 0, unit_end_ = 0;
-  std::vector<Steps::Turn> turns_;  ///< of the task that is asked for
+  std::vector<Steps::Turn> turns_;  ///< of the task whose panels are asked for
   bool has_ended_ = false;
   std::int64_t most_inner_ = 0, done_ = 0;
   double flops_ = 0, fraction_ = 0;
@@ -388,7 +388,7 @@ class Loop {
   std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
   std::deque<Ahead> ahead_;
   std::deque<Given> given_;
-  Crew crew_;  // last: its threads end before what they use
+  Crew crew_;  // the last member: its threads end before the members that they use
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The loop of a product: panels come ahead of their use, threads multiply, results go to where they lie.
+// The loop of a product: panels are fetched ahead of their use, threads multiply, results are put to their
+// array.
 #pragma once
 
 #include <array>
@@ -14,21 +15,21 @@
 
 namespace outcore::tensor {
 
-/// What is multiplied, in which panels and which order: a value. Arrays lie where they lie.
+/// The panels that are multiplied, and their order. A value; independent of where arrays lie.
 struct OUTCORE_SIBLING Steps {
   Groups groups;
   std::array<Side, 3> sides;  ///< of left, right and result
-  /// Of all tasks. A task makes panels of the result or adds to them: several at a time, in any order of
-  /// steps, if they end in the order in which they begin.
+  /// The steps of all tasks. A task makes panels of the result or adds to them. It may make several at a
+  /// time, with any order of steps, if the panels end in the order in which they begin.
   std::vector<Step> steps;
-  std::vector<std::int64_t> task_ends;  ///< how many steps there are up to the end of each task
-  /// Rows and columns are cut alike, and a panel of the result that is not on the diagonal is put a second
-  /// time, with rows and columns exchanged: tasks make one of the two.
+  std::vector<std::int64_t> task_ends;  ///< number of steps up to the end of each task
+  /// Rows and columns are cut alike. Of two panels of the result that mirror each other, tasks make one; it
+  /// is put a second time with rows and columns exchanged.
   bool half = false;
 
-  /// Throws Error(EINVAL) for panels and axes that are not there.
+  /// Throws Error(EINVAL) for panels and axes that do not exist.
   void check() const;
-  /// Of each step of a task whether it is the first and whether it is the last of its panel of the result.
+  /// Whether a step is the first, and whether it is the last, for its panel of the result.
   struct Turn {
     bool begins, ends;
   };
@@ -41,32 +42,32 @@ struct OUTCORE_SIBLING Steps {
 
 /// How the steps are carried out.
 struct Execution {
-  /// Panels of the left and of the right operand that are held at a time. None of the right one: half of a
-  /// result is made, and the panels of the left one serve on both sides.
+  /// Number of panels of the left and of the right operand that are held at a time. 0 for the right one: half
+  /// of a result is made, and the panels of the left one serve on both sides.
   std::array<int, 2> slots;
-  int results = 1;        ///< panels of the result that there is memory for: those of a task, at least
+  int results = 1;        ///< panels of the result in memory: at least those that a task makes at a time
   std::int64_t unit = 1;  ///< tasks that are dealt out at a time
-  int hinted = 0;         ///< steps beyond those that are asked for that owners are told of; 0: none
-  int threads = 1;        ///< that multiply
-  bool add = false;       ///< to what is in the result
-  bool one_put = false;   ///< a result goes to where it lies when the last one has arrived there
+  int hinted = 0;         ///< how many further steps get a prefetch hint; 0: none
+  int threads = 1;        ///< threads that multiply
+  bool add = false;       ///< add to the elements of the result
+  bool one_put = false;   ///< a result is put when the put of the last one is complete
   std::size_t element_bytes = 8;
 };
 
-/// How the processes of a node that share panels divide each panel of the result: along one group of its
-/// axes.
+/// How the processes of a node that share panels divide each panel of the result: along one group of axes.
 struct Shares {
   int group = 1;                                  ///< 0 batch, 1 rows, 2 columns
-  std::vector<std::vector<std::int64_t>> bounds;  ///< of each panel of the group, where shares begin and end
+  std::vector<std::vector<std::int64_t>> bounds;  ///< for each panel of the group, where shares begin and end
 
-  /// Throws Error(EINVAL) if so many processes do not have all of each panel together.
+  /// Throws Error(EINVAL) unless the shares of `processes` processes cover each panel.
   void check(const Groups& groups, int processes) const;
-  /// Of a process, of a panel of the result.
+  /// The share of a process of a panel of the result.
   [[nodiscard]] Share of(int process, const Panel& panel) const;
   [[nodiscard]] std::int64_t largest() const;  ///< elements of the group in any share
 };
 
-/// What processes of a node that make results together have; memory: null, if each works for itself.
+/// The common memory and the shares of processes of a node that make results together; memory null: each
+/// process works alone.
 struct Sharing {
   NodePanels* memory = nullptr;
   Shares shares = {};
@@ -77,21 +78,21 @@ struct Arrays {
   Boxes &left, &right, &out;
 };
 
-/// What was moved and multiplied by this process.
+/// Traffic and operations of this process.
 struct Moved {
-  std::array<std::int64_t, 2> got{};  ///< elements of the left and of the right operand
-  std::int64_t put = 0;               ///< elements of the result
+  std::array<std::int64_t, 2> got{};  ///< elements got of the left and of the right operand
+  std::int64_t put = 0;               ///< elements put of the result
   double flops = 0;
 };
 
-/// Called now and then with the part of all tasks that is done, by the task that was worked on last, that
-/// task's number, and how many of the tasks up to it are complete; true: nothing more is to be begun.
+/// Called now and then with the fraction of all tasks that is done (judged by the number of the last task),
+/// and with the number of complete tasks up to it. If it returns true, no more work begins.
 using Watch = std::function<bool(double fraction, std::int64_t tasks)>;
 
-/// This process's part of a product. Pieces of work are dealt out by `counter`, which is at zero; null: all
-/// is done here, or on this node. Returns when all is put, when `watch` has said so, or when another process
-/// of the node has failed. Throws the first error (EINVAL: shares that do not fit), and leaves nothing to
-/// other processes then. Nothing is under way afterwards.
+/// Does this process's part of a product. `counter`, which is at zero, deals out units of work; null: this
+/// process, or this node, does all. Returns when all results are put, when `watch` ends the work, or when
+/// another process of the node has failed. Throws the first error (EINVAL: shares that do not fit), and tells
+/// the processes that share panels. No transfer is under way afterwards.
 OUTCORE_SIBLING Moved carry_out(const Steps& steps, const Execution& how, const Arrays& arrays,
                                 const Multiply& multiply, Counter* counter, const Watch& watch,
                                 const Sharing& sharing = {});

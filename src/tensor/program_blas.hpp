@@ -5,8 +5,8 @@
 
 namespace outcore::tensor {
 
-/// That of the program, found by the names of Fortran; functions that it lacks are null. Numbers have 32 or
-/// 64 bits.
+/// The BLAS of the program, found by its Fortran names; functions that it lacks are null. Its INTEGER has 32
+/// or 64 bits.
 [[nodiscard]] const Blas& program_blas();
 
 }  // namespace outcore::tensor

@@ -16,10 +16,10 @@
 namespace outcore::tensor {
 namespace {
 
-constexpr std::int64_t aligned = 4096;  // bytes: of panels
+constexpr std::int64_t aligned = 4096;  // alignment of panels, in bytes
 constexpr auto between_looks = std::chrono::milliseconds(50);
 constexpr auto at_once = std::chrono::microseconds(0);
-constexpr int beyond = 1;  // steps that are asked for beyond those that have slots
+constexpr int beyond = 1;  // how many more steps are asked for than slots can hold
 
 std::int64_t with_padding(std::int64_t bytes) {
   return (bytes + aligned - 1) / aligned * aligned;
@@ -37,7 +37,7 @@ NodePanels::NodePanels(World& world, std::array<int, 2> slots, std::array<std::i
     memory_ =
         std::make_unique<NodeArray>(world, Extents{std::max<std::int64_t>(1, bytes)}, ElementType::uint8);
     signals_ = std::make_unique<NodeArray>(world, Extents{dealt(units + 1)}, ElementType::int32);
-  } catch (const Error& caught) {  // the same at all of this node
+  } catch (const Error& caught) {  // the same at all processes of this node
     error = caught;
   }
   world.together("panels that processes share", 0, [&] {
@@ -48,7 +48,7 @@ NodePanels::NodePanels(World& world, std::array<int, 2> slots, std::array<std::i
 void NodePanels::fail() noexcept {
   try {
     signals_->post(failed(), 1);
-  } catch (...) {  // of memory that is gone nobody waits
+  } catch (...) {  // nobody waits for memory that is gone
   }
 }
 
@@ -126,7 +126,7 @@ class SharedPanels : public Operands {
     }
   }
 
-  /// The processes of the node take turns.
+  /// The processes of the node take turns to ask the counter.
   void hint(const Step& step) override {
     if (step.inner < 0) return;
     for (int side = 0; side < 2; ++side) {
@@ -162,14 +162,15 @@ class SharedPanels : public Operands {
 
  private:
   struct Slot {
-    std::int64_t panel = 0;      ///< its number, from 1
-    std::int64_t last_used = 0;  ///< steps that are done then
+    std::int64_t panel = 0;      ///< number of the panel, from 1
+    std::int64_t last_used = 0;  ///< number of steps done by the end of its last use
   };
   struct Asked {
     Matrices matrices;
     std::int64_t signal, panel;
   };
-  /// `after`: steps that all must have done, for the slot had another panel.
+  /// `after`: number of steps that all processes must have done before the slot, which had another panel, is
+  /// free.
   struct Fetch {
     int side, slot;
     Panel panel;
@@ -214,7 +215,7 @@ class SharedPanels : public Operands {
     try {
       while (const auto fetch = next(under_way)) {
         while (!is_free(*fetch, under_way.empty())) {
-          if (under_way.empty()) return;  // all stop
+          if (under_way.empty()) return;  // all processes stop
           arrived(under_way);
         }
         UnderWay& begun = under_way.emplace_back(UnderWay{*fetch, {}});
@@ -231,7 +232,7 @@ class SharedPanels : public Operands {
     for (UnderWay& each : under_way) wait_quietly(each.waits);
   }
 
-  /// The next panel to fetch, while those under way arrive; none when this is closed.
+  /// Waits for the next panel to fetch, while those under way arrive; none when this object is closed.
   std::optional<Fetch> next(std::deque<UnderWay>& under_way) {
     std::unique_lock lock(mutex_);
     while (to_fetch_.empty() && !closed_) {
@@ -249,7 +250,8 @@ class SharedPanels : public Operands {
     return first;
   }
 
-  /// Whether all have done with what was in a slot; after a wait, false says that all stop.
+  /// Whether no process uses the old panel of a slot any more. With `waits`, waits for it; false then means
+  /// that all processes stop.
   bool is_free(const Fetch& fetch, bool waits) {
     for (int process = 0; process < memory_.size(); ++process)
       while (!has(NodePanels::done(process), fetch.after, waits ? between_looks : at_once))
@@ -260,7 +262,7 @@ class SharedPanels : public Operands {
     const std::lock_guard lock(mutex_);
     return closed_;
   }
-  /// What was begun first.
+  /// Waits for the earliest fetch under way, and announces its panel.
   void arrived(std::deque<UnderWay>& under_way) {
     UnderWay& first = under_way.front();
     wait_for(first.waits);
@@ -276,7 +278,7 @@ class SharedPanels : public Operands {
   std::array<std::vector<Slot>, 2> slots_;
   std::array<std::int64_t, 2> fetched_{}, hints_{};
   std::array<std::optional<Panel>, 2> hinted_;
-  std::vector<std::int64_t> filled_;  ///< elements, by each process
+  std::vector<std::int64_t> filled_;  ///< elements that each process has fetched
   std::int64_t begun_ = 0, released_ = 0, turn_ = 0;
   std::deque<std::optional<std::array<Asked, 2>>> asked_;
 

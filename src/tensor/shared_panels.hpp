@@ -1,4 +1,4 @@
-// Panels in memory that all processes of a node have, so that each panel is read once a node.
+// Panels in memory that the processes of a node share, so that a node reads each panel once.
 #pragma once
 
 #include <array>
@@ -12,13 +12,14 @@
 
 namespace outcore::tensor {
 
-/// What the processes of a node share for a product: slots of panels, and signals. Those are, by number:
-/// whether a process has failed; of each process how many steps it has done; of each slot of each side the
-/// number of the panel that is in it; for each turn the piece of work that is dealt to the node, from 1.
+/// The memory that the processes of a node share for a product: slots of panels, and signals. The signals
+/// are, in this order: whether a process has failed; for each process, the number of steps that it has done;
+/// for each slot of each side, the number of its panel; for each turn, the unit of work that the node gets,
+/// from 1.
 class OUTCORE_SIBLING NodePanels {
  public:
-  /// largest_bytes: of a panel of each side; units: pieces of work, at most. Collective. The same error at
-  /// all, Error(ENOMEM) say.
+  /// largest_bytes: of a panel of each side; units: the most units of work. Collective. Throws the same error
+  /// at all, Error(ENOMEM) say.
   NodePanels(World& world, std::array<int, 2> slots, std::array<std::int64_t, 2> largest_bytes,
              std::int64_t units);
 
@@ -28,7 +29,7 @@ class OUTCORE_SIBLING NodePanels {
   [[nodiscard]] const std::array<std::int64_t, 2>& largest_bytes() const noexcept { return largest_bytes_; }
   [[nodiscard]] std::byte* slot(int side, int number) const;
   [[nodiscard]] NodeArray& signals() noexcept { return *signals_; }
-  /// Tells all that this process has failed: none waits for its panels any more. Any thread.
+  /// Tells the others that this process has failed: none waits for its panels any more. Any thread.
   void fail() noexcept;
 
   [[nodiscard]] static std::int64_t failed() noexcept { return 0; }
@@ -47,10 +48,10 @@ class OUTCORE_SIBLING NodePanels {
   std::unique_ptr<NodeArray> memory_, signals_;
 };
 
-/// Of a process that goes through the same steps as the others of its node, each with its share of the
-/// result. A panel is filled by the process that has filled least until then. A thread waits for what this
-/// one fills, and for slots to come free: a process that has its panels goes on, wherever the others are.
-/// Pieces of work are dealt to nodes by `counter`; null: all are done on this node.
+/// The operands of a process that goes through the same steps as the others of its node, each with its share
+/// of the result. The process that has fetched the least so far fetches a panel. A thread waits for these
+/// fetches, and for free slots, so a process that has its panels goes on, wherever the others are. `counter`
+/// deals out units of work to nodes; null: this node does all.
 [[nodiscard]] std::unique_ptr<Operands> shared_panels(std::array<PanelArray, 2> sides, NodePanels& memory,
                                                       Counter* counter);
 

@@ -12,14 +12,14 @@ namespace outcore::tensor {
 namespace {
 
 constexpr std::int64_t most_steps = 200'000;
-constexpr std::int64_t small_panel = 4096;  // elements of a result: smaller ones are not divided further
+constexpr std::int64_t small_panel = 4096;  // elements of the result: smaller ones are not divided further
 constexpr std::int64_t of_each = 4;         // panels of the result, for each process
 constexpr std::int64_t units_of_each = 8;
 constexpr std::int64_t endless = std::int64_t{1} << 60;  // bytes
 
 using Cuts = std::vector<std::int64_t>;
 
-/// Intervals of at most `most` elements, nearly equal.
+/// Nearly equal intervals of at most `most` elements.
 Cuts cut(std::int64_t extent, std::int64_t most) {
   const std::int64_t parts = std::max<std::int64_t>(1, (extent + most - 1) / most);
   Cuts result;
@@ -27,8 +27,8 @@ Cuts cut(std::int64_t extent, std::int64_t most) {
   return result;
 }
 
-/// Cells of at most `most` elements: inner axes whole, one axis cut, outer ones by elements; and panels of
-/// cells, filled in their order.
+/// Cells of at most `most` elements: inner axes are whole, one axis is cut, outer axes are cut into single
+/// elements. Panels take cells in order.
 void divide(const Expression& expression, const std::string& letters, std::int64_t most,
             std::vector<Cuts>& cuts, std::vector<std::int64_t>& panels) {
   cuts.assign(letters.size(), {});
@@ -54,7 +54,7 @@ class Halving {
     for (std::size_t group = 0; group < 4; ++group) most_[group] = expression.elements(product.groups[group]);
   }
 
-  /// None if nothing fits.
+  /// None if no panels fit.
   std::optional<ProductPlan> plan(std::int64_t memory_bytes) {
     while (workspace() > memory_bytes)
       if (!halve({0}) && !halve({1, 2, 3})) return std::nullopt;
@@ -143,7 +143,7 @@ class Planner {
   }
 
  private:
-  /// Of the output, and of all that is left but two arrays.
+  /// The letters of the output, and of all arrays that are left except two.
   [[nodiscard]] std::string letters_but(int a, int b) const {
     std::string result = expression_.output;
     for (const int each : left_)
@@ -194,7 +194,7 @@ class Planner {
   std::int64_t memory_bytes_;
   int processes_;
   std::vector<std::string> letters_;
-  std::vector<int> left_;  ///< arrays that no product has used
+  std::vector<int> left_;  ///< arrays that no product has used yet
   std::map<int, std::int64_t> in_memory_;
 };
 

@@ -7,7 +7,7 @@
 
 namespace outcore::tensor {
 
-/// Of rows of contiguous elements that do not overlap. Complex elements are two numbers; `length`
+/// Kernels for rows of contiguous elements that do not overlap. Complex elements are two numbers; `length`
 /// counts both.
 template <class Real>
 struct RowKernels {

@@ -130,11 +130,11 @@ TileTable::TileTable(std::vector<std::vector<std::int64_t>> cuts, std::vector<So
 
 // ---- transfers ----
 
-/// A tile in memory of its own: on its way to a place, or from it.
+/// A tile in its own memory, on its way from or to an array.
 struct TiledBoxes::Piece {
   std::int32_t number = 0;
   std::int64_t elements = 0, bytes = 0;
-  Strided to = {};  ///< where it is brought
+  Strided to = {};  ///< its destination
   Extents shape = {}, strides = {};
   int sign = 1;
   bool started = false;
@@ -168,7 +168,7 @@ void TileMemory::give(Memory memory, std::int64_t bytes) noexcept {
   try {
     free_.push_back(std::move(memory));
     free_bytes_ += bytes;
-  } catch (const std::bad_alloc&) {  // then it is the system's
+  } catch (const std::bad_alloc&) {  // the memory goes back to the system
   }
 }
 
@@ -214,7 +214,7 @@ void TiledBoxes::get(const Box& box, const Strided& to, Waits& waits) {
     waiting_.push_back(piece);
     start_those_with_room();
     waits.emplace_back([this, piece] {
-      while (!piece->started) {  // there is no room, and nobody else waits
+      while (!piece->started) {  // there is no room, and no other transfer that could free some
         const auto next = waiting_.front();
         waiting_.pop_front();
         start(next);
@@ -238,7 +238,7 @@ void TiledBoxes::start(const std::shared_ptr<Piece>& piece) {
     piece->memory = got_.take(piece->bytes);
     const auto size = static_cast<std::int64_t>(size_bytes(type_));
     flat_->get(range(piece->number, piece->elements), {piece->memory.get(), {size}}, piece->waits);
-  } catch (...) {  // for whoever waits for this one
+  } catch (...) {  // for the thread that waits for this one
     piece->waits.emplace_back([error = std::current_exception()] { std::rethrow_exception(error); });
   }
 }
@@ -301,7 +301,7 @@ void TiledBoxes::prefetch(std::span<const Box> boxes) {
   flat_->prefetch(ranges);
 }
 
-/// Of a box that is one stored tile.
+/// The memory of a box that is one stored tile.
 std::optional<Strided> TiledBoxes::view(const Box& box) {
   std::optional<Strided> found;
   int tiles = 0;

@@ -1,4 +1,5 @@
-// Boxes of arrays that are kept as tiles, each in one piece, of which a symmetry may make others.
+// Boxes of arrays that are stored as tiles, each in one piece. A symmetry may give further tiles from stored
+// ones.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@ namespace outcore::tensor {
 /// The tiles of a layout.
 class OUTCORE_SIBLING TileTable {
  public:
-  /// Where a tile comes from: number of the stored tile, -1 if it is zero; tile == sign * transpose(stored,
-  /// axes), by the place of both in `images`.
+  /// The source of a tile: number of the stored tile, -1 if it is zero; and a place in `images` with axes and
+  /// sign: tile == sign * transpose(stored, axes).
   struct Source {
     std::int32_t number;
     std::int32_t image;
@@ -24,13 +25,13 @@ class OUTCORE_SIBLING TileTable {
     int sign;
   };
 
-  /// cuts: of each axis the boundaries of its tiles; sources: of each tile of the grid, row-major; images:
-  /// the first is the identity. Throws Error(EINVAL) for tiles and axes that are not there.
+  /// cuts: for each axis the boundaries of its tiles; sources: for each tile of the grid, row-major; images:
+  /// the first is the identity. Throws Error(EINVAL) for tiles and axes that do not exist.
   TileTable(std::vector<std::vector<std::int64_t>> cuts, std::vector<Source> sources,
             std::vector<Image> images);
 
   [[nodiscard]] int rank() const noexcept { return static_cast<int>(cuts_.size()); }
-  /// Where each stored tile begins if all lie one after another, by number.
+  /// Where each stored tile begins, by number, if all lie one after another.
   [[nodiscard]] const std::vector<std::int64_t>& offsets() const noexcept { return offsets_; }
   /// Calls visit(source, image, whether it is stored itself, first element in the array, extents) for each
   /// tile of a box that is not zero. Throws Error(EINVAL) for a box that cuts a tile.
@@ -46,7 +47,7 @@ class OUTCORE_SIBLING TileTable {
   std::vector<std::int64_t> offsets_;
 };
 
-/// Memory of tiles on their way. What was given back serves the next tile of the same size, so that the
+/// Memory of tiles on their way. The next tile of the same size takes memory that was given back, so that the
 /// system need not clear pages for each.
 class TileMemory {
  public:
@@ -55,7 +56,7 @@ class TileMemory {
   explicit TileMemory(std::int64_t max_bytes) : max_bytes_(max_bytes) {}
 
   [[nodiscard]] bool has_room(std::int64_t bytes) const { return used_ == 0 || used_ + bytes <= max_bytes_; }
-  /// Memory that counts until it is given back, also if this throws std::bad_alloc.
+  /// Allocates memory, which counts until it is given back, also if this throws std::bad_alloc.
   Memory take(std::int64_t bytes);
   void give(Memory memory, std::int64_t bytes) noexcept;
   [[nodiscard]] std::int64_t free_bytes() const { return free_bytes_; }
@@ -69,8 +70,8 @@ class TileMemory {
 /// An array of tiles in an array of one dimension.
 class OUTCORE_SIBLING TiledBoxes : public Boxes {
  public:
-  /// begins: where each stored tile begins in `flat`; empty: they lie one after another.
-  /// max_bytes: of tiles that are in memory of their own, each way, before one more has to wait.
+  /// begins: where each stored tile begins in `flat`; empty: they lie one after another. max_bytes: the most
+  /// memory of tiles on their way, in each direction, before a further one must wait.
   TiledBoxes(std::shared_ptr<const TileTable> table, std::shared_ptr<Boxes> flat,
              std::vector<std::int64_t> begins, ElementType type, std::int64_t max_bytes);
 

@@ -45,7 +45,8 @@ void visit_floating(ElementType type, Function&& function) {
 
 // ---- permute ----
 
-/// Elements of a block of a plane that is turned in the first-level cache: along the target, and across.
+/// Elements of a block of a plane that is transposed in the first-level cache: along the target, and across
+/// it.
 constexpr std::int64_t block_bytes = 1024, block_rows = 16;
 
 template <class Element>
@@ -77,7 +78,8 @@ class Permutation {
       axes(to + i * axis.to, from + i * axis.from, plan, first + 1);
   }
 
-  /// The source is not contiguous along `inner`, the target is: block by block by way of the cache.
+  /// Copies where the target is contiguous along `inner` and the source is not: block by block, through the
+  /// cache.
   void plane(std::byte* to, const std::byte* from, const StridedAxis& outer, const StridedAxis& inner) const {
     constexpr std::int64_t width = block_bytes / size;
     alignas(64) std::byte buffer[static_cast<std::size_t>(block_rows * block_bytes)];

@@ -1,4 +1,4 @@
-// What is done to tiles of tensors beside multiplying them: permute, scale, add; pack pairs of indices.
+// Operations on tiles of tensors besides products: permute, scale, add; pack pairs of indices.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace outcore::tensor {
 
-/// to = alpha * from, element by element, or to += alpha * from if `accumulate`. Any strides: a permutation
-/// of axes is one of strides. float32, float64, complex64, complex128 (asserted), aligned; the
-/// memory does not overlap; `alpha` points to one element. A real alpha multiplies the parts of complex
-/// elements one by one. Any thread.
+/// to = alpha * from, element by element, or to += alpha * from if `accumulate`. Any strides, so axes can be
+/// permuted by their strides. float32, float64, complex64, complex128 (asserted), aligned; the memory does
+/// not overlap; `alpha` points to one element. A real alpha multiplies the parts of complex elements one by
+/// one. Any thread.
 OUTCORE_SIBLING void permute(std::byte* to, const Extents& to_stride_bytes, const std::byte* from,
                              const Extents& from_stride_bytes, const Extents& count, ElementType type,
                              const void* alpha, bool accumulate);
 
-/// Of each of `rows` square matrices x of side n, contiguous: for c >= d
+/// Packs each of `rows` square matrices x of side n, contiguous: for c >= d
 ///
 ///   plus[c (c + 1) / 2 + d] = x[c][d] + x[d][c], on the diagonal times `diagonal`
 ///   minus[c (c - 1) / 2 + d] = x[c][d] - x[d][c], without the diagonal
