@@ -71,7 +71,7 @@ std::uint64_t last_number(const std::string& name) {
   return std::strtoull(name.c_str() + name.rfind('.') + 1, nullptr, 10);
 }
 
-/// Deletes the files of an array whose manifest is gone.
+/// Deletes the files of an array whose manifest was deleted.
 void delete_files(const device::Directory& directory) {
   for (const std::string& name : directory.names())
     if (is_ours(name)) directory.remove(name);
@@ -84,7 +84,7 @@ void refuse_foreign(const device::Directory& directory) {
            "it holds '" + name + "', which belongs to no array");
 }
 
-/// Filesystem errors carry no word of ours.
+/// Turns errors of std::filesystem, which lack our context, into Error.
 template <class Step>
 void translated(std::string_view attempted, const std::string& path, Step step) {
   try {
@@ -94,7 +94,7 @@ void translated(std::string_view attempted, const std::string& path, Step step) 
   }
 }
 
-/// A manifest as it lies in a file, if there is one.
+/// A manifest as read from its file, if there is one.
 struct Found {
   std::vector<std::byte> bytes;
   std::uint64_t generation = 0;  ///< 0: there is none
@@ -128,7 +128,7 @@ std::uint64_t replaced_by(const Manifest& manifest) {
 store::SlotTable read_table(const Manifest& manifest, int component, const device::Directory& directory) {
   const Manifest::Component& expected = manifest.components[static_cast<std::size_t>(component)];
   const std::string file = directory.path() + "/" + expected.table_name;
-  // The largest table that such a component can have: no memory is taken for a size that is only said.
+  // The largest table that such a component can have, so that a damaged size does not allocate memory.
   const store::Geometry geometry = manifest.geometry(component);
   const std::vector<std::byte> bytes =
       store::read_whole(file, store::SlotTable::max_bytes(geometry), nullptr, directory.fd());
@@ -166,14 +166,14 @@ ArrayDirectory ArrayDirectory::create(World& world, const std::string& path, Pla
     if (made.is_new_) try {
         if (made.opened_) delete_files(made.opened_);
         ::rmdir(made.path_.c_str());
-      } catch (const Error&) {  // the other failure is the one to tell of
+      } catch (const Error&) {  // the other failure is reported
       }
     throw;
   }
   return made;
 }
 
-/// Steps that may fail because others use the array come before anything is touched.
+/// Steps that may fail because others use the array come before any change.
 void ArrayDirectory::make_directory(bool overwrite) {
   constexpr std::string_view what = "create disk array";
   const bool made = device::Directory::make(path_, contained_);
@@ -194,8 +194,8 @@ void ArrayDirectory::make_directory(bool overwrite) {
   }
 }
 
-/// Deletes the files of an array that this one has replaced, and what was never committed. Those that cannot
-/// be deleted now go later.
+/// Deletes the files of an array that this one has replaced, and files that were never committed. Files that
+/// cannot be deleted now are deleted later.
 void ArrayDirectory::delete_others() const {
   for (const std::string& name : opened_.names()) {
     const bool is_data = is_numbered(name, "component", 1) || is_numbered(name, "component", 2);
@@ -212,12 +212,12 @@ void ArrayDirectory::delete_others() const {
 void ArrayDirectory::give_up(int number) const noexcept {
   try {
     opened_.remove(component(number));
-  } catch (const Error&) {  // it goes when the array is replaced or opened to write
+  } catch (const Error&) {  // it is deleted when the array is replaced or opened to write
   }
 }
 
-/// First what makes it an array, and for good: of half of an array no manifest may be found later. That
-/// another job has deleted it, before it was killed, may not be on stable storage yet.
+/// Deletes the manifests first, and durably: no manifest may be found later beside half of an array. If
+/// another job has deleted a manifest before it was killed, that may not be on stable storage yet.
 void ArrayDirectory::delete_manifest() const {
   opened_.remove(std::string(manifest_name));
   store::sync_directory(path_, opened_.fd());
@@ -228,7 +228,7 @@ void ArrayDirectory::lock(std::string_view what) {
   if (!directory) fail(errno, what, path_);
   const int refused =
       uninterrupted([&] { return ::flock(directory.get(), LOCK_EX | LOCK_NB); }) == 0 ? 0 : errno;
-  // A file system that has no locks cannot help: then it is on the user.
+  // A file system without locks cannot exclude other writers: then the user must.
   const bool has_none = refused == ENOLCK || refused == EOPNOTSUPP || refused == ENOSYS || refused == EINVAL;
   if (refused != 0 && refused != EWOULDBLOCK && !has_none) fail(refused, what, path_);
   struct stat mine{}, there{};
@@ -248,7 +248,7 @@ void ArrayDirectory::look_for() {
   }
 }
 
-/// Who makes, locks and commits a directory: of each one process.
+/// The process that makes, locks and commits a directory: one for each directory.
 bool ArrayDirectory::leads(const World& world, Placement placement, const dio::Visibility& seen) {
   return world.rank() == 0 || (placement == Placement::local && world.node_rank() == 0 && !seen.by_me());
 }
@@ -300,8 +300,8 @@ ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool 
   ArrayDirectory found;
   found.path_ = on_this_node(path, world);
   found.contained_ = contained;
-  // The newest state that any node has committed is safe on all. Others may be committing: each file is read
-  // once.
+  // The newest state that any node has committed is durable on all nodes. Another job may commit meanwhile,
+  // so each file is read once.
   const bool looks = world.node_rank() == 0;
   Found committed;
   world.together(what, 0, [&] {
@@ -319,7 +319,7 @@ ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool 
                                        : "not a directory");
   });
   if (committed.generation == wanted) manifest = committed.bytes;
-  // The others learn of it from one that has it.
+  // The other processes get it from one that has it.
   std::int64_t source = manifest.empty() ? std::numeric_limits<std::int64_t>::max() : world.rank();
   world.transport().all_reduce(std::span(&source, 1), transport::Reduction::min);
   auto size = static_cast<std::int64_t>(manifest.size());
@@ -352,8 +352,8 @@ ArrayDirectory ArrayDirectory::open(World& world, const std::string& path, bool 
     if (here.generation > wanted) fail(EBUSY, what, place, "somebody else has written it just now");
     if (here.generation > found.replaced_ && here.identity != identity)
       fail(EEXIST, what, place, "on this node another array lies there, which the next commit would replace");
-    // What another node has committed is so here, too, before its predecessor goes; and the job that has
-    // committed it may have been killed before it was durable.
+    // A state that another node has committed is committed here, too, before its predecessor is deleted; the
+    // job that committed it may have been killed before it was durable here.
     if (here.generation > 0 && here.generation < wanted) {
       found.opened_.remove(std::string(next_name));
       store::write_durably(found.file(std::string(manifest_name)), manifest, nullptr, nullptr,

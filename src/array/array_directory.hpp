@@ -1,4 +1,4 @@
-// The directory of a persistent array: its files, and how a new state takes the place of the old one.
+// The directory of a persistent array: its files, and how a commit replaces the old state by a new one.
 #pragma once
 
 #include <cstddef>
@@ -25,12 +25,12 @@ class Visibility;
 
 namespace outcore::array {
 
-/// Names of the files of a component. `replaced`: the generation of the array in whose place this one was
-/// made; 0: there was none.
+/// Names of the files of a component. `replaced`: the generation of the array that this one has replaced; 0:
+/// none.
 [[nodiscard]] std::string component_name(int component, std::uint64_t replaced);
-/// What the names in a manifest say of that.
+/// The generation of the replaced array, as the names in a manifest tell.
 [[nodiscard]] std::uint64_t replaced_by(const Manifest& manifest);
-/// The table that belongs to this state of a component, and no other. Throws Error(EIO) if it does not.
+/// Reads the table of a component. Throws Error(EIO) if it does not belong to this state.
 [[nodiscard]] store::SlotTable read_table(const Manifest& manifest, int component,
                                           const device::Directory& directory);
 /// Throws Error(EIO) if a manifest names other files than an array has.
@@ -38,39 +38,39 @@ void check_names(const Manifest& manifest, const std::string& path);
 
 /// A directory that all processes share, or one of the same name on each node. It holds
 ///
-///     component.<c>            data of component c, for its owner; component.<c>.<g> of an array that was
-///                              made in the place of one that had been committed as generation g
-///     table.<c>.<generation>   what of it is valid, with checksums
+///     component.<c> data of component c, for its owner; component.<c>.<g> if the array has replaced one that
+///     was committed as generation g
+///     table.<c>.<generation> which chunks are valid, with checksums
 ///     manifest                 the state that was committed last: it names generation and tables
 ///     manifest.next            a state that is being committed
 ///
-/// Tables of states before that stay while somebody reads them (StateLease).
+/// Tables of earlier states stay while somebody reads these states (StateLease).
 ///
-/// A commit makes tables durable, then `manifest.next` on each node that has a manifest, without its name.
-/// When that is so everywhere it takes the place of the old manifest, at once. So a node that has the new one
-/// proves that all of the new state is durable; the other nodes learn of it from that one, and nothing of the
-/// old state is removed before all have it. An array that is made in the place of another one has files of
-/// other names, and its first generation follows the last one of that: so the other one is there until the
-/// first commit, and its files go after it. Deleting an array goes the other way: manifests go first, on all
-/// nodes and for good, so that there is all of the array or none.
+/// A commit makes the tables durable, then the bytes of `manifest.next` on each node that has a manifest.
+/// When all nodes have done so, `manifest.next` atomically replaces the old manifest. So if one node has the
+/// new manifest, all of the new state is durable; the other nodes get the manifest from that node, and
+/// nothing of the old state is removed before all have it. An array that replaces another one has files of
+/// other names, and its first generation follows the last one of the old array. So the old array exists until
+/// the first commit, and its files are removed after that. Deletion goes the other way: first the manifests
+/// are removed, durably and on all nodes, so that all of the array exists or nothing.
 ///
-/// Another party may have made the directory, or change it: each process holds it open, looks up the names
-/// above in it, and follows no symbolic link.
+/// Another party may have made the directory, or may change it: each process holds it open, looks up the
+/// names above in it, and follows no symbolic link.
 class ArrayDirectory {
  public:
   ArrayDirectory() = default;
 
-  /// Collective. `path` as given, with "{node}". Throws Error(EEXIST) if there is something, and it is not an
-  /// array that may be replaced; Error(EBUSY) if somebody is writing it. Then no process leaves a directory
-  /// that it made. `contained`: see DiskArrayOptions.
+  /// Collective. `path` as given, with "{node}". Throws Error(EEXIST) if the path exists and is no array that
+  /// may be replaced; Error(EBUSY) if another job writes it. Then no process leaves a directory that it made.
+  /// `contained`: see DiskArrayOptions.
   static ArrayDirectory create(World& world, const std::string& path, Placement placement, bool overwrite,
                                int contained);
-  /// Collective. Finds the placement of what is there; `manifest` is what was committed last, as bytes.
-  /// Throws Error(EBUSY) if somebody is writing it, unless `read_only`. A process that writes has made
-  /// durable what was found: a job that was killed may have left it to the page cache.
+  /// Collective. Finds the placement of an existing array; `manifest` receives the bytes of its last commit.
+  /// Throws Error(EBUSY) if another job writes it, unless `read_only`. If opened to write, makes the state
+  /// that was found durable: a job that was killed may have left it in the page cache only.
   static ArrayDirectory open(World& world, const std::string& path, bool read_only, int contained,
                              std::vector<std::byte>& manifest);
-  /// Nothing is read or written here any more.
+  /// Ends the use of the directory: nothing is read or written here any more.
   void unlock() noexcept {
     lock_.reset();
     opened_ = {};
@@ -80,21 +80,21 @@ class ArrayDirectory {
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
   [[nodiscard]] std::string component(int number) const { return component_name(number, replaced_); }
-  /// Generation of the array that this one replaces, or has replaced; 0: none. The same everywhere.
+  /// Generation of the array that this one replaces, or has replaced; 0: none. The same at all processes.
   [[nodiscard]] std::uint64_t replaced() const noexcept { return replaced_; }
   [[nodiscard]] const device::Directory& opened() const noexcept { return opened_; }  ///< none if not here
 
   /// Collective. The components this process is to own; each has one owner, on a node that has its file.
   [[nodiscard]] std::vector<int> share(World& world, const dio::ChunkGrid& grid) const;
 
-  /// Functions that put the names of tables that this process has written, if it has, all names on its
-  /// node if it leads there, and before the first commit that of the directory, on stable storage; for
-  /// store::sync_together. To be run before `commit`.
+  /// Functions for store::sync_together, to be run before `commit`. They put names on stable storage: those
+  /// of tables that this process has written; all names on its node, if it leads the node; and, before the
+  /// first commit, the name of the directory.
   [[nodiscard]] std::vector<std::function<void()>> syncs(bool has_tables) const;
-  /// Collective, in any thread that has a group: the tables are on stable storage, with their names.
+  /// Collective, in any thread that has a group. The tables and their names must be on stable storage.
   void commit(transport::Transport& group, std::span<const std::byte> manifest);
-  /// A commit has failed so late that its state may be the one that is found. Nothing must be written any
-  /// more: it could belong to that state. The same everywhere.
+  /// Whether a commit has failed so late that the next opening may find its state. Nothing must then be
+  /// written any more, because it could damage that state. The same at all processes.
   [[nodiscard]] bool uncertain() const noexcept { return uncertain_; }
 
   /// Collective: removes everything.
@@ -111,17 +111,17 @@ class ArrayDirectory {
   void lock(std::string_view what);
   void look_for();  ///< opens the directory, if it is here
 
-  std::string path_;   ///< as this process sees it
-  int contained_ = 0;  ///< the last so many names of it are no symbolic links
+  std::string path_;   ///< the path as this process sees it
+  int contained_ = 0;  ///< how many of its last names must be no symbolic links
   device::Directory opened_;
-  Placement placement_ = Placement::local;  // as that of a scratch array is
-  bool leads_ = false;                      ///< this process writes what is common to the directory
+  Placement placement_ = Placement::local;  // local, as that of a scratch array
+  bool leads_ = false;                      ///< this process writes the files that the directory has once
   bool fresh_ = false;                      ///< made here: the first commit makes its name durable, too
   bool is_new_ = false;                     ///< this process has made the directory
   bool uncertain_ = false;
   std::uint64_t replaced_ = 0;
   bool replaces_ = false;  ///< the other array is still there
-  device::HeldLock lock_;  ///< of the directory: who leads keeps other writers out, until it ends
+  device::HeldLock lock_;  ///< of the directory: the leading process keeps other writers out until it ends
 };
 
 }  // namespace outcore::array

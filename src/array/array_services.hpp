@@ -1,4 +1,4 @@
-// What arrays of a world have in common: threads, procedures and memory that live as long as the world.
+// Services that all arrays of a world share: threads, procedures and memory that live as long as the world.
 #pragma once
 
 #include <string_view>
@@ -11,9 +11,9 @@ namespace outcore::array {
 
 struct ArrayServices final : World::Companion {
   explicit ArrayServices(World& world) : queue(world), chunks(world) {}  ///< collective
-  /// Those of a world, made by the first call, which is collective.
+  /// The services of a world. The first call makes them and is collective.
   [[nodiscard]] static ArrayServices& of(World& world);
-  /// Those that are there; Error(EINVAL) if there are none.
+  /// The existing services of a world; Error(EINVAL) if there are none.
   [[nodiscard]] static ArrayServices& present(World& world, std::string_view attempted);
 
   void closing() noexcept override { queue.closing(); }

@@ -10,7 +10,7 @@ namespace {
 
 using Targets = std::vector<std::unique_ptr<Counterpart>>;
 
-/// Remembers the first error of this process, and does nothing more after it.
+/// Keeps the first error of this process, and runs no further steps after it.
 class FirstError {
  public:
   void run(const std::function<void()>& step) {
@@ -75,7 +75,7 @@ void write_blocks(const TransferQueue::Context& context, ChunkMover& mover, cons
   FirstError errors;
   const auto rank = static_cast<std::size_t>(context.transport.rank());
   const BlockCounterpart own(memory, boxes[rank], type);
-  if (all_equal(boxes)) {  // the same data everywhere
+  if (all_equal(boxes)) {  // the same data at all processes
     errors.run([&] {
       if (boxes[rank].empty()) return;
       mover.write(boxes[rank], own);
@@ -86,7 +86,7 @@ void write_blocks(const TransferQueue::Context& context, ChunkMover& mover, cons
   }
   const std::vector<dio::Portions> portions = portions_of(boxes, grid, max_elements(context, type));
   Pending pending;
-  FirstError shows;  // goes on when this process fails to write: the others take what it shows
+  FirstError shows;  // goes on if this process fails to write: the others need the portions that it shows
   for (std::int64_t round = 0; round < rounds(portions); ++round) {
     shows.run([&] {
       if (round >= portions[rank].count()) return;
@@ -94,7 +94,7 @@ void write_blocks(const TransferQueue::Context& context, ChunkMover& mover, cons
       own.get(mine, staged(context, round, mine, type), pending);
       context.segment.flush();
     });
-    // All have shown their portions, and have taken what they need from those before the last.
+    // All processes have shown their portions, and have taken all that they need except from the last ones.
     context.transport.barrier();
     errors.run([&] {
       for (std::size_t process = 0; process < portions.size(); ++process) {
@@ -130,14 +130,14 @@ void read_blocks(const TransferQueue::Context& context, ChunkMover& mover, const
         if (round >= portions[process].count()) continue;
         const Box box = portions[process][round];
         targets.push_back(target(process, box));
-        if (same && process + 1 < portions.size()) continue;  // one reading serves all
+        if (same && process + 1 < portions.size()) continue;  // one read serves all
         mover.read(box, targets);
         targets.clear();
       }
       mover.finish();
       context.segment.flush();
     });
-    context.transport.barrier();  // all portions are here; those of the round before are used
+    context.transport.barrier();  // all portions are here; those of the round before have been used
     errors.run([&] {
       if (portions.size() == 1 || round >= portions[rank].count()) return;
       const Box mine = portions[rank][round];

@@ -1,4 +1,4 @@
-// Transfers between a disk array and blocks that each process has in memory of its own.
+// Transfers between a disk array and blocks in the memory of each process.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace outcore::array {
 
-/// Space on the disks of this process for boxes that are going to be written. Throws Error(ENOSPC): all must
-/// hear of that before any writes.
+/// Reserves space on the disks of this process for boxes that are going to be written. Throws Error(ENOSPC),
+/// of which all processes must learn before any writes.
 void reserve_blocks(ChunkMover& mover, std::span<const Box> boxes);
 
-/// The boxes of all processes, in order of rank, and memory of this one. Collective, in the thread of the
-/// queue. Owners of chunks take what they need from portions that the others show in one-sided memory, round
-/// by round. An error of one process stops its own part; all take part in all rounds. Throws what happened
-/// here.
+/// `boxes`: those of all processes, in order of rank; `memory`: of this process. Collective, in the thread of
+/// the queue. The processes show portions in one-sided memory, round by round, and owners of chunks take
+/// their parts. After an error a process stops its own work but takes part in all rounds. Throws the error of
+/// this process.
 void write_blocks(const TransferQueue::Context& context, ChunkMover& mover, const dio::ChunkGrid& grid,
                   ElementType type, const Strided& memory, std::span<const Box> boxes);
 void read_blocks(const TransferQueue::Context& context, ChunkMover& mover, const dio::ChunkGrid& grid,

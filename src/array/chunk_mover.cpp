@@ -13,7 +13,7 @@ namespace outcore::array {
 namespace {
 
 constexpr std::int64_t max_buffer_bytes = 1 << 20;  // 8 chunks of the usual size
-constexpr std::int64_t depth_of_disk = 10;  // buffers under way keep it busy; it gets slower with more
+constexpr std::int64_t depth_of_disk = 10;  // buffers under way that keep a disk busy; more make it slower
 constexpr std::int64_t min_depth = 2;       // of a process
 constexpr std::int64_t share_of_budget = 12, share_for_three = 24;
 
@@ -81,7 +81,7 @@ void ChunkMover::finish() {
   if (first) std::rethrow_exception(first);
 }
 
-/// The buffer that was used longest ago; what it did is complete.
+/// The least recently used buffer, after its request is complete.
 ChunkMover::ChunkBuffer& ChunkMover::next_buffer() {
   ChunkBuffer& buffer = buffers_[next_];
   next_ = (next_ + 1) % buffers_.size();
@@ -145,7 +145,7 @@ void ChunkMover::write(const Box& box, const Counterpart& from) {
   const auto reduce_filled = [&](std::size_t most) {
     for (begin_writes(); filled.size() > most; begin_writes()) wait_for_one();
   };
-  ChunkBuffer* before = nullptr;  // one buffer later, so that what it has to read first has arrived
+  ChunkBuffer* before = nullptr;  // one buffer later, so that the chunks that it must read first have arrived
   const auto fill_before = [&] {
     if (!before) return;
     fill(*before, box, from);
@@ -154,7 +154,7 @@ void ChunkMover::write(const Box& box, const Counterpart& from) {
   for_each_batch(box, [&](const std::vector<OwnedSlots>& ranges, std::int64_t slots) {
     reduce_filled(buffers_.size() - static_cast<std::size_t>(depth_) - 1);
     ChunkBuffer& buffer = next_buffer();
-    begin_writes();  // it may have been waited for, and others have ended with it
+    begin_writes();  // somebody may have waited for it, and so have ended others, too
     buffer.ranges = ranges;
     buffer.slots = slots;
     read_old(buffer, box);
@@ -166,14 +166,14 @@ void ChunkMover::write(const Box& box, const Counterpart& from) {
   reduce_filled(0);
 }
 
-/// Begins to read the chunks that the box covers in part; those never written are zeros.
+/// Begins to read the chunks that the box covers in part; chunks never written are zeros.
 void ChunkMover::read_old(ChunkBuffer& buffer, const Box& box) {
   const auto slot_span = static_cast<std::size_t>(slot_bytes_);
   for_each_chunk(
       buffer, [&](const dio::OwnedComponent& owner, std::int64_t slot, const Box& chunk, std::byte* memory) {
         const bool covered = box.contains(chunk);
         if (covered && chunk.shape() == grid_.chunk()) return;
-        if (!covered) wait_for_write(owner, slot, buffer);  // then the table knows of it
+        if (!covered) wait_for_write(owner, slot, buffer);  // after that the table has it
         if (!covered && owner.file->table().written(slot)) {
           buffer.requests.push_back(owner.file->read_async(slot, 1, std::span(memory, slot_span)));
         } else {
@@ -257,7 +257,7 @@ bool ChunkMover::begin_reading(std::size_t before, const Box& box) {
   return all;
 }
 
-/// The disk has as much to do as is good for it.
+/// Whether the disk has as many requests as it should.
 bool ChunkMover::busy() const noexcept {
   return std::ranges::count_if(buffers_, [](const ChunkBuffer& each) { return !each.done(); }) >= depth_;
 }
@@ -266,13 +266,13 @@ bool ChunkMover::can_read_more() const noexcept {
   return reading_ < buffers_.size() && !busy();
 }
 
-/// Until the oldest that is under way is not, if there is one.
+/// Waits for the oldest read under way, if there is one.
 void ChunkMover::wait_for_one() {
   for (std::size_t i = 0; i < buffers_.size(); ++i)
     if (ChunkBuffer& buffer = buffers_[(next_ + i) % buffers_.size()]; !buffer.done()) return buffer.wait();
 }
 
-/// Of those that are read.
+/// The next buffer that is read.
 ChunkMover::ChunkBuffer& ChunkMover::oldest() noexcept {
   return buffers_[(next_ + buffers_.size() - reading_) % buffers_.size()];
 }
@@ -302,7 +302,7 @@ void ChunkMover::read(const Box& box, std::span<const std::unique_ptr<Counterpar
         if (reading_ == buffers_.size() || oldest().done())
           deliver_oldest();
         else
-          oldest().wait();  // what takes its place on the disk is begun before it is delivered
+          oldest().wait();  // the disk gets its next request before this one is delivered
       }
       if (!burst) burst.emplace();
       start_reading(ranges, slots, box);
@@ -321,15 +321,15 @@ void ChunkMover::read(const Box& box, std::span<const std::unique_ptr<Counterpar
   }
 }
 
-/// What is being read is not wanted any more.
+/// Drops the reads under way.
 void ChunkMover::drop() noexcept {
   try {
     finish();
-  } catch (const std::exception&) {  // of a transfer that has failed already, or nobody waits for
+  } catch (const std::exception&) {  // of a transfer that has failed already, or for which nobody waits
   }
 }
 
-/// Takes the next buffer, or, if it throws, none.
+/// Takes the next buffer; none if that throws.
 void ChunkMover::start_reading(const std::vector<OwnedSlots>& ranges, std::int64_t slots, const Box& box) {
   ChunkBuffer& buffer = next_buffer();
   try {
@@ -347,7 +347,8 @@ void ChunkMover::start_reading(const std::vector<OwnedSlots>& ranges, std::int64
   ++reading_;
 }
 
-/// Chunks that are wanted as good as whole, and lie together, in one request; of others the blocks that are.
+/// Reads chunks of which nearly all is needed, and which lie together, in one request; of other chunks only
+/// the blocks that are needed.
 void ChunkMover::request(ChunkBuffer& buffer, const Box& box) {
   std::byte* memory = buffer.memory;
   for (const OwnedSlots& range : buffer.ranges) {
@@ -358,7 +359,7 @@ void ChunkMover::request(ChunkBuffer& buffer, const Box& box) {
       return slots.subspan(static_cast<std::size_t>(first * slot_bytes_),
                            static_cast<std::size_t>(count * slot_bytes_));
     };
-    std::int64_t whole = 0;  // the first that is read with those behind it
+    std::int64_t whole = 0;  // the first of several that are read together
     const auto read_whole = [&](std::int64_t end) {
       if (end > whole)
         buffer.requests.push_back(
@@ -378,8 +379,8 @@ void ChunkMover::request(ChunkBuffer& buffer, const Box& box) {
   }
 }
 
-/// The blocks of a chunk that the box touches, with holes between them that cost less than another request;
-/// none if all of it is to be read.
+/// The blocks of a chunk that the box touches, and gaps between them that cost less than another request;
+/// none if the whole chunk is to be read.
 std::vector<ChunkMover::Blocks> ChunkMover::touched(const store::Geometry& geometry, const Box& box,
                                                     const Box& chunk) const {
   const Box part = intersection(box, chunk);

@@ -19,42 +19,42 @@
 
 namespace outcore::array {
 
-/// Moves what lies in a box and in components of this process. Chunks travel in buffers: parts of one
-/// allocation, of 1 MiB or a chunk each, that are filled, written (or read, emptied) and used again in turn.
-/// So many are under way that the disk is busy; as many others are filled before they can be written, or
-/// emptied while those after them are read: a disk behind a host completes all that is under way at once, and
-/// would have nothing to do until some of it was worked off. Where a large budget allows (a twenty-fourth)
-/// there are half as many again, for a thread that is late. A mover either writes or reads. All buffers take
-/// no more than a twelfth of the budget, but for large chunks. `processes`: that share a disk, and move at
-/// the same time; each has fewer buffers then.
-/// Measured: [M10].
+/// Moves the chunks of a box that components of this process have. Chunks travel in buffers: parts of one
+/// allocation, of 1 MiB or a chunk each, which are filled and written (or read and emptied) in turn. Enough
+/// buffers are under way to keep the disk busy. As many others are filled ahead, or emptied while the next
+/// ones are read: a virtual disk may complete all requests at once, and would be idle until some buffers are
+/// processed. If a large budget allows (a twenty-fourth of it), there are half as many again, for a thread
+/// that is late. A mover either writes or reads. All buffers take no more than a twelfth of the budget,
+/// except for large chunks. `processes`: the number of processes that share a disk and move at the same time;
+/// each then has fewer buffers. Measured: [M10].
 class ChunkMover {
  public:
   ChunkMover(const dio::ChunkGrid& grid, std::span<const dio::OwnedComponent> components,
              std::int64_t budget_bytes, int processes);
   ~ChunkMover();  ///< waits
 
-  /// Memory that a mover uses: buffers, and, `staged`, what requests decompress from.
+  /// Memory that a mover uses: buffers, and, if `staged`, memory from which requests decompress.
   [[nodiscard]] static std::int64_t memory_bytes(std::int64_t slot_bytes, bool staged,
                                                  std::int64_t budget_bytes, int processes) noexcept;
 
-  /// Space on the disk for a box that is going to be written, before anything is: it waits for what is under
-  /// way. Throws Error(ENOSPC).
+  /// Reserves space on the disk for a box, before anything of it is written. Waits for requests under way.
+  /// Throws Error(ENOSPC).
   void reserve(const Box& box);
-  /// Begins to write a box with elements from the counterpart, which may be changed when it returns; the
-  /// writes may still be under way. Chunks that the box covers in part keep the rest of their elements.
+  /// Begins to write a box with elements from the counterpart. When it returns, the counterpart may be
+  /// changed, though writes may still be under way. Chunks that the box covers in part keep their other
+  /// elements.
   void write(const Box& box, const Counterpart& from);
-  /// Goes on to begin reading a box that is going to be read, as far as there are buffers; true once all of
-  /// it has been begun. `before`: so many boxes are read first, which have been begun, all of them.
+  /// Begins to read a box ahead, as far as there are buffers; true once all of it has been begun. `before`:
+  /// the number of boxes, all of them begun, that are read first.
   bool begin_reading(std::size_t before, const Box& box);
-  /// Reads a box into all the counterparts. Once nothing of it is left to begin, `all_begun` is called when
-  /// there is a buffer to be used. If it throws, nothing is under way any more.
+  /// Reads a box into all the counterparts. Once all of its reads have begun, it calls `all_begun` whenever
+  /// there is a free buffer. If it throws, no request is under way any more.
   void read(const Box& box, std::span<const std::unique_ptr<Counterpart>> to,
             const std::function<void()>& all_begun = {});
-  void finish();  ///< all of it is done; throws the first error
-  /// Writing to boxes has failed, here or elsewhere: chunks that it has given space on the disk are what they
-  /// were before, and that space, and what was reserved, is given back. Chunks written in place stay as they
-  /// are.
+  void finish();  ///< completes all requests; throws the first error
+  /// Call it after a write to boxes has failed, here or at another process. Chunks that went to new space on
+  /// the disk become what they were before; that space, and reserved space, is given back. Chunks written in
+  /// place stay as they are.
   void take_back(std::span<const Box> boxes) noexcept;
 
  private:
@@ -110,7 +110,7 @@ class ChunkMover {
   std::vector<ChunkBuffer> buffers_;
   std::size_t next_ = 0;
   std::size_t reading_ = 0;        ///< buffers that are read and not delivered yet
-  std::deque<std::size_t> ahead_;  ///< of these, the newest: of each of the boxes that are read next
+  std::deque<std::size_t> ahead_;  ///< the newest of these: their number for each box that is read next
   Pending pending_;
   std::vector<std::pair<const dio::OwnedComponent*, store::Component::Former>>
       former_;  ///< of what was written

@@ -20,8 +20,8 @@ inline void complete(Pending& pending) {
   wait_all(begun);
 }
 
-/// Elements are named by their place in the disk array; `chunk` is where they lie in memory of this process.
-/// What is begun is added to `pending`.
+/// Elements are given by their place in the disk array; `chunk` is where they lie in memory of this process.
+/// Operations that are begun are added to `pending`.
 class Counterpart {
  public:
   virtual ~Counterpart() = default;
@@ -29,7 +29,7 @@ class Counterpart {
   virtual void put(const Box& box, const Strided& chunk, Pending& pending) const = 0;
 };
 
-/// A section of a global array, which does not close before.
+/// A section of a global array, which stays open until the transfer ends.
 class SectionCounterpart final : public Counterpart {
  public:
   /// Throws Error(EINVAL) if the section does not fit the box, or is not inside the array.

@@ -57,8 +57,8 @@ class AccountedMover {
   std::optional<ChunkMover> mover_;
 };
 
-/// Copies of chunks that were made before or while something was written are not right any more. The owners
-/// have written when all have agreed that it was done.
+/// Drops copies of chunks that were made before or during a write, which are out of date. The owners have
+/// written once all processes have agreed that it was done.
 class Forgetting {
  public:
   explicit Forgetting(dio::ChunkClient* client) : client_(client) {}
@@ -195,7 +195,7 @@ void DiskArray::State::let_go() noexcept {
 
 // ---- transfers
 
-/// What reads that follow one another use in turn, so that the disk always has work.
+/// The buffers that consecutive reads share, so that the disk always has work.
 class DiskArray::State::Reader {
  public:
   Reader(State& state, const Box& box) : pause(*state.store, std::span(&box, 1), false), mover(state) {}
@@ -206,8 +206,7 @@ class DiskArray::State::Reader {
 
 namespace {
 
-/// What this process does of a collective read into a global array, which may begin while reads before it
-/// end.
+/// This process's part of a collective read into a global array, which may begin while earlier reads end.
 class Reading {
  public:
   Reading(DiskArray::State& state, const Box& box) : state_(state), box_(box) {}
@@ -216,8 +215,8 @@ class Reading {
     targets_[0] = std::make_unique<SectionCounterpart>(std::move(target));
   }
 
-  /// While a read before it ends: as much as there is room for in its buffers; true if that was all. Does
-  /// nothing if that is of another array, or somebody waits for the caches.
+  /// Reads ahead while an earlier read ends, as much as its buffers have room for; true if that was all. Does
+  /// nothing if the earlier read is of another array, or if somebody waits for the caches.
   bool begin(std::size_t before) {
     if (!reader_) {
       auto reader = state_.reader.lock();
@@ -228,10 +227,10 @@ class Reading {
   }
 
   void run(const TransferQueue::Context& context) {
-    auto reader = std::move(reader_);  // gone before anybody is told of an error, as the array may be then
+    auto reader = std::move(reader_);  // gone before anybody learns of an error, as the array may be then
     if (!reader) state_.reader = reader = std::make_shared<DiskArray::State::Reader>(state_, box_);
     reader->mover->read(box_, targets_, context.begin_next);
-    state_.world.flush();  // all of it has arrived when the others are told so
+    state_.world.flush();  // all elements must have arrived before the others are told so
   }
 
  private:
@@ -245,8 +244,8 @@ class Reading {
 
 namespace {
 
-/// A collective write to boxes of the processes: all of it is done, or what it took of the disks is given
-/// back.
+/// A collective write to boxes of the processes: it is done as a whole, or the disk space that it took is
+/// given back.
 class Writing {
  public:
   Writing(DiskArray::State& state, const TransferQueue::Context& context, std::span<const Box> boxes)
@@ -282,7 +281,7 @@ class Writing {
 Request DiskArray::write_all_async(const GlobalArray& from, const Section& section, const Box& box) {
   State& state = *state_;
   state.check_open("write");
-  state.world.flush();  // what this process put into the global array has arrived before the others begin
+  state.world.flush();  // the puts of this process into the global array must arrive before the others begin
   return state.submit(
       "write disk array", text(from, section) + box.text(),
       [&]() -> State::Share {
@@ -422,7 +421,7 @@ DiskArray::~DiskArray() {
 void DiskArray::drop() {
   if (!state_.here()) return;
   State& state = *state_;
-  (void)state.take_undelivered();  // whoever cares has called close
+  (void)state.take_undelivered();  // callers that want the error have called close
   const bool never_committed = state.open && state.generation == 0 && !state.directory.uncertain();
   state.let_go();
   if (never_committed && state.directory.replaced() > 0) state.directory.give_up(state.world.rank());
@@ -451,7 +450,8 @@ void DiskArray::flush(const MakeMetadata& make) {
       .submit("flush disk array", metadata,
               [&]() -> State::Share {
                 if (problem) std::rethrow_exception(problem);
-                // Others may have seen it when they waited: all hear of it again, or those would go on alone.
+                // Other processes may have seen the error when they waited: all get it again, or those would
+                // go on alone.
                 if (const std::exception_ptr error = state.take_undelivered()) std::rethrow_exception(error);
                 state.check_writable();
                 return [&state, metadata](const TransferQueue::Context& context) {
@@ -473,7 +473,7 @@ void DiskArray::close() {
   Request request = state.submit("close disk array", "", [&]() -> State::Share {
     if (const std::exception_ptr error = state.take_undelivered()) std::rethrow_exception(error);
     return [&state](const TransferQueue::Context& context) {
-      // Others may have put something here that they alone know of.
+      // Other processes may have put elements here of which this one does not know.
       std::int64_t changed = state.changed || state.store->changed() ? 1 : 0;
       context.transport.all_reduce(std::span(&changed, 1), transport::Reduction::max);
       if (!state.persistent || !changed) return;
@@ -484,7 +484,7 @@ void DiskArray::close() {
   try {
     request.wait();
   } catch (const Error&) {
-    if (state.directory.uncertain()) end();  // all processes: only opening it again tells what is there
+    if (state.directory.uncertain()) end();  // at all processes: only the next opening tells what is there
     throw;
   }
   end();

@@ -26,7 +26,7 @@
 namespace outcore {
 namespace {
 
-/// The parts of a node, or of all if they share a disk, have to fit together.
+/// The parts of the processes of a node, or of all that share a disk, must fit on the disk together.
 void check_space(const World& world, const std::string& directory, Placement placement,
                  std::int64_t part_bytes, bool replaces) {
   const std::int64_t processes = placement == Placement::shared ? world.size() : world.node_size();
@@ -41,7 +41,7 @@ void check_space(const World& world, const std::string& directory, Placement pla
                            (replaces ? "; the array that it replaces stays until the first commit" : "")});
 }
 
-/// The process of each component, from what each knows to be its own. Collective.
+/// The process of each component; each process knows its own. Collective.
 std::vector<int> owners_of_all(World& world, std::span<const int> mine, int components) {
   std::vector<std::int64_t> owners(static_cast<std::size_t>(components), -1);
   for (const int c : mine) owners[static_cast<std::size_t>(c)] = world.rank();
@@ -49,7 +49,7 @@ std::vector<int> owners_of_all(World& world, std::span<const int> mine, int comp
   return {owners.begin(), owners.end()};
 }
 
-/// Of an array that has been given none. Collective.
+/// An identity for an array that was given none. Collective.
 std::string new_identity(World& world) {
   std::array<std::uint32_t, 4> numbers{};
   if (world.rank() == 0) {
@@ -99,7 +99,7 @@ store::ChunkCacheOptions DiskArray::State::cache_options(std::size_t components)
           .account = account("the cache of a disk array")};
 }
 
-/// To the budget of this process.
+/// Accounts memory to the budget of this process.
 std::function<void(std::int64_t bytes)> DiskArray::State::account(std::string_view what) const {
   return [&budget = world.budget(), what](std::int64_t bytes) {
     if (bytes > 0)
@@ -113,13 +113,14 @@ void DiskArray::State::make_store() {
   store = std::make_shared<dio::ChunkStore>(grid, type, read_only);
 }
 
-/// One of so many that this process owns.
+/// The options of one of the components that this process owns.
 void DiskArray::State::add_component(int component, store::Component file, std::size_t components,
                                      store::StateLease lease) {
   store->add(component, std::move(file), cache_options(components), std::move(lease));
 }
 
-/// From now on any process may ask for sections. All can: the collective call that makes the array goes on.
+/// Lets any process request sections from now on. All processes get that far: the collective call that makes
+/// the array goes on.
 void DiskArray::State::serve() {
   known.push_back(services.chunks.add(id, store));
   client = std::make_shared<dio::ChunkClient>(
@@ -161,7 +162,7 @@ void DiskArray::State::create(const Make& make) {
     store::check(codec);
     const std::size_t element_bytes = size_bytes(type);
     Extents typical = options.typical;
-    if (typical.rank() == 0 && codec.codec != store::Codec::none)  // their chunks are read whole
+    if (typical.rank() == 0 && codec.codec != store::Codec::none)  // because their chunks are read as a whole
       typical = Extents::filled(shape.rank(), 1);
     const Extents chunk =
         options.chunk.rank() > 0 ? options.chunk : dio::choose_chunk(shape, element_bytes, typical);
@@ -230,7 +231,7 @@ void DiskArray::State::load(const MakeOpening& make) {
       return open_latest(opening.path, opening.contained, manifest);
     } catch (const Error&) {  // at all processes; they have the same manifest
       if (!read_only || manifest.empty()) throw;
-      // What another job has replaced meanwhile may not be there any more; else it is as it was before.
+      // A state that another job has replaced meanwhile may be gone; else it has not changed.
       if (manifest == before) throw;
       constexpr int max_attempts = 1000, max_pause_ms = 20;
       if (attempt == max_attempts) throw;
@@ -279,7 +280,7 @@ void DiskArray::State::open_components(const array::Manifest& manifest, std::spa
   }
 }
 
-/// Of those that other jobs have committed or tried to. All else that they have left is removed.
+/// The states that other jobs have committed or tried to. Everything else that they have left is removed.
 void DiskArray::State::keep_states_read() {
   const auto tables = store::tables_in(directory.opened());
   for (const dio::OwnedComponent& each : components()) {
@@ -299,12 +300,12 @@ void DiskArray::State::keep_states_read() {
 void DiskArray::State::commit(const TransferQueue::Context& context, const std::string& new_metadata) {
   constexpr std::string_view what = "commit disk array";
   transport::Transport& group = context.transport;
-  changed = persistent;  // until it has succeeded: the stores forget that they were changed before that
+  changed = persistent;  // until it has succeeded: the stores reset their flags before that
   const std::uint64_t next = std::max(generation, directory.replaced()) + 1;
   const auto count = static_cast<std::size_t>(grid.components());
   std::vector<std::int64_t> facts(2 * count);  // size and checksum of each table, from its owner
   const Box all = Box::whole(grid.shape());
-  std::optional<dio::ChunkStore::Pause> pause;  // until all of it is committed
+  std::optional<dio::ChunkStore::Pause> pause;  // until all is committed
   world::agree(group, what, [&] {
     pause.emplace(*store, std::span(&all, 1), false);
     store->deal_with_changes();
@@ -356,13 +357,13 @@ void DiskArray::State::commit(const TransferQueue::Context& context, const std::
   metadata = new_metadata;
   changed = false;
   world::agree(group, what, [&] {
-    // All components first: whose table did not know of it would overwrite what has been committed.
+    // All components first: one whose table did not know of the commit would overwrite it.
     std::exception_ptr failure;
     for (const dio::OwnedComponent& each : components()) try {
         each.file->committed(before, [&](std::uint64_t state) {
           try {
             return store::is_read(directory.opened(), store::table_name(each.index, state));
-          } catch (const Error&) {  // then it has to stay
+          } catch (const Error&) {  // then the state must stay
             failure = std::current_exception();
             return true;
           }

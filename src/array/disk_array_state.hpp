@@ -1,4 +1,4 @@
-// What a disk array is made of, for the files that make up its implementation.
+// The state of a disk array, for the files of its implementation.
 #pragma once
 
 #include <cstdint>
@@ -40,14 +40,14 @@ struct DiskArray::State {
   std::string metadata;
   std::string identity;  ///< of a persistent array
   bool persistent = false, read_only = false, open = true;
-  bool changed = false;  ///< by collective calls since the last commit; the queue's, so the same everywhere
+  bool changed = false;  ///< by collective calls since the last commit; set by the queue: the same everywhere
   std::uint64_t generation = 0;
   array::ArrayDirectory directory;           ///< of a persistent array
   std::vector<int> owners;                   ///< the process of each component
   std::shared_ptr<dio::ChunkStore> store;    ///< of this process
   std::shared_ptr<dio::ChunkClient> client;  ///< noncollective access
   std::vector<std::shared_ptr<void>>
-      known;  ///< to the services of this world, and of those it is shared with
+      known;  ///< registrations in the services of this world, and of those it is shared with
   class Reader;
   std::weak_ptr<Reader> reader;  ///< of collective reads, while there is one; the queue's
   Undelivered undelivered;       ///< of collective transfers
@@ -59,16 +59,17 @@ struct DiskArray::State {
   [[nodiscard]] std::string kind() const;  ///< the same on all nodes
   [[nodiscard]] std::string text() const;  ///< for messages
 
-  /// Submits a job; every process does a share of it. `prepare` checks the arguments of this process and
-  /// makes its share; if it or a share throws anywhere, all get the error.
+  /// Submits a job, of which every process does its share. `prepare` checks the arguments of this process and
+  /// makes its share; if it or a share throws at any process, all get the error.
   using Share = std::function<void(const TransferQueue::Context&)>;
   enum class Effect : std::uint8_t { none, writes };
   Request submit(std::string_view what, const std::string& arguments, const std::function<Share()>& prepare,
                  Effect effect = Effect::none, TransferQueue::Begin begin = {});
-  /// What all processes say of their components, taken together, while all that was put is there. Collective.
+  /// Combines the answers of all processes about their components, while all puts are in the components.
+  /// Collective.
   std::int64_t measure(const std::string& arguments, transport::Reduction reduction,
                        const std::function<std::int64_t()>& own);
-  /// Waits for all transfers; the first error that nobody has been told, or null.
+  /// Waits for all transfers; returns the first error that was not reported, or null.
   std::exception_ptr take_undelivered();
   [[nodiscard]] std::span<const dio::OwnedComponent> components() const noexcept;
   void let_go() noexcept;  ///< of the files; waits for what is under way

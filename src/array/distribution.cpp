@@ -25,14 +25,15 @@ void check_shape(const Extents& shape, int processes) {
   if (processes < 1) refuse(shape, std::to_string(processes) + " processes");
 }
 
-/// The grid of `processes` or as few less as possible, no dimension longer than `limit`, whose patches have
-/// the least surface for their volume; of equal ones that which cuts the first dimensions.
+/// The grid of `processes` (or of the next smaller number that has a grid), with no dimension longer than
+/// `limit`, whose patches have the least surface for their volume; among equal ones the grid that cuts the
+/// first dimensions.
 class GridSearch {
  public:
   explicit GridSearch(const Extents& limit) : limit_(limit), trial_(limit), best_(limit) {}
 
   Extents run(int processes) {
-    std::int64_t most = 1;  // processes that can have something
+    std::int64_t most = 1;  // processes that can have elements
     for (int i = 0; i < limit_.rank(); ++i)
       most = std::min<std::int64_t>(processes, most * std::min<std::int64_t>(processes, limit(i)));
     for (std::int64_t count = most;; --count) {
@@ -163,7 +164,7 @@ Distribution Distribution::block_cyclic(const Extents& shape, int processes, con
   return made;
 }
 
-/// What follows from blocks and grid.
+/// Sets the members that follow from blocks and grid.
 void Distribution::finish() {
   for (int i = 0; i < shape_.rank(); ++i) {
     Axis& axis = axes_[static_cast<std::size_t>(i)];
@@ -221,7 +222,7 @@ int Distribution::owner(const Extents& index) const {
   return locate(index.values()).process;
 }
 
-/// Of a process in the grid; none for one beyond it.
+/// Coordinates of a process in the grid; none for a process beyond it.
 std::optional<Extents> Distribution::coordinates(int process) const noexcept {
   if (process >= grid_.product()) return std::nullopt;
   Extents at = grid_;

@@ -105,7 +105,7 @@ void GlobalArray::check_open() const {
   if (closed()) refuse_closed();
 }
 
-/// A call that uses the memory: the array does not close before it has ended.
+/// A call that uses the memory: the array cannot close before the call ends.
 class GlobalArray::Use {
  public:
   explicit Use(const GlobalArray& array) : transfers_(&array.transfers_) {
@@ -117,7 +117,7 @@ class GlobalArray::Use {
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
 
-  /// The use ends with the operations.
+  /// Ends the use when the operations end.
   [[nodiscard]] Request until(std::vector<Request> operations, bool changes) {
     auto state = std::make_shared<array::GlobalTransfer>(*transfers_, std::move(operations), changes);
     const auto& transfers = *std::exchange(transfers_, nullptr);
@@ -177,7 +177,7 @@ Strided GlobalArray::local() const {
   return {region_.local(), row_major(distribution_->local_shape(world_->rank()), element_bytes_)};
 }
 
-/// Makes one transfer, at once if its memory can be loaded and stored.
+/// Makes one transfer; at once if this process can load and store the memory.
 void GlobalArray::move(Operation operation, const transport::StridedTransfer& transfer, const void* alpha,
                        std::vector<Request>& operations) const {
   transport::Segment& segment = region_.segment();

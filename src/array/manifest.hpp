@@ -1,4 +1,4 @@
-// The manifest of a persistent array: what it is, and which files hold which state of it.
+// The manifest of a persistent array: its properties, and the files of its committed state.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@
 
 namespace outcore::array {
 
-/// Written last, by write_durably: so an array is in the state before a commit or after it. It names for each
-/// component the file of chunks and the file with its table, whose size and checksum tie the right version
-/// of it to this manifest.
+/// Written last, by write_durably: so an array is in the state before a commit or after it. For each
+/// component it names the file of chunks and the file of its table; size and checksum identify the version of
+/// the table.
 struct Manifest {
   static constexpr std::uint32_t version = 2;
   static constexpr std::size_t max_components = 65536;
@@ -41,7 +41,7 @@ struct Manifest {
   store::CodecOptions codec;
   bool shared = true;            ///< one directory for all processes, not one for each node
   std::uint64_t generation = 0;  ///< number of the commit, from 1
-  std::string identity;          ///< what the array is, from when it was made; printable
+  std::string identity;          ///< set when the array was made; printable
   std::vector<Component> components;
   std::vector<std::byte> user;  ///< opaque here
 
@@ -49,8 +49,7 @@ struct Manifest {
 
   [[nodiscard]] dio::ChunkGrid grid() const;                    ///< throws as ChunkGrid does
   [[nodiscard]] store::Geometry geometry(int component) const;  ///< with shadow, as persistent arrays are
-  /// Throws Error(EINVAL), saying what: numbers that make no array, names that are none, too much of
-  /// something.
+  /// Throws Error(EINVAL), which names the field: invalid numbers, invalid names, or something too large.
   void check() const;
 
   /// As a file: with magic, version, byte order and checksums. Throws as check does.

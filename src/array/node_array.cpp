@@ -129,11 +129,11 @@ bool NodeArray::wait_for(std::int64_t element, std::int32_t least, std::chrono::
       return false;
     }
     const timespec time{.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
-    futex(place, FUTEX_WAIT, found, &time);  // looks once more: who has posted before is seen
+    futex(place, FUTEX_WAIT, found, &time);  // reads once more: sees a value that was posted before
   }
 }
 
-/// Who waits by turns learns that another process has died, which will post nothing.
+/// A process that waits in intervals learns here that another process, which would post, has died.
 void NodeArray::watch() {
   constexpr std::int64_t between_looks_s = 1;
   const auto now =

@@ -18,7 +18,7 @@ constexpr std::int64_t small_cache_bytes = 4 << 20;
 constexpr std::int64_t max_elements = std::int64_t{1} << 61;
 constexpr std::string_view head = "{\"tiles\": ", between = ", \"holds\": ", tail = "}";
 
-/// What the metadata of the storage say: the map, and what the user has given.
+/// The metadata of the storage: the map, and the user's metadata.
 std::string joined(const TileMap& map, std::string_view metadata) {
   std::string text(head);
   text += map.encode();
@@ -28,7 +28,7 @@ std::string joined(const TileMap& map, std::string_view metadata) {
   return text;
 }
 
-/// Elements of the tiles of each of so many processes.
+/// Number of elements of the tiles of each process.
 std::vector<std::int64_t> elements_of_processes(const TileMap& map, int processes) {
   std::vector<std::int64_t> elements(static_cast<std::size_t>(processes));
   for (std::int64_t k = 0; k < map.count(); ++k)
@@ -36,9 +36,9 @@ std::vector<std::int64_t> elements_of_processes(const TileMap& map, int processe
   return elements;
 }
 
-/// Tiles are moved whole, so chunks are the largest that tiles and the cache hold enough of. A cache
-/// that depends on the budget counts as a small one, as budgets of processes may differ.
-/// Measured: [M40].
+/// Tiles are moved as a whole. So chunks are the largest of which tiles, and the cache, still have several. A
+/// cache that depends on the budget counts as a small one, as budgets of processes may differ. Measured:
+/// [M40].
 std::int64_t suitable_chunk_bytes(std::int64_t tile_bytes, const DiskArrayCaches& caches) {
   const std::int64_t cache_bytes = caches.cache_bytes >= 0 ? caches.cache_bytes : small_cache_bytes;
   std::int64_t bytes = min_chunk_bytes;
@@ -50,7 +50,7 @@ std::int64_t suitable_chunk_bytes(std::int64_t tile_bytes, const DiskArrayCaches
 
 constexpr std::string_view table_name = "the map of tiles of a block-sparse array";
 
-/// Of the map, and of where the tiles lie.
+/// Memory of the map, and of the positions of tiles.
 std::int64_t table_bytes(const TileMap& map) {
   std::int64_t bytes = 2 * map.count() * static_cast<std::int64_t>(sizeof(std::int64_t));
   for (const auto& axis : map.boundaries())
@@ -62,7 +62,7 @@ Strided contiguous(std::span<const std::byte> memory, ElementType type) {
   return {const_cast<std::byte*>(memory.data()), {static_cast<std::int64_t>(size_bytes(type))}};
 }
 
-/// What the metadata of the storage say, apart: the map, and what the user has given.
+/// The parts of the metadata of the storage: the map, and the user's metadata.
 TileMap stored_map(const DiskArray& array, std::string& metadata) {
   const auto refuse = [&](const std::string& detail) {
     throw Error(EINVAL, {.attempted = "open block-sparse array", .path = array.path(), .detail = detail});
@@ -111,7 +111,7 @@ BlockSparseArray::BlockSparseArray(World& world, const Make& make)
         const std::int64_t chunk = options.chunk.rank() > 0 ? options.chunk[0] : bytes / element;
         options.chunk = {std::clamp<std::int64_t>(chunk, 1, most)};
         options.typical = {};
-        options.group = (most + options.chunk[0] - 1) / options.chunk[0];  // all that a process has
+        options.group = (most + options.chunk[0] - 1) / options.chunk[0];  // all tiles of a process
         shape = {world.size() * options.group * options.chunk[0]};
       }) {
   place_tiles();

@@ -65,10 +65,11 @@ void TransferQueue::run() {
     Entry entry = std::move(entries_.front());
     entries_.pop_front();
     lock.unlock();
-    // Its waker has kept the core; from here on disks and other processes wait for this thread.
+    // The thread that woke this one has kept its core; from here on disks and other processes wait for this
+    // thread.
     device::set_wakes(device::Wakes::soon);
     work_off(entry);
-    entry = {};  // what the job holds goes before the next begins
+    entry = {};  // releases the objects of the job before the next begins
     device::set_wakes(device::Wakes::later);
     lock.lock();
   }
@@ -81,7 +82,7 @@ void TransferQueue::wait_for_others_to_close() noexcept {
   try {
     while (!world::enter_to_close(*transport_)) {
     }
-  } catch (...) {  // the transport has failed, and so has all that the others could ask for
+  } catch (...) {  // the transport has failed, and so have all requests of other processes
   }
 }
 
@@ -95,8 +96,8 @@ void TransferQueue::enter(const Entry& entry) {
   world::enter(*transport_, entry.what, entry.fingerprint, failure);
 }
 
-/// The jobs that come next, as far as they are the same reads at all processes, with no problem at any: all
-/// have entered them. Collective. Nobody but this thread takes what is in the queue.
+/// The next jobs, as long as they are the same reads at all processes and no process has a problem: all have
+/// entered them. Collective. Only this thread takes jobs from the queue.
 std::vector<TransferQueue::Entry*> TransferQueue::next_reads() {
   std::vector<Entry*> next;
   {
@@ -131,7 +132,7 @@ void TransferQueue::work_off(Entry& entry) {
       try {
         for (std::size_t i = 0; i < next.size() && next[i]->begin(i); ++i) {
         }
-      } catch (...) {  // its job meets it again, and is the one to tell of it
+      } catch (...) {  // its job meets the error again, and reports it
         next.clear();
       }
     };

@@ -1,4 +1,4 @@
-// Collective transfers in the background: one thread in each process works them off in the order of the
+// Collective transfers in the background: one thread in each process carries them out in the order of the
 // calls.
 #pragma once
 
@@ -20,31 +20,32 @@
 
 namespace outcore::array {
 
-/// One for a world, made collectively: where one process cannot start its thread, all throw its error. It has
-/// a group of its own, so that its collectives and those of the program do not meet.
+/// One queue for a world, made collectively: if one process cannot start its thread, all throw its error. It
+/// has its own group, so that its collectives and those of the program do not meet.
 class TransferQueue {
  public:
   explicit TransferQueue(World& world);
-  ~TransferQueue();  ///< works off what was submitted
-  /// Collective, like the end of the world, but does not wait: what others submit, and this process has not,
-  /// is an error there from now on, and so is what is submitted here.
+  ~TransferQueue();  ///< carries out the submitted jobs
+  /// Collective, like the end of the world, but does not wait. From now on, jobs that others submit and this
+  /// process has not are errors there, and so are jobs that are submitted here.
   void closing() noexcept;
 
-  /// What a job may use: the group, and two halves of one-sided memory for what passes between processes.
+  /// The tools of a job: the group, and two halves of one-sided memory for data that passes between
+  /// processes.
   struct Context {
     transport::Transport& transport;
     transport::Segment& segment;
     std::int64_t stage_offset, stage_half_bytes;
-    /// A read that has begun all it has to calls it when it has room for more, so that the disk has work
-    /// until the next ones run.
+    /// A read that has begun all of its requests calls it when it has room for more, so that the disk has
+    /// work until the next reads run.
     std::function<void()> begin_next;
   };
-  /// Called in the background at all processes once all have submitted it with the same fingerprint and
-  /// nobody with a problem; else all get the error. Errors it throws must have been thrown at all processes.
+  /// Called in the background at all processes once all have submitted it, with the same fingerprint and
+  /// without a problem; else all get the error. If it throws, it must throw at all processes.
   using Job = std::function<void(const Context&)>;
-  /// What a read does of its job before it runs, once all have submitted it, while `before` others come first
-  /// and have begun all they have to, or the one that runs ends; at this process alone, perhaps several
-  /// times. Returns whether it has begun all of it. If it throws, the job does it again.
+  /// The part of a read that begins before its job runs, once all processes have submitted it: while `before`
+  /// earlier reads have begun all of their requests, or while the running one ends. At this process alone,
+  /// perhaps several times. Returns whether it has begun everything. If it throws, the job does it again.
   using Begin = std::function<bool(std::size_t before)>;
 
   [[nodiscard]] std::uint64_t next_number() noexcept {
@@ -63,7 +64,7 @@ class TransferQueue {
     std::uint64_t fingerprint;
     std::exception_ptr problem;
     Job job;
-    Begin begin;  ///< empty: of a job that does not only read
+    Begin begin;  ///< empty for a job that does not only read
     std::shared_ptr<ComposedRequest> state;
     bool entered = false;  ///< by all
   };

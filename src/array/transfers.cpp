@@ -22,7 +22,7 @@ void Transfers::add(const std::shared_ptr<GlobalTransfer>& request) {
       std::erase_if(requests_, [](const auto& each) { return each.expired(); });
     requests_.push_back(request);
   }
-  // Who closes may have looked for requests already, and would wait for this one.
+  // A thread that closes may have collected the requests already, and would wait for this one.
   if (uses_.load() & closing) request->finish();
 }
 

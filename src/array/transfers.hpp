@@ -1,4 +1,4 @@
-// What is under way between one process and a global array, so that the array does not close before it.
+// Transfers under way between one process and a global array; the array cannot close before they end.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ class GlobalTransfer final : public FinishedByWaiter {
   ~GlobalTransfer() override;
   [[nodiscard]] bool done() const noexcept override;
   bool help() noexcept override;
-  /// Its error, if nobody has been told and it was to change the array, is the array's to tell.
+  /// If nobody has waited for it and it changes the array, the array reports its error.
   void hand_over_error() noexcept;
 
  private:
@@ -43,12 +43,13 @@ class Transfers final : public world::User {
   /// False once the array is closing; else the caller calls `leave` in the end.
   [[nodiscard]] bool enter() noexcept;
   void leave() noexcept;
-  /// A request that goes on after its call; the use of the call is now that of the request.
+  /// A request that goes on after its call, and takes over the use of the call.
   void add(const std::shared_ptr<GlobalTransfer>& request);
-  /// Whole transfers, of many calls: closing waits for them before it refuses calls. False when it began to.
+  /// Begins a transfer of many calls: closing waits for it before it refuses calls. False once closing has
+  /// begun.
   [[nodiscard]] bool hold();
   void let_go();
-  /// Completes the requests, too, whoever holds them: they keep their errors.
+  /// Also completes the requests, whoever holds them; they keep their errors.
   void finish() noexcept override;
   /// Completes the requests, and throws the error of a put or accumulate that nobody has waited for.
   void raise_undelivered();

@@ -48,8 +48,8 @@ bool hold(const device::Directory& directory, const array::Manifest& manifest,
   }
 }
 
-/// The newest state, which a job that commits leaves alone while the leases are there. A table that is
-/// missing although no other state has been committed is damage, and found by who reads it.
+/// Opens the newest state, which a committing job does not remove while the leases exist. If a table is
+/// missing although no other state was committed, that is damage, which its reader finds.
 array::Manifest held_state(const device::Directory& directory, std::vector<store::StateLease>& leases) {
   array::Manifest manifest = manifest_of(directory);
   while (!hold(directory, manifest, leases)) {
@@ -97,7 +97,7 @@ void verify_component(const device::Directory& directory, const array::Manifest&
   const std::int64_t at_once = std::max<std::int64_t>(pass_bytes / stride, 1);
   const device::Buffer buffer(static_cast<std::size_t>(at_once * stride));
   const std::int64_t slots = component.geometry().slots;
-  // What was never written lies nowhere.
+  // Slots that were never written have no place.
   const store::SlotTable& table = component.table();
   for (std::int64_t slot = table.next_written(0); slot >= 0;) {
     const std::int64_t count = std::min(at_once, slots - slot);

@@ -1,4 +1,4 @@
-// Looking at persistent arrays without a world: what they are, and whether they are whole.
+// Inspection of persistent arrays without a world: their properties, and whether they are undamaged.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace outcore {
 
-/// What a manifest says, as lines for people.
+/// The facts of a manifest, as lines for people.
 struct ArrayFacts {
   std::vector<std::pair<std::string, std::string>> lines;  ///< name, value
   std::string metadata;
@@ -21,12 +21,12 @@ struct ArrayFacts {
 struct Verification {
   std::int64_t chunks = 0;          ///< read
   std::int64_t elsewhere = 0;       ///< components that are not here, on local disks: of other nodes
-  std::vector<std::string> damage;  ///< what was found, each with file, chunk and offset
+  std::vector<std::string> damage;  ///< the damages, each with file, chunk and offset
 };
-/// Reads all of an array, of one node's part if it is on local disks, and checks every checksum. What is
-/// damaged is collected. Which parts belong to this node nobody has noted, so one that has been lost on local
-/// disks counts as elsewhere; opening the array on all nodes tells. Beside a job that writes it reads the
-/// state that was committed last when it began.
+/// Reads all of an array (on local disks: the part of this node), checks every checksum, and collects all
+/// damage. An array does not record which parts belong to this node, so a part that was lost from a local
+/// disk counts as one elsewhere; an opening on all nodes finds it. If another job writes the array, it reads
+/// the state that was committed last when it began.
 [[nodiscard]] OUTCORE_SIBLING Verification verify_array(const std::string& path, int contained = 0);
 
 }  // namespace outcore

@@ -56,8 +56,8 @@ void in_portions(const Box& box, Visit& visit) {
   in_portions(second, visit);
 }
 
-/// The own part of a sum of products. Partial sums are of the element's type but for float, which is summed
-/// as double.
+/// This process's part of a sum of products. Partial sums have the element's type, but float is summed as
+/// double.
 template <class Element>
 auto own_dot(const GlobalArray& a, const GlobalArray& b) {
   using Sum = std::conditional_t<
@@ -114,7 +114,7 @@ void fill(GlobalArray& array, const void* value) {
 }
 
 void copy(const GlobalArray& from, GlobalArray& to) {
-  to.world().barrier();  // what others have put is there
+  to.world().barrier();  // after it the puts of others are visible
   to.world().together("copy global array", number_of_both(from, to), [&] {
     check_alike(from, to, "copy global array");
     const Strided local = to.local();

@@ -10,7 +10,7 @@ void fill(GlobalArray& array, const void* value);
 /// Error(EINVAL) if they differ in type, shape or world.
 void copy(const GlobalArray& from, GlobalArray& to);
 /// Sum of the products of elements, which is the same at all processes; an element of their type.
-/// Error(EINVAL) also for types that have no place for a sum: integers but int64.
+/// Error(EINVAL) also for integers other than int64, which have no room for a sum.
 void dot(const GlobalArray& a, const GlobalArray& b, void* result);
 
 }  // namespace outcore::capi

@@ -81,7 +81,7 @@ Element value_of(const void* given, Element otherwise) {
   return otherwise;
 }
 
-/// The tiles of an own part of c, whose first element is at `memory`.
+/// The tiles of this process's part of c, whose first element is at `memory`.
 template <class Element>
 void multiply_part(const MatrixFactor& a, const MatrixFactor& b, Element alpha, Element beta, const Box& part,
                    const Strided& memory) {
@@ -116,7 +116,7 @@ void multiply_part(const MatrixFactor& a, const MatrixFactor& b, Element alpha, 
     }
 }
 
-/// Equal at processes that ask for the same.
+/// A fingerprint of the arguments.
 std::uint64_t number_of(const MatrixFactor& a, const MatrixFactor& b, const void* alpha, const void* beta,
                         const GlobalArray& c) {
   std::uint64_t numbers[9] = {a.array.number(), b.array.number(), c.number(),
@@ -134,7 +134,7 @@ std::uint64_t number_of(const MatrixFactor& a, const MatrixFactor& b, const void
 void multiply(const MatrixFactor& a, const MatrixFactor& b, const void* alpha, const void* beta,
               GlobalArray& c) {
   World& world = c.world();
-  world.barrier();  // what others have put is there
+  world.barrier();  // after it the puts of others are visible
   world.together(attempted, number_of(a, b, alpha, beta, c), [&] {
     check(a, b, c);
     visit(c.type(), [&]<class Element>(Element) {

@@ -10,7 +10,8 @@ struct MatrixFactor {
   int trans = 'N';  ///< 'N', 'T' or 'C'
 };
 
-/// c = alpha op(a) op(b) + beta c; null: one, zero. Collective. Error(EINVAL) if they do not fit.
+/// c = alpha op(a) op(b) + beta c; null alpha is one, null beta zero. Collective. Error(EINVAL) if the
+/// matrices do not fit.
 void multiply(const MatrixFactor& a, const MatrixFactor& b, const void* alpha, const void* beta,
               GlobalArray& c);
 

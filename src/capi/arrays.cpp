@@ -31,7 +31,7 @@ std::string text_of_metadata(const std::string& kept) {
   try {
     return keep::text_of(kept);
   } catch (const keep::JsonError&) {
-    return kept;  // of C++, which may keep anything
+    return kept;  // metadata of C++, which may be any bytes
   }
 }
 

@@ -21,7 +21,8 @@ using namespace outcore::capi;
 using outcore::Call;
 using outcore::Error;
 
-/// Runs a procedure of C, and answers with what it has written, or fails with what it returned.
+/// Runs a procedure of C, and answers with the reply that it has written, or fails with the code that it
+/// returned.
 void serve(oc_procedure function, void* context, Call call) {
   std::vector<std::byte> own;
   const auto room_bytes = static_cast<std::size_t>(call.max_reply_bytes());

@@ -11,7 +11,7 @@
 namespace outcore::capi {
 namespace {
 
-/// What is saved: arrays are kept as long as it is.
+/// A saving; its arrays live as long as it.
 struct Saving {
   std::shared_ptr<World> world;
   CheckpointSaving saving;
@@ -21,7 +21,7 @@ struct Saving {
 constexpr const char* what = "checkpoint";
 constexpr const char* what_saving = "checkpoint to be saved";
 
-// Leaked: at exit, nothing that is collective happens any more.
+// Leaked: at exit no collective calls are possible any more.
 auto& savings = *new Table<int, std::shared_ptr<Saving>>;
 auto& checkpoints = *new Table<int, InWorld<Checkpoint>>;
 
@@ -30,7 +30,7 @@ std::string name_of(const char* name) {
   return name;
 }
 
-/// Adds something; what fails is an error of the commit, too.
+/// Adds an array; if that fails, the commit fails with the same error.
 template <class Add>
 int add(int handle, Add its) {
   return guarded([&] {
@@ -126,7 +126,8 @@ int oc_checkpoint_open(int world, const char* path, int* checkpoint) {
   return guarded([&] {
     auto its_world = world_of(world);
     auto opened = std::make_shared<Checkpoint>(Checkpoint::open(*its_world, [&]() -> std::string {
-      if (!checkpoint) invalid("open checkpoint", "checkpoint is NULL");  // here: all processes see it
+      if (!checkpoint)
+        invalid("open checkpoint", "checkpoint is NULL");  // in the gate, so all processes get it
       if (!path) invalid("open checkpoint", "path is NULL");
       return path;
     }));
@@ -170,7 +171,7 @@ int oc_checkpoint_read_ga(int checkpoint, const char* name, int ga) {
   return guarded([&] {
     const auto open = checkpoints.get(checkpoint, EBADF, what);
     const auto array = global_array_in(*open.world, ga);
-    open.thing->read(name ? name : "", *array.thing);  // what is no name is an error at all
+    open.thing->read(name ? name : "", *array.thing);  // an invalid name is an error at all processes
     return OC_OK;
   });
 }

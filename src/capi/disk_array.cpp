@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* what = "disk array";
 
-// Leaked: at exit, nothing that is collective happens any more.
+// Leaked: at exit no collective calls are possible any more.
 auto& arrays = *new Table<int, InWorld<DiskArray>>;
 
 /// Box and memory of one transfer.
@@ -27,14 +27,14 @@ struct Patch {
         memory(strided_of(its_memory, stride_bytes, box, size_bytes(array.type()), attempted)) {}
 };
 
-/// A section of a global array, as C gives it.
+/// A section of a global array, as C passes it.
 struct GlobalSection {
   int ga;
   const std::int64_t *begin, *end;
   const int* order;
 };
 
-/// Begin collective transfers. A process that has no part in one to give tells the others why.
+/// Begin collective transfers. A process that cannot take part tells the others why.
 template <bool writes>
 Request transfer_all(DiskArray& array, const std::int64_t* begin, const std::int64_t* end,
                      const GlobalSection& given) {
@@ -101,7 +101,7 @@ int oc_dra_create(int world, int type, int rank, const int64_t* shape, const oc_
         *its_world, [&](outcore::Extents& its_shape, outcore::ElementType& its_type,
                         outcore::DiskArrayOptions& its_options) {
           constexpr const char* attempted = "create disk array";
-          if (!array) invalid(attempted, "array is NULL");  // here: all processes see it
+          if (!array) invalid(attempted, "array is NULL");  // in the gate, so all processes get it
           its_type = element_type_of(type, attempted);
           its_shape = extents_of(rank, shape, attempted);
           its_options = options_of_array(options, rank, size_bytes(its_type), attempted);
@@ -115,7 +115,7 @@ int oc_dra_open(int world, const char* path, int writable, int* array) {
   return guarded([&] {
     auto its_world = world_of(world);
     auto opened = std::make_shared<DiskArray>(DiskArray::open(*its_world, [&] {
-      if (!array) invalid("open disk array", "array is NULL");  // here: all processes see it
+      if (!array) invalid("open disk array", "array is NULL");  // in the gate, so all processes get it
       if (!path) invalid("open disk array", "path is NULL");
       return outcore::DiskArrayOpening{.path = path, .read_only = writable == 0};
     }));

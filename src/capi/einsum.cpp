@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* attempted = "einsum";
 
-/// Arrays of handles, which live as long.
+/// The arrays of handles, which live as long as this object.
 struct Held {
   std::vector<InWorld<GlobalArray>> global;
   std::vector<InWorld<DiskArray>> disk;

@@ -18,7 +18,7 @@ namespace {
 using outcore::file::ExclusiveFile;
 using namespace outcore::capi;
 
-// Leaked: files left open are closed at exit by the file layer, which needs nothing of this.
+// Leaked: at exit the file layer closes files that are open, without this table.
 auto& files = *new Table<int, std::shared_ptr<ExclusiveFile>>;
 
 const std::shared_ptr<ExclusiveFile>& file_of(int file) {
@@ -102,7 +102,7 @@ int oc_eaf_delete(int file) {
     try {
       its->erase();
     } catch (...) {
-      if (its->closed()) end();  // one that is only read is refused, and stays open
+      if (its->closed()) end();  // a file open to read only is refused, and stays open
       throw;
     }
     end();

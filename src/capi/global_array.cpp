@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* what = "global array";
 
-// Leaked: at exit, nothing that is collective happens any more.
+// Leaked: at exit no collective calls are possible any more.
 auto& arrays = *new Table<int, InWorld<GlobalArray>>;
 
 std::vector<std::vector<std::int64_t>> begins_of(int rank, const oc_ga_options& options,
@@ -93,7 +93,7 @@ int oc_ga_create(int world, int type, int rank, const int64_t* shape, const oc_g
     auto its_world = world_of(world);
     auto made = std::make_shared<GlobalArray>(*its_world, [&](outcore::ElementType& its_type) {
       constexpr const char* attempted = "create global array";
-      if (!array) invalid(attempted, "array is NULL");  // here: all processes see it
+      if (!array) invalid(attempted, "array is NULL");  // in the gate, so all processes get it
       its_type = element_type_of(type, attempted);
       return distribution_of(extents_of(rank, shape, attempted), its_world->size(),
                              options_of(options, attempted), attempted);

@@ -9,7 +9,8 @@ namespace {
 thread_local int last_code = OC_OK;
 thread_local std::string last_text;
 
-/// Of any version to come. More is a size that the caller forgot to set, and not memory to look at.
+/// No future version has a larger structure. A larger size was not set by the caller, and memory behind the
+/// structure must not be read.
 constexpr std::size_t max_options_bytes = 4096;
 
 std::size_t size_of(const char* attempted, const void* buffer, std::int64_t bytes) {

@@ -1,4 +1,4 @@
-// What the C interfaces share: handles, return codes and the text of the last error.
+// The common parts of the C interfaces: handles, return codes and the text of the last error.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@
 
 namespace outcore::capi {
 
-/// Things known to C by numbers, which are never used twice.
+/// A table of objects that C knows by numbers, which are never used twice.
 template <class Number, class Thing>
 class Table {
  public:
@@ -46,7 +46,7 @@ class Table {
     return thing;
   }
 
-  /// Those for which `chosen(thing)` is true, in the order in which they got their numbers.
+  /// The objects for which `chosen(thing)` is true, in the order of their numbers.
   template <class Chosen>
   std::vector<Thing> all(Chosen chosen) {
     const std::lock_guard guard(mutex_);
@@ -58,8 +58,8 @@ class Table {
     return things;
   }
 
-  /// What this thread got last, kept for the calls that follow: they take no lock. The thing may outlive its
-  /// number, until this thread gets another or ends. One for each thread and type of table.
+  /// The object that this thread got last, kept for its next calls, which then take no lock. The object may
+  /// outlive its number, until this thread gets another one or ends. One for each thread and type of table.
   const Thing& get_again(Number number, int errno_value, const char* what) {
     thread_local struct {
       Table* of = nullptr;
@@ -100,7 +100,7 @@ int failed(int code, const char* text) noexcept;
 /// The text of a code: that of the last failure of this thread if it had the same code.
 [[nodiscard]] const char* text_of(int code) noexcept;
 
-/// Runs a call and turns whatever it throws into a code and a text. The body returns a code.
+/// Runs a call and turns its exception into a code and a text. The body returns a code.
 template <class Body>
 int guarded(Body body) noexcept {
   try {
@@ -116,13 +116,13 @@ int guarded(Body body) noexcept {
 
 [[noreturn]] void invalid(const char* attempted, const char* why);
 
-/// What options_of does, for any structure that begins with its size.
+/// The untyped part of options_of, for any structure that begins with its size.
 void copy_options(const void* given, std::size_t least, const char* attempted, void* options,
                   std::size_t size);
 
-/// The options that a caller gives, or the defaults. A structure of an older program is shorter: what it
-/// lacks is zero. One of a newer program is longer: what is not known here must be zero. Throws Error(EINVAL)
-/// else.
+/// The options that a caller passes, or the defaults. A structure of an older program is shorter: the missing
+/// fields are zero. A structure of a newer program is longer: its unknown fields must be zero, else
+/// Error(EINVAL).
 template <class Options>
 [[nodiscard]] Options options_of(const Options* given, const char* attempted) {
   Options options{};
@@ -141,7 +141,7 @@ template <class Options>
 [[nodiscard]] Placement placement_of(int placement, const char* attempted);
 [[nodiscard]] device::PageCache page_cache_of(int page_cache);
 
-/// Hands out what is known of a file system; either place may be NULL.
+/// Stores the facts of a file system; either place may be NULL.
 void report(const device::FileSystem& system, std::int64_t* free_bytes, char* type, std::size_t type_size);
 
 }  // namespace outcore::capi

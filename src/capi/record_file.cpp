@@ -22,13 +22,13 @@ using outcore::file::RecordFile;
 using outcore::file::RecordFileOptions;
 using namespace outcore::capi;
 
-/// A file, and the world that it needs as long as it lives.
+/// A file, and its world, which it needs as long as it lives.
 struct OpenFile {
   std::shared_ptr<World> world;
   std::shared_ptr<RecordFile> file;
 };
 
-// Leaked: at exit, nothing that is collective happens any more.
+// Leaked: at exit no collective calls are possible any more.
 auto& files = *new Table<int, OpenFile>;
 
 OpenFile open_file(int file) {
@@ -65,7 +65,7 @@ int begun(int file, std::int64_t* request, const char* attempted, Begin begin) {
   });
 }
 
-/// Hands out a number that is there if the record is.
+/// Stores a number, which exists if the record does.
 void report(const RecordFile& file, std::int64_t record, std::optional<std::int64_t> found,
             std::int64_t* bytes) {
   if (!found)
@@ -83,7 +83,7 @@ int oc_rf_create(int world, const char* name, const oc_rf_options* options, int*
     auto its_world = world_of(world);
     auto made =
         std::make_shared<RecordFile>(*its_world, [&](std::string& its_name, RecordFileOptions& its_options) {
-          if (!file) invalid("create record file", "file is NULL");  // here: all processes see it
+          if (!file) invalid("create record file", "file is NULL");  // in the gate, so all processes get it
           if (!name) invalid("create record file", "name is NULL");
           its_name = name;
           its_options = translate(options_of(options, "create record file"));

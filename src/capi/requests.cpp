@@ -12,7 +12,7 @@
 namespace outcore::capi {
 namespace {
 
-// Leaked: requests that are left at exit end with the files, which need nothing of this.
+// Leaked: at exit requests end with their files, without this table.
 auto& requests = *new Table<std::int64_t, Outstanding>;
 
 std::span<const std::int64_t> list_of(int count, const std::int64_t* numbers) {
@@ -52,7 +52,7 @@ int oc_test(int64_t request, int* done) {
     if (!done) invalid("test", "done is NULL");
     const auto looked_at = requests.get(request, EINVAL, "request").request;
     if (!looked_at.done()) looked_at.state()->help();
-    *done = looked_at.done() ? 1 : 0;  // its error is for oc_wait
+    *done = looked_at.done() ? 1 : 0;  // oc_wait returns its error
     return OC_OK;
   });
 }

@@ -9,19 +9,19 @@
 
 namespace outcore::capi {
 
-/// What oc_wait needs of a request.
+/// A request with the facts that oc_wait needs.
 struct Outstanding {
   Request request;
-  std::shared_ptr<void> keeps;  ///< the file or array, as long as the request is there
+  std::shared_ptr<void> keeps;  ///< keeps the file or array alive as long as the request
   std::int64_t wanted_bytes =
-      0;                  ///< of a read that may be short: fewer is OC_END_OF_FILE. 0: of any other operation
-  std::string path = {};  ///< of that read, for messages
+      0;  ///< for a read that may be short: fewer bytes are OC_END_OF_FILE. 0: other operations
+  std::string path = {};  ///< of such a read, for messages
 };
 
-/// The number by which C knows it from now on.
+/// Gives the request a number for C.
 [[nodiscard]] std::int64_t number_of(Outstanding request);
 
-/// Hands out the bytes moved; without a place for them, fewer than wanted are OC_END_OF_FILE.
+/// Stores the number of bytes moved; if the place is NULL, fewer than wanted are OC_END_OF_FILE.
 int report_moved(const std::string& path, std::int64_t moved, std::int64_t wanted, std::int64_t* place);
 
 }  // namespace outcore::capi

@@ -24,13 +24,13 @@ using outcore::file::SharedFile;
 using outcore::file::SharedFileOptions;
 using namespace outcore::capi;
 
-/// A file, and the world that it needs as long as it lives.
+/// A file, and its world, which it needs as long as it lives.
 struct OpenFile {
   std::shared_ptr<World> world;
   std::shared_ptr<SharedFile> file;
 };
 
-// Leaked: at exit, nothing that is collective happens any more.
+// Leaked: at exit no collective calls are possible any more.
 auto& files = *new Table<int, OpenFile>;
 
 std::shared_ptr<SharedFile> file_of(int file) {
@@ -79,7 +79,7 @@ int oc_sf_create(int world, const char* name, const oc_sf_options* options, int*
     auto its_world = world_of(world);
     auto made =
         std::make_shared<SharedFile>(*its_world, [&](std::string& its_name, SharedFileOptions& its_options) {
-          if (!file) invalid("create shared file", "file is NULL");  // here: all processes see it
+          if (!file) invalid("create shared file", "file is NULL");  // in the gate, so all processes get it
           if (!name) invalid("create shared file", "name is NULL");
           its_name = name;
           its_options = translate(options_of(options, "create shared file"));

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* what = "block-sparse array";
 
-// Leaked: at exit, nothing that is collective happens any more.
+// Leaked: at exit no collective calls are possible any more.
 auto& arrays = *new Table<int, InWorld<BlockSparseArray>>;
 
 TileMap map_of(int rank, const std::int64_t* tiles, const std::int64_t* boundaries,
@@ -62,7 +62,7 @@ int oc_sparse_create(int world, int type, int rank, const int64_t* tiles, const 
         *its_world,
         [&](outcore::TileMap& map, outcore::ElementType& its_type, outcore::DiskArrayOptions& its_options) {
           constexpr const char* attempted = "create block-sparse array";
-          if (!array) invalid(attempted, "array is NULL");  // here: all processes see it
+          if (!array) invalid(attempted, "array is NULL");  // in the gate, so all processes get it
           its_type = element_type_of(type, attempted);
           map = map_of(rank, tiles, boundaries, nonzero, attempted);
           its_options = options_of_array(options, 1, size_bytes(its_type), attempted);
@@ -77,7 +77,8 @@ int oc_sparse_open(int world, const char* path, int writable, int* array) {
   return guarded([&] {
     auto its_world = world_of(world);
     auto opened = std::make_shared<BlockSparseArray>(BlockSparseArray::open(*its_world, [&] {
-      if (!array) invalid("open block-sparse array", "array is NULL");  // here: all processes see it
+      if (!array)
+        invalid("open block-sparse array", "array is NULL");  // in the gate, so all processes get it
       if (!path) invalid("open block-sparse array", "path is NULL");
       return outcore::DiskArrayOpening{.path = path, .read_only = writable == 0};
     }));

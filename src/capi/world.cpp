@@ -17,7 +17,7 @@
 namespace outcore::capi {
 namespace {
 
-// Leaked: at exit, nothing that is collective happens any more.
+// Leaked: at exit no collective calls are possible any more.
 auto& worlds = *new Table<int, std::shared_ptr<World>>;
 auto& counters = *new Table<int, InWorld<Counter>>;
 auto& locks = *new Table<int, InWorld<Lock>>;
@@ -26,7 +26,7 @@ template <class Transport>
 int make_world(const oc_world_options* options, int* world, Transport transport) {
   return guarded([&] {
     auto made = std::make_shared<World>(transport(), [&]() -> WorldOptions {
-      if (!world) invalid("make a world", "world is NULL");  // here: all processes see it
+      if (!world) invalid("make a world", "world is NULL");  // in the gate, so all processes get it
       const oc_world_options given = options_of(options, "make a world");
       return {.memory_bytes = given.memory_bytes,
               .scratch = given.scratch ? given.scratch : "",
@@ -50,8 +50,8 @@ int make_in_world(Table<int, InWorld<Thing>>& table, int world, int* handle, con
   });
 }
 
-/// Commits and closes persistent arrays that are still open. If another process ends by an error, or is
-/// elsewhere, nobody does.
+/// Commits and closes persistent arrays that are still open. If another process ends by an error, or makes
+/// another collective call, no process commits.
 void close_arrays(World& world) {
   Closers closers = unclosed_disk_arrays(world);
   for (auto& each : unclosed_sparse_arrays(world)) closers.push_back(std::move(each));
