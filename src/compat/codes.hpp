@@ -1,4 +1,4 @@
-// The codes of the original that functions with classic names return, and what they mean.
+// The codes of the original that functions with classic names return, and their meanings.
 #pragma once
 
 namespace outcore::compat {
@@ -44,8 +44,8 @@ enum Code {
 };
 }  // namespace elio
 
-/// In words, of any code that the original has, also of those that are never returned here; of an errno value
-/// its text. Empty if it is none of them.
+/// The text of a code of the original, also of one that is never returned here, or of an errno value. Empty
+/// for other numbers.
 [[nodiscard]] const char* meaning(int code) noexcept;
 
 }  // namespace outcore::compat

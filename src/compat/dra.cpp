@@ -60,16 +60,16 @@ int ma_type(int oc) {
 bool started = false;
 auto& arrays = *new Numbered<Array>;
 
-/// A file in the place of a new array goes, as that of an old array does in the original; programs make one
-/// to see whether they may. Anything else is refused by those who make the array. The first process removes
-/// it, when nothing is known that is wrong with the array.
+/// Removes a file at the path of a new array, as the original removes that of an old array; programs make
+/// such a file to test whether they may write there. Anything else at the path is refused when the array is
+/// made. The first process removes the file, once no problem with the array is known.
 void remove_file(const std::string& filename) {
   struct stat found{};
   if (pnga_nodeid && pnga_initialized && pnga_initialized() && pnga_nodeid() != 0) return;
   if (lstat(filename.c_str(), &found) == 0 && S_ISREG(found.st_mode)) unlink(filename.c_str());
 }
 
-/// What may be wrong beside what the system says.
+/// Possible causes of a failure, beside the text of the system.
 std::string hint(const std::string& filename) {
   if (access((filename + ".info").c_str(), F_OK) != 0) return "";
   return "; an array of the original is imported by outcore import-dra";
@@ -249,7 +249,7 @@ int dra_open(const std::string& given, int mode, int* d_a) {
     oc_dra_close(opened);
     return failed(EINVAL, attempted + ": it has more than 7 axes, or a type that Global Arrays has not");
   }
-  if (metadata.starts_with(mark)) {  // else another program made it
+  if (metadata.starts_with(mark)) {  // else another program has made it
     const int type = std::atoi(metadata.c_str() + std::strlen(mark));
     if (element_type(type) == array.element) array.facts.type = type;
     array.facts.name = metadata.substr(std::min(metadata.find('\n'), metadata.size() - 1) + 1);

@@ -1,4 +1,4 @@
-// The disk arrays that are open, for those who make them and those who move sections of them.
+// The table of open disk arrays, for the code that makes them and the code that moves sections.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ struct Array {
 [[nodiscard]] bool dra_started() noexcept;
 /// The type of elements, of OC_*; 0 if there is none.
 [[nodiscard]] int element_type(int ma);
-/// A list for C: axes turned round.
+/// A list for C: axes in reverse order.
 void turn(const Axes& from, int axes, std::int64_t* to);
-/// The error of a number that is none. Returns its code.
+/// The error for a number of no open array. Returns its code.
 int closed(int d_a);
 
 }  // namespace outcore::compat

@@ -15,8 +15,8 @@
 namespace outcore::compat {
 namespace {
 
-/// Lists of C run backwards, and indices count from 0. None of a list that is none, or of a number of axes
-/// that no array has: then that is refused.
+/// Converts a list of C, whose axes have reverse order and whose indices count from 0. Returns none for NULL
+/// or an invalid number of axes; the call is then refused.
 template <class Number>
 Axes turned(const Number* list, int axes, int first = 0) {
   Axes result{};
@@ -36,7 +36,7 @@ int axes_of_array(int d_a) {
   return dra_facts(d_a, &facts) ? 0 : facts.axes;
 }
 
-/// What the files in a directory take on the disk.
+/// The disk space of the files in a directory.
 std::int64_t bytes_in(const std::string& directory) {
   std::int64_t bytes = 0;
   std::error_code failure;
@@ -55,7 +55,7 @@ Integer started(Integer* place, Start start) {
   return code;
 }
 
-/// A LOGICAL by value: programs with INTEGER of 4 bytes may leave anything in the other 4.
+/// A LOGICAL by value: programs with 4-byte INTEGER may leave anything in the other 4 bytes.
 bool is_true(long logical) {
   return static_cast<Integer>(logical) != 0;
 }
@@ -78,7 +78,7 @@ Integer section(bool writes, const Integer* transp, const Integer* g_a, const In
   });
 }
 
-/// Of two axes, given one by one.
+/// A section of two axes, whose bounds are separate arguments.
 Integer section_2(bool writes, const Integer* transp, const Integer* g_a, const Patch& from,
                   const Integer* d_a, const Patch& to, Integer* request) {
   return started(request, [&](int* number) {
@@ -170,12 +170,12 @@ OUTCORE_CLASSIC void DRA_Set_debug(long flag) {
 }
 OUTCORE_CLASSIC void DRA_Set_default_config(int /*numfiles*/, int /*numioprocs*/) {}
 
-/// Transfers go on without it.
+/// Does nothing: transfers proceed without it.
 OUTCORE_CLASSIC void DRA_Flick() {
   sched_yield();
 }
 
-/// By process 0, which may be the only one that calls.
+/// Process 0 prints; it may be the only one that calls.
 OUTCORE_CLASSIC void DRA_Print_internals(int d_a) {
   guarded([&] {
     DiskArrayFacts facts;
@@ -343,7 +343,7 @@ OUTCORE_CLASSIC Integer dra_probe_(const Integer* request, Integer* status) {
 OUTCORE_CLASSIC void dra_flick_() {
   DRA_Flick();
 }
-/// A function, as dra.fh declares it.
+/// A function, because dra.fh declares it as one.
 OUTCORE_CLASSIC Integer dra_set_debug_(const Integer* flag) {
   DRA_Set_debug(*flag);
   return OC_OK;

@@ -14,16 +14,16 @@
 namespace outcore::compat {
 namespace {
 
-/// Sections up to this size are read by each process for itself. A collective transfer takes several meetings
-/// of all processes, which costs more than the reading of a thin slice.
+/// Each process reads sections up to this size for itself. A collective transfer synchronises all processes
+/// several times, which takes longer than a read of a thin slice.
 constexpr std::int64_t small_bytes = std::int64_t{1} << 20;
 
 struct Pending {
   int d_a = 0, g_a = 0;
   std::int64_t request = 0;
   bool reads = false, direct = false, any = false;
-  bool alone = false;      ///< each process reads for itself; then an error is of this process
-  bool destroyed = false;  ///< the global array; its number may be that of another one
+  bool alone = false;      ///< each process reads for itself, so an error belongs to this process alone
+  bool destroyed = false;  ///< the global array; its number may belong to another one now
   Patch patch;             ///< of the global array
   std::shared_ptr<std::vector<std::byte>> buffer;
   int code = OC_OK;  ///< of a read that could not begin
@@ -52,7 +52,7 @@ Patch whole(const Axes& shape, int axes) {
   return patch;
 }
 
-/// What is asked for, checked: the same at all processes, since all give the same.
+/// The checked arguments of a transfer, the same at all processes.
 struct Transfer {
   Array array;
   Patch section, box;
@@ -64,8 +64,9 @@ struct Transfer {
   }
 };
 
-/// The numbers of arrays of different groups may be the same, and a process that does not belong to the group
-/// of the array cannot move its part. Nodes hold mirrored arrays, so all processes of a node must be there.
+/// Checks that the processes can move the array. Arrays of different groups may have the same number, and a
+/// process outside the group of the array cannot move its part. Nodes hold mirrored arrays, so all processes
+/// of a node must take part.
 int check_group(int g_a, const Members& callers, const std::string& attempted) {
   if (!pnga_get_pgroup) return OC_OK;
   const bool mirrored = pnga_is_mirrored && pnga_is_mirrored(g_a);
@@ -120,8 +121,8 @@ int check(bool writes, bool transposes, int g_a, const Patch* section, int d_a, 
   return OC_OK;
 }
 
-/// The part of a section that this process moves: what it holds of it, in place; an even share of the
-/// last axis, through a buffer, where it holds no single patch of the array.
+/// The part of a section that this process moves: the elements that it holds, in place. If it does not hold a
+/// single patch of the array, an even share of the last axis, through a buffer.
 struct Part {
   Patch patch;
   bool any = false, direct = true;
@@ -163,7 +164,7 @@ Part own_part(int g_a, const Transfer& transfer, bool writes) {
   return part;
 }
 
-/// What the elements of a patch take.
+/// Bytes of the elements of a patch.
 std::int64_t size_bytes(const Patch& patch, const Transfer& transfer) {
   auto bytes = static_cast<std::int64_t>(oc_element_bytes(transfer.array.element));
   for (std::size_t k = 0; k < static_cast<std::size_t>(transfer.axes); ++k)
@@ -171,7 +172,7 @@ std::int64_t size_bytes(const Patch& patch, const Transfer& transfer) {
   return bytes;
 }
 
-/// Before the processes agree: one may have no memory. Returns a code.
+/// Allocates before the processes agree, because one may have no memory. Returns a code.
 int make_buffer(const Transfer& transfer, Part* part) {
   if (!part->any || part->direct) return OC_OK;
   const std::int64_t bytes = size_bytes(part->patch, transfer);
@@ -197,7 +198,7 @@ void leading(const Patch& patch, int axes, Integer* ld) {
                                  patch.lo[static_cast<std::size_t>(k)] + 1);
 }
 
-/// Whether a write of this array was begun, and not waited for here.
+/// Whether a write of this array was begun here and not waited for.
 bool is_written(int d_a) {
   bool writes = false;
   requests.for_each(
@@ -205,7 +206,7 @@ bool is_written(int d_a) {
   return writes;
 }
 
-/// A write comes after the reads that were begun before it.
+/// Waits for earlier reads, so that a write comes after them.
 void complete_reads_of(int d_a) {
   requests.for_each([&](int, Pending& pending) {
     int which = 0;
@@ -213,7 +214,7 @@ void complete_reads_of(int d_a) {
   });
 }
 
-/// Waits for what this process moves. Returns a code.
+/// Waits for the part of this process. Returns a code.
 int wait_for(Pending& pending) {
   int code = pending.code;
   if (code) {
@@ -229,7 +230,7 @@ int wait_for(Pending& pending) {
   return code;
 }
 
-/// Gives back what a transfer has of a global array, with what was read, if it was.
+/// Gives the memory of a global array back after a transfer, updated if elements were read.
 void give_back(const Pending& pending, bool is_read) {
   if (!pending.any || pending.destroyed || !pnga_valid_handle(pending.g_a)) return;
   Integer lo[max_axes], hi[max_axes], ld[max_axes] = {};
@@ -261,7 +262,7 @@ int dra_move(bool writes, bool transposes, int g_a, const Patch* section, int d_
   Part part;
   int number = 0;
   Vote written{is_written(d_a)};
-  // All that one process may have no memory for, so that the others learn of it.
+  // All allocations come first, so that the others learn if one process lacks memory.
   const int own = guarded([&]() -> int {
     if (const int code = check(writes, transposes, g_a, section, d_a, box, &transfer)) return code;
     part = own_part(g_a, transfer, writes);
@@ -275,7 +276,7 @@ int dra_move(bool writes, bool transposes, int g_a, const Patch* section, int d_
     return refused;
   }
   if (writes) complete_reads_of(d_a);
-  pnga_sync();  // what others have put is there, or is not needed any more
+  pnga_sync();  // the puts of others are complete, or no longer needed
   const int axes = transfer.axes;
   Pending pending;
   pending.d_a = d_a;
@@ -312,7 +313,7 @@ int dra_move(bool writes, bool transposes, int g_a, const Patch* section, int d_
   if (writes && !part.direct) pnga_sync();  // helps others that get, who may need this process for it
   if (pending.alone) {
     if (part.any) pending.code = oc_dra_get_async(d_a, begin, end, memory, strides, &pending.request);
-    if (pending.code) pending.text = oc_last_error();  // for dra_wait, where the others learn of it
+    if (pending.code) pending.text = oc_last_error();  // dra_wait returns it, and tells the others
     requests.put(*request = number, std::move(pending));
     return OC_OK;
   }
@@ -332,9 +333,9 @@ int dra_wait_for(int request) {
   int code = OC_OK;
   if (pending)
     code = wait_for(*pending);
-  else if (!none.any && !requests.was_given(request))  // else it was waited for before, as programs do
+  else if (!none.any && !requests.was_given(request))  // else the program has waited for it before
     code = failed(EINVAL, "DRA: there is no request " + std::to_string(request));
-  const bool together = pnga_sync && dra_started();  // else there is nobody to agree with
+  const bool together = pnga_sync && dra_started();  // else there are no other processes
   if (together)
     code = agreed(code,
                   "DRA: " + (pending ? "the transfer of " + pending->filename : "a transfer") +
@@ -354,7 +355,7 @@ int dra_look(int request, bool* done) {
   if (!pending && requests.was_given(request)) return OC_OK;
   if (!pending) return failed(EINVAL, "DRA: there is no request " + std::to_string(request));
   int its_done = 1;
-  if (pending->request == 0) return OC_OK;  // nothing of it is here
+  if (pending->request == 0) return OC_OK;  // this process holds nothing of it
   if (const int code = oc_test(pending->request, &its_done)) return failed(code);
   *done = its_done != 0;
   return OC_OK;

@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 using namespace eaf;  // its codes
 
-/// The number of no request: there is nothing to wait for.
+/// A number that belongs to no request: there is nothing to wait for.
 constexpr int done = CHEMIO_DONE;
 
 struct Statistic {
@@ -58,7 +58,7 @@ class Counted {
     moved_in_->bytes += moved_;
     statistic_.seconds += std::chrono::duration<double>(Clock::now() - begin_).count();
   }
-  /// Bytes that moved, in this call or in that which began the request, whose statistic is `in`.
+  /// Counts bytes that moved in this call, or in the call that began the request; `in` is its statistic.
   void moved(std::int64_t bytes) { moved_ = bytes; }
   void moved(std::int64_t bytes, Statistic& in) {
     moved_ = bytes;
@@ -75,7 +75,7 @@ class Counted {
   Clock::time_point begin_;
 };
 
-/// In megabytes a second, of the time of the calls and what was waited.
+/// Megabytes a second, over the time of the calls and the waits.
 double rate(const Statistic& statistic, double waited_seconds) {
   const double seconds = statistic.seconds + waited_seconds;
   return statistic.bytes > 0 && seconds > 0 ? 1e-6 * static_cast<double>(statistic.bytes) / seconds : 0;
@@ -85,7 +85,7 @@ int not_open(int fd) {
   return failed(invalid_fd, "EAF: no file " + std::to_string(fd) + " is open");
 }
 
-/// Checks what a transfer is given. Returns a code.
+/// Checks the arguments of a transfer. Returns a code.
 int check(const std::shared_ptr<File>& file, int fd, double offset, int forbidden) {
   if (!file) return not_open(fd);
   if (!(std::floor(offset) == offset) || offset < 0 || offset > 9e15)
@@ -106,10 +106,10 @@ int ended(const File& file, std::int64_t moved, std::int64_t wanted) {
 int begin(int fd, double offset, void* buffer, std::size_t bytes, int* id, bool reads) {
   const auto file = files.get(fd).value_or(nullptr);
   if (const int code = check(file, fd, offset, reads ? EAF_W : EAF_R)) return code;
-  const Counted counted(*file, reads ? file->aread : file->awrite);  // its bytes when they are waited for
+  const Counted counted(*file, reads ? file->aread : file->awrite);  // counts its bytes when it is waited for
   const auto at = static_cast<std::int64_t>(offset), size = static_cast<std::int64_t>(bytes);
   Pending pending{fd, file, 0, size, reads};
-  const int number = requests.add(pending);  // before it begins: what is under way can be waited for
+  const int number = requests.add(pending);  // before it begins, so that it can be waited for
   const int code = reads ? oc_eaf_read_async(fd, at, buffer, size, &pending.request)
                          : oc_eaf_write_async(fd, at, buffer, size, &pending.request);
   if (code) {
@@ -120,7 +120,7 @@ int begin(int fd, double offset, void* buffer, std::size_t bytes, int* id, bool 
   return EAF_OK;
 }
 
-/// The file system that a path is on: of the directory itself if it is one, else of the one that it is in.
+/// The directory whose file system is meant: the path if it is a directory, else its parent.
 std::string directory_of(const std::string& path) {
   struct stat found{};
   if (!path.empty() && stat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode)) return path;
@@ -257,8 +257,8 @@ OUTCORE_CLASSIC int EAF_Truncate(int fd, eaf_off_t length) {
   });
 }
 
-/// In MiB, as the original and the programs that use it have it; its documentation says kilobytes. It
-/// calls a file system UFS, PFS or PIOFS; machines with the latter two are gone.
+/// In MiB, as the original returns it and programs expect it; its documentation says kilobytes. It calls a
+/// file system UFS, PFS or PIOFS; machines with the latter two are gone.
 OUTCORE_CLASSIC int EAF_Stat(const char* path, long* avail_mb, char* fstype, int fslen) {
   return guarded(stat_failed, [&]() -> int {
     std::int64_t bytes = 0;
@@ -300,7 +300,7 @@ OUTCORE_CLASSIC void EAF_Print_stats(int fd) {
     for (const Statistic* each : all) std::printf(" %8.2e ", each->seconds);
     std::printf("\nrate(mb/s):");
     for (const Statistic* each : {&file->write, &file->read}) std::printf(" %8.2e ", rate(*each, 0));
-    if (file->wait.calls > 0) {  // the time of waiting is not known apart for reads and writes
+    if (file->wait.calls > 0) {  // the time of waiting is not known separately for reads and writes
       for (const Statistic* each : {&file->awrite, &file->aread})
         std::printf(" %8.2e*", rate(*each, file->wait.seconds));
       std::printf("\n%s* = Effective rate.  Full wait time used for read and write.\n\n", rule);
@@ -388,7 +388,7 @@ OUTCORE_CLASSIC Integer eaf_stat_(const char* path, Integer* avail_mb, char* fst
   });
 }
 
-/// True at the end of the file, as the documentation has it for Fortran.
+/// True at the end of the file, as documented for Fortran.
 OUTCORE_CLASSIC Integer eaf_eof_(const Integer* code) {
   return *code == eaf::end_of_file;
 }
@@ -404,7 +404,7 @@ OUTCORE_CLASSIC void eaf_print_stats_(const Integer* fd) {
   EAF_Print_stats(static_cast<int>(*fd));
 }
 
-/// Used by test programs: a random number, from a seed that is not 0; bytes of an INTEGER.
+/// Used by test programs: a random number, with a seed unless it is 0; bytes of an INTEGER.
 OUTCORE_CLASSIC double eaf_util_random_(const Integer* seed) {
   if (*seed) srandom(static_cast<unsigned>(*seed));
   return static_cast<double>(random()) / 2147483648.0;

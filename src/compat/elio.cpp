@@ -1,6 +1,6 @@
-// ELIO: elementary I/O by its classic names. Files may be shared with other processes, and by its descriptor
-// with the program, so nothing of them is kept in memory: each call is one of the system, a nonblocking one
-// by a thread.
+// ELIO: elementary I/O by its classic names. Files may be shared with other processes, and by their
+// descriptor with the program, so no data is kept in memory: each call is a system call, which a thread makes
+// for nonblocking calls.
 
 #include "outcore/compat/elio.h"
 
@@ -52,7 +52,7 @@ std::string attempt(const char* verb, const fd_struct& file, double offset, std:
          " of " + file.name;
 }
 
-/// All bytes, but those of a read behind the end.
+/// Moves all bytes, except those of a read beyond the end.
 template <class Call>
 Answer transfer(Call call, std::int64_t offset, std::int64_t bytes) {
   Answer answer;
@@ -83,7 +83,7 @@ Answer write(int descriptor, std::int64_t offset, const void* memory, std::int64
       offset, bytes);
 }
 
-/// Whether a transfer can be: 0, or the code of its failure.
+/// Checks the arguments of a transfer: 0, or the code of the failure.
 int check(Fd_t fd, double offset, std::int64_t bytes, bool reads) {
   if (!fd) return refused(reads ? read_failed : write_failed, "use a file", EBADF);
   if (!(std::floor(offset) == offset) || offset < 0 || offset > 9e15 || bytes < 0)
@@ -97,7 +97,7 @@ template <class Work>
 int begin(Fd_t fd, double offset, std::int64_t bytes, io_request_t* id, bool reads, Work work) {
   if (const int code = check(fd, offset, bytes, reads)) return code;
   const std::string attempted = attempt(reads ? "read" : "write", *fd, offset, bytes);
-  // Its own, so that the file may be closed meanwhile.
+  // Its own descriptor, so that the file may be closed meanwhile.
   const std::shared_ptr<int> descriptor(new int(-1), [](const int* its) {
     if (*its >= 0) close(*its);
     delete its;
@@ -281,6 +281,6 @@ OUTCORE_CLASSIC void elio_errmsg(int code, char* msg) {
   });
 }
 
-// Of the original's own use, and of its test programs.
+// Used by the original itself, and by its test programs.
 OUTCORE_CLASSIC void elio_init() {}
 OUTCORE_CLASSIC void elio_errors_fatal(int /*on*/) {}

@@ -1,5 +1,5 @@
-// The library of Global Arrays that the program has linked, if any: what its C and Fortran interfaces both
-// stand on. Weak, so that programs without it can use the rest; indices are Fortran's, first axis fastest.
+// The Global Arrays library that the program has linked, if any: the functions below its C and Fortran
+// interfaces. Weak, so that programs without it can use the rest; indices are Fortran's, first axis fastest.
 #pragma once
 
 #include "compat/shared.hpp"

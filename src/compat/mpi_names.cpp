@@ -1,6 +1,6 @@
-// MPI as Outcore needs it, in programs that know nothing of that: a program that initialises MPI for one
-// thread gets it for several, and memory of Global Arrays is not given back while a transfer uses it. These
-// names stand before those of the MPI library, since liboutcore_pario is linked, or preloaded, before it.
+// MPI as Outcore needs it, in unchanged programs. A program that initialises MPI for one thread gets it for
+// several, and Global Arrays cannot free memory while a transfer uses it. These names take precedence over
+// those of the MPI library, because liboutcore_pario is linked, or preloaded, before it.
 
 #include <dlfcn.h>
 
@@ -36,7 +36,7 @@ OUTCORE_CLASSIC void mpi_init_(int* error) {
   mpi_init_thread_(&thread_multiple, &provided, error);
 }
 
-/// By which Global Arrays gives back the memory of an array.
+/// Global Arrays frees the memory of an array by this function.
 OUTCORE_CLASSIC int MPI_Win_free(void* window) {
   outcore::compat::finish_transfers_of_destroyed_arrays();
   return next<int(void*)>("MPI_Win_free")(window);

@@ -15,15 +15,15 @@ namespace outcore::compat {
 namespace {
 
 std::mutex mutex;
-// Leaked: at exit nothing collective happens any more.
-// By the processes in the order of their group (none: all of the job), and the scratch directory.
+// Leaked: at exit no collective calls are possible any more. By the processes in the order of their group
+// (none: all of the job), and the scratch directory.
 auto& worlds = *new std::map<std::pair<std::vector<int>, std::string>, int>;
 
 bool has_global_arrays() {
   return pnga_initialized && pnga_initialized();
 }
 
-/// The processes of a group in its order; none of the job.
+/// The processes of a group, in its order; empty for the job.
 std::vector<int> in_order(Integer group) {
   std::vector<int> members;
   if (!has_global_arrays() || group < 0 || !pnga_pgroup_nnodes || !pnga_pgroup_absolute_id) return members;
@@ -37,7 +37,7 @@ Integer default_group() {
   return has_global_arrays() && pnga_pgroup_get_default ? pnga_pgroup_get_default() : -1;
 }
 
-/// The handle that Fortran has of the communicator of the default group.
+/// The Fortran handle of the communicator of the default group.
 int communicator_of_default_group() {
   void* const communicator = GA_MPI_Comm_pgroup_default();
   // Open MPI has a function for it; in MPICH the handle is the same.
@@ -99,7 +99,7 @@ int world_of_processes(const std::string& scratch, int* world) {
 int close_worlds(const std::string& scratch) {
   const std::lock_guard guard(mutex);
   int first = OC_OK;
-  // Groups in the order of their members, which is the same at all processes; the job comes last.
+  // Groups are closed in the order of their members, the same at all processes; the job comes last.
   for (auto each = worlds.rbegin(); each != worlds.rend(); ++each) {
     if (each->first.second != scratch) continue;
     if (const int code = oc_world_close(each->second); code && !first) first = failed(code);

@@ -13,7 +13,7 @@
 namespace outcore::compat {
 namespace {
 
-constexpr int done = -1;  // what a request becomes when it has been waited for
+constexpr int done = -1;  // value of a request that was waited for
 
 struct File {
   int handle = 0;  // of the C interface
@@ -35,8 +35,9 @@ int no_file(int handle) {
   return failed(EBADF, "SF: there is no file " + std::to_string(handle));
 }
 
-/// A failure of the C interface by what was attempted here and the reason: the files that a shared file
-/// consists of mean nothing to a program. The reason comes early, since SF_Errmsg has room for 79 characters.
+/// The text of a failure of the C interface: the attempted call and the reason, without the component files
+/// of a shared file, which mean nothing to a program. The reason comes early, because SF_Errmsg has room for
+/// 79 characters.
 int refused(int code, const std::string& attempted, const std::string& path) {
   const auto [directory, name] = split_path(path);
   const std::string text = oc_last_error();
@@ -52,7 +53,7 @@ int refused(int code, const Pending& pending) {
                  pending.file->name);
 }
 
-/// A size or hint that may say "don't know" by being negative.
+/// A size or hint; a negative one means "don't know".
 std::int64_t hint_of(double bytes) {
   return bytes > 0 ? static_cast<std::int64_t>(bytes) : 0;
 }
@@ -89,7 +90,7 @@ int begin(int handle, double offset, double bytes, char* buffer, int* id, bool r
                               " of " + file->name + " is no whole number from 0 on");
   const auto at = static_cast<std::int64_t>(offset), size = static_cast<std::int64_t>(bytes);
   Pending pending{file, at, size, 0, reads};
-  const int number = requests.add(pending);  // before it begins: what is under way can be waited for
+  const int number = requests.add(pending);  // before it begins, so that it can be waited for
   const int code = reads ? oc_sf_read_async(file->handle, at, buffer, size, &pending.request)
                          : oc_sf_write_async(file->handle, at, buffer, size, &pending.request);
   if (code) {
@@ -100,7 +101,7 @@ int begin(int handle, double offset, double bytes, char* buffer, int* id, bool r
   return OC_OK;
 }
 
-/// Runs a call on a file, which is to do what is attempted.
+/// Runs a call on a file; `attempted` names it in errors.
 template <class Body>
 int on(int handle, const char* attempted, Body body) {
   const auto file = files.get(handle).value_or(nullptr);
@@ -158,7 +159,7 @@ OUTCORE_CLASSIC int SF_Open(int handle) {
   });
 }
 
-/// What was written stays, for SF_Open.
+/// Closes the file; its bytes stay for SF_Open.
 OUTCORE_CLASSIC int SF_Close(int handle) {
   return guarded([&]() -> int {
     return on(handle, "close", [](File& file) {

@@ -55,7 +55,7 @@ int caught(int code) noexcept {
   try {
     throw;
   } catch (const std::bad_alloc&) {
-    return failed(code ? code : ENOMEM, "out of memory");  // short: takes none
+    return failed(code ? code : ENOMEM, "out of memory");  // a short text, which takes no memory
   } catch (const std::length_error&) {                     // more than any memory
     return failed(code ? code : ENOMEM, "out of memory");
   } catch (const std::exception& error) {
@@ -85,7 +85,7 @@ SplitPath split_path(const std::string& path) {
 
 }  // namespace outcore::compat
 
-/// The text of the last failure in this thread of what has a classic name.
+/// The text of the last failure of a function with a classic name in this thread.
 OUTCORE_CLASSIC const char* oc_pario_last_error() {
   return outcore::compat::last_text.c_str();
 }

@@ -1,4 +1,4 @@
-// What the classic names share: Fortran's integers and texts, errors, numbers of requests, worlds.
+// The common parts of the classic names: Fortran's integers and texts, errors, numbers of requests, worlds.
 #pragma once
 
 #include <cerrno>
@@ -13,7 +13,7 @@
 
 #include "outcore/outcore.h"
 
-/// What is exported by name.
+/// Marks a function that is exported by its name.
 #define OUTCORE_CLASSIC extern "C" OUTCORE_API
 
 namespace outcore::compat {
@@ -33,22 +33,21 @@ void hand_out(const std::string& text, char* place, std::size_t length);
 /// A text for C in memory of `size` bytes, with its final 0.
 void hand_out_c(const std::string& text, char* place, std::size_t size);
 
-/// Keeps the text of a failure of this thread, prints it if that was asked for, and returns the code.
+/// Keeps the text of a failure of this thread, prints it if the program asked for that, and returns the code.
 int failed(int code, const std::string& text);
-/// A failure of the C interface: its text, under a code of the caller.
+/// A failure of the C interface: keeps its text with a code that the caller chooses.
 int failed(int code);
-/// The text of the last failure in this thread if it had this code; else what the code means, empty if it is
-/// none. ELIO_PENDING_ERR stands for the code of the last file that could not be opened.
+/// The text of the last failure in this thread if it had this code; else the meaning of the code, empty for
+/// an unknown code. ELIO_PENDING_ERR stands for the code of the last file that could not be opened.
 [[nodiscard]] std::string error_text(int code);
-/// Of a file whose descriptor would have had the code.
+/// Sets the code of a file that could not be opened.
 void opening_failed(int code);
 void print_errors(bool on);  ///< to the standard error output
 
-/// The failure of what was thrown, to be called where that is caught: under a code of the caller, or (0) an
-/// errno value.
+/// The failure for the current exception; call it in a catch block. The code is the caller's, or (0) an errno
+/// value.
 int caught(int code) noexcept;
-/// Runs the body of a function that has a classic name, which no exception leaves: what is thrown is a
-/// failure.
+/// Runs the body of a function with a classic name. No exception leaves it: an exception becomes a failure.
 template <class Body>
 auto guarded(int code, Body body) noexcept -> decltype(body()) {
   try {
@@ -62,7 +61,7 @@ auto guarded(Body body) noexcept {
   return guarded(0, std::move(body));
 }
 
-/// Things known by positive numbers. Thread-safe.
+/// A table of objects with positive numbers. Thread-safe.
 template <class Thing>
 class Numbered {
  public:
@@ -92,7 +91,7 @@ class Numbered {
     things_.erase(found);
     return thing;
   }
-  /// Whether the number was given out, whatever has become of the thing.
+  /// Whether the number was ever issued, even if its object is gone.
   bool was_given(int number) {
     const std::lock_guard guard(mutex_);
     return number > 0 && (number <= last_ || went_round_);

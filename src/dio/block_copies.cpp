@@ -58,7 +58,7 @@ BlockCopies::Shared BlockCopies::add(std::int64_t block) {
     entries_.emplace_back(block, copy);
     index_[block] = std::prev(entries_.end());
     return copy;
-  } catch (const Error&) {  // the budget has other uses
+  } catch (const Error&) {  // the budget has no room
     return nullptr;
   }
 }

@@ -15,23 +15,26 @@
 
 namespace outcore::dio {
 
-/// They are what their owners had when they were asked for, and are not told of changes: who may need other
-/// ones forgets them. Those used last are kept. Thread-safe; nothing is called with a lock held.
+/// Copies hold the bytes that their owners had when they were requested. They do not follow changes: a user
+/// that needs newer ones must forget them. The most recently used ones are kept. Thread-safe; no function is
+/// called with a lock held.
 class BlockCopies {
  public:
-  /// All of one size. Each takes its part of the budget; where that has other uses there are fewer copies.
+  /// All copies have one size. Each takes its part of the budget; if the budget has other uses, there are
+  /// fewer copies.
   BlockCopies(Budget& budget, std::int64_t max_bytes, std::int64_t block_bytes)
       : budget_(budget), max_blocks_(max_bytes / block_bytes), block_bytes_(block_bytes) {}
 
-  /// Called once, now or when the block has come, by any thread, with the block or with what was wrong.
+  /// Called once, now or when the block has arrived, by any thread, with the block or with the error.
   using Ready = std::function<void(const std::byte* block, const std::exception_ptr& failure)>;
   using Loaded = std::function<void(const std::exception_ptr& failure)>;
-  /// Called if the block is not here: to bring it into the memory, and to say when that is done.
+  /// Called if there is no copy: fetches the block into the memory, and tells when that is done.
   using Load = std::function<void(std::span<std::byte> memory, Loaded loaded)>;
-  /// False, and nothing is called, if there is no room for it.
+  /// False, without any call, if there is no room for the block.
   [[nodiscard]] bool use(std::int64_t block, const Ready& ready, const Load& load);
 
-  /// Those for which `stale` says so; what is on its way goes to those that wait for it, and nobody else.
+  /// Forgets copies for which `stale` is true. Blocks on their way go only to the requests that already wait
+  /// for them.
   void forget(const std::function<bool(std::int64_t block)>& stale);
   void forget(std::int64_t block);
 

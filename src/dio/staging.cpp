@@ -21,7 +21,7 @@ Staging::Staging(Budget& budget)
 
 void Staging::acquire(std::int64_t bytes) {
   if (try_acquire(bytes)) return;
-  const WaitsForOthers waits;  // who has the memory may wait for a call to be served here
+  const WaitsForOthers waits;  // the holder of the memory may wait for a call that this process serves
   std::unique_lock lock(mutex_);
   while (true) {
     released_.wait(lock, [&] { return used_bytes_ == 0 || used_bytes_ + bytes <= max_bytes_; });

@@ -1,5 +1,5 @@
-// Memory that bytes pass through on their way between processes and disks, accounted to the budget: chunks
-// and stripes take it from here.
+// Memory for bytes on their way between processes and disks, accounted to the budget; chunks and stripes use
+// it.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +16,7 @@
 
 namespace outcore::dio {
 
-/// A buffer that is accounted while it lives. The budget outlives it.
+/// A buffer that is accounted while it lives. The budget must outlive it.
 class BudgetedBuffer {
  public:
   /// Throws Error(ENOMEM) as Budget::reserve does, with `what` in the message, or if the system has no
@@ -30,7 +30,7 @@ class BudgetedBuffer {
   device::Buffer buffer_;
 };
 
-/// Of what a process asks others for: not more than a limit at once. Any thread.
+/// Memory for requests of a process to others: at most a limit at once. Any thread.
 class Staging {
  public:
   explicit Staging(Budget& budget);
@@ -46,7 +46,7 @@ class Staging {
   std::int64_t used_bytes_ = 0;
 };
 
-/// A buffer of it, which has been acquired.
+/// An acquired buffer.
 class Staged {
  public:
   Staged(std::shared_ptr<Staging> staging, std::int64_t bytes);
@@ -61,17 +61,17 @@ class Staged {
   device::Buffer buffer_;
 };
 
-/// Of what an owner replies with: a fixed number of reply slots, small ones and large ones. So an owner needs
-/// the same memory whatever the number of clients. Any thread.
+/// Memory for the replies of an owner: a fixed number of small and large slots. So an owner needs the same
+/// memory whatever the number of clients. Any thread.
 class ReplySlots : public std::enable_shared_from_this<ReplySlots> {
  public:
   static constexpr std::int64_t small_bytes = 64 << 10, large_bytes = 1 << 20;
 
   /// Throws Error(ENOMEM) as a BudgetedBuffer does.
   explicit ReplySlots(Budget& budget);
-  /// Null if there is none now. Let go it is used again.
+  /// Null if no slot is free now. A released slot is used again.
   [[nodiscard]] std::shared_ptr<std::byte> try_take(std::int64_t wanted_bytes);
-  [[nodiscard]] std::shared_ptr<std::byte> take(std::int64_t wanted_bytes);  ///< waits until there is
+  [[nodiscard]] std::shared_ptr<std::byte> take(std::int64_t wanted_bytes);  ///< waits until a slot is free
 
  private:
   static constexpr std::int64_t small_count = 64, large_count = 8;

@@ -30,7 +30,7 @@ void ThreadPool::add(std::function<void()> task) {
   changed_.notify_one();
 }
 
-/// One thread more; where the system has none, those there are must do.
+/// Starts another thread; if the system has none, the existing ones must do.
 void ThreadPool::start() {
   try {
     threads_.reserve(threads_.size() + 1);
@@ -40,8 +40,8 @@ void ThreadPool::start() {
   }
 }
 
-/// A thread is woken as one that waits for its turn, and works as one that a disk waits for.
-/// Measured: [M39].
+/// A thread is woken with low priority, and works with that of a thread for which a disk waits. Measured:
+/// [M39].
 void ThreadPool::run() {
   auto wakes = device::Wakes::later;  // as it was started
   const auto become = [&](device::Wakes wanted) {
@@ -59,7 +59,7 @@ void ThreadPool::run() {
     lock.unlock();
     become(device::Wakes::soon);
     task();
-    task = nullptr;  // what it holds goes without the lock
+    task = nullptr;  // its objects are destroyed without the lock
     lock.lock();
   }
 }

@@ -1,4 +1,4 @@
-// A thread pool: what threads do for others, who go on.
+// A thread pool: threads that run tasks for callers, which go on.
 #pragma once
 
 #include <condition_variable>
@@ -11,9 +11,9 @@
 
 namespace outcore::dio {
 
-/// Threads that run tasks, begun in the order in which they were added; a thread is started when all others
-/// are busy. A task never takes the core of the caller that adds it. Once begun it is let in at once whenever
-/// what it waits for is there, because a disk waits for it in turn.
+/// Threads that run tasks, begun in the order in which they were added; another thread is started when all
+/// are busy. A task never takes the core of the caller that adds it. Once begun, it gets a core at once
+/// whenever its wait ends, because a disk may wait for it.
 class ThreadPool {
  public:
   /// `name`: of the thread, at most 15 characters, kept by the caller.
@@ -23,11 +23,11 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  /// Starts the first thread, so that a task is always taken. Throws Error(EAGAIN).
+  /// Starts the first thread, so that there is always one for a task. Throws Error(EAGAIN).
   void begin();
   /// Any thread. A task must not throw. Throws Error(EAGAIN) if there is no thread, and none can be started.
   void add(std::function<void()> task);
-  /// All are done when it returns; none may be added from then on. Idempotent.
+  /// Returns when all tasks are done; none may be added from then on. Idempotent.
   void end();
 
  private:

@@ -15,7 +15,7 @@
 namespace outcore::dio {
 namespace {
 
-constexpr std::int64_t portion_bytes = 4 << 20;  // of a box, asked for at once
+constexpr std::int64_t portion_bytes = 4 << 20;  // portions of a box that are requested at once
 constexpr std::int64_t little_bytes = 64 << 10;  // packed in microseconds
 
 std::byte* at(const Strided& memory, const Extents& index) {
@@ -85,7 +85,7 @@ bool ChunkClient::is_here(int component) const {
   return store_ && layout_.owners[static_cast<std::size_t>(component)] == world_.rank();
 }
 
-/// Others are asked, and nothing takes time here.
+/// Whether all chunks are at other processes, so that nothing takes time here.
 bool ChunkClient::asks_little(const Slices& slices) const {
   const std::int64_t bytes =
       slices.shape().product() * static_cast<std::int64_t>(layout_.grid.element_bytes());
@@ -142,7 +142,7 @@ void ChunkClient::note_end(ChunkOperation operation, const Box& box,
   ended_.notify_all();
 }
 
-/// Does what is to be done here, and asks the others.
+/// Carries out the local part, and sends calls to other owners.
 void ChunkClient::run(const Task& task) {
   std::exception_ptr failure;
   try {
@@ -150,7 +150,8 @@ void ChunkClient::run(const Task& task) {
     const std::int64_t bytes =
         task.slices.shape().product() * static_cast<std::int64_t>(grid.element_bytes());
     const StreamedCopies streams(task.operation == ChunkOperation::get ? bytes : 0);
-    // Of whole chunks, as far as the box has them: one that is set in two parts would be read before.
+    // Portions of whole chunks, as far as the box has them: a chunk that is set in two parts would have to be
+    // read first.
     const Portions portions(grid.chunks_of(task.slices.box), Extents::filled(grid.chunk().rank(), 1),
                             std::max<std::int64_t>(portion_bytes / grid.chunk_bytes(), 1));
     std::optional<Task> next;
@@ -178,7 +179,7 @@ ChunkClient::Task ChunkClient::portion_of(const Task& task, Box chunks) const {
   return portion;
 }
 
-/// While it is done the disk reads what is needed here of the next, if the cache has room for both.
+/// Meanwhile the disk reads the local part of the next portion, if the cache has room for both.
 void ChunkClient::run_portion(const Task& portion, const Task* next) {
   const bool reads = portion.operation == ChunkOperation::get;
   const auto components = components_of(layout_.grid, portion.slices.box);
@@ -205,7 +206,7 @@ void ChunkClient::do_here(const Task& portion, int component) {
     store_->accumulate(component, portion.slices, memory_of, portion.alpha.data());
 }
 
-/// What one call moves. Elements that do not lie together in memory of the caller pass through a copy.
+/// The elements of one call. If they do not lie together in memory of the caller, they pass through a copy.
 struct ChunkClient::Parcel {
   Task portion;
   const ChunkGrid* grid;
@@ -233,7 +234,7 @@ struct ChunkClient::Parcel {
     return direct ? std::span(direct, static_cast<std::size_t>(bytes)) : staged->span();
   }
 
-  /// Between the copy and memory of the caller.
+  /// Copies between the copy and the memory of the caller.
   void copy(bool pack) {
     if (direct) return;
     std::byte* packed = staged->span().data();
@@ -290,7 +291,7 @@ std::exception_ptr ChunkClient::unless_complete(std::size_t came, std::size_t wa
                                              .detail = std::to_string(came) + " bytes came"}));
 }
 
-/// A get by copies of whole chunks, which stay for the next.
+/// A get through copies of whole chunks, which stay for later gets.
 void ChunkClient::ask_for_chunks(const Task& portion, int component) {
   const ChunkGrid& grid = layout_.grid;
   for_each_overlap(grid, component, portion.slices, [&](const ChunkOverlap& overlap) {
@@ -316,7 +317,7 @@ void ChunkClient::ask_for_chunks(const Task& portion, int component) {
           load(portion, component, chunk, memory, loaded);
         }))
       return;
-    portion.request->end_part(nullptr);  // what follows has parts of its own, and may throw
+    portion.request->end_part(nullptr);  // the next calls add parts, and may throw
     Task single = portion;
     Extents first;
     single.slices = portion.slices.within(chunk, first);

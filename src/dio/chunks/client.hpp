@@ -1,4 +1,4 @@
-// The side that asks: sections of disk arrays between memory of this process and the owners of chunks.
+// The client: moves sections of disk arrays between memory of this process and the owners of chunks.
 #pragma once
 
 #include <array>
@@ -21,16 +21,16 @@
 
 namespace outcore::dio {
 
-/// What one has to know of an array to ask for its sections.
+/// The facts of an array that a client needs to request sections.
 struct ChunkLayout {
   ChunkGrid grid;
   ElementType type = ElementType::float64;
   bool read_only = false;
-  std::uint64_t number = 0;  ///< of the array, in the service
+  std::uint64_t number = 0;  ///< number of the array in the service
   std::vector<int> owners;   ///< the process of each component
 
   [[nodiscard]] std::string text() const;  ///< for messages
-  /// As bytes for other groups of processes. Throws Error(EINVAL) for bytes that are none.
+  /// As bytes for other groups of processes. decode throws Error(EINVAL) for invalid bytes.
   [[nodiscard]] std::string encode() const;
   [[nodiscard]] static ChunkLayout decode(const std::string& bytes);
 };
@@ -38,23 +38,23 @@ struct ChunkLayout {
 /// Thread-safe. Requests under way keep it alive.
 class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
  public:
-  /// `store`: what this process holds itself of the array, if anything. `copies_bytes`: memory for chunks of
-  /// others.
+  /// `store`: the part of the array that this process holds, if any. `copies_bytes`: memory for copies of
+  /// chunks of others.
   ChunkClient(World& world, ChunkService& service, ChunkLayout layout, std::shared_ptr<ChunkStore> store,
               std::int64_t copies_bytes);
 
   [[nodiscard]] World& world() const noexcept { return world_; }
   [[nodiscard]] const ChunkLayout& layout() const noexcept { return layout_; }
 
-  /// `waits`: the caller will wait, so its thread can be used.
+  /// `waits`: the caller will wait, so its thread may do the work.
   [[nodiscard]] Request start(ChunkOperation operation, const Slices& slices, const Strided& memory,
                               const void* alpha, bool waits);
   void prefetch(const Box& box);
-  /// Waits for all puts and accumulates; the first error that nobody has been told, or null.
+  /// Waits for all puts and accumulates; returns the first error that was not reported, or null.
   [[nodiscard]] std::exception_ptr settle();
-  void forget_copies();  ///< what others have changed is seen from now on
+  void forget_copies();  ///< drops copies, so that later gets see changes of others
   void check_open(const char* attempted) const;
-  /// Waits for everything under way. Later requests are Error(EBADF), and `store` is let go.
+  /// Waits for everything under way and releases `store`. Later requests throw Error(EBADF).
   void close() noexcept;
 
  private:
@@ -75,7 +75,7 @@ class ChunkClient : public std::enable_shared_from_this<ChunkClient> {
   void run_portion(const Task& portion, const Task* next);
   void do_here(const Task& portion, int component);
   void ask(const Task& portion, int component);
-  /// The error of a reply of another size, or null.
+  /// The error for a reply of wrong size, or null.
   [[nodiscard]] std::exception_ptr unless_complete(std::size_t came, std::size_t wanted) const;
   void ask_for_chunks(const Task& portion, int component);
   void load(const Task& portion, int component, const Box& chunk, std::span<std::byte> memory,

@@ -12,7 +12,7 @@ namespace outcore::dio {
 namespace {
 
 constexpr std::int64_t max_bytes = std::int64_t{1} << 62;
-/// A disk takes so many times as long for a chunk as for one of its eight blocks.
+/// The time of a disk for a chunk, relative to that for one of its eight blocks.
 constexpr std::int64_t block_times = 4;
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) {
@@ -35,7 +35,7 @@ bool all_from(std::int64_t least, const Extents& extents) {
   return std::ranges::all_of(extents.values(), [least](std::int64_t value) { return value >= least; });
 }
 
-/// Dimension of the chunk that is smallest, measured by the section, and can be doubled; -1: none can.
+/// The dimension of the chunk that is smallest relative to the section and can be doubled; -1: none can.
 int dimension_to_grow(const Extents& chunk, const Extents& shape, const Extents& section,
                       std::int64_t max_elements) {
   int found = -1;
@@ -52,7 +52,8 @@ int dimension_to_grow(const Extents& chunk, const Extents& shape, const Extents&
   return found;
 }
 
-/// The same number of chunks, as equal as can be, so that those at the edge are not mostly empty.
+/// Sides for the same number of chunks, as equal as possible, so that chunks at the edge are not mostly
+/// empty.
 std::int64_t balanced(std::int64_t side, std::int64_t length) {
   constexpr std::int64_t multiple = 8;
   const std::int64_t equal = divide_up(length, divide_up(length, side));
@@ -65,7 +66,7 @@ Extents choose_chunk(const Extents& its_shape, std::size_t element_bytes, const 
                      std::int64_t target_bytes) {
   const std::string attempted = "choice of chunks for an array of shape " + its_shape.text();
   if (its_shape.rank() == 0 || !all_from(0, its_shape)) refuse(attempted, "no side may be negative");
-  Extents shape = its_shape;  // an array without elements has chunks as if there were some
+  Extents shape = its_shape;  // an array without elements gets a chunk shape as if it had some
   for (int i = 0; i < shape.rank(); ++i) shape[i] = std::max<std::int64_t>(shape[i], 1);
   if (element_bytes == 0) refuse(attempted, "elements of 0 bytes");
   const bool known = typical_section.rank() > 0;
@@ -119,7 +120,7 @@ std::int64_t ChunkGrid::chunk_bytes() const noexcept {
 
 std::int64_t ChunkGrid::slots(int component) const noexcept {
   assert(component >= 0 && component < components_);
-  // Groups are dealt out in turn; the last one may have fewer chunks.
+  // Groups are dealt out in turn; the last group may have fewer chunks.
   const std::int64_t whole = chunks_ / group_, rest = chunks_ % group_;
   const std::int64_t mine = whole / components_ + (component < whole % components_);
   return mine * group_ + (component == whole % components_ ? rest : 0);
@@ -203,7 +204,7 @@ class SlotRangeJoiner {
 /// Calls `visit(first, end)` for the ranges of chunk numbers in a box of the grid, in rising order.
 template <class Visit>
 void for_each_range(const Extents& counts, const Box& chunks, Visit visit) {
-  // Dimensions that are covered in full join with the one before them to one range.
+  // A dimension that is covered in full joins with the one before it to one range.
   int last = counts.rank() - 1;
   std::int64_t inner = 1;
   while (last > 0 && chunks.begin[last] == 0 && chunks.end[last] == counts[last]) inner *= counts[last--];
@@ -233,7 +234,7 @@ void ChunkGrid::for_each_slot_range(int component, const Box& box,
   if (box.empty()) return;
   SlotRangeJoiner ranges(visit);
   for_each_range(counts_, chunks_of(box), [&](std::int64_t first, std::int64_t end) {
-    // Of the groups of this range only every components_-th is mine.
+    // Of the groups of this range, the component has every components_-th.
     const std::int64_t group = first / group_;
     const std::int64_t ahead = (component - group % components_ + components_) % components_;
     for (std::int64_t mine = group + ahead; mine * group_ < end; mine += components_) {

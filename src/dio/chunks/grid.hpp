@@ -12,21 +12,21 @@ namespace outcore::dio {
 
 inline constexpr std::int64_t usual_chunk_bytes = 128 << 10;
 
-/// Shape of chunks for an array that is read and written in sections like `typical_section`: of that shape,
-/// as far as `target_bytes` go. If it is of rank 0 (unknown) sections of all shapes shall run equally well:
-/// then sides are nearly equal, but for the first, which is four times as long, because along it a part of a
-/// chunk is read by itself. Sides divide the array evenly and are multiples of eight where that can be. Never
-/// larger than the array, unless that has no elements, nor than `target_bytes` but for a single element.
-/// Throws Error(EINVAL) for a shape that is no array's, and for a section of another rank or with sides below
+/// Shape of chunks for an array that is read and written in sections like `typical_section`: that shape, as
+/// far as `target_bytes` allow. If its rank is 0 (unknown), the shape suits sections of all shapes: sides are
+/// nearly equal, except the first, which is four times as long, because a part of a chunk along it can be
+/// read alone. Where possible, sides divide the array evenly and are multiples of eight. A chunk is never
+/// larger than the array (unless that has no elements), nor than `target_bytes` (unless it is a single
+/// element). Throws Error(EINVAL) for an invalid shape, and for a section of another rank or with sides below
 /// one.
 [[nodiscard]] Extents choose_chunk(const Extents& shape, std::size_t element_bytes,
                                    const Extents& typical_section = {},
                                    std::int64_t target_bytes = usual_chunk_bytes);
 
-/// Chunks are numbered in row-major order of the grid; those at the upper edges are full-size, too, and reach
-/// beyond the array. Chunk k belongs to component (k / group) % components, in which it has the slot
-/// (k / group / components) * group + k % group: so neighbours lie together in groups, every component has
-/// a share of every section, and the slots of a component are 0 .. slots - 1 without holes.
+/// Chunks are numbered in row-major order of the grid; chunks at the upper edges have full size, too, and
+/// reach beyond the array. Chunk k belongs to component (k / group) % components, in which it has the slot (k
+/// / group / components) * group + k % group: so neighbours lie together in groups, every component has a
+/// share of a section, and the slots of a component are 0 .. slots - 1 without holes.
 class ChunkGrid {
  public:
   static constexpr std::int64_t default_group = 16;
@@ -63,7 +63,7 @@ class ChunkGrid {
   /// none.
   [[nodiscard]] std::int64_t first_slot(int component, std::int64_t chunk) const noexcept;
   [[nodiscard]] std::int64_t chunk_holding(const Extents& element) const noexcept;
-  /// The elements of a chunk; those beyond the array, at its upper edges, are left out.
+  /// The elements of a chunk, without those beyond the upper edges of the array.
   [[nodiscard]] Box chunk_box(std::int64_t chunk) const noexcept;
   [[nodiscard]] Box chunks_of(const Box& box) const noexcept;  ///< grid indices of the chunks that meet a box
 
@@ -72,7 +72,7 @@ class ChunkGrid {
   /// Error(EINVAL) for a box that is not inside the array.
   void for_each_slot_range(int component, const Box& box,
                            const std::function<void(const store::SlotRange&)>& visit) const;
-  [[nodiscard]] std::int64_t count(int component, const Box& box) const;  ///< such slots
+  [[nodiscard]] std::int64_t count(int component, const Box& box) const;  ///< number of such slots
 
  private:
   Extents shape_, chunk_, counts_;

@@ -1,4 +1,4 @@
-// What slices of an array and each of its chunks have in common.
+// Overlaps of slices of an array with each of its chunks.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct ChunkOverlap {
   Extents count{};
   std::int64_t offset = 0;  ///< of its first element in the chunk, in bytes
   Extents stride_bytes{};   ///< in the chunk
-  bool whole = false;       ///< it has all elements of the chunk that are in the array
+  bool whole = false;       ///< whether it has all elements of the chunk that are in the array
 
   [[nodiscard]] std::int64_t elements() const noexcept { return count.product(); }
   /// Calls `visit(begin, end)` for the bytes of each row, between its first and last element.
@@ -25,11 +25,11 @@ struct ChunkOverlap {
                     const std::function<void(std::int64_t begin, std::int64_t end)>& visit) const;
 };
 
-/// Calls `visit` for the overlaps in a component, in rising order of slots. Owner and requester make the same
+/// Calls `visit` for the overlaps in a component, in rising order of slots. Owner and client compute the same
 /// list, so it is not sent. Throws Error(EINVAL) for a box that is not inside the array.
 void for_each_overlap(const ChunkGrid& grid, int component, const Slices& slices,
                       const std::function<void(const ChunkOverlap&)>& visit);
-/// Those with chunks that meet the box, in rising order.
+/// The components with chunks that meet the box, in rising order.
 [[nodiscard]] std::vector<int> components_of(const ChunkGrid& grid, const Box& box);
 
 }  // namespace outcore::dio

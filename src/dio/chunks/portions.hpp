@@ -1,4 +1,4 @@
-// Boxes in parts of limited size.
+// Portions: parts of limited size of a box.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace outcore::dio {
 
-/// The parts in which a block passes through memory of limited size. They end where chunks end, if they can.
-/// Numbered from 0; closed forms, so that every process knows those of the others.
+/// The parts in which a block passes through memory of limited size. If possible, they end where chunks end.
+/// Numbered from 0, by closed forms, so that every process knows the portions of the others.
 class Portions {
  public:
   Portions(const Box& box, const Extents& chunk, std::int64_t max_elements);

@@ -43,7 +43,7 @@ ChunkCall parsed(std::span<const std::byte> header) {
   return asked;
 }
 
-/// The section that is asked for, which may be anything.
+/// The requested section, which may be invalid.
 Slices checked(const ChunkCall& asked, const ChunkGrid& grid) {
   const Slices slices = asked.slices();
   if (!slices.fits(grid.shape()))
@@ -96,7 +96,7 @@ std::shared_ptr<void> ChunkService::add(std::uint64_t array, std::shared_ptr<Chu
     std::shared_ptr<Arrays> arrays;
     std::uint64_t array;
     ~Known() {
-      std::shared_ptr<ChunkStore> last;  // goes without the lock
+      std::shared_ptr<ChunkStore> last;  // destroyed without the lock
       const std::lock_guard lock(arrays->mutex);
       if (const auto found = arrays->stores.find(array); found != arrays->stores.end()) {
         last = std::move(found->second);

@@ -1,5 +1,5 @@
-// What one process does for others with its chunks of disk arrays, and memory and threads for what it asks of
-// them.
+// The service by which one process lets others use its chunks of disk arrays, and memory and threads for its
+// own requests to others.
 #pragma once
 
 #include <array>
@@ -20,9 +20,8 @@ namespace outcore::dio {
 
 enum class ChunkOperation : std::uint8_t { get, put, accumulate, prefetch };
 
-/// What is asked of the owner of a component: the header of a call. The elements of the section in
-/// this component follow one another in the payload, or the reply, chunk after chunk, each in row-major
-/// order.
+/// The request to the owner of a component: the header of a call. Payload or reply have the elements of the
+/// section in this component, chunk after chunk, each in row-major order.
 struct ChunkCall {
   std::uint64_t array = 0;
   std::int32_t component = 0;
@@ -36,21 +35,21 @@ struct ChunkCall {
   [[nodiscard]] Slices slices() const;
 };
 
-/// One for each world, made collectively. Arrays are found by numbers that are the same at all processes.
+/// One service for each world, made collectively. Arrays have numbers that are the same at all processes.
 class ChunkService {
  public:
   explicit ChunkService(World& world);
-  ~ChunkService();  ///< works off what was submitted
+  ~ChunkService();  ///< carries out the submitted work
 
-  /// The array is served while what is returned lives, or until the world closes. Calls that are being served
-  /// then end as they would.
+  /// Serves an array while the returned object lives, or until the world closes. Calls that are being served
+  /// then still complete.
   [[nodiscard]] std::shared_ptr<void> add(std::uint64_t array, std::shared_ptr<ChunkStore> store);
-  /// A number for an array that other groups will know; different at each call, and at each process.
+  /// A number for an array that other groups will use; different at each call, and at each process.
   [[nodiscard]] std::uint64_t foreign_number();
 
   [[nodiscard]] Request call(int process, const ChunkCall& header, std::span<const std::byte> payload,
                              CallOptions options);
-  /// Runs it in one of a few threads.
+  /// Runs work in one of a few threads.
   void submit(std::function<void()> job) { jobs_.add(std::move(job)); }
   [[nodiscard]] const std::shared_ptr<Staging>& staging() const noexcept { return staging_; }
 

@@ -14,7 +14,8 @@
 namespace outcore::dio {
 namespace {
 
-// What is being read while an overlap is copied: many small ones, because each takes a disk as long.
+// The overlaps that are read ahead while one is copied: many small ones, because a disk takes as long for
+// each.
 constexpr std::int64_t ahead_bytes = 1 << 20;
 constexpr std::int64_t min_overlaps_ahead = 8, max_overlaps_ahead = 32;
 
@@ -60,7 +61,7 @@ const OwnedComponent& ChunkStore::owned(int component) const {
   return *found;
 }
 
-/// The blocks that an overlap touches; those between them, if that is read faster, the cache adds.
+/// The blocks that an overlap touches. The cache adds blocks between them where that is faster to read.
 store::Blocks ChunkStore::blocks_of(const OwnedComponent& owner, const ChunkOverlap& overlap) const {
   if (owner.file->geometry().blocks() == 1 || overlap.whole) return owner.cache->all_blocks();
   store::Blocks blocks;
@@ -74,7 +75,7 @@ bool ChunkStore::has_room(int component, std::int64_t chunks) const {
   return owned(component).cache->max_chunks() >= chunks;
 }
 
-/// Calls `use` for each overlap, while blocks of those behind it are read that `needed` names.
+/// Calls `use` for each overlap, while the blocks of later overlaps that `needed` names are read.
 void ChunkStore::go_through(int component, const Slices& slices,
                             const std::function<store::Blocks(const ChunkOverlap& overlap)>& needed,
                             const std::function<void(const ChunkOverlap& overlap)>& use) {
@@ -92,7 +93,7 @@ void ChunkStore::go_through(int component, const Slices& slices,
   for (std::size_t i = 0; i < overlaps.size(); ++i) {
     ahead = std::max(ahead, i + 1);
     if (max_ahead > 0 && ahead < overlaps.size()) {
-      const device::Burst burst(device::Burst::Then::rests);  // ends before anybody is waited for
+      const device::Burst burst(device::Burst::Then::rests);  // ends before this thread waits for another
       for (; ahead < overlaps.size() && ahead <= i + max_ahead; ++ahead)
         if (const store::Blocks blocks = needed(overlaps[ahead]); blocks.any())
           owner.cache->prefetch(overlaps[ahead].slot, blocks);
@@ -113,7 +114,8 @@ void ChunkStore::get(int component, const Slices& slices, const MemoryOf& to) {
   });
 }
 
-/// `sets`: all elements of an overlap, so that a chunk without other elements of the array is not read.
+/// `sets`: sets all elements of an overlap, so that a chunk without other elements of the array need not be
+/// read.
 void ChunkStore::change(int component, const Slices& slices, bool sets,
                         const std::function<void(const ChunkOverlap&, std::byte*)>& visit) {
   const OwnedComponent& owner = owned(component);
@@ -126,7 +128,7 @@ void ChunkStore::change(int component, const Slices& slices, bool sets,
   go_through(component, slices, needed, [&](const ChunkOverlap& overlap) {
     const bool whole = sets && overlap.whole;
     owner.cache->change(overlap.slot, whole, [&](std::span<std::byte> chunk) {
-      changed_ = true;  // here, where no commit is going on that would take it for its own
+      changed_ = true;  // here, where no commit is under way that would count it as its own
       if (whole && overlap.count != grid_.chunk())
         std::ranges::fill(chunk, std::byte{0});  // beyond the array
       visit(overlap, chunk.data() + overlap.offset);
@@ -159,7 +161,7 @@ void ChunkStore::prefetch(int component, const Slices& slices) {
 
 namespace {
 
-/// Whether a slot of the component holds anything of the boxes, which live longer than the answer.
+/// A function: whether a slot of the component holds elements of the boxes, which must outlive it.
 std::function<bool(std::int64_t slot)> touching(const ChunkGrid& grid, int component,
                                                 std::span<const Box> boxes) {
   return [&grid, component, boxes](std::int64_t slot) {

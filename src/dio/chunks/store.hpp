@@ -1,4 +1,4 @@
-// What one process holds of a disk array: the components it owns, and operations on them one by one.
+// The part of a disk array that one process holds: its components, and noncollective operations on them.
 #pragma once
 
 #include <algorithm>
@@ -22,15 +22,16 @@
 
 namespace outcore::dio {
 
-/// Chunks of a cache. Each operation that reads ahead has some of them to itself while it lasts. Else one
-/// evicts what another has read ahead, and both read twice. Whoever finds too few waits.
+/// Room for chunks in a cache. Each operation that reads ahead reserves some while it lasts. Without that,
+/// one operation would evict chunks that another has read ahead, and both would read twice. An operation that
+/// finds too few waits.
 class ChunksAhead {
  public:
   explicit ChunksAhead(std::int64_t max_chunks) : max_chunks_(max_chunks) {}
 
   class Share {
    public:
-    /// At most so many, the one in use among them; at least one.
+    /// Reserves at most this number, which includes the chunk in use; at least one.
     Share(ChunksAhead& all, std::int64_t wanted);
     ~Share();
     Share(const Share&) = delete;
@@ -49,17 +50,17 @@ class ChunksAhead {
   std::int64_t taken_ = 0;
 };
 
-/// A component that this process owns. What is done for one process alone goes through the cache.
+/// A component that this process owns. Noncollective operations go through the cache.
 struct OwnedComponent {
   int index = 0;
-  store::StateLease lease;  ///< of the state that is read; ends after the file is closed
+  store::StateLease lease;  ///< of the state that is read; released after the file is closed
   std::unique_ptr<store::Component> file;
   std::unique_ptr<store::ChunkCache> cache;
   std::unique_ptr<ChunksAhead> ahead;
 };
 
-/// Any thread, at any time; components are added before. Operations on one chunk happen one at a time. Errors
-/// are those of the cache, and Error(EINVAL) for a component that is not here.
+/// Any thread, at any time; all components must be added before. Operations on one chunk happen one at a
+/// time. Errors are those of the cache, and Error(EINVAL) for a component that is not here.
 class ChunkStore {
  public:
   ChunkStore(const ChunkGrid& grid, ElementType type, bool read_only)
@@ -72,16 +73,16 @@ class ChunkStore {
   [[nodiscard]] ElementType type() const noexcept { return type_; }
   [[nodiscard]] std::span<const OwnedComponent> components() const noexcept { return components_; }
 
-  /// Where the elements of an overlap are, or go.
+  /// The memory of the elements of an overlap.
   using MemoryOf = std::function<Strided(const ChunkOverlap& overlap)>;
   void get(int component, const Slices& slices, const MemoryOf& to);
   void put(int component, const Slices& slices, const MemoryOf& from);
   void accumulate(int component, const Slices& slices, const MemoryOf& from, const void* alpha);
   void prefetch(int component, const Slices& slices);
-  /// Whether the cache of a component takes so many chunks.
+  /// Whether the cache of a component has room for this many chunks.
   [[nodiscard]] bool has_room(int component, std::int64_t chunks) const;
 
-  /// Something was put since this was last asked and said to have been dealt with.
+  /// Whether anything was put since the last acknowledged query.
   [[nodiscard]] bool changed() const noexcept { return changed_; }
   void deal_with_changes() noexcept { changed_ = false; }
   /// From now on changes are Error(EIO).
@@ -90,12 +91,12 @@ class ChunkStore {
       "a commit failed when its state may have been taken for the present one already: close the array, and "
       "open it again";
 
-  /// While it lives nobody is in the caches, and the components hold what was put into the boxes. `drop`: the
-  /// caches know nothing of the boxes afterwards.
+  /// While it lives, no thread is in the caches, and the components hold all puts into the boxes. `drop`: the
+  /// caches drop the chunks of the boxes.
   class Pause {
    public:
     Pause(ChunkStore& store, std::span<const Box> boxes, bool drop);
-    /// For one more box. False, and this may last no longer, if somebody waits for the end.
+    /// Extends it to one more box. False if somebody waits for its end, and then it must end.
     [[nodiscard]] bool extend(const Box& box);
 
    private:

@@ -26,7 +26,7 @@ struct Request {
   std::int64_t size_bytes = 0;
 };
 
-/// What a header asks for; throws if it makes no sense.
+/// The request in a header; throws if it makes no sense.
 Request parsed(std::span<const std::byte> header) {
   Ask ask;
   if (header.size() < sizeof ask) refuse("a header of " + std::to_string(header.size()) + " bytes");
@@ -78,7 +78,7 @@ void StripedComponents::write(int component, std::span<TransferRange> ranges) {
 
 // ---- what others ask for
 
-/// A call under way. It needs the components no longer than until it has ended.
+/// A call under way. It needs the components only until it has ended.
 struct StripedComponents::Asked {
   struct OfComponent {
     int component = 0;
@@ -87,7 +87,7 @@ struct StripedComponents::Asked {
 
   Asked(Call its_call, Request its_request) : call(std::move(its_call)), request(std::move(its_request)) {}
 
-  /// The ranges, with the memory that they go to or come from.
+  /// The ranges and their memory.
   void lay_out(std::byte* memory) {
     std::vector<TransferRange> ranges;
     for (std::size_t i = 0; i < request.ranges.size(); ++i) {
@@ -182,7 +182,7 @@ void StripedComponents::begin(const std::shared_ptr<Asked>& asked) {
     }
 }
 
-/// Writes into the page cache: the engine would take three threads for one.
+/// A write into the page cache, for which the engine would use three threads in place of one.
 bool StripedComponents::copies(const Asked& asked) {
   return asked.request.write && std::ranges::all_of(asked.parts, [&](const Asked::OfComponent& part) {
            return std::ranges::all_of(part.joined.all(), [&](const JoinedRanges::Joined& one) {
@@ -202,8 +202,7 @@ void StripedComponents::copy(Asked& asked) {
       }
 }
 
-/// What is large and comes from the disk is better off in memory of huge pages: it is read twice as fast.
-/// Measured: [M1].
+/// Large reads from the disk use memory of huge pages, which makes them twice as fast. Measured: [M1].
 bool StripedComponents::suits_room(const Asked& asked) {
   if (asked.request.size_bytes > static_cast<std::int64_t>(asked.call.room().size())) return false;
   return asked.call.room_is_final() || asked.request.size_bytes <= ReplySlots::small_bytes ||
@@ -212,8 +211,8 @@ bool StripedComponents::suits_room(const Asked& asked) {
          });
 }
 
-/// Reads that wait for nothing, 0.1 ms at most. Handing them to another thread costs more: it shares a core
-/// with one that is as busy.
+/// Whether reads wait for nothing and take at most 0.1 ms. To hand them to another thread costs more: it
+/// shares a core with a busy one.
 bool StripedComponents::serve_at_once(Asked& asked) {
   if (asked.request.write) return false;
   for (const Asked::OfComponent& part : asked.parts)

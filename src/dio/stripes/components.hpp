@@ -1,4 +1,4 @@
-// The component files of a striped file that this process has opened, and how it serves them to others.
+// The component files of a striped file that this process has opened, and their service to others.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace outcore::dio {
 
-/// A call carries at most so many bytes, and ranges.
+/// The most bytes, and ranges, of a call.
 inline constexpr std::int64_t max_asked_bytes = 1 << 20;
 inline constexpr std::size_t max_asked_ranges = 120;
 
@@ -35,9 +35,9 @@ static_assert(max_asked_bytes <= ReplySlots::large_bytes);
 
 struct StripedComponents {
   std::vector<std::optional<device::File>> files;  ///< by component; none: out of reach
-  std::vector<std::string> names;       ///< of files that still have one, and are this process's to remove
-  std::shared_ptr<ReplySlots> replies;  ///< null: nobody asks
-  int rank = 0;                         ///< of this process, which errors name
+  std::vector<std::string> names;                  ///< names that still exist, which this process must remove
+  std::shared_ptr<ReplySlots> replies;             ///< null: the file has no clients
+  int rank = 0;                                    ///< of this process, which errors name
 
   StripedComponents() = default;
   ~StripedComponents();
@@ -51,9 +51,9 @@ struct StripedComponents {
 
   /// Memory and threads for `serve`.
   void prepare_to_serve(Budget& budget);
-  /// What the procedure does, in the thread that serves: what the page cache holds is read at once; what goes
-  /// there is copied by a thread, as it may have to wait for the disk; all else goes to the engine, whose
-  /// threads answer.
+  /// The procedure, which runs in the service's thread. It reads bytes that the page cache holds at once. A
+  /// thread copies writes into the page cache, which may have to wait for the disk. Everything else goes to
+  /// the engine, whose threads answer.
   void serve(Call call);
 
  private:

@@ -10,7 +10,7 @@
 namespace outcore::dio {
 namespace {
 
-/// Of a component. As large as the smaller places for replies.
+/// Size of a block of a component: that of the smaller reply slots.
 constexpr std::int64_t block_bytes = copied_block_bytes;
 static_assert(block_bytes <= ReplySlots::small_bytes);
 
@@ -30,7 +30,7 @@ void StripedFile::Transfer::Copying::end(const std::exception_ptr& its_failure) 
   announce_completion();
 }
 
-/// Reads through copies; what finds no room for one is asked for as it is.
+/// Reads through copies; ranges that find no room for a copy are requested directly.
 void StripedFile::State::start_from_copies(Transfer& request, int component,
                                            std::span<const TransferRange> ranges) {
   if (!request.copying) request.copying = std::make_shared<Transfer::Copying>();
@@ -59,7 +59,7 @@ void StripedFile::State::start_from_copies(Transfer& request, int component,
   if (!without.empty()) start_distant(request, component, without);
 }
 
-/// Asks the owner for a whole block.
+/// Requests a whole block from its owner.
 void StripedFile::State::load(Transfer& request, const TransferRange& block, int component,
                               const BlockCopies::Loaded& loaded) {
   try {
@@ -71,8 +71,8 @@ void StripedFile::State::load(Transfer& request, const TransferRange& block, int
   }
 }
 
-/// Copies of what is being written are not right any more, and those made meanwhile will not be: they are
-/// forgotten again when it is complete.
+/// Forgets copies of blocks that a write changes. Copies made during the write may be out of date, too, so it
+/// forgets them again when the write is complete.
 void StripedFile::State::forget_blocks(Transfer& request, int component,
                                        std::span<const TransferRange> ranges) {
   for (const TransferRange& range : ranges) {

@@ -1,5 +1,4 @@
-// Ranges of one component file and the memory that they go to or come from, joined into as few requests as
-// pay.
+// Ranges of one component file and their memory, joined into fewer requests where that pays.
 #pragma once
 
 #include <sys/uio.h>
@@ -18,9 +17,9 @@ struct TransferRange : ByteRange {
   std::byte* memory = nullptr;
 };
 
-/// Requests for a list of ranges. Neighbours become one request. A read also passes over gaps that are
-/// cheaper to read than another request is (data sieving, as PASSION has it): what lies in them goes to
-/// memory that nobody looks at. It must stay until the requests are complete.
+/// Requests for a list of ranges. Neighbours become one request. A read also includes gaps that are cheaper
+/// to read than another request is (data sieving, as in PASSION): their bytes go to unused memory. This
+/// object must live until the requests are complete.
 class JoinedRanges {
  public:
   /// Bytes that move from the page cache in the time that a request costs, about 3 us.
@@ -40,7 +39,7 @@ class JoinedRanges {
   }
   /// A gap goes to memory of this object.
   [[nodiscard]] bool sieves() const noexcept { return !sink_.empty(); }
-  /// What a read did not find because the file is shorter: zeros.
+  /// Fills the bytes that a read did not find, because the file is shorter, with zeros.
   void zero_beyond(const Joined& one, std::int64_t moved_bytes) const noexcept;
 
  private:

@@ -35,7 +35,7 @@ void check(const StripedFileOptions& options) {
     fail(EINVAL, options.name, std::to_string(options.components_per_node) + " components for each node");
 }
 
-/// The text of the root, at all processes.
+/// Sends the text of the root to all processes.
 void broadcast(transport::Transport& group, std::string& text, int root) {
   auto size = static_cast<std::int64_t>(text.size());
   group.broadcast(std::as_writable_bytes(std::span(&size, 1)), root);
@@ -43,7 +43,7 @@ void broadcast(transport::Transport& group, std::string& text, int root) {
   group.broadcast(std::as_writable_bytes(std::span(text)), root);
 }
 
-/// Whether what one host has written is seen by the others at once, as POSIX has it.
+/// Whether other hosts see at once what one host has written, as POSIX requires.
 bool is_coherent(const device::FileSystem& system) {
   const auto one_of = [&](auto... names) { return ((system.type == names) || ...); };
   return !one_of("nfs", "cifs", "smb", "smb2", "afs", "9p", "fuse");
@@ -89,7 +89,7 @@ void StripedFile::State::create(const Make& make) {
   open = true;
 }
 
-/// Where the components of this node lie, which have names only until all have opened them.
+/// The paths of the components of this node, which have names only until all processes have opened them.
 void StripedFile::State::make_directory(const StripedFileOptions& options) {
   Visibility seen;
   world.together(creating, 0, [&] {
@@ -111,7 +111,7 @@ void StripedFile::State::make_directory(const StripedFileOptions& options) {
   if (placement == Placement::local) broadcast(world.node_transport(), directory, 0);
 }
 
-/// Component c lies on node c % nodes; the processes of a node own its components by turns.
+/// Component c lies on node c % nodes; the processes of a node own its components in turn.
 void StripedFile::State::choose_owners(const StripedFileOptions& options) {
   std::vector<int> node(static_cast<std::size_t>(world.size()));
   const int mine = world.node();
@@ -149,7 +149,7 @@ void StripedFile::State::open_components(const StripedFileOptions& options) {
     components->files[static_cast<std::size_t>(c)] = std::move(opened);
   };
   const device::FileSystem system = device::file_system(directory);
-  // A server may see as a local file system what its clients see as NFS: all have to take the same way.
+  // A server may see a local file system where its clients see NFS, but all must decide alike.
   std::int64_t coherent = is_coherent(system) ? 1 : 0;
   world.transport().all_reduce(std::span(&coherent, 1), transport::Reduction::min);
   const bool seen = placement == Placement::shared && coherent == 1;
@@ -179,7 +179,7 @@ void StripedFile::State::open_components(const StripedFileOptions& options) {
   });
 }
 
-/// The parts of a node, or of all if they share a disk, have to fit together.
+/// The parts of the processes of a node, or of all that share a disk, must fit on the disk together.
 void StripedFile::State::check_space(const StripedFileOptions& options) const {
   const std::int64_t nodes = placement == Placement::shared ? 1 : world.node_count();
   const std::int64_t needed = options.expected_bytes / nodes;

@@ -1,4 +1,4 @@
-// What a striped file is made of, for the files that make up its implementation.
+// The state of a striped file, for the files of its implementation.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ struct ComponentRange {
   TransferRange range;
 };
 
-/// One request: what of it goes to component files here, and what is asked of others.
+/// One request: its parts in component files here, and the calls to other owners.
 class StripedFile::Transfer final : public FinishedByWaiter {
  public:
   struct Local {
@@ -39,7 +39,7 @@ class StripedFile::Transfer final : public FinishedByWaiter {
     std::vector<std::byte> packed;         ///< small ranges that are written, one after another
     std::vector<TransferRange> scattered;  ///< where small ranges that are read go
   };
-  /// What is taken from copies of blocks, which perhaps have to come first.
+  /// The part that is read from copies of blocks, which may have to be fetched first.
   struct Copying {
     void end(const std::exception_ptr& failure);
 

@@ -16,8 +16,9 @@ class Stripes {
   /// Throws Error(EINVAL) unless the stripe is a positive multiple of `unit_bytes` and there is a component.
   Stripes(std::int64_t stripe_bytes, int components);
 
-  /// The stripe that suits requests of this size (0: unknown). Requests of a multiple of `unit_bytes`, one
-  /// after another, are cut nowhere if they are as long as a stripe; of others at most one in eight is cut.
+  /// The stripe that suits requests of this size (0: unknown). If consecutive requests have the length of a
+  /// stripe, a multiple of `unit_bytes`, no stripe boundary cuts them; of other requests, at most one in
+  /// eight is cut.
   [[nodiscard]] static std::int64_t suitable_bytes(std::int64_t typical_request_bytes);
 
   [[nodiscard]] std::int64_t stripe_bytes() const noexcept { return stripe_bytes_; }
@@ -36,8 +37,8 @@ class Stripes {
   /// Length of a component of a file of `length` bytes without gaps.
   [[nodiscard]] std::int64_t component_bytes(int component, std::int64_t length) const noexcept;
 
-  /// Calls visit(component, offset in it, offset from `offset`, size) for every part of the range that lies
-  /// in one piece in a component, in the order of the file.
+  /// Calls visit(component, offset in it, offset from `offset`, size) for every part of the range that is
+  /// contiguous in a component, in the order of the file.
   template <class Visit>
   void for_each_part(std::int64_t offset, std::int64_t size_bytes, Visit visit) const {
     if (components_ == 1) {

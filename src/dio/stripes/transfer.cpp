@@ -27,7 +27,7 @@ void check_range(std::string_view attempted, const std::string& name, std::int64
 std::span<std::byte> memory_of(const ReadRange& range) {
   return range.memory;
 }
-std::span<std::byte> memory_of(const WriteRange& range) {  // a write only reads it
+std::span<std::byte> memory_of(const WriteRange& range) {  // a write only reads from it
   return {const_cast<std::byte*>(range.memory.data()), range.memory.size()};
 }
 
@@ -50,8 +50,8 @@ std::vector<ComponentRange> component_ranges(const Stripes& stripes, std::span<c
 // ---- one request
 
 StripedFile::Transfer::~Transfer() {
-  // The memory must stay until the request is complete: that of the caller is the caller's to keep, ours is
-  // not.
+  // The memory must stay until the request is complete. The caller keeps its own memory; this object keeps
+  // ours.
   const bool keeps =
       std::any_of(local.begin(), local.end(), [](const Local& each) { return each.joined.sieves(); });
   if (keeps || !distant.empty() || copying) finish_quietly();
@@ -156,7 +156,7 @@ std::shared_ptr<StripedFile::Transfer> StripedFile::State::start(std::span<const
   for (const ComponentRange& each : all) request->size_bytes += each.range.size_bytes;
   std::ranges::stable_sort(all, {}, &ComponentRange::component);
   std::vector<TransferRange> of_component;
-  // What others do comes first, so that it goes on while this process does its own part.
+  // Calls to others come first, so that they proceed while this process does its own part.
   for (const bool here : {false, true})
     for (std::size_t i = 0; i < all.size(); ++i) {
       const int component = all[i].component;
@@ -177,7 +177,7 @@ std::shared_ptr<StripedFile::Transfer> StripedFile::State::start(std::span<const
 
 void StripedFile::State::start_local(Transfer& request, int component, std::vector<TransferRange> ranges) {
   device::File& file = components->at(component);
-  if (request.blocking) {  // in the calling thread: nothing is gained by another
+  if (request.blocking) {  // in the calling thread: another would gain nothing
     request.write ? components->write(component, ranges) : components->read(component, ranges);
     return;
   }
@@ -190,7 +190,7 @@ void StripedFile::State::start_local(Transfer& request, int component, std::vect
   }
 }
 
-/// Cuts what is large, and packs what is small.
+/// Cuts large ranges, and packs small ones.
 void StripedFile::State::start_distant(Transfer& request, int component,
                                        std::span<const TransferRange> ranges) {
   if (copies && request.write) forget_blocks(request, component, ranges);
@@ -215,7 +215,7 @@ void StripedFile::State::start_distant(Transfer& request, int component,
   send_small();
 }
 
-/// One call: a single range from or to the memory of the caller, several through memory of their own.
+/// One call: a single range moves from or to the memory of the caller, several through a buffer.
 void StripedFile::State::ask(Transfer& request, int component, std::span<const TransferRange> ranges,
                              std::function<void(std::span<std::byte> reply, const Error* error)> then) {
   std::array<std::byte, max_call_header_bytes> header;
@@ -263,7 +263,7 @@ void check_ranges(const StripedFile::State& state, std::string_view attempted,
   for (const Range& range : ranges) check_range(attempted, state.name, range.offset, range.memory.size());
 }
 
-/// The only range of a request, in a component opened here, which most small requests are.
+/// Handles a single range in a component opened here: most small requests.
 template <class Range>
 std::optional<ComponentRange> single_local(const StripedFile::State& state, std::span<const Range> ranges) {
   if (ranges.size() != 1 || ranges[0].memory.empty()) return std::nullopt;
