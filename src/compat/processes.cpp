@@ -15,8 +15,8 @@ namespace outcore::compat {
 namespace {
 
 std::mutex mutex;
-// Leaked: at exit no collective calls are possible any more. By the processes in the order of their group
-// (none: all of the job), and the scratch directory.
+// Leaked: at exit no collective calls are possible any more. The key: the processes in the order of their
+// group (empty: all of the job), and the scratch directory.
 auto& worlds = *new std::map<std::pair<std::vector<int>, std::string>, int>;
 
 bool has_global_arrays() {

@@ -37,7 +37,7 @@ struct Stopwatch {
   const std::uint8_t stands_for = trace::timed_for();
   const std::uint64_t start_ns = stands_for > 0 ? trace::now_ns() : 0;
 
-  /// Reports that it was, and returns its bytes.
+  /// Reports that it was served from memory, and returns its bytes.
   std::int64_t held(Op op, std::uint32_t file, std::int64_t offset, std::int64_t bytes,
                     bool sequential) const {
     if (stands_for == 0)
@@ -55,7 +55,7 @@ struct Stopwatch {
   }
 };
 
-/// Whether a request starts where the one before it ended, which it moves on.
+/// Whether a request starts where the one before it ended. Updates that position.
 bool follows(std::atomic<std::int64_t>& end, std::int64_t offset, std::int64_t size) {
   const bool sequential = end.load(std::memory_order_relaxed) == offset;
   end.store(offset + size, std::memory_order_relaxed);
@@ -80,14 +80,14 @@ struct ExclusiveFile::State {
   bool read_only = false;
   std::atomic<bool> closed{false};
 
-  /// The open file; throws if this handle cannot be used. `attempted` is what for.
+  /// The open file; throws if this handle cannot be used. `attempted` names the operation.
   OpenFile& use(const char* attempted, std::int64_t offset = 0) const {
     if (closed.load(std::memory_order_acquire) || open->foreign()) refuse(attempted, EBADF);
     if (offset < 0) refuse(attempted, EINVAL, offset);
     return *open;
   }
 
-  /// The same, to change it.
+  /// The same, for operations that change the file.
   OpenFile& change(const char* attempted, std::int64_t offset = 0) const {
     auto& file = use(attempted, offset);
     if (read_only) refuse(attempted, EACCES);
@@ -111,7 +111,7 @@ struct ExclusiveFile::State {
     end([](const auto& file) { release(file); }, true);
   }
 
-  /// Ends this handle, the first time it is asked to.
+  /// Ends this handle at the first call.
   void end(void (*how)(const std::shared_ptr<OpenFile>&), bool quietly = false) {
     if (closed.exchange(true, std::memory_order_acq_rel) || open->foreign()) return;
     try {
@@ -128,7 +128,7 @@ struct ExclusiveFile::State {
 ExclusiveFile::ExclusiveFile(const std::string& name, const ExclusiveFileOptions& options)
     : state_(std::make_shared<State>()) {
   const auto start_ns = trace::now_ns();
-  state_->closed = true;  // nothing to end if this fails
+  state_->closed = true;  // if this fails, there is nothing to end
   state_->name = name;
   state_->read_only = options.read_only;
   state_->open = acquire(name, options);

@@ -15,12 +15,12 @@
 namespace outcore::file {
 namespace {
 
-/// Never destroyed: files are closed at exit by `close_all`, while their buffers must outlive what the engine
-/// still does with them. A forked child starts with an empty one and leaves its parent's alone.
+/// Never destroyed: `close_all` closes files at exit, and their buffers must outlive the operations of the
+/// engine. A forked child starts with an empty registry and does not touch that of its parent.
 struct Registry {
   std::mutex mutex;
   std::unordered_map<std::string, std::shared_ptr<OpenFile>> files;
-  Registry* of_parent = nullptr;  ///< not used, and still reachable for whoever looks for leaks
+  Registry* of_parent = nullptr;  ///< not used, but reachable for leak checkers
 
   static Registry& instance() {
     static const bool prepared = [] {
@@ -50,7 +50,7 @@ struct Registry {
         const std::lock_guard use(open->mutex);
         if (open->keep) open->combined.drain();
         open->file.close();
-      } catch (const Error&) {  // nobody is left to tell; who wants to know closes the file
+      } catch (const Error&) {  // nobody is left to tell: programs that want the error close the file
       }
   }
 
@@ -80,7 +80,8 @@ void check_space(const std::string& path, const device::FileSystem& system, std:
                                    std::to_string(system.free_bytes) + " bytes on " + system.type});
 }
 
-/// To be read and written if that can be, also for those who only read: handles of one file share it.
+/// Opens it for reading and writing if possible, also for a handle that only reads, because the handles of
+/// one file share it.
 std::shared_ptr<OpenFile> opened(const std::string& path, device::OpenOptions device_options,
                                  const ExclusiveFileOptions& options, bool named) {
   try {
@@ -94,13 +95,13 @@ std::shared_ptr<OpenFile> opened(const std::string& path, device::OpenOptions de
   return std::make_shared<OpenFile>(path, device_options, options.keep, named);
 }
 
-/// Removes the file from the registry if it is the one of its path there. The lock must be held.
+/// Removes the file from the registry, if the registry has this file for its path. The lock must be held.
 void forget(Registry& registry, const std::shared_ptr<OpenFile>& open) {
   const auto found = registry.files.find(open->path);
   if (found != registry.files.end() && found->second == open) registry.files.erase(found);
 }
 
-/// Writes out what is in memory and throws the error of any write that failed without being told.
+/// Writes out the bytes in memory, and throws the error of a failed write that was not reported.
 void settle(OpenFile& open) {
   const std::lock_guard use(open.mutex);
   open.combined.drain();
@@ -125,7 +126,7 @@ std::shared_ptr<OpenFile> acquire(const std::string& name, const ExclusiveFileOp
                 {.attempted = "open", .path = name, .detail = "read_only is for a file that is kept"});
   const auto scratch = device::checked_scratch(
       options.scratch.empty() ? device::default_scratch() : options.scratch, !options.read_only);
-  // A suffix, so that no name is that of the lock in the process directory.
+  // A suffix, so that no file has the name of the lock in the process directory.
   const auto path =
       options.keep ? scratch + "/" + name : device::process_directory(scratch) + "/" + name + ".eaf";
 
@@ -178,7 +179,7 @@ void discard(const std::shared_ptr<OpenFile>& open) {
   guard.unlock();
   if (last) try {
       open->file.close();
-    } catch (const Error&) {  // a write that failed: its bytes are not wanted any more
+    } catch (const Error&) {  // of a failed write, whose bytes are no longer wanted
     }
 }
 

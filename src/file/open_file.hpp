@@ -1,4 +1,4 @@
-// Open files of this process by path: what several handles of one name share, and what stays open between
+// Open files of this process by path: several handles of one name share a file, which also stays open between
 // them.
 #pragma once
 
@@ -20,7 +20,7 @@ struct OpenFile {
 
   const std::string path;
   const bool keep;
-  const bool read_only;  ///< it cannot be opened to be written
+  const bool read_only;  ///< cannot be opened for writing
   const bool named;      ///< has a directory entry: kept, or on a network file system
   const std::uint32_t trace_id;
   const Origin origin;  ///< see `foreign`

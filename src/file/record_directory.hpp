@@ -1,4 +1,4 @@
-// Where each record lies: one word for each, in one-sided memory, which any process reads and swaps.
+// The place of each record: one word for each, in one-sided memory, which any process reads and swaps.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace outcore::file {
 
-/// Allocation of a version of a record, in 64 bits: stamp, class and granule. Zero: there is none. Two
-/// versions that lie in the same place differ by their stamps.
+/// The allocation of a version of a record, in 64 bits: stamp, class and granule. Zero: no record. Two
+/// versions in the same place differ by their stamps.
 class RecordEntry {
  public:
   RecordEntry() = default;
@@ -45,7 +45,7 @@ class RecordDirectory {
     return RecordEntry(region_.use()->fetch_add(process(record), offset(record), 0));
   }
 
-  /// Puts an entry in the place of whatever is there, and returns that.
+  /// Replaces an entry, and returns the old one.
   RecordEntry exchange(std::int64_t record, RecordEntry next) const {
     for (RecordEntry seen = entry(record);;) {
       const RecordEntry found(

@@ -24,11 +24,11 @@ constexpr std::int64_t usual_extent_bytes = 1 << 20;
 constexpr std::int64_t records_in_an_extent = 16;
 constexpr std::int64_t granule_bytes = 64;
 
-/// What stands before the bytes of a record.
+/// The header of a record.
 struct Header {
   std::int64_t record = 0, size_bytes = 0;
   std::uint32_t stamp = 0;
-  std::uint32_t checksum = 0;  ///< of what is above, and of the bytes
+  std::uint32_t checksum = 0;  ///< of the fields above, and of the bytes
 };
 constexpr std::int64_t large_bytes = 1 << 20;  // of a record
 constexpr auto header_bytes = static_cast<std::int64_t>(sizeof(Header));
@@ -50,8 +50,8 @@ void check(const std::string& name, const RecordFileOptions& options) {
     refuse("typical records of " + std::to_string(options.typical_record_bytes) + " bytes");
 }
 
-/// What a process takes at once: room for several records, but no more than a small part of what there is for
-/// all.
+/// The size of an extent that a process takes: room for several records, but only a small part of the whole
+/// limit.
 std::int64_t extent_granules(const RecordFileOptions& options, std::int64_t limit_granules, int processes) {
   const std::int64_t typical = std::min<std::int64_t>(options.typical_record_bytes, 16 << 20);
   const std::int64_t wanted = std::max(usual_extent_bytes, typical * records_in_an_extent);
@@ -99,7 +99,7 @@ struct RecordFile::State : std::enable_shared_from_this<RecordFile::State> {
   Counter taken;  ///< granules, by all processes
   RecordSpace space;
   std::atomic<std::uint32_t> puts{0};
-  Undelivered undelivered;  ///< of puts, which may not have taken effect yet
+  Undelivered undelivered;  ///< errors of puts, which may not have taken effect yet
 
   [[nodiscard]] Error error(int errno_value, std::string_view attempted, std::int64_t record,
                             std::string detail) const {
@@ -124,8 +124,8 @@ struct RecordFile::State : std::enable_shared_from_this<RecordFile::State> {
                                   std::to_string(limit_granules * granule_bytes) + " are taken"});
   }
 
-  // A caller that waits moves a small record itself: to hand it over costs more. Measured: [M38]. Of a large
-  // one several disks bring parts at the same time.
+  // A waiting caller moves a small record itself, because handing it over costs more. Measured: [M38]. A
+  // large record is read from several disks at the same time.
   enum class By : std::uint8_t { caller, others };
   std::shared_ptr<Transfer> begin_put(std::int64_t record, std::span<const std::byte> data, By by);
   std::shared_ptr<Transfer> begin_get(std::int64_t record, std::span<std::byte> buffer, RecordEntry entry,
@@ -141,7 +141,7 @@ class RecordFile::Transfer final : public FinishedByWaiter {
   bool write = false;
   RecordEntry entry;
   Header header;
-  std::span<std::byte> buffer;  ///< of a get: as much of what the caller gave as the place may fill
+  std::span<std::byte> buffer;  ///< of a get: the part of the caller's memory that the place may fill
   std::span<std::byte> given;
   Request moving;
 
@@ -164,7 +164,7 @@ class RecordFile::Transfer final : public FinishedByWaiter {
   void end_wait(std::uint64_t waited_ns) noexcept override {
     if (moving.state()) moving.state()->end_wait(waited_ns);
   }
-  /// Whether what was read is the record that the entry names.
+  /// Whether the bytes that were read are the record of the entry.
   [[nodiscard]] bool holds() const {
     const std::int64_t room = file->space.capacity_bytes(entry.allocation()) - header_bytes;
     if (header.record != record || header.stamp != entry.stamp() || header.size_bytes < 0 ||
@@ -191,7 +191,7 @@ class RecordFile::Transfer final : public FinishedByWaiter {
   void verify() {
     moving.wait();
     if (!holds() || header.size_bytes > static_cast<std::int64_t>(buffer.size()))
-      header.size_bytes = file->get(record, given);  // replaced meanwhile, or an error that it will word
+      header.size_bytes = file->get(record, given);  // replaced meanwhile, or an error, which a retry reports
   }
 };
 
@@ -262,7 +262,7 @@ std::int64_t RecordFile::State::get(std::int64_t record, std::span<std::byte> bu
                       " bytes at offset " + std::to_string(space.offset(entry.allocation())) +
                       " do not match their checksum");
     }
-    entry = now;  // its place has been used again meanwhile
+    entry = now;  // its place was used again meanwhile
   }
 }
 
@@ -280,7 +280,7 @@ RecordFile::RecordFile(World& world, const Make& make)
 RecordFile::~RecordFile() {
   try {
     if (state_ && state_.here() && !closed())
-      (void)state_->undelivered.take();  // a put holds the state, and is held by it
+      (void)state_->undelivered.take();  // a put and the state hold each other
   } catch (const Error&) {               // close() tells
   }
 }

@@ -14,10 +14,10 @@ namespace outcore::file {
 namespace {
 
 constexpr std::int64_t granule_bytes = 8;     // of memory
-constexpr std::int64_t extents_of_each = 32;  // of memory, that each process takes if all take as many
-constexpr std::int64_t neighbours = 4;        // entries that are read for each one that is wanted, at most
+constexpr std::int64_t extents_of_each = 32;  // of memory, for each process if all take as many
+constexpr std::int64_t neighbours = 4;        // the most entries that are read for each one that is wanted
 constexpr std::int64_t locks = 128;           // records share them
-constexpr std::int64_t packed_bytes = 4;      // of a number, about
+constexpr std::int64_t packed_bytes = 4;      // about, for a number
 constexpr std::string_view creating = "create record store";
 
 /// Checks the options in a gate: all processes raise the same error.
@@ -120,7 +120,7 @@ void RecordStore::set(std::int64_t record, const Entry& entry) {
   directory_.put(record * std::int64_t(sizeof entry), std::as_bytes(std::span(&entry, 1)));
 }
 
-/// Neighbours in one transfer.
+/// Moves neighbours in one transfer.
 std::vector<RecordStore::Entry> RecordStore::entries(std::span<const std::int64_t> records) const {
   std::vector<Entry> found, all;
   found.reserve(records.size());
@@ -168,7 +168,7 @@ std::optional<RecordSpace::Extent> RecordStore::take_extent(std::int64_t least, 
   return std::nullopt;
 }
 
-/// A packed record begins with the error of its numbers.
+/// A packed record begins with the error bound of its numbers.
 void RecordStore::load(std::int64_t record, const Entry& entry, std::span<double> numbers, Buffers& buffers) {
   if (entry.place == 0) {
     std::fill(numbers.begin(), numbers.end(), 0.0);

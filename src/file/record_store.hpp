@@ -1,5 +1,5 @@
-// Records of numbers that all processes read, write and add to: packed, in memory that they share while there
-// is room, else in a file.
+// Records of numbers that all processes read, write and add to. They are packed, and lie in shared memory of
+// the processes while there is room, else in a file.
 #pragma once
 
 #include <cstdint>
@@ -25,43 +25,44 @@ struct RecordTraffic {
   void add(std::int64_t of_one) noexcept;
 };
 
-/// Of one process; those of the file are among all.
+/// Counts of one process; reads and writes include those of the file.
 struct RecordStoreCounts {
   RecordTraffic reads, writes, file_reads, file_writes;
 };
 
 struct RecordStoreOptions {
-  std::vector<std::int64_t> sizes;             ///< numbers of each record
-  std::int64_t memory_bytes = 0;               ///< of each process, for packed records
-  std::int64_t reserve_bytes = 0;              ///< of the memory of all, which idle records leave to others
+  std::vector<std::int64_t> sizes;  ///< numbers of each record
+  std::int64_t memory_bytes = 0;    ///< of each process, for packed records
+  std::int64_t reserve_bytes = 0;   ///< part of the memory of all processes that idle records leave to others
   Placement placement = Placement::automatic;  ///< of the file
   device::Engine* engine = nullptr;            ///< of the file; null: the default engine
 };
 
-/// Zero at first. Memory is one row of bytes. Each process takes extents of it while there are some, and
-/// reuses the space that its own writes freed; a directory in one-sided memory says where each record is. One
-/// that finds no room is put into the file, whose records carry checksums. Any thread; `add` is atomic for
-/// each record; `put`, `add` and `erase` are seen by a `get` that begins after they returned. Nobody gets a
-/// record while another one puts or erases it.
+/// Records are initially zero. The memory of all processes forms one row of bytes. Each process takes extents
+/// of it while some are left, and reuses the space that its own writes freed. A directory in one-sided memory
+/// has the place of each record. A record that finds no room goes to the file, whose records have checksums.
+/// Any thread. `add` is atomic for each record. A `get` that begins after `put`, `add` or `erase` returned
+/// sees their effect. No process may get a record while another one puts or erases it.
 ///
 /// Errors: EINVAL (options), EBADF (closed), EIO (a record that is damaged), and those of a RecordFile;
 /// std::invalid_argument for records and numbers that do not fit together.
 class OUTCORE_SIBLING RecordStore {
  public:
-  /// Collective, with the same arguments at all processes but for the engine. The world must outlive it.
+  /// Collective, with the same arguments at all processes, except the engine. The world must outlive the
+  /// store.
   RecordStore(World& world, const std::string& name, RecordStoreOptions options);
 
-  /// Records, ascending, one after another.
+  /// Reads records, in ascending order, one after another.
   void get(std::span<const std::int64_t> records, std::span<double> numbers);
-  /// Each number with at most this error; 0: as it is. By one process at a time for each record.
-  /// `idle`: they are not read nor added to soon, so others have memory first.
+  /// Writes records, each number with at most this error; 0: exactly. Only one process at a time may put a
+  /// record. `idle`: the records will not be read or added to soon, so other records have memory first.
   void put(std::span<const std::int64_t> records, double error, std::span<const double> numbers, bool idle);
-  /// The sums are stored with at most this error.
+  /// Adds to records. The sums are stored with at most this error.
   void add(std::span<const std::int64_t> records, double error, std::span<const double> numbers);
-  /// They are zero again.
+  /// Sets records to zero.
   void erase(std::span<const std::int64_t> records);
 
-  /// Bytes of memory that idle records leave to others from now on.
+  /// Sets the bytes of memory that idle records leave to others from now on.
   void set_reserve(std::int64_t bytes);
 
   [[nodiscard]] RecordStoreCounts counts() const;
@@ -75,7 +76,7 @@ class OUTCORE_SIBLING RecordStore {
 
  private:
   struct Entry {
-    std::int64_t place;   ///< 0: zero; -1: in the file; else one more than the granule
+    std::int64_t place;   ///< 0: the record is zero; -1: it is in the file; else one more than the granule
     std::int64_t extent;  ///< bytes, and class << 32
     [[nodiscard]] std::int64_t bytes() const noexcept { return extent & 0xffffffff; }
     [[nodiscard]] RecordSpace::Allocation allocation() const noexcept {

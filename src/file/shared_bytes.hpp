@@ -1,4 +1,4 @@
-// Memory of all processes as one row of bytes.
+// The memory of all processes as one row of bytes.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +13,12 @@
 
 namespace outcore::file {
 
-/// A part of equal size in each process, one behind the other, zero at first. Any thread of any process reads
-/// and writes any bytes. What was put is seen by all after World::flush. Nobody puts bytes that others get at
-/// the same time.
+/// A part of equal size in each process, one behind the other, initially zero. Any thread of any process
+/// reads and writes any bytes. All processes see a put after World::flush. No process may put bytes that
+/// another one gets at the same time.
 class SharedBytes {
  public:
-  /// Collective, with the same size everywhere. Throws Error(ENOMEM) beyond the budget.
+  /// Collective, with the same size at all processes. Throws Error(ENOMEM) if a budget does not allow it.
   SharedBytes(World& world, std::int64_t part_bytes, std::string_view what)
       : part_bytes_(part_bytes),
         size_bytes_(part_bytes * world.size()),
@@ -35,7 +35,7 @@ class SharedBytes {
     });
   }
   void put(std::int64_t begin, std::span<const std::byte> from) {
-    const std::span bytes(const_cast<std::byte*>(from.data()), from.size());  // a put only reads it
+    const std::span bytes(const_cast<std::byte*>(from.data()), from.size());  // a put only reads from it
     each_part(begin, bytes, [](transport::Segment& segment, const transport::StridedTransfer& part) {
       if (std::byte* direct = segment.direct(part.process))
         std::memcpy(direct + part.offset, part.memory, static_cast<std::size_t>(part.count[0]));
@@ -43,7 +43,7 @@ class SharedBytes {
         segment.put(part).wait();
     });
   }
-  void release() noexcept { region_ = {}; }  ///< the memory of this process; no call follows
+  void release() noexcept { region_ = {}; }  ///< frees the memory of this process; no call may follow
 
  private:
   template <class Move>

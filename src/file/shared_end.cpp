@@ -34,7 +34,7 @@ SharedEnd::SharedEnd(World& world) : region_(world.allocate(64, "the end of a sh
 
 void SharedEnd::raise(std::int64_t end) {
   if (end <= known()) return;
-  const auto use = region_.use();  // throws if the world was closed, and the memory is gone
+  const auto use = region_.use();  // throws if the world was closed, so that the memory is gone
   raise_to(std::atomic_ref(*mine_), end);
   raise_to(known_, end);
 }

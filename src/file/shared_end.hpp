@@ -1,4 +1,4 @@
-// The end of a shared file: the largest of numbers that the nodes keep.
+// The end of a shared file: the largest of the numbers that the nodes keep.
 #pragma once
 
 #include <atomic>
@@ -9,19 +9,19 @@
 
 namespace outcore::file {
 
-/// Each node, or each process whose memory others cannot load from, has a number in one-sided memory, which
-/// its processes raise. So a write costs a comparison, and only who would go beyond the end it knows asks the
-/// others. All methods but the constructor may be called by any thread.
+/// Each node (or each process whose memory others cannot load) has a number in one-sided memory, which its
+/// processes raise. So a write costs a comparison, and only a reader beyond the end it knows asks the others.
+/// Any thread may call all methods except the constructor.
 class SharedEnd {
  public:
   explicit SharedEnd(World& world);  ///< collective
 
-  void raise(std::int64_t end);      ///< to at least this
-  [[nodiscard]] std::int64_t ask();  ///< what it is now, at all processes
-  /// Whether it is at least this. Asks one node after another only until one says so, first the one that said
-  /// so last.
+  void raise(std::int64_t end);      ///< raises the end to at least this
+  [[nodiscard]] std::int64_t ask();  ///< the present end, over all processes
+  /// Whether the end is at least this. Asks one node after another until one confirms it, first the one that
+  /// did so last.
   [[nodiscard]] bool reaches(std::int64_t end);
-  [[nodiscard]] std::int64_t known() const noexcept {  ///< what it is at least
+  [[nodiscard]] std::int64_t known() const noexcept {  ///< a lower bound of the end
     return known_.load(std::memory_order_acquire);
   }
 
@@ -31,7 +31,7 @@ class SharedEnd {
   World::Region region_;
   std::int64_t* mine_ = nullptr;
   std::vector<int> holders_;              ///< processes that hold a number
-  std::atomic<std::size_t> furthest_{0};  ///< of holders_, as far as was found
+  std::atomic<std::size_t> furthest_{0};  ///< index of the holder that last confirmed an end
   std::atomic<std::int64_t> known_{0};
 };
 

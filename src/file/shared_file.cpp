@@ -92,7 +92,7 @@ struct SharedFile::State {
   }
 
  private:
-  /// The arguments, once all processes agree that they are good.
+  /// The arguments, once all processes agree that they are valid.
   struct Prepared {
     Prepared(World& world, const Make& make) {
       world.enter(creating, [&] {

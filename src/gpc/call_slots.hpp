@@ -20,7 +20,7 @@ class CallSlots : public std::enable_shared_from_this<CallSlots> {
 
   explicit CallSlots(std::span<std::byte> memory) noexcept : memory_(memory) {}
 
-  /// A run of units, free again when it is destroyed.
+  /// A run of units; its destructor frees it.
   class Slot {
    public:
     Slot() noexcept = default;
@@ -31,12 +31,11 @@ class CallSlots : public std::enable_shared_from_this<CallSlots> {
     explicit operator bool() const noexcept { return units_ != 0; }
     [[nodiscard]] std::byte* data() const noexcept { return all_->memory_.data() + offset(); }
     [[nodiscard]] std::int32_t offset() const noexcept;  ///< in the memory of all
-    /// Copies to its begin, past the caches: those of whoever used it last, a disk's host perhaps, would have
-    /// to give up each line before it could be written to (20 us for 32 kB).
-    /// Measured: [M28].
+    /// Copies to the begin of the slot, past the caches: the cache of its last user (the host of a disk
+    /// perhaps) would have to give up each line before a write (20 us for 32 kB). Measured: [M28].
     void fill(std::span<const std::byte> from) const noexcept;
     void clear() noexcept;
-    /// Nobody knows who may still write there: it is not used again.
+    /// Gives the slot up: another process may still write there, so it is not used again.
     void forfeit() noexcept { units_ = 0; }
 
    private:
@@ -45,7 +44,7 @@ class CallSlots : public std::enable_shared_from_this<CallSlots> {
     std::uint64_t units_ = 0;
   };
 
-  /// Empty if there is none: for what is too large, or while too much is under way.
+  /// Empty if there is no slot: for sizes that are too large, or while too many are in use.
   [[nodiscard]] Slot try_take(std::size_t size_bytes) noexcept;
 
  private:

@@ -19,9 +19,9 @@ using transport::Messages;
 
 enum class Kind : std::uint8_t { call = 1, reply = 2, credit = 3, want = 4 };
 
-// What packets begin with. Behind a call come where its memory is seen, if it says so, the header and, unless
-// it lies somewhere or travels as bulk, the payload; behind a reply its bytes, or those of an error, unless
-// they lie where the call said or travel as bulk.
+// The beginning of a packet. Behind that of a call follow the place of shared memory (if the call has some),
+// the header, and the payload, unless it lies in shared memory or travels as bulk data. Behind that of a
+// reply follow its bytes, or those of an error, unless they lie where the call said or travel as bulk data.
 struct CallHead {
   Kind kind = Kind::call;
   bool bulk = false;
@@ -30,24 +30,25 @@ struct CallHead {
   std::uint64_t number = 0;
   std::int64_t payload_bytes = 0, max_reply_bytes = 0;
   std::uint32_t tag = 0;
-  // Where they lie in the memory that the caller has in common with others; -1: not there.
+  // Place of payload and reply in the memory that the caller shares with its host; -1: not there.
   std::int32_t payload_at = -1, reply_at = -1;
-  std::uint32_t seen = 0;  // 1: memory of the caller's program is shared, too
+  std::uint32_t seen = 0;  // 1: memory of the caller's program is shared, too, and its place follows
 };
-/// Where payload and reply lie if that is memory that processes share; else its offset is -1.
+/// Place of payload and reply if they lie in shared memory of the program; else the offset is -1.
 struct Seen {
   transport::SharedLocation payload = transport::nowhere, reply = transport::nowhere;
 };
 struct ReplyHead {
   Kind kind = Kind::reply;
-  bool bulk = false, yielded = false, placed = false;  // placed: it lies where the call said
+  bool bulk = false, yielded = false, placed = false;  // placed: the reply lies where the call said
   std::uint16_t credits = 0, unused = 0;
   std::int32_t errno_value = 0;
   std::uint64_t number = 0;
   std::int64_t size_bytes = 0;
   std::uint32_t tag = 0;
 };
-/// The target does not see the payload where it lies: it is to be sent as bulk data with the tag of the call.
+/// The target cannot see the memory of the payload: the caller must send it as bulk data with the tag of the
+/// call.
 struct WantHead {
   Kind kind = Kind::want;
   std::uint64_t number = 0;
@@ -77,7 +78,7 @@ bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) noexcep
   return before(a.data(), b.data() + b.size()) && before(b.data(), a.data() + a.size());
 }
 
-/// What is thrown just now, where `size_bytes` of memory were asked for.
+/// The current exception as an Error, after `size_bytes` of memory were requested.
 Error no_memory(const char* attempted, std::int64_t size_bytes) {
   const Error error = transport::current_error(attempted);
   return {error.errno_value(),
@@ -121,7 +122,7 @@ void Pending::find_room(CallSlots& slots) {
   }
   if (payload_slot) payload_slot.fill(payload);
   if (sizeof(ReplyHead) + room > Messages::max_packet_bytes) {
-    // What a procedure writes there must not change what it still reads.
+    // The reply that a procedure writes must not overwrite the payload that it still reads.
     if (!options.reply.empty() && !overlap(payload, options.reply))
       reply_seen = transport::shared_location(options.reply);
     if (!reply_seen) reply_slot = slots.try_take(room);
@@ -260,7 +261,7 @@ void Protocol::abandon(const std::shared_ptr<Pending>& pending, const Error& err
 }
 
 void Protocol::finish(std::shared_ptr<Pending> pending, const Error& error) {
-  if (pending->legs > 0) {  // the other side has not let go
+  if (pending->legs > 0) {  // the other side has not released it
     pending->payload_slot.forfeit();
     pending->reply_slot.forfeit();
   }
@@ -303,7 +304,7 @@ void Protocol::lost(int process, const Error& error) {
   });
   std::erase_if(arrivals_, [&](const Arrival& arrival) {
     if (arrival.served->caller != process) return false;
-    held_bytes_ += static_cast<std::int64_t>(arrival.served->payload.size_bytes);  // as if it had come
+    held_bytes_ += static_cast<std::int64_t>(arrival.served->payload.size_bytes);  // as if it had arrived
     end(*arrival.served);
     return true;
   });
@@ -374,7 +375,7 @@ void Protocol::call_arrived(int from, std::span<const std::byte> packet) {
   }
 }
 
-/// Takes payloads while there is memory for them, those that came first first.
+/// Takes payloads in order of arrival, while there is memory for them.
 void Protocol::receive_payloads() {
   while (!arrivals_.empty()) {
     const auto size = static_cast<std::int64_t>(arrivals_.front().served->payload.size_bytes);
@@ -384,7 +385,7 @@ void Protocol::receive_payloads() {
     held_bytes_ += size;
     const auto& served = arrival.served;
     std::optional<Error> failure;
-    std::span<std::byte> into;  // of nothing, so that the caller may let go, if there is no memory
+    std::span<std::byte> into;  // empty if there is no memory, so that the caller may release its payload
     try {
       served->payload = Bytes(static_cast<std::size_t>(size));
       into = served->payload.span();
@@ -405,7 +406,7 @@ void Served::let_go() noexcept {
 std::span<const std::byte> Served::put_into_room(std::span<const std::byte> reply) const noexcept {
   const bool fits_packet = sizeof(ReplyHead) + reply.size() <= Messages::max_packet_bytes;
   if (fits_packet || reply.size() > room.size() || reply.data() == room.data()) return reply;
-  // One copy fewer as bulk data: out of memory that the caller sees, and what is large.
+  // As bulk data, which saves a copy: replies in memory that the caller sees, and large ones.
   if (reply.size() > CallSlots::unit_bytes || transport::shared_location(reply)) return reply;
   std::copy(reply.begin(), reply.end(), room.begin());
   return room.first(reply.size());

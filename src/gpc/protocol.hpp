@@ -1,5 +1,5 @@
 // The protocol of procedure calls as a state machine: packets and calls in, packets and results out. It has
-// no thread, no clock and no transport in it, so that a simulator can drive many of them.
+// no thread, no clock and no transport, so that a simulator can drive many of them.
 #pragma once
 
 #include <atomic>
@@ -24,8 +24,8 @@ namespace outcore::gpc {
 
 class Service;
 
-/// Memory that is not touched before it is written. More than a packet holds is I/O memory: aligned for
-/// disks, and used again, so that its pages are there already.
+/// Memory that is not initialized. If it is larger than a packet it is I/O memory: aligned for disks, and
+/// used again, so that its pages exist already.
 struct Bytes {
   Bytes() = default;
   explicit Bytes(std::size_t size);
@@ -43,9 +43,9 @@ struct Bytes {
 /// The error of calls to a process that has died.
 [[nodiscard]] Error died(int process);
 
-/// A call at its caller, and its request. It fails with what the procedure threw, and Error: EMSGSIZE (the
-/// reply is larger than promised), ENOENT (unknown procedure), ESHUTDOWN (the world is closing), ECONNRESET
-/// (the target has died).
+/// A call at its caller, and its request. It fails with the error of the procedure, or with Error: EMSGSIZE
+/// (the reply is larger than the room for it), ENOENT (unknown procedure), ESHUTDOWN (the world is closing),
+/// ECONNRESET (the target has died).
 struct Pending final : Request::State {
   [[nodiscard]] bool done() const noexcept override { return complete.load(std::memory_order_acquire); }
   void finish() override;
@@ -65,9 +65,9 @@ struct Pending final : Request::State {
   std::span<const std::byte> payload;
   CallOptions options;
 
-  // What has come of it; to be read once it is done.
+  // The result, to be read once the call is done.
   Bytes own_reply;            // if options.reply is empty
-  std::span<std::byte> came;  // as much of either as was filled
+  std::span<std::byte> came;  // the part of either that was filled
   std::optional<Error> failure;
   std::atomic<bool> complete{false};
   Service* service = nullptr;
@@ -75,32 +75,32 @@ struct Pending final : Request::State {
   [[nodiscard]] std::int64_t reply_room() const noexcept {
     return options.reply.empty() ? options.max_reply_bytes : static_cast<std::int64_t>(options.reply.size());
   }
-  /// Finds out whether processes of a host see the payload and the reply where they are, or else room where
-  /// they do. Before the call.
+  /// Finds out whether processes of a host see the memory of payload and reply; else finds room that they
+  /// see. Before the call.
   void find_room(CallSlots& slots);
-  /// Takes the reply out of there, and gives the room back. When it is complete, before it is done.
+  /// Copies the reply out of the room, and frees the room. When the call is complete, before it is done.
   void settle() noexcept;
 
-  // Of the protocol.
+  // Used by the protocol.
   CallSlots::Slot payload_slot, reply_slot;
-  std::optional<transport::SharedLocation> payload_seen, reply_seen;  // where they are
+  std::optional<transport::SharedLocation> payload_seen, reply_seen;  // places of payload and reply
   std::uint32_t tag = 0;                                              // of the payload
   bool reply_placed = false;
   std::uint64_t number = 0;
-  int legs = 0;  // what must come before it is complete: the reply, the end of bulk transfers
+  int legs = 0;  // number of events before it is complete: the reply, the ends of bulk transfers
 };
 
-/// A call at its target. When nobody holds it any more it must have ended, or it is failed.
+/// A call at its target. If it has not ended when the last holder releases it, it fails.
 struct Served {
   Served() = default;
   ~Served();
   Served(const Served&) = delete;
   Served& operator=(const Served&) = delete;
 
-  /// Copies a reply that would have to travel as bulk data into the room, if there is, and it is not large.
-  /// Where it lies then.
+  /// Copies a reply that would travel as bulk data into the room, if there is room and the reply is not
+  /// large. Returns its new place.
   [[nodiscard]] std::span<const std::byte> put_into_room(std::span<const std::byte> reply) const noexcept;
-  /// Of memory that is not ours to keep, once the call has ended, though copies of it remain.
+  /// Releases memory of the caller's program once the call has ended, though copies of the call may remain.
   void let_go() noexcept;
 
   int caller = 0;
@@ -108,30 +108,30 @@ struct Served {
   std::uint32_t procedure = 0;
   std::int64_t max_reply_bytes = 0;
   Bytes header, payload;
-  std::span<std::byte> room;                           // for the reply, at the caller; empty: out of sight
+  std::span<std::byte> room;  // room for the reply at the caller; empty: this process cannot see it
   std::shared_ptr<std::byte> seen_payload, seen_room;  // not null: memory of the program there, kept mapped
   bool bulk = false;                                   // its payload travelled as bulk data
-  Service* service = nullptr;                          // once it has been handed over
+  Service* service = nullptr;                          // set when it was handed over
   bool ended = false;
-  bool yielded = false;  // its credit was given back before
+  bool yielded = false;  // its credit was returned early
 };
 
 /// All calls of one process, to it and from it. At most as many calls are in flight between two processes as
-/// the target granted with its last reply; further ones wait at the caller. A target grants more the fewer
-/// callers it has. Payloads and replies that do not fit into a packet stay where they are if that is memory
-/// that the target sees; else they lie at the caller where it does, if there is room; else they are bulk
-/// data, which the other side takes when it has memory for it.
+/// the target granted with its last reply; further ones wait at the caller. A target grants the more, the
+/// fewer callers it has. A payload or reply that does not fit into a packet stays in place if the target sees
+/// that memory. Else it is copied to room at the caller that the target sees, if there is some. Else it is
+/// bulk data, which the other side takes when it has memory for it.
 class Protocol {
  public:
   struct Limits {
     int credits_at_first = 2;
     int max_credits = 32;
-    int max_served = 4096;                     ///< calls here at once that are granted, all callers together
-    std::int64_t max_held_bytes = 64LL << 20;  ///< of bulk payloads here at once, but always one
+    int max_served = 4096;  ///< number of calls granted here at once, for all callers together
+    std::int64_t max_held_bytes = 64LL << 20;  ///< of bulk payloads here at once; at least one payload
   };
 
-  /// What the protocol asks for, within its methods. None of these may call it back, but `serve`, which may
-  /// end the call.
+  /// The functions that the protocol calls within its methods. None of them may call the protocol, except
+  /// `serve`, which may end the call.
   struct Outlet {
     virtual ~Outlet() = default;
     virtual void send(int to, transport::Packet packet) = 0;
@@ -144,8 +144,8 @@ class Protocol {
     /// See transport::see_shared.
     [[nodiscard]] virtual std::shared_ptr<std::byte> see(const transport::SharedLocation& location,
                                                          std::size_t size_bytes) const noexcept = 0;
-    virtual void serve(std::shared_ptr<Served> served) = 0;       ///< it is here in full
-    virtual void complete(std::shared_ptr<Pending> pending) = 0;  ///< with its reply or error
+    virtual void serve(std::shared_ptr<Served> served) = 0;       ///< serves a call that has arrived in full
+    virtual void complete(std::shared_ptr<Pending> pending) = 0;  ///< has its reply or error
   };
 
   Protocol(int rank, Outlet& outlet, const Limits& limits) : rank_(rank), outlet_(outlet), limits_(limits) {}
@@ -154,23 +154,24 @@ class Protocol {
   void call(std::shared_ptr<Pending> pending);
   void packet(int from, std::span<const std::byte> packet);
   void bulk_done(std::uint64_t token, int errno_value);
-  /// Ends a call that was served. `keeper` holds the memory of the reply; null: it is copied if need be.
+  /// Ends a call that was served. `keeper` owns the memory of the reply; null: the reply is copied if
+  /// necessary.
   void answer(const Served& served, std::span<const std::byte> reply, std::shared_ptr<const void> keeper);
   void fail(const Served& served, const Error& error);
-  /// A call will take long, because it waits for other calls: its caller need not count it any more. Without
-  /// that, calls that wait for calls could use up what they wait for.
+  /// A call will take long, because it waits for other calls: its caller no longer counts it. Otherwise calls
+  /// that wait for calls could use up the credits that they wait for.
   void yield(Served& served);
-  /// A process cannot be reached any more: calls to it fail with this error, from now on, too; what it has
-  /// asked for is forgotten.
+  /// A process cannot be reached any more: calls to it fail with this error, also later ones; its own calls
+  /// are dropped.
   void lost(int process, const Error& error);
 
   [[nodiscard]] std::size_t calls() const noexcept { return pending_.size() + waiting_; }  ///< not complete
   [[nodiscard]] std::size_t transfers() const noexcept { return transfers_.size(); }  ///< bulk, under way
   [[nodiscard]] std::size_t served() const noexcept { return served_; }  ///< calls here that have not ended
   [[nodiscard]] std::int64_t held_bytes() const noexcept { return held_bytes_; }  ///< of bulk payloads here
-  /// The call to this process that will be sent next, if at least so many wait for that; else null.
+  /// The next call to be sent to this process, if at least this many wait; else null.
   [[nodiscard]] std::shared_ptr<Pending> waiting_for(int process, std::size_t at_least) const;
-  [[nodiscard]] std::vector<int> targets() const;  ///< processes at which calls are not complete
+  [[nodiscard]] std::vector<int> targets() const;  ///< processes at which calls of this one are not complete
 
  private:
   struct Peer {  // calls to and from one process
@@ -182,10 +183,10 @@ class Protocol {
   };
   struct Transfer {
     int peer = 0;
-    std::shared_ptr<Pending> pending = {};    // whose payload or reply it moves
-    std::shared_ptr<Served> arriving = {};    // whose payload it moves
-    std::shared_ptr<const void> keeper = {};  // of the reply it moves
-    std::optional<Error> failure = {};        // why there is no memory for what arrives
+    std::shared_ptr<Pending> pending = {};    // the call whose payload or reply it moves
+    std::shared_ptr<Served> arriving = {};    // the call whose payload it moves
+    std::shared_ptr<const void> keeper = {};  // memory of the reply that it moves
+    std::optional<Error> failure = {};        // why there was no memory for arriving data
   };
   struct Arrival {  // a call whose payload is still at its caller
     std::shared_ptr<Served> served;
@@ -214,7 +215,7 @@ class Protocol {
   int rank_;
   Outlet& outlet_;
   Limits limits_;
-  std::unordered_map<int, Peer> peers_;  // of those that were in touch
+  std::unordered_map<int, Peer> peers_;  // processes with which this one has had calls
   std::unordered_map<std::uint64_t, std::shared_ptr<Pending>> pending_;
   std::unordered_map<std::uint64_t, Transfer> transfers_;
   std::deque<Arrival> arrivals_;

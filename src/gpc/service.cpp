@@ -18,18 +18,19 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t max_running = 4;     // calls of a procedure that may block, and do not wait for others
-constexpr std::size_t max_waiting = 4096;  // calls to one process that the caller need not wait for
+constexpr std::size_t max_running =
+    4;  // calls of a procedure that may block, without those that wait for others
+constexpr std::size_t max_waiting = 4096;  // the most calls to one process without a wait of the caller
 // Polling before sleeping: [M26].
-constexpr auto spin = 200us;      // of a thread that waits for a reply: to wake it up would take as long
-constexpr auto alone = 20us;      // from then on it yields to threads that compute
-constexpr auto crowded = 30us;    // a yield that lasts as long: they need the core
-constexpr auto just_now = 100us;  // one step may take as long, of bulk data or over a network
+constexpr auto spin = 200us;      // a thread polls for a reply for as long as a wake-up would take
+constexpr auto alone = 20us;      // after this time it yields to threads that compute
+constexpr auto crowded = 30us;    // a yield of this length means that they need the core
+constexpr auto just_now = 100us;  // one step of bulk data, or over a network, may take this long
 constexpr std::chrono::microseconds stand_by_time{100}, max_stand_by_time{400};
-constexpr auto alert = 50us;  // bulk data need several steps of both sides, the first of them soon
+constexpr auto alert = 50us;  // bulk data needs several steps of both sides, the first of them soon
 constexpr int idle_share = 320;
-constexpr auto alive_every = 1s;  // how often it is asked whether targets are alive
-constexpr auto busy = 4ms;        // traffic as recent as this keeps naps short
+constexpr auto alive_every = 1s;  // how often the service checks whether targets are alive
+constexpr auto busy = 4ms;        // after traffic, naps stay short for this time
 constexpr std::chrono::microseconds min_nap = 50us, max_nap = 1000us, told_nap = 100ms;
 
 thread_local bool serves = false;          // this thread runs a procedure that does not block
@@ -51,7 +52,7 @@ Service::Service(transport::Transport& transport, Idle)
 
 Service::Service(transport::Transport& transport) : Service(transport, Idle{}) {
   transport::agree(transport, [&] {
-    // Not a worker that yields to others: it must take the core of a thread that computes.
+    // Not a worker with low priority: it must take the core of a thread that computes.
     thread_ = start_thread("outcore-gpc", [this] { run(); });
     const std::lock_guard guard(mutex_);
     start_worker();
@@ -71,7 +72,7 @@ Service::~Service() {
   messages_->wake();
   work_.notify_all();
   if (thread_.joinable()) thread_.join();
-  for (std::size_t i = 0;; ++i) {  // one that works off what is left may start another
+  for (std::size_t i = 0;; ++i) {  // a worker that finishes its work may start another
     std::unique_lock lock(mutex_);
     if (i == workers_.size()) break;
     std::thread worker = std::move(workers_[i]);
@@ -171,7 +172,7 @@ void Service::check_may_wait() {
 void Service::wait(const Pending& pending) {
   check_may_wait();
   const auto start = Clock::now();
-  polled_ = start;  // also if another thread was faster: it leaves the next ones to this one
+  polled_ = start;  // also if another thread was faster: that leaves the next messages to this one
   for (auto now = start; !pending.done() && now - start < spin; now = Clock::now()) {
     step(now);
     if (now - start < alone) continue;
@@ -185,12 +186,12 @@ void Service::wait(const Pending& pending) {
   pending.complete.wait(false, std::memory_order_acquire);
 }
 
-/// Sleeps for messages in place of the serving thread, if that stands by: then what ends the call wakes one
+/// Sleeps for messages in place of the serving thread, if that stands by: so the end of the call wakes one
 /// thread, not two.
 void Service::listen(const Pending& pending) {
-  if (!messages_->is_told()) messages_->wake();  // naps so far were for times without calls
+  if (!messages_->is_told()) messages_->wake();  // the naps so far were those of times without calls
   std::unique_lock listening(listening_, std::try_to_lock);
-  if (!listening) {  // who listens tells this thread
+  if (!listening) {  // the listening thread wakes this one
     ++told_;
     pending.complete.wait(false, std::memory_order_acquire);
     --told_;
@@ -209,7 +210,7 @@ void Service::listen(const Pending& pending) {
   if (told_ > 0 || stands_by_until_ > polled_.load() + max_stand_by_time) relieved_.notify_one();
 }
 
-/// So any number of calls may wait for one another.
+/// Lets any number of calls wait for one another.
 void Service::stand_back(bool begins) {
   thread_local int depth = 0;
   if (!works_for || (begins ? depth++ : --depth) > 0) return;
@@ -234,7 +235,7 @@ void Service::step() {
 
 void Service::step(Clock::time_point now) {
   std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return;          // another thread is about it
+  if (!lock) return;          // another thread does it
   const bool moved = poll();  // perhaps for long
   polled_.store(moved ? Clock::now() : now, std::memory_order_relaxed);
   const bool any = !completed_.empty() || !ready_.empty();
@@ -250,7 +251,7 @@ void Service::finish() {
   finishing_ = true;
 }
 
-/// Hands over what has come: runs what the caller wants to be run, then tells those who wait.
+/// Hands over completed calls: runs the function of the caller, then wakes the threads that wait.
 void Service::deliver() {
   std::unique_lock lock(mutex_);
   while (!completed_.empty()) {
@@ -273,13 +274,13 @@ void Service::deliver() {
 
 // ---- the target's side ----
 
-/// False if the call has ended before: copies of it may be answered by different threads.
+/// False if the call has ended before: different threads may answer copies of it.
 bool Service::claim(Served& served) {
   const std::lock_guard guard(mutex_);
   return !std::exchange(served.ended, true);
 }
 
-/// By who has claimed it.
+/// Ends a call, by the thread that has claimed it.
 template <class How>
 void Service::end(Served& served, const How& how) {
   const std::lock_guard guard(mutex_);
@@ -314,15 +315,15 @@ void Service::serve(std::shared_ptr<Served> served) {
                                 rank_));
 }
 
-/// Runs the procedures that do not block, one at a time. `listens`: this thread has nothing else to do.
-/// Another one leaves them to it if there is somebody who runs one.
+/// Runs the procedures that do not block, one at a time. `listens`: this thread has nothing else to do. Other
+/// threads leave the procedures to a thread that runs one.
 void Service::serve_ready(bool listens) {
-  const device::Burst burst(device::Burst::Then::rests);  // of I/O that they begin
+  const device::Burst burst(device::Burst::Then::rests);  // of the I/O that they begin
   while (anything_ready()) {
     std::unique_lock serving(serving_, std::defer_lock);
     if (listens) {
       serving.lock();
-    } else if (!serving.try_lock()) {  // who holds it may have looked already
+    } else if (!serving.try_lock()) {  // the holder may have looked already
       messages_->wake();
       return;
     }
@@ -345,7 +346,7 @@ bool Service::anything_ready() {
   return !ready_.empty();
 }
 
-/// Whoever calls this keeps the procedure, which may be removed as soon as the call is answered.
+/// The caller of this keeps the procedure, which may be removed as soon as the call is answered.
 void Service::execute(std::shared_ptr<Served> served, const Procedure& procedure) {
   try {
     procedure(Call(served));
@@ -361,8 +362,8 @@ void Service::execute(std::shared_ptr<Served> served, const Procedure& procedure
   }
 }
 
-/// Another call of a procedure is to run, if one waits. One that takes long so keeps none of another
-/// procedure waiting.
+/// Queues the next waiting call of a procedure. So a procedure that takes long does not delay calls of
+/// another one.
 bool Service::begin_work(std::uint32_t procedure) {
   Entry& entry = procedures_[procedure];
   if (entry.begun == entry.waiting.size() || entry.begun + entry.running >= max_running) return false;
@@ -371,8 +372,8 @@ bool Service::begin_work(std::uint32_t procedure) {
   return true;
 }
 
-/// For what is to run. Where the system has no thread more, those there are must do; if all of these wait for
-/// others the calls fail, as their callers would wait for ever.
+/// Wakes or starts a worker. If the system has no further thread, the existing ones must do; if all of these
+/// wait for others, the calls fail, because their callers would wait for ever.
 void Service::need_worker() noexcept {
   if (workers_.size() - working_ >= to_work_.size()) return work_.notify_one();
   try {
@@ -387,7 +388,7 @@ void Service::start_worker() {
   workers_.push_back(start_thread("outcore-gpc-io", [this] { work(); }));
 }
 
-/// All calls that wait for a worker fail.
+/// Makes all calls that wait for a worker fail.
 void Service::refuse_work(const Error& error) {
   to_work_.clear();
   for (Entry& entry : procedures_) {
@@ -455,7 +456,7 @@ void Service::run() {
   auto max_stand_by = stand_by_time;
   for (;;) {
     watch();
-    if (attended()) {  // each look takes the core of one that polls
+    if (attended()) {  // each look takes the core of a thread that polls
       stand_by(max_stand_by);
       max_stand_by = std::min(2 * max_stand_by, max_stand_by_time);
       continue;
@@ -469,7 +470,7 @@ void Service::run() {
     const bool any = round();
     {
       const std::lock_guard guard(mutex_);
-      // What this process has sent must be gone before it ends, if it can go.
+      // Data that this process sends must leave before it ends, if possible.
       const bool any_waits =
           std::ranges::any_of(procedures_, [](const Entry& each) { return !each.waiting.empty(); });
       if (stopping_ && (protocol_.transfers() == 0 || broken_) && !any_waits) return;
@@ -483,8 +484,9 @@ bool Service::attended() const noexcept {
   return told_ == 0 && Clock::now() - polled_.load() < just_now;
 }
 
-/// Others who send need not wake this thread meanwhile, which would take the core, or the lock, of the one
-/// that polls. `listening`: not if it can be locked, as who held it looks for this thread afterwards.
+/// Sleeps while another thread polls. Senders need not wake this thread meanwhile, which would take the core,
+/// or the lock, of the polling one. `listening`: not if it can be locked, because its holder looks for this
+/// thread afterwards.
 void Service::stand_by(std::chrono::microseconds timeout, std::unique_lock<std::mutex>* listening) {
   std::unique_lock lock(standing_by_);  // a semaphore would spin
   if (listening && listening->try_lock()) return;
@@ -504,7 +506,7 @@ bool Service::round() {
   return any;
 }
 
-/// Calls of a process that has died fail: nobody else would tell.
+/// Makes calls to a process that has died fail: nothing else would end them.
 void Service::watch() {
   const auto now = Clock::now();
   if (now - last_watch_ < alive_every) return;
@@ -517,7 +519,7 @@ void Service::watch() {
   deliver();
 }
 
-/// Takes what has come. If the transport has failed, calls fail with its error.
+/// Takes the messages that have come. If the transport has failed, calls fail with its error.
 bool Service::poll() {
   bool any = false;
   if (!broken_) attempt([&] { any = messages_->poll(*this); });
@@ -535,8 +537,8 @@ void Service::attempt(const Step& step) noexcept {
   }
 }
 
-/// How long to sleep: until told, if the transport tells. Else as short as traffic asks for, and not at all
-/// when a bulk transfer has just begun.
+/// How long to sleep: until woken, if the transport wakes this thread. Else the more traffic, the shorter,
+/// and not at all when a bulk transfer has just begun.
 std::chrono::microseconds Service::nap(bool any) {
   const auto now = Clock::now();
   if (any) last_traffic_ = now;

@@ -1,4 +1,4 @@
-// The service of procedure calls in one process: the protocol, what carries it, and the threads that serve.
+// The service of procedure calls in one process: the protocol, its messages, and the threads that serve.
 #pragma once
 
 #include <atomic>
@@ -21,12 +21,12 @@
 
 namespace outcore::gpc {
 
-/// One thread polls, and runs procedures that do not block; worker threads, one from the beginning and more
-/// when they are needed, run those that may. Threads that wait for a call poll, too, and run procedures that
-/// do not block.
+/// One thread polls, and runs procedures that do not block. Worker threads, one at first and more when
+/// needed, run procedures that may block. Threads that wait for a call poll, too, and run procedures that do
+/// not block.
 class Service final : Protocol::Outlet, transport::Messages::Receiver {
  public:
-  /// Collective. Where one process cannot start its threads, all throw its error.
+  /// Collective. If one process cannot start its threads, all throw its error.
   explicit Service(transport::Transport& transport);
   ~Service() override;  ///< collective, after `finish` at all processes
   Service(const Service&) = delete;
@@ -34,24 +34,24 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
 
   /// The number of the next procedure, which is the same at all processes that add in the same order.
   std::uint32_t add(const std::string& name, Procedure procedure, const ProcedureOptions& options);
-  void retire(std::uint32_t procedure);  ///< it refuses calls from now on; Error(ENOENT) if there is none
-  void remove(std::uint32_t procedure);  ///< one that was retired: waits for calls being served
+  void retire(std::uint32_t procedure);  ///< makes a procedure refuse calls; Error(ENOENT) if there is none
+  void remove(std::uint32_t procedure);  ///< removes a retired procedure; waits for calls being served
   [[nodiscard]] std::optional<std::uint32_t> find(const std::string& name) const;
 
   Request call(int process, std::uint32_t procedure, std::span<const std::byte> header,
                std::span<const std::byte> payload, CallOptions options);
   void wait(const Pending& pending);
   static void check_may_wait();  ///< see check_may_wait_for_calls
-  /// What the calling thread, if it is a worker, does while it waits for others, and when it has waited.
+  /// Called before and after a wait for others; affects the calling thread if it is a worker.
   static void stand_back(bool begins);
-  /// Lets messages go on, for those who wait.
+  /// Lets messages progress, for threads that wait.
   void step();
 
   void answer(Served& served, std::span<const std::byte> reply, std::shared_ptr<const void> keeper);
   void fail(Served& served, const Error& error);
   void drop(Served& served) noexcept;  ///< nobody will answer
 
-  /// Waits for the calls of this process; later ones are Error(ESHUTDOWN). It serves on.
+  /// Waits for the calls of this process; later ones throw Error(ESHUTDOWN). It continues to serve.
   void finish();
 
  private:
@@ -107,7 +107,7 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   void refuse_work(const Error& error);
 
   int rank_, size_;
-  mutable std::mutex mutex_;  // of all that follows, but where it is said
+  mutable std::mutex mutex_;  // guards the following members, except where noted
   Protocol protocol_;
   std::unique_ptr<transport::Messages> messages_;
   std::shared_ptr<CallSlots> slots_;  // no lock

@@ -16,7 +16,7 @@ namespace outcore {
 namespace {
 
 constexpr const char* attempted = "open checkpoint";
-constexpr int contained = 2;  // arrays.<generation>/<name> must be no links
+constexpr int contained = 2;  // arrays.<generation>/<name>: neither name may be a link
 constexpr int max_attempts = 1000;
 
 std::uint64_t number_of(const std::string& name) {
@@ -82,7 +82,7 @@ Checkpoint Checkpoint::open(World& world, const std::function<std::string()>& ma
     try {
       world.together(attempted, 1, [&] { state->lease = keep::hold_place(state->here, generation); });
       return Checkpoint(std::move(state));
-    } catch (const Error& error) {  // at all processes; it has been saved again meanwhile
+    } catch (const Error& error) {  // at all processes: another checkpoint was saved meanwhile
       state->lease = {};
       if (error.errno_value() != ESTALE) throw;
       std::this_thread::sleep_for(std::chrono::milliseconds(std::min(attempt, 20)));

@@ -1,18 +1,19 @@
-// What a checkpoint says of itself: the metadata of its small array, checked, since anybody may have written
-// them. This is the format, which python/outcore/keep/checkpoint_facts.py has, too:
+// The facts of a checkpoint: the metadata of its small array. They are checked, because anybody may have
+// written them. The format, which python/outcore/keep/checkpoint_facts.py implements, too:
 //
 //     {"kind": "outcore checkpoint", "format": 2, "generation": 3, "meta": any JSON,
 //      "arrays": {"t2": {"kind": "global", "disk" or "numpy", "dtype": "float64", "shape": [4, 5],
 //                        "file_shape": [4, 5], "identity": "array t2 of generation 3 of checkpoint ..",
 //                        "commits": 1}, ..}}
 //
-// No member may be missing, none may be added. Generation 0: none was completed. file_shape is [1] of arrays
+// No member may be missing, none may be added. Generation 0: none was completed. file_shape is [1] for arrays
 // without elements or axes, else the shape. identity, commits, dtype and file_shape are those of the manifest
 // of the array. A text of C is a string in "meta".
 //
-// Who saves: makes arrays.<generation>, writes and commits its arrays, commits the small array with these
-// metadata, then removes what other generations nobody holds. Who loads holds a shared lock (flock) of the
-// directory of its generation; who removes one holds an exclusive lock until it is gone.
+// A process that saves makes arrays.<generation>, writes and commits its arrays, commits the small array with
+// these metadata, then removes other generations that nobody holds. A process that loads holds a shared lock
+// (flock) of the directory of its generation; a process that removes a generation holds an exclusive lock
+// until it is removed.
 #pragma once
 
 #include <cstdint>
@@ -36,11 +37,11 @@ struct CheckpointFacts {
 [[nodiscard]] std::vector<std::int64_t> file_shape(const std::vector<std::int64_t>& shape);
 
 [[nodiscard]] std::string as_json(const CheckpointFacts& facts);
-/// The metadata are those of a checkpoint, maybe of one that is damaged.
+/// Whether the metadata are those of a checkpoint, maybe of a damaged one.
 [[nodiscard]] bool is_checkpoint(const std::string& metadata);
 /// Error: EINVAL (no checkpoint), ENOTSUP (of another format), EIO (damaged: which field).
 [[nodiscard]] CheckpointFacts facts_of(const std::string& metadata, const std::string& path);
-/// Error(EIO) if the array in the place of another one is not that, naming both.
+/// Error(EIO), naming both arrays, if another array is in the place of the expected one.
 void check_array(const DiskArray& found, const KeptArray& wanted, const std::string& path);
 
 }  // namespace outcore::keep

@@ -23,8 +23,8 @@ bool is_generation(std::string_view name) {
          std::ranges::all_of(name.substr(prefix.size()), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// Removes a generation, unless somebody has loaded it, which a file system without locks cannot tell. Nobody
-/// can load it while it goes.
+/// Removes a generation unless a process has loaded it; a file system without locks cannot tell. No process
+/// can load it during the removal.
 void remove_unless_held(const device::Directory& root, const std::string& name) {
   device::Descriptor place = device::open_at(root.fd(), name, flags);
   if (place && device::try_lock(place, LOCK_EX) == device::Locked::by_others) return;
@@ -42,7 +42,7 @@ void make_place(const std::string& root, std::int64_t generation) {
   const device::Directory directory(root);
   const std::string name = place_name(generation);
   directory.remove_tree(name);
-  if (::mkdirat(directory.fd(), name.c_str(), 0777) != 0)  // a link that somebody put there is an error
+  if (::mkdirat(directory.fd(), name.c_str(), 0777) != 0)  // a link in its place is an error
     throw Error(errno, {.attempted = "save checkpoint", .path = root + "/" + name});
 }
 
@@ -71,7 +71,7 @@ device::HeldLock hold_place(const std::string& root, std::int64_t generation) {
 void remove_place(const std::string& root, std::int64_t generation) noexcept {
   try {
     device::Directory(root).remove_tree(place_name(generation));
-  } catch (const std::exception&) {  // what stays goes with the next one
+  } catch (const std::exception&) {  // the next saving removes the rest
   }
 }
 
@@ -82,7 +82,7 @@ void remove_other_places(const std::string& root, std::int64_t present) noexcept
       if (!is_generation(name) || name == place_name(present)) continue;
       try {
         remove_unless_held(directory, name);
-      } catch (const Error&) {  // the others may go
+      } catch (const Error&) {  // the other generations may be removed
       }
     }
   } catch (const std::exception&) {

@@ -1,4 +1,4 @@
-// The directory of a generation of a checkpoint: made, held while somebody reads it, removed.
+// The directory of a generation of a checkpoint: functions to make, hold (while it is read) and remove it.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,15 @@ namespace outcore::keep {
 /// "arrays.<generation>".
 [[nodiscard]] std::string place_name(std::int64_t generation);
 
-/// An empty directory in `root`, in place of what is there.
+/// Makes an empty directory in `root`, in place of an existing entry.
 void make_place(const std::string& root, std::int64_t generation);
-/// Whoever saves the next checkpoint leaves the generation be while this is held; nothing if it is not on
-/// this node. Error: ESTALE (it is gone, or goes: another one has been saved), EINVAL (no directory).
+/// Holds a generation: a process that saves the next checkpoint does not remove it. Returns nothing if the
+/// generation is not on this node. Error: ESTALE (it is gone, or being removed: another one was saved),
+/// EINVAL (no directory).
 [[nodiscard]] device::HeldLock hold_place(const std::string& root, std::int64_t generation);
-/// What can be removed of a generation. Throws nothing: what stays goes with the next one.
+/// Removes a generation, as far as possible. Throws nothing: the next saving removes the rest.
 void remove_place(const std::string& root, std::int64_t generation) noexcept;
-/// Removes all generations but one, and but those that somebody holds.
+/// Removes all generations except one, and except those that a process holds.
 void remove_other_places(const std::string& root, std::int64_t present) noexcept;
 
 }  // namespace outcore::keep

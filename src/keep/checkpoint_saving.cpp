@@ -21,7 +21,7 @@ namespace {
 using keep::CheckpointFacts;
 
 constexpr const char* attempted = "save checkpoint";
-constexpr int contained = 2;  // names that are made here, and must be no links: arrays.<generation>/<name>
+constexpr int contained = 2;  // arrays.<generation>/<name>: both names are made here and must be no links
 constexpr std::int64_t portion_bytes = std::int64_t{64} << 20;
 
 struct Item {
@@ -103,7 +103,7 @@ struct CheckpointSaving::State {
     items.push_back(std::move(item));
   }
 
-  /// Equal at processes that save the same.
+  /// A fingerprint of the arrays that are saved.
   [[nodiscard]] std::uint64_t number(const std::string& meta) const {
     CheckpointFacts facts{.arrays = {}, .meta = meta};
     for (const Item& each : items) facts.arrays.push_back(each.array);
@@ -111,7 +111,7 @@ struct CheckpointSaving::State {
     return fingerprint(std::as_bytes(std::span(all)));
   }
 
-  /// The small array: that of the checkpoint that is there, or a new one.
+  /// The small array of the existing checkpoint, or a new one.
   [[nodiscard]] DiskArray root() const {
     const auto there = [&]() -> std::optional<DiskArray> {
       try {
@@ -127,7 +127,7 @@ struct CheckpointSaving::State {
           EEXIST,
           {.attempted = attempted, .path = options.path, .detail = "there is a disk array of that name"});
     }
-    // Files of a job that was killed before its checkpoint are no reason to refuse this one.
+    // Files of a job that was killed before its commit must not prevent this one.
     DiskArray made(world, {1}, ElementType::int64,
                    {.path = options.path,
                     .overwrite = true,
@@ -137,7 +137,8 @@ struct CheckpointSaving::State {
     return made;
   }
 
-  /// The same at all processes, and no other checkpoint has it, nor a copy that went its own way.
+  /// An identity that is the same at all processes, and that no other checkpoint has, nor a copy with later
+  /// generations of its own.
   [[nodiscard]] std::string label() const {
     std::array<char, 17> digits{};
     if (world.rank() == 0) {
@@ -168,7 +169,7 @@ struct CheckpointSaving::State {
     return DiskArray(world, Extents(item.array.file_shape), item.array.type, its);
   }
 
-  /// Writes all arrays, and says what their files are.
+  /// Writes all arrays, and returns the facts of their files.
   void write(std::vector<DiskArray>& files, const std::string& path, Placement placement) {
     std::vector<Request> under_way;
     for (Item& item : items) {

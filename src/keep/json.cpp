@@ -173,7 +173,7 @@ class Reader {
   std::size_t at_ = 0;
 };
 
-/// Where a text stops to be UTF-8; its length if it does not.
+/// Position of the first byte that is not UTF-8; the length of the text if all of it is.
 std::size_t end_of_utf8(std::string_view text) {
   std::size_t i = 0;
   while (i < text.size()) {

@@ -1,4 +1,4 @@
-// JSON as files of others hold it: read strictly, so that damage is found.
+// JSON in files that others may have written: it is read strictly, so that damage is found.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +29,10 @@ struct Json {
   [[nodiscard]] const Json* find(std::string_view name) const noexcept;
 };
 
-/// Numbers that are whole but have more than 63 bits are `other`. Throws JsonError.
+/// Whole numbers of more than 63 bits are `other`. Throws JsonError.
 [[nodiscard]] Json parse(std::string_view text);
 
-/// The text that JSON is, or JSON as it is if it is no text. Throws JsonError.
+/// The text if the JSON is a string, else the JSON itself. Throws JsonError.
 [[nodiscard]] std::string text_of(const std::string& json);
 
 /// A text with quotation marks. Throws JsonError if it is not UTF-8.

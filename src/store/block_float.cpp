@@ -13,7 +13,7 @@ namespace outcore::store {
 namespace {
 
 constexpr std::size_t block = 64;
-constexpr unsigned raw = 64, max_bits = 52;  // of a number in a block
+constexpr unsigned raw = 64, max_bits = 52;  // bits of a number in a block
 constexpr std::size_t word = sizeof(std::uint64_t);
 constexpr double rounds = 0x1.8p52;  // x + rounds has the nearest whole number to x in its lower bits
 static_assert(std::endian::native == std::endian::little);
@@ -99,7 +99,7 @@ void unpack(std::span<const std::byte> packed, double error, std::span<double> n
     } else {
       const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
       const std::int64_t middle = std::int64_t{1} << (bits - 1);
-      // A whole word is read for each number: of the last ones from a copy.
+      // A whole word is read for each number; for the last ones from a copy.
       const std::byte* from = packed.data() + at;
       std::array<std::byte, block * word> copy;
       if (packed.size() - at < bytes + word) {

@@ -45,7 +45,7 @@ constexpr Table make_table() {
 
 constexpr Table table = make_table();
 
-/// The register, neither inverted before nor after.
+/// The register, without inversion before or after.
 std::uint32_t advance_by_table(std::uint32_t crc, const std::byte* data, std::size_t size) noexcept {
   for (; size >= 8; size -= 8, data += 8) {
     const std::uint64_t word = word_at(data) ^ crc;
@@ -155,7 +155,7 @@ __attribute__((target("avx512f,vpclmulqdq"))) __m512i folded(__m512i sum, __m512
   return _mm512_ternarylogic_epi64(low, high, _mm512_loadu_si512(next), xor_of_three);
 }
 
-/// Folds the message into its last 256 bytes, which have the same checksum, and takes that of them.
+/// Folds the message into its last 256 bytes, which then have the same checksum, and computes that.
 __attribute__((target("avx512f,vpclmulqdq,sse4.2"))) std::uint32_t advance_by_folding(
     std::uint32_t crc, const std::byte* data, std::size_t size) noexcept {
   if (size >= 2 * folded_bytes) {

@@ -13,7 +13,7 @@ constexpr std::int64_t min_chunks = 2;  // one that is changed, one that is read
 constexpr std::size_t max_writing = 8;  // requests
 constexpr std::int64_t max_write_bytes = 2 << 20;
 
-/// Several threads may be told of one failure; each throws what is its own.
+/// Several threads may learn of one failure; each throws its own copy.
 std::exception_ptr own_copy(const std::exception_ptr& failure) {
   try {
     if (failure) std::rethrow_exception(failure);
@@ -57,7 +57,7 @@ std::int64_t ChunkCache::max_dirty() const noexcept {
 
 // ---- entries and their memory
 
-/// The entry of a chunk, for this thread alone.
+/// The entry of a chunk, held by this thread alone.
 ChunkCache::EntryRef ChunkCache::take(Lock& lock, std::int64_t slot) {
   while (true) {
     wait_for_end_of_pause(lock);
@@ -112,9 +112,9 @@ std::byte* ChunkCache::find_memory(bool evict_unused) {
   return memory;
 }
 
-/// Waits for something that may make memory free.
+/// Waits for an event that may free memory.
 void ChunkCache::wait_for_memory(Lock& lock) {
-  // What is being read ahead could be given up once it has come.
+  // A chunk that is being read ahead can be evicted once its read has ended.
   const auto coming = std::find_if(entries_.begin(), entries_.end(), [](const Entry& entry) {
     return !entry.busy && entry.awaited == 0 && !entry.dirty && !entry.reads.empty();
   });
@@ -133,7 +133,7 @@ void ChunkCache::wait_for_memory(Lock& lock) {
   release(coming);
 }
 
-/// False if all memory is in use that may be.
+/// Takes more memory; false at the limit.
 bool ChunkCache::grow() {
   const std::int64_t least = chunks_ == 0 ? min_chunks : 1;
   const std::int64_t count = std::min(std::max(least, arena_bytes / stride_bytes_), max_chunks_ - chunks_);
@@ -156,8 +156,8 @@ bool ChunkCache::grow() {
   return true;
 }
 
-/// What has been looked at goes first, the chunk used longest ago; then what was read ahead, the last of it
-/// first, because readers go forward.
+/// Evicts first chunks that were used, the least recently used one; then chunks that were read ahead, the
+/// last one first, because readers go forward.
 bool ChunkCache::evict(bool also_unused) {
   const auto may_go = [](const Entry& entry, bool unused) {
     return !entry.busy && entry.awaited == 0 && !entry.dirty && entry.unused == unused &&
@@ -179,7 +179,7 @@ bool ChunkCache::evict(bool also_unused) {
 
 // ---- reading
 
-/// Begins to read what is missing of the blocks.
+/// Begins to read the missing blocks.
 void ChunkCache::begin_reads(Entry& entry, const Blocks& needed) {
   const Geometry& geometry = component_.geometry();
   const Blocks missing = needed & ~entry.valid & ~entry.coming;
@@ -194,12 +194,12 @@ void ChunkCache::begin_reads(Entry& entry, const Blocks& needed) {
   const auto hole = static_cast<std::size_t>(worth_a_request_bytes / geometry.block_bytes);
   for (std::size_t i = 0; i < blocks; ++i) {
     if (!missing[i]) continue;
-    std::size_t end = i + 1;  // of what is read in one request
+    std::size_t end = i + 1;  // of the blocks that one request reads
     for (std::size_t k = end; k < blocks && k - end <= hole; ++k)
       if (missing[k]) end = k + 1;
     entry.reads.push_back(component_.read_blocks_async(entry.slot, static_cast<std::int64_t>(i),
                                                        static_cast<std::int64_t>(end - i), stride_of(entry)));
-    for (; i < end; ++i) {  // what was there is read over
+    for (; i < end; ++i) {  // overwrites blocks that were there
       entry.coming.set(i);
       entry.valid.reset(i);
     }
@@ -236,7 +236,7 @@ void ChunkCache::prefetch(std::int64_t slot, const Blocks& needed) {
   lock.unlock();
   try {
     begin_reads(*entry, needed);
-  } catch (const std::exception&) {  // who needs it will meet it again
+  } catch (const std::exception&) {  // the thread that needs the chunk meets the error again
   }
   lock.lock();
   release(entry);
@@ -271,7 +271,7 @@ void ChunkCache::change(std::int64_t slot, bool whole, const Change& visit) {
     changed_.notify_all();
     throw;
   }
-  if (entry->write) (void)finish_write(lock, entry->write);  // of memory that is to change now
+  if (entry->write) (void)finish_write(lock, entry->write);  // of memory that changes now
   lock.unlock();
   std::exception_ptr failure;
   bool touched = false;
@@ -282,7 +282,7 @@ void ChunkCache::change(std::int64_t slot, bool whole, const Change& visit) {
       else if (!entry->reads.empty())
         finish_reads(*entry);
     } catch (const std::exception&) {
-      if (!whole) throw;  // else nobody needs what could not be read
+      if (!whole) throw;  // else no thread needs the blocks that could not be read
     }
     touched = true;
     visit(stride_of(*entry).first(static_cast<std::size_t>(component_.geometry().slot_bytes)));
@@ -290,7 +290,8 @@ void ChunkCache::change(std::int64_t slot, bool whole, const Change& visit) {
     failure = std::current_exception();
   }
   lock.lock();
-  // A visitor that has failed may have changed a part. That is kept if the rest is known, too.
+  // A visitor that has failed may have changed a part of the chunk. The change is kept if the rest is known,
+  // too.
   const bool known = !failure || (touched && entry->valid == all_blocks());
   if (!known || entry->dirty) --dirty_;  // the promise is not needed
   if (known) {
@@ -307,7 +308,7 @@ void ChunkCache::change(std::int64_t slot, bool whole, const Change& visit) {
   }
 }
 
-/// Returns when one more chunk may be dirty, which counts as if it were. Throws if chunks must be written
+/// Returns when one more chunk may become dirty, and counts it as dirty. Throws if chunks must be written
 /// before, and cannot.
 void ChunkCache::promise_change(Lock& lock) {
   while (true) {
@@ -318,7 +319,7 @@ void ChunkCache::promise_change(Lock& lock) {
   ++dirty_;
 }
 
-/// Of chunks used longest ago. Stops at the first failure, and returns it.
+/// Begins to write the least recently used dirty chunks. Stops at the first failure, and returns it.
 std::exception_ptr ChunkCache::begin_writes(Lock& lock, std::size_t count) {
   for (; count > 0 && !alone_; --count) {
     const auto entry = std::ranges::find_if(
@@ -329,7 +330,7 @@ std::exception_ptr ChunkCache::begin_writes(Lock& lock, std::size_t count) {
   return nullptr;
 }
 
-/// A chunk with those behind it.
+/// Writes a chunk together with those behind it.
 std::exception_ptr ChunkCache::begin_write(Lock& lock, EntryRef first) {
   const auto write = std::make_shared<Write>();
   std::int64_t count = 0;
@@ -361,7 +362,7 @@ std::exception_ptr ChunkCache::begin_write(Lock& lock, EntryRef first) {
 }
 
 std::exception_ptr ChunkCache::finish_write(Lock& lock, const std::shared_ptr<Write>& under_way) {
-  const std::shared_ptr<Write> write = under_way;  // the entries let it go
+  const std::shared_ptr<Write> write = under_way;  // the entries release it
   changed_.wait(lock, [&] { return !write->taken; });
   if (write->ended) return own_copy(write->failure);
   write->taken = true;
@@ -378,7 +379,7 @@ std::exception_ptr ChunkCache::finish_write(Lock& lock, const std::shared_ptr<Wr
   return failure;
 }
 
-/// After a failure all its chunks are as they were: what did reach the disk is written again.
+/// After a failure all of its chunks stay dirty; those that did reach the disk are written again.
 void ChunkCache::end_write(const std::shared_ptr<Write>& write, std::exception_ptr failure) {
   const auto count = static_cast<std::int64_t>(write->entries.size());
   for (const EntryRef entry : write->entries) {
@@ -394,7 +395,7 @@ void ChunkCache::end_write(const std::shared_ptr<Write>& write, std::exception_p
   changed_.notify_all();
 }
 
-/// What the disk is done with.
+/// Ends the writes that the disk has completed.
 void ChunkCache::collect_written(Lock& lock) {
   while (true) {
     const auto done = std::ranges::find_if(
@@ -404,7 +405,7 @@ void ChunkCache::collect_written(Lock& lock) {
   }
 }
 
-/// Some chunks more are on disk when this returns, or there was something to wait for.
+/// When this returns, more chunks are on disk, or it has waited for something.
 void ChunkCache::write_one(Lock& lock) {
   collect_written(lock);
   if (dirty_ < max_dirty()) return;
@@ -443,7 +444,7 @@ std::exception_ptr ChunkCache::write_all(Lock& lock, const std::function<bool(st
   for (EntryRef entry = entries_.begin(); entry != entries_.end(); ++entry)
     if (entry->dirty && concerned(entry->slot)) dirty.push_back(entry);
   std::ranges::sort(dirty, {}, [](EntryRef entry) { return entry->slot; });
-  while (!writes_.empty()) (void)finish_write(lock, writes_.front());  // what failed is written again
+  while (!writes_.empty()) (void)finish_write(lock, writes_.front());  // failed writes are repeated
   for (const EntryRef entry : dirty) {
     if (!entry->dirty || entry->write) continue;
     if (writes_.size() >= max_writing) note(finish_write(lock, writes_.front()));
@@ -453,14 +454,14 @@ std::exception_ptr ChunkCache::write_all(Lock& lock, const std::function<bool(st
   return first;
 }
 
-/// Called alone. Nothing is under way for these chunks, and they are written, or it throws the first failure.
+/// Called alone. Completes everything under way for these chunks and writes them; throws the first failure.
 void ChunkCache::settle(Lock& lock, const std::function<bool(std::int64_t)>& concerned) {
   for (Entry& entry : entries_) {
     if (entry.reads.empty() || !concerned(entry.slot)) continue;
-    lock.unlock();  // a prefetch returns at once meanwhile; nobody else touches entries
+    lock.unlock();  // a prefetch returns at once meanwhile; no other thread touches entries
     try {
       finish_reads(entry);
-    } catch (const std::exception&) {  // who needs it will meet it again
+    } catch (const std::exception&) {  // the thread that needs the chunk meets the error again
     }
     lock.lock();
   }

@@ -1,4 +1,4 @@
-// The block cache at the owner of a component: chunks in memory, decoded, for requests that come one by one.
+// The block cache at the owner of a component: decoded chunks in memory, for noncollective requests.
 #pragma once
 
 #include <bitset>
@@ -26,55 +26,56 @@ struct ChunkCacheOptions {
   std::function<void(std::int64_t bytes)> account = {};
 };
 
-/// A request takes about as long as reading so much, with others under way.
-/// Measured: [M20].
+/// The number of bytes whose read takes as long as a request itself, with others under way. Measured: [M20].
 inline constexpr std::int64_t worth_a_request_bytes = 32 << 10;
 
-/// Blocks of a chunk. Each has a checksum, so a part of a chunk is read without the rest.
+/// Blocks of a chunk. Each has a checksum, so a part of a chunk can be read without the rest.
 using Blocks = std::bitset<Geometry::max_blocks>;
 
-/// Keeps the chunks used last. What is changed is written behind, several chunks at a time, and at the latest
-/// when the memory is needed, by `flush` and by `pause`. A write that fails loses nothing: the chunk stays in
-/// memory and is tried again. The error reaches whoever needs the memory of the chunk, else `flush` or
-/// `pause`. At most three quarters of the memory hold what is not on disk, so reads go on if a disk is full.
+/// Keeps the most recently used chunks. Changed chunks are written behind, several at a time, and at the
+/// latest when their memory is needed, by `flush` or by `pause`. A failed write loses nothing: the chunk
+/// stays in memory and its write is repeated. The error is thrown to the thread that needs the memory of the
+/// chunk, else by `flush` or `pause`. At most three quarters of the memory hold chunks that are not on disk,
+/// so reads go on if a disk is full.
 ///
 /// Any thread, at any time. Visitors get a chunk for themselves: operations on one chunk happen one at a
 /// time, those on different chunks at once. A visitor must not use the cache.
 class ChunkCache {
  public:
   ChunkCache(Component& component, ChunkCacheOptions options);
-  ~ChunkCache();  ///< waits for I/O under way; what was not flushed is dropped
+  ~ChunkCache();  ///< waits for I/O under way; drops changes that were not flushed
   ChunkCache(const ChunkCache&) = delete;
   ChunkCache& operator=(const ChunkCache&) = delete;
 
   [[nodiscard]] Blocks all_blocks() const noexcept;
-  /// Which blocks hold the bytes from `begin` up to `end`, that many; for the lists of the others below.
+  /// Marks the blocks that hold the bytes from `begin` up to `end`; returns their number. For the lists of
+  /// the methods below.
   void add_blocks(Blocks& blocks, std::int64_t begin, std::int64_t end) const noexcept;
 
   [[nodiscard]] std::int64_t max_chunks() const noexcept { return max_chunks_; }
 
-  /// Begins to read blocks of a chunk, if there is memory for it that nobody needs. Does not wait for I/O.
+  /// Begins to read blocks of a chunk, if there is unused memory. Does not wait for I/O.
   void prefetch(std::int64_t slot, const Blocks& needed);
-  /// `visit` may look at the blocks in `needed`. Where little lies between blocks that are needed it is read
-  /// with them, because one request costs less than two.
+  /// `visit` may read the blocks in `needed`. Small gaps between needed blocks are read with them, because
+  /// one request costs less than two.
   using Look = std::function<void(std::span<const std::byte> chunk)>;
   void look(std::int64_t slot, const Blocks& needed, const Look& visit);
-  /// `visit` may change the chunk. If it sets all of it (`whole`) the chunk is not read before. What a
-  /// visitor that throws had changed is kept, but for a chunk that it was to set as a whole and that was not
-  /// in memory.
+  /// `visit` may change the chunk. If it sets all of it (`whole`), the chunk is not read before. If a visitor
+  /// throws, its changes are kept, except in a chunk that was to be set as a whole and was not in memory.
   using Change = std::function<void(std::span<std::byte> chunk)>;
   void change(std::int64_t slot, bool whole, const Change& visit);
 
-  /// All that was changed has been written to the component. Throws the first failure after all were tried.
+  /// Writes all changed chunks to the component. Throws the first failure after all were tried.
   void flush();
 
-  /// While it lives the component may be used otherwise: nobody is in the cache, nothing is under way for the
-  /// chunks concerned, which are written, and (`drop`) forgotten. Others wait. One at a time.
+  /// While it lives, the component may be used directly: no thread is in the cache, and nothing is under way
+  /// for the chunks concerned, which are written and (`drop`) removed from the cache. Other threads wait. One
+  /// at a time.
   class Pause {
    public:
     Pause(ChunkCache& cache, const std::function<bool(std::int64_t slot)>& concerned, bool drop);
     ~Pause();
-    /// More chunks are concerned, from now on. False, and nothing is done, if somebody waits for the end.
+    /// Extends the pause to more chunks. False, without effect, if somebody waits for its end.
     [[nodiscard]] bool extend(const std::function<bool(std::int64_t slot)>& concerned);
     Pause(const Pause&) = delete;
     Pause& operator=(const Pause&) = delete;
@@ -88,21 +89,21 @@ class ChunkCache {
   struct Entry {
     std::int64_t slot = 0;
     std::byte* memory = nullptr;
-    int awaited = 0;  ///< threads that want it next
+    int awaited = 0;  ///< number of threads that want it next
     bool dirty = false;
-    std::shared_ptr<Write> write;  ///< under way; what is written does not change meanwhile
-    bool busy = false;             ///< a thread has it for itself; what follows is that thread's to change
-    bool unused = false;           ///< read ahead, and nobody has looked at it yet
+    std::shared_ptr<Write> write;  ///< under way; blocks that are written do not change meanwhile
+    bool busy = false;             ///< a thread has it alone; only that thread changes the following
+    bool unused = false;           ///< read ahead, and not used yet
     Blocks valid, coming;
     std::vector<Request> reads;
   };
-  using Entries = std::list<Entry>;  ///< the one used last at the end
+  using Entries = std::list<Entry>;  ///< the most recently used one at the end
   using EntryRef = Entries::iterator;
   /// Neighbours on disk that are neighbours in memory are written in one request.
   struct Write {
     std::vector<EntryRef> entries;
     Request request;
-    bool taken = true;  ///< by the thread that begins it or waits for it
+    bool taken = true;  ///< used by the thread that begins it or waits for it
     bool ended = false;
     std::exception_ptr failure;
   };
@@ -148,12 +149,12 @@ class ChunkCache {
   std::vector<device::Buffer> arenas_;  ///< each of several chunks: large pieces are faster to read into
   std::vector<std::byte*> free_;
   std::int64_t chunks_ = 0;                   ///< in the arenas
-  std::int64_t dirty_ = 0;                    ///< entries that are dirty, and those that are about to be
+  std::int64_t dirty_ = 0;                    ///< number of entries that are dirty, or about to be
   std::list<std::shared_ptr<Write>> writes_;  ///< the oldest first
   std::int64_t writing_ = 0;                  ///< entries of these
   int busy_ = 0;
   bool alone_ = false;    ///< a pause or a flush
-  int waiting_ = 0;       ///< threads, for the end of it
+  int waiting_ = 0;       ///< number of threads that wait for its end
   bool failing_ = false;  ///< the last write failed: wait until one must be tried
 };
 

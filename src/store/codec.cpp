@@ -24,7 +24,7 @@ struct FreeContext {
 };
 using Context = std::unique_ptr<blosc2_context, FreeContext>;
 
-/// One of the six filters of Blosc2's pipeline is used, the last.
+/// Only the last of the six filters of Blosc2's pipeline is used.
 constexpr std::size_t filter_place = BLOSC2_MAX_FILTERS - 1;
 
 /// Blosc2 keeps the size of an element in one byte.
@@ -56,7 +56,7 @@ Context make_encoder(const CodecOptions& options, std::size_t element_bytes) {
   return Context(blosc2_create_cctx(parameters));
 }
 
-/// Making a context costs as much as a small chunk: each thread keeps the one it used last.
+/// A context takes as long to make as a small chunk to compress, so each thread keeps the one it used last.
 struct Encoder {
   CodecOptions options;
   std::size_t element_bytes = 0;
@@ -91,8 +91,8 @@ std::int32_t int32_at(std::span<const std::byte> bytes, std::size_t offset) {
   return value;
 }
 
-/// Blosc2's format has many ways that `encode` never takes (dictionaries, codecs and filters of the user,
-/// chunks that are read from elsewhere when needed). Damaged input shall not lead there.
+/// Blosc2's format has many features that `encode` never uses (dictionaries, codecs and filters of the user,
+/// chunks that are read from elsewhere when needed). Damaged input must not reach them.
 void check_header(const CodecOptions& options, std::size_t element_bytes, std::span<const std::byte> from,
                   std::size_t size) {
   const auto byte_at = [&](std::size_t offset) { return std::to_integer<unsigned>(from[offset]); };
@@ -127,7 +127,7 @@ void check_header(const CodecOptions& options, std::size_t element_bytes, std::s
 
 constexpr int first_added = static_cast<int>(Codec::first_added);
 
-/// Read by every chunk: never locked. What is in it stays until the process ends.
+/// Read for every chunk, without a lock. Entries stay until the process ends.
 std::array<std::atomic<const ChunkCodec*>, 256 - first_added> added_codecs{};
 
 /// Null: nobody has added it.

@@ -13,7 +13,7 @@
 namespace outcore::store {
 namespace {
 
-constexpr std::int64_t free_part = 8;  // space is kept up to one part in so many of what is free
+constexpr std::int64_t free_part = 8;  // unused space is kept up to the free space divided by this
 
 std::string hex(std::uint32_t value) {
   char text[11];
@@ -69,7 +69,8 @@ void Component::State::check_slots(const char* attempted, std::int64_t first, st
                                    std::to_string(count * geometry().stride_bytes()) + " bytes"});
 }
 
-/// Whether the blocks from `first_block` on are what was written. `bytes` are all of them, read at `offset`.
+/// Whether the blocks from `first_block` on are those that were written. `bytes` has all of them, read at
+/// `offset`.
 void Component::State::verify(std::int64_t slot, std::int64_t first_block, std::span<const std::byte> bytes,
                               std::int64_t offset) const {
   const auto expected = table.checksums(slot);
@@ -149,15 +150,15 @@ std::int64_t Component::State::room_at(std::int64_t slot, int side) const noexce
   return encodes() && table.written(slot) && table.side(slot) == side ? table.room(slot) : 0;
 }
 
-/// Before a version is written over a smaller one: a full disk shall not leave something of both. Reserving
-/// waits for all direct I/O of the file, hence the note of what a slot has already.
+/// Reserves space before a version overwrites a smaller one, so that a full disk cannot leave parts of both.
+/// Reserving waits for all direct I/O of the file, so the table notes the space that a slot already has.
 void Component::State::make_room(std::int64_t slot, int side, std::int64_t size) {
   const std::int64_t before = room_at(slot, side), after = round_up(size, Geometry::page_bytes);
   if (before > 0 && after > before) file.reserve(geometry().offset_of(slot, side) + before, after - before);
 }
 
-/// A version has been written. Much space that is not needed any more is given back, little is not: that
-/// waits as reserving does.
+/// After a version was written: gives unused space back, if it is much, because giving back waits as
+/// reserving does.
 void Component::State::publish(std::int64_t slot, int side, std::int64_t size,
                                std::span<const std::uint32_t> checksums) {
   const std::int64_t before = room_at(slot, side), after = round_up(size, Geometry::page_bytes);
@@ -203,7 +204,7 @@ Component Component::open(const std::string& path, SlotTable table, const Compon
   const std::int64_t length = state->file.length(), side_bytes = state->side_bytes();
   const std::int64_t need =
       std::max<std::int64_t>(state->table.sides(), state->geometry().sides()) * side_bytes;
-  // Others that are read, or a process that died, may have left more sides, whole ones.
+  // States that are read, or a process that died, may have left more sides, which are whole.
   const bool longer = state->geometry().shadow && side_bytes > 0 && length > need &&
                       length % side_bytes == 0 && length / side_bytes <= SlotTable::max_sides;
   if (length != need && !longer)
@@ -244,13 +245,13 @@ void Component::keep(std::uint64_t state, const SlotTable& its_table) {
 
 namespace {
 
-/// Places that nothing refers to any more. Neighbours together: a system call for each would take longer than
-/// writing them did.
+/// Gives back places to which nothing refers any more, neighbours together: a system call for each would take
+/// longer than their writes did.
 class Unused {
  public:
   explicit Unused(const Geometry& geometry) : geometry_(geometry) {}
 
-  /// Of each side slots in ascending order, as far as may be.
+  /// For each side, slots in ascending order, as far as possible.
   void add(std::int64_t slot, int side) {
     if (ranges_.size() <= static_cast<std::size_t>(side)) ranges_.resize(static_cast<std::size_t>(side) + 1);
     auto& ranges = ranges_[static_cast<std::size_t>(side)];
@@ -262,7 +263,7 @@ class Unused {
     if (side < geometry_.sides()) reusable_bytes_ += geometry_.stride_bytes();
   }
 
-  /// On the sides that there always are.
+  /// On the sides that always exist.
   [[nodiscard]] std::int64_t reusable_bytes() const noexcept { return reusable_bytes_; }
 
   void give_back(device::File& file, bool also_reusable) const {
@@ -291,7 +292,7 @@ void Component::committed(std::uint64_t before, const std::function<bool(std::ui
       if (const int side = state.table.committed_side(slot); side >= 0) last.add(slot, side);
     });
   }
-  // First all of the table, then the disk, whose failure must not leave half of it.
+  // First the whole table, then the disk, whose failure must not leave half a change.
   Unused unused(geometry);
   state.table.commit([&](std::int64_t slot, int side) {
     if (!state.is_kept(slot, side)) unused.add(slot, side);
@@ -309,7 +310,7 @@ void Component::release_unused() {
   const Geometry& geometry = state.geometry();
   state.shrink();
   if (state.keeps(state.file.space_bytes() - state.table.total_stored_bytes())) return;
-  // What lies between the asked in use, in the order of the file.
+  // The ranges between slots in use, in the order of the file.
   std::vector<std::pair<std::int64_t, std::int64_t>> used;
   state.table.for_each_written([&](std::int64_t slot) {
     used.emplace_back(geometry.offset_of(slot, state.table.side(slot)),

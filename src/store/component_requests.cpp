@@ -10,8 +10,8 @@
 namespace outcore::store {
 namespace {
 
-/// Slots that follow one another are moved in requests of up to this size: large enough to cost little, small
-/// enough to be checked while the next one is under way.
+/// Consecutive slots are moved in requests of up to this size: large enough to cost little, small enough to
+/// be verified while the next one is under way.
 constexpr std::int64_t max_request_bytes = 4 << 20;
 
 /// Smaller pieces are not worth a call.
@@ -76,7 +76,7 @@ void Component::State::give_back(std::int64_t first_slot, std::int64_t count) no
     while (slot + 1 < end && unused_side(slot + 1) == side) ++slot;
     try {
       file.punch(geometry().offset_of(first, side), (slot + 1 - first) * stride);
-    } catch (const std::exception&) {  // the failure before it counts
+    } catch (const std::exception&) {  // the earlier failure counts
     }
   }
 }
@@ -93,7 +93,7 @@ Request Component::write_async(std::int64_t first_slot, std::int64_t count, std:
   request.stored.resize(static_cast<std::size_t>(count));
   if (state_->encodes()) request.staging = device::Buffer(memory.size());
 
-  SlotRequest raw{.count = 0};  // slots that are written as they are, and lie together
+  SlotRequest raw{.count = 0};  // contiguous slots that are written without a codec
   const auto write_raw = [&] {
     if (raw.count == 0) return;
     raw.disk = part_of(memory, (raw.first_slot - first_slot) * stride, raw.count * stride);
@@ -109,7 +109,7 @@ Request Component::write_async(std::int64_t first_slot, std::int64_t count, std:
     state_->grow(side);
     const auto content = part_of(memory, (slot - first_slot) * stride, stride);
     if (state_->encodes()) {
-      // Where no page is saved the chunk is better left as it is.
+      // If compression saves no page, the chunk is stored as it is.
       const auto room = part_of(request.staging.span(), (slot - first_slot) * stride, stride);
       const std::size_t size = encode(geometry.codec, geometry.element_bytes,
                                       content.first(static_cast<std::size_t>(geometry.slot_bytes)),
@@ -139,7 +139,7 @@ Request Component::write_async(std::int64_t first_slot, std::int64_t count, std:
 }
 
 void Component::Transfer::begin(const SlotRequest& part) {
-  asked.push_back(part);  // first: what is under way must be known
+  asked.push_back(part);  // first, so that the request under way is known
   try {
     asked.back().request = write ? owner->file.write_async(part.disk, part.offset)
                                  : owner->file.read_async(part.disk, part.offset);
@@ -264,7 +264,7 @@ void Component::Transfer::finish_read(const SlotRequest& part, std::int64_t move
 
 // ---- requests
 
-/// Waits for a part and does what is to be done with it.
+/// Waits for a part and ends it.
 void Component::Transfer::finish_request(SlotRequest& part) {
   std::int64_t moved = 0;
   try {

@@ -1,4 +1,4 @@
-// What a component and its requests are made of.
+// The state of a component and of its requests.
 #pragma once
 
 #include <atomic>
@@ -26,19 +26,19 @@ inline std::span<std::byte> part_of(std::span<std::byte> memory, std::int64_t of
   return memory.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
 }
 
-/// What a request asks of the device at once: bytes of one or more slots that lie together.
+/// A device request of a request: bytes of one or more contiguous slots.
 struct SlotRequest {
   std::int64_t first_slot = 0, count = 1;
   int side = 0;
   std::int64_t first_block = 0;    ///< reads of a part: the first block that is read
   std::int64_t offset = 0;         ///< in the file
-  std::span<std::byte> disk{};     ///< memory for what is on the disk
+  std::span<std::byte> disk{};     ///< memory for the bytes on the disk
   std::span<std::byte> decoded{};  ///< where it is decompressed to
   Request request{};
 };
 
-/// Where a state before the committed one lies, which somebody reads. Neighbours on one side are one range,
-/// so that it takes little memory.
+/// The places of a state before the committed one that somebody reads. Neighbours on one side are one range,
+/// which saves memory.
 class KeptState {
  public:
   explicit KeptState(std::uint64_t number) : number_(number) {}
@@ -46,7 +46,7 @@ class KeptState {
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
   void add(std::int64_t slot, int side);                     ///< by rising slots
   [[nodiscard]] int side(std::int64_t slot) const noexcept;  ///< -1: the slot is not in it
-  [[nodiscard]] int sides() const noexcept;                  ///< so many are in use
+  [[nodiscard]] int sides() const noexcept;                  ///< number of sides in use
   template <class Visit>
   void for_each(Visit visit) const {  ///< visit(slot, side), by rising slots
     for (const SideRange& range : ranges_)
@@ -68,7 +68,7 @@ struct Component::State {
   std::vector<KeptState> kept;  ///< changed by keep and committed only
   std::mutex grow_mutex;
   std::atomic<int> sides_in_file{0};
-  Undelivered undelivered;  ///< failures of writes that nobody waited for
+  Undelivered undelivered;  ///< failures of writes for which nobody waited
 
   State(const std::string& path, SlotTable made, const ComponentOptions& chosen, bool create);
 
@@ -77,8 +77,7 @@ struct Component::State {
   [[nodiscard]] bool raw(std::int64_t slot) const noexcept {
     return table.stored_bytes(slot) == geometry().slot_bytes;
   }
-  /// Whether so much space is better kept than given back.
-  /// Measured: [M18].
+  /// Whether space of this size is better kept than given back. Measured: [M18].
   [[nodiscard]] bool keeps(std::int64_t unused_bytes) const;
   [[nodiscard]] std::string named(std::int64_t slot) const;
   void check_slots(const char* attempted, std::int64_t first, std::int64_t count,
@@ -91,28 +90,28 @@ struct Component::State {
   }
   /// Sides of a slot that states before the committed one have, as bits.
   [[nodiscard]] std::uint64_t taken(std::int64_t slot) const noexcept;
-  /// Whether its next version goes elsewhere than what the table says of it, which is whole until then.
+  /// Whether the next version of a slot goes to another place than its present one, which then stays whole.
   [[nodiscard]] bool moves(std::int64_t slot) const noexcept {
     return !table.written(slot) || table.next_side(slot, taken(slot)) != table.side(slot);
   }
-  /// Where the next version of a slot goes. Throws Error(EBUSY) if there is no place.
+  /// The side of the next version of a slot. Throws Error(EBUSY) if there is none.
   [[nodiscard]] int next_side(std::int64_t slot) const;
   [[nodiscard]] bool is_kept(std::int64_t slot, int side) const noexcept { return taken(slot) >> side & 1; }
   [[nodiscard]] bool in_use(std::int64_t slot, int side) const noexcept;
-  void grow(int side);  ///< the file has that side
-  void shrink();        ///< it has no more sides than something refers to
+  void grow(int side);  ///< makes the file have that side
+  void shrink();        ///< removes sides to which nothing refers
   [[nodiscard]] std::int64_t room_at(std::int64_t slot, int side) const noexcept;
   void give_back(std::int64_t first_slot, std::int64_t count) noexcept;
   void make_room(std::int64_t slot, int side, std::int64_t size);
   void publish(std::int64_t slot, int side, std::int64_t size, std::span<const std::uint32_t> checksums);
 };
 
-/// What a request moves. Its requests of the device are ended in their order.
+/// The transfers of a request. Its device requests are ended in their order.
 class Component::Transfer final : public FinishedByWaiter {
  public:
   Transfer(std::shared_ptr<Component::State> component, bool is_write)
       : owner(std::move(component)), write(is_write) {}
-  /// A failure that nobody has asked for is the component's to tell.
+  /// The component reports a failure for which nobody has waited.
   ~Transfer() override;
 
   std::shared_ptr<Component::State> owner;
@@ -133,7 +132,7 @@ class Component::Transfer final : public FinishedByWaiter {
   void finish_write(const SlotRequest& part);
   void finish_read(const SlotRequest& part, std::int64_t moved);
 
-  bool unwanted_ = false;  ///< nobody is there who wants to read
+  bool unwanted_ = false;  ///< nobody waits for the read any more
 };
 
 }  // namespace outcore::store

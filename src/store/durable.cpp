@@ -37,7 +37,7 @@ class HeldDirectory {
 
   [[nodiscard]] int fd() const noexcept { return fd_; }
   void sync() const {
-    // File systems that cannot do it say so, and need it not.
+    // File systems that refuse it do not need it.
     if (uninterrupted([&] { return ::fsync(fd_); }) != 0 && errno != EINVAL && errno != EROFS)
       throw Error(errno, {.attempted = "flush", .path = path_});
   }
@@ -102,7 +102,7 @@ void sync_together(std::span<const std::function<void()>> syncs) {
   constexpr std::size_t max_threads = 8;
   const std::size_t threads = std::min(syncs.size(), max_threads);
   std::vector<std::exception_ptr> failures(syncs.size());
-  in_team(int(threads), [&](int first) {  // all of them, whatever becomes of the others
+  in_team(int(threads), [&](int first) {  // all of them, even if one fails
     for (std::size_t i = std::size_t(first); i < syncs.size(); i += threads) try {
         syncs[i]();
       } catch (...) {

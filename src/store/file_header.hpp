@@ -1,5 +1,5 @@
-// The file header that the small files of the store have in common: what the file is, and a checksum
-// over all of it. Numbers are little-endian on every machine that can run this, and a mark tells.
+// The common header of the small files of the store: the kind of file, and a checksum over all of it. Numbers
+// are little-endian on every machine that can run this; a mark checks it.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace outcore::store {
 
-/// What kind of file, and what its reader understands. The header is the same for all versions.
+/// The kind of a file, and the version that its reader understands. The header is the same for all versions.
 struct FileKind {
   std::array<char, 8> magic;
   std::uint32_t version;
@@ -24,11 +24,11 @@ struct FileKind {
 
 inline constexpr std::size_t file_header_bytes = 32;
 
-/// Header and body. Any change of up to 32 bits in a row, or of a few bits anywhere, will be seen.
+/// Header and body as bytes. Any change of up to 32 bits in a row, or of a few bits anywhere, is detected.
 [[nodiscard]] std::vector<std::byte> with_file_header(const FileKind& kind, std::span<const std::byte> body);
 
-/// The body. Throws Error, naming `path`: EINVAL if it is something else, ENOTSUP for another version or byte
-/// order, EIO if it is truncated, too long or damaged. `bytes` may be anything.
+/// The body of a file. Throws Error, naming `path`: EINVAL for another kind of file, ENOTSUP for another
+/// version or byte order, EIO if it is truncated, too long or damaged. `bytes` may be anything.
 [[nodiscard]] std::span<const std::byte> checked_body(const FileKind& kind, std::span<const std::byte> bytes,
                                                       const std::string& path);
 
@@ -41,7 +41,7 @@ class BodyWriter {
     raw(std::as_bytes(std::span(&value, 1)));
   }
   void raw(std::span<const std::byte> bytes) { body_.insert(body_.end(), bytes.begin(), bytes.end()); }
-  /// Its length, then itself.
+  /// Appends the length of a text, then the text.
   void text(std::string_view text) {
     number(static_cast<std::uint32_t>(text.size()));
     raw(std::as_bytes(std::span(text)));
@@ -52,7 +52,8 @@ class BodyWriter {
   std::vector<std::byte> body_;
 };
 
-/// Takes them out again. Throws Error(EIO), naming the path, where the body ends too early or `fail` says so.
+/// Reads numbers and strings from a body. Throws Error(EIO), naming the path, if the body ends too early, or
+/// by `fail`.
 class BodyReader {
  public:
   BodyReader(std::span<const std::byte> body, const FileKind& kind, const std::string& path)

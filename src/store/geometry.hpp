@@ -1,4 +1,4 @@
-// Sizes of a component: what its file is divided into.
+// The geometry of a component: how its file is divided.
 #pragma once
 
 #include <cstddef>
@@ -37,11 +37,11 @@ struct Geometry {
   [[nodiscard]] std::int64_t offset_of(std::int64_t slot, int side) const noexcept {
     return (slot + side * slots) * stride_bytes();
   }
-  /// Length of the file. It is sparse: what was never written takes no space.
+  /// Length of the file. It is sparse: slots that were never written take no space.
   [[nodiscard]] std::int64_t file_bytes() const noexcept { return sides() * slots * stride_bytes(); }
 };
 
-/// Slots of one component that follow one another.
+/// Consecutive slots of one component.
 struct SlotRange {
   std::int64_t first_slot = 0, count = 0;
 
@@ -49,11 +49,11 @@ struct SlotRange {
   friend bool operator==(const SlotRange&, const SlotRange&) = default;
 };
 
-/// Size of the blocks of chunks of a size: an eighth, so that a row of a chunk is read, and verified, without
-/// the rest; but not below what a disk reads as fast as less, nor above 128 KiB.
+/// Size of the blocks of a chunk: an eighth of the chunk, so that a row of a chunk can be read and verified
+/// without the rest; but not so small that a disk would not read less any faster, nor above 128 KiB.
 [[nodiscard]] std::int64_t suitable_block_bytes(std::int64_t slot_bytes) noexcept;
 
-/// Throws Error(EINVAL) for numbers outside of what is said above, and if a file would be larger than 2^62.
+/// Throws Error(EINVAL) for numbers outside the ranges above, and if a file would be larger than 2^62.
 void check(const Geometry& geometry);
 
 }  // namespace outcore::store

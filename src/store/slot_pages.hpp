@@ -1,4 +1,4 @@
-// Memory of a table of slots, taken where slots are written.
+// Memory of a table of slots, allocated where slots are written.
 #pragma once
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 
 namespace outcore::store {
 
-/// A tree whose leaves are pages of some neighbouring slots each. A page exists once one of its slots was
-/// asked for by `make`, so a table takes memory for what is written, not for what could be. Any thread may
-/// look for pages while others make them.
+/// A tree whose leaves are pages, each for some neighbouring slots. A page exists once `make` was called for
+/// one of its slots, so a table takes memory for the slots that are written, not for all. Any thread may look
+/// for pages while others make them.
 class SlotPages {
  public:
   struct Page {
@@ -31,7 +31,7 @@ class SlotPages {
   SlotPages(const SlotPages&) = delete;
   SlotPages& operator=(const SlotPages&) = delete;
 
-  /// What is there counts from now on, too. Throws what `account` does.
+  /// Also counts the existing memory. Throws the errors of `account`.
   void account_to(Account account);
 
   /// Index of a slot within its page.
@@ -39,9 +39,9 @@ class SlotPages {
     return static_cast<std::size_t>(slot & (page_slots_ - 1));
   }
   [[nodiscard]] Page* find(std::int64_t slot) const noexcept;  ///< null: there is none
-  [[nodiscard]] Page& make(std::int64_t slot);  ///< throws Error(ENOMEM), and what `account` does
+  [[nodiscard]] Page& make(std::int64_t slot);  ///< throws Error(ENOMEM), and the errors of `account`
 
-  /// Calls `visit(first slot, page)` for all pages, by rising slots. The table alone.
+  /// Calls `visit(first slot, page)` for all pages, by rising slots. No other thread may use the table.
   template <class Visit>
   void for_each(Visit visit) const {
     const auto all = [&](std::int64_t first, Page& page) {
@@ -62,7 +62,7 @@ class SlotPages {
     std::array<std::atomic<void*>, std::size_t{1} << node_bits> below{};
   };
 
-  /// `number` of what lies at `at`, and of the first page that is wanted.
+  /// `number`: of the node or page at `at`; `first`: of the first page that is wanted.
   template <class Visit>
   bool walk(void* at, int level, std::int64_t number, std::int64_t from, const Visit& visit) const {
     if (at == nullptr) return true;

@@ -16,8 +16,8 @@ namespace {
 
 constexpr FileKind kind{{'O', 'U', 'T', 'C', 'T', 'A', 'B', 'L'}, 2, "a table of an Outcore array"};
 
-/// In files only written slots are there: first their ranges, then their sizes, their sides, and the
-/// checksums of their blocks.
+/// A file has only the written slots: first their ranges, then their sizes, their sides, and the checksums of
+/// their blocks.
 [[noreturn]] void refuse(const std::string& detail) {
   throw Error(EINVAL, {.attempted = "component of an array", .detail = detail});
 }
@@ -48,7 +48,7 @@ Geometry read_geometry(BodyReader& reader) {
   try {
     check(geometry);
   } catch (const Error& error) {
-    if (error.errno_value() == ENOTSUP) throw;  // a codec that is not here is no damage
+    if (error.errno_value() == ENOTSUP) throw;  // a codec that this program has not added is no damage
     reader.fail(error.context().detail);
   }
   return geometry;
@@ -159,7 +159,7 @@ int SlotTable::next_side(std::int64_t slot, std::uint64_t taken) const noexcept 
   const int now = found & side_bits;
   if (!geometry_.shadow) return now;
   if (found & committed_bit) taken |= std::uint64_t{1} << (found >> committed_shift);
-  if (!(taken >> now & 1)) return now;  // a version that nobody refers to yet
+  if (!(taken >> now & 1)) return now;  // a version to which nothing refers yet
   const int free = std::countr_one(taken);
   return free < max_sides ? free : -1;
 }

@@ -14,7 +14,8 @@
 namespace outcore::store {
 namespace {
 
-/// Another party may have put a symbolic link, or a pipe that waits for its partner, in the place of a table.
+/// Another party may have put a symbolic link, or a pipe (whose opening waits for a partner), in the place of
+/// a table.
 constexpr int no_link = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 
 bool has_name(const device::Descriptor& file, const device::Directory& directory, const std::string& name) {
@@ -48,7 +49,7 @@ void StateLease::check(const device::Directory& directory) const {
 }
 
 bool is_read(const device::Directory& directory, const std::string& table) {
-  // Locks of network file systems that exclude others need a file that may be written.
+  // Exclusive locks on network file systems need a file that is open for writing.
   device::Descriptor file = device::open_at(directory.fd(), table, O_RDWR | no_link);
   if (!file && errno != ENOENT) file = device::open_at(directory.fd(), table, O_RDONLY | no_link);
   if (file && device::try_lock(file, LOCK_EX) == device::Locked::by_others) return true;

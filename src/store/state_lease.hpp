@@ -1,4 +1,4 @@
-// States of an array that somebody reads: a lock of its tables says so, and ends with the process.
+// Leases of states of an array that a process reads: locks of the tables, which end with the process.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,16 @@
 
 namespace outcore::store {
 
-/// Who reads a state of a component holds a shared lock (flock) of its table while it does. Then a writer
-/// that has committed other states leaves the table alone, and everything it refers to. The lock vanishes
-/// with the process, however that ends. It asks for the right to read only. File systems without locks
-/// cannot help: there a reader beside a writer may meet Error(EIO).
+/// While a process reads a state of a component it holds a shared lock (flock) of the table of that state. A
+/// writer that commits other states then keeps the table and everything it refers to. The lock vanishes with
+/// the process, however that ends. It needs the right to read only. On file systems without locks, a reader
+/// beside a writer may get Error(EIO).
 class StateLease {
  public:
   StateLease() = default;  ///< of nothing
-  /// Throws Error: ENOENT if there is no such table, or it is being removed.
+  /// Takes a lease. Throws Error: ENOENT if there is no such table, or if it is being removed.
   StateLease(const device::Directory& directory, const std::string& table);
-  /// Throws Error(ENOENT) if the table is not the one that has this name any more: it has been deleted with
-  /// its array.
+  /// Throws Error(ENOENT) if the table has lost its name: it was deleted with its array.
   void check(const device::Directory& directory) const;
 
  private:
@@ -29,13 +28,13 @@ class StateLease {
   device::HeldLock lock_;
 };
 
-/// Whether somebody reads the state of this table. If not, the table is removed: nobody can begin to.
+/// Whether somebody reads the state of this table. If not, removes the table, so that nobody can begin to.
 /// Throws Error if that fails.
 [[nodiscard]] bool is_read(const device::Directory& directory, const std::string& table);
 
 /// The name of the table of a component in a state.
 [[nodiscard]] std::string table_name(int component, std::uint64_t generation);
-/// All tables of components in a directory: component and generation of each.
+/// The component and generation of each table in a directory.
 [[nodiscard]] std::vector<std::pair<int, std::uint64_t>> tables_in(const device::Directory& directory);
 
 }  // namespace outcore::store

@@ -20,7 +20,7 @@ std::optional<std::int64_t> Counter::next_within(std::int64_t limit, std::int64_
 }
 
 void Counter::reset() {
-  world_.barrier();  // nobody counts any more
+  world_.barrier();  // no process counts any more
   if (world_.rank() == 0) {
     const std::int64_t value = next(0);
     next(-value);

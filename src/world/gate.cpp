@@ -14,7 +14,7 @@
 namespace outcore::world {
 namespace {
 
-/// What a process came with. Exchanged by all only to say who strays.
+/// The call of a process. Processes exchange these only to report which one differs.
 struct Arrival {
   std::int64_t call;
   char what[56];
@@ -50,7 +50,7 @@ std::int64_t rank_if(const transport::Transport& transport, const std::optional<
   throw transport::error_from(message);
 }
 
-/// The first thing of every gate: three numbers, however many processes there are.
+/// The first exchange of every gate: three numbers, whatever the number of processes.
 struct Meeting {
   Meeting(transport::Transport& transport, std::string_view what, std::uint64_t fingerprint,
           const std::optional<Error>& failure)
@@ -67,14 +67,14 @@ struct Meeting {
   std::int64_t first_failed;
 };
 
-/// All throw why they do not go on.
+/// All processes throw the reason.
 [[noreturn]] void refuse(transport::Transport& transport, const Meeting& meeting, std::string_view what,
                          const std::optional<Error>& failure) {
   if (meeting.first_failed != nobody) throw_that_of(transport, meeting.first_failed, failure);
   Arrival mine{meeting.call, {}};
   what.copy(mine.what, sizeof mine.what - 1);
   const auto all = gather(transport, mine);
-  // Compared with the call that most made, so that the process that is named is the one that strays.
+  // Compared with the call of the majority, so that the named process is the one that differs.
   std::size_t most = 0, votes = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto count = static_cast<std::size_t>(

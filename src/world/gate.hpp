@@ -1,5 +1,5 @@
-// What collective calls of a world begin and end with: finding out that all processes are here, and how it
-// went.
+// The gate of collective calls of a world: at the beginning it checks that all processes make the same call,
+// at the end whether all have succeeded.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,26 @@
 namespace outcore::world {
 
 /// Returns when all processes have come with the same fingerprint; if they have not, all throw Error(EINVAL).
-/// With a failure, what a process came with is not even worth comparing: all throw that of the lowest rank.
+/// If a process comes with a failure, fingerprints are not compared: all throw that of the lowest rank.
 void enter(transport::Transport& transport, std::string_view what, std::uint64_t fingerprint,
            const std::optional<Error>& failure = {});
 
-/// The same for a process that first has to make what it comes with: `bring` does so, here, and says its
-/// fingerprint. If it throws anywhere, all throw that of the lowest rank.
+/// The same for a process that must compute its arguments first: `bring` does so here and returns their
+/// fingerprint. If it throws at any process, all throw the error of the lowest rank.
 void enter(transport::Transport& transport, std::string_view what,
            const std::function<std::uint64_t()>& bring);
 
-/// What a process says that is about to leave for good, while the others may still call something: true once
-/// they all say so, false if another has called something else, which is an error there.
+/// For a process that is about to close, while others may still make a call: true once all close, false if
+/// another process has made a different call, which fails there.
 [[nodiscard]] bool enter_to_close(transport::Transport& transport);
 
-/// All throw the error of the lowest rank that comes with one, if any does. An error that all have thrown
-/// already, in a gate within, stays what it is. A gate like all others: where a signal has ended the step of
-/// one process between its gates, that process closes the world while the rest are here, and both must learn
-/// of it.
+/// If any process comes with an error, all throw that of the lowest rank. An error that all have thrown
+/// already, in an inner gate, does not change. This is a gate like all others: if a signal has ended the step
+/// of one process between its gates, that process closes the world while the others are here, and both must
+/// learn of it.
 void leave(transport::Transport& transport, const std::optional<Error>& failure);
 
-/// Runs `step` at this process and leaves with what it threw: all throw if it threw anywhere.
+/// Runs `step` at this process and leaves with its error: if it threw at any process, all throw.
 void agree(transport::Transport& transport, std::string_view what, const std::function<void()>& step);
 
 }  // namespace outcore::world

@@ -17,7 +17,7 @@ Pool::~Pool() {
     entry->segment = nullptr;
     while (const std::uint32_t uses = entry->uses.load()) entry->uses.wait(uses);
   }
-  // In an order that is the same everywhere.
+  // In an order that is the same at all processes.
   for (auto& [number, segment] : segments_) segment.reset();
 }
 
@@ -28,7 +28,7 @@ std::shared_ptr<Entry> Pool::allocate(std::int64_t size_bytes) {
     add_segment(std::max(segment_bytes, SegmentSpace::whole_large_pages(size_bytes)));
     allocation = space_.take(size_bytes);
   }
-  if (cleared) transport_.barrier();  // nobody writes to it before all parts are zero
+  if (cleared) transport_.barrier();  // no process writes to it before all parts are zero
   const auto entry = std::make_shared<Entry>();
   entry->allocation = *allocation;
   entry->segment = segments_.at(allocation->segment).get();
@@ -38,14 +38,13 @@ std::shared_ptr<Entry> Pool::allocate(std::int64_t size_bytes) {
   return entry;
 }
 
-/// Takes back the regions that all processes have destroyed, in whatever order each of them did. True if
-/// memory was cleared.
+/// Frees the regions that all processes have destroyed, in whatever order. True if memory was cleared.
 bool Pool::reclaim() {
   if (entries_.empty()) return false;
   std::vector<std::int64_t> released;
   released.reserve(entries_.size());
   for (const auto& [number, entry] : entries_) released.push_back(entry->released ? 1 : 0);
-  flush();  // nothing that this process has sent arrives later
+  flush();  // so that no operation of this process arrives later
   transport_.all_reduce(released, transport::Reduction::min);
   bool cleared = false;
   auto entry = entries_.begin();
@@ -58,7 +57,7 @@ bool Pool::reclaim() {
     if (space_.unused(allocation.segment) &&
         segment->second->size_bytes() > static_cast<std::size_t>(segment_bytes)) {
       space_.remove(allocation.segment);
-      std::unique_ptr<transport::Segment> gone;  // without the lock: it may wait for who flushes
+      std::unique_ptr<transport::Segment> gone;  // without the lock: it may wait for a thread that flushes
       const std::lock_guard guard(mutex_);
       gone = std::move(segment->second);
       segments_.erase(segment);

@@ -13,12 +13,12 @@
 
 namespace outcore::world {
 
-/// A region as the pool knows it. Its owner may outlive the pool.
+/// A region in the pool. Its owner may outlive the pool.
 struct Entry {
   Allocation allocation;
   std::atomic<transport::Segment*> segment{nullptr};  ///< null once the world was closed
   std::atomic<std::uint32_t> uses{0};                 ///< operations under way, which the end waits for
-  std::atomic<bool> released{false};                  ///< by this process
+  std::atomic<bool> released{false};                  ///< destroyed by this process
   std::int64_t size_bytes = 0;
   std::shared_ptr<Budget> budget;
 };

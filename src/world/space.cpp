@@ -11,7 +11,7 @@ std::int64_t round_up(std::int64_t value, std::int64_t step) {
   return (value + step - 1) / step * step;
 }
 
-/// Where a region of a size, rounded, may begin.
+/// The alignment of a region of a (rounded) size.
 std::int64_t step_of(std::int64_t size_bytes) {
   if (size_bytes >= SegmentSpace::large_page) return SegmentSpace::large_page;
   return size_bytes >= by_pages_bytes ? SegmentSpace::page : SegmentSpace::alignment;

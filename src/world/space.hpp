@@ -1,5 +1,5 @@
-// Where regions lie in segments. Knows nothing of memory or processes: the same calls give the same
-// allocations, so that all processes agree without asking one another.
+// The places of regions in segments. It knows no memory or processes: the same calls give the same
+// allocations, so all processes agree without communication.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class SegmentSpace {
   static constexpr std::int64_t alignment = 64;
   static constexpr std::int64_t page =
       4096;  ///< larger regions begin and end at pages, to be cleared by pages
-  static constexpr std::int64_t large_page = 2 << 20;  ///< regions of one or more begin at one
+  static constexpr std::int64_t large_page = 2 << 20;  ///< regions as large as this begin at multiples of it
 
   [[nodiscard]] static std::int64_t rounded(std::int64_t size_bytes);
   [[nodiscard]] static std::int64_t whole_large_pages(std::int64_t size_bytes);
@@ -29,7 +29,7 @@ class SegmentSpace {
   void add(int segment, std::int64_t size_bytes);
   void remove(int segment);
   [[nodiscard]] std::optional<Allocation> take(
-      std::int64_t size_bytes);  ///< the first that fits; null: none does
+      std::int64_t size_bytes);  ///< the first gap that fits; null: none does
   void give(const Allocation& allocation);
   [[nodiscard]] bool unused(int segment) const;
 

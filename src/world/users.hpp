@@ -1,4 +1,4 @@
-// Who uses one-sided memory of a world: a world that closes lets each finish before the memory goes.
+// Users of the one-sided memory of a world: close lets each finish before it frees the memory.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@ namespace outcore::world {
 class User {
  public:
   virtual ~User() = default;
-  /// Waits for what is under way, and refuses what comes later. May be called again.
+  /// Waits for operations under way, and refuses later ones. May be called again.
   virtual void finish() noexcept = 0;
 };
 

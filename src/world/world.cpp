@@ -34,7 +34,7 @@ bool own_node(const WorldOptions& options) {
 }  // namespace
 
 struct World::State {
-  /// Of calls of any thread, which `close` waits for, and of the bit `closing`.
+  /// The number of calls of all threads, for which `close` waits, and the bit `closing`.
   std::atomic<std::uint32_t> uses = 0;
   static constexpr std::uint32_t closing = 1u << 31;
   std::unique_ptr<transport::Transport> transport, node_transport;
@@ -60,7 +60,7 @@ struct World::State {
   }
 };
 
-/// A call of a thread that needs what `close` frees.
+/// A call of a thread that uses resources that `close` frees.
 class World::InUse {
  public:
   explicit InUse(State& state) : state_(state) {
@@ -149,7 +149,7 @@ std::unique_ptr<World> World::split(int color, int key, const std::string& scrat
 World::~World() {
   try {
     close();
-  } catch (const Error&) {  // another process has failed; what is left goes without it
+  } catch (const Error&) {  // another process has failed; the rest is freed without it
   }
 }
 
@@ -163,13 +163,13 @@ void World::close() {
     while (!world::enter_to_close(*state_->transport)) {
     }
   } catch (const Error& error) {
-    // If the transport has ended there is nothing left to free, and nobody to wait for.
+    // If the transport has ended, there is nothing to free, and no process to wait for.
     if (error.errno_value() != ESHUTDOWN) failure = std::current_exception();
   } catch (...) {
-    // Data of a process that a signal has ended in the middle of a call makes no sense.
+    // Data of a process that a signal has interrupted in the middle of a call is meaningless.
     failure = std::current_exception();
   }
-  state_->companion.reset();  // which may still use all the rest
+  state_->companion.reset();  // because it may still use the other members
   for (const auto& each : state_->users())
     if (const auto user = each.lock()) user->finish();
   state_->uses.fetch_or(State::closing);
