@@ -32,7 +32,7 @@ void add(std::byte* to, const Extents& to_stride, const std::byte* from, const E
       add(to + i * to_stride[axis], to_stride, from + i * from_stride[axis], from_stride, count, alpha,
           axis + 1);
   } else if (to_stride[axis] == size && from_stride[axis] == size) {
-    add_row(to, size, from, size, count[axis], alpha);  // a loop that the compiler makes vectors of
+    add_row(to, size, from, size, count[axis], alpha);  // a loop that the compiler vectorises
   } else {
     add_row(to, to_stride[axis], from, from_stride[axis], count[axis], alpha);
   }

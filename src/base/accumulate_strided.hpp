@@ -9,15 +9,16 @@
 
 namespace outcore {
 
-/// to += alpha * from, element by element, in memory that does not overlap and that nobody else uses. `alpha`
-/// points to one element of the type. Elements need not be aligned. Types of 4 bytes and more; asserted.
+/// to += alpha * from, element by element. The memory must not overlap, and no other thread may use it.
+/// `alpha` points to one element of the type. Elements need not be aligned. Types of 4 bytes and more;
+/// asserted.
 void accumulate_strided(std::byte* to, const Extents& to_stride_bytes, const std::byte* from,
                         const Extents& from_stride_bytes, const Extents& count, ElementType type,
                         const void* alpha);
 
 /// Throws Error(EINVAL) for a type that cannot be accumulated; `what` is the array, in its message.
 void check_accumulated(ElementType type, const std::string& what);
-/// One, as an element of the type.
+/// The number one as an element of the type.
 [[nodiscard]] const void* one_of(ElementType type) noexcept;
 
 }  // namespace outcore

@@ -1,5 +1,4 @@
-// Products of matrices by a BLAS that the caller brings along as addresses of functions: the one place that
-// calls it.
+// Products of matrices by a BLAS whose functions the caller passes. All calls of BLAS are here.
 #pragma once
 
 #include <bit>
@@ -10,12 +9,12 @@
 
 namespace outcore {
 
-/// xgemm of Fortran, e.g. those of scipy.linalg.cython_blas or of the program, for products of arrays and
-/// kernels of methods. They are called by several threads at a time: each call should use one thread.
+/// xgemm of Fortran, e.g. from scipy.linalg.cython_blas or from the program, for products of arrays and
+/// kernels of methods. Several threads call them at a time, so each call should use one thread.
 struct Blas {
-  /// Last the lengths of the texts, which compilers pass by value; functions of C that lack them do not see
-  /// them. Integers of eight bytes are also right where a function takes four, of small numbers in the order
-  /// of bytes that machines have.
+  /// The last arguments are the lengths of the texts, which Fortran compilers pass by value; C functions
+  /// without them ignore them. Eight-byte integers also work for functions that take four bytes, because the
+  /// numbers are small and machines are little-endian.
   template <class Element>
   using Gemm = void (*)(const char* trans_a, const char* trans_b, const std::int64_t* m,
                         const std::int64_t* n, const std::int64_t* k, const Element* alpha, const Element* a,
@@ -40,7 +39,7 @@ struct Blas {
   template <class Element>
   void product(std::int64_t m, std::int64_t n, std::int64_t k, Element alpha, const Matrix<Element>& a,
                const Matrix<Element>& b, Element beta, Element* c, std::int64_t ldc) const {
-    // By rows of ours is by columns of Fortran's, of the transposed matrices.
+    // Our row-major matrices are, for Fortran, the transposed matrices in column-major order.
     gemm<Element>()(b.turned ? "T" : "N", a.turned ? "T" : "N", &n, &m, &k, &alpha, b.first, &b.leading,
                     a.first, &a.leading, &beta, c, &ldc, 1, 1);
   }

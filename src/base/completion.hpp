@@ -1,11 +1,11 @@
-// A count of completions in this process, which those who wait for any of several requests watch.
+// A count of completions in this process. Threads that wait for any of several requests watch it.
 #pragma once
 
 #include <cstdint>
 
 namespace outcore {
 
-/// After a request has become done.
+/// Call it after a request has become done.
 void announce_completion() noexcept;
 [[nodiscard]] std::uint32_t completion_count() noexcept;
 /// Returns when the count differs from `seen`.

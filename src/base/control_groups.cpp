@@ -59,10 +59,10 @@ std::vector<Mount> mounts(const path& root) {
   return found;
 }
 
-/// The part of a group's name behind that of the group which is mounted; empty if it is not in there, or can
-/// only be seen as the mounted one.
+/// The part of a group's name behind the name of the mounted group; empty if the group is not inside it, or
+/// is the mounted one.
 std::string below(const std::string& group, const std::string& mounted) {
-  if (group.find("/..") != std::string::npos) return {};  // outside of what this name space sees
+  if (group.find("/..") != std::string::npos) return {};  // outside this name space
   if (mounted == "/") return group == "/" ? "" : group;
   if (group.compare(0, mounted.size(), mounted) != 0) return {};
   const std::string rest = group.substr(mounted.size());

@@ -14,10 +14,9 @@ struct ControlGroup {
   int version = 2;  ///< of the interface: the names of the files in it
 };
 
-/// The groups of this process that a controller ("memory", "cpu") may limit, innermost first and with all
-/// groups around them that can be seen from here: of version 2 and of version 1, wherever they are mounted,
-/// whichever controllers a hierarchy of version 1 has besides. `root` stands before all paths: "/", but for
-/// tests.
+/// The groups by which a controller ("memory", "cpu") may limit this process, innermost first, with all
+/// visible groups around them. Finds version 2 and version 1, wherever they are mounted, also if a hierarchy
+/// of version 1 has further controllers. `root` is put before all paths: "/", except in tests.
 [[nodiscard]] OUTCORE_SIBLING std::vector<ControlGroup> control_groups(
     std::string_view controller, const std::filesystem::path& root = "/");
 

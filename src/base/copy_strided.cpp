@@ -1,6 +1,5 @@
-// Copies between strided pieces of memory: dimensions that lie close together in both are joined, the
-// innermost runs are copied at once, and what is transposed is copied in tiles of whole cache lines, turned
-// in vector registers.
+// Copies between strided pieces of memory. Dimensions that are contiguous in both are joined, the innermost
+// runs are copied at once, and transpositions are done in tiles of whole cache lines, in vector registers.
 #include <algorithm>
 #include <cstring>
 

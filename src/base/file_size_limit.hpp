@@ -7,12 +7,12 @@
 
 namespace outcore {
 
-/// From now on a write beyond the limit is an error in place of the end of the process, unless the program
-/// handles the signal itself. Nothing where there is no limit.
+/// From now on a write beyond the limit is an error and does not end the process, unless the program handles
+/// the signal itself. Does nothing if there is no limit.
 void outlive_file_size_limit() noexcept;
-/// For errors of writes: what EFBIG comes from, if there is a limit; else empty.
+/// For errors of writes: the cause of EFBIG, if there is a limit; else empty.
 [[nodiscard]] std::string file_size_limit(int errno_value);
-/// Throws Error(EFBIG) if a file that is to have so many bytes must not. `attempted`: what is done with it.
+/// Throws Error(EFBIG) if the limit forbids a file of this size. `attempted`: the operation on the file.
 void check_file_size(std::string_view attempted, const std::string& path, std::int64_t size_bytes);
 
 }  // namespace outcore

@@ -1,4 +1,4 @@
-// Free runs of what is numbered: places of a file, bytes of memory.
+// Free runs of numbers, such as places of a file or bytes of memory.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace outcore {
 
-/// Free numbers, as runs of neighbours; each run is as long as it can be. Nothing at first. Not thread-safe.
+/// Free numbers, as maximal runs of neighbours. Initially none. Not thread-safe.
 class Gaps {
  public:
-  /// These numbers are free; none of them may be so already.
+  /// Adds free numbers; none of them may be free already.
   void give(std::int64_t first, std::int64_t count);
 
   /// Takes the first numbers of the shortest run that is long enough. Null: there is none.
@@ -26,7 +26,7 @@ class Gaps {
   using Run = std::map<std::int64_t, std::int64_t>::const_iterator;
   void insert(std::int64_t first, std::int64_t count);
   void erase(Run run);
-  /// Of a run that has them: what is before and behind stays free.
+  /// Takes numbers from a run; the numbers before and behind them stay free.
   void take(Run run, std::int64_t first, std::int64_t count);
 
   std::map<std::int64_t, std::int64_t> runs_;                 ///< by first number: count

@@ -12,8 +12,8 @@
 //
 // names it in CMake, `outcore_kernels(outcore src/chem/hf/kernels_body.hpp)`, and calls
 // `kernels().scale(...)`. In the body OUTCORE_LANE is the number of doubles in a register. A body must not
-// use inline functions from elsewhere, those of the standard library included: the linker would be free to
-// keep the copy that other processors cannot run.
+// use inline functions from elsewhere, those of the standard library included: the linker might keep a copy
+// that other processors cannot run.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ enum class InstructionSet { any, avx2, avx512 };
   return set == InstructionSet::avx512 ? "AVX-512" : set == InstructionSet::avx2 ? "AVX2" : "any";
 }
 
-/// Whether this processor, and the system that runs on it, have it.
+/// Whether this processor and its operating system support it.
 [[nodiscard]] inline bool runs(InstructionSet set) noexcept {
 #ifdef OUTCORE_X86
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");

@@ -31,11 +31,11 @@ template <class T>
 inline constexpr bool is_complex =
     std::same_as<T, std::complex<float>> || std::same_as<T, std::complex<double>>;
 
-/// Whether a real number is one of a type, but for rounding; then it is stored.
+/// Stores a real number as a type; false if the type cannot represent it, apart from rounding.
 template <class T>
 bool store(double value, T& element) {
   if constexpr (std::integral<T>) {
-    // The limits themselves need not be numbers of double, but those beyond them by one are.
+    // The limits themselves need not be representable as double, but the numbers one beyond them are.
     const double beyond = std::ldexp(1.0, std::numeric_limits<T>::digits);
     if (!(value >= double(std::numeric_limits<T>::min()) && value < beyond) || value != std::trunc(value))
       return false;

@@ -21,7 +21,7 @@ using Number = std::optional<std::int64_t>;
 constexpr std::int64_t without_limit = std::int64_t{1}
                                        << 60;  // version 1 writes the largest multiple of a page
 
-/// The number at the beginning of a text; null for "max", "unlimited" and the like, and for what is above any
+/// The number at the beginning of a text; null for "max", "unlimited" and the like, and for numbers above any
 /// memory.
 Number number_of(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(" \t:"), text.size()));
@@ -37,7 +37,7 @@ Number number_in(const path& name) {
   return std::getline(file, line) ? number_of(line) : std::nullopt;
 }
 
-/// Of the first line that begins with the key.
+/// The number in the first line that begins with the key.
 Number number_after(const path& name, std::string_view key) {
   std::ifstream file(name);
   for (std::string line; std::getline(file, line);)
@@ -70,7 +70,7 @@ class Limits {
 
   void groups(const ControlGroup& group) {
     const bool second = group.version == 2;
-    // What the kernel can drop is not in use: the page cache of files that were not read again.
+    // Memory that the kernel can drop is not in use: the page cache of files that were not read again.
     const auto used = number_in(group.directory / (second ? "memory.current" : "memory.usage_in_bytes"));
     const auto droppable =
         number_after(group.directory / "memory.stat", second ? "inactive_file " : "total_inactive_file ");
@@ -92,7 +92,7 @@ class Limits {
     found_.back().shared = false;
   }
 
-  /// In MB. Where Slurm does not make groups of it, it ends jobs that are found to have more.
+  /// In MB. Where Slurm does not enforce it by control groups, it ends jobs that use more.
   void slurm() {
     const auto number = [](const char* name) -> Number {
       const char* text = std::getenv(name);

@@ -9,11 +9,10 @@
 
 namespace outcore {
 
-/// Sleeps 20 us at first, then a sixteenth of the time waited so far, at most 1 ms or what is given. So a
-/// wait takes hardly longer than it must, whereas one whose sleeps double takes up to half as long again; and
-/// what takes several steps of processes that wait for each other, as a barrier does, gets slower by that at
-/// each step.
-/// Measured: [M21].
+/// Sleeps 20 us at first, then a sixteenth of the time waited so far, at most 1 ms or the given limit. So a
+/// wait takes hardly longer than necessary. With doubling sleeps it would take up to half as long again, and
+/// an operation of several steps in which processes wait for each other, such as a barrier, would get slower
+/// by that at each step. Measured: [M21].
 class Pause {
  public:
   explicit Pause(std::chrono::microseconds max_sleep = std::chrono::microseconds(1000))
@@ -38,7 +37,7 @@ class Pause {
   static constexpr std::chrono::microseconds min_sleep{20};
   std::chrono::microseconds max_sleep_;
   Clock::time_point start_ = Clock::now();
-  int slack_ns_ = 0;  // of the thread, to be restored
+  int slack_ns_ = 0;  // timer slack of the thread, to be restored
 };
 
 }  // namespace outcore

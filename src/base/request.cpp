@@ -14,7 +14,7 @@ namespace {
 
 std::atomic<std::uint32_t> g_completions{0};
 
-/// The sleep of this thread, as far as requests want to know of it.
+/// Informs requests that this thread sleeps.
 class Waiting {
  public:
   explicit Waiting(std::span<Request> requests) {
@@ -179,7 +179,7 @@ void ComposedRequest::end_part(const std::exception_ptr& failure) {
   const bool has_failed = error_ != nullptr;
   lock.unlock();
   if (at_end) at_end(has_failed);
-  std::deque<Request> helped;  // they hold what holds this: let go, without the lock
+  std::deque<Request> helped;  // they hold objects that hold this: released without the lock
   lock.lock();
   helped.swap(helped_);
   done_.store(true, std::memory_order_release);

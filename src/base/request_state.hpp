@@ -1,4 +1,4 @@
-// What stands behind a request: made by the layer that moves the bytes.
+// The operation behind a request; the layer that moves the bytes makes it.
 #pragma once
 
 #include <atomic>
@@ -25,43 +25,44 @@ class Request::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  /// Complete or failed: `finish` would not block. Whoever makes this true calls announce_completion
-  /// afterwards, but for operations that need help.
+  /// Whether complete or failed, so that `finish` would not block. The thread that makes this true then calls
+  /// announce_completion, except for operations that need help.
   [[nodiscard]] virtual bool done() const noexcept = 0;
-  /// Waits, and does what is left to the one who waits (to check what was read, say). Keeps the error for
-  /// `error`. Throws only where it cannot be waited for, and then nothing has changed.
+  /// Waits, and does the work that is left to the waiting thread (a check of the bytes read, say). Keeps the
+  /// error for `error`. Throws only if this thread cannot wait for it; then nothing has changed.
   virtual void finish() = 0;
-  /// Nothing is left to do.
+  /// Whether nothing is left to do.
   [[nodiscard]] virtual bool finished() const noexcept { return done(); }
-  /// Once finished: what it failed with, or null.
+  /// Once finished: its error, or null.
   [[nodiscard]] virtual std::exception_ptr error() const = 0;
-  /// Once finished, and not failed.
+  /// The value, once finished and not failed.
   [[nodiscard]] virtual std::int64_t value() const noexcept { return 0; }
   [[nodiscard]] virtual std::span<std::byte> reply() const noexcept { return {}; }
 
-  /// Moves the operation on. True: it becomes done only by that, so those who wait have to come back.
+  /// Helps the operation along. True: it progresses only by such calls, so waiting threads must call it
+  /// again.
   virtual bool help() noexcept { return false; }
-  /// Throws, before anything is done, where this thread cannot wait for it: the wait would never end.
+  /// Throws, before anything is done, if this thread cannot wait for it because the wait would never end.
   virtual void check_may_wait() const {}
-  /// Around a sleep of the calling thread until this, or something else, is done.
+  /// Called before and after a sleep of the calling thread until this request, or another, is done.
   virtual void begin_wait() { check_may_wait(); }
   virtual void end_wait(std::uint64_t /*waited_ns*/) noexcept {}
 
-  /// For the one who waits: finishes, then throws the error or returns the value.
+  /// For the waiting thread: finishes, then throws the error or returns the value.
   std::int64_t deliver();
-  /// For the owner of what was to be changed: finishes; its error, if nobody has been told. It counts as
-  /// told.
+  /// For the owner of the file or array that it changes: finishes, and returns its error if it was not
+  /// reported. The error then counts as reported.
   [[nodiscard]] std::exception_ptr undelivered();
-  /// Finished, and there is nothing to tell. One that may be finished by anybody, once it is done, is
-  /// finished here.
+  /// Whether it is finished without an error to report. Finishes it here if it is done and any thread may
+  /// finish it.
   [[nodiscard]] virtual bool settled() { return finished() && (told_ || !error()); }
-  void tell_nobody() noexcept { told_ = true; }  ///< its error is for somebody else
+  void tell_nobody() noexcept { told_ = true; }  ///< somebody else reports its error
 
  private:
   std::atomic<bool> told_{false};
 };
 
-/// One whose bytes have moved before it is returned.
+/// A request whose bytes have moved before it is returned.
 class CompleteRequest final : public Request::State {
  public:
   explicit CompleteRequest(std::int64_t bytes) noexcept : bytes_(bytes) {}
@@ -74,7 +75,7 @@ class CompleteRequest final : public Request::State {
   const std::int64_t bytes_;
 };
 
-/// One that whoever waits finishes, once.
+/// A request that the first waiting thread finishes.
 class OUTCORE_SIBLING FinishedByWaiter : public Request::State {
  public:
   void finish() final;
@@ -82,9 +83,9 @@ class OUTCORE_SIBLING FinishedByWaiter : public Request::State {
   [[nodiscard]] std::exception_ptr error() const final { return error_; }
 
  protected:
-  /// Waits for it and ends it, or throws what it failed with. By one thread, once.
+  /// Waits for the operation and ends it, or throws its error. One thread, once.
   virtual void end() = 0;
-  /// For the destructor of the class that is made: waits if nobody has. The error is lost.
+  /// For the destructor of a derived class: waits if nobody has. The error is lost.
   void finish_quietly() noexcept;
   /// Held while it is ended.
   std::mutex& ending() noexcept { return mutex_; }
@@ -95,8 +96,8 @@ class OUTCORE_SIBLING FinishedByWaiter : public Request::State {
   std::exception_ptr error_;
 };
 
-/// One that is complete when all its parts have ended, by whatever threads. It begins with one part, of
-/// whoever begins the others.
+/// A request that is complete when all of its parts have ended, in any threads. It begins with one part, that
+/// of the thread that begins the others.
 class ComposedRequest : public Request::State {
  public:
   /// `at_end` is called once, when the last part has ended, before the request is done.
@@ -104,7 +105,7 @@ class ComposedRequest : public Request::State {
 
   void begin_part();
   void end_part(const std::exception_ptr& failure = nullptr);
-  /// A request whose end ends a part, so that whoever waits helps it along.
+  /// A request whose end ends a part; waiting threads help it along.
   void add(Request part);
   [[nodiscard]] bool failed() const;  ///< a part has
 

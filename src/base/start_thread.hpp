@@ -13,7 +13,8 @@
 
 namespace outcore {
 
-/// A named thread that takes no signals: they belong to the threads of the program. Throws Error(EAGAIN).
+/// Starts a named thread that takes no signals: these belong to the threads of the program. Throws
+/// Error(EAGAIN).
 template <class Body>
 std::thread start_thread(const char* name, Body body) {
   sigset_t all, before;

@@ -9,7 +9,7 @@
 namespace outcore {
 namespace {
 
-/// What a core has of its caches, with room for what else is in them.
+/// The part of the caches that a core can use, with room for other data in them.
 constexpr std::int64_t too_much_bytes = 8 << 20;
 
 thread_local bool streams = false;
@@ -18,7 +18,7 @@ thread_local bool streams = false;
 
 void stream_copy(std::byte* to, const std::byte* from, std::size_t size_bytes) noexcept {
 #ifdef __SSE2__
-  // A line that is streamed only in part costs ten times as much as one that is stored.
+  // A partly streamed line costs ten times as much as a stored one.
   constexpr std::size_t line = 64;
   const std::size_t ahead = -reinterpret_cast<std::uintptr_t>(to) % line;
   if (size_bytes >= ahead + line) {

@@ -1,5 +1,5 @@
-// In which order elements of two strided pieces of memory are visited: without axes of one element, the
-// target in order, neighbours joined.
+// The order in which elements of two strided pieces of memory are visited: axes of one element are dropped,
+// the target is visited in order, and contiguous axes are joined.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Work that several threads share for the time of a call.
+// Work that several threads share during a call.
 #pragma once
 
 #include <exception>
@@ -11,7 +11,7 @@
 namespace outcore {
 
 /// Calls work(t) for t = 0, ..., threads - 1 at the same time, 0 in this thread, and returns when all have
-/// returned. Throws what one of them has thrown, or Error(EAGAIN) if a thread cannot be started, after the
+/// returned. Throws the exception of one of them, or Error(EAGAIN) if a thread cannot be started, after the
 /// others have ended.
 template <class Work>
 void in_team(int threads, const Work& work) {

@@ -40,10 +40,9 @@ struct alignas(64) Shard {
   std::array<std::array<Cell, ops>, layers> cells;
 };
 
-// The first threads have a shard each, which nobody else writes: an atomic addition would wait until the
-// record that was just copied is in the cache. The others share what is left. A reader adds the shards up;
-// those never used take no memory.
-// Measured: [M8].
+// The first threads have a shard each, which no other thread writes: an atomic addition would wait until the
+// record that was just copied is in the cache. The other threads share the last shards. A reader adds the
+// shards up; those never used take no memory. Measured: [M8].
 constexpr std::uint32_t own_shards = 56, common_shards = 8;
 constinit std::array<Shard, own_shards + common_shards> g_shards{};
 constinit std::atomic<std::uint64_t> g_process_start_ns{0};
@@ -113,7 +112,7 @@ struct alignas(64) BusyClock {
   std::atomic<std::int64_t> under_way, sum;
   std::atomic<std::int64_t> not_counted;  // busy time before the last reset
 
-  /// Far from zero, so that a sum tells by its size whether the end of a busy time is still to come.
+  /// Far from zero, so that the size of a sum tells whether the end of a busy time is missing.
   static std::int64_t now() noexcept { return std::int64_t(now_ns()) + far; }
   static constexpr std::int64_t far = std::int64_t(1) << 61;
 
@@ -164,7 +163,7 @@ struct StoredEvent {
 };
 static_assert(sizeof(StoredEvent) == 64);
 
-/// Zeroed room for events, which takes memory as it is filled.
+/// Zeroed room for events, which takes physical memory as it is filled.
 StoredEvent* map(std::size_t count) {
   if (count > std::numeric_limits<std::size_t>::max() / sizeof(StoredEvent)) throw std::bad_alloc();
   void* memory =
@@ -204,7 +203,7 @@ void store(const Event& event) noexcept {
   g_writers.fetch_sub(1, std::memory_order_release);
 }
 
-/// After it no thread uses the buffer, nor will.
+/// After it no thread uses the buffer, now or later.
 void stop_writers() noexcept {
   g_recording.store(nullptr);
   while (g_writers.load() != 0) std::this_thread::yield();
@@ -301,7 +300,7 @@ bool events_enabled() noexcept {
 
 std::uint8_t timed_for() noexcept {
   constexpr std::uint32_t all_of_the_first = 256;
-  constexpr std::uint32_t one_in = 17;  // a prime: must not keep step with the periods of a caller
+  constexpr std::uint32_t one_in = 17;  // a prime, so that it does not match periods of a caller
   thread_local constinit std::uint32_t count = 0;
   if (count < all_of_the_first) return ++count, 1;
   if (events_enabled()) return 1;

@@ -36,7 +36,7 @@ struct TileVectors {
     return __builtin_shufflevector(a, b, (I % 2 ? count + (count + I) / 2 : (count + I) / 2)...);
   }
 
-  /// As many vectors as each has elements become their transpose: each round interleaves the halves.
+  /// Transposes a square of vectors (as many as each has elements): each round interleaves the halves.
   static void transpose(Vector* v) {
     constexpr std::make_index_sequence<count> lanes;
     for (int round = 0; round < std::countr_zero(count); ++round) {

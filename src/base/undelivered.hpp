@@ -1,4 +1,4 @@
-// Errors of requests that nobody has waited for, at the file or array that they were to change.
+// Errors of requests that nobody has waited for, kept by the file or array that they change.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,15 @@
 
 namespace outcore {
 
-/// Its owner's sync, flush and close throw them. Thread-safe.
+/// The sync, flush and close of the owner throw these errors. Thread-safe.
 class Undelivered {
  public:
-  /// A request that may fail. It is kept until it is known to have ended well or to have been waited for.
+  /// Adds a request that may fail. It is kept until it has succeeded or was waited for.
   void watch(std::shared_ptr<Request::State> request);
-  /// The error of a request that is gone.
+  /// Adds the error of a request that was destroyed.
   void add(std::exception_ptr error);
-  /// Finishes all that are watched. The first error that nobody has been told, or null; all count as told.
+  /// Finishes all watched requests. Returns the first error that was not reported, or null; all then count as
+  /// reported.
   [[nodiscard]] std::exception_ptr take();
   /// As `take`, and throws it.
   void raise();

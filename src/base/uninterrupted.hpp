@@ -5,8 +5,8 @@
 
 namespace outcore {
 
-/// The result of a system call that does nothing where it fails with EINTR: the call is repeated, which ends
-/// where signals come faster than it can be made.
+/// The result of a system call that has done nothing if it fails with EINTR. The call is repeated, but not
+/// for ever, in case signals come faster than calls.
 template <class Call>
 auto uninterrupted(const Call& call) noexcept {
   constexpr int max_attempts = 1000;

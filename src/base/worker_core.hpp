@@ -1,4 +1,4 @@
-// Where a thread runs that others wake.
+// The core of a worker, a thread that others wake.
 #pragma once
 
 #include <sched.h>
@@ -10,25 +10,24 @@
 
 namespace outcore {
 
-/// Lets whoever wakes a worker send it to another core. The scheduler wakes a thread on the core it had last
-/// unless it looks for an idle one, which it seldom does where few cores share a cache; there it waits for
-/// the end of a time slice (4 ms), or takes turns with who woke it, beside an idle core. All zero at first,
-/// so that it may lie in memory that processes share: they may send one another's threads away if they
-/// belong to one user.
-/// Measured: [M3].
+/// Lets the thread that wakes a worker send it to another core. The scheduler wakes a thread on its last core
+/// unless it looks for an idle one, which it seldom does if few cores share a cache. The worker then waits
+/// for the end of a time slice (4 ms), or takes turns with the thread that woke it, beside an idle core.
+/// Initially all zero, so that it may lie in memory that processes share: processes of one user may move one
+/// another's threads. Measured: [M3].
 class WorkerCore {
  public:
   /// The worker: before it sleeps. From now until `awake` it may be sent away.
   void here() noexcept {
-    if (!awake()) return;  // who was sending it away before has not ended yet
+    if (!awake()) return;  // an earlier thread is still sending it away
     thread_local const pid_t mine = gettid();
     thread_.store(mine, std::memory_order_relaxed);
     core_.store(sched_getcpu(), std::memory_order_relaxed);
     state_.store(home, std::memory_order_release);
   }
 
-  /// The worker: after that. It may run anywhere again, and nobody sends it away. False if somebody is just
-  /// doing so, and does not come to an end.
+  /// The worker: after its sleep. It may run anywhere again, and no thread sends it away. False if a thread
+  /// is just doing so and does not finish.
   bool awake() noexcept {
     for (int i = 0; i < patience; ++i) {
       std::uint32_t state = home;
@@ -43,7 +42,7 @@ class WorkerCore {
     return false;
   }
 
-  /// Whoever wakes the worker: before. Nothing happens where the worker may run on this core only.
+  /// The waking thread: before it wakes the worker. Does nothing if the worker may run on this core only.
   void leave_mine() noexcept {
     const int mine = sched_getcpu();
     if (mine < 0 || core_.load(std::memory_order_acquire) != mine) return;

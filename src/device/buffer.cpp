@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t huge_page_bytes = 2 << 20;
 constexpr std::size_t max_bytes = std::size_t(1) << 40;  // some allocators abort on larger ones
-// More than this goes back to the system at once.
+// Memory beyond this goes back to the system at once.
 constexpr std::int64_t max_pooled_bytes = 128 << 20, min_pooled_bytes = 2 << 20;
 constexpr std::int64_t share_of_budget = 64;
 

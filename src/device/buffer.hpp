@@ -10,10 +10,9 @@
 namespace outcore::device {
 
 /// A buffer whose address and size suit direct I/O (4096). Comes from a process-wide pool and returns to it.
-/// Above 1 MiB it is made of huge pages where the system has them: a device is told of one piece of memory
-/// instead of hundreds, which makes direct I/O up to twice as fast. So ask for one large buffer and divide
-/// it. Throws Error(ENOMEM).
-/// Measured: [M1].
+/// Above 1 MiB it has huge pages if the system offers them: a device then gets one piece of memory instead of
+/// hundreds, which makes direct I/O up to twice as fast. So take one large buffer and divide it. Throws
+/// Error(ENOMEM). Measured: [M1].
 class Buffer {
  public:
   Buffer() = default;
@@ -23,7 +22,7 @@ class Buffer {
   Buffer& operator=(Buffer&& other) noexcept;
 
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }  ///< as asked for; capacity is rounded up
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }  ///< as requested; capacity is rounded up
   [[nodiscard]] std::span<std::byte> span() const noexcept { return {data_, size_}; }
 
  private:
@@ -35,7 +34,8 @@ class Buffer {
 [[nodiscard]] std::int64_t pooled_bytes() noexcept;
 OUTCORE_SIBLING void trim_pool() noexcept;
 
-/// The pool keeps a 64th of this budget from now on, 128 MiB at most: no budget accounts for it.
+/// From now on the pool keeps at most a 64th of this budget, and at most 128 MiB; no budget accounts for this
+/// memory.
 void limit_pool(std::int64_t budget_bytes) noexcept;
 
 }  // namespace outcore::device

@@ -12,7 +12,7 @@
 namespace outcore::device {
 namespace {
 
-/// What the page cache may take of the machine, or of the control groups around this process.
+/// The memory of the machine, or of the control groups around this process, that the page cache may take.
 std::int64_t memory_for_files() {
   std::int64_t left = std::numeric_limits<std::int64_t>::max();
   for (const MemoryLimit& limit : memory_limits())
@@ -76,7 +76,7 @@ IoPath CachePolicy::io_path_of(Kind kind, std::int64_t offset, std::int64_t size
     const bool large_file = std::max(options_.expected_bytes, offset + size) > max_cached_bytes_;
     return large_file && !small ? IoPath::either : IoPath::buffered;
   }
-  // Pieces brought into the page cache in the way of the reader of all would slow it down.
+  // Single pieces in the page cache would slow down the reader of the whole file.
   const CacheWarmUp* const task = begun_.load(std::memory_order_acquire);
   if (task && !task->over()) return IoPath::either;
   if (small) return IoPath::scattered;
@@ -92,9 +92,9 @@ std::uint8_t CachePolicy::looks_for_misses() noexcept {
   return count % one_in == 0 ? one_in : 0;
 }
 
-/// The first pass over a file that is not in memory is read directly, as fast as the device goes. Who comes a
-/// second time will come again: then the page cache is filled, if the file fits well, and the kernel reads
-/// ahead, in large pages.
+/// The first pass over a file that is not in memory is read directly, at the speed of the device. A reader
+/// that makes a second pass will make more: then the page cache is filled, if the file fits well, and the
+/// kernel reads ahead, in large pages.
 bool CachePolicy::worth_caching() {
   const std::int64_t read_bytes = read_directly_.load(std::memory_order_relaxed);
   if (read_bytes == 0) return false;
@@ -106,9 +106,8 @@ bool CachePolicy::worth_caching() {
 
 // ---- what is in the page cache
 
-/// Asked of the kernel; requests that go on where others ended are asked about together, but for large ones:
-/// to be wrong about them is to wait for the disk for long.
-/// Measured: [M15].
+/// Asks the kernel. Consecutive requests are checked together, except large ones, for which a wrong answer
+/// would mean a long wait for the disk. Measured: [M15].
 bool CachePolicy::resident(std::int64_t offset, std::int64_t size) {
   constexpr std::int64_t window = 1 << 20, most = 8 << 20, large = 64 << 10;
   const std::int64_t begin = resident_begin_.load(std::memory_order_relaxed);
@@ -128,9 +127,8 @@ bool CachePolicy::resident(std::int64_t offset, std::int64_t size) {
   return true;
 }
 
-/// To ask about every page of a large read costs 3 % of copying them: when all of some were there, one after
-/// another, the last page stands for the others, most times.
-/// Measured: [M15].
+/// A check of every page of a large read costs 3 % of the copy. After several consecutive reads were all in
+/// the cache, a check of the last page mostly stands for the others. Measured: [M15].
 bool CachePolicy::seems_resident(std::int64_t offset, std::int64_t size) {
   constexpr std::uint32_t a_run = 8, all_of_one_in = 16;
   const std::uint32_t found = found_resident_.load(std::memory_order_relaxed);
@@ -152,8 +150,8 @@ void CachePolicy::completed(const Transfer& transfer) noexcept {
     sequential_misses_.store(0, std::memory_order_relaxed);
 }
 
-/// Small reads that wait for the disk one after another have nobody who reads ahead for them (as
-/// SequentialBuffer does, after two): the kernel shall.
+/// Small reads that wait for the disk one after another show that nobody reads ahead for them
+/// (SequentialBuffer does after two reads), so the kernel is told to.
 void CachePolicy::note_miss(const Transfer& transfer) noexcept {
   constexpr std::uint32_t a_run = 4;
   if (!transfer.sequential || options_.page_cache != PageCache::automatic)
@@ -162,10 +160,10 @@ void CachePolicy::note_miss(const Transfer& transfer) noexcept {
     posix_fadvise(fd_, 0, 0, POSIX_FADV_NORMAL);
 }
 
-/// Blocking reads that wait for the disk, all over a file that fits well into memory, will come by most of
-/// it: once they have lost a sixteenth of the time in which a slow disk streams the file, it is read into the
-/// page cache as a whole, in the background. So that never costs more than some times what was lost. Lost is
-/// the time beyond that of moving the bytes, which is little for large reads.
+/// Blocking reads that wait for the disk, at places all over a file that fits well into memory, will reach
+/// most of it. Once they have lost a sixteenth of the time in which a slow disk streams the file, the whole
+/// file is read into the page cache, in the background. So this never costs more than a few times the lost
+/// time. The lost time is the time beyond the move of the bytes, which is little for large reads.
 void CachePolicy::missed(const Transfer& transfer, std::uint64_t nanoseconds) {
   constexpr std::int64_t slow_bytes_per_ns = 1, fast_bytes_per_ns = 2, min_bytes = 4 << 20;
   since_miss_.store(0, std::memory_order_relaxed);
@@ -179,7 +177,7 @@ void CachePolicy::missed(const Transfer& transfer, std::uint64_t nanoseconds) {
 }
 
 void CachePolicy::warm_up(std::int64_t length_bytes) {
-  // The pages brought in so far lie in the way, too.
+  // Pages that were brought in so far slow it down, too.
   const bool few = run({.kind = Kind::resident, .fd = fd_, .size_bytes = length_bytes}) < length_bytes / 8;
   if (few) posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED);
   try {
@@ -187,7 +185,7 @@ void CachePolicy::warm_up(std::int64_t length_bytes) {
     (options_.engine ? *options_.engine : default_engine()).submit(warm_up_);
     begun_.store(warm_up_.get(), std::memory_order_release);
     read_directly_.fetch_add(length_bytes, std::memory_order_relaxed);  // that was its first pass
-  } catch (const std::exception&) {  // short of memory or descriptors: it is only faster with it
+  } catch (const std::exception&) {  // short of memory or descriptors: the warm-up only makes reads faster
   }
 }
 

@@ -14,8 +14,7 @@
 namespace outcore::device {
 
 /// Reads a file from its beginning to its end through the page cache, and forgets what it read. Stops early
-/// at an error (whoever needs the bytes meets it again) and when told to.
-/// Measured: [M12].
+/// at an error (a reader of the bytes gets it again) and when told to. Measured: [M12].
 class CacheWarmUp final : public Task {
  public:
   /// Reads through a descriptor of its own, so that the kernel sees a sequential reader. Throws Error.

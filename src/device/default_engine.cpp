@@ -41,7 +41,7 @@ void unlock_in_parent() {
 }
 void forget_in_child() {
   Chosen& c = chosen();
-  new (&c.mutex) std::mutex;  // a thread that is not here any more cannot unlock it
+  new (&c.mutex) std::mutex;  // its holder, a thread of the parent, cannot unlock it
   if (Engine* engine = c.engine.exchange(nullptr)) c.of_parent = engine;
 }
 

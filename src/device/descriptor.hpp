@@ -1,4 +1,4 @@
-// What the system says about descriptors and memory.
+// Facts that the system reports about descriptors and memory.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class Descriptor {
   }
   [[nodiscard]] int get() const noexcept { return fd_; }
   [[nodiscard]] explicit operator bool() const noexcept { return fd_ >= 0; }
-  /// It is the caller's from now on.
+  /// Releases the descriptor to the caller.
   [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
   /// Closes; 0 or an errno value (some file systems report failed writes only here).
   int reset() noexcept;
@@ -29,8 +29,8 @@ class Descriptor {
   int fd_ = -1;
 };
 
-/// As openat(2), and `AT_FDCWD` as open(2): also where a signal has interrupted it. None if it fails, with
-/// errno.
+/// As openat(2), or as open(2) with `AT_FDCWD`; repeats the call if a signal interrupts it. Empty, with
+/// errno, if it fails.
 [[nodiscard]] Descriptor open_at(int directory, const std::string& name, int flags,
                                  unsigned mode = 0) noexcept;
 
@@ -38,7 +38,8 @@ struct DirectAlign {
   std::uint32_t memory = 0, offset = 0;  ///< 0: no direct I/O
 };
 
-/// Alignment that direct I/O on an open file needs: asked from the file system, else 4096. None in RAM.
+/// Alignment that direct I/O on an open file needs: as the file system reports it, else 4096. None for files
+/// in RAM.
 [[nodiscard]] DirectAlign direct_align(int fd) noexcept;
 
 }  // namespace outcore::device

@@ -21,7 +21,7 @@ constexpr int directory_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
   throw Error(errno_value, {.attempted = attempted, .path = path, .detail = std::move(detail)});
 }
 
-/// What is before the last name, which is taken off.
+/// Removes the last name of a path, and returns it.
 std::string_view parent(std::string_view path) {
   const auto slash = path.rfind('/');
   if (slash == std::string_view::npos) return ".";
@@ -90,7 +90,7 @@ std::vector<std::string> Directory::names() const {
   };
   const std::unique_ptr<DIR, Close> list(fdopendir(own.get()));
   if (!list) fail(errno, "list", path_);
-  (void)own.release();  // the list has it now
+  (void)own.release();  // the list owns it now
   std::vector<std::string> names;
   for (errno = 0; const dirent* entry = readdir(list.get()); errno = 0)
     if (const std::string name = entry->d_name; name != "." && name != "..") names.push_back(name);

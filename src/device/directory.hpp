@@ -1,4 +1,4 @@
-// A directory that is held open, and whose entries may come from anybody.
+// A directory that is held open, and in which anybody may have made entries.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace outcore::device {
 
-/// Names are looked up in the directory itself, wherever it is now, and no symbolic link is followed: what
-/// another party left in it, or does to it meanwhile, leads nowhere else. Files in it are opened with
+/// Names are looked up in the directory itself, even if it was moved, and no symbolic link is followed. So
+/// entries and changes of another party never lead out of it. Files in it are opened with
 /// OpenOptions::directory. Throws Error.
 class Directory {
  public:
@@ -29,7 +29,7 @@ class Directory {
   [[nodiscard]] bool holds(const std::string& name) const;  ///< also a symbolic link to nothing
   [[nodiscard]] bool is_directory(const std::string& name) const;
   void remove(const std::string& name) const;       ///< a file or a link; nothing if it is not there
-  void remove_tree(const std::string& name) const;  ///< whatever it is, and all in it
+  void remove_tree(const std::string& name) const;  ///< an entry of any kind, with its contents
 
  private:
   Directory(int at, const std::string& name, std::string path);

@@ -45,7 +45,7 @@ std::int64_t resident_bytes(const Operation& o) {
   return std::min(o.size_bytes, static_cast<std::int64_t>(pages.cached) * page_bytes);
 }
 
-/// The kernel lets a thread oversleep by 50 us, its timer slack, if nobody tells it not to.
+/// By default the kernel lets a thread oversleep by 50 us, its timer slack.
 std::int64_t pause_for(std::int64_t nanoseconds) {
   struct Slack {
     const int before = prctl(PR_GET_TIMERSLACK);
@@ -89,7 +89,7 @@ std::int64_t Engine::run_plainly(const Operation& operation) noexcept {
 namespace {
 
 thread_local int bursts = 0;           // of this thread, one within another
-thread_local Engine* engine_of_burst;  // that has been given something; another one is not held
+thread_local Engine* engine_of_burst;  // the engine that has got requests; others are not held back
 thread_local Burst::Then then_of_burst = Burst::Then::computes;
 
 }  // namespace

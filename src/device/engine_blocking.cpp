@@ -61,7 +61,7 @@ std::vector<iovec> part_of(std::span<const iovec> list, std::int64_t skip, std::
   return part;
 }
 
-/// What was moved before a piece failed counts; who goes on from there is told what is wrong.
+/// Bytes moved before a piece failed count as the result; the task continues there and gets the error.
 std::int64_t Blocking::run_divided(const Operation& operation) noexcept try {
   std::int64_t moved = 0;
   for (const std::int64_t size : pieces_of(operation)) {

@@ -20,17 +20,17 @@ namespace {
 
 using Kind = Operation::Kind;
 
-/// What becomes of one operation.
+/// The fate of one operation.
 struct Altered {
-  std::optional<std::int64_t> at_once;  ///< this result, and no operation at all
+  std::optional<std::int64_t> at_once;  ///< this result, without an operation
   Operation operation;
   std::vector<iovec> list;
   std::int64_t pause_ns = 0;                 ///< to be spent first
   std::optional<std::int64_t> pretended;     ///< reported in place of a success
-  std::optional<std::uint64_t> flipped_bit;  ///< in what was read, modulo its size
+  std::optional<std::uint64_t> flipped_bit;  ///< bit in the bytes read, modulo their size
   std::uint64_t undo_mark = 0;
 
-  /// The first bytes only.
+  /// A shortened list: the first bytes only.
   void shorten(std::int64_t size_bytes) {
     std::vector<iovec> shorter;
     auto left = static_cast<std::size_t>(size_bytes);
@@ -200,7 +200,8 @@ void Faults::apply(Fault fault, Altered& altered) {
   }
 }
 
-/// Less than the size where that can be: whole blocks of 4096 if there is more than one, for direct I/O.
+/// A size less than the given one, if possible: whole blocks of 4096 if there is more than one, for direct
+/// I/O.
 std::int64_t Faults::some_bytes(std::int64_t size_bytes) {
   const std::int64_t unit = size_bytes > 4096 ? 4096 : size_bytes % 512 == 0 ? 512 : 1;
   const std::int64_t units = (size_bytes - 1) / unit;

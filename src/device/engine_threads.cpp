@@ -15,7 +15,7 @@
 namespace outcore::device {
 namespace {
 
-/// As many as the process has cores, within reason: two keep a disk busy while one copies.
+/// The number of cores of the process, within bounds: two threads keep a disk busy while one copies.
 unsigned default_thread_count() {
   cpu_set_t cores;
   const int count = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 2;
@@ -28,7 +28,7 @@ class ThreadEngine final : public Engine {
     workers_.reserve(threads);
     for (unsigned i = 0; i < threads; ++i) try {
         workers_.push_back(start_worker("outcore-io", [this] { work(); }));
-      } catch (const Error&) {  // where the system has no thread more, those there are must do
+      } catch (const Error&) {  // if the system has no further thread, the existing ones must do
         if (workers_.empty()) throw;
         break;
       }
@@ -42,7 +42,7 @@ class ThreadEngine final : public Engine {
       std::lock_guard lock(mutex_);
       if (!stopping_) queue_.push_back(std::move(task));
     }
-    if (task)  // still ours: the engine has stopped
+    if (task)  // `task` is still ours: the engine has stopped
       run_to_end(*this, *task);
     else
       wake_.notify_one();
@@ -72,7 +72,7 @@ class ThreadEngine final : public Engine {
         queue_.pop_front();
       }
       while (const Operation* operation = task->next()) {
-        const Wakes wanted = operation->copies ? Wakes::later : Wakes::soon;  // as the ring's thread
+        const Wakes wanted = operation->copies ? Wakes::later : Wakes::soon;  // as for the ring's thread
         if (std::exchange(wakes, wanted) != wanted) set_wakes(wanted);
         task->result(run(*operation));
       }

@@ -21,7 +21,8 @@ class Throttled final : public Engine {
   std::int64_t run(const Operation& operation) noexcept override;
   void stop() noexcept override { inner_->stop(); }
 
-  /// The end of an operation that arrived then and had this result; nothing if it asks nothing of the disks.
+  /// The time when an operation ends on the emulated disks, by its arrival and result; nothing if it does not
+  /// use the disks.
   std::optional<std::uint64_t> end_of(const Operation& operation, std::int64_t result,
                                       std::uint64_t arrival_ns) noexcept {
     const bool moves = operation.kind == Kind::read || operation.kind == Kind::write;
@@ -34,7 +35,7 @@ class Throttled final : public Engine {
   std::unique_ptr<Engine> inner_;  // stopped before the clock goes
 };
 
-/// The kernel's page cache is none of the emulated storage.
+/// The emulated storage has no page cache of the kernel.
 constexpr std::int64_t cannot_tell = -ENOSYS;
 
 class LateTask final : public Task {

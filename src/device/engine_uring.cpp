@@ -41,14 +41,14 @@ namespace {
 /// Larger copies to or from the page cache are handed to the kernel's own threads: done in the ring's thread
 /// they would hold up everything else. For smaller ones, that costs more than the copy.
 constexpr std::int64_t inline_copy_bytes = 256 << 10;
-/// Direct requests from here on are given to the kernel one by one. It merges requests that it gets at once
-/// into one of up to 4 MiB, which arrives late and whole, while processor and disk wait for each other in
-/// turn. Measured: [M9].
+/// Direct requests of this size and above are submitted one by one. The kernel merges requests that it gets
+/// at once into one of up to 4 MiB, which arrives late and as a whole, so that processor and disk wait for
+/// each other in turn. Measured: [M9].
 constexpr std::int64_t large_bytes = 256 << 10;
-/// What a caller who waited for requests takes to be woken by their end and to begin the next ones.
+/// The time in which a caller that waits for requests wakes up at their end and begins the next ones.
 constexpr std::uint64_t moment_ns = 200'000;
-/// A kernel that cannot take operations at the moment, for lack of memory, is asked again after so long; if
-/// none is under way that could free some, so often.
+/// If the kernel cannot take operations for lack of memory, it is tried again after this time, and this many
+/// times if no operation is under way that could free memory.
 constexpr int rest_ms = 1, max_rests = 1000;
 
 class Ring {
@@ -106,7 +106,7 @@ class UringEngine final : public Engine {
         was_asleep = !held && std::exchange(asleep_, false);
       }
     }
-    if (task)  // still ours: the engine has stopped
+    if (task)  // `task` is still ours: the engine has stopped
       run_to_end(*this, *task);
     else if (was_asleep)
       wake();
@@ -139,12 +139,12 @@ class UringEngine final : public Engine {
     return {};
   }
 
-  /// A disk without a request idles until the next one. Whoever begins that within a moment after the end of
-  /// several waits for the disk rather than computes, and starting the ring's thread on the core of that
-  /// caller, which is awake, takes half the time of sending it to another (140 instead of 270 us of the 4 ms
-  /// of 8 MiB, on a disk that ends all it has been given at once). But the first call of each turn then lasts
-  /// 40 us. Who rests anyway, as a thread that has served calls, leaves its core to it: on the other one,
-  /// their caller may be polling.
+  /// A disk without a request is idle until the next one. A caller that begins a request shortly after the
+  /// end of several waits for the disk and does not compute. Then it is faster to start the ring's thread on
+  /// the core of that caller, which is awake: it takes half the time of a start on another core (140 instead
+  /// of 270 us of the 4 ms of 8 MiB, on a disk that completes all requests at once). The first call of each
+  /// turn then takes 40 us. A caller that rests anyway, such as a thread that has served calls, leaves its
+  /// core to the ring's thread: on the other core, their caller may be polling.
   void wake() noexcept {
     const bool computes = Burst::then() == Burst::Then::computes;
     if (computes && trace::now_ns() - idle_since_ns_.load(std::memory_order_relaxed) > moment_ns)
@@ -179,16 +179,16 @@ class UringEngine final : public Engine {
     }
   }
 
-  /// When a direct request has ended, the disk idles until the next one is there. A copy is work for a core:
-  /// the kernel's threads that make it, which are as the ring's when they are started, are not to interrupt a
-  /// caller that makes the next block ready meanwhile.
+  /// When a direct request has ended, the disk is idle until the next one. A copy, in contrast, needs a core:
+  /// the kernel's threads that make it inherit the priority of the ring's thread, and must not interrupt a
+  /// caller that prepares the next block.
   void adapt() noexcept {
     const Wakes wakes = copies_ > 0 && direct_ == 0 ? Wakes::later : Wakes::soon;
     if (wakes != std::exchange(wakes_, wakes)) set_wakes(wakes);
   }
 
-  /// Moves new tasks to the queue. False when there is nothing left to do, ever. Callers must wake us from
-  /// here on, unless there is something new.
+  /// Moves new tasks to the queue. False when the engine has stopped and has no tasks. From here on callers
+  /// must wake this thread, unless there are new tasks.
   bool take_incoming() {
     std::lock_guard lock(mutex_);
     while (!incoming_.empty()) {
@@ -221,8 +221,8 @@ class UringEngine final : public Engine {
     free_.push_back(running);
   }
 
-  /// Gives the kernel what has been prepared, and waits for so many completions. 0 or an errno value: then it
-  /// has taken nothing.
+  /// Submits the prepared operations to the kernel, and waits for this many completions. Returns 0, or an
+  /// errno value if the kernel has taken none.
   int give(Ring& ring, unsigned wait) {
     const int taken = wait > 0 ? io_uring_submit_and_wait(ring.get(), wait) : io_uring_submit(ring.get());
     if (taken < 0) return -taken;
@@ -231,7 +231,7 @@ class UringEngine final : public Engine {
     return 0;
   }
 
-  /// After the kernel has taken nothing, or takes nothing any more, and nothing was complete.
+  /// Rests, if the kernel has taken nothing, or takes nothing any more, and no operation was complete.
   void rest(Ring& ring, int error) {
     if (error == EINTR) return;
     const bool may_pass = error == EAGAIN || error == EBUSY || error == ENOMEM;
@@ -250,7 +250,7 @@ class UringEngine final : public Engine {
     if (none != 0 && none != -ETIME) std::this_thread::sleep_for(std::chrono::milliseconds(rest_ms));
   }
 
-  /// From now on this thread runs all operations itself, and first those that the kernel has not taken.
+  /// From now on this thread runs all operations itself, beginning with those that the kernel has not taken.
   void do_without(Ring& ring) {
     ring_serves_ = false;
     for (RingTask* running : std::exchange(given_, {})) {
@@ -305,7 +305,7 @@ class UringEngine final : public Engine {
     given_.push_back(nullptr);
   }
 
-  /// Whether anything was.
+  /// Ends completed operations; returns whether there were any.
   bool complete(Ring& ring) {
     bool any = false;
     io_uring_cqe* cqe = nullptr;

@@ -1,4 +1,4 @@
-// An engine that makes things go wrong, on purpose and reproducibly. For tests.
+// An engine that injects faults, reproducibly. For tests.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,21 @@ enum class Fault : std::uint8_t {
   bit_flip         ///< one bit of what was read is wrong
 };
 
-/// Chances are for each operation, 0 to 1; the same seed and the same operations give the same faults.
+/// Probabilities of faults for each operation, 0 to 1. The same seed and the same operations give the same
+/// faults.
 struct FaultPlan {
   std::uint64_t seed = 1;
   double short_transfer = 0, interrupted = 0, io_error = 0, slow = 0, torn_write = 0, bit_flip = 0;
   std::int64_t slow_ns = 1'000'000;
   std::int64_t full_after_bytes = -1;  ///< the device takes so many bytes; -1: any number
-  /// Decides for each operation instead of the chances, if set: its number (from 0) and what it is.
+  /// If set, decides for each operation instead of the probabilities; gets its number (from 0) and the
+  /// operation.
   std::function<Fault(std::uint64_t number, const Operation& operation)> script{};
-  /// Remember what writes overwrite, so that `crash` can lose those that were not flushed.
+  /// Keep the bytes that writes overwrite, so that `crash` can undo writes that were not flushed.
   bool lose_unsynced = false;
 };
 
-/// Runs everything on another engine, after the plan has had its way with it.
+/// Runs everything on another engine, with the faults of the plan.
 class FaultEngine : public Engine {
  public:
   /// Writes that no flush has put on stable storage vanish, as when the machine stops; returns the bytes

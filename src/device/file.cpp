@@ -57,10 +57,10 @@ void File::State::open_direct(const FileStatus& about) {
   if (!direct) return;
   const FileStatus again = status_of(direct.get());
   if (again.st_dev != about.st_dev || again.st_ino != about.st_ino) direct.reset();  // renamed meanwhile
-  // Ragged ends must not bring other pages into the page cache, least of all in one piece with theirs; and
-  // what the kernel reads ahead of small requests (up to 8 MiB) would look as if it were in memory, so that
-  // SequentialBuffer follows it, slower than the disk. CachePolicy takes it back for who reads without that.
-  // Measured: [M7].
+  // Unaligned ends must not bring other pages into the page cache, least of all in one piece with their own.
+  // And data that the kernel reads ahead of small requests (up to 8 MiB) would look as if it were in memory,
+  // so that SequentialBuffer would read it from there, slower than the disk. CachePolicy reverts this for
+  // readers without SequentialBuffer. Measured: [M7].
   if (options.page_cache != PageCache::buffered) posix_fadvise(buffered.get(), 0, 0, POSIX_FADV_RANDOM);
 }
 
@@ -86,7 +86,7 @@ void File::State::check_request(Kind kind, std::span<const iovec> list, std::int
   check(attempted, offset);
   std::int64_t size = 0;
   for (const iovec& part : list) {
-    // A size that was negative before it became unsigned, or a sum beyond 64 bits.
+    // A negative size that was converted to unsigned, or a sum beyond 64 bits.
     if (__builtin_add_overflow(size, part.iov_len, &size)) check(attempted, offset, -1);
   }
   std::int64_t end = 0;

@@ -30,23 +30,21 @@ struct OpenOptions {
   PageCache page_cache = PageCache::automatic;
   std::int64_t expected_bytes = 0;  ///< hint, 0: unknown
   /// Nobody else writes the file while it is open. Then space on the disk may be reserved ahead of writes;
-  /// what lies beyond the end of the file is given back by close.
+  /// close gives back space beyond the end of the file.
   bool sole_writer = false;
-  Engine* engine = nullptr;  ///< null: default_engine()
-  bool unlink_after_open =
-      false;  ///< the file loses its name at once, and vanishes with the last that uses it
-  /// A descriptor of the directory that the file lies in, needed while it is opened; -1: none. With it the
-  /// last name of `path` is looked up there, and the file is one that another party may have left:
-  /// Error(EINVAL) if it is no regular file, but a symbolic link, say, or, to be written, has a second name
-  /// elsewhere (a hard link), or lies in a directory where everybody may make files and belongs to somebody
-  /// else.
+  Engine* engine = nullptr;        ///< null: default_engine()
+  bool unlink_after_open = false;  ///< the file loses its name at once, and vanishes with its last user
+  /// A descriptor of the directory of the file, needed during the opening; -1: none. With it the last name of
+  /// `path` is looked up there, and the file counts as one that another party may have made. Error(EINVAL)
+  /// then for anything but a regular file, such as a symbolic link. If the file is opened for writing,
+  /// Error(EINVAL) also if it has a second name (a hard link), or if it belongs to somebody else and lies in
+  /// a directory where everybody may make files.
   int directory = -1;
 };
 
 /// An open file. All operations are thread-safe with one another (as pread/pwrite are); `close` must come
 /// last. Offsets and sizes are bytes; a negative one is Error(EINVAL); use after close, or in a forked child,
-/// is Error(EBADF). A list is one request on consecutive bytes of the file, scattered over or gathered from
-/// several buffers.
+/// is Error(EBADF). A list of buffers makes one request on consecutive bytes of the file.
 class OUTCORE_SIBLING File {
  public:
   File(std::string path, const OpenOptions& options = {});
@@ -55,21 +53,22 @@ class OUTCORE_SIBLING File {
   File& operator=(File&&) noexcept;
 
   /// Blocking. Read returns fewer bytes than asked for only at the end of the file; an offset beyond the end
-  /// gives 0. Write moves everything or throws (ENOSPC says how much is free).
-  /// Reported in the device layer of the trace, and in that of `asker` if it is another.
+  /// gives 0. Write moves everything or throws (ENOSPC says how much is free). Reported in the device layer
+  /// of the trace, and in the layer of `asker` if that is another one.
   std::int64_t read(std::span<std::byte> buffer, std::int64_t offset, const trace::Asker& asker = {});
   std::int64_t read(std::span<const iovec> list, std::int64_t offset);
   std::int64_t write(std::span<const std::byte> buffer, std::int64_t offset, const trace::Asker& asker = {});
   std::int64_t write(std::span<const iovec> list, std::int64_t offset);
 
-  /// Whether the page cache holds the range, so that reading it waits for nothing (but for pages dropped just
+  /// Whether the page cache holds the range, so that a read does not wait (except for pages dropped just
   /// now). False also where the kernel cannot tell, beyond the end of the file, and for PageCache::direct.
   [[nodiscard]] bool resident(std::int64_t offset, std::int64_t size_bytes);
   /// Whether a write would be a copy into the page cache, as far as is known without asking the system.
   [[nodiscard]] bool write_is_copy(std::int64_t offset, std::size_t size_bytes) const;
 
-  /// Copies all of a small range from the page cache, or returns false: the range is large, a part of it is
-  /// not there, or the file is not read that way. Never waits for the disk. Reported as a nonblocking read.
+  /// Copies a whole small range from the page cache. Returns false if the range is large, if a part of it is
+  /// not in the cache, or if the file is not read through the cache. Never waits for the disk. Reported as a
+  /// nonblocking read.
   [[nodiscard]] bool copy_cached(std::span<std::byte> buffer, std::int64_t offset,
                                  const trace::Asker& asker = {});
 
@@ -82,22 +81,22 @@ class OUTCORE_SIBLING File {
                                     const trace::Asker& asker = {});
   [[nodiscard]] Request write_async(std::span<const iovec> list, std::int64_t offset);
 
-  /// The same without a request: `then` is called once it is complete, with the bytes moved or the error,
-  /// which nobody else is told. By a thread of the engine, or by this one: it must neither block nor throw.
+  /// The same without a request: once complete, `then` is called with the bytes moved or the error, which is
+  /// reported to nobody else. A thread of the engine, or this one, calls it: it must neither block nor throw.
   using Then = std::function<void(std::int64_t moved_bytes, const Error* error)>;
   void read_async(std::span<const iovec> list, std::int64_t offset, Then then);
   void write_async(std::span<const iovec> list, std::int64_t offset, Then then);
 
   void preallocate(std::int64_t size_bytes);  ///< reserves space; the length becomes at least size_bytes
   void truncate(std::int64_t length_bytes);
-  /// Reserves space for a range without a change of length or content. False, and nothing is done, where the
-  /// file system cannot. Throws Error(ENOSPC) as preallocate does.
+  /// Reserves space for a range without a change of length or content. Returns false, and does nothing, if
+  /// the file system cannot. Throws Error(ENOSPC) as preallocate does.
   bool reserve(std::int64_t offset, std::int64_t size_bytes);
-  /// Gives the space of a range back; it reads as zeros then, and the length stays. False, and nothing is
-  /// done, where the file system cannot.
+  /// Gives the space of a range back; the range then reads as zeros, and the length stays. Returns false, and
+  /// does nothing, if the file system cannot.
   bool punch(std::int64_t offset, std::int64_t size_bytes);
   [[nodiscard]] std::int64_t length() const;
-  [[nodiscard]] std::int64_t space_bytes() const;     ///< that it takes on the disk; holes take none
+  [[nodiscard]] std::int64_t space_bytes() const;     ///< space on the disk; holes take none
   [[nodiscard]] bool eof(std::int64_t offset) const;  ///< true if offset is at or beyond the end
   /// Waits for all writes under way, puts them on stable storage, and throws the error of a failed write
   /// that nobody waited for.
@@ -116,7 +115,7 @@ class OUTCORE_SIBLING File {
 
 OUTCORE_SIBLING void remove_file(const std::string& path);  ///< throws Error(ENOENT) if there is none
 
-/// What is under a path (the path itself or its nearest existing parent).
+/// The file system under a path (the path itself or its nearest existing parent).
 struct FileSystem {
   std::string type;  ///< "ext4", "xfs", "tmpfs", "nfs", "lustre", ... or "0x..." if unknown
   std::int64_t total_bytes = 0;

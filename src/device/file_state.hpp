@@ -1,5 +1,4 @@
-// What stands behind an open file: file.cpp opens it and deals with it as a whole, file_transfers.cpp moves
-// its bytes.
+// The state of an open file: file.cpp opens it and handles it as a whole, file_transfers.cpp moves its bytes.
 #pragma once
 
 #include <sys/stat.h>
@@ -42,7 +41,7 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   std::optional<RefusedSpace> refused;  ///< the same
   std::optional<SpaceInUse> in_use;     ///< the same
 
-  bool plain = true;  ///< neither an engine of the caller nor an emulated disk is to see what is read
+  bool plain = true;  ///< no engine of the caller and no emulated disk has to see the reads
   std::atomic<std::int64_t> read_end{-1}, write_end{-1};  ///< where the last request of the kind ended
   std::atomic<std::uint32_t> under_way{0};                ///< nonblocking requests not complete yet
   Undelivered undelivered;                                ///< errors of nonblocking writes
@@ -71,8 +70,8 @@ struct File::State final : Transfer::Owner, std::enable_shared_from_this<File::S
   void settle();
   void close();
 
-  /// Noted in the order in which requests are made, for the trace: whether this one goes on where the last of
-  /// its kind ended.
+  /// Whether this request begins where the last one of its kind ended, for the trace. Notes requests in the
+  /// order in which they are made.
   [[nodiscard]] bool follows(Kind kind, std::int64_t offset, std::int64_t size) noexcept;
   void starts(Transfer& transfer) noexcept;
   [[nodiscard]] bool moved_at_once(Kind kind, const iovec& entry, std::int64_t offset,

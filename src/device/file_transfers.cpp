@@ -1,4 +1,4 @@
-// Reads and writes of a file: what is asked of the page cache, of an engine, and what is told of it.
+// Reads and writes of a file: by the page cache or by an engine, and their reports to the trace.
 #include <sys/statvfs.h>
 
 #include <cerrno>
@@ -73,9 +73,9 @@ std::int64_t File::State::blocking(Kind kind, std::span<const iovec> list, std::
   return transfer.moved_bytes();
 }
 
-/// One plain call moves nearly every request of one buffer through the page cache, in fewer steps than a
-/// transfer. Where it does not move all, the transfer begins as if nothing had been done.
-/// Measured: [M13].
+/// One plain system call moves nearly every request of one buffer through the page cache, in fewer steps than
+/// a transfer. If it does not move all bytes, the transfer begins as if nothing had been done. Measured:
+/// [M13].
 bool File::State::moved_at_once(Kind kind, const iovec& entry, std::int64_t offset,
                                 bool cached_only) const noexcept {
   const auto size = static_cast<std::int64_t>(entry.iov_len);
@@ -89,8 +89,8 @@ bool File::State::moved_at_once(Kind kind, const iovec& entry, std::int64_t offs
               .list_count = 1}) == size;
 }
 
-/// A small read of what is in the page cache is complete when the call returns: the copy takes less time than
-/// an engine needs to take a request. Measured: [M38].
+/// A small read of bytes in the page cache is complete when the call returns: the copy takes less time than
+/// the submission of a request to an engine. Measured: [M38].
 bool File::State::copied(const iovec& entry, std::int64_t offset, const trace::Asker& asker) {
   check_request(Kind::read, {&entry, 1}, offset);
   const auto size = static_cast<std::int64_t>(entry.iov_len);
@@ -156,7 +156,7 @@ void File::State::starts(Transfer& transfer) noexcept {
   if (range.size_bytes > 0) transfer.reserve(range.offset, range.size_bytes);
 }
 
-/// Completes the event with what is known of the file, and counts the time of those it stands for as busy.
+/// Completes the event with the facts of the file, and counts the time of the requests it stands for as busy.
 void File::State::report(trace::Event event, const trace::Asker& asker) const noexcept {
   event.layer = trace::Layer::device;
   event.file = trace_file;
@@ -171,7 +171,7 @@ void File::State::report(trace::Event event, const trace::Asker& asker) const no
   trace::record(event);
 }
 
-/// Reports what one call has moved, which ends now if it was timed.
+/// Reports the bytes of one call, which ends now if it was timed.
 void File::State::count_moved(trace::Event event, const trace::Asker& asker) const noexcept {
   if (event.stands_for > 0) {
     event.end_ns = trace::transfer_ends(event.op == trace::Op::write);
@@ -210,7 +210,7 @@ void File::State::completed(Transfer& transfer) noexcept {
     undelivered.watch(transfer.shared_from_this());
 }
 
-/// Only now: who waits for the file to be quiet may look at its requests next.
+/// Only now: a thread that waits until the file is quiet may look at its requests next.
 void File::State::ended() noexcept {
   under_way.fetch_sub(1, std::memory_order_release);
   under_way.notify_all();

@@ -1,4 +1,4 @@
-// What is under a path: type of the file system, free space, direct I/O.
+// The file system under a path: type, free space, direct I/O.
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
@@ -57,7 +57,7 @@ std::string nearest_existing(std::string path) {
   return path;
 }
 
-/// Direct I/O is a property of files; in a directory a nameless one is made to ask.
+/// Direct I/O is a property of files; for a directory, a nameless file is made to find out.
 DirectAlign direct_align_at(const std::string& path) {
   FileStatus about{};
   if (stat(path.c_str(), &about) != 0) return {};

@@ -12,7 +12,7 @@
 namespace outcore::device {
 namespace {
 
-/// Never destroyed: locks may be given back by static destructors.
+/// Never destroyed: static destructors may release locks.
 struct Held {
   std::mutex mutex;
   std::set<int> descriptors;

@@ -13,8 +13,8 @@ enum class Locked : std::uint8_t { yes, by_others, cannot };  ///< cannot: a fil
 /// flock that does not wait: `how` is LOCK_SH or LOCK_EX.
 [[nodiscard]] Locked try_lock(const Descriptor& file, int how) noexcept;
 
-/// A lock belongs to the open file, which a forked child shares: it would last until the child ends, too. So
-/// a child closes the descriptors of all locks as it begins.
+/// A lock belongs to the open file, which a forked child shares, so the lock would also last until the child
+/// ends. Therefore a child closes the descriptors of all locks as it begins.
 class HeldLock {
  public:
   HeldLock() = default;

@@ -16,7 +16,7 @@ namespace {
   throw Error(errno_value, {.attempted = "open", .path = path, .detail = std::move(why)});
 }
 
-/// Why a file in a directory that another party may have filled is not used; empty if it is.
+/// Why a file in a directory with entries of another party is refused; empty if it is accepted.
 std::string mistrust(const struct stat& about, const OpenOptions& options) {
   if (!S_ISREG(about.st_mode)) return "it is not a regular file";
   if (options.read_only) return {};
@@ -36,7 +36,7 @@ Descriptor open_descriptor(const std::string& path, const OpenOptions& options, 
   const std::string name = inside ? last_name(path) : path;
   const int at = inside ? options.directory : AT_FDCWD;
   flags |= O_CLOEXEC | O_NONBLOCK | (inside ? O_NOFOLLOW : 0);
-  Descriptor file = open_at(at, name, flags | O_NOATIME, 0666);  // which only the owner may ask for
+  Descriptor file = open_at(at, name, flags | O_NOATIME, 0666);  // which only the owner may set
   if (!file && errno == EPERM) file = open_at(at, name, flags, 0666);
   if (!file && errno == ELOOP && inside) refuse(EINVAL, path, "it is a symbolic link");
   if (!file) return file;

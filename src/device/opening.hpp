@@ -1,4 +1,5 @@
-// How files are opened: quietly, without waiting for anybody, and inside a directory of doubtful origin.
+// How files are opened: without a change of access times, without waiting for anybody, and inside a directory
+// that is not trusted.
 #pragma once
 
 #include <string>
@@ -12,7 +13,7 @@ namespace outcore::device {
 /// Reads need not change the file's time of access. A FIFO does not keep the caller waiting.
 [[nodiscard]] Descriptor open_descriptor(const std::string& path, const OpenOptions& options, int flags);
 
-/// Throws Error if this is nothing that a file can be made of: EISDIR, or EINVAL for a FIFO and for what
+/// Throws Error if the descriptor is no usable file: EISDIR, or EINVAL for a FIFO and for files that
 /// OpenOptions::directory refuses.
 void check_opened(const std::string& path, const OpenOptions& options, int fd);
 

@@ -1,5 +1,5 @@
-// Writes on a file that pass its buffer by, and are not complete yet. What they meet must not be read ahead:
-// the bytes may be the old ones, and would be served after the write is complete.
+// Incomplete writes on a file that do not go through its buffer. Their ranges must not be read ahead: the
+// bytes read might be the old ones, and would be served after the write is complete.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class PassingWrites {
     *found = blocking_.back();
     blocking_.pop_back();
   }
-  /// A nonblocking one, until it is done.
+  /// A nonblocking write, until it is done.
   void began(std::int64_t offset, std::int64_t size_bytes, Request request) {
     if (nonblocking_.size() >= look_at_) forget_done();
     nonblocking_.push_back({{offset, size_bytes}, std::move(request)});
@@ -43,7 +43,7 @@ class PassingWrites {
     Request request;
   };
 
-  /// Of n requests each is looked at a bounded number of times, however many are under way.
+  /// Checks each request a bounded number of times, however many are under way.
   void forget_done() noexcept {
     std::erase_if(nonblocking_, [](const Requested& one) { return one.request.done(); });
     look_at_ = std::max<std::size_t>(16, 2 * nonblocking_.size());

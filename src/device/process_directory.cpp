@@ -39,7 +39,7 @@ constexpr const char* lock_name = "/lock";
   throw Error(errno_value, {.attempted = attempted, .path = path, .detail = std::move(detail)});
 }
 
-/// What names of directories of this user on this host begin with.
+/// The prefix of names of directories of this user on this host.
 std::string name_prefix() {
   char host[HOST_NAME_MAX + 1] = {};
   if (gethostname(host, sizeof host - 1) != 0) fail(errno, "ask for the host name", "");
@@ -102,7 +102,7 @@ class ProcessDirectory {
     if (fd_ < 0) return;
     try {
       remove_locked(path_);
-    } catch (const Error&) {  // somebody removed it, or cannot be helped: the next process tries again
+    } catch (const Error&) {  // removed by another process, or impossible: the next process tries again
     }
     close(fd_);
   }
@@ -110,7 +110,7 @@ class ProcessDirectory {
   ProcessDirectory& operator=(const ProcessDirectory&) = delete;
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  /// The directory of that name is the one that was made here, not something put in its place.
+  /// Whether the directory of that name is still the one that was made here.
   [[nodiscard]] bool exists() const {
     struct stat there{}, lock{}, named{};
     return lstat(path_.c_str(), &there) == 0 && S_ISDIR(there.st_mode) && there.st_uid == geteuid() &&
@@ -118,7 +118,8 @@ class ProcessDirectory {
            lock.st_dev == named.st_dev && lock.st_ino == named.st_ino;
   }
 
-  /// In a forked child: it is the parent's. The lock belongs to the open file, which the child must let go.
+  /// In a forked child: the directory is the parent's. The lock belongs to the open file, which the child
+  /// must close.
   void abandon() noexcept {
     close(fd_);
     fd_ = -1;
@@ -184,7 +185,7 @@ std::string process_directory(const std::string& scratch) {
   if (directory && directory->exists()) return directory->path();
   try {
     clean(resolved);
-  } catch (const Error&) {  // what cannot be removed must not keep a job from starting; `clean` itself tells
+  } catch (const Error&) {  // one that cannot be removed must not prevent a job; `clean` itself tells
   }
   directory.reset();
   directory = std::make_unique<ProcessDirectory>(resolved);

@@ -11,14 +11,13 @@ namespace outcore::device {
 namespace {
 
 constexpr std::size_t first_bytes = 64 << 10;
-/// Stay in the cache of a core, beside what its thread works on.
+/// Size of blocks that stay in the cache of a core, beside the data of its thread.
 constexpr std::size_t copied_bytes = 512 << 10;
 constexpr std::int64_t align_bytes = 4096;
-/// Where in its block what is copied out of the page cache begins. The kernel copies by string instructions,
-/// from the begin of a page. They are slower by a tenth to the begin of a cache line (Intel), and by half or
-/// more to a few bytes further within a page than where they read (AMD: what was written last seems to be
-/// what is read next). Hence neither.
-/// Measured: [M6].
+/// The offset in a block at which bytes from the page cache begin. The kernel copies by string instructions,
+/// from the begin of a page. They are slower by a tenth if the target is the begin of a cache line (Intel),
+/// and by half or more if its offset within a page is a few bytes above that of the source (AMD: the last
+/// written bytes seem to alias the next bytes read). This offset avoids both. Measured: [M6].
 constexpr std::size_t off_page_bytes = 2048 + 16;
 
 }  // namespace
@@ -36,8 +35,8 @@ void ReadAhead::start(std::int64_t offset, std::size_t request_bytes) {
   read_on();
 }
 
-/// Reads on as far as seems worth it: at most twice as far as the caller has come, and up to what is in the
-/// page cache.
+/// Reads ahead as far as it pays: at most twice as far as the caller has come, and up to bytes that the page
+/// cache holds.
 void ReadAhead::read_on() {
   if (count_ == 0 && !ended_ && take_resident()) return;
   while (count_ < blocks_.size() && !ended_) {
@@ -55,9 +54,8 @@ void ReadAhead::read_on() {
   }
 }
 
-/// What the page cache holds needs no reading ahead: a block of it is taken from there when it is needed. A
-/// second thread that copied the next block meanwhile would share the bandwidth of the memory with the
-/// caller.
+/// Bytes that the page cache holds need no read-ahead: a block is copied from there when it is needed. A
+/// second thread that copied the next block meanwhile would compete with the caller for memory bandwidth.
 bool ReadAhead::take_resident() {
   head_ = 0;  // always the same memory
   Block& next = next_block();
@@ -73,7 +71,7 @@ bool ReadAhead::take_resident() {
     const std::span memory(next.memory, next.asked);
     if (!file_.resident(next.offset, size) || file_.read(memory, next.offset) != size) return false;
   } catch (const Error&) {
-    return false;  // whoever needs these bytes asks the file and gets the error
+    return false;  // a caller that needs these bytes reads the file and gets the error
   }
   ++count_;
   next_offset_ = next.end();
@@ -99,7 +97,7 @@ std::size_t ReadAhead::fetch(std::span<std::byte> buffer, std::int64_t offset) {
     Block& head = block(0);
     if (at < head.offset) break;
     if (at >= head.end()) {
-      // Only on to the next block: a far one is some other access that happens to fall into the range.
+      // Only to the next block: an access further on is unrelated and happens to fall into the range.
       if (at >= (count_ < 2 ? head.end() + 1 : block(1).end())) break;
       retire_head();
       continue;
@@ -132,8 +130,8 @@ void ReadAhead::retire_head() {
   read_on();
 }
 
-/// Waits for a block. False if it could not be read: whoever needs its bytes asks the file and gets the
-/// error.
+/// Waits for a block. False if it could not be read: a caller that needs its bytes reads the file and gets
+/// the error.
 bool ReadAhead::settle(Block& block) {
   if (!block.under_way) return true;
   block.under_way = false;
@@ -146,7 +144,7 @@ bool ReadAhead::settle(Block& block) {
   }
 }
 
-/// As settle, for a block of the present run, which ends with a block that is short or fails.
+/// As settle, for a block of the present run; a short or failed block ends the run.
 bool ReadAhead::settle_in_run(Block& block) {
   if (!settle(block)) count_ = 0;
   if (block.valid < block.asked) ended_ = true;

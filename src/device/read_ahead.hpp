@@ -1,4 +1,4 @@
-// A run of consecutive small reads, served from blocks that were read before they were asked for.
+// A run of consecutive small reads, served from blocks that were read ahead.
 #pragma once
 
 #include <cstddef>
@@ -20,16 +20,16 @@ class ReadAhead {
 
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
 
-  /// Begins a run of reads of about this size at an offset; what was read ahead before is dropped.
+  /// Begins a run of reads of about this size at an offset; drops blocks that were read ahead before.
   void start(std::int64_t offset, std::size_t request_bytes);
-  /// Copies what the run holds of the range, from its beginning on; returns the bytes. Fewer than asked for
-  /// says nothing about the end of the file, which only the file knows.
+  /// Copies the part of the range that the run holds, from its beginning on; returns the bytes. Fewer than
+  /// requested does not mean the end of the file, which only the file knows.
   std::size_t fetch(std::span<std::byte> buffer, std::int64_t offset);
 
   /// As fetch, if the block in use holds all of the range. Else returns false. Never waits.
   [[nodiscard]] bool fetch_held(std::span<std::byte> buffer, std::int64_t offset) noexcept;
 
-  /// The bytes in the file are new: keeps what is held the same.
+  /// Updates the held bytes after a write to the file.
   void update(std::span<const std::byte> data, std::int64_t offset);
   /// Drops everything if any byte of the range is held.
   void forget(std::int64_t offset, std::int64_t size_bytes);

@@ -60,8 +60,8 @@ struct SequentialBuffer::State {
                 return !passing.meet(offset, offset + size_bytes);
               }) {}
 
-  /// Whether a read neither belongs to a run nor may find its bytes read ahead. What is in memory is taken
-  /// from there without a copy on the way, unless a system call costs more.
+  /// Whether a read neither belongs to a run nor may find its bytes read ahead. Bytes in the page cache are
+  /// read from there without a further copy, unless a system call costs more.
   [[nodiscard]] bool goes_past(std::int64_t offset, std::int64_t size_bytes) const {
     if (size_bytes > options.max_bytes) return true;
     if (!ahead.empty()) return false;

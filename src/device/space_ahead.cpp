@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::int64_t min_bytes = 1 << 20;  // smaller files are left alone
 constexpr std::int64_t max_bytes = 256 << 20;
-constexpr std::int64_t dense_part = 16;  // a file with one part in so many written will be full one day
-constexpr std::int64_t free_part = 8;    // of the free space at most one part in so many is reserved at once
+constexpr std::int64_t dense_part = 16;  // a file with one part in this many written will become full
+constexpr std::int64_t free_part = 8;  // at most one part in this many of the free space is reserved at once
 
 }  // namespace
 
@@ -25,7 +25,7 @@ SpaceAhead::SpaceAhead(const OpenOptions& options, int fd) : fd_(fd), named_(!op
   struct stat about{};
   if (!options.sole_writer || options.read_only || fstatfs(fd, &system) != 0 || fstat(fd, &about) != 0)
     return;
-  on_ = system.f_type == EXT4_SUPER_MAGIC;  // others do so themselves (xfs), or cannot
+  on_ = system.f_type == EXT4_SUPER_MAGIC;  // other file systems do so themselves (xfs), or cannot
   length_ = end_ = about.st_size;
 }
 
@@ -33,7 +33,7 @@ ByteRange SpaceAhead::before_write(std::int64_t offset, std::int64_t size_bytes)
   if (!on_) return {};
   constexpr auto relaxed = std::memory_order_relaxed;
   const std::int64_t end = offset + size_bytes;
-  const std::int64_t written = written_.load(relaxed) + size_bytes;  // threads may lose some: it is a guess
+  const std::int64_t written = written_.load(relaxed) + size_bytes;  // threads may lose counts: a guess
   const std::int64_t length = std::max(length_.load(relaxed), end);
   written_.store(written, relaxed);
   length_.store(length, relaxed);
@@ -68,7 +68,7 @@ void SpaceAhead::truncated(std::int64_t length_bytes) noexcept {
   written_ = std::min(written_.load(), length_bytes);
 }
 
-/// A file without a name is about to vanish with all of it.
+/// Not needed for a file without a name, which is about to vanish.
 void SpaceAhead::give_back() noexcept {
   struct stat about{};
   if (reserved_any_ && named_ && fstat(fd_, &about) == 0 && end_ > about.st_size)

@@ -10,22 +10,23 @@
 
 namespace outcore::device {
 
-/// For one file that nobody else writes. ext4 accounts for each block that is written first, and that is
-/// a quarter to a third of the time of a write; blocks that were reserved in one piece only have to be found.
-/// So a file that turns out to be written densely, in whatever order, gets space up to its end and some more,
-/// which doubles. Its length and its bytes stay as they are: reserved bytes read as zeros. Thread-safe.
-/// Measured: [M16].
+/// For one file that nobody else writes. ext4 allocates each block at its first write, which takes a quarter
+/// to a third of the time of a write; blocks that were reserved in one piece only have to be found. So a file
+/// that turns out to be written densely, in whatever order, gets space up to its end and some more, which
+/// doubles. Its length and its bytes stay as they are: reserved bytes read as zeros. Thread-safe. Measured:
+/// [M16].
 class SpaceAhead {
  public:
   /// The descriptor outlives it. Does nothing if the options or the file system do not let it.
   SpaceAhead(const OpenOptions& options, int fd);
 
-  /// What to reserve before this write, maybe nothing. If that fails, the write is as good without.
+  /// The range to reserve before this write, maybe none. If the reservation fails, the write proceeds without
+  /// it.
   [[nodiscard]] ByteRange before_write(std::int64_t offset, std::int64_t size_bytes) noexcept;
 
-  void reserved(std::int64_t size_bytes) noexcept;     ///< by somebody else, from the beginning of the file
-  void truncated(std::int64_t length_bytes) noexcept;  ///< which gave back what was reserved beyond
-  void give_back() noexcept;                           ///< what is reserved beyond the end of the file
+  void reserved(std::int64_t size_bytes) noexcept;     ///< by others, from the beginning of the file
+  void truncated(std::int64_t length_bytes) noexcept;  ///< this gave back space reserved beyond
+  void give_back() noexcept;                           ///< the space reserved beyond the end of the file
 
  private:
   [[nodiscard]] bool plenty_free(std::int64_t size_bytes) const noexcept;

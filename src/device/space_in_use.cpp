@@ -51,7 +51,7 @@ std::int64_t sum(const Files& all) {
   return bytes;
 }
 
-/// With the lock held. Writes that go on meanwhile say afterwards that files have grown.
+/// With the lock held. Concurrent writes report afterwards that files have grown.
 void look(Files& all) noexcept {
   if (!g_grown.exchange(false)) return;
   try {

@@ -1,4 +1,4 @@
-// The most disk space that files of this process took at the same time.
+// The largest disk space that files of this process took at the same time.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace outcore::device {
 
-/// Of a file that is open for writing, for as long as it lives. Space only falls where a file is closed, cut
-/// or punched, so the largest sum is found just before that, and no write has to look. Copies of one file,
-/// open twice, count once. Any thread.
+/// Registers a file that is open for writing, as long as this object lives. The space decreases only when a
+/// file is closed, truncated or punched, so the largest sum is found just before that, and writes need not
+/// look. Copies of one file, open twice, count once. Any thread.
 class OUTCORE_SIBLING SpaceInUse {
  public:
   /// `fd` stays open for longer than this. Counts nothing if `writes` is false.
@@ -23,10 +23,10 @@ class OUTCORE_SIBLING SpaceInUse {
   /// Before bytes are given back.
   static void shrinks() noexcept;
 
-  /// Bytes that files which were open for writing together took on disks at most, holes left out, since the
-  /// process began or `forget_peak`.
+  /// The most bytes that files open for writing took on disks at the same time, without holes, since the
+  /// process began or `forget_peak` was called.
   [[nodiscard]] static std::int64_t peak_bytes() noexcept;
-  /// The peak is what files take now.
+  /// Sets the peak to the space that files take now.
   static void forget_peak() noexcept;
 
  private:

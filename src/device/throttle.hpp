@@ -1,4 +1,4 @@
-// An emulated storage, slower than the one at hand: requests end when they would end there.
+// An emulated storage, slower than the real one: requests end when they would end there.
 #pragma once
 
 #include <atomic>
@@ -33,8 +33,8 @@ struct Throttle {
   [[nodiscard]] std::string describe() const;
 };
 
-/// When requests end. All times are nanoseconds of trace::now_ns(), but nothing here looks at a clock: who
-/// asks says when a request arrives. Thread-safe, and safe between the processes that share it.
+/// Computes when requests end. All times are nanoseconds of trace::now_ns(); nothing here reads a clock, as
+/// the caller passes the arrival time. Thread-safe, and safe between the processes that share it.
 class DiskClock {
  public:
   explicit DiskClock(const Throttle& throttle);  ///< throws Error if the clock file cannot be used
@@ -42,7 +42,8 @@ class DiskClock {
   DiskClock(const DiskClock&) = delete;
   DiskClock& operator=(const DiskClock&) = delete;
 
-  /// Books a request that arrives at `arrival_ns`; returns its end. Nothing to move: only the latency.
+  /// Books a request that arrives at `arrival_ns`; returns its end. Without bytes to move, only the latency
+  /// counts.
   std::uint64_t book(std::uint64_t arrival_ns, std::int64_t offset, std::int64_t size_bytes) noexcept;
 
  private:
@@ -56,8 +57,8 @@ class DiskClock {
 };
 
 /// Runs everything on `inner` and holds back the results of reads, writes and syncs (which take a latency)
-/// until they would be there. What `inner` takes counts, so results come late only if `inner` is slower. The
-/// time of an asynchronous request begins when it is submitted.
+/// until the emulated storage would have them. The time of `inner` is included, so results come late only if
+/// `inner` is slower. The time of an asynchronous request begins when it is submitted.
 [[nodiscard]] std::unique_ptr<Engine> make_throttled_engine(std::unique_ptr<Engine> inner,
                                                             const Throttle& throttle);
 

@@ -72,7 +72,7 @@ const Operation* Transfer::next() noexcept {
       break;
   }
   if (io_path_ == IoPath::either && blocking_ && !is_write()) return read_around(rest);
-  // Ragged ends, up to the next boundary, go through the page cache.
+  // Unaligned ends, up to the next boundary, go through the page cache.
   const std::int64_t align = target_.offset_align;
   const std::int64_t into = (offset_ + moved_) % align;
   if (into != 0) return buffered(std::min(rest, align - into), false);
@@ -138,7 +138,8 @@ const Operation* Transfer::buffered(std::int64_t limit, bool cached_only) noexce
 const Operation* Transfer::direct(std::int64_t limit) noexcept {
   bouncing_ = false;
   const unsigned count = fill_window(limit);
-  // A window cut short by the longest list allowed may end anywhere: then the rest bounces or is buffered.
+  // If the longest allowed list cuts a window short, it may end anywhere: then the rest goes through the
+  // bounce buffer or the page cache.
   if (!multiple(static_cast<std::uint64_t>(limit), target_.offset_align)) return buffered(limit, false);
   return hand_out(target_.direct_fd, list_.size() == 1 ? &window_single_ : window_.data(), count, limit);
 }
@@ -158,7 +159,7 @@ const Operation* Transfer::bounced(std::int64_t limit) noexcept {
   return hand_out(target_.direct_fd, &window_single_, 1, limit);
 }
 
-/// Reads the next `limit` bytes, or some of them, with what is around them up to the next boundaries.
+/// Reads the next `limit` bytes, or some of them, extended to the next boundaries.
 const Operation* Transfer::read_around(std::int64_t limit) noexcept {
   const std::int64_t align = target_.offset_align;
   const std::int64_t skip = (offset_ + moved_) % align;
@@ -190,7 +191,7 @@ void Transfer::result(std::int64_t value) noexcept {
   if (operation_.fd == target_.direct_fd) direct_ += value;
   if (bouncing_ && !is_write()) {
     value = std::min(value - bounce_skip_, bounce_max_);
-    if (value <= 0) {  // the file ends before what is wanted, or the transfer was short: a plain call tells
+    if (value <= 0) {  // the file ends before the wanted bytes, or the transfer was short: a plain call tells
       step_ = Step::buffered;
       return;
     }
@@ -204,7 +205,7 @@ void Transfer::result(std::int64_t value) noexcept {
 void Transfer::note_resident(std::int64_t bytes) noexcept {
   if (bytes < 0)  // the kernel cannot tell
     step_ = is_write() ? Step::direct : Step::try_cache;
-  else if (is_write())  // cached pages would have to be thrown away, and may be in use by others
+  else if (is_write())  // cached pages would have to be dropped, and others may use them
     step_ = bytes > 0 ? Step::buffered : Step::direct;
   else
     step_ = 2 * bytes >= std::min(size_, max_operation_bytes) ? Step::buffered : Step::direct;
@@ -223,7 +224,7 @@ bool Transfer::note_error(int errno_value) noexcept {
     return true;
   }
   if (step_ == Step::try_cache && errno_value != EINTR) {
-    // EAGAIN: nothing there. Anything else: this file system does not know the flag.
+    // EAGAIN: not in the cache. Any other error: this file system does not know the flag.
     step_ = errno_value == EAGAIN ? Step::direct : Step::buffered;
     return true;
   }

@@ -19,7 +19,7 @@
 
 namespace outcore::device {
 
-/// What a transfer must know of its file.
+/// The facts of a file that a transfer needs.
 struct Target {
   int buffered_fd = -1;
   int direct_fd = -1;  ///< -1: no direct I/O
@@ -32,20 +32,20 @@ struct Target {
 /// How a transfer moves its bytes.
 enum class IoPath : std::uint8_t {
   buffered,   ///< through the page cache
-  direct,     ///< aligned middle past the page cache, through a buffer of ours if the memory is not aligned
-  scattered,  ///< small reads: through the page cache, noting when they have to wait for the disk
+  direct,     ///< aligned middle past the page cache, through a bounce buffer if the memory is not aligned
+  scattered,  ///< small reads: through the page cache, and notes when they wait for the disk
   either      ///< reads: from the page cache if most is there; writes: if any is there; else directly.
               ///< Directly from and to the caller's memory if it is aligned, but for blocking reads: into
               ///< memory of ours made of huge pages, which is faster by more than the copy costs
 };
 
-/// The request of a nonblocking transfer, too.
+/// A transfer; also the request of a nonblocking one.
 class Transfer final : public Task, public Request::State, public std::enable_shared_from_this<Transfer> {
  public:
-  /// Told of the completion, and asked to word an error. Outlives its transfers.
+  /// Gets completions, and makes the errors. Must outlive its transfers.
   struct Owner {
     virtual void completed(Transfer& transfer) noexcept = 0;
-    /// The request of a nonblocking transfer says that it is complete.
+    /// Marks the request of a nonblocking transfer as complete.
     virtual void ended() noexcept {}
     [[nodiscard]] virtual Error error_of(const Transfer& transfer) const = 0;
     virtual void waited(const Transfer& transfer, std::uint64_t nanoseconds) noexcept = 0;
@@ -66,7 +66,7 @@ class Transfer final : public Task, public Request::State, public std::enable_sh
   /// Begins by reserving space on the disk; goes on if that fails. Before submission.
   void reserve(std::int64_t offset, std::int64_t size_bytes) noexcept;
 
-  /// Keeps the owner alive while the request is; set before submission.
+  /// Keeps the owner alive as long as the request; set before submission.
   void keep(std::shared_ptr<Owner> owner) { kept_ = std::move(owner); }
 
   [[nodiscard]] bool done() const noexcept override { return done_.load(std::memory_order_acquire) != 0; }
@@ -74,7 +74,7 @@ class Transfer final : public Task, public Request::State, public std::enable_sh
   void begin_wait() override;
   void end_wait(std::uint64_t waited_ns) noexcept override;  ///< books the time to the file
 
-  // What follows is settled once the transfer is complete.
+  // The following is final once the transfer is complete.
   [[nodiscard]] std::exception_ptr error() const override;
   [[nodiscard]] std::int64_t value() const noexcept override { return moved_; }
   [[nodiscard]] int errno_value() const noexcept { return error_; }
@@ -93,8 +93,8 @@ class Transfer final : public Task, public Request::State, public std::enable_sh
   trace::Asker asker;           ///< the same
   std::function<void(Transfer&)>
       then;                      ///< called when a nonblocking transfer is complete, if set before it begins
-  std::int64_t new_from = 0;     ///< of a write: where it takes space that nobody had
-  std::int64_t free_bytes = -1;  ///< noted by the owner when the device was full
+  std::int64_t new_from = 0;     ///< of a write: where its new space begins
+  std::int64_t free_bytes = -1;  ///< set by the owner when the device was full
 
  private:
   enum class Step : std::uint8_t { reserve, look, ask, try_cache, buffered, direct };

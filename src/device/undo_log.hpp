@@ -1,4 +1,4 @@
-// What unflushed writes have overwritten, so that a crash can be played.
+// The bytes that unflushed writes have overwritten, so that a crash can be simulated.
 #pragma once
 
 #include <sys/types.h>
@@ -17,12 +17,12 @@ namespace outcore::device {
 
 class UndoLog {
  public:
-  /// Before a write: keeps what is there. Throws Error if that cannot be read.
+  /// Before a write: keeps the old bytes. Throws Error if they cannot be read.
   void before_write(const Operation& write);
-  /// What has been noted up to now; hand it to `synced` once a sync that begins now is through.
+  /// A mark of the writes noted so far; pass it to `synced` once a sync that begins now has ended.
   [[nodiscard]] std::uint64_t mark();
   void synced(int fd, std::uint64_t mark);
-  /// Undoes, newest first, all that is left, and forgets it. Returns the bytes.
+  /// Undoes all remaining writes, newest first, and drops them. Returns the bytes.
   std::int64_t undo();
 
  private:

@@ -16,9 +16,8 @@
 
 namespace outcore::device {
 
-/// One that on a free core starts at once, but never takes the core of the thread that woke it: a nonblocking
-/// call would last as long as the copy it asks for.
-/// Measured: [M2].
+/// Starts a thread that begins at once on a free core but never takes the core of the thread that wakes it;
+/// otherwise a nonblocking call would last as long as its copy. Measured: [M2].
 template <class Body>
 std::thread start_worker(const char* name, Body body) {
   std::thread thread = start_thread(name, std::move(body));
@@ -27,14 +26,14 @@ std::thread start_worker(const char* name, Body body) {
   return thread;
 }
 
-/// What becomes of whoever computes on a core when the calling thread is woken there.
+/// What happens to a thread that computes on a core when the calling thread is woken there.
 enum class Wakes {
-  soon,   ///< it is interrupted, by threads that the caller starts, too, the kernel's own among them
+  soon,   ///< it is interrupted, also by threads that the caller starts, such as the kernel's own
   later,  ///< it goes on to the end of its time slice (1 to 4 ms), as with `start_worker`
 };
 
-/// Linux from 6.12 on interrupts for a thread that asks for a short slice, earlier ones for any that has
-/// slept. Where there is one core only, it is the caller's of the library: nothing interrupts it.
+/// Linux from 6.12 on interrupts for a thread that requests a short slice, earlier versions for any thread
+/// that has slept. If there is only one core, it belongs to the caller of the library: nothing interrupts it.
 /// Measured: [M4], [M39].
 inline void set_wakes(Wakes wakes) noexcept {
   cpu_set_t allowed;

@@ -11,7 +11,7 @@
 namespace outcore::device {
 namespace {
 
-/// Stay in the cache of a core, beside what its thread works on.
+/// Size of blocks that stay in the cache of a core, beside the data of its thread.
 constexpr std::size_t copied_bytes = 256 << 10;
 constexpr std::uint64_t slow_copy_ns = 2'000'000;
 constexpr unsigned blocks_after_slow_copy = 64;
@@ -36,7 +36,7 @@ void WriteBehind::start(std::int64_t offset) {
   block.copied = not_copied_ == 0 && file_.write_is_copy(offset, block_bytes_);
   if (not_copied_ > 0) --not_copied_;
   const std::size_t size = block.copied ? std::min(copied_bytes, block_bytes_) : block_bytes_;
-  // The first block ends where the others begin: at a multiple of the block size, as direct I/O likes it.
+  // The first block ends where others begin: at a multiple of the block size, which suits direct I/O.
   block.limit = size - static_cast<std::size_t>(offset) % size;
   filling_ = &block;
 }
@@ -114,7 +114,7 @@ void WriteBehind::check() {
 
 void WriteBehind::send(Block& block) {
   if (block.used == 0) return;
-  std::exception_ptr earlier;     // must not keep this block from being written
+  std::exception_ptr earlier;     // must not prevent the write of this block
   for (Block& other : blocks_) {  // two writes of the same bytes must not overtake one another
     if (!other.under_way || !other.meets(block.offset, block.end())) continue;
     try {

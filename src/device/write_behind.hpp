@@ -1,8 +1,7 @@
 // Consecutive small writes, gathered into blocks. Blocks that go to the device are written while the next is
-// filled. Those that go to the page cache are copied there by the caller, in whose core's cache they are:
-// another core would have to fetch them first. But if such a copy has to wait (too much of the page cache is
-// not yet on the disk), the engine waits for the next ones.
-// Measured: [M5].
+// filled. The caller copies blocks for the page cache itself, because they are in the cache of its core:
+// another core would have to fetch them first. If such a copy had to wait (because too much of the page cache
+// is not yet on the disk), the engine copies the next ones. Measured: [M5].
 #pragma once
 
 #include <cstddef>
@@ -22,14 +21,14 @@ class WriteBehind {
   [[nodiscard]] bool empty() const noexcept { return !filling_ && under_way_ == 0; }
   [[nodiscard]] std::int64_t end() const noexcept;  ///< of the last byte held; 0 if none
 
-  /// Begins a run of writes at an offset; what was gathered before is sent off.
+  /// Begins a run of writes at an offset; sends off bytes that were gathered before.
   void start(std::int64_t offset);
   /// Whether `take` would take data of this size.
   [[nodiscard]] bool gathers(std::int64_t offset, std::int64_t size_bytes) const noexcept {
     return filling_ && (offset == filling_->end() ||
                         (offset >= filling_->offset && offset + size_bytes <= filling_->end()));
   }
-  /// Takes the data if it continues the run, or lies within what is gathered. Else returns false.
+  /// Takes the data if it continues the run, or lies within the gathered bytes. Else returns false.
   bool take(std::span<const std::byte> data, std::int64_t offset);
   /// Takes the data if it continues the run within the block being filled and no block has been written
   /// meanwhile. Else returns false. Never waits, never throws.
@@ -72,7 +71,7 @@ class WriteBehind {
   Block* filling_ = nullptr;
   std::size_t next_ = 0;  ///< blocks are used in turn, so this one is free or was sent off first
   unsigned under_way_ = 0;
-  unsigned not_copied_ = 0;  ///< blocks that the engine is yet to get after a copy that had to wait
+  unsigned not_copied_ = 0;  ///< blocks that the engine will get after a copy that had to wait
 };
 
 }  // namespace outcore::device

@@ -18,8 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t max_running =
-    4;  // calls of a procedure that may block, without those that wait for others
+constexpr std::size_t max_running = 4;     // calls of a procedure that may block and do not wait for others
 constexpr std::size_t max_waiting = 4096;  // the most calls to one process without a wait of the caller
 // Polling before sleeping: [M26].
 constexpr auto spin = 200us;      // a thread polls for a reply for as long as a wake-up would take
