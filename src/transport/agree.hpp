@@ -8,8 +8,8 @@
 
 namespace outcore::transport {
 
-/// Runs a step that waits for nobody. If it throws at any process, all throw that of the lowest rank
-/// (a long message is cut). Collective.
+/// Runs a step that waits for no other process. If it throws at any process, all throw the error of the
+/// lowest rank (a long message is cut). Collective.
 OUTCORE_SIBLING void agree(Transport& transport, const std::function<void()>& step);
 
 }  // namespace outcore::transport

@@ -25,7 +25,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds look_every{250}, grace{5000}, abort_within{2000};
 
-/// Nothing where the system has no thread.
+/// Does nothing if the system has no further thread.
 std::thread try_thread(const char* name, std::function<void()> body) noexcept {
   try {
     return start_thread(name, std::move(body));
@@ -48,7 +48,7 @@ std::vector<int> children(int process) {
   return found;
 }
 
-/// What a process was started with: "\0NAME=value\0NAME=value\0".
+/// The initial environment of a process: "\0NAME=value\0NAME=value\0".
 std::string environment_of(int process) {
   std::ifstream file(place_of(process) + "/environ");
   return '\0' + std::string(std::istreambuf_iterator<char>(file), {});
@@ -62,8 +62,8 @@ bool holds(const std::string& text, const std::string& part) {
 class Beside {
  public:
   Beside() {
-    // Launchers say in the first of these how many there are: Open MPI; MPICH and Intel MPI. The second tells
-    // apart what processes have started by MPI_Comm_spawn.
+    // In the first of these variables launchers (Open MPI; MPICH and Intel MPI) give the number of processes.
+    // The second distinguishes processes that were started by MPI_Comm_spawn.
     for (const auto& [count, job] :
          {std::pair("OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_NAMESPACE"), std::pair("MPI_LOCALNRANKS", "")}) {
       const char* said = std::getenv(count);
@@ -91,7 +91,7 @@ class Beside {
   std::size_t count_ = 0;
   std::string mark_;
   std::mutex mutex_;
-  std::map<int, bool> is_of_job_;  // all children of the launcher that were seen
+  std::map<int, bool> is_of_job_;  // all children of the launcher seen so far
 };
 
 }  // namespace

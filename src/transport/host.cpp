@@ -28,7 +28,7 @@ std::string beginning_of(const std::string& path) {
   return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(bytes, 0))};
 }
 
-/// Not for what is wrong with a file, which may be there.
+/// Whether an error is a lack of resources, so that the file may exist.
 bool is_scarcity(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM;
 }

@@ -8,16 +8,16 @@
 
 namespace outcore::transport {
 
-/// Name of the machine this process runs on, made unique: machines may be called the same.
-/// Asked once. Throws Error(EMFILE, ENFILE, ENOMEM), until it is known.
+/// Name of the machine of this process, made unique, as machines may have the same name. Determined once.
+/// Until then it may throw Error(EMFILE, ENFILE, ENOMEM).
 [[nodiscard]] OUTCORE_SIBLING std::string host_name();
 
-/// Whether a process of this host, as this process numbers them, has not ended. Zombies have, but for a
-/// process without free file descriptors, which cannot tell.
+/// Whether a process of this host (by its number in the name space of this process) is alive. Zombies are
+/// not, but a process without free file descriptors cannot tell.
 [[nodiscard]] OUTCORE_SIBLING bool process_exists(int pid);
 
-/// Each process gives a name; the result has a number for each process, in order of rank, the same for equal
-/// names (their first 255 bytes count). They are numbered as they appear. Collective.
+/// Each process passes a name. The result has a number for each process, in order of rank; equal names have
+/// the same number (their first 255 bytes count). Names are numbered in order of appearance. Collective.
 [[nodiscard]] std::vector<int> numbers_of_names(Transport& transport, const std::string& name);
 
 }  // namespace outcore::transport

@@ -14,9 +14,9 @@
 namespace outcore::transport {
 namespace {
 
-/// Fetched at once, so that packets need not wait for long.
+/// Bytes fetched at once; few, so that packets need not wait for long.
 constexpr std::size_t fetched_at_once = 1 << 20;
-/// To ask whether a process is alive takes as long as many letters.
+/// A check whether a process is alive takes as long as many letters.
 constexpr std::chrono::milliseconds look_every{100};
 
 /// Reads memory of another process. 0 or an errno value: ECONNRESET if it has ended.
@@ -154,7 +154,7 @@ bool HostMail::try_put(int to, Letter::Kind kind, Packet packet) {
   return box(to)->put({.kind = kind, .from = rank_, .size_bytes = size}, packet);
 }
 
-/// Letters to one process keep their order, also those that wait.
+/// Letters to one process keep their order, also letters that wait.
 void HostMail::put(int to, Letter::Kind kind, Packet packet) {
   if (!unsent_.contains(to) && try_put(to, kind, packet)) return wake_up_.wake_sleeper(to);
   Unsent unsent{kind, std::vector<std::byte>(size_of(packet))};
@@ -178,7 +178,7 @@ bool HostMail::put_unsent() {
     }
     if (some) wake_up_.wake_sleeper(to);
     any |= some;
-    // A full mailbox whose owner is gone stays full: nobody will read what was for it.
+    // A full mailbox whose owner has died stays full: nobody will read its letters.
     const bool done = letters.empty() || (!some && looks && !wake_up_.alive(to));
     each = done ? unsent_.erase(each) : std::next(each);
   }
@@ -198,7 +198,7 @@ bool HostMail::poll(Messages::Receiver& receiver, int& packets) {
   return any;
 }
 
-/// A thread that polls meanwhile may take the letter that was looked for, and leave the one after it.
+/// A thread that polls meanwhile may take the letter that this one looked for, and leave the next one.
 bool HostMail::has_come() const noexcept {
   if (!reaches(rank_)) return false;
   for (;;) {
@@ -260,9 +260,9 @@ bool HostMail::fetch_some(Messages::Receiver& receiver) {
     fetching_.pop_front();
     const Taken taken{.token = done.offer.token, .errno_value = error};
     try {
-      receiver.bulk_done(done.token, error);  // who waits for the data comes first
+      receiver.bulk_done(done.token, error);  // the process that waits for the data comes first
     } catch (...) {
-      put(process, Letter::Kind::taken, {bytes_of(taken)});  // its sender has no part in that
+      put(process, Letter::Kind::taken, {bytes_of(taken)});  // its sender does not take part
       throw;
     }
     put(process, Letter::Kind::taken, {bytes_of(taken)});

@@ -22,21 +22,21 @@ namespace outcore::transport {
 
 class HostWakeUp;
 
-/// What is put into a mailbox: a packet; or word of a bulk transfer, whose data the receiver fetches itself.
-/// Small: it travels from the cache of one core to that of another.
+/// A letter in a mailbox: a packet, or a notice of a bulk transfer, whose data the receiver fetches itself.
+/// It is small, because it travels from the cache of one core to that of another.
 struct Letter {
   enum class Kind : std::uint32_t { packet, offer, taken };
   Kind kind = Kind::packet;
   std::int32_t from = 0;
-  std::uint32_t size_bytes = 0;  ///< of what follows: the packet, an Offer or a Taken
+  std::uint32_t size_bytes = 0;  ///< of the bytes that follow: the packet, an Offer or a Taken
 };
 
 struct Offer {
   std::uint32_t tag = 0;
-  std::uint64_t token = 0;  ///< what the sender calls the transfer
+  std::uint64_t token = 0;  ///< token of the transfer at the sender
   const std::byte* data = nullptr;
   std::uint64_t data_bytes = 0;
-  SharedLocation location = nowhere;  ///< of the data, if it lies in memory that processes share
+  SharedLocation location = nowhere;  ///< place of the data, if it lies in memory that processes share
 };
 
 struct Taken {
@@ -47,7 +47,7 @@ struct Taken {
 /// A ring of letters, for one reader and any number of writers, in zeroed memory that they share.
 class Mailbox {
  public:
-  /// False: it is full. Any process and thread. `letter.size_bytes` is that of the packet.
+  /// False if the mailbox is full. Any process and thread. `letter.size_bytes` is that of the packet.
   [[nodiscard]] bool put(const Letter& letter, Packet packet) noexcept;
 
   struct alignas(64) Cell {
@@ -55,13 +55,12 @@ class Mailbox {
     Letter letter;
     std::array<std::byte, Messages::max_packet_bytes> packet;
   };
-  /// The next letter, or null. The place `read` counts the letters that were taken. Called by threads of
-  /// the owner alone. One of them takes letters; the others learn only whether there is one.
+  /// The next letter, or null. `read` counts the letters that were taken. Only threads of the owner call it.
+  /// One of them takes letters; the others learn only whether there is one.
   [[nodiscard]] Cell* look(std::uint64_t read) noexcept;
   static void free(Cell& cell) noexcept;
 
-  std::atomic<std::int64_t>
-      word;  ///< where its owner has a word to be read by others, to try whether they can
+  std::atomic<std::int64_t> word;  ///< address of a word of its owner, which others try to read
 
  private:
   static constexpr std::uint64_t cells = 64;
@@ -70,12 +69,11 @@ class Mailbox {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// Packets are put into the mailbox of the receiver. Of bulk data only the address is told: the receiver
-/// copies it, from memory that both have mapped, as one-sided memory on one node is, or else from the memory
-/// of the sender (process_vm_readv), if the system lets it, which is tried in the beginning. The first takes
-/// a third of the time: the system looks at each page. Methods are called by one thread at a time, but for
-/// `is_busy`, `wants_room` and `has_come`.
-/// Measured: [M29].
+/// Packets go to the mailbox of the receiver. For bulk data only the address is sent: the receiver copies the
+/// data, from memory that both have mapped (such as one-sided memory on one node), or else from the memory of
+/// the sender (process_vm_readv), if the system allows it, which is tried at the beginning. The former takes
+/// a third of the time of the latter, in which the system looks at each page. One thread at a time calls the
+/// methods, except `is_busy`, `wants_room` and `has_come`. Measured: [M29].
 class OUTCORE_SIBLING HostMail {
   static constexpr std::size_t page_bytes = 4096;
 
@@ -83,7 +81,8 @@ class OUTCORE_SIBLING HostMail {
   /// Beside the word of each process.
   static constexpr std::size_t memory_bytes = sizeof(Mailbox) + page_bytes + Messages::common_bytes;
 
-  /// Collective; `wake_up` has memory_bytes beside each word. OUTCORE_FETCH=no: bulk data is not fetched.
+  /// Collective; `wake_up` must have memory_bytes beside each word. OUTCORE_FETCH=no: bulk data is not
+  /// fetched.
   HostMail(Transport& transport, HostWakeUp& wake_up);
 
   [[nodiscard]] bool reaches(int process) const noexcept { return box(process) != nullptr; }
@@ -93,17 +92,18 @@ class OUTCORE_SIBLING HostMail {
   void send(int to, Packet packet);
   void send_bulk(int to, std::uint32_t tag, std::span<const std::byte> data, std::uint64_t token);
   void receive_bulk(int from, std::uint32_t tag, std::span<std::byte> into, std::uint64_t token);
-  /// As Messages::poll; `packets` is diminished by those that were delivered.
+  /// As Messages::poll; subtracts the delivered packets from `packets`.
   bool poll(Messages::Receiver& receiver, int& packets);
 
-  /// Waits until all letters have found room, which is made by receivers that poll.
+  /// Waits until all letters have found room, which receivers make by polling.
   void put_all();
 
-  /// There is something to be done, without a wake-up.
+  /// Whether there is work to do for which no wake-up comes.
   [[nodiscard]] bool is_busy() const noexcept { return fetches_some_.load(std::memory_order_relaxed); }
-  /// Letters wait for room in a mailbox. Nobody is woken when there is some.
+  /// Whether letters wait for room in a mailbox. No wake-up comes when there is room.
   [[nodiscard]] bool wants_room() const noexcept { return wants_room_.load(std::memory_order_relaxed); }
-  /// There is a letter. Whoever put it in afterwards has seen what this thread wrote (seq_cst) before.
+  /// Whether there is a letter. A process that puts one in after this check sees what this thread wrote
+  /// (seq_cst) before.
   [[nodiscard]] bool has_come() const noexcept;
 
  private:

@@ -25,7 +25,7 @@ void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
   syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, timeout, nullptr, 0);
 }
 
-/// To try on one host what happens between several.
+/// Treats processes of one host as if they were on several, for tests.
 bool each_its_own_node() {
   const char* nodes = std::getenv("OUTCORE_NODES");
   return nodes && std::strcmp(nodes, "processes") == 0;
@@ -46,7 +46,7 @@ HostWakeUp::HostWakeUp(Transport& transport, std::size_t beside_bytes)
   }
   if (shared_) {
     int place = 0;
-    for (std::size_t i = 0; i < hosts.size(); ++i)  // zeroed memory is a process that was not woken
+    for (std::size_t i = 0; i < hosts.size(); ++i)  // zeroed memory means that the process was not woken
       if (hosts[i] == host) words_[i] = std::launder(reinterpret_cast<Word*>(shared_->direct(place++)));
   }
   mine().pid = getpid();
@@ -82,7 +82,7 @@ void HostWakeUp::sleep(std::uint32_t seen, std::chrono::microseconds timeout) no
   thread_local const int exact = prctl(PR_SET_TIMERSLACK, 1000UL);  // by default a nap of 20 us lasts 75
   (void)exact;
   const timespec time{.tv_sec = timeout.count() / 1'000'000, .tv_nsec = timeout.count() % 1'000'000 * 1000};
-  futex(mine().wakes, FUTEX_WAIT, seen, &time);  // looks at the word once more: who woke before has counted
+  futex(mine().wakes, FUTEX_WAIT, seen, &time);  // reads the word again: an earlier wake-up changed it
 }
 
 }  // namespace outcore::transport

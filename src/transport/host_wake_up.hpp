@@ -1,5 +1,5 @@
-// How the processes of a host wake one another: a word in memory they share, on which a process sleeps.
-// Beside it there is room for other things that they share.
+// How the processes of a host wake one another: a process sleeps on a word in shared memory. Beside the word
+// there is room for other shared data.
 #pragma once
 
 #include <atomic>
@@ -14,9 +14,9 @@
 
 namespace outcore::transport {
 
-/// A word for each process. Those of the own host can be woken, from the others' nothing is known. Where the
-/// processes of a host do not see one another, as in containers of their own, only the own word is within
-/// reach. Any thread; `sleep` by one at a time.
+/// A word for each process. Processes of the own host can be woken; nothing is known of the others. If the
+/// processes of a host do not see one another, as in separate containers, only the own word is within reach.
+/// Any thread; `sleep` by one at a time.
 class OUTCORE_SIBLING HostWakeUp {
  public:
   /// Collective. Each process has `beside_bytes` of zeroed memory beside its word.
@@ -26,26 +26,28 @@ class OUTCORE_SIBLING HostWakeUp {
     return words_[static_cast<std::size_t>(process)] != nullptr;
   }
   [[nodiscard]] bool reaches_all() const noexcept { return reaches_all_; }
-  /// What lies beside the word of a process (of the own host, too, null if they do not see one another).
+  /// The memory beside the word of a process of the own host; null if the two processes do not see one
+  /// another.
   [[nodiscard]] std::byte* memory(int process) const noexcept;
-  /// Of a process within reach; as it sees itself.
+  /// Process number of a process within reach, in its own name space.
   [[nodiscard]] int pid(int process) const noexcept { return words_[static_cast<std::size_t>(process)]->pid; }
 
-  /// Wakes a process that sleeps. Nothing if it is out of reach.
+  /// Wakes a process that sleeps. Does nothing if it is out of reach.
   void wake(int process) noexcept;
-  /// The same, but `wakes` of a process that is awake do not change: for what it finds by looking before it
-  /// sleeps. The one that sleeps is woken on another core than this thread's. (A process that polls reads
-  /// them all the time; to change them would cost it, and the caller, the way of a cache line.)
+  /// The same, but does not change `wakes` of a process that is awake: for events that it finds by looking
+  /// before it sleeps. A sleeping process is woken on another core than this thread's. (A polling process
+  /// reads `wakes` all the time; each change would cost it, and the caller, the transfer of a cache line.)
   /// Measured: [M30].
   void wake_sleeper(int process) noexcept;
 
   /// How often this process was woken; modulo 2^32.
   [[nodiscard]] std::uint32_t wakes() const noexcept { return mine().wakes; }
-  /// False if a process of the own host has ended, or is about to; of others nothing is known.
+  /// False if a process of the own host has ended, or is about to; nothing is known of other hosts.
   [[nodiscard]] bool alive(int process) const;
 
-  /// Sleeps until wakes() is not `seen`, but no longer than `timeout`, and not if `come()` says that there is
-  /// something. What others do before `wake_sleeper` (seq_cst) is seen by `come`, or it wakes.
+  /// Sleeps until wakes() is not `seen`, but no longer than `timeout`, and not if `come()` is true. If
+  /// another process acts (seq_cst) before it calls `wake_sleeper`, either `come` sees the action, or the
+  /// call wakes this thread.
   template <class Come>
   void sleep(std::uint32_t seen, std::chrono::microseconds timeout, const Come& come) noexcept {
     mine().sleeper.here();
@@ -69,7 +71,7 @@ class OUTCORE_SIBLING HostWakeUp {
 
   int rank_;
   bool reaches_all_ = false;
-  std::unique_ptr<Segment> shared_;  // null: nobody else is within reach
+  std::unique_ptr<Segment> shared_;  // null: no other process is within reach
   Word alone_{};
   std::vector<Word*> words_;  // null: on another host
 };

@@ -1,4 +1,4 @@
-// The processes of the job, as the program and its launcher say.
+// The processes of the job, according to the program and its launcher.
 #include <dlfcn.h>
 
 #include <cerrno>

@@ -77,7 +77,7 @@ struct Mapping::Pages {
     return offset <= size_bytes && bytes <= size_bytes - offset;
   }
 
-  /// The shared ones of this process.
+  /// The shared mappings of this process.
   struct All {
     std::shared_mutex mutex;
     std::map<const std::byte*, Pages*, std::less<>> by_address;
@@ -112,7 +112,7 @@ Mapping::Mapping(int fd, std::size_t size_bytes, int flags) : shared_(fd >= 0) {
     throw Error(errno, {.attempted = "map memory", .size_bytes = static_cast<std::int64_t>(size_bytes)});
   data_ = static_cast<std::byte*>(data);
   pages_->data = data_;
-  if (large) madvise(data, mapped_bytes, MADV_HUGEPAGE);  // if the system likes it, too
+  if (large) madvise(data, mapped_bytes, MADV_HUGEPAGE);  // if the system agrees
   struct stat status{};
   if (!shared_ || fstat(fd, &status) != 0) return;
   pages_->file = {status.st_dev, status.st_ino};
@@ -140,11 +140,11 @@ void Mapping::populate(std::byte* begin, std::size_t size_bytes) const noexcept 
   const auto at = reinterpret_cast<std::uintptr_t>(begin);
   const std::uintptr_t first = round_up(at, huge_page_bytes),
                        last = (at + size_bytes) / huge_page_bytes * huge_page_bytes;
-  if (!shared_ || first >= last) return;  // to memory of one process, huge pages come when it is touched
+  if (!shared_ || first >= last) return;  // memory of one process gets huge pages when it is touched
   for (std::uintptr_t block = first; block < last; block += huge_page_bytes)
-    (void)*reinterpret_cast<const volatile char*>(block);  // one that is empty would not be taken
-  // Unlike MADV_HUGEPAGE also where the system gives shared memory no huge pages by itself, as is usual.
-  // Measured: [M22].
+    (void)*reinterpret_cast<const volatile char*>(block);  // an empty one would be refused
+  // Unlike MADV_HUGEPAGE, this works also if the system gives shared memory no huge pages by itself, as is
+  // usual. Measured: [M22].
   madvise(reinterpret_cast<void*>(first), last - first, MADV_COLLAPSE);
 }
 
@@ -159,7 +159,8 @@ ForeignMapping::ForeignMapping(const std::byte* inside) {
                     &minor, &inode, path) < 7 ||
         address < begin || address >= end)
       continue;
-    // Of memory by its file: the inodes of other things, as of devices, do not say which bytes these are.
+    // Only memory of a file is identified by its inode: the inodes of devices, for example, do not identify
+    // bytes.
     const std::string_view name = path;
     if (access[3] != 's' || !(name.starts_with("/dev/shm/") || name.starts_with("/memfd:"))) return;
     pages_ = std::make_shared<Mapping::Pages>(end - begin);

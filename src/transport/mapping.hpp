@@ -1,4 +1,5 @@
-// Memory from the system, by whole pages: zero at first, there only once it is touched, or populated.
+// Memory from the system, in whole pages: initially zero, and physically present only once it is touched or
+// populated.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +14,20 @@ namespace outcore::transport {
 
 inline constexpr std::size_t huge_page_bytes = 2 << 20;
 
-/// Where bytes lie in memory that processes of a host share, whatever address each of them sees it at.
+/// The place of bytes in memory that processes of a host share, independent of the address at which each sees
+/// it.
 struct SharedLocation {
   std::uint64_t device, inode;  ///< of the file that is mapped
   std::int64_t offset;
 };
 inline constexpr SharedLocation nowhere{0, 0, -1};
 
-/// Begins at a huge page if it has the size of one.
+/// A mapping. It begins at a huge page if it is large enough for one.
 class Mapping {
  public:
-  /// Of this process alone. Throws Error(ENOMEM).
+  /// Memory of this process alone. Throws Error(ENOMEM).
   explicit Mapping(std::size_t size_bytes);
-  /// Of a file, shared with all that map it.
+  /// Memory of a file, shared with all processes that map it.
   Mapping(int fd, std::size_t size_bytes);
   ~Mapping();
   Mapping(const Mapping&) = delete;
@@ -34,9 +36,9 @@ class Mapping {
   [[nodiscard]] std::byte* data() const noexcept { return data_; }
   /// Zeros a range and gives its whole pages back to the system.
   void clear(std::byte* begin, std::size_t size_bytes) const noexcept;
-  /// Has the system give the memory of a range now, as huge pages where it has them: touched page by page,
-  /// shared memory comes ten times as slowly, and a disk reads into it at half the rate. Any thread; what is
-  /// there stays.
+  /// Allocates the memory of a range now, as huge pages if the system has them. Touched page by page, shared
+  /// memory is allocated ten times as slowly, and a disk reads into it at half the rate. Any thread; existing
+  /// contents stay.
   void populate(std::byte* begin, std::size_t size_bytes) const noexcept;
 
  private:
@@ -51,13 +53,13 @@ class Mapping {
   bool shared_;
 };
 
-/// What somebody else has mapped, as an MPI library has its windows: if other processes share it, it is known
-/// as a Mapping is.
+/// Memory that another library has mapped, such as a window of MPI: if other processes share it, it is
+/// registered as a Mapping is.
 class OUTCORE_SIBLING ForeignMapping {
  public:
-  /// All that was mapped together with this byte.
+  /// All memory that was mapped together with this byte.
   explicit ForeignMapping(const std::byte* inside);
-  /// To be destroyed before it is unmapped: waits for who uses it.
+  /// Destroy it before the memory is unmapped: waits for its users.
   ~ForeignMapping();
   ForeignMapping(const ForeignMapping&) = delete;
   ForeignMapping& operator=(const ForeignMapping&) = delete;
@@ -66,14 +68,14 @@ class OUTCORE_SIBLING ForeignMapping {
   std::shared_ptr<Mapping::Pages> pages_;  // null: it is not shared
 };
 
-/// Of bytes of this process; nothing if no shared mapping that is known holds all of them. Any thread.
+/// The place of bytes of this process; none if no known shared mapping holds all of them. Any thread.
 [[nodiscard]] std::optional<SharedLocation> shared_location(std::span<const std::byte> bytes) noexcept;
-/// That many bytes there, as this process sees them, mapped as long as this is kept; null if it knows of no
-/// mapping of all of them. Any thread.
+/// The bytes at a place, as this process sees them; they stay mapped as long as the result is kept. Null if
+/// no known mapping holds all of them. Any thread.
 [[nodiscard]] std::shared_ptr<std::byte> see_shared(const SharedLocation& location,
                                                     std::size_t size_bytes) noexcept;
 
-/// Whether that is of a ForeignMapping, which waits for who sees it. Any thread.
+/// Whether the bytes belong to a ForeignMapping, whose destructor waits for their users. Any thread.
 [[nodiscard]] bool is_foreign(const std::byte* seen) noexcept;
 
 }  // namespace outcore::transport

@@ -76,7 +76,7 @@ class MemoryMessages final : public Messages {
     box.changed.notify_one();
   }
 
-  /// A thread that has left while others call it has failed.
+  /// A thread that has ended while others send to it has failed.
   bool alive(int process) override {
     auto& box = office_->box(process);
     const std::lock_guard guard(box.mutex);
@@ -88,7 +88,7 @@ class MemoryMessages final : public Messages {
  private:
   using Sides = std::vector<PostOffice::Side> PostOffice::Box::*;
 
-  /// Both sides of a transfer meet at the box of the receiver; who comes second copies.
+  /// Both sides of a transfer meet at the box of the receiver; the side that comes second copies.
   void meet(int receiver, Sides others, Sides own, int sender, const PostOffice::Side& mine) {
     auto& box = office_->box(receiver);
     PostOffice::Side other{};

@@ -15,7 +15,7 @@
 
 namespace outcore::transport {
 
-/// Where the messages of a group of ranks lie until they are taken: a box for each.
+/// The boxes, one for each rank of a group, in which messages wait until they are taken.
 class PostOffice {
  public:
   struct Packet {

@@ -10,7 +10,7 @@
 namespace outcore::transport {
 namespace {
 
-/// Of large parts the first begins at a huge page. What is not touched of the header costs nothing.
+/// If parts are large, the first begins at a huge page. Untouched pages of the header cost nothing.
 constexpr std::size_t header_bytes(std::size_t part_bytes) {
   static_assert(sizeof(StripedLocks) <= huge_page_bytes);
   return part_bytes >= huge_page_bytes ? huge_page_bytes : (sizeof(StripedLocks) + 4095) / 4096 * 4096;
@@ -125,7 +125,7 @@ SharedParts::SharedParts(int fd, int processes, std::size_t part_bytes)
     : mapping_(fd, file_bytes(processes, part_bytes)), processes_(processes), part_bytes_(part_bytes) {}
 
 StripedLocks& SharedParts::locks() const noexcept {
-  return *std::launder(reinterpret_cast<StripedLocks*>(mapping_.data()));  // zeroed memory is open locks
+  return *std::launder(reinterpret_cast<StripedLocks*>(mapping_.data()));  // locks in zeroed memory are open
 }
 
 std::byte* SharedParts::part(int process) const noexcept {

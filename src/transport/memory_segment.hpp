@@ -1,4 +1,4 @@
-// A segment all of whose parts lie in memory that this process can reach.
+// A segment whose parts all lie in memory that this process can reach.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace outcore::transport {
 
-/// What the processes, or threads, of such a segment have in common: a header with the locks, then the parts,
-/// back to back.
+/// The shared memory of such a segment: a header with the locks, then the parts of the processes (or
+/// threads), back to back.
 class SharedParts {
  public:
   SharedParts(int processes, std::size_t part_bytes);          ///< in this process
@@ -29,8 +29,8 @@ class SharedParts {
   std::size_t part_bytes_;
 };
 
-/// Whether users may see that all parts can be reached. `hidden` is for tests of what happens between nodes:
-/// only the own part is direct, and a get is done when it is waited for, not before.
+/// Whether users may see that all parts can be reached. `hidden` is for tests of transfers between nodes:
+/// only the own part is direct, and a get is done only when it is waited for.
 enum class PartReach { direct, hidden };
 
 [[nodiscard]] std::unique_ptr<Segment> memory_segment(std::shared_ptr<const SharedParts> parts, int rank,

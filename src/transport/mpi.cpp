@@ -1,5 +1,5 @@
 // Finds the MPI library that the program has loaded, and the part of Outcore that was built for it. The core
-// itself has no symbol of MPI, so one build of it works with any, and without.
+// itself uses no symbol of MPI, so one build works with any MPI, and without.
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
@@ -45,7 +45,7 @@ std::vector<std::string> loaded_libraries() {
   return found;
 }
 
-/// In a forked child: its parent had a library of MPI, which a child must not use.
+/// In a forked child: its parent had loaded an MPI library, which the child must not use.
 bool parent_had_mpi = false;
 const int fork_is_seen = pthread_atfork([] { parent_had_mpi = !loaded_libraries().empty(); },
                                         [] { parent_had_mpi = false; }, nullptr);
@@ -65,7 +65,7 @@ std::string version_of(void* library) {
   return std::string(text).substr(0, std::string(text).find_first_of("\n,"));
 }
 
-/// The binary interface a library speaks; empty: none that is known here.
+/// The binary interface of a library; empty: an unknown one.
 std::string family_of(void* library, const std::string& path) {
   if (dlsym(library, "ompi_mpi_comm_world"))
     return path.find(".so.40") != std::string::npos || path.ends_with(".so") ? "openmpi" : "";
@@ -80,7 +80,7 @@ std::string own_folder() {
   return std::filesystem::path(info.dli_fname).parent_path();
 }
 
-/// The MPI library of this process, and the binary interface that it speaks.
+/// The MPI library of this process, and its binary interface.
 struct Library {
   void* handle;
   std::string path, family;
@@ -97,7 +97,7 @@ Library find_library() {
     refuse("two MPI libraries are loaded in this process, " + listed(paths) +
            ": make sure that mpi4py and all else use the same one");
   const std::string& path = paths.front();
-  // mpi4py keeps the symbols of its MPI to itself; make them known to what is loaded next.
+  // mpi4py hides the symbols of its MPI; make them visible to the library that is loaded next.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
   if (!library) refuse("the MPI library " + path + " is loaded but cannot be opened: " + dlerror());
   const std::string family = family_of(library, path);
@@ -108,7 +108,7 @@ Library find_library() {
   return {library, path, family};
 }
 
-/// Where the functions of this library that call MPI are.
+/// The directory of our libraries that call MPI.
 void* load_shim(const Library& library) {
   const std::string shim = own_folder() + "/outcore_mpi_" + library.family + ".so";
   if (!std::filesystem::exists(shim))
@@ -135,8 +135,9 @@ bool flag_of(const Library& library, const char* name) {
   return flag != 0;
 }
 
-/// The least of a number of each process of a communicator, by handles of a binary interface; of one that is
-/// none, or that connects two groups, that of this process: attaching to it is an error at all processes.
+/// The least of the numbers of all processes of a communicator, by handles of a binary interface. For an
+/// invalid communicator, or one that connects two groups, the number of this process: attaching to it fails
+/// at all processes.
 template <class Handle>
 int least(const Library& library, Handle communicator, Handle none, Handle integers, Handle min, int mine) {
   int between_groups = 1, found = mine;
@@ -148,15 +149,15 @@ int least(const Library& library, Handle communicator, Handle none, Handle integ
   return reduce(&mine, &found, 1, integers, min, communicator) == 0 ? found : 0;
 }
 
-/// Whether all processes of a communicator have loaded what calls MPI. One that has not, for it can open no
-/// more files, say, would leave the others waiting for it; it has the functions of its MPI alone to tell
-/// them.
+/// Whether all processes of a communicator have loaded our library that calls MPI. The others would wait for
+/// ever for a process that has not (because it can open no more files, say); that process can tell them only
+/// by functions of its MPI.
 bool all_have_loaded(const Library& library, int fortran_communicator, bool mine) {
   if (!flag_of(library, "MPI_Initialized") || flag_of(library, "MPI_Finalized")) return mine;
   if (library.family == "mpich")
     return least<int>(library, fortran_communicator, 0x04000000, 0x4c000405, 0x58000002, mine) != 0;
-  // A program may hold the library's predefined handles itself (copy relocations), and then those of the
-  // library are never set: what the linker finds first is what the library uses.
+  // A program may contain the library's predefined handles (copy relocations); the library's own copies are
+  // then never set. The library uses the ones that the linker finds first.
   const auto symbol = [&](const char* name) { return dlsym(RTLD_DEFAULT, name); };
   void* communicator = function_of<void*(int)>(library, "MPI_Comm_f2c")(fortran_communicator);
   return least<void*>(library, communicator, symbol("ompi_mpi_comm_null"), symbol("ompi_mpi_int"),

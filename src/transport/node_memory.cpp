@@ -17,7 +17,7 @@
 namespace outcore::transport {
 namespace {
 
-/// Where the first process of the node has its memory, as others find it.
+/// The place of the memory at the first process of the node, by which others find it.
 struct Address {
   std::int64_t process = 0, descriptor = -1, device = 0, inode = 0;
 };
@@ -81,7 +81,7 @@ std::unique_ptr<Segment> node_memory(Transport& transport, std::size_t size_byte
   });
   transport.broadcast(std::as_writable_bytes(std::span(&address, 1)), 0);
   std::shared_ptr<const SharedParts> parts;
-  agree(transport, [&] {  // nobody closes the descriptor before all have opened it
+  agree(transport, [&] {  // the descriptor stays open until all have opened it
     if (transport.rank() != 0) open(descriptor, address, file_bytes);
     parts = std::make_shared<SharedParts>(descriptor.number, transport.size(), size_bytes);
   });

@@ -9,9 +9,8 @@
 namespace outcore::transport {
 
 /// A segment that all processes of the transport reach by loads and stores. Collective; if it fails at one
-/// process all throw its error. The memory has no name in any file system, so that it is not limited by the
-/// size of /dev/shm, and is gone when the last process is.
-/// Measured: [M24].
+/// process, all throw its error. The memory has no name in any file system. So the size of /dev/shm does not
+/// limit it, and it is freed when the last process has ended. Measured: [M24].
 [[nodiscard]] OUTCORE_SIBLING std::unique_ptr<Segment> node_memory(Transport& transport,
                                                                    std::size_t size_bytes);
 

@@ -1,4 +1,4 @@
-// Poll backoff: how often a thread may look whether there is something to do, if it must not cost much.
+// Poll backoff: how often a thread may check for work at a limited cost.
 #pragma once
 
 #include <time.h>
@@ -9,13 +9,13 @@
 
 namespace outcore::transport {
 
-/// Keeps a thread that looks in vain, each time after a nap, at 1/`share` of a core: where a look is dear,
+/// Limits a thread that looks in vain, each time after a nap, to 1/`share` of a core: if a look is expensive,
 /// naps are longer. Used by that thread alone.
 class PollBackoff {
  public:
   explicit PollBackoff(int share) : share_(share) {}
 
-  /// Once for each look: the nap after it, if nothing was found.
+  /// Call it once for each look. Returns the nap after it, for the case that nothing was found.
   [[nodiscard]] std::chrono::microseconds nap() noexcept {
     timespec time{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

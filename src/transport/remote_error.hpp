@@ -10,11 +10,11 @@
 
 namespace outcore::transport {
 
-/// An error as bytes, and back with the rank it came from. Reading bytes that are no error gives Error(EIO).
+/// An error as bytes, and the reverse, with the rank of its process. Bytes that are no error give Error(EIO).
 [[nodiscard]] std::vector<std::byte> to_bytes(const Error& error);
 [[nodiscard]] Error error_from(std::span<const std::byte> bytes);
 
-/// The exception being handled as an Error. Call it in a catch block.
+/// The current exception as an Error. Call it in a catch block.
 [[nodiscard]] Error current_error(std::string_view what);
 
 }  // namespace outcore::transport

@@ -26,7 +26,7 @@ namespace {
 constexpr std::chrono::milliseconds awake{2};
 constexpr int sure_refusals = 3;
 
-/// It comes round after half a second: then a wake-up is left out, at worst.
+/// It wraps around after half a second; at worst, a wake-up is then left out.
 std::uint8_t now_in_units() noexcept {
   return static_cast<std::uint8_t>(std::chrono::steady_clock::now().time_since_epoch() / awake);
 }
@@ -43,7 +43,8 @@ std::uint32_t host_of(const sockaddr* address) noexcept {
   return reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr;
 }
 
-/// Fills in addresses of this host, and the masks of their networks; its own alone if there is no network.
+/// Fills in addresses of this host, and the masks of their networks; only the loopback address if there is no
+/// network.
 void find_hosts(std::array<std::uint32_t, 4>& hosts, std::array<std::uint32_t, 4>& masks) {
   ifaddrs* all = nullptr;
   std::size_t found = 0;
@@ -97,8 +98,8 @@ void RemoteWakeUp::meet(std::span<const Address> all, int rank) {
   }
 }
 
-/// An address in a network that both are in, else any. One that both have is no way from one to the other,
-/// as that of a bridge for containers, unless they have all in common: then they are on one host.
+/// An address in a network of both hosts, else any. An address that both hosts have (such as that of a bridge
+/// for containers) is no path between them, unless all their addresses are equal: then they are one host.
 std::uint32_t RemoteWakeUp::way_to(const Address& its) const noexcept {
   if (mine_.port == 0 || its.port == 0) return 0;
   if (its.hosts == mine_.hosts) return its.hosts[0];
@@ -123,7 +124,7 @@ void RemoteWakeUp::wake(int process, Reason reason) noexcept {
   send({.word = mine_.word, .reason = reason, .wants_answer = unsure, .rank = rank_}, peer.host, peer.port);
 }
 
-/// The first may only bring the error of one that was sent before.
+/// The first attempt may only return the error of an earlier datagram.
 void RemoteWakeUp::send(const Datagram& datagram, std::uint32_t host, std::uint16_t port) noexcept {
   const sockaddr_in to = ipv4(host, port);
   for (int attempt = 0; attempt < 2; ++attempt)
@@ -132,7 +133,7 @@ void RemoteWakeUp::send(const Datagram& datagram, std::uint32_t host, std::uint1
       return;
 }
 
-/// Without an answer before, a refusal may be that of a firewall.
+/// Without an earlier answer, a refusal may come from a firewall.
 bool RemoteWakeUp::alive(int process) noexcept {
   const Peer& peer = peers_[static_cast<std::size_t>(process)];
   if (peer.host == 0 || process == rank_) return true;
@@ -175,7 +176,7 @@ void RemoteWakeUp::hear() {
     if (listener.first == datagram.reason) listener.second();
 }
 
-/// What hosts said of datagrams that nobody took.
+/// Reads the replies of hosts about datagrams that no process took.
 void RemoteWakeUp::hear_refusals() {
   for (;;) {
     sockaddr_in to{};

@@ -16,48 +16,47 @@
 
 namespace outcore::transport {
 
-/// MPI cannot wake who sleeps until something comes, and who looks all the time takes a core. So who sends
-/// something to a process that may be asleep wakes it as well. A wake-up carries nothing and may be lost, as
-/// where a firewall stops it: whoever can be woken looks now and then all the same.
+/// MPI cannot wake a process that sleeps until a message comes, and a process that polls takes a core. So a
+/// sender also wakes a process that may be asleep. A wake-up carries no data and may be lost, for example in
+/// a firewall, so processes that can be woken poll now and then all the same.
 ///
-/// Who has answered a wake-up once, and whose host then refuses them again and again, while nothing else
-/// comes from there, has died: nobody listens any more.
+/// If a process has answered a wake-up once, and its host then repeatedly refuses wake-ups while nothing else
+/// comes from there, the process has died: nobody listens any more.
 ///
-/// All but `meet`: any thread.
-/// Measured: [M31].
+/// Any thread may call all methods except `meet`. Measured: [M31].
 class OUTCORE_SIBLING RemoteWakeUp {
  public:
-  /// What others have to know to wake this process. Plain bytes.
+  /// The data that others need to wake this process. Plain bytes.
   struct Address {
     std::array<std::uint32_t, 4> hosts{};  ///< IPv4, in network order; 0 is none
-    std::uint64_t word = 0;                ///< wake-ups that do not say it come from strangers
+    std::uint64_t word = 0;                ///< a secret; wake-ups without it come from strangers
     std::uint16_t port = 0;
   };
 
-  /// Without a network there is nobody to wake, and nobody can.
+  /// Without a network, no process can wake or be woken.
   RemoteWakeUp();
   ~RemoteWakeUp();
   RemoteWakeUp(const RemoteWakeUp&) = delete;
   RemoteWakeUp& operator=(const RemoteWakeUp&) = delete;
 
   [[nodiscard]] const Address& address() const noexcept { return mine_; }
-  /// Those of all processes, in the order of their ranks; the word is that of the first who can be
-  /// woken. `rank`: of this process. Once, before the rest.
+  /// Passes the data of all processes, in order of rank; the secret is that of the first process that can be
+  /// woken. `rank`: of this process. Once, before all other calls.
   void meet(std::span<const Address> all, int rank);
 
-  /// What is on its way: a message, or an operation on memory of a window.
+  /// The reason of a wake-up: a message, or an operation on memory of a window.
   enum class Reason : std::uint16_t { messages, memory };
 
-  /// Not if this was called, or `met`, less than 2 ms ago: who has had something to do looks often for a
-  /// while.
+  /// Wakes a process. Does nothing if this, or `met`, was called less than 2 ms ago, because a process polls
+  /// often for a while after it had work.
   void wake(int process, Reason reason) noexcept;
-  /// Something has come from there, where somebody is awake, then.
+  /// Call it when something has come from a process, which is awake, therefore.
   void met(int process, Reason reason) noexcept;
-  /// False if a process is known to have died. Asks it, for the next time.
+  /// False if a process is known to have died. Also sends it a question for the next call.
   [[nodiscard]] bool alive(int process) noexcept;
 
-  /// Calls `heard`, from a thread of its own, whenever this process is woken for that reason, as long as this
-  /// lives.
+  /// As long as this object lives, its own thread calls `heard` whenever this process is woken for the given
+  /// reason.
   class Listener {
    public:
     Listener(RemoteWakeUp& wake_up, Reason reason, std::function<void()> heard);
@@ -74,7 +73,7 @@ class OUTCORE_SIBLING RemoteWakeUp {
   struct Peer {
     std::uint32_t host = 0;  ///< 0: out of reach
     std::uint16_t port = 0;
-    std::array<std::atomic<std::uint8_t>, 2> met{};  ///< for each reason when, in units of 2 ms
+    std::array<std::atomic<std::uint8_t>, 2> met{};  ///< for each reason the time, in units of 2 ms
     std::atomic<bool> answered{false};
     std::atomic<int> refusals{0};  ///< since something came from there
   };

@@ -1,4 +1,4 @@
-// What back-ends do with strided transfers.
+// Common functions of back-ends for strided transfers.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ OUTCORE_SIBLING void check_number(int process, std::int64_t offset, int processe
 /// Throws Error(EINVAL) for a type that cannot be accumulated.
 OUTCORE_SIBLING void check_accumulated(ElementType type);
 
-/// No element at all.
+/// Whether a transfer has no elements.
 [[nodiscard]] OUTCORE_SIBLING bool is_empty(const StridedTransfer& transfer) noexcept;
-/// Both sides are contiguous, in row-major order.
+/// Whether both sides are contiguous, in row-major order.
 [[nodiscard]] OUTCORE_SIBLING bool is_contiguous(const StridedTransfer& transfer) noexcept;
 
-/// target += alpha * memory, each block of the target under its lock. `part` is where offset 0 of the
-/// transfer is.
+/// target += alpha * memory, each block of the target under its lock. `part` is the address of offset 0 of
+/// the transfer.
 void accumulate(std::byte* part, const StridedTransfer& transfer, const void* alpha, StripedLocks& locks);
 
 }  // namespace outcore::transport

@@ -1,4 +1,4 @@
-// Locks that live in memory which several processes share.
+// Locks in memory that several processes share.
 #pragma once
 
 #include <array>
@@ -8,14 +8,14 @@
 
 namespace outcore::transport {
 
-/// A lock of one word, for short sections. Zeroed memory is an open lock. Who waits long sleeps.
+/// A lock of one word, for short sections. Zeroed memory is an open lock. A thread that waits long sleeps.
 class alignas(64) SharedLock {
  public:
   void lock() noexcept;
   void unlock() noexcept;
 
  private:
-  // 0: open, 1: held, 2: held, and somebody sleeps
+  // 0: open, 1: held, 2: held, and a thread sleeps
   std::atomic<std::uint32_t> word_{0};
 };
 

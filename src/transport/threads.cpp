@@ -1,4 +1,4 @@
-// Ranks as threads of one process: the same calls as between processes, under the eyes of the sanitizers.
+// Ranks as threads of one process: the same calls as between processes, so that sanitizers can check them.
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
@@ -38,13 +38,14 @@ class Group {
   [[nodiscard]] int size() const noexcept { return static_cast<int>(shown_.size()); }
   [[nodiscard]] const std::shared_ptr<Job>& job() const noexcept { return job_; }
 
-  /// Shows `mine` to all and calls `look` with what all show; nobody returns before everyone has looked.
+  /// Shows `mine` to all threads and calls `look` with the data of all; no thread returns before all have
+  /// looked.
   template <class Look>
   void meet(int rank, const void* mine, Look look) {
     shown_[static_cast<std::size_t>(rank)] = mine;
     arrive(true);
     look(shown_);
-    arrive(false);  // all are on their way here: nothing to cancel
+    arrive(false);  // all threads are on their way here: nothing to cancel
   }
 
  private:

@@ -18,8 +18,8 @@ extern "C" __attribute__((weak)) volatile std::int32_t ompi_mpi_state;  // of Op
 namespace outcore::transport::over_mpi {
 namespace {
 
-// Processes that call the same thing at the same time meet within this time, or, where they share a core, so
-// many yields; a sleep and being woken take longer.
+// Processes that make the same call at the same time meet within this time, or, if they share a core, within
+// this many yields; a sleep and a wake-up take longer.
 constexpr std::chrono::microseconds awake{50};
 constexpr int min_yields = 20;
 constexpr std::chrono::seconds watch_every{1};
@@ -77,7 +77,7 @@ bool finalized() noexcept {
 
 bool finalize_is_over() noexcept {
 #ifdef OPEN_MPI
-  // MPI_Finalized is true there as soon as the attributes of MPI_COMM_SELF are gone.
+  // There, MPI_Finalized is true as soon as the attributes of MPI_COMM_SELF are deleted.
   constexpr int completed = 5;
   if (&ompi_mpi_state) return ompi_mpi_state >= completed;
 #endif
@@ -90,7 +90,7 @@ void check_alive() {
                 {.attempted = "use MPI", .detail = "MPI_Finalize was called; close worlds before"});
 }
 
-// The attributes of MPI_COMM_SELF are deleted first of all in MPI_Finalize.
+// MPI_Finalize first deletes the attributes of MPI_COMM_SELF.
 AtFinalize::AtFinalize(std::function<void()> body) : body_(std::move(body)) {
   check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &call, &keyval_, nullptr), "make an attribute");
   check(MPI_Comm_set_attr(MPI_COMM_SELF, keyval_, this), "set an attribute");

@@ -1,6 +1,5 @@
-// Calls of MPI: their errors, waiting (asleep, if it lasts), large counts. The files of this folder are built
-// once for each MPI, into a library of its own that is loaded when it is needed; the core has no symbol of
-// MPI.
+// Calls of MPI: their errors, waits (asleep, if they last), large counts. The files of this folder are built
+// once for each MPI, into separate libraries that are loaded when needed; the core uses no symbol of MPI.
 #pragma once
 
 #define OMPI_SKIP_MPICXX 1
@@ -17,28 +16,27 @@
 
 namespace outcore::transport::over_mpi {
 
-/// Throws Error(EIO, or ENOMEM) with MPI's own words unless the call succeeded.
+/// Throws Error(EIO or ENOMEM) with the text of MPI unless the call succeeded.
 void check(int code, const char* attempted);
 [[nodiscard]] int error_class(int code) noexcept;
 [[nodiscard]] int errno_of(int code) noexcept;  ///< 0 if the call succeeded
 
-/// Completes requests, asleep if that takes more than 50 us. Returns at once for those that are. `watch` is
-/// called each second, and may throw.
-/// Measured: [M21].
+/// Waits for requests, asleep if that takes more than 50 us; returns at once if they are complete. `watch` is
+/// called each second, and may throw. Measured: [M21].
 void wait(std::span<MPI_Request> requests, const char* attempted, const std::function<void()>& watch = {});
 inline void wait(MPI_Request request, const char* attempted, const std::function<void()>& watch = {}) {
   wait(std::span(&request, 1), attempted, watch);
 }
 [[nodiscard]] bool test(std::span<MPI_Request> requests, const char* attempted);
 
-/// After MPI_Finalize nothing of MPI may be called any more: it would end the process.
+/// Whether MPI can still be called: after MPI_Finalize a call would end the process.
 [[nodiscard]] bool finalized() noexcept;
-/// Whether MPI_Finalize has come to its end. Until then it may wait for others.
+/// Whether MPI_Finalize has ended. Until then it may wait for other processes.
 [[nodiscard]] bool finalize_is_over() noexcept;
 void check_alive();  ///< throws Error(ESHUTDOWN) if MPI was finalized
 
-/// Calls a function when MPI_Finalize begins: MPI can still be used then, and others may not be waited for.
-/// Destroying it calls nothing.
+/// Calls a function when MPI_Finalize begins. The function may use MPI, but must not wait for other
+/// processes. The destructor cancels the call.
 class AtFinalize {
  public:
   explicit AtFinalize(std::function<void()> body);
@@ -54,7 +52,7 @@ class AtFinalize {
 
 [[nodiscard]] MPI_Datatype datatype(ElementType type);
 
-/// A datatype that is freed, unless it is one of MPI's own.
+/// A datatype that the destructor frees, unless it is predefined by MPI.
 class Type {
  public:
   explicit Type(MPI_Datatype predefined) : type_(predefined) {}
@@ -75,7 +73,7 @@ class Type {
   }
   [[nodiscard]] static Type contiguous(std::int64_t count, const Type& of);
   [[nodiscard]] static Type strided(std::int64_t count, std::int64_t stride_bytes, const Type& of);
-  /// So many bytes, also more than fit an int.
+  /// A datatype of this many bytes, also more than an int can count.
   [[nodiscard]] static Type bytes(std::size_t count);
 
  private:
@@ -88,7 +86,7 @@ class Type {
   bool own_ = false;
 };
 
-/// Calls `call(count, type)` with what stands for so many bytes.
+/// Calls `call(count, type)` with a count and a datatype for this many bytes.
 template <class Call>
 auto with_bytes(std::size_t size_bytes, const Call& call) {
   if (size_bytes <= INT_MAX) return call(static_cast<int>(size_bytes), MPI_BYTE);

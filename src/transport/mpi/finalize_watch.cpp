@@ -12,7 +12,7 @@
 namespace outcore::transport::over_mpi {
 namespace {
 
-/// Never destroyed: its thread may be there until the process ends.
+/// Never destroyed: its thread may run until the process ends.
 struct Watch {
   std::mutex mutex;
   std::set<int> processes;

@@ -21,13 +21,13 @@ namespace {
 using std::chrono::microseconds;
 
 constexpr int packet_tag = 0, first_bulk_tag = 1;
-constexpr std::size_t tested_at_once = 64;  // of requests under way, perhaps thousands
+constexpr std::size_t tested_at_once = 64;  // number of requests looked at, of perhaps thousands under way
 constexpr microseconds min_nap{20}, max_unsure_nap{1000};
-constexpr microseconds room_nap{50};  // who reads a full mailbox wakes nobody, and needs the core
+constexpr microseconds room_nap{50};  // the reader of a full mailbox sends no wake-up, and needs the core
 
 using PacketBuffer = std::array<std::byte, Messages::max_packet_bytes>;
 
-/// What is to be remembered of a request: it is a packet that is sent, or a bulk transfer.
+/// The data of a request: a packet that is sent, or a bulk transfer.
 struct Subject {
   int process;
   std::unique_ptr<PacketBuffer> packet;  // null: bulk
@@ -35,7 +35,7 @@ struct Subject {
   bool is_receive = false;
 };
 
-/// Requests under way. Those that are complete are found some at a time.
+/// Requests under way. Completed ones are found by looking at some at a time.
 class Requests {
  public:
   struct Done {
@@ -51,7 +51,7 @@ class Requests {
     subjects_.push_back(std::move(subject));
   }
 
-  /// Looks at some, each time at others, and takes out what has ended.
+  /// Looks at some requests, each time at different ones, and takes out the completed ones.
   std::vector<Done> test() {
     if (next_ >= size()) next_ = 0;
     const std::size_t begin = next_, count = std::min(tested_at_once, size() - begin);
@@ -87,15 +87,14 @@ class Requests {
   std::size_t next_ = 0;
 };
 
-/// Processes of the same host have mailboxes in memory, and fetch bulk data out of one another's memory; MPI
-/// is not called for them. (If the system does not let them fetch, bulk data goes by MPI.)
+/// Processes of the same host have mailboxes in shared memory, and fetch bulk data from one another's memory,
+/// without MPI. (If the system does not allow the fetch, bulk data goes by MPI.)
 ///
-/// Packets of others are looked for, and then received from who sent them. Receives from anybody, posted in
-/// advance, would save a copy, but MPICH over UCX (5.0.2) does not match all of them where some of the
-/// senders share memory and others do not. MPI cannot tell that something has come: while something of it is
-/// under way, or others are on other hosts, `wait` naps and looks: a sixteenth of the time since something
-/// happened, as all waiting here.
-/// Measured: [M27].
+/// Packets of other hosts are probed for, and then received from their senders. Receives from any source,
+/// posted in advance, would save a copy, but MPICH over UCX (5.0.2) does not match all of them if some of the
+/// senders share memory and others do not. MPI gives no notice of arrivals. So while MPI transfers are under
+/// way, or some processes are on other hosts, `wait` naps and looks. As in all waits here, a nap takes a
+/// sixteenth of the time since the last event. Measured: [M27].
 class MpiMessages final : public Messages {
  public:
   MpiMessages(Transport& transport, MPI_Comm comm, std::shared_ptr<Session> session,
@@ -139,7 +138,7 @@ class MpiMessages final : public Messages {
       check(MPI_Ibarrier(comm_, &request), "end messages");
       over_mpi::wait(request, "end messages", watch);
       MPI_Comm_free(&comm_);
-    } catch (const Error&) {  // MPI has failed; there is nobody left to tell
+    } catch (const Error&) {  // MPI has failed; no other process can be told
     }
   }
 
@@ -154,7 +153,7 @@ class MpiMessages final : public Messages {
     auto memory = std::move(spare_.back());
     spare_.pop_back();
     gather(packet, memory->data());
-    // First: it wakes somebody while this sends.
+    // First, because it wakes another process while this one sends.
     session_->remote_wake_up().wake(session_ranks_[static_cast<std::size_t>(to)],
                                     RemoteWakeUp::Reason::messages);
     MPI_Request request = MPI_REQUEST_NULL;
@@ -230,10 +229,10 @@ class MpiMessages final : public Messages {
 
   static int bulk_tag(std::uint32_t tag) noexcept { return first_bulk_tag + static_cast<int>(tag); }
 
-  /// Bulk data to or from this process does not go by MPI.
+  /// Whether bulk data to or from a process does not go by MPI.
   [[nodiscard]] bool fetched(int process) const noexcept { return mail_.fetches() && mail_.reaches(process); }
 
-  /// MPI may be called while this is held.
+  /// A lock under which MPI may be called.
   std::unique_lock<std::mutex> open() {
     std::unique_lock lock(mutex_);
     if (ended_)
@@ -270,7 +269,7 @@ class MpiMessages final : public Messages {
     requests_.add(request, std::move(subject));
     under_way_ = requests_.size();
     stir();
-    wake_up_.wake(rank_);  // MPI moves it while it is called
+    wake_up_.wake(rank_);  // MPI moves data only inside its calls
   }
 
   bool end_requests(Receiver& receiver) {
@@ -292,7 +291,7 @@ class MpiMessages final : public Messages {
   void finish(Requests::Done& done, Receiver& receiver) {
     Subject& subject = done.subject;
     if (!subject.packet) {
-      if (subject.is_receive) wake_up_.wake(subject.process);  // its send may be complete by that
+      if (subject.is_receive) wake_up_.wake(subject.process);  // its send may be complete by now
       return receiver.bulk_done(subject.token, done.errno_value);
     }
     if (done.errno_value != 0)
@@ -321,9 +320,9 @@ class MpiMessages final : public Messages {
   std::vector<int> session_ranks_;
   HostWakeUp wake_up_;
   HostMail mail_;
-  bool all_by_mail_ = false;  // packets never go by MPI
+  bool all_by_mail_ = false;  // no packets go by MPI
   MPI_Comm comm_ = MPI_COMM_NULL;
-  std::mutex mutex_;  // between calls of MPI and its end
+  std::mutex mutex_;  // orders calls of MPI and its end
   bool ended_ = false;
 
   PacketBuffer packet_;  // the one that is received
@@ -332,7 +331,7 @@ class MpiMessages final : public Messages {
   std::vector<std::unique_ptr<PacketBuffer>> spare_;
   Requests requests_;
 
-  // What `wait` knows, which is another thread.
+  // Used by `wait`, in another thread.
   std::atomic<std::uint32_t> heard_{0};
   std::atomic<std::size_t> under_way_{0}, untested_{0};
   std::atomic<std::int64_t> stirred_ns_{0};

@@ -9,8 +9,8 @@
 
 namespace outcore::transport::over_mpi {
 
-/// Collective over `transport`, whose communicator is `comm`; `session_ranks` are its processes as the
-/// session numbers them. From the begin of MPI_Finalize on all calls throw Error(ESHUTDOWN).
+/// Collective over `transport`, whose communicator is `comm`; `session_ranks`: the ranks of its processes in
+/// the session. From the begin of MPI_Finalize on, all calls throw Error(ESHUTDOWN).
 [[nodiscard]] std::unique_ptr<Messages> messages(Transport& transport, MPI_Comm comm,
                                                  std::shared_ptr<Session> session,
                                                  std::vector<int> session_ranks);

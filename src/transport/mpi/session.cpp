@@ -23,11 +23,11 @@ namespace {
 using std::chrono::microseconds;
 
 constexpr microseconds min_nap{50}, max_nap{1000};
-// Of a core, at most, for looking whether MPI has something to do: [M25].
+// The largest share of a core for checks whether MPI has work to do: [M25].
 constexpr int idle_share = 80;
-constexpr std::int64_t busy_ns = 4'000'000;  // traffic as recent as this keeps the naps short
+constexpr std::int64_t busy_ns = 4'000'000;  // after traffic, naps stay short for this time
 constexpr std::int64_t poke_every_ns = 2'000'000;
-constexpr int calls_when_busy = 8;  // a call moves what fits into a socket
+constexpr int calls_when_busy = 8;  // a call moves as much as fits into a socket
 constexpr int poke_tag = 1;
 
 }  // namespace
@@ -51,7 +51,7 @@ Session::Session(MPI_Comm comm) {
 }
 
 Session::~Session() {
-  if (finalized() || broken()) {  // the thread has ended, and with MPI has gone what it had
+  if (finalized() || broken()) {  // the thread has ended, and MPI must not be called
     stop();
     return;
   }
@@ -60,12 +60,12 @@ Session::~Session() {
     at_finalize_.reset();
     drain();
     MPI_Comm_free(&comm_);
-  } catch (const Error&) {  // MPI has failed; there is nobody left to tell
+  } catch (const Error&) {  // MPI has failed; no other process can be told
   }
 }
 
-/// Processes of one host see one another's numbers, unless they are in containers of their own. Others can be
-/// woken.
+/// Processes of one host see one another's process numbers, unless they are in separate containers. Others
+/// can be sent wake-ups.
 void Session::meet_neighbours() {
   struct Name {
     char host[352];
@@ -79,7 +79,7 @@ void Session::meet_neighbours() {
   bool sees = readlink("/proc/self/ns/pid", container.data(), container.size() - 1) > 0;
   try {
     (host_name() + " " + container.data()).copy(mine.host, sizeof mine.host - 1);
-  } catch (const Error&) {  // of which a world tells all
+  } catch (const Error&) {  // a world reports it to all processes
     sees = false;
   }
   std::vector<Name> all(sent_.size());
@@ -167,7 +167,7 @@ void Session::run() {
   }
 }
 
-/// Takes the messages that are here; asking for them is what lets MPI carry out operations of others.
+/// Takes the messages that have come. These calls also let MPI carry out operations of other processes.
 bool Session::receive() {
   bool any = false;
   for (int here = 1; here;) {
@@ -196,7 +196,7 @@ void Session::poke(int process) noexcept {
   sent_[static_cast<std::size_t>(process)].fetch_add(1, std::memory_order_relaxed);
 }
 
-/// Receives what was sent and not taken yet, so that the communicator ends empty.
+/// Receives messages that were sent and not taken yet, so that the communicator ends empty.
 void Session::drain() {
   std::vector<std::int64_t> expected(sent_.begin(), sent_.end());
   int rank = 0;

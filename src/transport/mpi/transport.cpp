@@ -1,4 +1,4 @@
-// Processes of an MPI communicator as a transport.
+// A transport for the processes of an MPI communicator.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -49,7 +49,7 @@ std::string library_version() {
 
 class Mpi final : public Transport {
  public:
-  /// Takes the communicator over.
+  /// Takes ownership of the communicator.
   Mpi(MPI_Comm comm, std::shared_ptr<Session> session) : comm_(comm), session_(std::move(session)) {
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     check(MPI_Comm_rank(comm_, &rank_), "ask for the rank");
@@ -90,7 +90,7 @@ class Mpi final : public Transport {
     for (std::size_t done = 0; done < values.size(); done += numbers_at_once) {
       const auto part = values.subspan(done, std::min(numbers_at_once, values.size() - done));
       const auto count = static_cast<int>(part.size());
-      // Not all ways of MPI_Allreduce give the same bits everywhere: sums are made at one place.
+      // Not all algorithms of MPI_Allreduce give the same bits at all processes: sums are made at one.
       run("add up", [&](MPI_Request* request) {
         return MPI_Ireduce(rank_ == 0 ? MPI_IN_PLACE : part.data(), rank_ == 0 ? part.data() : nullptr, count,
                            MPI_DOUBLE, operation(reduction), 0, comm_, request);
@@ -147,13 +147,13 @@ class Mpi final : public Transport {
 
   MPI_Comm comm_;
   std::shared_ptr<Session> session_;
-  std::vector<int> session_ranks_;  // the processes as the session numbers them
+  std::vector<int> session_ranks_;  // ranks of the processes in the session
 };
 
 }  // namespace
 }  // namespace outcore::transport::over_mpi
 
-/// What the core looks for in this library.
+/// The symbol that the core looks up in this library.
 extern "C" void outcore_mpi_watch_in_finalize() {
   outcore::transport::over_mpi::watch_in_finalize();
 }
@@ -180,7 +180,7 @@ extern "C" outcore::transport::Transport* outcore_mpi_attach(int fortran_communi
   if (inter)
     throw outcore::Error(EINVAL, {.attempted = "use a communicator", .detail = "it is an intercommunicator"});
   mpi::watch_in_finalize();
-  // Until the processes know one another's numbers. Those that are not of the communicator may end.
+  // Until the processes know one another's process numbers. Processes outside the communicator may end.
   int of_world = MPI_UNEQUAL;
   mpi::check(MPI_Comm_compare(given, MPI_COMM_WORLD, &of_world), "use a communicator");
   std::optional<outcore::transport::WatchedCall> watched;

@@ -24,13 +24,13 @@ namespace outcore::transport::over_mpi {
 namespace {
 
 constexpr std::int64_t max_bytes = 1 << 30;  // of one operation: MPI counts in int
-// Large transfers over TCP go on only while MPI is called, and one-sided operations never take long.
+// Large transfers over TCP progress only inside calls of MPI, so one-sided operations must be short.
 constexpr std::chrono::microseconds max_nap{100};
 constexpr int naps_to_watch = 10'000;      // a second
-constexpr std::int64_t slow_ns = 200'000;  // of a flush: the target is served by its thread
+constexpr std::int64_t slow_ns = 200'000;  // of a flush at a target that its thread serves
 
-/// The elements of a transfer, its axes sorted so that the target is walked through in order, the positive
-/// way.
+/// The elements of a transfer, with axes sorted so that the target is traversed in order, with positive
+/// strides.
 struct Walk {
   explicit Walk(const StridedTransfer& transfer) : offset(transfer.offset), memory(transfer.memory) {
     for (int i = 0; i < transfer.count.rank(); ++i) {
@@ -61,7 +61,7 @@ struct Walk {
   int rank = 0;
 };
 
-/// How one side of a walk is told to MPI.
+/// One side of a walk as arguments for MPI.
 struct Layout {
   Type type;
   int count;
@@ -84,12 +84,12 @@ Layout layout(const Walk& walk, std::int64_t Walk::Axis::* stride, ElementType e
   return {std::move(type), 1};
 }
 
-/// Calls `visit` with walks of at most max_bytes that are together the given one.
+/// Calls `visit` with walks of at most max_bytes that together make the given one.
 template <class Visit>
 void for_each_part(Walk walk, std::int64_t element_bytes, const Visit& visit) {
   if (walk.elements() * element_bytes <= max_bytes) return visit(walk);
   auto& axis = walk.axes[0];
-  if (axis.count == 1) {  // cannot be divided any more: go on with the next
+  if (axis.count == 1) {  // cannot be divided further: go on with the next
     std::rotate(walk.axes.begin(), walk.axes.begin() + 1, walk.axes.begin() + walk.rank);
     --walk.rank;
     return for_each_part(walk, element_bytes, visit);
@@ -141,7 +141,7 @@ class Pending final : public FinishedByWaiter {
   [[nodiscard]] bool done() const noexcept override { return finished() || arrived_; }
   bool help() noexcept override {
     const std::unique_lock lock(ending(), std::try_to_lock);
-    if (!lock || done()) return true;  // another thread is about it
+    if (!lock || done()) return true;  // another thread does it
     try {
       arrived_ = test();
     } catch (...) {
@@ -180,7 +180,8 @@ class Pending final : public FinishedByWaiter {
   std::exception_ptr failure_;
 };
 
-/// Zeros what may not be zero. Memory the system has just given is, and is not touched: it would cost memory.
+/// Zeros memory that may not be zero. Memory that the system has just allocated is zero, and is not touched,
+/// which would take physical memory.
 void zero(std::byte* begin, std::size_t size_bytes) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t head =
@@ -199,8 +200,8 @@ class Window final : public Segment {
   Window(Transport& transport, MPI_Comm comm, std::size_t size_bytes, std::shared_ptr<Session> session,
          std::vector<int> session_ranks)
       : Window(Unopened{}, transport, comm, size_bytes, std::move(session), std::move(session_ranks)) {
-    agree(transport, [&] {     // zero everywhere, and served
-      known_.emplace(local_);  // to the procedure calls between processes of a host
+    agree(transport, [&] {     // zero at all processes, and served
+      known_.emplace(local_);  // known to the procedure calls between processes of a host
       zero(local_, size_bytes);
       check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window_), "open one-sided memory");
       locked_ = true;
@@ -222,7 +223,7 @@ class Window final : public Segment {
     if (!fits_shared_memory(transport, size_bytes)) MPI_Info_set(info, "alloc_shm", "false");
     void* base = nullptr;
     int code = MPI_SUCCESS;
-    agree(transport, [&] {  // all are here now: what follows waits for nobody for long
+    agree(transport, [&] {  // all processes are here now: the following waits for none for long
       const auto rounded = std::max<std::size_t>((size_bytes + 4095) / 4096 * 4096, 4096);
       bytes_ = static_cast<MPI_Aint>(rounded);
     });
@@ -263,7 +264,7 @@ class Window final : public Segment {
                           return MPI_Rput(walk.memory, mine.count, mine.type.get(), transfer.process,
                                           walk.offset, its.count, its.type.get(), window_, request);
                         });
-    dirty_ = true;  // again: a flush of another thread may have come before it had begun
+    dirty_ = true;  // again, because a flush of another thread may have come before it had begun
     return put;
   }
 
@@ -293,7 +294,7 @@ class Window final : public Segment {
     check_number(process, offset, static_cast<int>(session_ranks_.size()), size_bytes_);
     ready();
     std::int64_t before = 0;
-    // Only to look must not write: the number may be changed by a processor meanwhile.
+    // A mere read must not write: a processor may change the number meanwhile.
     const MPI_Op op = value == 0 ? MPI_NO_OP : MPI_SUM;
     check(MPI_Fetch_and_op(&value, &before, MPI_INT64_T, process, offset, op, window_), "fetch and add");
     flush_one(process);
@@ -313,7 +314,7 @@ class Window final : public Segment {
 
   void flush() override {
     ready();
-    const std::lock_guard guard(flushing_);  // who finds nothing to do has waited for who did it
+    const std::lock_guard guard(flushing_);  // a thread with nothing to do has waited for the one that did it
     if (dirty_.exchange(false)) {
       if (slow_)
         for (std::size_t i = 0; i < session_ranks_.size(); ++i)
@@ -329,8 +330,7 @@ class Window final : public Segment {
     session_->check_whole();
   }
 
-  /// On each node MPI may put the memory into /dev/shm; a process that touches more than fits there is
-  /// killed.
+  /// MPI may put the memory of a node into /dev/shm; a process that touches more than fits there is killed.
   /// Measured: [M24].
   static bool fits_shared_memory(Transport& transport, std::size_t size_bytes) {
     struct statvfs status{};
@@ -391,7 +391,7 @@ class Window final : public Segment {
     timed([&] { check(MPI_Win_flush(process, window_), "flush one-sided memory"); });
   }
 
-  /// Notices whether targets answer by themselves, or when their thread looks.
+  /// Notes whether targets answer by themselves, or only when their thread calls MPI.
   template <class Body>
   void timed(const Body& body) {
     const auto start = std::chrono::steady_clock::now();
