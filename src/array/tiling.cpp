@@ -75,7 +75,7 @@ TileMap::TileMap(std::vector<std::vector<std::int64_t>> boundaries, std::vector<
   for (const std::int64_t side : shape_.values())
     if (__builtin_mul_overflow(elements, side, &elements)) refuse("more than 2^63 elements");
   if (static_cast<std::int64_t>(nonzero.size()) != tiles)
-    refuse(std::to_string(nonzero.size()) + " tiles were said to be zero or not; there are " +
+    refuse(std::to_string(nonzero.size()) + " flags for tiles were given; there are " +
            std::to_string(tiles));
   for (std::int64_t i = 0; i < tiles; ++i)
     if (nonzero[static_cast<std::size_t>(i)]) tiles_.push_back(i);

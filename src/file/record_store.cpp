@@ -182,7 +182,7 @@ void RecordStore::load(std::int64_t record, const Entry& entry, std::span<double
     const auto room = file_.capacity(record).value_or(0);
     if (buffers.packed.size() < std::size_t(room)) buffers.packed.resize(std::size_t(room));
     if (file_.get(record, std::span(buffers.packed)) != entry.bytes())
-      refuse_damaged(record, "it is of another size than was written");
+      refuse_damaged(record, "its size differs from the written one");
   }
   double error = 0;
   if (bytes < sizeof error) refuse_damaged(record, "it is too short");

@@ -88,7 +88,9 @@ Checkpoint Checkpoint::open(World& world, const std::function<std::string()>& ma
       std::this_thread::sleep_for(std::chrono::milliseconds(std::min(attempt, 20)));
     }
   }
-  throw Error(EBUSY, {.attempted = attempted, .path = state->path, .detail = "it is saved again and again"});
+  throw Error(
+      EBUSY,
+      {.attempted = attempted, .path = state->path, .detail = "other processes save it again and again"});
 }
 
 const std::vector<KeptArray>& Checkpoint::arrays() const {

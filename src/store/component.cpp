@@ -122,7 +122,7 @@ int Component::State::next_side(std::int64_t slot) const {
     throw Error(EBUSY, {.attempted = "write",
                         .path = file.path(),
                         .detail = named(slot) + " is read in " + std::to_string(SlotTable::max_sides) +
-                                  " states at the same time, which is as many as there can be"});
+                                  " states at the same time, the most that are possible"});
   return side;
 }
 

@@ -18,11 +18,11 @@ Group::Group(int its_axes, std::vector<std::int64_t> its_intervals,
   std::int32_t count = 0;
   for (const auto& panel : members)
     for (const std::int32_t cell : panel) {
-      if (cell < 0) refuse("a panel has a cell that is none");
+      if (cell < 0) refuse("a panel has a negative cell number");
       count = std::max(count, cell + 1);
     }
   if (axes < 0 || intervals.size() < 2 * static_cast<std::size_t>(axes) * static_cast<std::size_t>(count))
-    refuse("a panel has a cell that is not there");
+    refuse("a panel has a cell that does not exist");
   for (std::int32_t cell = 0; cell < count; ++cell) {
     std::int64_t elements = 1;
     for (int axis = 0; axis < axes; ++axis) {

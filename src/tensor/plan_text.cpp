@@ -252,14 +252,15 @@ void check_products(const Plan& plan, const Expression& expression) {
     if (each.right < 0)
       for (const char letter : right)
         if (!has(left, letter) || has(out, letter))
-          fail("the ones have other letters than those that are summed");
+          fail("the letters of the ones are not those that are summed");
     if (out.size() > max_rank) fail("its result has too many axes");
     const bool is_last = number + 1 == plan.products.size();
     if (each.is_last != is_last || (is_last && out != expression.output))
       fail("it does not end in the result");
     if (!is_last && each.where == Where::process && plan.processes > 1 && !out.empty())
       fail("its result is in memory of one process");
-    if (each.sharing > 1 && plan.processes % each.sharing != 0) fail("it is shared by other processes");
+    if (each.sharing > 1 && plan.processes % each.sharing != 0)
+      fail("another number of processes shares its panels");
     letters.push_back(out);
     unused.insert(static_cast<int>(letters.size()) - 1);
     const Steps steps = each.steps();

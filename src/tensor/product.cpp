@@ -175,7 +175,7 @@ class Loop {
     if (sharing_.memory->slots() != how_.slots ||
         sharing_.memory->largest_bytes()[0] < static_cast<std::int64_t>(largest({0, 1, 3})) ||
         sharing_.memory->largest_bytes()[1] < static_cast<std::int64_t>(largest({0, 3, 2})))
-      throw Error(EINVAL, {.attempted = "share panels", .detail = "their memory is of other panels"});
+      throw Error(EINVAL, {.attempted = "share panels", .detail = "their memory was made for other panels"});
     return shared_panels({left, right}, *sharing_.memory, counter);
   }
 
@@ -400,12 +400,12 @@ void Shares::check(const Groups& groups, int processes) const {
   if (group < 0 || group > 2) refuse("a result has no such group of axes");
   const Group& its = groups[static_cast<std::size_t>(group)];
   const auto& panels = its.panels;
-  if (bounds.size() != panels.size()) refuse("the shares are of other panels");
+  if (bounds.size() != panels.size()) refuse("the shares were made for other panels");
   for (std::size_t panel = 0; panel < panels.size(); ++panel) {
     const auto& each = bounds[panel];
     if (std::ssize(each) != processes + 1 || each.front() != 0 || each.back() != panels[panel] ||
         !std::is_sorted(each.begin(), each.end()))
-      refuse("the shares of a panel are not all of it");
+      refuse("the shares of a panel do not cover it");
     std::int64_t place = 0;
     auto bound = each.begin();
     for (const std::int32_t cell : its.members[panel]) {
@@ -460,7 +460,7 @@ void Steps::check() const {
     if (each <= before) refuse("a task has no steps");
     before = each;
   }
-  if (before != std::ssize(steps)) refuse("there are steps of no task");
+  if (before != std::ssize(steps)) refuse("there are steps that belong to no task");
   for (std::int64_t task = 0; task < tasks(); ++task) {
     std::vector<Panel> begun, ended;
     const auto its_turns = turns(task);
@@ -479,7 +479,7 @@ void Steps::check() const {
       cells *= groups.at(static_cast<std::size_t>(group)).cells.size();
       axes += static_cast<std::size_t>(groups[static_cast<std::size_t>(group)].axes);
     }
-    if (!side.flags.empty() && side.flags.size() != cells) refuse("there are flags of other cells");
+    if (!side.flags.empty() && side.flags.size() != cells) refuse("the flags are not those of the cells");
     if (side.axes.size() != axes) refuse("an array has other axes than its groups");
     for (std::size_t which = 0; which < 3; ++which)
       for (int place = 0; place < groups[static_cast<std::size_t>(side.groups[which])].axes; ++place)

@@ -116,7 +116,7 @@ TileTable::TileTable(std::vector<std::vector<std::int64_t>> cuts, std::vector<So
       refuse("a tile has no image");
     count = std::max(count, source.number + 1);
   }
-  if (static_cast<std::size_t>(count) > sources_.size()) refuse("a tile is none of the grid");
+  if (static_cast<std::size_t>(count) > sources_.size()) refuse("a tile is not in the grid");
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(count));
   Box whole{Extents::filled(rank(), 0), Extents::filled(rank(), 0)};
   for (int axis = 0; axis < rank(); ++axis) whole.end[axis] = cuts_[static_cast<std::size_t>(axis)].back();

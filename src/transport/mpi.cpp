@@ -178,7 +178,7 @@ std::unique_ptr<Transport> mpi(int fortran_communicator) {
   }
   const bool all = all_have_loaded(library, fortran_communicator, !failure);
   if (failure) std::rethrow_exception(failure);
-  if (!all) refuse("another process could not load what of this library calls MPI, and says why");
+  if (!all) refuse("another process could not load the part of this library that calls MPI, and says why");
   return std::unique_ptr<Transport>(attach(fortran_communicator));
 }
 

@@ -19,8 +19,8 @@ std::shared_ptr<Budget> make_budget(std::int64_t asked_bytes, int processes) {
   const std::string origin =
       least->name + " of " + std::to_string(least->limit_bytes) + " bytes in " + least->source;
   const std::int64_t most = least->limit_of_one(processes);
-  if (asked_bytes == 0) return std::make_shared<Budget>(most / 2, "half of what is left by " + origin);
-  return std::make_shared<Budget>(most, "less than asked for: " + origin);
+  if (asked_bytes == 0) return std::make_shared<Budget>(most / 2, "half of the memory left by " + origin);
+  return std::make_shared<Budget>(most, "less than requested: " + origin);
 }
 
 }  // namespace outcore::world

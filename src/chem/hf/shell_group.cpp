@@ -25,7 +25,7 @@ std::uint16_t image_of(const Basis& basis, const std::vector<int>& shell_of, std
   for (std::size_t c = 0; alike && c < from.size(); ++c)
     alike = images[std::size_t(from[c].number)] == there[c].number;
   if (!alike)
-    throw wrong("shell " + std::to_string(from.front().number) + " goes into one that is not like it");
+    throw wrong("shell " + std::to_string(from.front().number) + " goes into one that is not equivalent");
   return std::uint16_t(to);
 }
 
@@ -52,7 +52,8 @@ void ShellGroup::check_group() const {
   for (std::size_t shell = 0; shell < shells_; ++shell) identity[shell] = std::uint16_t(shell);
   std::set<Permutation> found{identity};
   for (const std::uint16_t* image = images_.data(); image != end(); image += shells_)
-    if (!found.emplace(image, image + shells_).second) throw wrong("two operations move shells alike");
+    if (!found.emplace(image, image + shells_).second)
+      throw wrong("two operations permute shells in the same way");
   for (const Permutation& a : found)
     for (const Permutation& b : found) {
       Permutation product(shells_);

@@ -170,7 +170,7 @@ std::size_t SlabCodec::unpack(const Basis& basis, const std::byte* in, std::size
   if (widths.columns() != columns || aligned(values + slab.rows() * widths.row_bytes()) != head.bytes)
     throw damaged("labels and values disagree");
   if (head.shells > 1 && columns * slab.rows() > Slab::max_values)
-    throw damaged("a slab is larger than any that is made");
+    throw damaged("a slab is larger than the codec ever writes");
   slab.set_shells(basis);
   slab.steps.clear();
   const std::byte* codes = in + sizeof head + head.shells * sizeof(std::uint16_t);

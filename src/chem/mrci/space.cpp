@@ -67,7 +67,7 @@ Space::Space(Externals externals, std::vector<int> internal_irreps, std::array<i
       parity_(parity) {
   if (irreps_.size() > max_internal) throw std::invalid_argument("more than 32 internal orbitals");
   for (int each : irreps_)
-    if (each < 0 || each >= externals_.groups()) throw std::invalid_argument("an irrep that there is not");
+    if (each < 0 || each >= externals_.groups()) throw std::invalid_argument("an irrep that does not exist");
   if (target < 0 || target >= externals_.groups()) throw std::invalid_argument("target is no irrep");
   if (parity < -1 || parity > 1 || (parity != 0 && electrons[0] != electrons[1]))
     throw std::invalid_argument("parity must be 1, -1 or 0, and 0 for unequal numbers of electrons");
@@ -76,7 +76,7 @@ Space::Space(Externals externals, std::vector<int> internal_irreps, std::array<i
   records_.reserve(kinds.size());
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < kinds.size(); ++i) {
-    if (kinds[i] >= external_kinds) throw std::invalid_argument("a kind of record that there is not");
+    if (kinds[i] >= external_kinds) throw std::invalid_argument("a kind of record that does not exist");
     const auto kind = External(kinds[i]);
     const auto outside = electrons_of(kind);
     if (((alpha[i] | beta[i]) >> irreps_.size()) != 0 ||

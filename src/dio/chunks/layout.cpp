@@ -21,7 +21,8 @@ struct Head {
 };
 
 [[noreturn]] void refuse() {
-  throw Error(EINVAL, {.attempted = "attach to a disk array", .detail = "the bytes are no handle of one"});
+  throw Error(EINVAL,
+              {.attempted = "attach to a disk array", .detail = "the bytes are no handle of a disk array"});
 }
 
 }  // namespace

@@ -87,8 +87,8 @@ def test_own_limits_can_be_read():
 
 def test_budget_that_was_not_chosen_names_what_limits_it():
     with outcore.World("self") as world:
-        assert world.budget.origin.startswith("half of what is left by ")
-        with pytest.raises(outcore.OutcoreError, match=r"\(half of what is left by .* bytes in /"):
+        assert world.budget.origin.startswith("half of the memory left by ")
+        with pytest.raises(outcore.OutcoreError, match=r"\(half of the memory left by .* bytes in /"):
             world.budget.reserve(world.budget.limit_bytes + 1, "all")
 
 

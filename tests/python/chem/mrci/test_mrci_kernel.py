@@ -212,7 +212,7 @@ def test_records_that_are_not_there_are_refused():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"kinds": np.array([6], np.uint8)}, "a kind of record that there is not"),
+        ({"kinds": np.array([6], np.uint8)}, "a kind of record that does not exist"),
         ({"alpha": np.array([1], np.uint64)}, "wrong number of electrons"),
         ({"target": 1}, "a record without elements"),
         ({"target": 2}, "target is no irrep"),
