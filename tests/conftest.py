@@ -1,4 +1,4 @@
-"""Of all tests: rates of the machine are measured for them alone, and they share its cores."""
+"""Settings of all tests: rates of the machine are measured for them alone, and they share its cores."""
 
 import atexit
 import os
@@ -14,6 +14,6 @@ if "OUTCORE_CACHE" not in os.environ:
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
-# A shell starts what it runs in the background with Ctrl-C ignored, and programs of the tests would inherit that.
+# A shell starts background jobs with Ctrl-C ignored, and programs of the tests would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

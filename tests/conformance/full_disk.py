@@ -1,4 +1,4 @@
-"""Disks that are full, of which a part is free."""
+"""Disks that are full except for a small part."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 @contextmanager
 def files_of_at_most(size_bytes: int) -> Iterator[None]:
-    """Files of this process do not become longer: a write beyond is EFBIG, as Python ignores the signal of it."""
+    """Limits the length of files of this process: a write beyond is EFBIG, as Python ignores the signal."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
     try:
@@ -23,7 +23,7 @@ def files_of_at_most(size_bytes: int) -> Iterator[None]:
 
 @contextmanager
 def small_file_system(place: Path) -> Iterator[bool]:
-    """A file system of 16 MB at a new directory; whether it could be mounted, which needs root."""
+    """Mounts a file system of 16 MB at a new directory; returns whether it could, which needs root."""
     place.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=16m", "outcore-test", str(place)]
     mounted = os.geteuid() == 0 and subprocess.run(command, check=False, capture_output=True).returncode == 0

@@ -24,8 +24,8 @@ LARGEST = 3000  # elements of an array
 
 
 class Chance:
-    """What a seed decides. `axes`: with tilings and labels, of which all arrays are made, of at most `largest`
-    elements. `is_large`: arrays of megabytes."""
+    """The choices of a seed. `axes`: with tilings and labels, used for all arrays, which have at most
+    `largest` elements. `is_large`: arrays of megabytes."""
 
     def __init__(self, seed, *, is_large=False):
         self.seed, self.is_large = seed, is_large
@@ -60,8 +60,8 @@ class Chance:
             rank = max(1, rank - 1)
 
     def subscripts(self, operands, common):
-        """Of a contraction of arrays with these axes, of which one that is known is taken again with the chance
-        `common`: the letters of each array, and the axis of each letter."""
+        """Subscripts of a contraction of arrays with these axes: the letters of each array, and the axis of
+        each letter. With the probability `common` an axis that has a letter is used again."""
         letters: dict[int, list[str]] = {}
         subscripts = []
         for axes in operands:
@@ -77,18 +77,18 @@ class Chance:
         return subscripts, {letter: axis for axis, each in letters.items() for letter in each}
 
     def extent(self, letters, of_axis):
-        """Elements of an array with these letters."""
+        """Number of elements of an array with these letters."""
         return np.prod([float(self.axes[of_axis[letter]].size) for letter in letters])
 
     def turned(self, output, of_axis):
-        """In another order; no more of them than an array may have."""
+        """Letters in another order, at most as many as an array may have axes."""
         self.random.shuffle(output)
         while self.extent(output, of_axis) > self.largest:
             output.pop()
         return output
 
     def symmetry(self, axes):
-        """Of an array with these axes."""
+        """A symmetry of an array with these axes."""
         words, free = [], list(range(len(axes)))
         half = len(axes) // 2
         halves = [axes[:half], axes[half:]] if len(axes) % 2 == 0 else []
@@ -138,7 +138,7 @@ class Chance:
         return result
 
     def with_strange(self, layout, values):
-        """With some that are no numbers, or infinite, where that leaves the symmetry."""
+        """Values of which some are NaN or infinite, with the same symmetry."""
         for _ in range(self.number(0, 3)):
             index = tuple(self.number(0, extent) for extent in layout.shape)
             value = self.one_of([np.nan, np.inf, -np.inf])
@@ -186,7 +186,8 @@ def filled(world, kind, layout, values):
 
 
 def holding(world, kind, values):
-    """An array that has these values; "numpy", "node", "global", "disk", "sparse" or "array: PLACE". Collective."""
+    """An array with these values; kind: "numpy", "node", "global", "disk", "sparse" or "array: PLACE".
+    Collective."""
     if kind == "numpy":
         return values.copy()
     if kind == "node":
@@ -203,7 +204,7 @@ def holding(world, kind, values):
 
 
 def elements(world, array):
-    """All of an array, at this process; nothing changes before all have them. Collective."""
+    """All elements of an array, at this process. Returns when all processes have them. Collective."""
     if isinstance(array, np.ndarray | np.generic | complex | float):
         return np.asarray(array)
     if isinstance(array, NodeArray):

@@ -1,5 +1,5 @@
-"""Random recorded programs: contractions, sums, functions of tiles and loops, on arrays of all kinds, with little
-and much memory, killed and gone on with; results are those of NumPy.
+"""Random recorded programs: contractions, sums, functions of tiles and loops, on arrays of all kinds, with
+little and much memory, killed and resumed; results are those of NumPy.
 
 A seed decides a recipe, which NumPy carries out, and which any number of processes record as a Program.
 """
@@ -25,7 +25,7 @@ from outcore.tensor.program.program_plan import ProgramPlan
 
 @dataclass
 class Settings:
-    """Of one run: what need not be the same when it goes on after a kill."""
+    """Settings of one run, which may differ when the program is resumed after a kill."""
 
     memory: int | str = "20MB"
     disk: int | str | None = None
@@ -34,7 +34,7 @@ class Settings:
 
 
 def settings(chance, world, *, is_large=False):
-    """Of any kind of machine, with memory of any size."""
+    """Random settings of any kind of machine, with memory of any size."""
     fast = chance.one_of([1e8, 1e9, 1e11])
     rates = replace(
         ASSUMED,
@@ -50,7 +50,7 @@ def settings(chance, world, *, is_large=False):
 
 
 class Recorded:
-    """A recipe recorded as a Program of a world. Collective. `close` closes what it has made."""
+    """A recipe recorded as a Program of a world. Collective. `close` closes all arrays that it has made."""
 
     def __init__(self, world, recipe, options):
         self.world, self.recipe, self.options = world, recipe, options
@@ -121,7 +121,8 @@ class Recorded:
                 v[step.out.name] = made
 
     def plan(self):
-        """In so much memory as was chosen; if that is too little, in exactly what the error says."""
+        """Plans with the chosen memory; if that is too little, with exactly the memory that the error
+        names."""
         try:
             return self.program.plan(self.options.rates)
         except OutcoreError as error:
@@ -133,21 +134,21 @@ class Recorded:
         return self.program.plan(self.options.rates)
 
     def limit_disk(self, plan):
-        """To exactly what a plan takes: that is enough."""
+        """Limits the disk to exactly the space that a plan takes: it is enough."""
         self.options.disk = self.program.disk = math.ceil(plan.disk_bytes)
         plan = self.plan()
         assert plan.disk_bytes <= self.options.disk
         return plan
 
     def run(self, plan=None, *, restart=False):
-        """Returns what was resident, at this process."""
+        """Runs the program; returns the resident memory of this process."""
         plan = self.plan() if plan is None else plan
         with resident(self.world) as found:
             self.program.run(plan=plan, restart=restart)
         return found
 
     def check(self):
-        """Outputs, and inputs, changed or not, are what NumPy has. Collective."""
+        """Outputs and inputs, changed or not, have NumPy's values. Collective."""
         for item in self.recipe.items:
             if item.is_input:
                 self._compare(item, self.arrays[item.name])
@@ -185,9 +186,9 @@ def _first(variables, term):
 
 
 def run(world, seed, *, ways=(0, 1), is_large=False):
-    """One recipe in several ways: way 0 in exactly the least memory that it takes. Collective. Returns the largest
-    share of what was left of the budget that was resident in a process. Raises AssertionError with all that it
-    takes to see it again."""
+    """One recipe in several ways: way 0 in exactly the least memory that it takes. Collective. Returns the
+    largest share of what was left of the budget that was resident in a process. Raises AssertionError with
+    all that is needed to reproduce it."""
     recipe = Recipe(seed, is_large=is_large)
     share = 0.0
     for way in ways:
@@ -201,8 +202,8 @@ def run(world, seed, *, ways=(0, 1), is_large=False):
 
 
 def go_on(world, seed, path, attempt, begins):
-    """One recipe, from what is kept in the directory `path`, if something is; `attempt` chooses the memory. Calls
-    `begins()` when it starts to run. Collective."""
+    """Runs one recipe, and resumes from the state in the directory `path`, if there is one; `attempt` chooses
+    the memory. Calls `begins()` when it starts to run. Collective."""
     options = settings(Chance([seed, 2, attempt]), world)
     options.checkpoint = path / "kept"
     recorded = Recorded(world, Recipe(seed, (1, 2, 2)), options)  # which are planned in no time

@@ -1,4 +1,4 @@
-"""Recipes of random programs, and what NumPy makes of them."""
+"""Recipes of random programs, and their results by NumPy."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Item:
     """An array of a recipe.
 
     Attributes:
-        kind: of an input, that of the caller's array; "made": an array of the program; "fresh": a result that a
-            statement makes.
-        layout: what it can hold; a dense one of what has no tiles.
-        values: that it has at first.
+        kind: for an input, the kind of the caller's array; "made": an array of the program; "fresh": a result
+            that a statement makes.
+        layout: the tiles that it can hold; a dense one for arrays without tiles.
+        values: its initial values.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Item:
 
     @property
     def symmetry(self):
-        """That the program knows of."""
+        """The symmetry that the program knows."""
         known = self.layout is not None and (self.kind in TILED or self.kind == "made")
         return self.layout.symmetry if known else Symmetry(len(self.axes))
 
@@ -68,7 +68,7 @@ class Einsum:
 
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """out = the sum of factor times item, or added to it."""
+    """out = the sum of factor times item, or out += that sum."""
 
     terms: tuple[tuple[float, Item], ...]
     out: Item
@@ -111,7 +111,7 @@ def shift(box, x):
 
 
 def weights(box, x):
-    """Each element by its place."""
+    """A weight for each element, by its place."""
     total = np.zeros(x.shape, x.real.dtype)
     for axis, side in enumerate(box):
         shape = [-1 if axis == other else 1 for other in range(x.ndim)]
@@ -125,9 +125,10 @@ KEEP_SYMMETRY = ("squash",)
 
 
 class Recipe(Chance):
-    """A program, as a value: `items` in the order in which they are made, `steps` with loops within loops.
-    `operands`: how many a contraction has, by chance. `strange`: inputs have elements that are no numbers, and all
-    arrays have all tiles, for what a tile lacks is zero whatever it is multiplied by."""
+    """A program, as a value: `items` in the order in which they are made, `steps` with nested loops.
+    `operands`: number of operands of a contraction, by chance. `strange`: inputs have elements that are NaN
+    or infinite, and all arrays have all tiles, because an absent tile is zero whatever it is multiplied
+    by."""
 
     def __init__(self, seed, operands=(1, 2, 2, 2, 2, 2, 2, 3), *, is_large=False):
         super().__init__(seed, is_large=is_large)
@@ -196,7 +197,7 @@ class Recipe(Chance):
         return steps
 
     def _takes(self, axes, dtype, operands):
-        """An array that can be given a result without symmetry; None: a fresh one, or none at all."""
+        """An array that can take a result without symmetry; None: a fresh one, or no array."""
         found = [
             item
             for item in self.items
@@ -229,7 +230,7 @@ class Recipe(Chance):
         return Einsum(f"{','.join(subscripts)}->{''.join(output)}", operands, out, accumulate, scale)
 
     def _target_of_einsum(self, operands, of_axis, output, dtype):
-        """An array that is there, and letters in the order of its axes."""
+        """An existing array, and letters in the order of its axes."""
         if self.chance(0.4):
             return None
         for item in self.random.permutation(np.array(self.items, object)):
@@ -246,8 +247,8 @@ class Recipe(Chance):
         return None
 
     def _gram(self):
-        """An array with itself, but for one or two axes: x[pa..] x[ra..], x[pqa..] x[rsa..]; the result has
-        symmetries, whatever x is."""
+        """A product of an array with itself, in which one or two axes differ: x[pa..] x[ra..], x[pqa..]
+        x[rsa..]. The result has symmetries, whatever x is."""
         found = [item for item in self.items if item.axes and item.values.size <= self.largest / 10]
         if not found:
             return None
@@ -286,7 +287,7 @@ class Recipe(Chance):
         return Einsum(text, (item, item), out, self.chance(0.6), scale)
 
     def _symmetry_of(self, expression, has, axes):
-        """One that the result must have."""
+        """A symmetry that the result must have."""
         words = ["pair"] if len(axes) == 4 else []
         words += [
             f"{kind}({i},{j})"
@@ -366,7 +367,8 @@ class Recipe(Chance):
 
 @dataclass
 class Shadow:
-    """What NumPy has in place of an array: elements, the size of what was added up to each, and how exact it is."""
+    """NumPy's counterpart of an array: elements, the magnitude of the terms that were added to each, and the
+    precision."""
 
     value: np.ndarray
     size: np.ndarray
@@ -378,7 +380,7 @@ class Shadow:
         return Shadow(wide, np.abs(wide), float(np.finfo(item.stored or item.dtype).eps))
 
     def into(self, item, before):
-        """As `item` holds it, added to `before`."""
+        """The values as `item` stores them, added to `before`."""
         value, size, eps = (
             self.value,
             self.size,

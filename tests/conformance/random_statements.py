@@ -1,8 +1,8 @@
 """Random statements over extended arrays, each of which is compared with NumPy as it is carried out.
 
-A seed makes axes with tilings and labels, and a pool of arrays of all kinds: symmetric and not, with all tiles or
-some, of four types, wherever arrays can lie. Statements contract several of them, add, scale, move, reduce. What
-they make joins the pool. All processes of a world run the same program.
+A seed makes axes with tilings and labels, and a pool of arrays of all kinds: symmetric or not, with all tiles
+or some, of four types, in all places. Statements contract several of them, add, scale, move, reduce. Their
+results join the pool. All processes of a world run the same program.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WRAPPED = ("numpy", "disk", "global", "sparse")
 
 @dataclass
 class Member:
-    """An array, what NumPy has in its place, and the axes by their numbers. `is_extended`: of class Array."""
+    """An array, NumPy's counterpart, and the axes by their numbers. `is_extended`: of class Array."""
 
     array: Any
     shadow: np.ndarray
@@ -42,7 +42,7 @@ def name_of(array):
 
 
 def tilings_of(array):
-    """Of each axis of an array that has tiles."""
+    """The tiling of each axis of an array that has tiles."""
     if isinstance(array, Array):
         return array.layout.tilings
     return [Tiling(cuts[-1], cuts) for cuts in array.tilings] if isinstance(array, BlockSparseArray) else []
@@ -57,7 +57,7 @@ class RandomStatements(Chance):
         super().__init__(seed)
         self.world = world
         self.pool: list[Member] = []
-        self.said: list[str] = []  # statements, for who looks at a failure
+        self.said: list[str] = []  # statements, for readers of a failure
         self.refused = 0
 
     # ---- arrays ----
@@ -115,7 +115,7 @@ class RandomStatements(Chance):
     # ---- what is found ----
 
     def compare(self, found, exact, scale, dtype):
-        """`scale`: of what was added up, element by element."""
+        """`scale`: the magnitude of the terms of each element."""
         eps = float(np.finfo(dtype).eps)
         wrong = np.abs(found - exact) > 100 * eps * scale + 1e-30
         if np.any(wrong):
@@ -124,8 +124,8 @@ class RandomStatements(Chance):
             raise AssertionError(f"{self.story()}\nelement {place}: off by {worst}")
 
     def took(self, array, exact, scale, axes):
-        """A result becomes a member; what NumPy has in its place is what was found, so that rounding does not add
-        up."""
+        """A result becomes a member. NumPy's counterpart gets the values that were found, so that rounding
+        does not add up."""
         found = elements(self.world, array)
         self.compare(found, exact, scale, array.dtype)
         member = Member(array, np.array(found), axes)
@@ -230,7 +230,8 @@ class RandomStatements(Chance):
             self.compare(np.asarray(result), exact, size, dtype)
 
     def _call(self, text, arrays, options, differ):
-        """If it takes more memory, with exactly as much as the error says; None if it was refused."""
+        """Runs a call; if it needs more memory, again with exactly the memory that the error names. None if
+        it was refused."""
         try:
             return outcore.einsum(text, *arrays, world=self.world, **options)
         except OutcoreError as error:
@@ -245,7 +246,7 @@ class RandomStatements(Chance):
         return outcore.einsum(text, *arrays, world=self.world, **(options | {"memory": least}))
 
     def _target(self, tilings, dtype):
-        """A dense array that is there, and what it holds."""
+        """An existing dense array, and its values."""
         layout = Layout(tilings)
         before = self.values(layout, dtype)
         kind = self.one_of(["extended", "extended", *DENSE])

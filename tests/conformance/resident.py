@@ -8,20 +8,21 @@ from dataclasses import dataclass
 
 @dataclass
 class Resident:
-    """`bytes`: at most, beyond what was there before; None if Linux does not tell. `left`: of the budget then."""
+    """`bytes`: the peak beyond the resident memory before; None if Linux does not tell. `left`: the budget
+    that was left then."""
 
     left: int
     bytes: int | None = None
 
     @property
     def share(self):
-        """Of what was left of the budget; more than 1: it did not hold."""
+        """The peak as a share of the budget that was left; above 1, the budget was exceeded."""
         return 0.0 if self.bytes is None else max(0, self.bytes) / self.left
 
 
 @contextmanager
 def resident(world):
-    """Counts within `with`; the budget is that of a process of `world`."""
+    """Measures the peak within `with`; the budget is that of a process of `world`."""
     found = Resident(world.budget.limit_bytes - world.budget.used_bytes)
     try:
         with open("/proc/self/clear_refs", "w") as file:

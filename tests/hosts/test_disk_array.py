@@ -1,4 +1,4 @@
-"""Disk arrays on several hosts: where their components are, and which placement is found out."""
+"""Disk arrays on several hosts: the places of their components, and the placement that is chosen."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ with outcore.World() as world:
 
 
 def sizes(directory):
-    """Bytes of all files in a directory."""
+    """Sizes in bytes of all files in a directory."""
     return sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
 
 
 @pytest.fixture
 def clean(hosts):
-    """The hosts, with nothing in the directories."""
+    """The hosts, with empty directories."""
     yield hosts
     hosts.clear()
 

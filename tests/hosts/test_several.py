@@ -1,4 +1,4 @@
-"""The hosts themselves: that they are apart, and that nothing of them stays."""
+"""The hosts themselves: they are separate, and nothing of them stays."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_nothing_stays_of_hosts_whose_maker_is_killed(hosts, tmp_path):
 
 
 def _has_network(pid: int) -> bool:
-    """Of a process that is there; one that ends may not be looked at."""
+    """Whether a process has a network; a process that ends may not be inspected."""
     try:
         return Path(f"/proc/{pid}/ns/net").exists()
     except PermissionError:

@@ -1,4 +1,5 @@
-"""Recipes of `packaging` (make test-recipes): each says what `pyproject.toml` says, and what can run here runs.
+"""Recipes of `packaging` (make test-recipes): each agrees with `pyproject.toml`, and those that can run here
+do.
 
 The container is built as the Dockerfile says, in a Debian made by debootstrap; it needs root, and some minutes.
 """
@@ -63,7 +64,7 @@ def test_the_recipe_has_the_three_variants():
 
 
 def test_the_script_of_the_recipe_installs_into_a_prefix(recipe, tmp_path):
-    """As conda-build calls it: in the environment of the tools, without isolation and dependencies."""
+    """Called as by conda-build: in the environment of the tools, without isolation and dependencies."""
     prefix = tmp_path / "prefix"
     script = recipe["build"]["script"].replace("${{ PYTHON }}", sys.executable)
     script = script.replace("${{ PREFIX }}", str(Path(sys.prefix)))
@@ -148,7 +149,7 @@ def test_the_module_names_places_that_are_installed():
 
 
 def steps() -> list[tuple[str, str]]:
-    """Instructions of the Dockerfile, and what follows each."""
+    """Instructions of the Dockerfile, and the arguments of each."""
     text = (PACKAGING / "containers" / "Dockerfile").read_text()
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines)]
@@ -163,7 +164,7 @@ def test_apptainer_does_what_docker_does():
 
 @pytest.fixture(scope="module")
 def debian(tmp_path_factory):
-    """A small Debian, with this machine's way to packages."""
+    """A small Debian, with this machine's access to packages."""
     if os.getuid() or shutil.which("debootstrap", path=PATH) is None:
         pytest.skip("root and debootstrap are needed (apt install debootstrap)")
     place = tmp_path_factory.mktemp("debian")

@@ -19,7 +19,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DIST = Path(os.environ.get("WHEELS", ROOT / "dist"))
 WATER = "3\n\nO 0 0 0.1\nH 0 0.75 -0.47\nH 0.1 -0.75 -0.5\n"
-# What a small system has: no compiler, no linker, no make.
+# The programs of a small system: no compiler, no linker, no make.
 TOOLS = ("sh", "env", "uname", "ls", "cat", "hostname", "ldd", "sed", "grep", "mkdir", "rm", "id", "getconf")
 
 EINSUM = """
@@ -111,7 +111,7 @@ def installed(request, tmp_path_factory):
 
 
 def here(tmp_path, *command: str) -> float:
-    """The energy that this checkout finds."""
+    """The energy by this checkout."""
     (tmp_path / "water.xyz").write_text(WATER)
     subprocess.run(
         [sys.executable, "-m", "outcore", *command, "--json", "result.json"],

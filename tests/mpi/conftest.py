@@ -1,8 +1,8 @@
 """Tests that run in every process of a job at once: `mpiexec -n N python -m pytest tests/mpi`.
 
-Rank 0 reports; another rank says something only if one of its tests failed. A test that leaves a process waiting
-is ended, with the whole job, by its time limit. What has the marker `processes(N)` runs on at most N processes:
-more would do nothing else there, and what they do elsewhere is tested there.
+Rank 0 reports; another rank says something only if one of its tests failed. A test that leaves a process
+waiting is ended, with the whole job, by its time limit. A test with the marker `processes(N)` runs on at most
+N processes: further ones would do nothing new there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from outcore.job import launch
 
 TEST_LIMIT_S = 120
 
-_said = io.StringIO()  # what a rank other than 0 reports; shown if something fails there
+_said = io.StringIO()  # the reports of a rank other than 0; shown if a test fails there
 
 
 @pytest.fixture(scope="session")
@@ -48,8 +48,8 @@ def small_disk(comm, shared_tmp_path):
 
 @pytest.fixture(scope="session")
 def computed_once(comm):
-    """`computed_once(key, compute)`: what `compute()` gives at rank 0, once for each key of a module, at every
-    rank, or its error at every rank. The others sleep meanwhile: within MPI they would take turns with it on the
+    """`computed_once(key, compute)`: rank 0 runs `compute()`, once for each key of a module, and every rank
+    gets its result or its error. The others sleep meanwhile: within MPI they would take turns with it on the
     same cores."""
     kept = {}
 
@@ -77,7 +77,7 @@ def computed_once(comm):
 
 @pytest.fixture(autouse=True)
 def together(comm):
-    """Starts each test at the same time everywhere, so that a failure in one does not disturb the next."""
+    """Starts each test at the same time at all ranks, so that a failure in one does not disturb the next."""
     comm.Barrier()
 
 
@@ -97,7 +97,7 @@ class Paths:
         return self.directory / f"path{next(self._numbers)}"
 
     def made(self, make, world):
-        """Where `make(world, path)`, which is called once, has made something."""
+        """The path where `make(world, path)`, which is called once, has made a file."""
         if make not in self._made:
             self._made[make] = self.new()
             make(world, self._made[make])
@@ -111,7 +111,7 @@ def paths(shared_tmp_path):
 
 @pytest.fixture
 def world(comm, shared_tmp_path):
-    """All processes, for modules that have none of their own."""
+    """A world of all processes, for modules without their own fixture."""
     with World(comm, memory="200MB", scratch=shared_tmp_path, nodes="hosts") as made:
         yield made
 
@@ -140,7 +140,7 @@ def pytest_cmdline_main(config):
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config):
-    launch.world()  # before anything can fail in one process only
+    launch.world()  # before any error at a single process
     job = launch.launched()
     if job is not None and job.rank > 0:
         config.pluginmanager.unregister(name="terminalreporter")
@@ -149,7 +149,7 @@ def pytest_configure(config):
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish():
-    """Every rank comes here, or the job ends: a process that leaves early would keep the others waiting."""
+    """Waits for all ranks, or ends the job: others would wait for ever for a process that leaves early."""
     if launch.joined() and launch.gather_within(TEST_LIMIT_S, "end") is None:
         launch.abort(1)
 

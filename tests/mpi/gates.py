@@ -1,8 +1,7 @@
-"""Collective calls of which one process makes a wrong one: all raise the same OutcoreError, and can go on.
-
-A module test_gates_*.py has functions that make one kind of call each, rightly; what stands above a function says
-what one process gives instead. An argument that names the processes (a world, an array that is written) is always
-right: without it nobody is told.
+"""Collective calls with wrong arguments at one process: all raise the same OutcoreError, and can go on. A
+module test_gates_*.py has functions that make one kind of call each, correctly; decorators of a function name
+the wrong arguments of one process. An argument that names the processes (a world, an array that is written)
+is always right: without it no process could be told.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from outcore import OutcoreError
 
 
 class Strange:
-    """Raises something of its own, whatever is asked of it."""
+    """Raises its own error at any access."""
 
     class Error(Exception):
         pass
@@ -28,12 +27,12 @@ class Strange:
 
 
 def unpicklable():
-    """It cannot be sent, and JSON cannot hold it either."""
+    """An object that neither pickle nor JSON can encode."""
 
 
 STRANGE = Strange()
 unpicklable.__qualname__ = "nowhere"
-NAME = "\ud800"  # stands for no bytes
+NAME = "\ud800"  # cannot be converted to bytes
 PATHS = (5, NAME, "zero\0inside", b"bytes", "other/name", STRANGE)
 SIZES = ("much", -1, [], STRANGE)
 
@@ -41,13 +40,14 @@ Call = Callable[..., None]
 
 
 class Calls:
-    """The calls of a module, and of each the arguments that one process gives where the others give none."""
+    """The calls of a module, and for each the arguments that one process passes where the others pass
+    none."""
 
     def __init__(self):
         self._wrong: dict[Call, list[dict[str, Any]]] = {}
 
     def wrong(self, **arguments):
-        """Arguments that are only wrong together, or at one process, of the call below."""
+        """Arguments of the call below that are wrong only together, or only at one process."""
 
         def add(call):
             self._wrong.setdefault(call, []).append(arguments)
@@ -56,7 +56,7 @@ class Calls:
         return add
 
     def each(self, name, *values):
-        """Several wrong values of one argument of the call below."""
+        """Several wrong values for one argument of the call below."""
 
         def add(call):
             self._wrong.setdefault(call, []).extend({name: value} for value in values)
@@ -65,14 +65,14 @@ class Calls:
         return add
 
     def parametrize(self, test):
-        """A test with `call` and `who`: each call, made wrongly by the first process or by the last."""
+        """Parametrizes a test by `call` and `who`: each call, wrong at the first process or at the last."""
         by_call = pytest.mark.parametrize("call", self._wrong, ids=lambda call: call.__name__)
         return pytest.mark.parametrize("who", ["first", "last"])(by_call(test))
 
     def check(self, world, paths, call, who):
         strays = world.rank == (0 if who == "first" else world.size - 1)
         for arguments in self._wrong[call]:
-            print(arguments)  # which is shown if it hangs
+            print(arguments)  # shown if it hangs
             said = error_of(call, world, paths, **(arguments if strays else {}))
             assert all_say_the_same(world, said), (arguments, said)
             world.barrier()
@@ -80,7 +80,7 @@ class Calls:
 
 
 def error_of(call, *arguments, **more):
-    """What this process has raised, for comparison with the others."""
+    """The error of this process, for comparison with the others."""
     try:
         call(*arguments, **more)
     except OutcoreError as error:

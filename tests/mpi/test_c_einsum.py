@@ -1,4 +1,4 @@
-"""Plans of Python as text, carried out by the C interface."""
+"""Plans by Python as text, carried out by the C interface."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Arrays:
 
 
 def described(world, kind, shape):
-    """An array of Python of this kind, to plan with."""
+    """A Python array of this kind, to plan with."""
     if kind == MEMORY:
         return np.zeros(shape)
     return (outcore.DiskArray if kind == DISK else outcore.GlobalArray)(world, shape)

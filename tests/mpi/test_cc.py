@@ -1,4 +1,4 @@
-"""Coupled cluster on several processes: the energies of one."""
+"""Coupled cluster on several processes: energies are those of one process."""
 
 from __future__ import annotations
 

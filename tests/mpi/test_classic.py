@@ -1,4 +1,4 @@
-"""Classic disk resident arrays on several processes: each moves its share, and all see what goes wrong."""
+"""Classic disk resident arrays on several processes: each moves its share, and all get the same errors."""
 
 import errno
 

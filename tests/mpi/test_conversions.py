@@ -1,4 +1,4 @@
-"""What PySCF makes of objects with integrals out of core, on several processes."""
+"""PySCF's conversions of objects with integrals out of core, on several processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyscf import scf as reference
 from outcore.chem import ri
 from outcore.chem.hf import scf
 
-# Process 0 drives; all others are told the same by it.
+# Process 0 drives, and sends all others the same values.
 pytestmark = pytest.mark.processes(2)
 
 AUXILIARY = "def2-universal-jkfit"

@@ -85,7 +85,7 @@ def test_sections_are_those_of_numpy(lasting_world, case, dtype, codec):
 def test_what_some_processes_write_others_read(
     lasting_world, lasting_directory, case, dtype, codec, writers, readers
 ):
-    """The first `writers` processes write, the last `readers` read, each lot a world of its own."""
+    """The first `writers` processes write, the last `readers` read, each group in its own world."""
     world = lasting_world
     shape, chunk, box, order = case
     path = lasting_directory / f"from {writers} to {readers}"
@@ -259,7 +259,7 @@ def small_disk(comm, shared_tmp_path):
 
 
 def test_a_disk_that_fills_is_one_error_and_earlier_content_is_intact(world, small_disk):
-    shape = (1000, 1000)  # 8 MB: more than there is room for, with what is there
+    shape = (1000, 1000)  # 8 MB: more than the free space
     data = np.random.default_rng(1).random(shape)
     with DiskArray(world, shape, path=small_disk / "array", expected_bytes=1000) as disk:
         disk.write_all_async(data[:300], np.s_[:300])
@@ -268,7 +268,7 @@ def test_a_disk_that_fills_is_one_error_and_earlier_content_is_intact(world, sma
             disk.write_all(data + 1)
         assert caught.value.errno == errno.ENOSPC
         assert len({repr(each) for each in world.gather(str(caught.value)) or [0]}) == 1
-        block = data[700 + world.rank : 701 + world.rank, :100]  # it can be used on
+        block = data[700 + world.rank : 701 + world.rank, :100]  # it is still usable
         disk.write_all(block, np.s_[300 + world.rank : 301 + world.rank, :100])
         disk.flush()
     with DiskArray.open(world, small_disk / "array") as disk:
@@ -355,7 +355,7 @@ def test_a_wrong_argument_of_one_process_opens_nothing_at_all(world, shared_tmp_
 
 
 def test_a_transfer_goes_on_while_nobody_waits(world):
-    """All that is asked of the request is whether it is complete."""
+    """The only call on the request asks whether it is complete."""
     data = np.random.default_rng(5).random((600, 600))
     with DiskArray(world, data.shape) as disk, GlobalArray(world, data.shape) as g:
         request = disk.write_all_async(data)

@@ -1,4 +1,4 @@
-"""`einsum` on several processes: NumPy's results, the same errors everywhere, nothing left waiting."""
+"""`einsum` on several processes: NumPy's results, the same errors at all, and no process waits for ever."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_intermediate_arrays_and_a_symmetric_result(world):
 
 
 def test_an_error_of_one_process_is_raised_by_all(world):
-    """The last process alone finds its budget taken."""
+    """Only the last process has no budget left."""
     made, _ = arrays(world, "disk")
     out = outcore.DiskArray(world, (50, 40))
     free = world.budget.limit_bytes - world.budget.used_bytes
@@ -162,7 +162,7 @@ def slow_disk(world, sharing):
 
 @pytest.mark.parametrize("where", ["disk", "global", "tiles"])
 def test_processes_of_a_node_read_panels_once(world, where):
-    """Bytes that move are those predicted, and fewer than where each process reads for itself."""
+    """The bytes moved are those predicted, and fewer than if each process reads for itself."""
     n = 150
     random = np.random.default_rng(5)
     values = random.standard_normal((2, n, n))
@@ -195,7 +195,7 @@ def test_processes_of_a_node_read_panels_once(world, where):
 
 
 class Failing(BoxOperand):
-    """The third box cannot be read by the last process of each node, or it is interrupted then."""
+    """The last process of each node cannot read the third box, or is interrupted then."""
 
     def __init__(self, array, fail):
         super().__init__(array)
@@ -226,7 +226,7 @@ def test_a_process_that_fails_ends_those_that_share_panels_with_it(world, monkey
         pytest.skip("no processes share panels")
     left, shared = [], contraction._shared
 
-    def take_all(*given):  # what the results need, after all have seen that it is there
+    def take_all(*given):  # memory of the results, after all have checked that there is enough
         memory = shared(*given)
         left.append(world.budget.limit_bytes - world.budget.used_bytes)
         world.budget.reserve(left[0], "all that is left")
@@ -249,7 +249,7 @@ def test_a_process_that_fails_ends_those_that_share_panels_with_it(world, monkey
     for nbytes in left:
         world.budget.release(nbytes)
     world.barrier()
-    einsum("ik,kj->ij", a, b, out=out, plan=plan)  # memory and signals are as they were
+    einsum("ik,kj->ij", a, b, out=out, plan=plan)  # memory and signal handlers are as before
     world.barrier()
     for array in (a, b, out):
         array.close()
@@ -274,7 +274,7 @@ PLACES = ["process", "node", "global", "disk"]
 
 @pytest.mark.parametrize("kind", [*KINDS, *(f"array: {place}" for place in PLACES)])
 def test_results_go_into_arrays_of_all_kinds_that_are_there(world, kind):
-    """All copies of them: each process and each node may have one."""
+    """All copies get the result: each process or each node may have one."""
     random = np.random.default_rng(7)
     a, b, c = (random.standard_normal(shape) for shape in ((20, 30), (30, 16), (20, 16)))
     for accumulate in (False, True):

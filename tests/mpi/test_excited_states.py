@@ -1,4 +1,4 @@
-"""States of EOM-CCSD on several processes: the energies of one."""
+"""States of EOM-CCSD on several processes: energies are those of one process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ KINDS = {"memory": (EE, TRIPLETS), "disk": (EE, TRIPLETS, ("ip", None), ("ea", N
 
 
 def energies(mf: Any, comm: Any, where: str = "disk", **settings: Any) -> list[float]:
-    """Of each kind; steps to them are the same for all processes, so they may end early."""
+    """Energies of states of each kind; the steps to them are the same for any number of processes, so they
+    may end early."""
     with CCSD(mf, 1, comm=comm, **SETTINGS | settings) as cc:
         cc.kernel()
         return [

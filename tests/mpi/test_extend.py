@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "program" / "extend.md"
 
 
 def shown():
-    """The class, without what the page does with it."""
+    """The class from the page, without the code that uses it."""
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     block = next(each for each in blocks if "FileTiles" in each)
     names = {}

@@ -31,7 +31,7 @@ def scale(world, paths, alpha=3.0):
 
 
 def operands(world):
-    """Three arrays, and others that do not go with them."""
+    """Three arrays, and others that do not fit them."""
     made = [GlobalArray(world, (5, 5)) for _ in range(3)]
     for array in made:
         am.fill(array, 1.0)

@@ -1,4 +1,4 @@
-"""Global and node arrays on several processes, whose memory they share, and where each counts as a node."""
+"""Global and node arrays on several processes, once on one node and once with each process as a node."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def positions(shape, dtype="float64"):
 
 
 def distributions(world, shape):
-    """Arguments that make one of each kind."""
+    """Arguments for a distribution of each kind."""
     cuts = [shape[0] * rank // world.size for rank in range(world.size)]
     yield {}
     yield {"block": 2}
@@ -154,7 +154,7 @@ def test_many_transfers_are_under_way_at_once(world):
 
 
 def test_a_get_needs_no_help_of_its_target(world, shared_tmp_path):
-    """The last process stays outside of the library until the others have what they want of it."""
+    """The last process makes no call of the library until the others have got its elements."""
     values = positions((world.size, 1000))
     with holding(world, values) as array:
         last = world.size - 1

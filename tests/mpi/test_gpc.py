@@ -39,7 +39,7 @@ def test_calls_of_all_to_all(world, count):
 
 @pytest.mark.parametrize("count", [1000, 40_000, 300_000])
 def test_payloads_and_replies_in_arrays_that_processes_share(world, count):
-    """Also those of a group, which targets outside of it do not see."""
+    """Also arrays of a group, which targets outside of it do not see."""
     world.register("add", reply_of)
     with (
         world.split(world.rank // 2) as group,
@@ -79,7 +79,7 @@ def test_a_payload_is_not_to_be_changed(world):
 
 
 def test_a_target_that_computes_serves(comm, world):
-    """No call of the library, nor of MPI, at the target until the reply is there."""
+    """The target makes no call of the library, nor of MPI, until the reply has arrived."""
     served = threading.Event()
 
     def notice(caller, header, payload):
@@ -126,7 +126,7 @@ def test_bulk_of_many_callers_at_one_target(world):
 
 
 def test_procedures_call_on(world):
-    """Around the ring: each asks the next, which asks the one after it."""
+    """Around the ring: each calls the next process, which calls the one after it."""
 
     def sum_from_here(caller, header, payload):
         left = int(header)

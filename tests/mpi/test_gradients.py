@@ -1,4 +1,4 @@
-"""Gradients on several processes: the same at all, and those of one process."""
+"""Gradients on several processes: the same at all, and equal to those of one process."""
 
 from __future__ import annotations
 
@@ -112,12 +112,12 @@ def test_slabs_of_one_process_are_not_made_again_on_all(comm, computed_once, sha
 
     def stopped():
         gradient(2, comm=None, checkpoint=directory)
-        gc.collect()  # frames of the error hold what is open
+        gc.collect()  # frames of the error hold open objects
 
     computed_once("kept, stopped", stopped)
     told.clear()
     assert gradient(checkpoint=directory) == pytest.approx(expected, abs=1e-9)
-    ends = comm.size  # which each process tells of
+    ends = comm.size  # each process reports this
     assert comm.allreduce(told.count("derivatives of CCSD's integrals")) - ends < slabs
 
 

@@ -1,4 +1,4 @@
-"""What a process of a job knows of the job."""
+"""The facts that a process knows of its job."""
 
 import os
 import subprocess

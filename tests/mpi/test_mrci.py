@@ -1,4 +1,4 @@
-"""Multireference CI on several processes: the energies of one."""
+"""Multireference CI on several processes: energies are those of one process."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_packed_energies_are_within_their_bound(comm, computed_once, bound):
 
 
 def test_energies_on_a_part_of_the_processes(comm):
-    """Of four: three, and one."""
+    """Worlds of three processes and of one, out of four."""
     with World(comm, memory="300MB") as world:
         part = world.split(int(world.rank == world.size - 1))
         assert part.size == (1 if world.rank == world.size - 1 else world.size - 1)
@@ -104,7 +104,7 @@ def test_energies_on_a_part_of_the_processes(comm):
 
 @pytest.mark.parametrize("growing", [False, True])
 def test_another_number_of_processes_goes_on(comm, shared_tmp_path, growing):
-    """Of four: four, three, two; or two, three, four."""
+    """Numbers of processes: four, three, two; or two, three, four."""
     counts = sorted([comm.size, max(comm.size - 1, 1), max(comm.size - 2, 1)], reverse=not growing)
     with World(comm, memory="300MB") as world:
         for run, count in enumerate(counts):
@@ -142,7 +142,7 @@ def test_records_of_several_disks(comm, shared_tmp_path, monkeypatch):
 
 
 def test_additions_of_all_processes_are_there(comm):
-    """Of whole numbers, whose sums are exact."""
+    """With whole numbers, whose sums are exact."""
     records, numbers, found = np.arange(20), np.ones(20 * 100), np.empty(20 * 100)
     with World(comm, memory="100MB") as world:
         store = RecordStore(world, "records", np.full(20, 100), memory_bytes=4096)
@@ -159,7 +159,8 @@ def test_additions_of_all_processes_are_there(comm):
 
 @pytest.mark.parametrize("fault", ["full", "damaged"])
 def test_all_get_the_error_of_one_disk(comm, shared_tmp_path, fault):
-    """And go on from the iteration before it: which that is depends on when the last process writes."""
+    """They resume from the iteration before the error; the time of the last process's write decides which
+    that is."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     done = []
 
@@ -194,7 +195,7 @@ def test_all_get_the_error_of_one_disk(comm, shared_tmp_path, fault):
 
 @pytest.mark.parametrize("full", ["scratch", "kept"])
 def test_all_get_the_error_of_a_disk_that_fills(comm, small_disk, shared_tmp_path, full):
-    """It names what did not fit; another run goes on from the iteration before."""
+    """It names the array that did not fit; another run resumes from the iteration before."""
     scratch, kept = (small_disk if full == each else shared_tmp_path / each for each in ("scratch", "kept"))
     filler, done = small_disk / "filler", []
     if comm.rank == 0:
@@ -229,7 +230,7 @@ def test_all_get_the_error_of_a_disk_that_fills(comm, small_disk, shared_tmp_pat
 
 @pytest.mark.parametrize("method", ["read", "write", "erase"])
 def test_all_get_the_error_of_one_record(comm, monkeypatch, method):
-    """The first of them, at the process that has the first block."""
+    """The first record, at the process that has the first block."""
 
     def fails(*_):
         raise OutcoreError(errno.EIO, method)
@@ -266,7 +267,7 @@ def test_a_root_with_little_of_the_references_is_an_error_of_all(comm):
 
 
 def test_roots_of_functionals(comm):
-    """Which follow the references past others, as on one process."""
+    """They follow the references past other states, as on one process."""
     with World(comm, memory="300MB") as world, c2(functional="acpf", roots=2, comm=world) as ci:
         found = ci.kernel()
         assert ci.converged and ci.passed_over(0) > 0
@@ -276,7 +277,8 @@ def test_roots_of_functionals(comm):
 
 
 def test_integrals_of_a_fitted_scf_are_made_once(comm, computed_once, shared_tmp_path, monkeypatch):
-    """Of an open shell, too, whose Fock matrices count: nobody asks for them after they are closed."""
+    """Also for an open shell, whose Fock matrices count: no call needs the integrals after they are
+    closed."""
 
     def closed(*_, **__):
         raise AssertionError("integrals of the SCF are asked for again")
@@ -332,7 +334,7 @@ def test_references_by_weight_are_those_of_the_first_process(comm):
 
 
 def test_states_of_references_are_those_of_the_first_process(comm, monkeypatch):
-    """Which processes find with other signs, and of near thresholds with other references."""
+    """Other processes may find them with other signs, and near thresholds with other references."""
 
     def of(*_):
         raise AssertionError("a process finds states of its own")
@@ -367,7 +369,7 @@ def test_all_refuse_what_cannot_be(comm):
 
 
 def test_one_electron(comm):
-    """Of which each process has the Hamiltonian, and the first the vectors."""
+    """Each process has the Hamiltonian, and the first one has the vectors."""
     mf = mean_field("H 0 0 0; H 0 0 1", "6-31g", spin=0)
     ion = mf.mol.copy()
     ion.build(charge=1, spin=1, dump_input=False, parse_arg=False)

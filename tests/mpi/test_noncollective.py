@@ -67,12 +67,12 @@ def test_any_process_gets_and_puts_what_it_indexes(world):
             world.barrier()
 
 
-OWN = 16  # columns of each process in the test that follows
+OWN = 16  # columns of each process in the next test
 
 
 def deeds(random, rank, shape, shared):
-    """What a process does in a round: it puts into half of its own columns, gets from the others, and accumulates
-    anywhere from the column `shared` on."""
+    """The calls of a process in a round: it puts into half of its own columns, gets from the others, and
+    accumulates anywhere from the column `shared` on."""
     columns = OWN * rank + random.permutation(OWN)
     for i in range(20):
         kind = ("put", "accumulate", "get")[i % 3]
@@ -117,7 +117,7 @@ def test_a_stress_of_mixed_operations_leaves_what_numpy_says(world, codec, clien
                 request.wait()
             d.sync()
             world.barrier()
-            d.sync()  # forgets copies of what others have changed since
+            d.sync()  # drops copies that others have changed since
             boxes = [random_index(own_random, shape, steps=False) for _ in range(10)]
             d.prefetch(boxes)
             for box, get in [(box, d.get_async(box)) for box in boxes]:
@@ -269,7 +269,7 @@ def test_an_owner_whose_disk_is_full_tells_who_asked_and_serves_on(world, small_
             assert np.all((old_or_new == 0) | (old_or_new == data[200:]))
         world.barrier()
         with pytest.raises(OutcoreError) as caught:
-            d.flush()  # what was accepted and does not fit
+            d.flush()  # elements that were accepted and do not fit
         assert caught.value.errno == errno.ENOSPC
         d._native.drop()
     with DiskArray.open(world, path) as d:

@@ -1,4 +1,5 @@
-"""Programs on several processes: the same numbers in memory of any size; what many have kept one goes on with."""
+"""Programs on several processes: the same numbers with memory of any size; one process resumes the run of
+many."""
 
 from __future__ import annotations
 
@@ -167,7 +168,7 @@ def test_tiles_that_are_read_again_and_again_are_read_whole(world):
 
 @pytest.mark.parametrize("text", ["ij,jl->il", "ij,il->jl", "ij,ij->"])
 def test_operands_that_are_made_where_they_are_used(world, text):
-    """Boxes along an axis that the result has, and along one that is summed: what each adds is there once."""
+    """Boxes along an axis of the result, and along a summed axis: the contribution of each counts once."""
     random = np.random.default_rng(4)
     a, b = random.standard_normal((200, 3)), random.standard_normal((3, 150))
     c = random.standard_normal({"jl": (150, 4), "il": (200, 4), "ij": (200, 150)}[text[3:5]])
@@ -188,7 +189,7 @@ def test_operands_that_are_made_where_they_are_used(world, text):
 
 
 def test_a_statement_that_many_have_begun_fewer_finish(world, comm, shared_tmp_path):
-    """What was added before is there once."""
+    """Additions before the stop count once."""
     slow = replace(ASSUMED, gemm=((16, 1e6), (1024, 1e6)), copy=1e6, processes=world.size)
     path = str(shared_tmp_path / "parts")
     random = np.random.default_rng(6)

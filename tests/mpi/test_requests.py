@@ -24,7 +24,7 @@ def world(comm, request):
 
 
 class Mixture:
-    """One operation of each layer, on the same numbers; each into an array of its own, but the last, a call."""
+    """One operation of each layer, on the same numbers; each into its own array, except the last, a call."""
 
     def __init__(self, world):
         self.world = world

@@ -110,7 +110,7 @@ def test_a_fast_process_may_use_the_disk_budget_of_a_slow_one(comm, shared_tmp_p
 
 @cache
 def with_own_records(integrals, **settings):
-    """Energy of water, where each process reads the records that it wrote, and what was stored."""
+    """Energy of water if each process reads the records that it wrote, and the stored bytes."""
     with scf.RHF(molecule(atom=WATER, basis="cc-pvtz"), storage=integrals, **settings) as mf:
         return mf.kernel(), mf.stored_summary
 
@@ -134,7 +134,7 @@ def test_energy_is_the_same_whoever_reads_the_records(comm, shared_tmp_path, int
 
 
 def test_placed_globally_records_are_read_by_whoever_has_time(comm, shared_tmp_path):
-    """The last process contracts first, and leaves nothing to the others, whoever wrote it."""
+    """The last process contracts first, and takes all records, whichever process wrote them."""
     mol = molecule(atom=WATER, basis="6-31g*")
     settings = Settings(screening=1e-12, records="any", record_bytes=1 << 16, group="C1")
     with World(scratch=shared_tmp_path) as world:
@@ -198,7 +198,7 @@ def test_orbitals_are_the_same_on_every_process(comm, shared_tmp_path):
 
 
 def test_the_error_of_the_energy_is_of_all_processes(comm, shared_tmp_path):
-    """Integrals are rounded in the same way whoever stores them."""
+    """The rounding of integrals does not depend on the process that stores them."""
     mol = molecule(atom=WATER, basis="6-31g*")
     with scf.RHF(mol, scratch=str(shared_tmp_path), error=1e-8) as mf:
         mf.kernel()
@@ -306,7 +306,7 @@ def test_a_disk_that_is_too_small_is_noticed_before_the_work(comm, small_disk):
 
 @pytest.fixture
 def filling_disk(comm, small_disk, monkeypatch):
-    """Somebody else takes the disk, but for 1 MiB, when the integrals begin to be stored."""
+    """Another program fills the disk, except 1 MiB, when the integrals begin to be stored."""
     open_store = TwoElectronIntegrals._open_store
 
     def then_fill(self, kept_name):
@@ -367,7 +367,7 @@ def test_a_failing_task_stops_all_processes(comm):
 
 
 def test_rank_0_finds_an_instability_and_all_follow_it(comm, shared_tmp_path):
-    """The second order of all ends in the state that parts the spins."""
+    """The second-order steps of all end in the state that separates the spins."""
     mol = molecule(atom="H 0 0 0; H 0 0 2.5", basis="6-31g")
     mf = scf.UHF(mol, comm=comm, scratch=str(shared_tmp_path), threads=1)
     mf.conv_tol = 1e-10
@@ -384,7 +384,7 @@ def test_rank_0_finds_an_instability_and_all_follow_it(comm, shared_tmp_path):
 
 @pytest.mark.parametrize("records", ["own", "any"])
 def test_integrals_are_stored_finer_by_all(comm, shared_tmp_path, monkeypatch, records):
-    """Crude densities that are far from the real ones, at rank 0, whose densities count."""
+    """Rank 0, whose densities count, has crude densities that are far from the real ones."""
     monkeypatch.setattr(accuracy, "crude_densities", lambda mol: np.zeros((2, mol.nao, mol.nao)))
     mol = molecule(atom="O 0 0 0; O 0 0 1.2", basis="6-31g", spin=2)
     exact = reference.UHF(mol).run(conv_tol=1e-12).e_tot

@@ -24,7 +24,7 @@ def world(comm, shared_tmp_path, request):
 
 @pytest.fixture(params=["auto", "local"])
 def placement(request):
-    """The files are seen by all here; `local` takes the ways between nodes, where each has its own part."""
+    """All processes see the files here; `local` uses the paths between nodes, where each has its own part."""
     return request.param
 
 
@@ -117,7 +117,7 @@ def test_the_end_is_known_to_who_is_told_of_a_write(comm, world, placement):
         last = world.size - 1
         if world.rank == last:
             file.write(b"here", 10**9)
-        comm.Barrier()  # of MPI, which the library knows nothing of
+        comm.Barrier()  # of MPI, without the library
         back = bytearray(4)
         assert file.read(back, 10**9) == 4
         assert back == b"here"

@@ -1,4 +1,5 @@
-"""Extended arrays on several processes: filled, moved, added and reduced, against NumPy; errors are everybody's."""
+"""Extended arrays on several processes: filled, moved, added and reduced, against NumPy; all get the
+errors."""
 
 import errno
 
@@ -157,7 +158,7 @@ def test_hdf5_there_and_back(world, paths, where):
 @pytest.mark.processes(2)
 @pytest.mark.parametrize("where", ["process", "node", "global", "disk"])
 def test_what_nobody_holds_is_given_back_in_any_order(world, where):
-    """Each process lets go of its results at other times than the others."""
+    """Each process releases its results at a different time."""
     x = np.ones((8, 8))
     with Array.from_numpy(world, x, where=where) as a, Array.from_numpy(world, 3 * x, where=where) as b:
         used = []

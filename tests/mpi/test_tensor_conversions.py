@@ -30,7 +30,7 @@ def values(seed, dtype="float64"):
 
 
 def contracted(world, a, b, way, **options):
-    """a b as einsum makes it, or as a program does."""
+    """a b by einsum, or by a program."""
     if way == "einsum":
         return outcore.einsum("ik,kj->ij", a, b, world=world, memory="8kB", **options)
     with Program(world, memory="8kB") as p:
@@ -74,7 +74,7 @@ def test_from_files_through_a_contraction_and_back(world, paths, kind, way):
 @pytest.mark.parametrize("way", ["einsum", "program"])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_single_precision_in_store_keeps_its_bound(world, dtype, way):
-    """Of operands and of the result: each element differs by at most what the arrays say."""
+    """For operands and the result: each element differs by at most the bound of the arrays."""
     x, y = values(3, dtype), values(4, dtype)
     narrow = {"float64": "float32", "complex128": "complex64"}[dtype]
     a = Array.from_numpy(world, x, [AXIS, AXIS], "disk", store_dtype=narrow)

@@ -57,7 +57,7 @@ def made(world, **options):
     return Array(world, TILES, **options)
 
 
-# What each would do with arrays a, b (other tiles), d, w (d with tiles); the error; its words.
+# The statement, with arrays a, b (other tiles), d, w (d with tiles); the error; its words.
 WRONG = {
     "a letter of the output": (
         lambda world, f, a, b, d, w: f("ik,kj->ix", a, a),
@@ -276,7 +276,7 @@ def doubled(world, values, path, step=lambda box, x: x):
 
 
 def goes_on(world, values, path, least):
-    """With another number of processes, in the files that a run has left, which had an error."""
+    """Resumes with another number of processes, in the files that a failed run has left."""
     world.barrier()
     alone = world.split(0 if world.rank == 0 else -1)
     if alone is not None:
@@ -291,7 +291,7 @@ def goes_on(world, values, path, least):
 
 
 def slow(world):
-    """Rates with which arrays of a program go to disk."""
+    """Rates at which a plan puts arrays of a program on disk."""
     return replace(ASSUMED, processes=world.size, nodes=world.node_count, sharing=1)
 
 

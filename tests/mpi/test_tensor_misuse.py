@@ -1,4 +1,4 @@
-"""Processes that come with different statements: the same error at all, and all go on in step."""
+"""Processes make different statements: all get the same error, and go on in step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def recorded(world, record):
     p.run()
 
 
-# What process 0 does with r == 0, and all others with r == 1.
+# The statement of process 0 (r == 0) and of all others (r == 1).
 DIFFERENT = {
     "layout": lambda w, a, r: Array(w, [8 + r]),
     "layout that cannot be": lambda w, a, r: Array(w, [r]),

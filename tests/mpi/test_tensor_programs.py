@@ -15,7 +15,7 @@ GROUP = 4
 
 @pytest.fixture
 def world_of(comm, shared_tmp_path):
-    """By the number of a seed, of one node or of many."""
+    """A world, by the number of a seed: of one node or of many."""
 
     def world(first):
         nodes = "processes" if first % (2 * GROUP) else "hosts"

@@ -30,7 +30,7 @@ def test_processes_may_let_go_of_an_array_at_different_times(comm, shared_tmp_pa
             array[comm.rank] = 2.0
             world.barrier()
             if comm.rank == 0:
-                del array  # which its parts are still put into by the other process
+                del array  # into which the other process still puts its parts
             else:
                 array[0] = 3.0
             world.barrier()

@@ -17,7 +17,7 @@ from outcore.base.errors import OutcoreError
 
 @pytest.fixture(params=["hosts", "processes"])
 def nodes(request, monkeypatch):
-    monkeypatch.delenv("OUTCORE_NODES", raising=False)  # what holds for the whole job, perhaps
+    monkeypatch.delenv("OUTCORE_NODES", raising=False)  # a resource of the whole job, perhaps
     return request.param
 
 
@@ -255,7 +255,7 @@ def test_worlds_one_after_another_leave_nothing_behind(comm, nodes):
 
     before = open_and_close(5)
     after = open_and_close(60)
-    # What earlier tests have left may end meanwhile.
+    # Processes of earlier tests may end meanwhile.
     assert all(now <= then for now, then in zip(after, before, strict=True)), (before, after)
 
 

@@ -1,4 +1,4 @@
-"""Arrays of all kinds where NumPy meets them: copies of their elements, or refusals that say what to use."""
+"""Arrays of all kinds as arguments of NumPy: copies of their elements, or errors that name what to use."""
 
 import operator
 

@@ -1,4 +1,4 @@
-"""What a block-sparse array keeps for each tile is accounted to the budget, or made when it is asked for."""
+"""Memory of a block-sparse array for each tile is accounted to the budget, or computed on demand."""
 
 import errno
 
@@ -16,7 +16,7 @@ def make(world, tiles, **options):
 
 def test_the_map_of_tiles_is_accounted_while_the_array_lives(tmp_path):
     with outcore.World("self", scratch=tmp_path, memory="64MB") as world:
-        make(world, 1).close()  # after which the world has what all disk arrays share
+        make(world, 1).close()  # after which the world has the services of all disk arrays
         before = world.budget.used_bytes
         array = make(world, 100_000, path=tmp_path / "b", cache_bytes="1MB")
         held = world.budget.used_bytes - before

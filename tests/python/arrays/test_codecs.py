@@ -1,4 +1,4 @@
-"""Codecs of the program: what they do wrong is an error of the array, and packages bring them by name."""
+"""Codecs of the program: their faults are errors of the array, and packages register them by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PySCF makes of objects with integrals out of core has PySCF's energies."""
+"""PySCF's conversions of objects with integrals out of core give PySCF's energies."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def occupied(**irreps):
 
 
 def smeared(mf):
-    """The free energy: errors of the orbitals change it in second order, but the energy alone in first. A gradient
-    that is enough by default leaves the error of PySCF's own runs at 1e-9 Eh, another one each time."""
+    """The free energy: errors of the orbitals change it in second order, but the energy alone in first order.
+    The default gradient threshold leaves PySCF's own runs with errors of 1e-9 Eh, different each time."""
     mf = mf.smearing(0.01)
     mf.conv_tol_grad = 1e-8
     run(mf)
@@ -61,7 +61,7 @@ def smeared(mf):
 
 
 def scanned(mf):
-    """Two geometries, and the object itself afterwards."""
+    """Energies of a scan of two geometries, and of the object itself afterwards."""
     mf.conv_tol = 1e-11
     scanner = mf.as_scanner()
     return [scanner(WATER), scanner(OTHER), mf.kernel()]
@@ -120,7 +120,7 @@ def stability(mf):
 
 
 def potential(mf):
-    """Of several densities that are neither symmetric nor antisymmetric."""
+    """The potential of several densities that are neither symmetric nor antisymmetric."""
     shape = (3, mf.mol.nao, mf.mol.nao) if mf.istype("RHF") else (2, 3, mf.mol.nao, mf.mol.nao)
     return np.asarray(mf.get_veff(dm=np.random.default_rng(0).normal(size=shape), hermi=0))
 

@@ -1,4 +1,4 @@
-"""Readers of disk arrays beside a writer: what is kept for them, and for how long."""
+"""Readers of disk arrays beside a writer: which states are kept for them, and for how long."""
 
 from __future__ import annotations
 

@@ -58,8 +58,8 @@ def indices(draw, lists: bool = True):
 
 
 def two_meanings(index) -> bool:
-    """For NumPy an integer is a list of one, too; with something between the two axes its answer is another one
-    than that of h5py."""
+    """NumPy treats an integer as a list of one; with another index between the two axes its answer differs
+    from that of h5py."""
     places = [i for i, e in enumerate(index) if isinstance(e, int | list | np.ndarray)]
     has_list = any(isinstance(e, list | np.ndarray) for e in index)
     return has_list and len(places) > 1 and places[-1] - places[0] >= len(places)

@@ -1,4 +1,4 @@
-"""Tiles that are read at a time from an array with a small cache: each comes from the disk once."""
+"""Several tiles are read at a time from an array with a small cache: each comes from the disk once."""
 
 import numpy as np
 

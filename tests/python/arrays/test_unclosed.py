@@ -1,4 +1,5 @@
-"""Persistent arrays that their program leaves open: committed at a normal end, as they were after an error."""
+"""Persistent arrays that their program leaves open: a normal end commits them, an error leaves them as they
+were."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: threads have stopped before the exception leaves, and commands say what ended them."""
+"""Ctrl-C and SIGTERM: threads have stopped before the exception is raised, and commands name the signal."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def signal_when(event, *numbers):
 
 
 class Work:
-    """Threads that are inside when the signal comes, and leave later than the main thread hears of it."""
+    """Threads that run when the signal comes, and end later than the main thread sees it."""
 
     def __init__(self):
         self.begun, self.inside, self.calls = threading.Event(), set(), 0
@@ -116,7 +116,7 @@ def test_a_handler_of_the_program_stays():
     ("signalled", "status"), [("KeyboardInterrupt", 130), ("interrupts.Terminated", 143)]
 )
 def test_an_error_while_a_signal_is_handled_is_reported_as_the_signal(signalled, status):
-    """As in a library that calls what it has not while it handles Ctrl-C."""
+    """As in a library that fails while it handles Ctrl-C."""
     code = f"""
 from outcore.base import interrupts
 from outcore.cli import main
@@ -193,14 +193,15 @@ def test_ctrl_c_in_a_collective_step_stays_what_it_is():
 
 
 def chain(place, atoms):
-    """Of hydrogen."""
+    """A chain of hydrogen atoms."""
     path = place / "chain.xyz"
     path.write_text(f"{atoms}\nhydrogen\n" + "".join(f"H 0 0 {0.9 * i}\n" for i in range(atoms)))
     return path
 
 
 def ended_by(number, command, cycles=0, **environment):
-    """Exit status and messages of a command that gets a signal when it has said so many cycles of its SCF."""
+    """Exit status and messages of a command that gets a signal after it has printed this many cycles of its
+    SCF."""
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
     )

@@ -1,4 +1,4 @@
-"""Modules that commands put off."""
+"""Modules whose import commands postpone."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import pytest
 
 
 def said(code: str) -> str:
-    """What a process of its own prints."""
+    """The output of a separate process."""
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return answer.stdout.strip()
 

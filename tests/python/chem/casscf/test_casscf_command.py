@@ -25,7 +25,7 @@ N2 = "2\nnitrogen\nN 0 0 0\nN 0 0 1.1\n"
 
 @pytest.fixture
 def run(tmp_path):
-    """Results of the command."""
+    """Runs the command; returns its results."""
 
     def of(text, *arguments):
         geometry, results = tmp_path / "molecule.xyz", tmp_path / "results.json"
@@ -126,7 +126,7 @@ def symmetric_mean_field(text):
     [(["--cas", "4,4"], None), (["--core", "A1=2,B2=1"], None), (["--core", "A1=3"], {"A1": 3})],
 )
 def test_active_orbitals_are_counted_by_irreps(run, below, core):
-    """As PySCF's sort_mo_by_irrep; B1 and B2 are its names, too."""
+    """As by PySCF's sort_mo_by_irrep, which also has the names B1 and B2."""
     found = run(WATER, "--active", "A1=1,B1=1,B2=2" if core else "A1=2,B1=1,B2=1", "--casci", *below)
     mf = symmetric_mean_field(WATER)
     mc = mcscf.CASCI(mf, 4, 4)
@@ -187,7 +187,7 @@ def test_states_of_several_irreps_and_spins_of_one_set_of_orbitals(run):
 
 
 def test_both_components_of_a_degenerate_state_are_averaged(run):
-    """In orbitals that are symmetric about the axis, though each state is not."""
+    """The orbitals are symmetric about the axis, though each state is not."""
     text = "2\nhydroxyl\nO 0 0 0\nH 0 0 0.97\n"
     first, second = run(text, "--cas", "5,4", "--states", "B1:1:1,B2:1:1")["energies_hartree"]
     assert first == pytest.approx(second, abs=1e-8)
@@ -274,7 +274,7 @@ def test_a_run_goes_on_from_kept_orbitals(run, tmp_path, capsys):
 
 
 def test_a_run_goes_on_from_the_states_of_a_long_ci(run, tmp_path, capsys, monkeypatch):
-    """And says so at once; a CASSCF solves again after that."""
+    """The run says so at once; a CASSCF solves again after that."""
     kept = tmp_path / "kept"
     kept.mkdir()
     # More determinants than the start has.

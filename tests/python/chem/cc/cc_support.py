@@ -28,7 +28,8 @@ BORANE = (
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> Iterator[None]:
-    """Threads wait for each other in a loop, which is slow beside other tests."""
+    """Runs PySCF and BLAS with one thread: several threads wait for each other in loops, which is slow beside
+    other tests."""
     from pyscf import lib
 
     from outcore.parallel.team import blas_of_one_thread
@@ -41,7 +42,7 @@ def one_thread() -> Iterator[None]:
 
 
 def mean_field(atoms: str, basis: str) -> Any:
-    """Of closed shells, converged."""
+    """A converged mean field of closed shells."""
     import pyscf
     from pyscf import scf
 
@@ -64,7 +65,7 @@ def open_mean_field(kind: str, molecule: tuple[str, int, int], basis: str) -> An
 
 
 def fitted_mean_field(mol: Any, kind: str = "UHF", field: Values | None = None) -> Any:
-    """Of fitted integrals, far converged. field: added to the one-electron Hamiltonian."""
+    """A tightly converged mean field with fitted integrals. field: added to the one-electron Hamiltonian."""
     from outcore.chem import ri
 
     mf = getattr(ri, kind)(mol, "cc-pvdz-jkfit", comm=None, memory="1GB", threads=1)
@@ -77,14 +78,15 @@ def fitted_mean_field(mol: Any, kind: str = "UHF", field: Values | None = None) 
 
 
 def with_signs(mf: Any) -> Any:
-    """Its orbitals with signs that do not depend on rounding: amplitudes of two SCFs can be compared."""
+    """The mean field with signs of orbitals that do not depend on rounding, so that amplitudes of two SCFs
+    can be compared."""
     weights = np.random.default_rng(5).random(mf.mol.nao)
     mf.mo_coeff = mf.mo_coeff * np.sign(weights @ np.asarray(mf.mo_coeff))[..., None, :]
     return mf
 
 
 def fitted_peer(mf: Any, frozen: int = 0) -> Any:
-    """PySCF's CCSD of integrals with the auxiliary basis of MP2."""
+    """PySCF's CCSD with integrals fitted in the auxiliary basis of MP2."""
     from pyscf import df
     from pyscf.cc import dfccsd
 
@@ -95,7 +97,7 @@ def fitted_peer(mf: Any, frozen: int = 0) -> Any:
 
 
 def random_amplitudes(occupied: int, virtual: int, seed: int = 1) -> tuple[Values, Values]:
-    """t1 [i,a] and t2 [i,j,a,b], as large as amplitudes are."""
+    """t1 [i,a] and t2 [i,j,a,b], of typical magnitude."""
     generator = np.random.default_rng(seed)
     t1 = 0.1 * generator.normal(size=(occupied, virtual))
     t2 = 0.1 * generator.normal(size=(occupied, occupied, virtual, virtual))
@@ -103,7 +105,7 @@ def random_amplitudes(occupied: int, virtual: int, seed: int = 1) -> tuple[Value
 
 
 def files_of_arrays(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Path]]:
-    """Of each array on disk that is made from now on, by its name in the plan: open files of this process."""
+    """Open files of this process for each array on disk that is made from now on, by its name in the plan."""
     found: dict[str, list[Path]] = {}
     right = Room.array
 
@@ -128,7 +130,7 @@ def _open_files() -> list[Path]:
 
 
 def flip_a_bit(files: list[Path]) -> None:
-    """In the middle of what the largest of them has."""
+    """Flips a bit in the middle of the data of the largest file."""
     file = max(files, key=lambda each: each.stat().st_size)
     data = np.fromfile(file, np.uint8)
     places = np.flatnonzero(data)

@@ -17,7 +17,7 @@ TIGHT = {"conv_tol": 1e-11, "conv_tol_normt": 1e-9}
 
 
 def fitted(atoms: str, basis: str) -> Any:
-    """A mean field of fitted integrals."""
+    """A mean field with fitted integrals."""
     from pyscf import scf
 
     found = scf.RHF(mean_field(atoms, basis).mol).density_fit(auxbasis=AUXILIARY)
@@ -47,12 +47,12 @@ def made(mf: Any, frozen: Any = 1, **settings: Any) -> CCSD:
 
 
 def dense(equations: Any) -> Values:
-    """All eigenvalues."""
+    """All eigenvalues of the dense matrix."""
     return np.linalg.eigvals(dense_matrix(equations)[0])
 
 
 def dense_matrix(equations: Any) -> tuple[Values, list[list[tuple[int, ...]]]]:
-    """Products with each element of a vector; places of those of doubles."""
+    """The matrix, from its products with unit vectors; and the positions of doubles."""
     room, (name,) = equations.room, equations.names
     shape = equations.diagonal().shape
     arrays = [room._made(f"{name}{n}") for n in range(2)]
@@ -89,10 +89,9 @@ def dense_matrix(equations: Any) -> tuple[Values, list[list[tuple[int, ...]]]]:
 
 
 class Determinants:
-    """EOM-CCSD of closed shells in the space of all determinants of a small molecule, whose amplitudes [i,a] and
-    [i,j,a,b] are given: eigenvectors of exp(-T) H exp(T) in the reference, singles and doubles as one matrix.
-
-    energies: of singlets beside the ground state, the lowest first."""
+    """EOM-CCSD of closed shells in the space of all determinants of a small molecule, for given amplitudes
+    [i,a] and [i,j,a,b]: eigenvectors of the matrix of exp(-T) H exp(T) over the reference, singles and
+    doubles. energies: of singlets except the ground state, the lowest first."""
 
     def __init__(self, mf: Any, t1: Values, t2: Values) -> None:
         import scipy.linalg

@@ -18,9 +18,8 @@ CHANGES = {"ee": (0, 0), "sf": (-1, 1), "ip": (-1, 0), "ea": (1, 0)}
 
 
 class FockSpace:
-    """Of a mean field, of which no orbital is frozen, and amplitudes as PySCF has them, of both spins.
-
-    `ground`: right and left vectors of the ground state."""
+    """All determinants of a mean field without frozen orbitals, with amplitudes of both spins in PySCF's
+    form. `ground`: right and left vectors of the ground state."""
 
     def __init__(self, mf: Any, t1: Any, t2: Any) -> None:
         from pyscf import ao2mo
@@ -71,7 +70,7 @@ class FockSpace:
         return found
 
     def _moved(self, vectors: Values, sign: float) -> Values:
-        """exp(+-T) of them."""
+        """Vectors multiplied by exp(T) or exp(-T)."""
         total, term = vectors.copy(), vectors
         for k in range(1, 2 * self.n + 1):
             term = sign / k * (self.t @ term)
@@ -79,9 +78,10 @@ class FockSpace:
         return total
 
     def states(self, kind: str, core: Sequence[int] = ()) -> tuple[Values, Values, Values]:
-        """Energies; exp(T) R |0> of all states, [determinant][state], and <0| L exp(-T), [state][determinant], of
-        ions of those of alpha. core: orbitals from which something is excited; then right states have the share of
-        the ground state that makes them orthogonal to its left one."""
+        """Energies; exp(T) R |0> of all states, [determinant][state], and <0| L exp(-T),
+        [state][determinant]; for ions, the states by an alpha electron. core: excitations must come from
+        these orbitals; right states then have the share of the ground state that makes them orthogonal to its
+        left vector."""
         inside, holes = [], sum(1 << (s * self.n + i) for s in (0, 1) for i in core)
         for x in range(4**self.n):
             alpha, beta = x & ((1 << self.n) - 1), x >> self.n
@@ -123,12 +123,12 @@ class FockSpace:
         return found
 
     def strength(self, gap: float, one: tuple[Values, Values], other: tuple[Values, Values]) -> float:
-        """Of a transition between two states, each a right and a left vector."""
+        """The strength of a transition between two states, each given by a right and a left vector."""
         up, down = self.density(one[1], other[0]), self.density(other[1], one[0])
         return float(2.0 / 3.0 * gap * self.moment(up) @ self.moment(down))
 
     def pole(self, right: Values, left: Values, *, is_attached: bool) -> float:
-        """Of an ion."""
+        """The pole strength of an ion."""
         total = 0.0
         for each in self.annihilates:
             one, other = (each.T, each) if is_attached else (each, each.T)
@@ -137,7 +137,7 @@ class FockSpace:
 
 
 def _annihilator(p: int, n: int) -> Any:
-    """Of a spin orbital p of n, over determinants whose bits are orbitals."""
+    """The annihilator of spin orbital p of n, over determinants whose bits are orbitals."""
     states = np.arange(2**n)
     there = states[(states >> p) & 1 == 1]
     below = np.array([(int(each) & ((1 << p) - 1)).bit_count() for each in there])

@@ -1,4 +1,4 @@
-"""Amplitudes in HDF5 files: back from them, from those of PySCF and to it, and of something else."""
+"""Amplitudes in HDF5 files: reading them back, exchange with PySCF, and files of other content."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def kept(
 
 
 def turn_first_two(path: Path) -> None:
-    """The same amplitudes, of other orbitals: the first two occupied ones of each spin are mixed."""
+    """The same amplitudes for other orbitals: the first two occupied ones of each spin are mixed."""
     import h5py
 
     mix = np.array([[np.cos(0.3), np.sin(0.3)], [-np.sin(0.3), np.cos(0.3)]])

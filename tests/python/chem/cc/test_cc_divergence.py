@@ -1,4 +1,4 @@
-"""Which amplitude the error of an iteration that has diverged names."""
+"""The error of a diverged iteration names an amplitude: which one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def world(tmp_path: Path) -> Iterator[outcore.World]:
 
 
 def refuse(world: outcore.World, singles: list[Any], doubles: Any, *, norm: float = 1e7) -> None:
-    """Of two spins with 2 and 1 frozen, 3 and 2 occupied and 2 and 3 virtual orbitals."""
+    """Raises the error, for spins with 2 and 1 frozen, 3 and 2 occupied and 2 and 3 virtual orbitals."""
     a, b = (2, 3), (3, 2)
     with Array(world, [Tiling(extent, tile=2) for extent in (*a, *b)]) as residual:
         for tile in residual.own_tiles():

@@ -1,4 +1,4 @@
-"""What coupled cluster says, and does, where something is wrong."""
+"""Errors of coupled cluster when something is wrong."""
 
 from __future__ import annotations
 

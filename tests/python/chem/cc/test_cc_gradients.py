@@ -1,4 +1,4 @@
-"""Gradients of closed-shell CCSD, against values whose derivation is elsewhere and finite differences."""
+"""Gradients of closed-shell CCSD, against independently derived values and finite differences."""
 
 from __future__ import annotations
 

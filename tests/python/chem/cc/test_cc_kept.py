@@ -1,4 +1,4 @@
-"""Coupled cluster goes on from what another run has kept."""
+"""Coupled cluster resumes from the checkpoint of another run."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_amplitudes_of_another_problem_are_refused(water: Any, tmp_path: Path) -
 
 
 def turned(matrix: np.ndarray[Any, Any]) -> Any:
-    """As if all eigenvalues were the same."""
+    """Rotates orbitals as if all their energies were equal."""
     generator = np.random.default_rng(3)
     return np.linalg.qr(generator.normal(size=matrix.shape))[0]
 
@@ -187,7 +187,7 @@ def test_amplitudes_of_orbitals_that_were_made_anew_are_refused(
 
 
 def test_amplitudes_of_another_hamiltonian_are_refused(water: Any, tmp_path: Path) -> None:
-    """The same orbitals, in an electric field."""
+    """The orbitals are the same, but the Hamiltonian has an electric field."""
     with start(water, tmp_path / "kept", max_cycle=1) as first:
         first.kernel()
     mf = water.copy()
@@ -234,7 +234,7 @@ def test_looser_amplitudes_are_a_start(water: Any, wanted: Any, tmp_path: Path) 
 
 
 def damage(array: Path) -> None:
-    """In the middle of each larger file of an array."""
+    """Damages each larger file of an array in the middle."""
     for path in array.rglob("*"):
         if path.is_file() and path.stat().st_size > 4096:
             data = bytearray(path.read_bytes())
@@ -306,8 +306,8 @@ with CCSD(mf, 1, comm=None, memory="1GB", checkpoint=sys.argv[2], **settings) as
 
 
 def killed(mf: Any, stage: str, directory: Path) -> Path:
-    """What a run keeps that gets SIGKILL when it has come to a stage; its first iteration has 10 rows."""
-    # Orbitals that were computed again differ in rounding, and are others.
+    """The checkpoint of a run that gets SIGKILL when it reaches a stage; its first iteration has 10 rows."""
+    # Recomputed orbitals differ in rounding, so they count as other orbitals.
     orbitals = {name: getattr(mf, name) for name in ("mo_coeff", "mo_energy", "mo_occ")}
     np.savez(directory / "orbitals.npz", **orbitals)
     arguments = [stage, str(directory / "kept"), WATER, str(directory / "orbitals.npz")]
@@ -379,7 +379,7 @@ def test_triples_of_kept_amplitudes_need_no_room_for_iterations(
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[None]:
-    """An element for each call of a method from now on, but for those that record what it does."""
+    """A list with an element for each call of a method from now on, without calls that only record."""
     calls: list[None] = []
     right = getattr(owner, name)
 
@@ -420,7 +420,7 @@ def test_an_iteration_goes_on_where_it_was_killed(
 
 
 def interrupted(mf: Any, directory: Path, owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that ends at a method in its first iteration."""
+    """A run that is interrupted at a method in its first iteration."""
 
     def work(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -457,7 +457,7 @@ def test_an_iteration_of_open_shells_goes_on(
 
 @contextmanager
 def full_disk(module: Any, before: int) -> Iterator[None]:
-    """Meanwhile the disk is full after so many tiles that this module keeps."""
+    """Within it the disk is full after this module has written this many tiles to the checkpoint."""
     right, kept_tiles = module.copying, []
 
     def copying(array: Any, values: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Coupled cluster takes no more memory than it was given, as little as that may be: commands, and objects."""
+"""Coupled cluster takes no more memory than its limit, however small that is: commands and objects."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_least_memory_is_enough_and_no_more_is_taken(
 @pytest.mark.memory
 @pytest.mark.long
 def test_states_take_no_more_than_the_least_memory(tmp_path: Path) -> None:
-    """With tiles so large that BLAS, transfers and descriptions of plans count."""
+    """Tiles are so large that the work space of BLAS, transfers and plans counts."""
     atoms = [
         f"{element} {radius * x:.4f} {radius * y:.4f} 0"
         for element, radius in (("C", 1.395), ("H", 2.482))
@@ -127,7 +127,7 @@ def test_an_object_says_before_anything_is_computed_how_much_a_gradient_needs(wa
     assert told
     less = run(int(told[1]) - 20)
     assert less.returncode != 0
-    if way == "energy first":  # which has been asked for, and is there
+    if way == "energy first":  # which was requested before, and is there
         assert "memory: enough for the energy; densities and gradients need" in less.stdout
         return
     assert "an iteration" not in less.stdout

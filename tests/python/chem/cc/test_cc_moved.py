@@ -1,4 +1,4 @@
-"""What products of a ladder of coupled cluster move to and from disk."""
+"""The traffic to and from disk of ladder products of coupled cluster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BVO, BVV = Held("Bvo", 900), Held("Bvv", 1800)
 
 
 def product(processes: int = 1, *, stored: bool = True) -> LadderProduct:
-    """Integrals of 30 pairs pq and 20 pairs cd, amplitudes, a product of 10 pairs ij."""
+    """Shapes: integrals of 30 pairs pq and 20 pairs cd, amplitudes, a product of 10 pairs ij."""
     made = Made(30.0 * 20.0, 30.0 * 20.0, {BVO: 30.0, BVV: 60.0})
     return LadderProduct(SIZES, 4, 1, processes, made, (V,) if stored else (), (T,), (A,), (10,))
 
@@ -46,7 +46,7 @@ def test_rows_that_another_run_has_made_are_not_counted() -> None:
 
 
 def of_many(count: int) -> tuple[LadderProduct, list[Held], list[Held]]:
-    """With so many vectors, and these."""
+    """The traffic for this number of vectors."""
     vectors, results = [[Held(f"{name}{n}", T.nbytes) for n in range(count)] for name in "TA"]
     one = product()
     return (

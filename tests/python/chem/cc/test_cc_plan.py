@@ -53,7 +53,7 @@ def test_more_memory_takes_larger_caches_of_what_products_read() -> None:
 
 @pytest.mark.parametrize("sizes", [LARGE, OPEN], ids=["closed", "open"])
 def test_arrays_of_one_phase_are_few_beside_those_of_all_phases(sizes: Sizes) -> None:
-    """The reason of docs/develop/decisions/phases.md."""
+    """The reason for docs/develop/decisions/phases.md."""
     room = describe.iterations(sizes, 20, 1, is_stored=True)
     found = room.description
     (loop,) = found.loops
@@ -152,7 +152,7 @@ def test_the_least_memory_leaves_room_for_the_blocks_that_are_chosen(
 
 
 def renamed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All arrays get other names, none of which begins as it did."""
+    """Gives all arrays new names with other beginnings."""
     right: Callable[..., dict[str, ArraySpec]] = layouts.arrays_of
     array = Recorder.array
 

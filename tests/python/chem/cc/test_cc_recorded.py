@@ -1,4 +1,4 @@
-"""What equations are recorded to do with their arrays is what they do."""
+"""The recorded traffic of equations equals their actual traffic."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def amino() -> Any:
 
 
 class Count:
-    """Bytes of tiles that arrays on disk were asked for and given, and those that the native loop of products has
-    counted."""
+    """Bytes of tiles read from and written to arrays on disk, and the bytes that the native loop of products
+    has counted."""
 
     def __init__(self) -> None:
         self.total = 0

@@ -105,7 +105,7 @@ def test_frozen_natural_orbitals_and_what_they_lose(water: Any) -> None:
 
 
 CYANIDE = "C 0 0 0; H 0 0 -1.066; N 0 0 1.156"
-FLUORINE = "F 0 0 0; F 0 0 1.412"  # whose error is the largest share of what MP2 loses
+FLUORINE = "F 0 0 0; F 0 0 1.412"  # whose error is the largest share of the error of MP2
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_one_occupied_orbital_and_the_ways_of_pyscf() -> None:
 
 
 def test_a_single_amplitude_is_extrapolated() -> None:
-    """All of its errors are parallel, so two of them give a combination without any."""
+    """All of its errors are parallel, so two of them give a combination without error."""
     from pyscf import fci
 
     mf = mean_field("H 0 0 0; H 0 0 1.5", "sto-3g")
@@ -226,7 +226,7 @@ def test_settings_out_of_range_are_refused(water: Any, settings: dict[str, Any])
 
 
 def test_triples_leave_amplitudes_and_can_be_asked_for_again(water: Any) -> None:
-    """What only iterations need is given back for (T)."""
+    """Memory that only iterations need is freed for (T)."""
     with CCSD(water, frozen=1, comm=None, memory="1GB") as cc:
         cc.kernel()
         _, doubles = cc.amplitudes()

@@ -18,7 +18,7 @@ PLENTY = 1 << 30
 
 
 def errors(mol: Any, vectors: Cholesky) -> float:
-    """The largest error of an integral."""
+    """The largest error among the integrals."""
     rows = np.concatenate([vectors.matrices(piece) for piece in range(len(vectors.cuts) - 1)])
     b = vectors.fit(rows.reshape(len(rows), -1))
     exact = mol.intor("int2e").reshape(b.shape[1], -1)
@@ -57,7 +57,7 @@ RING = "".join(f"H {np.cos(a):.12f} {np.sin(a):.12f} 0; " for a in np.arange(6) 
 def test_pivots_are_the_same_in_any_memory_and_with_any_rounding(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of equivalent atoms, whose integrals are equal but for rounding."""
+    """Equivalent atoms have integrals that are equal except for rounding."""
     mol = pyscf.M(atom=RING, basis="6-31g", verbose=0)
     wanted = cholesky.search(cholesky.Shells(mol), 1e-4, PLENTY, str(tmp_path))
     generator = np.random.default_rng(1)
@@ -88,7 +88,7 @@ EVEN = "O 0 0 .1173; H 0 .7572 -.4692; H 0 -.7572 -.4692"
 
 
 def turned(atoms: str, basis: str, **more: Any) -> Any:
-    """A molecule in a frame that has nothing to do with its axes."""
+    """A molecule in a frame unrelated to its axes."""
     mol = pyscf.M(atom=atoms, basis=basis, verbose=0, **more)
     axes = np.linalg.qr(np.random.default_rng(7).normal(size=(3, 3)))[0]
     places = mol.atom_coords() @ axes + (0.3, -1.1, 0.7)
@@ -97,7 +97,7 @@ def turned(atoms: str, basis: str, **more: Any) -> Any:
 
 
 def test_symmetry_with_axes_of_its_own_is_not_used() -> None:
-    """A product of turned functions is a sum of products, each of which is right within the tolerance."""
+    """A product of rotated functions is a sum of products, each of which is right within the tolerance."""
     mol = turned(PEROXIDE, "6-31g*", cart=True)
     with World("self") as world:
         vectors = Cholesky(world, mol, 1e-7, PLENTY)

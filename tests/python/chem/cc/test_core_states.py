@@ -1,4 +1,4 @@
-"""Core-excited states and core ions: all roots of the matrix of what excitations from the core leave."""
+"""Core-excited states and core ions: all roots of the matrix restricted to excitations from the core."""
 
 from __future__ import annotations
 

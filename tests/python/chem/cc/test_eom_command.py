@@ -77,7 +77,7 @@ def test_exact_integrals_have_the_ions_of_pyscf(water: Path, tmp_path: Path) -> 
     ids=["ee", "triplets", "ea", "properties", "Dyson", "properties of ea", "properties of triplets"],
 )
 def test_the_least_memory_is_enough(water: Path, kind: list[str]) -> None:
-    """Of processes that hold nothing else yet."""
+    """In fresh processes, which hold nothing else yet."""
 
     def output(*more: str) -> str:
         arguments = command(

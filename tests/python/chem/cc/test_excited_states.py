@@ -233,7 +233,7 @@ def test_nothing_that_was_described_for_plans_stays(water: Any) -> None:
 def test_an_object_goes_on_with_what_its_process_leaves(
     water: Any, is_command: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a command the memory was predicted, and the same input has the same plans."""
+    """For a command the memory was predicted, and the same input gives the same plans."""
     with made(water, memory="4GB", conv_tol=1e-4, conv_tol_normt=1e-3) as cc:
         cc.kernel()
         assert cc.room is not None

@@ -56,7 +56,7 @@ def test_a_search_that_follows_goes_on(four: Any, tmp_path: Path) -> None:
             found.append((states.found, energy, abs(states.vectors[0].singles[1, 0])))
     with start(four, checkpoint=tmp_path / "kept") as cc:
         _, others = cc.eomee_ccsd_singlet(guess=[guess[::-1]], tolerance=1e-2)
-    assert found[0][0] == 0 and found[1][0] > 0  # vectors that were kept are taken
+    assert found[0][0] == 0 and found[1][0] > 0  # vectors of the checkpoint are used
     assert others.found == 0  # but not by a search that follows others
     assert found[0][1] == pytest.approx(found[1][1], abs=1e-2)
     assert found[1][2] > 0.4

@@ -1,4 +1,5 @@
-"""A gradient goes on from what a killed run has kept, whatever that was at; what is kept knows its settings."""
+"""A gradient resumes from the checkpoint of a run that was killed at any stage; the checkpoint records its
+settings."""
 
 from __future__ import annotations
 
@@ -92,8 +93,8 @@ def gradient(cc: CCSD, *, triples: bool) -> Values:
 
 
 def killed(mf: Any, triples: bool, directory: Path, *stages: str) -> None:
-    """Each run goes on from the one before, and gets SIGKILL when it has come to its stage."""
-    # Orbitals that were computed again differ in rounding, and are others.
+    """Each run resumes from the one before, and gets SIGKILL when it reaches its stage."""
+    # Recomputed orbitals differ in rounding, so they count as other orbitals.
     orbitals = directory / "orbitals.npz"
     np.savez(orbitals, **{name: getattr(mf, name) for name in ("mo_coeff", "mo_energy", "mo_occ", "e_tot")})
     atoms = "; ".join(f"{symbol} {x!r} {y!r} {z!r}" for symbol, (x, y, z) in mf.mol._atom)
@@ -108,7 +109,7 @@ def killed(mf: Any, triples: bool, directory: Path, *stages: str) -> None:
 
 
 def keep_amplitudes(directory: Path) -> None:
-    """And nothing that comes after them."""
+    """Keeps the amplitudes, and nothing of later stages."""
     for each in directory.iterdir():
         if not each.name.startswith((kept.AMPLITUDES, kept_orbitals.NAME)):
             shutil.rmtree(each)
@@ -201,7 +202,7 @@ def test_a_disk_that_fills_loses_nothing(water: Any, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def kept_of_all(water: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a run leaves that was ended at its last step, but nothing of Lambda iterations."""
+    """The checkpoint of a run that was ended at its last step, without that of the Lambda iterations."""
     directory = tmp_path_factory.mktemp("settings") / "kept"
     with start(water, directory, **LOOSE) as cc:
         gradient(cc, triples=True)
@@ -209,7 +210,7 @@ def kept_of_all(water: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def with_only(directory: Path, name: str, to: Path) -> Path:
-    """What is kept under this name alone."""
+    """The checkpoint reduced to the part of this name."""
     to.mkdir()
     found = sorted(directory.glob(f"{name}*"))
     assert found

@@ -26,7 +26,7 @@ def amino() -> Any:
 
 
 def residual(mf: Any, **settings: Any) -> list[np.ndarray[Any, Any]]:
-    """Of the amplitudes of second order."""
+    """The residual of second-order amplitudes."""
     with CCSD(mf, 1, comm=None, memory="1GB", block=3, threads=2, **settings) as cc:
         equations = cc.set_up()
         singles = equations.residual(cc.singles)

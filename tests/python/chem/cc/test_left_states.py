@@ -59,7 +59,7 @@ def of_five(five: Any) -> FockSpace:
 
 
 def check(space: FockSpace, kind: str, found: Any) -> None:
-    """All properties of states that are found are those of the states of these energies."""
+    """Compares all properties of the states that are found with those of the states of these energies."""
     every, right, left = space.states(kind, found.states.settings.core)
     energies, summed = found.states.energies, len(found.orbitals_of_spins) == 1
     where = [int(np.argmin(abs(every - space.energy - each))) for each in energies]
@@ -128,7 +128,7 @@ def test_states_of_open_shells(five: Any, of_five: FockSpace, kind: str) -> None
 
 @pytest.mark.parametrize("kind", [pytest.param("ip", marks=pytest.mark.long), "ea"])
 def test_ions_of_open_shells(five: Any, of_five: FockSpace, kind: str) -> None:
-    """The lowest states of alpha, which others of beta may lie between."""
+    """The lowest alpha states; beta states may lie between them."""
     with start(five) as cc:
         found = cc.states(kind, nroots=3, tolerance=1e-8).properties()
         alpha = [

@@ -38,7 +38,7 @@ def water() -> Any:
 
 @pytest.fixture(scope="module")
 def peer(water: Any) -> Any:
-    """PySCF's CCSD of fitted integrals, with multipliers."""
+    """PySCF's CCSD with fitted integrals, with multipliers."""
     from pyscf.cc import dfccsd
 
     found = dfccsd.RCCSD(water, frozen=1)
@@ -170,7 +170,7 @@ def test_triples_after_multipliers_are_those_before(water: Any) -> None:
     with made(water) as before:
         before.kernel()
         wanted = before.ccsd_t()
-        first = before.solve_lambda()[0]  # whose ladder makes its integrals anew
+        first = before.solve_lambda()[0]  # whose ladder recomputes its integrals
     with made(water) as after:
         after.kernel()
         of_ccsd = after.solve_lambda()[0]

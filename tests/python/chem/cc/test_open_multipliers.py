@@ -63,7 +63,7 @@ def differences(found: Any, expected: Any) -> float:
 
 @pytest.fixture(scope="module", params=PLACES)
 def solved(amino: Any, request: pytest.FixtureRequest) -> Iterator[CCSD]:
-    """Wherever its arrays are."""
+    """The solution, with arrays in a given place."""
     with made(amino, **PLACES[request.param]) as cc:
         cc.kernel()
         cc.solve_lambda()

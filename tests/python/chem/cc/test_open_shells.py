@@ -50,7 +50,7 @@ def fitted() -> Any:
 
 
 def fits(mf: Any) -> Any:
-    """The mean field as an object that fits its integrals itself, as coupled cluster does."""
+    """The mean field as an object that fits its integrals itself, in the same way as coupled cluster."""
     from pyscf import df, scf
 
     other = scf.UHF(mf.mol).density_fit(auxbasis=df.make_auxbasis(mf.mol, mp2fit=True))

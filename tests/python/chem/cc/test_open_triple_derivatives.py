@@ -1,5 +1,5 @@
-"""Derivatives of (T) of open shells: densities and gradients of UHF-CCSD(T) beside PySCF's, finite differences and
-closed shells, and what blocks of orbitals leave as it is."""
+"""Derivatives of (T) of open shells: densities and gradients of UHF-CCSD(T) beside PySCF's, finite
+differences and closed shells; results do not depend on blocks of orbitals."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def slope(of: Any, h: float) -> float:
 
 @pytest.fixture(scope="module")
 def hydroxyl() -> Any:
-    """With exact integrals."""
+    """The hydroxyl radical, with exact integrals."""
     from pyscf import scf
 
     mf = scf.UHF(molecule(HYDROXYL, 1))
@@ -68,7 +68,7 @@ def hydroxyl() -> Any:
 
 @pytest.fixture(scope="module")
 def of_pyscf(hydroxyl: Any) -> tuple[Any, Any, Any]:
-    """Multipliers and the density of fixed orbitals."""
+    """Multipliers and the unrelaxed density."""
     from pyscf import cc as peers
     from pyscf.cc import uccsd_t_lambda, uccsd_t_rdm
 
@@ -90,7 +90,7 @@ def test_multipliers_and_densities_of_fixed_orbitals_are_pyscfs(hydroxyl: Any, o
         density = cc.make_rdm1()
     for x, y, o in zip(density, expected, hydroxyl.nelec, strict=True):
         assert abs(x[:o, o:] - y[:o, o:]).max() < 1e-8
-        assert abs(np.diag(x - y)).max() < 1e-8  # other elements of triples are not in PySCF's
+        assert abs(np.diag(x - y)).max() < 1e-8  # PySCF's density lacks other elements of triples
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_radical_of_low_symmetry(frozen: int, total: float, of_nitrogen: float
 
 @pytest.fixture(scope="module")
 def of_imidogen() -> tuple[float, Values, Any]:
-    """Energy, gradient and the density of fixed orbitals."""
+    """Energy, gradient and the unrelaxed density."""
     return with_density(IMIDOGEN, 2, 1)
 
 

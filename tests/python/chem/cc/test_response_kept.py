@@ -1,4 +1,5 @@
-"""What follows converged amplitudes goes on from what another run has kept: derivatives of (T), multipliers."""
+"""The steps after converged amplitudes resume from the checkpoint of another run: derivatives of (T),
+multipliers."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ def wanted(water: Any) -> dict[bool, Values]:
 
 
 def stop_in(cc: CCSD, part: str, count: int) -> list[float]:
-    """Ends it as Ctrl-C does, once this part has told `count` times how far it is."""
+    """Interrupts a run as Ctrl-C does, once this part has reported its progress `count` times."""
     told: list[float] = []
 
     def tell(name: str, fraction: float) -> None:

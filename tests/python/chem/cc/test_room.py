@@ -1,4 +1,4 @@
-"""What statements of coupled cluster share."""
+"""The plans that statements of coupled cluster share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ pyscf = pytest.importorskip("pyscf")
 
 
 def test_a_plan_for_an_array_times_itself_is_none_for_two() -> None:
-    """Operands have the same form, but a plan of the first may make half of a symmetric result."""
+    """Operands have the same form, but a plan for an array times itself may make half of a symmetric
+    result."""
     mol = pyscf.M(atom="O 0 0 0; H 0 0.76 0.59; H 0 -0.76 0.59", basis="sto-3g", verbose=0)
     random = np.random.default_rng(5)
     one, other = random.random((2, 40, 6, 6))

@@ -1,4 +1,4 @@
-"""Searches for states go on from vectors that another run has kept."""
+"""Searches for states resume from the vectors of another run's checkpoint."""
 
 from __future__ import annotations
 

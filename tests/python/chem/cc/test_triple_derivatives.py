@@ -1,5 +1,5 @@
-"""Derivatives of (T) of closed shells: gradients and densities of CCSD(T), and what blocks of orbitals leave as it
-is."""
+"""Derivatives of (T) of closed shells: gradients and densities of CCSD(T); results do not depend on blocks of
+orbitals."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def nitrogen() -> Any:
 
 @pytest.fixture(scope="module")
 def of_nitrogen(nitrogen: Any) -> tuple[Values, Values, Values]:
-    """Multipliers and the density."""
+    """Multipliers and the density of N2."""
     with exact(nitrogen) as cc:
         cc.kernel()
         cc.ccsd_t()
@@ -136,7 +136,7 @@ def test_multipliers_are_pyscfs(nitrogen: Any, of_nitrogen: tuple[Values, Values
     assert abs(of_nitrogen[1] - l2).max() < 1e-7
     o, density = nitrogen.mol.nelectron // 2, of_nitrogen[2]
     assert abs(density[:o, o:] - wanted[:o, o:]).max() < 1e-7
-    assert abs(np.diag(density - wanted)).max() < 1e-7  # other elements of triples are not in PySCF's
+    assert abs(np.diag(density - wanted)).max() < 1e-7  # PySCF's density lacks other elements of triples
 
 
 def test_densities_of_degenerate_orbitals_are_those_of_all_triples(

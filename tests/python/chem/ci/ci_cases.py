@@ -17,7 +17,7 @@ class Strings:
 
 
 def strings(irreps, groups: int, electrons: int) -> Strings:
-    """Sorted by irrep and value."""
+    """Strings, sorted by irrep and value."""
     irreps = [int(each) for each in irreps]
     by_irrep: list[list[int]] = [[] for _ in range(groups)]
     for chosen in itertools.combinations(range(len(irreps)), electrons):
@@ -33,7 +33,7 @@ def strings(irreps, groups: int, electrons: int) -> Strings:
 
 
 def integrals(n: int, seed: int = 0, irreps=None):
-    """Random, symmetric, with what the irreps forbid left out."""
+    """Random, symmetric integrals; those that the irreps forbid are zero."""
     rng = np.random.default_rng(seed)
     irreps = np.zeros(n, int) if irreps is None else np.asarray(irreps)
     one = rng.standard_normal((n, n))

@@ -8,13 +8,13 @@ import numpy as np
 
 
 def orbitals(irreps, groups=None, unrestricted=False):
-    """What a Space asks of a Hamiltonian."""
+    """The part of a Hamiltonian that a Space needs."""
     count = groups or (1 << int(max(irreps)).bit_length())
     return SimpleNamespace(irreps=np.array(irreps), groups=count, unrestricted=unrestricted)
 
 
 class DenseOperator:
-    """A symmetric matrix over all products of strings that keeps irreps (and parity) apart."""
+    """A symmetric matrix over all products of strings that does not couple different irreps (or parities)."""
 
     def __init__(self, space, seed=1, coupling=0.3):
         self.space = space

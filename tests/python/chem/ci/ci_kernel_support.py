@@ -16,7 +16,7 @@ NOTHING = np.zeros(0, np.int64)
 
 
 def irreps_of(counts: list[int]) -> list[int]:
-    """Sorted irreps of orbitals, from how many each irrep has."""
+    """Sorted irreps of orbitals, from the number of orbitals of each irrep."""
     return [irrep for irrep, count in enumerate(counts) for _ in range(count)]
 
 
@@ -71,7 +71,7 @@ def unload(panel: CIPanel, vector: Matrix, kernel: CIKernel, target: int, transp
 def product(
     kernel: CIKernel, vector: Matrix, target: int, parity: int, *, groups: int = 1, threads: int = 1
 ) -> Matrix:
-    """H C of a whole vector [alpha][beta], with the holes in so many groups."""
+    """H C of a whole vector [alpha][beta], with the holes divided into this many groups."""
     dtype, result = vector.dtype, np.zeros_like(vector)
     na, nb = (indices(len(strings)) for strings in (kernel.alpha_strings, kernel.beta_strings))
     bounds = np.linspace(0, len(kernel.holes), groups + 1).astype(int)
@@ -104,6 +104,6 @@ def random_vector(kernel: CIKernel, target: int, parity: int, rng: np.random.Gen
 
 
 def in_order_of_values(kernel: CIKernel, vector: Matrix) -> Matrix:
-    """As PySCF has it: strings by value, all symmetries together."""
+    """The vector in PySCF's order: strings by value, all symmetries together."""
     rows, columns = (np.argsort(strings.strings) for strings in (kernel.alpha_strings, kernel.beta_strings))
     return np.ascontiguousarray(vector[np.ix_(rows, columns)])

@@ -1,5 +1,6 @@
-"""ci_run.py DIRECTORY KIND ELEMENTS DIE: solves water, and kills itself after iteration DIE; or commits after each
-task, and kills itself at DIE_AT: "commit N" (before it), "committed N", "copy N" of tiles that are kept."""
+"""ci_run.py DIRECTORY KIND ELEMENTS DIE: solves water, and kills itself after iteration DIE. Or it commits
+after each task, and kills itself at DIE_AT: "commit N" (before it), "committed N", "copy N" of tiles of the
+checkpoint."""
 
 import os
 import signal

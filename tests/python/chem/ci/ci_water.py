@@ -33,7 +33,7 @@ def integrals():
 
 
 def save(given, directory):
-    """For `ci_run.py`."""
+    """Saves the integrals for `ci_run.py`."""
     one, two, energy, irreps = given
     np.savez(directory / "integrals.npz", one=one, two=two, energy=energy, irreps=irreps)
     return directory
@@ -55,7 +55,7 @@ def hamiltonian(given):
 
 
 def expected(given, roots=1, spin=0):
-    """Of PySCF, of the first irrep."""
+    """PySCF's energies of the first irrep."""
     one, two, energy, irreps = given
     solve = fci.direct_spin1_symm.FCI()
     solve.orbsym, solve.wfnsym, solve.conv_tol = irreps, 0, 1e-13

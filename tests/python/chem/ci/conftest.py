@@ -18,7 +18,7 @@ def given():
 
 @pytest.fixture(scope="session")
 def energy(given):
-    """Of the lowest singlet of `given` (Hartree), by PySCF."""
+    """The energy of the lowest singlet of `given` (Hartree), by PySCF."""
     import ci_water
 
     return ci_water.expected(given)[0]

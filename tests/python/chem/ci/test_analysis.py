@@ -25,7 +25,7 @@ def world():
 
 
 def random_state(world, electrons, irrep, parity, side=3):
-    """A normalised vector, as tiles and as PySCF has it in the caller's orbitals."""
+    """A normalised vector, as tiles and in PySCF's form in the caller's orbitals."""
     from pyscf.fci import cistring
 
     h = random_hamiltonian(6, 1, IRREPS)
@@ -107,7 +107,7 @@ def test_natural_orbitals_diagonalize_the_density_within_irreps():
 
 
 def hartree_fock_densities(space):
-    """Of the lowest determinant."""
+    """Densities of the lowest determinant."""
     n = space.hamiltonian.orbitals
     order = space.hamiltonian.positions
     return [np.diag(np.isin(np.arange(n), order[:count]).astype(float)) for count in space.electrons]

@@ -1,4 +1,4 @@
-"""Forecasts of a CI for machines that are not this one."""
+"""Forecasts of a CI for other machines."""
 
 from __future__ import annotations
 

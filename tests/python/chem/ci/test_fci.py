@@ -145,7 +145,7 @@ def test_moments_of_water(water):
 
 
 def test_the_transition_dipole_of_he2():
-    """Psi4's test fci-tdm."""
+    """The values of Psi4's test fci-tdm."""
     mf = mean_field("He 0 0 0; He 0 0 2.0", "ROHF", "6-31g", charge=1, spin=1, symmetry="C2v")
     with FCI(mf, roots=2, **TIGHT) as ci:
         ci.kernel()

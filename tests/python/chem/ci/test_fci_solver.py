@@ -69,7 +69,7 @@ def test_casci_has_the_energy_of_pyscf(solver, symmetry):
 
 
 def test_casci_of_functions_that_nearly_depend_on_each_other(solver):
-    """The field of the core is that of integrals stored with an error; PySCF's own has none."""
+    """The field of the core comes from integrals stored with an error; PySCF's own field has none."""
     from outcore.chem import hf
 
     mol = pyscf.M(atom="Li 0 0 0; H 0 0 1.6; ghost-H 0 0 0.8", basis="6-31++g", symmetry=True, verbose=0)

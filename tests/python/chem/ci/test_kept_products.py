@@ -1,4 +1,4 @@
-"""What is finished of a product outlasts a run, which was ended in the middle of an iteration."""
+"""The finished part of a product outlasts a run that was ended in the middle of an iteration."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def whole(given, tmp_path_factory):
 
 
 def ended(given, place, kind, elements, commits, *, of="state", dtype="float64", **options):
-    """What a run leaves in place/kept that commits after each task, and is ended after so many commits in products
-    of this kind and type."""
+    """The directory place/kept of a run that commits after each task, and is ended after this many commits in
+    products of this kind and type."""
     right, left = KeptProducts._commit, commits
 
     def commit(self):
@@ -118,7 +118,7 @@ def test_flags_that_cannot_be_are_refused(wrong, told):
     ],
 )
 def test_another_run_goes_on_within_a_product(given, whole, before, after, of, tmp_path):
-    """With any budget: it makes the iterations that were left, as if nothing had ended it."""
+    """With any budget, it makes the remaining iterations, as if nothing had ended the first run."""
     ended(given, tmp_path, *before, 3, of=of, vectors=2)
     solved, _ = solve(given, tmp_path, *after, checkpoint=tmp_path / "kept", vectors=2)
     assert solved.commits.found == 1
@@ -174,7 +174,7 @@ def test_commits_within_a_product_change_no_bit_of_ordered_sums(given, monkeypat
 
 
 def test_a_product_of_other_integrals_begins_anew(given, whole, tmp_path):
-    """They differ by rounding, so that states are gone on with."""
+    """The integrals differ by rounding only, so the states are used."""
     ended(given, tmp_path, "disk", 1250, 3, of="correction")
     one, two, core, irreps = given
     solved, _ = solve((one * (1 + 1e-13), two, core, irreps), tmp_path, checkpoint=tmp_path / "kept")
@@ -250,7 +250,7 @@ def test_a_disk_that_fills_leaves_the_commit_before(given, whole, small_disk, tm
 
 @pytest.mark.launcher
 def test_killed_runs_go_on_with_other_processes(given, whole, tmp_path):
-    """Killed while tiles are copied, and after a commit: what was committed is there."""
+    """Killed while tiles are copied, and after a commit: committed tiles are there."""
     ci_water.save(given, tmp_path)
     for moment, kind, processes in (("copy 20", "disk", 1), ("committed 3", "global", 2)):
         killed = run(tmp_path, kind, 600, 0, processes=processes, DIE_AT=moment)

@@ -48,7 +48,7 @@ def casscf(nitrogen, solver):
 
 
 def stopped(nitrogen, solver, solve, iteration):
-    """A CASSCF that ends in this iteration of one of its solves, both counted from 1."""
+    """A CASSCF that is ended in this iteration of one of its solves, both counted from 1."""
     mc, solves = casscf(nitrogen, solver), []
 
     def on_solve(ci):
@@ -141,7 +141,7 @@ def test_states_that_do_not_say_of_which_molecule_they_are_are_refused(nitrogen,
 def test_a_casscf_of_another_molecule_does_not_begin_with_kept_states(
     nitrogen, solver, tmp_path, every_solve_is_long
 ):
-    """Their determinants are the same, and so is all that states know of orbitals."""
+    """Their determinants are the same, and so are all facts about orbitals that the states record."""
     stopped(nitrogen, solver(checkpoint=tmp_path / "kept"), 1, 2)
     mol = pyscf.M(atom="N 0 0 0; N 0 0 1.1", basis="sto-3g", symmetry="D2h", verbose=0)
     with pytest.raises(OutcoreError, match="another geometry"):

@@ -34,7 +34,7 @@ def orbitals_of(kernel: CIKernel) -> int:
 def densities(
     kernel: CIKernel, bra: Matrix, ket: Matrix, target: int, parity: int, groups: int = 1, threads: int = 1
 ) -> tuple[Matrix, Matrix, Matrix]:
-    """aa, ab and bb, as PySCF orders them: [p][q][r][s] = <p+ r+ s q>."""
+    """The densities aa, ab and bb, in PySCF's order: [p][q][r][s] = <p+ r+ s q>."""
     aa, ab, bb = (np.zeros((orbitals_of(kernel),) * 4) for _ in range(3))
     na, nb = (indices(len(strings)) for strings in (kernel.alpha_strings, kernel.beta_strings))
 

@@ -1,4 +1,4 @@
-"""Parts of vectors in memory, and what the kernel refuses."""
+"""Parts of vectors in memory, and arguments that the kernel refuses."""
 
 from __future__ import annotations
 
@@ -100,14 +100,14 @@ CIKernel([0, 0], 1, 1, 1, 0, 0, np.zeros((2, 2)), np.zeros((2, 2, 2, 2)))
 
 
 def test_a_blas_with_sizes_of_another_type_is_refused() -> None:
-    """Its arguments would be read as other numbers. In a process that has looked for none yet."""
+    """Its arguments would be read as other numbers. In a process that has not looked for a BLAS yet."""
     found = subprocess.run([sys.executable, "-c", _ANOTHER_BLAS], capture_output=True, text=True, check=False)
     assert found.returncode != 0
     assert re.search(r"scipy's dgemm.*long \*", found.stderr), found.stderr
 
 
 def test_panels_take_and_give_tiles() -> None:
-    """Any tile of a sector, as it is and transposed, into panels of any rows and columns."""
+    """Any tile of a sector, as it is or transposed, into panels of any rows and columns."""
     rng = np.random.default_rng(10)
     irreps = irreps_of([4, 3])
     one, two = random_one(irreps, rng), random_two(irreps, rng)
@@ -174,7 +174,7 @@ def test_a_panel_is_used_again() -> None:
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("parity", [1, -1])
 def test_tiles_of_a_folded_vector_at_once(dtype: Any, parity: int) -> None:
-    """They are those that are moved one by one."""
+    """The result is the same as if tiles are moved one by one."""
     rng = np.random.default_rng(12)
     irreps = irreps_of([4, 3])
     one, two = random_one(irreps, rng), random_two(irreps, rng)

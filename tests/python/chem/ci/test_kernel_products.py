@@ -184,7 +184,7 @@ def test_no_electrons() -> None:
 
 @pytest.mark.parametrize(("alpha", "beta", "parity"), [(1, 1, 1), (2, 1, 0), (1, 2, 0)])
 def test_the_last_of_64_orbitals(alpha: int, beta: int, parity: int) -> None:
-    """Orbitals 59 to 63 interact as if they were alone."""
+    """Orbitals 59 to 63 interact as if there were no others."""
     rng = np.random.default_rng(7)
     few, many = [0] * 5, [0] * 64
     one, two = random_one(few, rng), random_two(few, rng)
@@ -211,7 +211,7 @@ def test_the_last_of_64_orbitals(alpha: int, beta: int, parity: int) -> None:
     ("counts", "alpha", "beta"), [([26, 14], 2, 1), ([20, 1, 17, 3], 1, 2), ([13, 9], 4, 2)]
 )
 def test_long_runs_and_hermiticity(counts: list[int], alpha: int, beta: int) -> None:
-    """<x|Hy> = <Hx|y>, also where runs are longer than the inner loops know."""
+    """<x|Hy> = <Hx|y>, also if runs are longer than the lengths compiled into the inner loops."""
     rng = np.random.default_rng(8)
     irreps = irreps_of(counts)
     kernel = CIKernel(
@@ -225,7 +225,7 @@ def test_long_runs_and_hermiticity(counts: list[int], alpha: int, beta: int) -> 
 
 
 def test_runs_longer_than_registers() -> None:
-    """22 orbitals of one irrep: more than the lengths that the inner loops know."""
+    """22 orbitals of one irrep: more than the lengths compiled into the inner loops."""
     check([22], 2, 2, 0, 1)
     check([19, 2], 2, 2, 0, 1, np.float32)
     check([17], 2, 3, 0, 0)

@@ -29,7 +29,7 @@ def mean_field(atom=WATER, kind="RHF", basis="sto-3g", **given):
 
 
 def lowest(space, irrep=0, spin=None):
-    """The energy of a space that is taken as a whole."""
+    """The energy of a space without selection."""
     h = space.hamiltonian
     lists = [strings(h.irreps, h.groups, each) for each in space.electrons]
     return guess.start(h, *lists, irrep, spin=spin, size=100_000).energies[0]
@@ -234,7 +234,7 @@ def test_the_field_of_the_core_is_exact_where_integrals_are_stored(world):
 
 
 def chosen(mf, electrons, orbitals, numbers):
-    """The energy of PySCF's CASCI with these orbitals, from 0."""
+    """The energy of PySCF's CASCI with these orbitals, numbered from 0."""
     from pyscf import mcscf
 
     mc = mcscf.CASCI(mf, orbitals, electrons)

@@ -22,7 +22,7 @@ SPACES = {
 
 
 class Run:
-    """A search that has ended: `dense` are its states, `wrong` the true residuals of these, as they are stored."""
+    """A finished search: `dense` has its states, `wrong` the true residuals of these, as stored."""
 
     def __init__(self, space, tmp_path, bound, *, roots=1, vectors=3, seed=1, threads=1, **more):
         self.operator = DenseOperator(space, seed)
@@ -86,7 +86,7 @@ def test_no_root_is_missed(roots, vectors, tmp_path):
 
 
 def test_what_is_told_of_the_small_space_is_true_in_each_iteration(tmp_path):
-    """Of the vectors as they are stored: overlaps, H, what rounding has done to products, residuals."""
+    """For the stored vectors: overlaps, H, the effect of rounding on products, residuals."""
     space = Space(orbitals([0, 0, 0, 1, 1, 1], 2), 3, 3, 0, 1)
     run = Run(space, tmp_path, 1e-7, roots=2)
     h = run.operator.matrix
@@ -105,7 +105,7 @@ def test_what_is_told_of_the_small_space_is_true_in_each_iteration(tmp_path):
 
 @pytest.mark.parametrize("bound", [1e-4, 1e-8])
 def test_what_is_told_at_the_end_holds_whatever_rounding_does(bound, tmp_path):
-    """Energies are exact for the last small space, and residuals are not larger than is told."""
+    """Energies are exact for the last small space, and residuals are at most as large as reported."""
     space = Space(orbitals([0, 0, 0, 1, 1, 1], 2), 3, 3, 0, 1)
     for seed in range(4):
         run = Run(space, tmp_path, bound, roots=2, seed=seed)
@@ -158,7 +158,7 @@ def test_an_end_before_convergence_says_why(tmp_path):
 
 
 def test_ctrl_c_closes_no_vectors(tmp_path, monkeypatch):
-    """To close them is collective, and others may not have got it."""
+    """Closing vectors is collective, and other processes may not have got the signal."""
 
     def interrupted(self, *_):
         raise KeyboardInterrupt

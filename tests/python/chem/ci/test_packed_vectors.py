@@ -99,7 +99,7 @@ def test_packed_vectors_take_less_disk_than_the_plan_says_and_than_plain_ones(gi
     ("before", "after"), [(("disk", 600), ("memory", 1 << 20)), (("memory", 1900), ("strips", 20 * 576))]
 )
 def test_another_run_goes_on_within_a_product(given, energy, before, after, of, tmp_path):
-    """With any budget: it makes the iterations that were left, as if nothing had ended it."""
+    """With any budget, it makes the remaining iterations, as if nothing had ended the first run."""
     (tmp_path / "whole").mkdir()
     whole, _ = solve(given, tmp_path, *after, checkpoint=tmp_path / "whole")
     packed = {"error_bound": BOUND, "tolerance": rounding.tolerance(BOUND, 1)}
@@ -138,7 +138,7 @@ def test_a_run_goes_on_from_each_iteration(given, energy, tmp_path):
 def test_a_run_goes_on_from_one_that_ended_at_its_last_iteration(
     given, energy, tmp_path, iterations, vectors
 ):
-    """The states that such a run returns are no vectors of the small space that it has kept."""
+    """The states that such a run returns are not vectors of the small space in its checkpoint."""
     kept = tmp_path / "kept"
     kept.mkdir()
     whole, _ = solve(given, tmp_path, vectors=vectors)

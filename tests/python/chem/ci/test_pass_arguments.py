@@ -1,4 +1,4 @@
-"""What passes over tiles refuse: they change memory in place, and must not change a copy of it."""
+"""Arguments that passes over tiles refuse: they change memory in place, and must not change a copy of it."""
 
 from __future__ import annotations
 

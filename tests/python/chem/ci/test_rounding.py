@@ -1,4 +1,4 @@
-"""Rounding of vectors, and what is said of energies."""
+"""Rounding of vectors, and the reported errors of energies."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_bound_is_met_by_residuals_of_its_tolerance(roots):
 
 
 def test_energies_are_raised_by_less_than_residuals_say():
-    """Of random matrices whose next state lies far enough above the roots."""
+    """For random matrices whose next state lies far enough above the roots."""
     for seed in range(20):
         random = np.random.default_rng(seed)
         matrix = random.standard_normal((30, 30)) * 0.05

@@ -90,7 +90,8 @@ def test_mixed_precision_ends_with_double_precision(tmp_path):
 
 @pytest.mark.parametrize(("roots", "vectors"), [(1, 2), (1, 3), (2, 3), (3, 3), (1, 5)])
 def test_mixed_precision_is_as_good_as_double(roots, vectors, tmp_path):
-    """What single precision leaves out of H times a vector adds up: it must not be taken for a residual."""
+    """The parts of H times a vector that single precision loses add up: they must not be taken for a
+    residual."""
     space = Space(orbitals([0, 0, 0, 1, 1, 1], 2), 3, 3, 0, 1)
     for seed in (3, 4):
         given = {"roots": roots, "vectors": vectors, "tolerance": 1e-7, "seed": seed, "max_iterations": 150}

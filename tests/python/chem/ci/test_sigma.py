@@ -35,7 +35,7 @@ def random_integrals(irreps, seed=0):
 
 
 def reference(space, one, two, dense):
-    """H x by PySCF, of a matrix in our order of strings."""
+    """H x by PySCF, for a matrix in our order of strings."""
     n, (na, nb) = space.orbitals, space.electrons
     places = [
         np.argsort(np.argsort(strings.strings)) for strings in (space.alpha, space.beta)
@@ -177,7 +177,7 @@ def test_single_precision_and_ordered_sums(tmp_path):
 
 
 class Interrupted:
-    """A kernel that is told Ctrl-C in one of its calls."""
+    """A kernel that gets Ctrl-C in one of its calls."""
 
     def __init__(self, kernel, call):
         self._kernel, self._call, self.calls = kernel, call, 0
@@ -229,7 +229,7 @@ def test_bytes_are_those_of_the_tasks(tmp_path):
 
 
 def strip_work(space, tiling, dtype, times):
-    """Tasks and bands of panels that are so many times as large as the smallest."""
+    """Tasks and bands of panels that are larger than the smallest by this factor."""
     layout = strips.layout(dtype)
     limit = times * min_limit(space, layout)
     return groups.make_tasks(space, limit, layout=layout), groups.make_bands(tiling, limit, layout)
@@ -238,7 +238,7 @@ def strip_work(space, tiling, dtype, times):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", CASES)
 def test_products_through_strips_are_those_of_pyscf(name, dtype, tmp_path):
-    """With the bytes that the plan says."""
+    """The traffic is that of the plan."""
     space, one, two, kernel = make(name)
     dense = random_vector(space)
     expected = reference(space, one, two, dense)

@@ -119,7 +119,7 @@ def test_the_switch_to_double_precision_costs_no_iteration(given, tmp_path):
         assert {each.precision for each in mixed.iterations} == {"float32", "float64"}
         assert len(mixed.iterations) <= len(double.iterations)
         assert mixed.products == len(mixed.iterations) + 1  # H times the state, anew
-        # Products made anew differ by rounding from those that met the tolerance of 1e-7.
+        # Recomputed products differ by rounding from those that met the tolerance of 1e-7.
         assert mixed.bounds[0].weinstein < 1.1e-7
 
 

@@ -1,4 +1,4 @@
-"""Which states are looked for, and what cannot be."""
+"""The states that are searched, and requests that cannot be met."""
 
 from __future__ import annotations
 

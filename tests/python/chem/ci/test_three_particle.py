@@ -33,7 +33,7 @@ def solver():
     [((2, 2), 0, "A1"), ((2, 2), 2, "B1"), ((3, 1), 2, "B1"), ((2, 1), 1, "B1"), ((1, 0), 1, "B1")],
 )
 def test_densities_are_those_of_pyscf(solver, electrons, spin, irrep):
-    """With symmetry; of folded singlets and triplets, and of one electron."""
+    """With symmetry; for folded singlets and triplets, and for one electron."""
     total, orbitals = sum(electrons), 4 if sum(electrons) > 1 else 3
     atom = "O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587"
     mol = pyscf.M(atom=atom, basis="sto-3g", symmetry=True, charge=total % 2, spin=total % 2, verbose=0)

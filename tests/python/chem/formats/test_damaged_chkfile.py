@@ -1,4 +1,4 @@
-"""What native code would follow out of the numbers of a damaged chkfile, or for ever."""
+"""Numbers of a damaged chkfile that would lead native code outside of arrays, or into endless loops."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def read(path):
 
 @pytest.mark.parametrize("name", ["a.h5", "a.trexio"])
 def test_the_density_of_a_multireference_ci_is_that_of_full_ci(name, tmp_path):
-    """All orbitals but a frozen one are active."""
+    """All orbitals except a frozen one are active."""
     tight = ["--residual", "1e-7", "--frozen", "1"]
     run("fci", tmp_path, *tight, "--density", str(tmp_path / "full.npz"))
     run("mrci", tmp_path, *tight, "--cas", "8,6", "--density", str(tmp_path / name))

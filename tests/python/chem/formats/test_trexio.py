@@ -1,4 +1,4 @@
-"""TREXIO files in both back-ends: what the format's definitions make of the numbers, and the way back."""
+"""TREXIO files in both back-ends: numbers agree with the format's definitions, and are read back."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def read(path, *names):
 
 
 def solid(momentum, cartesian, x, y, z):
-    """Functions of a shell as the definition of TREXIO has them."""
+    """Functions of a shell by the definition of TREXIO."""
     if cartesian:
         powers = [
             (i, j, momentum - i - j) for i in range(momentum, -1, -1) for j in range(momentum - i, -1, -1)

@@ -1,4 +1,4 @@
-"""What `--gradient`, `--dipole` and `--density` show and write, of every command that has them."""
+"""The output and files of `--gradient`, `--dipole` and `--density`, for every command that has them."""
 
 from __future__ import annotations
 

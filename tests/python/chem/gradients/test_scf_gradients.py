@@ -47,7 +47,7 @@ def converged(mf, density=None):
 
 @pytest.fixture(scope="module")
 def pyscfs():
-    """Its SCF and gradient, by molecule and whether integrals are fitted; made once."""
+    """PySCF's SCF and gradient, by molecule and whether integrals are fitted; made once."""
     made = {}
 
     def make(name: str, fitted: bool):
