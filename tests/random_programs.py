@@ -3,12 +3,12 @@
     python tests/random_programs.py FIRST LAST --processes 4            # seeds FIRST .. LAST - 1
     python tests/random_programs.py FIRST LAST --processes 4 --kills 1  # killed after a second or so, then gone on
 
-With `--large` the arrays take more than the budget leaves, and what becomes resident is compared with that.
+With `--large` the arrays take more than the budget leaves, and resident memory is compared with the budget.
 
-With kills each job has 1 to `--processes` processes, one of which is killed at a random moment; the next job goes
-on with the program, on another number of processes and with other memory. Prints each failure, with all that it
-takes to see it again, and how many programs ran; the status is 1 if one failed. `--json` adds that to a file, as to
-conformance/random_programs.json, of which `python scripts/documents` makes a table.
+With kills each job has 1 to `--processes` processes, one of which is killed at a random moment; the next job
+resumes the program, on another number of processes and with other memory. Prints each failure, with all that
+is needed to reproduce it, and how many programs ran; the status is 1 if one failed. `--json` adds that to a
+file, as to conformance/random_programs.json, of which `python scripts/documents` makes a table.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main() -> int:
         return job(options)
     memory = (
         "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    )  # what a kill leaves is the same there, and fast
+    )  # files after a kill are the same there, and fast
     with tempfile.TemporaryDirectory(prefix="outcore-programs-", dir=memory) as name:
         options.directory = Path(name)
         return all_jobs(options)
@@ -110,7 +110,7 @@ def all_jobs(options: argparse.Namespace) -> int:
 
 
 def first_left(options: argparse.Namespace) -> int:
-    """The seed that no job has finished."""
+    """The first seed that no job has finished."""
     with suppress(FileNotFoundError):
         return max(int(line) for line in (options.directory / "done").read_text().split()) + 1
     return int(options.first)
@@ -130,7 +130,8 @@ def max_resident(options: argparse.Namespace) -> float:
 def kill_one(
     options: argparse.Namespace, number: int, running: subprocess.Popen[str], chance: random.Random
 ) -> bool:
-    """One process of a job, at a random moment after its first program begins to run; False if it ends before."""
+    """Kills one process of a job, at a random moment after its first program begins to run; False if it ends
+    before."""
     file = options.directory / f"job{number}"
     while not file.exists() and running.poll() is None:
         time.sleep(0.002)
@@ -153,7 +154,7 @@ def job(options: argparse.Namespace) -> int:
     memory = "32MB" if options.large else "128MB"
     with outcore.World(comm or "self", memory=memory, scratch=options.directory, nodes=nodes) as world:
         if not options.kills:
-            random_programs.run(world, 0)  # what is loaded and made once is resident from now on
+            random_programs.run(world, 0)  # modules and objects that are made once are resident from now on
         for seed in range(options.first, options.last):
             share = one(world, seed, options)
             if world.rank == 0:
@@ -162,7 +163,7 @@ def job(options: argparse.Namespace) -> int:
 
 
 def one(world: outcore.World, seed: int, options: argparse.Namespace) -> float:
-    """The share of the budget that became resident, where that is known."""
+    """The share of the budget that became resident, if known."""
     if options.statements:
         random_statements.RandomStatements(world, seed).run(STATEMENTS)
     elif options.kills:
@@ -177,7 +178,7 @@ def one(world: outcore.World, seed: int, options: argparse.Namespace) -> float:
 
 
 def begins(world: outcore.World, options: argparse.Namespace) -> None:
-    """Tells who can be killed."""
+    """Reports which processes can be killed."""
     pids = world.gather(os.getpid())
     file = options.directory / f"job{options.number}"
     if world.rank == 0 and not file.exists():

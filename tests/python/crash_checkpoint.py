@@ -1,8 +1,9 @@
-"""Saves checkpoints while what it does to the disk is recorded, and then looks at what a loss of power leaves.
+"""Saves checkpoints while its disk operations are recorded, and then examines the states after a loss of
+power.
 
     LD_PRELOAD=.../liboutcore_crash_recorder.so python crash_checkpoint.py saves|needed|killed IMAGES
 
-Called by test_checkpoint_crash.py. Prints what it has found; exit status 0 if all is as it should be.
+Called by test_checkpoint_crash.py. Prints its findings; exit status 0 if all is well.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ shape = (40, 30)
 
 
 def save(place: Path, cycle: int, *, only_one: bool = False) -> None:
-    """The checkpoint of a cycle: a global array, an array in memory, and one on disk; or the second alone."""
+    """Saves the checkpoint of a cycle: a global array, an array in memory, and one on disk; or the second
+    alone."""
     numbers = np.full(5, cycle)
     if only_one:
         outcore.checkpoint.save(world, place / "checkpoint", {"n": numbers}, {"cycle": cycle})
@@ -40,7 +42,7 @@ def save(place: Path, cycle: int, *, only_one: bool = False) -> None:
 
 
 def found(place: Path) -> int:
-    """The cycle of the checkpoint that is there, 0 if there is none."""
+    """The cycle of the checkpoint, 0 if there is none."""
     try:
         saved = outcore.checkpoint.load(world, place / "checkpoint")
     except outcore.OutcoreError as error:
@@ -74,7 +76,7 @@ def save_all(place: Path, known: int, cycles: range, *, only_one: bool = False) 
 
 
 def record(*, only_one: bool = False) -> int:
-    """Some checkpoints after one another; how many steps that took."""
+    """Records several checkpoints one after another; returns the number of steps."""
     with crash_recorder.temporary() as place:
         crash_recorder.begin(place)
         crash_recorder.allow(0)
@@ -90,12 +92,12 @@ def saves(images: int) -> None:
 
 
 def names_of_syncs() -> list[str]:
-    """Those of all generations have one name."""
+    """Names of syncs, the same for all generations."""
     return [re.sub(r"arrays\.\d+", "arrays", name) for name in crash_recorder.syncs()]
 
 
 def without_need(images: int, expected: set[str], *, only_one: bool) -> set[str]:
-    """Syncs without which nothing wrong is found, other than those that are expected."""
+    """Syncs that could be left out without any wrong state, other than the expected ones."""
     record(only_one=only_one)
     names = names_of_syncs()
     missing = set(names) - expected
@@ -107,8 +109,9 @@ def without_need(images: int, expected: set[str], *, only_one: bool) -> set[str]
 
 
 def needed(images: int) -> None:
-    """Each sync is needed, but for one: before the checkpoint names an array nobody looks for its state, and then
-    the sync after the rename of its manifest has done what the one before the rename has done."""
+    """Each sync is needed, except one: the sync before the rename of an array's manifest. Nobody looks for
+    the array's state before the checkpoint names it, and by then the sync after the rename has done the
+    same."""
     names = {f"checkpoint/arrays/{key} with what was made" for key in "gnd"}
     among_others = "checkpoint/arrays with what was made"  # one of several does for all
     for only_one, may_miss in ((False, {*names, among_others}), (True, names)):

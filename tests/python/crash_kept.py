@@ -1,9 +1,10 @@
-"""Integrals, or the tensors of RI-MP2, are kept while that is recorded; then looks at what a loss of power leaves.
+"""Records how integrals, or the tensors of RI-MP2, are kept, and then examines the states after a loss of
+power.
 
     LD_PRELOAD=.../liboutcore_crash_recorder.so python crash_kept.py integrals|tensors IMAGES
 
-State 1: the next run finds what is kept; state 0: it computes it. The energy is that of a run from scratch in any
-case. Called by test_kept_crash.py. Prints what it has found; exit status 0 if all is as it should be.
+State 1: the next run finds the kept arrays; state 0: it recomputes them. In any case the energy is that of a
+run from scratch. Called by test_kept_crash.py. Prints its findings; exit status 0 if all is well.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ MAX_ERROR = 1e-9  # Hartree
 mol = gto.M(atom="O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587", basis="sto-3g", verbose=0)
 orbitals = reference.RHF(mol).run(conv_tol=1e-12)
 
-Run = Callable[[Path], tuple[float, bool]]  # the energy, and whether what a run before has kept was found
+Run = Callable[[Path], tuple[float, bool]]  # the energy, and whether the arrays of an earlier run were found
 
 
 def integrals(place: Path) -> tuple[float, bool]:
@@ -51,7 +52,7 @@ def look_at(run: Run, expected: float) -> Callable[[Path], int]:
 
 
 def record(run: Run) -> int:
-    """A run from nothing; how many steps that took."""
+    """Records a run from scratch; returns the number of steps."""
     with crash_recorder.temporary() as place:
         crash_recorder.begin(place)
         crash_recorder.allow(0, 1)

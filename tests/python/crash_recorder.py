@@ -2,7 +2,8 @@
 
     LD_PRELOAD=.../liboutcore_crash_recorder.so OUTCORE_ENGINE=threads python ...
 
-States are numbers below 64. Of one recording at a time, images are made: what may be found after a loss of power.
+States are numbers below 64. One recording at a time gives images: disk contents that are possible after a
+loss of power.
 """
 
 from __future__ import annotations
@@ -25,44 +26,44 @@ for _name in ("end", "syncs", "examine"):
 _library.outcore_crash_sync_name.restype = ctypes.c_char_p
 _Look = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_uint64)
 
-mistakes: list[str] = []  # what was wrong with images
+mistakes: list[str] = []  # the faults of images
 
 
 def temporary() -> tempfile.TemporaryDirectory[str]:
-    """In memory, where there are many images in a second."""
+    """A directory in memory, which allows many images a second."""
     return tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
 
 
 def begin(directory: str) -> None:
-    """Records what is done in an empty directory."""
+    """Begins to record operations in an empty directory."""
     _library.outcore_crash_begin(directory.encode())
 
 
 def go_on(step: int, directory: str) -> None:
-    """Records what is done in an empty directory, which gets what a program has left that was killed after so many
+    """Begins to record operations in a directory with the files of a program that was killed after this many
     steps of the last recording."""
     _library.outcore_crash_go_on(ctypes.c_uint64(step), directory.encode())
 
 
 def allow(*states: int) -> None:
-    """These may be found from now on."""
+    """Allows these states from now on."""
     _library.outcore_crash_allow(ctypes.c_uint64(sum(1 << state for state in set(states))))
 
 
 def end() -> int:
-    """The number of steps."""
+    """Ends the recording; returns the number of steps."""
     return int(_library.outcore_crash_end())
 
 
 def syncs() -> list[str]:
-    """What was synced, in this order."""
+    """The synced files, in this order."""
     count = _library.outcore_crash_syncs()
     return [_library.outcore_crash_sync_name(ctypes.c_uint64(sync)).decode() for sync in range(count)]
 
 
 def examine(look: Callable[[Path], int], images: int, without: int = -1) -> tuple[int, int]:
-    """So many images were made, so many of them are wrong. `look` says which state one is, or raises an error.
-    `without` one of the syncs."""
+    """Returns the number of images, and the number of wrong ones. `look` returns the state of an image, or
+    raises an error. `without`: leave out one of the syncs."""
 
     def right(name: bytes, allowed: int) -> int:
         try:

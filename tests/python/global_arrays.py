@@ -52,14 +52,15 @@ def _has_static() -> bool:
 
 
 def compiled(source: str, program: Path, *flags: str) -> Path:
-    """A program with the Global Arrays; `flags` come before them, as a library must that takes their names."""
+    """Compiles a program with Global Arrays; `flags` come before its libraries, so that a library there can
+    take over names."""
     command = ["mpicc.openmpi", "-O1", SOURCES / source, "-o", program, *flags, *LIBRARIES]
     subprocess.run(command, check=True)
     return program
 
 
 def ours() -> list[str]:
-    """The flags that take the classic names of disk I/O from liboutcore_pario."""
+    """The flags that link the classic names of disk I/O to liboutcore_pario."""
     place = Path(_core.__file__).parent / "lib"
     return [f"-L{place}", "-loutcore_pario", "-loutcore", f"-Wl,-rpath,{place}"]
 

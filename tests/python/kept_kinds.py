@@ -1,4 +1,5 @@
-"""What chemistry keeps, made and read for tests that damage it. What is read are numbers that all of it decides."""
+"""Checkpoints of chemistry, made and read for tests that damage them. The numbers that are read depend on all
+of a checkpoint."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def orbitals() -> Any:
 
 
 def read_integrals(world: outcore.World, place: Path, way: str = "mixed") -> Any:
-    """The energy and its derivatives by the density; integrals that are not there are made."""
+    """The energy and its derivatives by the density; missing integrals are recomputed."""
     settings = {"storage": way, "screening": SCREENING, "threads": 1, "record_bytes": 1 << 16}
     if way == "mixed":
         settings["disk_bytes"] = 1 << 17  # not all finds a place
@@ -47,7 +48,7 @@ def make_integrals(world: outcore.World, place: Path, seed: int) -> None:
 
 
 def native_integrals() -> tuple[_core.TwoElectron, _core.Screening]:
-    """Of a small molecule: fit to read records, of which nothing is believed."""
+    """Native integrals of a small molecule, for reading records that are not trusted."""
     mol = gto.M(atom="H 0 0 0; H 0 0 0.7", basis="6-31g", verbose=0)
     basis = native_basis(mol)
     screening = _core.Screening(basis, SCREENING, 1)
@@ -71,14 +72,14 @@ def native_options(scratch: Path, kept_name: str = "") -> _core.IntegralFileOpti
 
 
 def contract(native: _core.TwoElectron) -> Any:
-    """J and K."""
+    """J and K from the records."""
     native.begin(np.ones((1, 4, 4)), [1], 0.0)
     native.contract_kept(None)
     return native.end(1)
 
 
 def read_fitted(world: outcore.World, place: Path) -> Any:
-    """Of three-index integrals, and of the stages of MP2."""
+    """Numbers from three-index integrals, and from the stages of MP2."""
     mf = orbitals()
     fitting = ri.DensityFitting(
         mf.mol, "def2-svp-jkfit", comm=world, memory="2GB", threads=1, checkpoint=place

@@ -1,4 +1,4 @@
-"""Damage to files, reproducibly: what disks, users and other parties do to a directory of arrays."""
+"""Reproducible damage to files, as by disks, users and other parties in a directory of arrays."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def files(root: Path) -> list[Path]:
 
 
 def _changed(data: bytes, random: Random) -> bytes:
-    """A few bits, a run of bytes, zeros, an extreme number, another length."""
+    """Changes a few bits or a run of bytes, or writes zeros, an extreme number, or another length."""
     new = bytearray(data or b"\0")
     at = random.randrange(len(new))
     match random.randrange(6):
@@ -87,7 +87,7 @@ def _flip(root: Path, other: Path, random: Random) -> str:
 
 
 def _swap(root: Path, other: Path, random: Random) -> str:
-    """Two files, or two directories of arrays, of the same tree."""
+    """Exchanges two files, or two directories of arrays, of the same tree."""
     names = files(root) if random.random() < 0.5 else [each.parent for each in files(root)]
     one, two = random.choice(names), random.choice(names)
     if one == two or one in two.parents or two in one.parents:
@@ -100,8 +100,8 @@ def _swap(root: Path, other: Path, random: Random) -> str:
 
 
 def _foreign(root: Path, other: Path, random: Random) -> str:
-    """A file, or the directory of an array or generation, out of another tree that was made alike. Not all of it:
-    that is another whole thing, which nobody can tell."""
+    """Takes a file, or the directory of an array or generation, from another tree that was made in the same
+    way. Not the whole tree: that would be another valid one."""
     path = random.choice(files(other))
     name = path.relative_to(other)
     if random.random() < 0.5 and len(name.parts) > 2:
@@ -127,7 +127,7 @@ def _duplicate(root: Path, other: Path, random: Random) -> str:
 
 
 def _block(root: Path, other: Path, random: Random) -> str:
-    """Two blocks of a file exchanged."""
+    """Exchanges two blocks of a file."""
     path = random.choice(files(root))
     data = bytearray(path.read_bytes())
     if len(data) < 8192:
@@ -139,8 +139,8 @@ def _block(root: Path, other: Path, random: Random) -> str:
 
 
 def _other_kind(root: Path, other: Path, random: Random) -> str:
-    """Something that is no file takes the place of one, or of a directory; not of the whole, whose name is the
-    user's."""
+    """Replaces a file or a directory by something that is no file; not the root, whose name the user
+    chooses."""
     path = random.choice(files(root))
     inside = path.relative_to(root).parents[:-2]
     if random.random() < 0.3 and inside:

@@ -24,12 +24,12 @@ LIBRARIES = ("liboutcore.so", "liboutcore_pario.so", "liboutcore_pario_integer4.
 
 
 def code(header: Path) -> str:
-    """Without comments."""
+    """A header without comments."""
     return re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.DOTALL)
 
 
 def functions(header: Path) -> list[str]:
-    """Their types, without the names of arguments."""
+    """Types of functions, without the names of arguments."""
     text = re.sub(r"^\s*#.*$", "", code(header), flags=re.MULTILINE)
     found = []
     for result, name, arguments in re.findall(
@@ -43,7 +43,7 @@ def functions(header: Path) -> list[str]:
 
 
 def structures(header: Path) -> dict[str, list[str]]:
-    """Names of their fields."""
+    """Names of the fields of structures."""
     found = {}
     for body, name in re.findall(r"typedef struct[ \w]*\{([^}]*)\} (\w+);", code(header)):
         found[name] = [re.search(r"(\w+)\s*$", field)[1] for field in body.split(";") if field.strip()]  # type: ignore[index]
@@ -114,7 +114,8 @@ def test_each_function_of_a_header_is_exported_and_the_other_way_round():
 
 
 def test_each_function_says_what_it_returns():
-    """Errors, or whose errors they are; where they are not returned as a code, that is so."""
+    """The comment lists the errors, or refers to a function with the same errors, unless the function returns
+    no code."""
     without_code = {"oc_element_bytes", "oc_strerror", "oc_last_error", "oc_version"}
     says = re.compile(r"@return|\bE[A-Z]{3,}\b|[Aa]s (for )?oc_\w+\(\)|what oc_\w+\(\) does")
     declared = re.compile(r"(/\*\*(?:(?!\*/).)*\*/)?\s*OUTCORE_API [^;]*?\b(oc_\w+)\(", re.DOTALL)

@@ -1,5 +1,5 @@
-"""The classic names are those of Global Arrays: no prototype, constant or declaration of its public headers is
-missing in ours, or is another one."""
+"""The classic names are those of Global Arrays: no prototype, constant or declaration of its public headers
+is missing in ours, or differs."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ pytestmark = [
 
 
 def source(folder: Path, header: str, place: Path) -> Path:
-    """Header files of Outcore name each other from above their directory."""
+    """A source that includes a header; headers of Outcore include each other by paths from the parent
+    directory."""
     made = place / "one.c"
     made.write_text(f'#include "{folder / header}"\n')
     return made
 
 
 def prototypes(folder: Path, header: str, place: Path) -> dict[str, str]:
-    """As the compiler writes them, with what the original calls logical as it is in its library."""
+    """Prototypes in the compiler's form; the original's type `logical` is that of its library."""
     listed = place / "prototypes"
     command = ["gcc", f"-I{OURS.parents[1]}", "-aux-info", listed, "-fsyntax-only"]
     subprocess.run([*command, source(folder, header, place)], check=True)
@@ -48,7 +49,7 @@ def prototypes(folder: Path, header: str, place: Path) -> dict[str, str]:
 
 
 def constants(folder: Path, header: str, place: Path) -> dict[str, str]:
-    """What is defined as a number, perhaps by the name of another one."""
+    """Macros that are numbers, perhaps by the name of another one."""
     command = ["gcc", f"-I{OURS.parents[1]}", "-dM", "-E", source(folder, header, place)]
     text = subprocess.check_output(command, text=True)
     defined = dict(re.findall(r"^#define ((?:EAF|SF|DRA|ELIO|CHEMIO)_\w+)[ \t]+(\S+)", text, re.MULTILINE))
@@ -103,7 +104,7 @@ def test_declarations_of_fortran(header):
     ],
 )
 def test_values_of_fortran(header, names, tmp_path):
-    """As a compiler finds them; the functions are declared, which `implicit none` asks for."""
+    """Values as a compiler finds them; the functions are declared, as `implicit none` requires."""
     printed = [value for name in names for value in ("'" + name + "'", name)]
     source = tmp_path / "values.F"
     source.write_text(
@@ -121,7 +122,7 @@ def test_values_of_fortran(header, names, tmp_path):
 
 @pytest.mark.parametrize("library", ["liboutcore_pario.so", "liboutcore_pario_integer4.so"])
 def test_names_of_the_library_are_exported(library):
-    """Those that programs may call: of the interfaces of C and Fortran."""
+    """The names that programs may call, of the interfaces of C and Fortran."""
     archives = sorted(Path("/usr/lib").glob("*/libga-openmpi.a"))
     if not archives:
         pytest.skip("NOT TESTED without libga-openmpi.a")

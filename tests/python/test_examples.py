@@ -1,4 +1,4 @@
-"""The examples run, and the documents show what runs."""
+"""The examples run, and the documents show the same code."""
 
 import subprocess
 import sys

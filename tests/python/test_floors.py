@@ -1,4 +1,4 @@
-"""The check of `make lint` that arrows point down only: it passes this tree, and finds what it is there to find."""
+"""The check of `make lint` that dependencies point down only: it passes this tree, and finds violations."""
 
 from __future__ import annotations
 

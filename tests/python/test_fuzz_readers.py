@@ -1,8 +1,8 @@
-"""Readers of files that may hold anything: a value or an OutcoreError, nothing else, and not for ever.
+"""Readers of files with any content: they return a value or raise an OutcoreError, in limited time.
 
 Files of tests/fuzz/corpus are damaged, reproducibly. OUTCORE_FUZZ_SECONDS: how long each reader is tried
-(default: 30 seconds for all together). With atheris installed, `python tests/python/test_fuzz_readers.py READER`
-goes where it has not been (see atheris for options, such as -max_total_time).
+(default: 30 seconds for all together). With atheris installed, `python tests/python/test_fuzz_readers.py
+READER` explores new paths (see atheris for options, such as -max_total_time).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def read_checkpoint_facts(path: Path) -> None:
 
 
 def read_manifest(path: Path) -> None:
-    """Of an array, with checksums that are right: those of anybody's program are."""
+    """The manifest of an array, with right checksums, as any program could write them."""
     place = path.with_name("array")
     place.mkdir(exist_ok=True)
     head = b"OUTCARRY\4\3\2\1\2\0\0\0" + bytes(16)
@@ -80,7 +80,7 @@ NAME = "integrals-0.0"
 
 
 def read_index(path: Path) -> None:
-    """Of kept integrals, beside a file of records that is none of it."""
+    """The index of kept integrals, beside a file of other records."""
     path.with_name(NAME).write_bytes(bytes(2 * kept_kinds.RECORD))
     native, _ = kept_kinds.native_integrals()
     native.open_kept(kept_kinds.native_options(path.parent), [(NAME, path.read_bytes())], 0, 1)
@@ -108,7 +108,8 @@ def read_problem(path: Path) -> None:
 
 
 def read_dra_info(path: Path) -> None:
-    """Of a classic disk resident array, beside a file of 96 bytes; small ones are imported."""
+    """The .info file of a classic disk resident array, beside a file of 96 bytes; small arrays are
+    imported."""
     info, base = path.with_name("classic.info"), path.with_name("classic")
     info.write_bytes(path.read_bytes())
     base.write_bytes(bytes(range(96)))
@@ -119,7 +120,7 @@ def read_dra_info(path: Path) -> None:
 
 
 def read_hdf5(path: Path) -> None:
-    """Of all its datasets, those that have no more elements than the file has bytes are imported."""
+    """Imports the datasets that have no more elements than the file has bytes."""
     with outcore.World("self", scratch=path.parent) as world:
         for dataset in ("t2", "group/scalar", "group"):
             with suppress(outcore.OutcoreError):
@@ -130,7 +131,7 @@ def read_hdf5(path: Path) -> None:
 
 
 def read_plan(path: Path) -> None:
-    """Of a contraction, which follows it; its result is that of any plan."""
+    """The plan of a contraction, which is carried out; its result is that of any plan."""
     plan = Plan.from_json(path.read_text(errors="replace"))
     shapes = {"ij,jk->ik": [(4, 5), (5, 6)], "ij,jk,kl->il": [(4, 5), (5, 6), (6, 3)]}.get(plan.expression)
     if shapes is not None:
@@ -149,7 +150,7 @@ def read_orbitals(path: Path) -> None:
 
 
 def read_schema(path: Path) -> None:
-    """Of an input file, which may be one of QCSchema."""
+    """The input file of a run, in any form of QCSchema."""
     file = path.with_suffix(".json")
     file.write_bytes(path.read_bytes())
     given = input_file.read(file)
@@ -197,7 +198,7 @@ def alarm() -> Iterator[None]:
 
 
 def _pieces(data: bytes, other: bytes, random: Random) -> bytes:
-    """As texts are spoiled: lines lost, doubled or exchanged, words replaced, other bytes."""
+    """Damage to texts: lines lost, doubled or exchanged, words replaced, other bytes."""
     lines = data.split(b"\n")
     at = random.randrange(len(lines))
     match random.randrange(6):

@@ -1,4 +1,4 @@
-"""What developers rely on beside the sources: presets, hooks, subjects of commits, the citation."""
+"""Tools of developers beside the sources: presets, hooks, subjects of commits, the citation."""
 
 from __future__ import annotations
 
@@ -164,7 +164,8 @@ def test_the_map_of_a_method_names_all_its_files(method: str) -> None:
 # ---- names of classes
 
 
-# Classes that share a name share an idea, and are several for a reason; any other name belongs to one class.
+# Classes with the same name share an idea, and exist several times for a reason; any other name belongs to
+# one class.
 SHARED_IDEAS = {
     "Checkpoint": "what is kept of a run and found again: of arrays, of coupled cluster on them, of an SCF",
     "Densities": "density matrices of a state: of CI by pairs of spins, and what gradients contract",
@@ -182,7 +183,7 @@ SHARED_IDEAS = {
     "SearchOptions": "of `davidson.Limits`: how a search goes over vectors of the form that a method has",
     "Settings": "how a method computes",
 }
-# The same in C++, of classes that are neither inside others nor of one file.
+# The same in C++, for classes that are neither inside others nor local to a file.
 SHARED_IDEAS_IN_CPP = {
     "Code": "numbers of errors as a classic library has them",
     "Counter": "public: a number that processes count up, and one that counts operations",

@@ -1,4 +1,4 @@
-"""What is installed for users in C++ and C: a project outside of the tree builds with it and runs."""
+"""The installed files for users of C++ and C: a project outside of the tree builds with them and runs."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_only_what_is_marked_is_exported():
 
 @pytest.mark.skipif(shutil.which("nm") is None, reason="nm is not installed")
 def test_what_stands_behind_a_class_is_not_exported():
-    """But for the state of requests, which the libraries for MPI derive from."""
+    """Except the state of requests, from which the libraries for MPI derive classes."""
     behind = {
         name for name in exported() if re.search(r"outcore::\w[\w:]*::(State|Transfer)\b", name.split("(")[0])
     }

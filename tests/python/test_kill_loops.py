@@ -1,4 +1,4 @@
-"""Jobs that are killed at random moments, one after another: each finds what was committed last, whole."""
+"""Jobs that are killed at random moments, one after another: each finds the last commit intact."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 # In CI a few; OUTCORE_KILLS=200 for the full loop.
 KILLS = int(os.environ.get("OUTCORE_KILLS", "8"))
 
-# Says which cycle it has found, and then each one that it has committed.
+# Prints the cycle that it has found, and then each one that it has committed.
 ARRAY = """
 import errno, sys
 import numpy as np
@@ -133,7 +133,7 @@ def test_each_job_finds_what_the_one_before_has_committed(tmp_path, job, process
     assert committed > 0
 
 
-# The clock of the killer starts with the first array that is kept.
+# The clock of the killer starts with the first array of the checkpoint.
 KILLED_RUN = """
 import os, signal, sys, threading
 from outcore.cli import main as cli

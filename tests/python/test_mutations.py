@@ -1,4 +1,4 @@
-"""Damaged files of every kind: found as OutcoreError, or harmless; nothing else, and nothing outside is touched.
+"""Damaged files of every kind: the damage is an OutcoreError, or harmless; nothing outside is touched.
 
 OUTCORE_MUTATIONS: how many of each kind (default 40); OUTCORE_MUTATION_SEED: where they begin.
 """
@@ -122,7 +122,7 @@ def _write_checkpoint(world: World, place: Path) -> None:
 
 
 def _make_components(world: World, place: Path, seed: int) -> None:
-    """An array of two processes: with two components."""
+    """An array of two processes, which has two components."""
     program = (
         "import numpy, outcore, sys\n"
         "with outcore.World() as world:\n"
@@ -208,7 +208,8 @@ def test_damage_is_found_or_harmless_and_nothing_outside_changes(
             try:
                 found = read(world, place)
                 same = _same(found, content)
-                # Who can make checksums can write other content: that it is content is all that can be asked.
+                # A program that makes checksums can write any content: the test asks only whether it is valid
+                # content.
                 assert same or forged, f"seed {seed}: {what}: other content was read"
                 counts["harmless" if same else "forged"] += 1
             except outcore.OutcoreError:

@@ -1,4 +1,4 @@
-"""The notebooks of examples run, and show what the site says of them."""
+"""The notebooks of examples run, and their output is that on the site."""
 
 import importlib.util
 import json
@@ -20,7 +20,7 @@ def script(name):
 
 
 def shown(notebook):
-    """What cells print and show, as text."""
+    """The output of cells as text."""
     outputs = [each for cell in notebook["cells"] for each in cell.get("outputs", [])]
     return "\n".join("".join(each.get("text", each.get("data", {}).get("text/html", ""))) for each in outputs)
 

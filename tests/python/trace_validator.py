@@ -1,4 +1,4 @@
-"""Checks a trace file against the Trace Event Format and what Perfetto's importer complains about."""
+"""Checks a trace file against the Trace Event Format and the rules of Perfetto's importer."""
 
 from __future__ import annotations
 

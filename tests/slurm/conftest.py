@@ -2,8 +2,8 @@
 
     make test-slurm            needs Debian's slurm-wlm and munge
 
-`node1` and `node2` have two cores and 3000 MB each, as far as Slurm knows. Its plug-ins bind no process and make no
-control groups: Outcore has to keep to what Slurm says in the environment.
+`node1` and `node2` have two cores and 3000 MB each, as far as Slurm knows. Its plug-ins bind no process and
+make no control groups: Outcore must keep to the limits in the environment variables of Slurm.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Cluster:
             time.sleep(0.2)
 
     def submit(self, script: str, *options: str) -> str:
-        """The number of the job."""
+        """Submits a job; returns its number."""
         file = self.place / "job.sh"
         file.write_text("#!/bin/bash\n" + script)
         return self.call(
@@ -105,7 +105,7 @@ class Cluster:
         return self.call("scontrol", "show", "job", job).partition("JobState=")[2].split()[0]
 
     def said(self, job: str) -> str:
-        """All that the job wrote, once it has ended."""
+        """The output of the job, once it has ended."""
         ended = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY")
         self.wait_for(lambda: self.state(job) in ended, f"the end of job {job}", 180)
         return (self.place / f"{job}.out").read_text()

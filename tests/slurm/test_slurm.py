@@ -1,4 +1,4 @@
-"""What `docs/start/cluster.md` says of Slurm, in jobs of a real one."""
+"""The statements of `docs/start/cluster.md` about Slurm, in jobs of a real one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def water(cluster):
 
 @pytest.fixture(scope="module")
 def energy(cluster) -> float:
-    """Outside of Slurm."""
+    """The energy by a run outside of Slurm."""
     (cluster.place / "water.xyz").write_text(WATER)
     cluster.call("outcore", "scf", "water.xyz", "--basis", "6-31g", "--json", "alone.json")
     return json.loads((cluster.place / "alone.json").read_text())["energy_hartree"]
@@ -61,7 +61,7 @@ def test_scratch_is_that_of_the_job(cluster):
 
 
 def test_a_run_keeps_to_the_memory_of_its_job(cluster):
-    """Slurm ends a job that is found with more than it asked for."""
+    """Slurm ends a job that uses more memory than it requested."""
     job = cluster.submit("outcore ccsd water.xyz --basis cc-pvdz --triples\n", "--mem=400")
     said = cluster.said(job)
     assert cluster.state(job) == "COMPLETED", said

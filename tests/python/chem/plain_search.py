@@ -11,8 +11,9 @@ SMALLEST = 0.02
 
 
 class PlainSearch(davidson.Search):
-    """Of a symmetric matrix. wrong: (number of a product from 0, what is added to all of it). rounding: vectors and
-    products are stored with errors that large. references: states that roots follow, as rows."""
+    """The search for a symmetric matrix. wrong: (number of a product from 0, an error that is added to all of
+    it). rounding: magnitude of errors of stored vectors and products. references: states that roots follow,
+    as rows."""
 
     def __init__(self, matrix, starts, *, references=None, wrong=(-1, 0.0), rounding=0.0, **limits):
         shifts = None if references is None else np.zeros(len(starts))

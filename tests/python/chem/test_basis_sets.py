@@ -55,7 +55,7 @@ HELIUM = "He S\n 38.36 0.0239\n 5.77 0.1549\n 1.24 0.4699\nHe S\n 0.2976 1.0\n"
 
 @pytest.fixture
 def make(tmp_path):
-    """The molecule of an XYZ text, and what was said of it; `files` lie beside it."""
+    """The molecule of an XYZ text, and the messages about it; `files` lie beside it."""
 
     def call(content: str, basis: str, **options):
         path, said = tmp_path / "molecule.xyz", []
@@ -244,7 +244,7 @@ def test_an_element_that_a_file_lacks_is_refused_with_both_names(make, stored):
 
 
 def written(basis: str, *names: str) -> str:
-    """A set of PySCF's in NWChem's format, with its potentials."""
+    """A basis set of PySCF in NWChem's format, with its potentials."""
     from pyscf.gto.basis import parse_nwchem as nwchem
 
     lines = ['BASIS "ao basis" SPHERICAL PRINT']

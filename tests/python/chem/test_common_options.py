@@ -1,4 +1,4 @@
-"""An option that several methods have is the same in each: its type, and what --help says of it."""
+"""An option that several methods share has the same type and the same --help text in each."""
 
 from importlib import import_module
 from typing import Any
@@ -15,7 +15,7 @@ METHODS = ("scf", "ri-scf", "rimp2", "fci", "mrci", "ccsd", "eom", "casscf")
 OF_ALL = {"--checkpoint", "--restart", "--memory", "--scratch", "--estimate", "--json", "--storage"}
 OF_ITS_OWN = {
     "--auxbasis",  # of the SCF in one command, of MP2 in the other, as the help says
-    "--storage",  # each method has its words
+    "--storage",  # each method has its own text
 }
 
 

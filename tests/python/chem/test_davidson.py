@@ -19,7 +19,7 @@ def symmetric(seed=1, coupling=0.1):
 
 
 def of_levels(levels, seed=2):
-    """A matrix with these eigenvalues, nearly diagonal; and its states."""
+    """A nearly diagonal matrix with these eigenvalues, and its states."""
     random = np.random.default_rng(seed)
     mixing = 0.05 * random.standard_normal((SIZE, SIZE))
     u = np.linalg.qr(np.eye(SIZE) + (mixing - mixing.T) / 2)[0]
@@ -84,7 +84,7 @@ def test_a_root_is_followed_past_lower_states():
 
 
 def test_roots_in_another_order_than_what_they_follow():
-    """The start of the first root is above that of the second, the state below."""
+    """The start vector of the first root is above that of the second, its state below."""
     matrix = np.diag(np.array([0.0, 0.1, *(2.0 + np.arange(SIZE - 2))]))
     matrix[0, 2:6] = matrix[2:6, 0] = 0.1
     matrix[1, 6:10] = matrix[6:10, 1] = 0.9
@@ -184,7 +184,7 @@ def test_starts_that_depend_on_each_other_are_an_error():
 
 
 def test_a_vector_that_depends_on_states_and_little_on_others_is_no_direction():
-    """A small part, scaled to the length of a state, would have rounding errors as a part of its own."""
+    """A small independent part, scaled to the length of a state, would consist of rounding errors."""
     for seed in range(20):
         random = np.random.default_rng(seed)
         matrix = np.diag(np.arange(1.0, 13.0)) + 0.3 * random.standard_normal((12, 12))

@@ -1,4 +1,4 @@
-"""Forecasts of what a run takes, against what it then takes."""
+"""Forecasts of the resources of a run, against the actual ones."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ def test_the_ways_are_ordered_by_what_they_keep(tmp_path):
     disk, mixed, direct, auto = found.ways.values()
     assert direct.bytes < mixed.bytes <= 400_000 < disk.bytes
     assert direct.kept < mixed.kept < disk.kept
-    assert disk.seconds < direct.seconds  # ten times; that of mixed comes of another sample
+    assert disk.seconds < direct.seconds  # ten times; that of mixed comes from another sample
     assert auto.seconds <= disk.seconds * 1.001  # all of it fits into memory

@@ -1,4 +1,4 @@
-"""Which orbitals are frozen, by numbers and by lists."""
+"""Frozen orbitals, by numbers and by lists."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_what_is_correlated(given: Any, spins: Any, occupied: Any, virtual: Any)
 
 
 def test_numbers_are_those_of_the_object() -> None:
-    """Occupied orbitals are 5 and 2 of the object."""
+    """Occupied orbitals are numbers 5 and 2 of the object."""
     found = frozen.of(ACID, [2, 0], None, [([5, 2, 0, 1, 3, 4], 2)])
     assert [each.tolist() for each in found.active(0, [5, 2, 0, 1, 3, 4], 2)] == [[0], [3, 4, 5]]
 
@@ -85,7 +85,7 @@ def open_shells(kind: str) -> Any:
 
 
 def test_singles_of_frozen_orbitals_do_not_count() -> None:
-    """Of all orbitals they are those of all, of none there are none; frozen ones are left as they are."""
+    """Only active orbitals count: all of them, some, or none; frozen orbitals do not change."""
     mf = open_shells("ROHF")
     given: dict[str, Any] = {"noncanonical": "semicanonical"}
     every = reference.of(mf, **given).singles

@@ -1,4 +1,4 @@
-"""XYZ files: what is read, what is said of it, and what is refused with line and reason."""
+"""XYZ files: contents, messages about them, and refusals with line and reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read(tmp_path):
 
 @pytest.fixture
 def build(tmp_path):
-    """The molecule, and what was said of it."""
+    """The molecule, and the messages about it."""
 
     def call(content: str, **options):
         path, said = tmp_path / "molecule.xyz", []

@@ -1,4 +1,5 @@
-"""Two-electron integrals that a mean-field object gives: which they are, MP2 and CI of them beside PySCF's."""
+"""Two-electron integrals that a mean-field object provides: their kinds, and MP2 and CI with them beside
+PySCF's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a notebook shows of methods: before they have run, and afterwards."""
+"""Notebook output of methods, before and after they have run."""
 
 import pyscf
 import pytest

@@ -1,5 +1,5 @@
-"""A bit of what methods keep that is not as it was written: `outcore verify` finds it, or another run is refused,
-or it lies where nothing is read, and results are what they were."""
+"""A flipped bit in checkpoints of methods: `outcore verify` finds it, or another run is refused, or nobody
+reads the bit and results do not change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods tell what they do on the stream of their molecule, as far as `verbose` says, and to Python's logging."""
+"""Methods report on the stream of their molecule, as `verbose` asks for, and to Python's logging."""
 
 import io
 import logging
@@ -25,7 +25,7 @@ def lithium_hydride():
 
 @pytest.fixture
 def scf(lithium_hydride):
-    """With a stream of its own."""
+    """A mean field with its own stream."""
     mf = lithium_hydride.copy()
     mf.stdout = io.StringIO()
     return mf

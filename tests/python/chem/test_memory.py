@@ -1,4 +1,5 @@
-"""Memory of whole commands: what they start has the memory and the scratch directory of the command."""
+"""Memory of whole commands: processes that they start use the memory and the scratch directory of the
+command."""
 
 from __future__ import annotations
 
@@ -119,7 +120,7 @@ def test_the_least_memory_is_enough_and_one_megabyte_less_is_refused_before_the_
 
 @pytest.mark.memory
 def test_products_of_occupied_orbitals_have_their_work_space(tmp_path):
-    """Of a molecule whose orbitals are nearly all occupied, where nothing else takes as much."""
+    """For a molecule with nearly all orbitals occupied, where no other work space is as large."""
     path = tmp_path / "f2.xyz"
     path.write_text("2\nfluorine\nF 0 0 0\nF 0 0 1.41\n")
     common = [str(path), "--basis", "sto-3g", "--threads", "1", "--scratch", str(tmp_path)]

@@ -1,4 +1,4 @@
-"""The head of all objects of methods: settings as attributes, the world, the end."""
+"""The base of all objects of methods: settings as attributes, the world, the end."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_world_of_the_caller_stays_open_and_its_own_is_closed(mf, method):
 
 @pytest.fixture(scope="module")
 def kept(mf, tmp_path_factory):
-    """Directories of all methods, and their energies."""
+    """Checkpoint directories of all methods, and their energies."""
     top, energies = tmp_path_factory.mktemp("kept"), {}
     for name, method in METHODS.items():
         with method(mf, checkpoint=top / name) as made:
@@ -126,7 +126,7 @@ def kept(mf, tmp_path_factory):
 
 @pytest.mark.parametrize("first, second", list(itertools.permutations(METHODS, 2)))
 def test_what_one_method_has_kept_is_not_taken_for_that_of_another(mf, kept, tmp_path, first, second):
-    """Each finds nothing of its own there, or refuses what is there by name; its energy is its own."""
+    """Each method finds no checkpoint of its own, or refuses the other one by name; its energy is right."""
     directories, energies = kept
     copy = shutil.copytree(directories / first, tmp_path / "copy")
     with METHODS[second](mf, checkpoint=copy) as made:
@@ -141,7 +141,7 @@ def test_what_one_method_has_kept_is_not_taken_for_that_of_another(mf, kept, tmp
 @each_method
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_what_an_ended_run_has_kept_can_be_opened_while_its_error_is_held(mf, method, error, tmp_path):
-    """As a notebook holds it, with all that its frames refer to."""
+    """A notebook holds an error so, with all objects of its frames."""
 
     def run(stop=None, **given):
         with method(mf, memory="1GB", threads=1, **given) as found:

@@ -12,7 +12,7 @@ from pyscf import gto  # noqa: E402
 
 from outcore.chem import operations  # noqa: E402
 
-# Geometry, its group, its operations, and of these how many move atoms differently.
+# Geometry, its group, number of operations, and number of those that move atoms differently.
 MOLECULES = {
     "water": ("O 0 0 .1173; H 0 .7572 -.4692; H 0 -.7572 -.4692", "C2v", 4, 2),
     "ethylene": (
@@ -47,7 +47,7 @@ NONE = {
 
 
 def turned(mol: gto.Mole) -> gto.Mole:
-    """The molecule in a frame that has nothing to do with its axes."""
+    """The molecule in a frame unrelated to its axes."""
     axes = np.linalg.qr(np.random.default_rng(7).normal(size=(3, 3)))[0]
     places = mol.atom_coords() @ axes + (0.3, -1.1, 0.7)
     atoms = [(mol.atom_symbol(atom), place) for atom, place in enumerate(places)]
@@ -141,7 +141,7 @@ def test_a_group_that_is_not_there_is_refused(group):
 
 
 def test_shells_may_lie_in_any_order():
-    """As in a basis whose shells are sorted by angular momentum, those of an atom not side by side."""
+    """As in a basis with shells sorted by angular momentum, so that those of an atom are not neighbours."""
     mol = gto.M(atom=MOLECULES["H2O2"][0], basis="6-31g*", verbose=0)
     order = np.argsort(mol._bas[:, 1], kind="stable")
     mol._bas = np.asarray(mol._bas[order], order="C")

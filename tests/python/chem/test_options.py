@@ -24,7 +24,7 @@ def water(tmp_path) -> Path:
 
 @pytest.fixture
 def refused(capsys):
-    """The error of a command line, which has printed no result before."""
+    """The error of a command line; no result may be printed before it."""
 
     def call(*arguments: str) -> str:
         with pytest.raises((OutcoreError, cli.UsageError)) as caught:

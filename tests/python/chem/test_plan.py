@@ -1,4 +1,4 @@
-"""What to keep of the integrals."""
+"""Plans: which integrals are kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ THREADS = 2
 
 
 def sample(n: int = 4000, seed: int = 1) -> plan.Sample:
-    """Quartets of two kinds of shells; those of the second pair of kinds take ten times as long."""
+    """A sample of quartets of two kinds of shells; those of the second pair of kinds take ten times as
+    long."""
     random = np.random.default_rng(seed)
     bra, ket = random.integers(0, 3, n), random.integers(0, 3, n)
     factor = np.array([1.0, 10.0, 2.0])

@@ -39,7 +39,7 @@ def molecule(**given) -> gto.Mole:
 
 
 def fitted(mf):
-    """PySCF's own, converged far."""
+    """PySCF's own fitted SCF, tightly converged."""
     result = mf.density_fit()
     result.conv_tol = 1e-12
     result.kernel()
@@ -193,7 +193,8 @@ def test_periodic_methods_are_refused():
 
 
 def test_methods_that_are_not_used_are_not_loaded():
-    """PySCF loads all it has when an object is asked for what it does not know, which takes memory for nothing."""
+    """PySCF loads all of its modules when an object is asked for an unknown attribute, which wastes
+    memory."""
     program = (
         "import sys; from pyscf import gto; from outcore.chem import ri\n"
         "with ri.RHF(gto.M(atom='He 0 0 0', verbose=0)) as mf: mf.kernel()\n"
@@ -256,7 +257,7 @@ def test_pair_energies_add_up_and_are_symmetric(water_scf):
 
 
 def test_pair_energies_are_those_of_the_integrals(water_scf, water_reference):
-    """One of them from PySCF's integrals."""
+    """One pair energy is computed from PySCF's integrals."""
     mp2 = MP2(water_scf, auxbasis=water_scf.with_df.auxmol.basis)
     mp2.kernel()
     c, e = water_scf.mo_coeff, water_scf.mo_energy
@@ -334,7 +335,7 @@ def test_a_linearly_dependent_auxiliary_basis_is_reduced_and_reported(water):
 
 
 class MetricOf:
-    """In place of a molecule with an auxiliary basis."""
+    """Stands for a molecule with an auxiliary basis."""
 
     def __init__(self, smallest: float, seed: int) -> None:
         turned, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(40, 40)))
@@ -358,7 +359,7 @@ def test_a_metric_that_is_regular_is_not_cut():
 
 
 def test_long_range_exchange_has_no_noise_of_a_singular_metric(water):
-    """With many functions, of which the long-range operator tells few apart."""
+    """With many functions, of which the long-range operator distinguishes few."""
     density = reference.RHF(water).get_init_guess()
     auxmol = auxiliary.build(water, "def2-universal-jkfit")
     with water.with_range_coulomb(0.3), auxmol.with_range_coulomb(0.3):
@@ -376,7 +377,7 @@ def test_long_range_exchange_has_no_noise_of_a_singular_metric(water):
 
 
 def test_a_metric_takes_the_memory_that_is_planned_for(water):
-    """Also one that must be diagonalised: twice its size while it is made, once when it is there."""
+    """Also a metric that must be diagonalised: twice its size while it is made, once afterwards."""
     basis = {name: gto.load("cc-pvqz-jkfit", name) for name in ("O", "H")}
     for auxbasis in (basis, basis | {"O": basis["O"] * 2}):
         auxmol = auxiliary.build(water, auxbasis)
@@ -473,7 +474,7 @@ def test_unknown_storage_is_refused(water):
 
 
 def test_what_is_kept_is_found_again_with_the_orbitals_of_pyscf(water_reference, tmp_path):
-    """They are made canonical in each run, which rounds in another way each time."""
+    """Each run makes them canonical, which rounds differently each time."""
     first = MP2(water_reference, checkpoint=tmp_path / "kept")
     energy = first.kernel()
     for _ in range(6):

@@ -191,9 +191,10 @@ def test_an_estimate_computes_nothing(water, tmp_path, capsys):
 @pytest.mark.launcher
 @pytest.mark.parametrize("ranks", ["1", "2"])
 def test_bytes_are_as_predicted(tmp_path, ranks):
-    """With so little memory that caches do not hold what is transformed. Of so few integrals much of what MP2 makes
-    is still in caches when it is dropped, and never written, or leaves them before its chunk is complete, and is
-    written twice: within a factor of two; what it reads of them is not compared."""
+    """With so little memory that caches do not hold the transformed arrays. With so few integrals, MP2 drops
+    many elements while they are in caches, so they are never written; others leave a cache before their chunk
+    is complete, and are written twice. So its writes agree within a factor of two, and its reads are not
+    compared."""
     if ranks != "1":
         pytest.importorskip("mpi4py")
     path, results = tmp_path / "ethane.xyz", tmp_path / "results"
@@ -225,7 +226,7 @@ def test_bytes_are_as_predicted(tmp_path, ranks):
 
 
 def own_process(command: str, path: Path, results: Path, *arguments: str) -> str:
-    """Its output."""
+    """The output of a command in a separate process."""
     line = [sys.executable, "-m", "outcore", command, str(path), "--scratch", str(path.parent)]
     answer = subprocess.run(
         [*line, "--json", str(results), *arguments], check=False, capture_output=True, text=True, timeout=200
@@ -237,7 +238,7 @@ def own_process(command: str, path: Path, results: Path, *arguments: str) -> str
 @pytest.mark.memory
 @pytest.mark.parametrize("arguments", [("--storage", "disk"), (), ("--uhf",)])
 def test_memory_stays_within_the_budget(tmp_path, arguments):
-    """One that leaves so little beside what a process has anyway that not all integrals fit."""
+    """The budget leaves so little memory beside that of the process itself that not all integrals fit."""
     path, results = tmp_path / "ethane.xyz", tmp_path / "results"
     path.write_text(ETHANE)
     output = own_process("rimp2", path, results, "--basis", "cc-pvtz", "--memory", "225MB", *arguments)
@@ -247,7 +248,7 @@ def test_memory_stays_within_the_budget(tmp_path, arguments):
 
 
 def proportional_bytes(path: Path) -> int:
-    """Memory of the processes that work on a file, each page shared by n of them counted as 1/n in each."""
+    """Memory of the processes that have a file open; a page that n processes share counts as 1/n in each."""
     total = 0
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -262,7 +263,7 @@ def proportional_bytes(path: Path) -> int:
 
 @pytest.mark.launcher
 def test_processes_together_stay_within_the_budget(tmp_path):
-    """What they share, libraries and arrays, is there once, though it is in the figure of each of them."""
+    """Shared libraries and arrays exist once, though the figure of each process includes them."""
     pytest.importorskip("mpi4py")
     path = tmp_path / "ethane.xyz"
     path.write_text(ETHANE)
@@ -344,7 +345,7 @@ def energies(path: Path) -> tuple[float, float]:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
-    """What a finished run has left."""
+    """The checkpoint of a finished run."""
     place = tmp_path_factory.mktemp("finished")
     (place / "water.xyz").write_text(WATER)
     arguments = ("--checkpoint", str(place / "kept"), "--json", str(place / "first"))
@@ -354,7 +355,7 @@ def finished(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def kept(finished, tmp_path) -> Path:
-    """A copy of it, which may be changed; its results are beside it."""
+    """A copy of that checkpoint, which may be changed; its results are beside it."""
     shutil.copy(finished / "first", tmp_path)
     return Path(shutil.copytree(finished / "kept", tmp_path / "kept"))
 
@@ -384,7 +385,7 @@ def test_a_stage_that_is_gone_is_done_again(water, kept, tmp_path, lost):
 
 
 def test_finished_pairs_are_not_done_again(water, kept):
-    """What is kept is believed: a pair whose energy was changed shows in the result."""
+    """The run uses the checkpoint: a changed pair energy shows in the result."""
     import numpy as np
 
     from outcore import DiskArray, World
@@ -444,7 +445,7 @@ def test_any_method_begins_with_the_orbitals_of_any_other(water, tmp_path, capsy
 
 @pytest.mark.parametrize(("name", "before"), [("mp2.0", "pairs.all"), ("three_index", "orbitals")])
 def test_damaged_integrals_are_refused_with_a_way_out(water, kept, tmp_path, name, before):
-    """`before`: what has to be gone for the integrals to be read at all."""
+    """`before`: the files that must be removed for the integrals to be read at all."""
     component = kept / name / "component.0"
     data = bytearray(component.read_bytes())
     where = max(i for i, byte in enumerate(data) if byte)
@@ -468,7 +469,7 @@ def rimp2_of_ethane(place: Path, *arguments: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory) -> tuple[float, float]:
-    """Energies of ethane by a run that nothing ends."""
+    """Energies of ethane by an uninterrupted run."""
     place = tmp_path_factory.mktemp("undisturbed")
     subprocess.run(rimp2_of_ethane(place), check=True, stdout=subprocess.DEVNULL)
     return energies(place / "results")
@@ -479,7 +480,7 @@ def undisturbed(tmp_path_factory) -> tuple[float, float]:
     "stage", ["three_index/manifest", "orbitals/manifest", "mp2.0/manifest", "pairs.all/manifest"]
 )
 def test_a_run_killed_in_any_stage_is_finished_by_another_number_of_processes(tmp_path, undisturbed, stage):
-    """Killed as soon as the stage before has been committed, or has begun."""
+    """Killed as soon as the previous stage was committed, or has begun."""
     pytest.importorskip("mpi4py")
     kept = tmp_path / "kept"
     command = rimp2_of_ethane(tmp_path, "--checkpoint", str(kept))

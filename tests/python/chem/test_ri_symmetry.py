@@ -1,4 +1,5 @@
-"""Fitted integrals of symmetric molecules: one of those that are alike is made, and nothing else changes."""
+"""Fitted integrals of symmetric molecules: one of several equivalent ones is computed, and nothing else
+changes."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ SMALL = {name: gto.load("cc-pvdz", name) for name in ("H", "He", "Li", "C", "N",
 
 
 def found(mol: gto.Mole, group: str | None, densities: np.ndarray, **settings) -> tuple[np.ndarray, ...]:
-    """J and K of any densities, then J alone."""
+    """J and K for any densities, then J alone."""
     fitting = ri.DensityFitting(mol, settings.pop("auxbasis", SMALL), group=group, **settings)
     try:
         j, k = fitting.get_jk(densities, 0)
@@ -174,7 +175,7 @@ def test_rows_are_those_without_symmetry_up_to_a_rotation(cart):
 @pytest.mark.parametrize("cart", [False, True])
 @pytest.mark.parametrize("name", MOLECULES)
 def test_j_and_k_of_symmetric_densities_of_any_sign(name, cart):
-    """Of more orbitals than are transformed at once, too."""
+    """Also for more orbitals than are transformed at once."""
     atoms, basis, _ = MOLECULES[name]
     mol = molecule(atoms, basis, turned=True, cart=cart)
     random = np.random.default_rng(5).normal(size=(2, mol.nao, mol.nao))
@@ -261,7 +262,7 @@ def test_energies_with_ghosts_and_core_potentials(atoms, given):
 
 
 def test_a_broken_symmetry_is_that_without_symmetry():
-    """Of a stretched molecule UHF has a state whose spin densities are not symmetric."""
+    """For a stretched molecule UHF has a state whose spin densities are not symmetric."""
     mol = molecule("H 0 0 -1.3; H 0 0 1.3", "6-31g**")
     left = np.zeros((mol.nao, mol.nao))
     left[0, 0] = 1.0
@@ -305,7 +306,7 @@ def test_fewer_products_are_stored(name):
 
 
 def test_bytes_are_divided_by_the_number_of_operations():
-    """Of eight molecules in general places, which the operations of D2h exchange."""
+    """For eight molecules in general positions, which the operations of D2h exchange."""
     water = np.array([[3.0, 4.0, 5.0], [3.6, 4.7, 5.2], [3.3, 3.2, 5.6]])
     signs = [(x, y, z) for x in (1, -1) for y in (1, -1) for z in (1, -1)]
     atoms = [(symbol, place * sign) for sign in signs for symbol, place in zip("OHH", water, strict=True)]

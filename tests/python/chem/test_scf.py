@@ -178,7 +178,7 @@ def test_a_disk_budget_of_nothing_is_a_direct_run(water, tmp_path):
 
 
 def test_a_disk_budget_below_one_record_is_used(water, tmp_path):
-    # One thread: each fills a record of its own, and two may find no room beside each other in so little disk.
+    # One thread: each fills its own record, and two records may not fit on so small a disk.
     part = outcome(water, tmp_path, storage="mixed", disk_bytes=80_000, record_bytes=1 << 20, threads=1)
     assert 20_000 < part.summary.disk_bytes <= 80_000
 
@@ -270,7 +270,7 @@ def test_missing_scratch_is_named(water, tmp_path):
 
 @pytest.fixture
 def read_only(tmp_path):
-    """A directory that nobody can write to, root neither."""
+    """A directory that nobody can write to, not even root."""
     if os.geteuid() != 0:
         tmp_path.chmod(0o500)
         yield tmp_path

@@ -1,4 +1,4 @@
-"""The command `outcore scf`: results, and what it says of bad input."""
+"""The command `outcore scf`: results, and messages for bad input."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_energy_cycles_and_report_are_printed(water, capsys):
 
 
 def after_the_run(output: str, start: str) -> list[str]:
-    """The lines from the one that starts so on."""
+    """The lines from the one with this beginning on."""
     shown = output.splitlines()
     return shown[next(i for i, line in enumerate(shown) if line.startswith(start)) :]
 
@@ -188,7 +188,7 @@ def test_no_convergence_is_an_error_that_names_the_energy(water):
 
 
 def outcore(*arguments: str, launcher: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    """A run of its own, as a user starts it."""
+    """A separate run, as a user starts it."""
     command = [*launcher, sys.executable, "-m", "outcore", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
 

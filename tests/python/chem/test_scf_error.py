@@ -1,4 +1,4 @@
-"""The error of the energy that storing integrals causes: allowed, promised, and what it turns out to be."""
+"""The error of the energy from stored integrals: the allowed, the predicted, and the actual one."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_error_is_within_the_bound_and_the_bound_within_what_is_allowed(name
 
 
 def test_errors_scatter_as_the_standard_deviation_says(tmp_path):
-    """Over many geometries: neither a bias, nor a bound that is far from what happens."""
+    """Over many geometries: there is no bias, and the bound is near the actual errors."""
     errors = []
     for stretch in np.linspace(0.95, 1.05, 12):
         mol = molecule(atom=WATER.replace("0.757", f"{0.757 * stretch}"), basis="6-31g*")
@@ -81,7 +81,8 @@ def test_errors_scatter_as_the_standard_deviation_says(tmp_path):
 
 
 def test_symmetric_molecules_err_no_more(tmp_path):
-    """Integrals that symmetry makes equal are rounded differently: the bound needs no regard to symmetry."""
+    """Integrals that symmetry makes equal are rounded differently, so the bound holds without regard to
+    symmetry."""
     atoms = "; ".join(
         f"H {np.cos(angle)} {np.sin(angle)} 0" for angle in np.arange(6) * np.pi / 3
     )  # order of the group: 24
@@ -105,7 +106,7 @@ def test_integrals_kept_whole_give_the_same_energy(spin, tmp_path):
 
 
 def test_other_densities_are_kept_well_too(water, tmp_path):
-    """Steps are capped: J and K of a density that has nothing to do with the ground state."""
+    """Steps are capped: J and K of a density unrelated to the ground state."""
     density = np.random.default_rng(1).standard_normal((water.nao, water.nao))
     density += density.T
     with mean_field(water, scratch=str(tmp_path), error=1e-6) as mf:

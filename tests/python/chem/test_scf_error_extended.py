@@ -1,5 +1,5 @@
-"""The error of the energy in extended systems that are alike everywhere, whose small integrals are many and of one
-sign: what is left out must have no bias, in each way to keep integrals."""
+"""The error of the energy in uniform extended systems, whose small integrals are many and of one sign: the
+omitted integrals must give no bias, in each way to keep integrals."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_error_is_within_the_bound(name, way, exact, tmp_path):
 
 
 def test_what_is_left_out_scatters_as_the_standard_deviation_says(exact, tmp_path):
-    """Over steps, each with its own choice of what is left out: no bias, and a bound not far above."""
+    """Over steps, each with its own choice of omitted integrals: no bias, and a bound not far above."""
     mol, energy, density = exact["ring"]
     errors = []
     for allowed in 1e-6 * 1.3 ** -np.arange(12):
@@ -72,7 +72,7 @@ def test_what_is_left_out_scatters_as_the_standard_deviation_says(exact, tmp_pat
 
 @pytest.mark.parametrize("way", ["mixed", "auto", "direct"])
 def test_the_last_energy_is_that_of_all_of_the_density(way, exact, tmp_path, monkeypatch):
-    """Also where screening by the density is so coarse that J and K of the cycles are far off."""
+    """Also if screening by the density is so coarse that J and K of the cycles are far off."""
     monkeypatch.setattr(scf.Settings, "density_cutoff", property(lambda self: 1e-5))
     mol, _, density = exact["chain"]
     with scf.RHF(mol, comm=None, scratch=str(tmp_path), error=1e-8, **WAYS[way]) as mf:

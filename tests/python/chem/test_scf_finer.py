@@ -1,4 +1,4 @@
-"""Integrals that do not keep the error of the energy that is allowed are stored again, finer."""
+"""Integrals whose errors exceed the allowed error of the energy are stored again, finer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KINDS = {
 
 @pytest.fixture
 def empty_crude_densities(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As far from the real ones as densities can be: steps are the largest ones."""
+    """Crude densities as far from the real ones as possible: steps are the largest ones."""
     monkeypatch.setattr(accuracy, "crude_densities", lambda mol: np.zeros((2, mol.nao, mol.nao)))
 
 

@@ -1,4 +1,4 @@
-"""Integrals of symmetric molecules: one of those that are alike is computed, and nothing else changes."""
+"""Integrals of symmetric molecules: one of several equivalent ones is computed, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MOLECULES = {
 
 
 def computed(mf: object) -> int:
-    """Integrals, in one pass over all."""
+    """Number of integrals computed in one pass over all."""
     return int(mf.two_electron.summary().computed)  # type: ignore[attr-defined]
 
 
@@ -82,7 +82,7 @@ def test_energies_are_those_without_symmetry(method, spin, charge, storage, tmp_
 
 
 def test_a_broken_symmetry_is_that_without_symmetry(tmp_path):
-    """Of a stretched molecule UHF has a state whose spin densities are not symmetric."""
+    """For a stretched molecule UHF has a state whose spin densities are not symmetric."""
     mol = molecule("H 0 0 -1.3; H 0 0 1.3", "6-31g**")
     energies = {}
     for group in (None, "C1"):
@@ -98,7 +98,7 @@ def test_a_broken_symmetry_is_that_without_symmetry(tmp_path):
 
 
 def test_symmetric_orbitals_stay_so_where_another_state_is_lower(tmp_path):
-    """Cycles that begin with a symmetric density find no less symmetric one; stability does."""
+    """Cycles that begin with a symmetric density find no less symmetric one; the stability analysis does."""
     mol = molecule("H 0 0 -1.3; H 0 0 1.3", "6-31g**")
     with scf.UHF(mol, scratch=str(tmp_path)) as mf:
         mf.kernel(dm0=reference.RHF(mol).get_init_guess()[None].repeat(2, 0) / 2)
@@ -121,8 +121,8 @@ def test_a_molecule_that_is_not_quite_symmetric_has_its_own_energy(change, tmp_p
 
 
 def test_a_density_that_is_not_quite_symmetric_has_its_own_energy():
-    """What is left out of it, where atoms are not quite symmetric, adds less than 1e-10 Hartree: also where the
-    repulsion is largest, in the core of heavy atoms."""
+    """If atoms are not quite symmetric, the neglected part of the density changes the energy by less than
+    1e-10 Hartree, even where the repulsion is largest, in the core of heavy atoms."""
     mol = molecule("Br 0 1.15 0; Br 0 -1.15 0; H 1.1 1.3 .9; H -1.1 -1.3 .9", "sto-3g")
     places = mol.atom_coords()
     places[2, 2] += 1e-8

@@ -23,7 +23,7 @@ STRETCHED = "H 0 0 0\nH 0 0 2.5\n"
 
 
 class Runs:
-    """Commands of one molecule, and PySCF's object of it."""
+    """Commands for one molecule, and PySCF's object of it."""
 
     def __init__(self, directory: Path, capsys: Any, atoms: str, basis: str) -> None:
         self.directory, self.basis, self._capsys, self._atoms = directory, basis, capsys, atoms
@@ -31,7 +31,7 @@ class Runs:
         self.path.write_text(f"{len(atoms.splitlines())}\n\n{atoms}")
 
     def __call__(self, command: str, *arguments: object) -> tuple[dict[str, Any], str]:
-        """Results and output; of Hartree-Fock without a disk, which takes the least time."""
+        """Results and output of a run; Hartree-Fock uses no disk, which takes the least time."""
         results = self.directory / "results.json"
         more = ("--storage", "direct") if command == "scf" and "--storage" not in arguments else ()
         given = [
@@ -95,7 +95,7 @@ def test_second_order_ends_where_diis_does(runs, kind):
 
 
 def test_second_order_takes_over_where_diis_does_not_converge(runs):
-    """One electron in two orbitals of the same energy, between which it goes to and fro."""
+    """One electron oscillates between two orbitals of the same energy."""
     radical = runs("N 0 0 0\nO 0 0 1.15\n")
     expected = scf.UHF(radical.molecule(spin=1)).newton().run(conv_tol=1e-11).e_tot
     found, output = radical("scf")

@@ -38,7 +38,7 @@ def run(tmp_path, capsys):
 
 @pytest.fixture
 def saddle(monkeypatch):
-    """Every gap is taken as narrow, and every state as a saddle point from which no way leads down."""
+    """Every gap counts as narrow, and every state as a saddle point without a descent."""
     monkeypatch.setattr(mean_field, "NEAR", math.inf)
     monkeypatch.setattr(stability, "internal", lambda mf: stability.Stability(-1e-3, mf.mo_coeff))
 
@@ -72,7 +72,7 @@ def test_a_run_that_finds_its_orbitals_has_the_same_exit_status(run, saddle, com
 
 
 def test_narrow_gaps_of_cycles_before_a_stop_are_remembered(run, monkeypatch, tmp_path):
-    """What noise decided before the run was stopped, it has decided for the run that goes on."""
+    """If noise decided before a run was stopped, the resumed run still reports it."""
     kept = ("--checkpoint", str(tmp_path / "kept"))
     with monkeypatch.context() as narrow:
         narrow.setattr(mean_field, "NEAR", math.inf)

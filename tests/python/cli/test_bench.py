@@ -1,4 +1,4 @@
-"""The benchmark runner: claims, finding and running benchmarks, what they share."""
+"""The benchmark runner: claims, finding and running benchmarks, their common parts."""
 
 import json
 import os

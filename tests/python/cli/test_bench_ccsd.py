@@ -1,4 +1,4 @@
-"""Commands of coupled cluster that benchmarks run, and go on with."""
+"""Commands of coupled cluster that benchmarks run and resume."""
 
 import json
 

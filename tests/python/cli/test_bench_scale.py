@@ -1,4 +1,4 @@
-"""What the benchmark of a cluster makes of plans."""
+"""The conclusions of the cluster benchmark from plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Hartree-Fock benchmark claims of its runs."""
+"""The claims of the Hartree-Fock benchmark about its runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXACT = -100.0
 
 
 def runs(**errors: float) -> dict:
-    """Of 100 s on disk, 400 s direct, 300 s less tightly, 350 s with PySCF."""
+    """Runs of 100 s on disk, 400 s direct, 300 s with looser thresholds, 350 s with PySCF."""
     seconds = {
         "ours, disk": 100.0,
         "ours, direct": 400.0,

@@ -14,7 +14,7 @@ SUMMARIES = {"scf": "Hartree-Fock", "doctor": "what Outcore finds"}
 
 
 def complete(line):
-    """What bash offers at the end of a command line."""
+    """The completions that bash offers at the end of a command line."""
     text = completion.script("bash", OPTIONS, SUMMARIES)
     words = line.split(" ")
     empty = " ''" if line.endswith(" ") else ""

@@ -1,4 +1,4 @@
-"""What `outcore doctor` finds, and what it says of things that are missing."""
+"""The findings of `outcore doctor`, and its messages about missing things."""
 
 import json
 import subprocess

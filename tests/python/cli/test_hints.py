@@ -1,4 +1,4 @@
-"""What messages tell the user to do can be done: commands, options, packages and variables are there."""
+"""Advice in messages can be followed: the named commands, options, packages and variables exist."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OTHERS = {"bench.py", "bench_cases.py", "study"}  # they start other programs, w
 
 
 def strings(path: Path) -> Iterator[str]:
-    """All strings of a source but its documentation."""
+    """All strings of a source except its documentation."""
     if path.suffix != ".py":
         for line in path.read_text().splitlines():
             if not line.lstrip().startswith(("//", "#include")):
@@ -52,7 +52,7 @@ def texts() -> list[tuple[Path, str]]:
 
 
 def options() -> set[str]:
-    """Of all commands."""
+    """Options of all commands."""
     import typer
 
     found = {"--help", "--version"}

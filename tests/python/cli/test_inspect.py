@@ -131,7 +131,7 @@ def test_parts_of_other_nodes_are_counted(tmp_path, capsys):
 
 @pytest.fixture
 def kept(tmp_path, array, saved):
-    """As a method keeps its stages."""
+    """A checkpoint with stages, as of a method."""
     folder = tmp_path / "kept"
     folder.mkdir()
     array.rename(folder / "pairs")

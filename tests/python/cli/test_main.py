@@ -12,7 +12,7 @@ from outcore.cli import main as cli
 
 
 def outcore(*arguments, ranks=1, **environment):
-    """Runs the command as a user does, in a process of its own."""
+    """Runs the command as a user does, in a separate process."""
     launcher = [str(Path(sys.executable).parent / "mpiexec"), "-n", str(ranks)] if ranks > 1 else []
     return subprocess.run(
         [*launcher, sys.executable, "-m", "outcore", *map(str, arguments)],

@@ -1,4 +1,4 @@
-"""Names of files are printed and used as they are: brackets, blanks, escapes, and bytes that are no text."""
+"""Names of files are printed and used unchanged: brackets, blanks, escapes, and bytes that are no text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standard output that gets nowhere is one line and exit status 1; files get no bars."""
+"""Standard output that cannot be written gives one line and exit status 1; files get no progress bars."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def world():
 def test_a_command_has_the_options_of_its_method_and_then_those_of_every_job():
     @with_options
     def command(options: Options, title: str = "none") -> int:
-        """What it does."""
+        """A command for the tests."""
         return options.orbitals + options.level + len(title)
 
     parameters = inspect.signature(command).parameters
@@ -187,7 +187,7 @@ def energy_in(place):
 
 @pytest.fixture(scope="module")
 def undisturbed(chain, tmp_path_factory):
-    """By method: the energy that a run of one process finds which no signal ends."""
+    """For each method the energy of an uninterrupted run of one process."""
 
     @cache
     def energy(method):

@@ -1,8 +1,8 @@
-"""The code blocks of the documents, and what becomes of each language.
+"""The code blocks of the documents, and the treatment of each language.
 
-    python    a whole program, which runs
-    console   lines after `$ ` run; the lines below are found in their output, in this order; `..` is any text
-    c, cpp, fortran   whole programs are compiled, linked and run: of MPI on two processes, of C++ by GCC and Clang;
+    python    a whole program, which runs console   lines after `$ ` run; the lines below must occur in their
+    output, in this order; `..` is any text c, cpp, fortran   whole programs are compiled, linked and run: of
+    MPI on two processes, of C++ by GCC and Clang;
                       declarations are compiled
     sh, slurm         not run, as they install things or need a cluster; their syntax is checked
     toml      an input file
@@ -35,7 +35,7 @@ class Block(NamedTuple):
 
 
 def documents() -> list[Path]:
-    """All but the reports that `outcore study` writes."""
+    """All documents except the reports that `outcore study` writes."""
     found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     return sorted(path for path in found if path.parent.parent.name != "studies")
 
@@ -48,13 +48,13 @@ def blocks(document: Path) -> list[Block]:
 
 
 def shown(block: Block) -> str | None:
-    """The file that a block shows, if it does nothing else."""
+    """The file that a block includes, if it does nothing else."""
     found = _SHOWN.fullmatch(block.text)
     return found[1] if found else None
 
 
 def commands(block: Block) -> list[tuple[str, list[str]]]:
-    """The commands of a console block, each with the lines that its output has to have."""
+    """The commands of a console block, each with the lines that its output must have."""
     found: list[tuple[str, list[str]]] = []
     for line in block.text.splitlines():
         if line.startswith("$ "):
@@ -65,7 +65,7 @@ def commands(block: Block) -> list[tuple[str, list[str]]]:
 
 
 _ENERGY = re.compile(r"-?\d+\.\d{10}")  # Hartree
-_ROUNDING = 1.5e-10  # one in its last digit, which is another one with another BLAS
+_ROUNDING = 1.5e-10  # one unit in the last digit, which depends on the BLAS
 
 
 def says(output: str, wanted: list[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Every code block of the documents does what it says."""
+"""Every code block of the documents works as shown."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ def with_blocks():
 def test_languages_are_known(document):
     for block in blocks(document):
         assert block.language in LANGUAGES, f"{document.name}:{block.line}"
-        if block.language in ("sh", "text"):  # what could run has to run
+        if block.language in ("sh", "text"):  # a block that can run must run
             assert not any(line.startswith("outcore ") for line in block.text.splitlines()), block.line
 
 
@@ -119,6 +119,6 @@ def compile_and_run(block: Block, directory: Path, where: str):
 
 
 def mpi_flags() -> list[str]:
-    """Those of the MPI of the virtual environment, for any compiler."""
+    """Compiler flags for the MPI of the virtual environment, for any compiler."""
     prefix = Path(sys.prefix)
     return [f"-I{prefix / 'include'}", f"-L{prefix / 'lib'}", f"-Wl,-rpath,{prefix / 'lib'}", "-lmpi"]

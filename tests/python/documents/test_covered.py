@@ -1,4 +1,4 @@
-"""The page of what tests run."""
+"""The page of test coverage."""
 
 import importlib.util
 import json

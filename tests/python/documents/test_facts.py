@@ -1,4 +1,4 @@
-"""Measured facts are complete and cited; tables of the documents say what the code has; links lead somewhere."""
+"""Measured facts are complete and cited; tables of the documents agree with the code; links have targets."""
 
 import re
 import subprocess
@@ -57,7 +57,7 @@ def test_environment_variables_are_those_of_the_code():
 
 
 def names_read(text):
-    """Variables of the environment that a source names, in whichever language; not macros and options of CMake."""
+    """Environment variables that a source names, in any language; not macros and options of CMake."""
     options = re.findall(r"\b(?:option|set)\((OUTCORE_\w+)", (ROOT / "CMakeLists.txt").read_text())
     named = re.findall(r'(?:"|\$\{)(OUTCORE_[A-Z_]+)(?:"|:-)', text)
     return set(named) - {"OUTCORE_API", "OUTCORE_SIBLING", *options}

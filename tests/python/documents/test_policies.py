@@ -1,4 +1,4 @@
-"""The table of policies: each file named as evidence is there; templates and workflows are valid."""
+"""The table of policies: each file named as evidence exists; templates and workflows are valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory that files and calls take: elements in C order, none that are addresses of objects."""
+"""Memory that files and calls accept: elements in C order, not addresses of objects."""
 
 import ctypes
 
@@ -29,7 +29,7 @@ PLAIN = {
 
 @pytest.fixture(scope="module")
 def calls(tmp_path_factory):
-    """By name: a function that takes a buffer which it reads (True: which it fills)."""
+    """For each name a function with a buffer that it reads (True: that it fills)."""
     with World("self", scratch=tmp_path_factory.mktemp("scratch"), memory="500MB") as world:
         exclusive, shared = ExclusiveFile("e", scratch=world.scratch), SharedFile(world, "s")
         records = RecordFile(world, "r", 3)

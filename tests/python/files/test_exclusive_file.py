@@ -1,4 +1,4 @@
-"""Exclusive access files: bytes, buffers, errors, what is left behind."""
+"""Exclusive access files: bytes, buffers, errors, remaining files."""
 
 import contextlib
 import errno
@@ -444,7 +444,7 @@ def test_full_scratch(scratch, kind):
                 file.write(data, i << 20)
         assert caught.value.errno == errno.ENOSPC
         back = np.empty_like(data)
-        assert file.read(back) == 1 << 20  # what was written before stays readable
+        assert file.read(back) == 1 << 20  # bytes written before stay readable
         assert (back == data).all()
         file.delete()
 

@@ -1,4 +1,4 @@
-"""A write that was refused for lack of room gives back what it has taken: the next one that fits is done."""
+"""A write that fails for lack of room gives its space back, so that a later one that fits succeeds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def world(tmp_path):
 
 @contextmanager
 def limited():
-    """Files of this process must not become longer: as on a disk that is full, of which a part is free."""
+    """Limits the length of files of this process, as on a nearly full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, before[1]))
     try:
@@ -81,7 +81,7 @@ def test_record_file(world, tmp_path):
         assert records[0] == SMALL.tobytes()
         assert 1 not in records
         with limited():
-            records[1] = SMALL  # there is room for what fits
+            records[1] = SMALL  # a write that fits finds room
         assert records[1] == SMALL.tobytes()
 
 

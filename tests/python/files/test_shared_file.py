@@ -1,4 +1,4 @@
-"""Shared files and record files of one process: bytes, buffers, errors, what is left behind."""
+"""Shared files and record files of one process: bytes, buffers, errors, remaining files."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""The calculator of ASE: numbers of PySCF in ASE's units, and ASE's own tools on top."""
+"""The calculator of ASE: PySCF's numbers in ASE's units, and ASE's own tools with it."""
 
 import sys
 

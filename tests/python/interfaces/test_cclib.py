@@ -1,4 +1,4 @@
-"""Results as data of cclib: its own writers take them, and its units are right."""
+"""Results as data of cclib: its writers accept them, and units are right."""
 
 import json
 

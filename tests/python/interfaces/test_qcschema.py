@@ -50,7 +50,7 @@ def answered(tmp_path, given, *more):
 
 
 def refused(tmp_path, given, error=OutcoreError):
-    """What is answered: a FailedOperation, beside the error."""
+    """The answer to bad input, a FailedOperation, and the error."""
     path, answer = tmp_path / "input.json", tmp_path / "answer.json"
     path.write_text(json.dumps(given, default=np.ndarray.tolist))
     with pytest.raises(error):

@@ -1,4 +1,4 @@
-"""Process 1 may not use io_uring, by a filter of system calls, as containers have it:
+"""A filter of system calls, as in containers, forbids io_uring to process 1:
 
     mpiexec -n 2 python refused_io_uring.py DIRECTORY
 

@@ -1,8 +1,9 @@
-"""Programs of 2 processes, of which one can open N files and no more, for N = 0, 1, .. until that is enough:
+"""Programs of 2 processes, one of which can open only N files, for N = 0, 1, .. until that is enough:
 
     mpiexec -n 2 python scarce_descriptors.py DIRECTORY
 
-Rank 0 prints a line for each run: what all processes said, as JSON. One that waits for ever ends with stacks.
+Rank 0 prints a line for each run: the messages of all processes, as JSON. A run that waits for ever ends with
+stacks.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ place = sys.argv[1]
 
 @contextmanager
 def free_descriptors(count: int) -> Iterator[None]:
-    """So many, and no more."""
+    """Leaves this number of free descriptors."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = max(map(int, os.listdir("/proc/self/fd"))) + 1  # and that of the listing
     taken = [os.open("/dev/null", os.O_RDONLY)]
@@ -44,14 +45,14 @@ def free_descriptors(count: int) -> Iterator[None]:
 
 
 def memory(world: outcore.World, number: int) -> None:
-    """Which processes of a host share: there is one node, or an error."""
+    """Memory that processes of a host share: there is one node, or an error."""
     outcore.NodeArray(world, (1000,)).close()
     outcore.GlobalArray(world, (100, 100)).close()
     assert world.node_size == comm.size
 
 
 def files(world: outcore.World, number: int) -> None:
-    """Arrays and files on disk, of which any process asks."""
+    """Arrays and files on disk that all processes read."""
     with outcore.DiskArray(world, (60, 60), path=f"{place}/array", overwrite=True) as array:
         array.acc(np.s_[10:50, 10:50], np.ones((40, 40)))
         array.get_async(np.s_[:, :], np.empty((60, 60))).wait()
@@ -65,7 +66,7 @@ def files(world: outcore.World, number: int) -> None:
 
 
 def saved(world: outcore.World, number: int) -> None:
-    """A checkpoint, each time over that of before."""
+    """A checkpoint that replaces the previous one each time."""
     with outcore.GlobalArray(world, (50, 50)) as array:
         array.local[...] = number
         array.sync()

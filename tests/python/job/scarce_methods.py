@@ -1,8 +1,9 @@
-"""Methods on 2 processes, of which one can start N threads and no more, for some N, and at last any number:
+"""Methods on 2 processes, one of which can start only N threads, for some N, and at last any number:
 
     LD_PRELOAD=.../liboutcore_scarce.so mpiexec -n 2 python scarce_methods.py DIRECTORY
 
-Rank 0 prints a line for each run: what all processes said, as JSON. One that waits for ever ends with stacks.
+Rank 0 prints a line for each run: the messages of all processes, as JSON. A run that waits for ever ends with
+stacks.
 """
 
 from __future__ import annotations

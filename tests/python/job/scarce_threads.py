@@ -1,8 +1,9 @@
-"""Programs of 2 processes, of which one can start N threads and no more, for N = 0, 1, .. until that is enough:
+"""Programs of 2 processes, one of which can start only N threads, for N = 0, 1, .. until that is enough:
 
     LD_PRELOAD=.../liboutcore_scarce.so mpiexec -n 2 python scarce_threads.py DIRECTORY
 
-Rank 0 prints a line for each run: what all processes said, as JSON. One that waits for ever ends with stacks.
+Rank 0 prints a line for each run: the messages of all processes, as JSON. A run that waits for ever ends with
+stacks.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ place = sys.argv[1]
 
 
 def committed(world: outcore.World, number: int) -> None:
-    """A disk array of which any process asks, that is committed and read again."""
+    """A disk array that all processes access; it is committed and read again."""
     path = f"{place}/{comm.size}.{number}"
     with outcore.DiskArray(world, (60, 60), path=path) as array:
         array.acc(np.s_[10:50, 10:50], np.ones((40, 40)))
@@ -50,7 +51,7 @@ def distant(world: outcore.World, number: int) -> None:
 
 
 def calling(world: outcore.World, number: int) -> None:
-    """Calls that wait for calls, each in a thread of its own."""
+    """Calls that wait for calls, each in its own thread."""
 
     def relay(caller: int, header: bytes, payload: bytes) -> bytes:
         depth = header[0]

@@ -1,4 +1,4 @@
-"""What processes see when another one of their job has died, where the launcher lets them live."""
+"""Errors of processes when another one of their job has died and the launcher lets them live."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ os._exit(0)
 def survive(
     script: str, results: Path, *, ranks: int, survivors: int, **environment: str
 ) -> dict[str, list[str]]:
-    """What those that are left said, each ending with whether it came soon."""
+    """The messages of the survivors, each with whether it came soon."""
     results.mkdir()
     command = [
         str(launch.find_launcher()), "-n", str(ranks),
@@ -174,7 +174,7 @@ def test_processes_that_share_panels_do_not_wait_for_those_of_one_that_died(tmp_
 
 
 def test_a_job_that_has_lost_a_process_ends(tmp_path):
-    """Survivors that leave by the end of their program, in MPI_Finalize, do not hang there."""
+    """Survivors that end normally do not hang in MPI_Finalize."""
     script = COLLECTIVE.replace("STEP", "world.barrier()")
     said = survive(script, tmp_path / "results", ranks=2, survivors=1)
     assert sorted(said) == ["0"]
@@ -277,7 +277,7 @@ pathlib.Path(sys.argv[1], f"{{rank}}.{{os.getpid()}}").touch()
 
 
 def runs(process: int) -> bool:
-    """It is there, and no zombie."""
+    """Whether a process exists and is no zombie."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

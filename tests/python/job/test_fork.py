@@ -1,4 +1,4 @@
-"""Forked children: what their parent has made is an error there, at once, and stays as it is."""
+"""Forked children: objects of their parent raise errors at once, and stay as they are."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Use = Callable[[], Any]
 
 
 def ended(child: int) -> int:
-    """Its exit status. A child that hangs is killed: -9."""
+    """The exit status of a child. A child that hangs is killed: -9."""
     for _ in range(int(LIMIT_S / 0.02)):
         found, status = os.waitpid(child, os.WNOHANG)
         if found:

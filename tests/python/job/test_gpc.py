@@ -1,4 +1,5 @@
-"""Procedure calls from Python, in a world of one; tests/mpi/test_gpc.py has those between processes."""
+"""Procedure calls from Python, in a world of one process; tests/mpi/test_gpc.py has those between
+processes."""
 
 import errno
 import gc

@@ -1,4 +1,4 @@
-"""Starting several processes, finding out that one is of them, and leaving none behind."""
+"""Starting several processes, detecting that this is one of them, and leaving none behind."""
 
 import os
 import signal
@@ -100,7 +100,7 @@ def job(tmp_path):
 
 
 def output(process):
-    """Standard output in order of lines, after the process has ended well."""
+    """Standard output as sorted lines, after the process has ended normally."""
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     return sorted(out.splitlines())
@@ -171,7 +171,7 @@ def running(pid):
 
 @pytest.fixture
 def fake_launcher(tmp_path):
-    """A launcher that says it is Open MPI's."""
+    """A launcher that pretends to be Open MPI's."""
     launcher = tmp_path / "mpiexec"
     launcher.write_text("#!/bin/sh\necho 'mpiexec (OpenRTE) 4.1.4'\n")
     launcher.chmod(0o755)
@@ -210,7 +210,7 @@ def test_missing_mpi4py_names_the_extra(monkeypatch):
 
 
 def test_job_of_a_foreign_launcher_is_refused():
-    """Processes of which each believes that it is alone would all do the whole work."""
+    """Otherwise each process would believe that it is alone and do the whole work."""
     code = "from outcore.job import launch; launch.world()"
     foreign = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
     answer = subprocess.run(

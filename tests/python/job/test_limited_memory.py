@@ -1,4 +1,5 @@
-"""Commands under limits of the process: they plan with what is left, or say which limit leaves too little."""
+"""Commands under limits of the process: they plan with the remaining memory, or name the limit that leaves
+too little."""
 
 from __future__ import annotations
 

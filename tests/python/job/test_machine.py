@@ -1,4 +1,4 @@
-"""Rates of this machine: measured, known afterwards with all that they depend on, and never believed blindly."""
+"""Rates of this machine: measured, stored with all that they depend on, and checked before use."""
 
 from __future__ import annotations
 

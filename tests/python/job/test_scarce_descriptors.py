@@ -1,4 +1,4 @@
-"""Files that one process cannot open are an error of all, the same: nobody waits for ever, or goes on alone."""
+"""If one process cannot open a file, all get the same error: none waits for ever, or goes on alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A thread that one process cannot start is an error of all, which names it: nobody waits for ever."""
+"""If one process cannot start a thread, all get an error that names it: none waits for ever."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCARCE = Path(__file__).resolve().parents[3] / "build" / "dev" / "tests" / "libo
 
 
 def runs_of(program: Path, place: Path) -> list[dict[str, Any]]:
-    """On 2 processes."""
+    """The runs of a program on 2 processes."""
     answer = subprocess.run(
         [str(launch.find_launcher()), "-n", "2", sys.executable, str(program), str(place)],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Where scratch files go."""
+"""The place of scratch files."""
 
 import errno
 import os

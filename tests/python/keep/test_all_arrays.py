@@ -1,4 +1,4 @@
-"""Checkpoints and HDF5 files of arrays of every kind, of those without elements or axes as well."""
+"""Checkpoints and HDF5 files of arrays of every kind, also of those without elements or axes."""
 
 import numpy as np
 import pytest

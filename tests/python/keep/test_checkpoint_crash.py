@@ -1,4 +1,5 @@
-"""Power that fails while checkpoints are saved: there is always a complete one, and each sync is there for that."""
+"""A loss of power while checkpoints are saved: there is always a complete one, and each sync is needed for
+that."""
 
 from __future__ import annotations
 

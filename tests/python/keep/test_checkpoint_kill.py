@@ -1,4 +1,4 @@
-"""A job that saves checkpoints is killed at random moments: there is always a complete one."""
+"""Jobs that save checkpoints are killed at random moments: there is always a complete one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints of the C interface, which Python reads, and those of Python, which C reads."""
+"""Checkpoints that C saves and Python reads, and the reverse."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_c_goes_on_from_python_and_python_from_c(c, world, tmp_path):
         with outcore.checkpoint.load(mine, path) as held:
             assert held.generation == 3
             assert save(c, world, path, b"four", 4 * values) == 0
-            np.testing.assert_array_equal(held["t2"], 3 * values)  # C leaves be what Python has open
+            np.testing.assert_array_equal(held["t2"], 3 * values)  # C keeps what Python has open
     assert {each.name for each in path.glob("arrays.*")} == {"arrays.3", "arrays.4"}
 
 

@@ -1,4 +1,4 @@
-"""Classic disk resident arrays: those that the DRA of Global Arrays has written, and those that it reads."""
+"""Classic disk resident arrays: read from files of Global Arrays' DRA, and written for it."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_files_of_an_array_before_are_not_read(world, tmp_path):
 
 
 def test_a_file_of_each_node(world, tmp_path):
-    """Their .info does not say how many there are."""
+    """The .info file does not tell the number of nodes."""
     shape = (40, 30)
     with outcore.DiskArray(world, shape) as array:
         array[...] = counted(shape, "float64")

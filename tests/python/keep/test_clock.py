@@ -1,4 +1,4 @@
-"""When the processes of a run commit."""
+"""The times at which the processes of a run commit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from outcore.keep import clock
 
 
 class Other:
-    """Another process, where rank 0 has committed for a minute."""
+    """Another process, while rank 0 takes a minute to commit."""
 
     def broadcast(self, value: Any) -> Any:
         return 60.0 if isinstance(value, float) else value

@@ -1,4 +1,4 @@
-"""Power that fails while integrals and tensors are kept: the next run finds them or computes them again."""
+"""A loss of power while integrals and tensors are kept: the next run finds them or recomputes them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Kept files with wrong content and right checksums, as a program could have written them: refused, or numbers that
-are read as they are; never a crash, memory for what is not there, or a name outside the directory.
+"""Checkpoint files with wrong content and right checksums, as a program could have written them. They are
+refused, or their numbers are read as they are; never a crash, memory for absent data, or access to a name
+outside the directory.
 
 OUTCORE_MUTATIONS: how many of each kind (default 25); OUTCORE_MUTATION_SEED: where they begin.
 """
@@ -43,7 +44,7 @@ def world() -> Iterator[World]:
 
 
 def changed(value: Any, random: Random) -> Any:
-    """JSON with something in it replaced, removed or doubled."""
+    """JSON with a part of it replaced, removed or doubled."""
     if isinstance(value, dict) and value and random.random() < 0.9:
         key = random.choice(sorted(value))
         if random.random() < 0.1:

@@ -1,5 +1,5 @@
-"""What is kept knows every setting that its values depend on: each is changed in turn, and named if it is refused.
-What changes no value is no reason to refuse."""
+"""A checkpoint records every setting on which its values depend: each is changed in turn, and the refusal
+names it. Settings that change no value do not lead to a refusal."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def orbitals() -> Any:
 
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory, orbitals) -> tuple[Path, float]:
-    """Kept by MP2 and by a fitting, and the correlation energy."""
+    """Checkpoints of MP2 and of a fitting, and the correlation energy."""
     directory = tmp_path_factory.mktemp("fitted")
     energy = MP2(orbitals, auxbasis="def2-svp-ri", checkpoint=directory).kernel()
     fitting = ri.DensityFitting(molecule(), "def2-svp-jkfit", checkpoint=directory)
@@ -243,7 +243,7 @@ def mp2(directory: Path, mf: Any, auxbasis: str = "def2-svp-ri", **settings: Any
 
 
 def shifted(orbitals: Any, shift: float) -> Any:
-    """With other orbital energies."""
+    """A mean field with other orbital energies."""
     mf = orbitals.copy()
     mf.mo_energy = orbitals.mo_energy + shift * (orbitals.mo_occ == 0)
     mark_canonical(mf)
@@ -314,7 +314,7 @@ def test_orbitals_of_another_molecule_are_refused_by_name(kept_orbitals, name):
 
 
 def field(mf: Any) -> Any:
-    """An electric field, which no list of settings knows."""
+    """An electric field, which is in no list of settings."""
     hcore = mf.get_hcore() + 0.01 * mf.mol.intor("int1e_r")[2]
     mf.get_hcore = lambda *_: hcore
     return mf

@@ -1,5 +1,5 @@
-"""Stages that are kept: they count once complete, and what is of something else, in another format, or damaged is
-refused."""
+"""Stages of a checkpoint: they count once complete; stages of another problem, in another format, or damaged
+ones are refused."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_small_arrays_of_one_process_come_back_with_their_facts(tmp_path):
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory):
-    """One of each thing that is kept, and what goes on from it."""
+    """One checkpoint of each kind, and a function that resumes from it."""
     pytest.importorskip("pyscf")
     import kept_kinds
 
@@ -156,7 +156,7 @@ def everything(tmp_path_factory):
 
 
 def rewrite(world: outcore.World, path: Path, version: object) -> None:
-    """Another format, and all else as it is."""
+    """Changes the format number only."""
     if path.name in ("integrals", "orbitals"):
         with checkpoint.load(world, path) as saved:
             arrays, meta = {name: saved[name] for name in saved}, saved.meta

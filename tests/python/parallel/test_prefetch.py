@@ -1,4 +1,4 @@
-"""What is fetched ahead: order, depth, slots, errors, and the end."""
+"""Prefetching: order, depth, slots, errors, and the end."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ from outcore.parallel.prefetch import Prefetch
 
 
 class Model:
-    """Requests that complete when they are waited for; what was begun and waited for, in order."""
+    """Requests that complete when they are waited for; records begins and waits in order."""
 
     def __init__(self, fails=None, cannot_begin=None):
         self.begun, self.waited, self.used = [], [], {}

@@ -1,4 +1,4 @@
-"""What is made of requests; requests that hold memory."""
+"""Combinations of requests; requests that hold memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from outcore.parallel.requests import Window, _All, all_of, done, then
 
 
 class Calls:
-    """Calls of a process to itself, by number, which are answered when told to. Two are served at a time."""
+    """Numbered calls of a process to itself, answered on demand. Two are served at a time."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -179,7 +179,7 @@ def test_what_is_no_request_is_refused(calls: Calls, wait: Any) -> None:
 
 
 class Recorded:
-    """Requests by number: those that began, those that were waited for."""
+    """Numbered requests: records those that began and those that were waited for."""
 
     def __init__(self) -> None:
         self.begun: list[int] = []

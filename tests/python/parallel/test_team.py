@@ -100,7 +100,7 @@ def test_a_stop_iteration_of_the_work_is_an_error_not_the_end():
 
 
 def test_blas_has_one_thread_inside_and_its_own_afterwards(monkeypatch):
-    # Whatever fixture of other tests is inside meanwhile.
+    # Whatever fixture of other tests is active meanwhile.
     monkeypatch.setattr(team, "_one_thread", team._OneThread())
     functions = team._openblas(len(sys.modules))
     if not functions:

@@ -1,4 +1,4 @@
-"""The studies: molecules, calibration, runs that go on where they stopped, and what the report holds."""
+"""The studies: molecules, calibration, resumed runs, and the contents of the report."""
 
 import json
 import os
@@ -56,7 +56,7 @@ def test_plain_records_on_the_calibrated_storage_take_the_share_of_the_study():
 
 @pytest.mark.parametrize("slowness", [0.7, 1.0, 1.4])
 def test_a_trial_corrects_the_calibration(slowness):
-    """Requests that take longer than was computed get a storage that is as much faster."""
+    """If requests take longer than computed, the storage is made faster by the same factor."""
     overhead = 2e-5
     device = Device(1e9, 1e-4, 4)
 
@@ -125,7 +125,7 @@ def test_a_run_on_an_emulated_storage_says_so(tmp_path):
 
 
 class Pretended(Runner):
-    """A runner whose runs take as long as it is told."""
+    """A runner whose runs take given times."""
 
     def __init__(self, directory, seconds, **options):
         super().__init__(directory, None, **{"within_s": None, "repeats": 1, "say": print} | options)
@@ -179,7 +179,7 @@ def test_no_run_begins_when_time_is_over(tmp_path):
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
-    """The quick study, in two calls of which the first is ended by its time."""
+    """The quick study, in two calls; a time limit ends the first."""
     directory = tmp_path_factory.mktemp("study") / "report"
     first = study("passion", "--quick", "--out", directory, "--within", 0.01)
     assert first.returncode == 0, first.stderr

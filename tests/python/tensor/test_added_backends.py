@@ -1,4 +1,4 @@
-"""Places of tiles that a program or a package adds."""
+"""Backends for tiles that a program or a package adds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from outcore.parallel.requests import done
 
 
 class Dictionary(Backend):
-    """Of one process."""
+    """A backend of one process."""
 
     def __init__(self, world, layout, dtype, *, limit=None):
         super().__init__(world, layout, dtype)

@@ -1,4 +1,4 @@
-"""Extended arrays where something goes wrong: budgets, full and damaged disks, processes that are killed."""
+"""Extended arrays with faults: budgets, full and damaged disks, processes that are killed."""
 
 import errno
 import os
@@ -97,7 +97,7 @@ def test_what_is_resident_stays_within_the_budget(tmp_path):
 
 
 def test_memory_is_given_back(world):
-    Array(world, [AXIS], where="disk").close()  # after which the world has what all disk arrays share
+    Array(world, [AXIS], where="disk").close()  # after which the world has the services of all disk arrays
     before = world.budget.used_bytes
     for where in ("process", "global", "node"):
         array = Array(world, [AXIS, AXIS], where=where)

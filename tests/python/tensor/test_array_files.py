@@ -245,7 +245,7 @@ def test_a_numpy_array_that_the_layout_cannot_hold_is_refused(world):
 
 @pytest.fixture(params=["hdf5", "zarr"])
 def kind(request, world, tmp_path):
-    """Writes an array, reads one, and what another program sees."""
+    """A kind of file: functions that write and read an array, and the view of another program."""
     place = tmp_path / f"file.{request.param}"
     if request.param == "hdf5":
         return (

@@ -1,4 +1,5 @@
-"""How little a product may move: against closed forms, and against plans that were found by hand."""
+"""Lower bounds of the traffic of a product: against closed forms, and against plans that were found by
+hand."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def test_in_little_memory_it_is_that_of_smith_and_others():
 
 @pytest.mark.parametrize("memory", [0.05, 0.1, 0.3])
 def test_in_more_memory_it_is_larger_than_that(memory):
-    """A run begins with nothing in memory: most of what the closed form takes off is not there."""
+    """A run begins with empty memory: most of the reduction in the closed form does not apply."""
     n = 1000
     words = memory * n * n
     found = least_words(n**3, words, TWO_ARRAYS.of_words)
@@ -62,7 +63,7 @@ def test_panels_that_fill_the_memory_move_more(pieces):
 
 @pytest.mark.parametrize("line, points", [(3, 7), (4, 13), (6, 31)])
 def test_lines_of_a_plane_that_fill_the_memory_move_more(line, points):
-    """Of a symmetric result: each block has the pairs of a line and one diagonal."""
+    """For a symmetric result: each block has the pairs of a line and one diagonal."""
     rows = inner = 10 * points
     words = 100 * (line * (line - 1) // 2 + 1)
     moved = MovedOnce(8.0 * rows * inner, 8.0 * rows * inner, 8.0 * rows * rows, one_array=True)
@@ -82,7 +83,7 @@ def test_an_array_that_fits_is_read_once():
 
 
 def test_where_an_array_lies_in_memory_the_others_are_moved_once():
-    """A result that is there takes products for nothing."""
+    """A result in memory takes products without traffic."""
     assert least_bytes(10**12, MovedOnce(8e8, 8e8, 0.0), 1e6, 8) == 16e8
 
 
@@ -106,7 +107,7 @@ def test_what_lies_in_memory_need_not_move():
 
 
 def test_tiles_that_are_multiplied_by_zeros_alone_are_not_needed():
-    """Of two tiles along each axis, of 2 and of 4 elements."""
+    """With two tiles along each axis, of 2 and of 4 elements."""
     first_column = [[1, 0], [1, 0]]
     left = facts_of((6, 6), cuts=(0, 2, 6))
     right = facts_of((6, 6), cuts=(0, 2, 6), readable=np.transpose(first_column))

@@ -1,4 +1,5 @@
-"""What is resident stays within the budget of each process where `einsum` and a Program contract arrays on disk."""
+"""Resident memory stays within the budget of each process when `einsum` and a Program contract arrays on
+disk."""
 
 import subprocess
 import sys

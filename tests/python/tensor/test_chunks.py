@@ -1,4 +1,4 @@
-"""Panels that are cut where chunks on disk begin and end."""
+"""Panels whose boundaries are those of chunks on disk."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_of_several_axes_the_one_that_is_cut_keeps_its_chunks():
 
 
 def thin(chunk, memory, m=2000, k=16):
-    """A plan of a product whose result is most of what moves."""
+    """A plan of a product whose traffic is mostly that of the result."""
     facts = [plain((m, k), F8, "disk"), plain((k, m), F8, "disk"), plain((m, m), F8, "disk")]
     if chunk:
         facts[2] = replace(facts[2], chunk=chunk)

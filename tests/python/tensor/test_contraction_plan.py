@@ -1,4 +1,4 @@
-"""Plans: what they fit into, how near they come to the bound, and that they are values."""
+"""Plans: they fit into memory, come near the bound, and are values."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_workspace_is_within_memory_and_every_element_is_read(seed):
 
 @pytest.mark.parametrize("memory", [20_000, 60_000, 400_000])
 def test_an_expression_moves_no_less_than_its_bound(memory):
-    """That counts no intermediate array, and is no less than inputs and the result."""
+    """The bound counts no intermediate array, and is at least the size of inputs and result."""
     shapes = [(90, 900), (900, 70), (70, 60)]
     plan = planned("ij,jk,kl->il", shapes, memory)
     once = 8 * (90 * 900 + 900 * 70 + 70 * 60 + 90 * 60)
@@ -170,7 +170,7 @@ def flops_of(pairs, inputs, extents):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_order_is_the_best_of_all(seed):
-    """Of a chain of matrices in memory, for which operations decide: against every bracketing."""
+    """For a chain of matrices in memory, whose cost is the number of operations: against every bracketing."""
     random = np.random.default_rng(seed)
     extents = {letter: int(random.integers(200, 3000)) for letter in "abcdef"}
     inputs = ("ab", "bc", "cd", "de", "ef")
@@ -275,7 +275,7 @@ def test_a_product_is_planned_once_until_something_differs(monkeypatch):
 
 
 def test_more_memory_is_never_too_little():
-    """An intermediate array that is in memory leaves less for panels: then it goes to disk."""
+    """An intermediate array in memory leaves less for panels; if that is too little, it goes to disk."""
     expression = parse("ik,kl,lj->ij", [(8, 8)] * 3)
     facts = [Facts((8, 8), F8, "disk", 8, (Tiling(8, tile=4),) * 2)] * 4
 

@@ -254,7 +254,7 @@ def test_what_progress_raises_ends_the_run():
     ],
 )
 def test_the_memory_that_an_error_names_is_enough(world, kind, subscripts, options):
-    """With all that lies in memory beside panels: intermediate arrays and the result."""
+    """Including everything in memory beside panels: intermediate arrays and the result."""
     values = np.random.default_rng(3).standard_normal((14, 14))
     a = holding(world, kind, values)
     operands = [a] * (subscripts.count(",") + 1)
@@ -313,7 +313,7 @@ def test_an_array_of_another_kind_is_refused():
 
 
 def test_workspace_is_accounted_to_the_budget(world):
-    """What panels really take, whatever a plan says that was read from a file."""
+    """The actual memory of panels counts, whatever a plan from a file claims."""
     a = np.ones((90, 90))
     with on_disk(world, a) as left, on_disk(world, a) as right:
         plan = einsum.plan("ik,kj->ij", left, right, out=np.zeros((90, 90)))
@@ -429,7 +429,7 @@ def test_a_result_keeps_what_the_tilings_of_its_operands_say(world):
 
 @pytest.mark.parametrize("text", ["ab,bc,ab->", "ab,bc->ac", "ab,bc,ab->c", "bc,ab->"])
 def test_tilings_of_one_axis_that_differ_are_refused(world, text):
-    """Wherever the axis is: of operands that meet, that do not meet, and of the result."""
+    """For an axis of operands that are multiplied directly, of others, and of the result."""
     a, _ = extended(world, (6, 6), 3, 1)
     b, _ = extended(world, (6, 6), 2, 2, sparsity=np.eye(3, dtype=bool))
     arrays = [{"ab": a, "bc": b}[word] for word in text.partition("->")[0].split(",")]
@@ -459,7 +459,7 @@ def test_labels_of_one_axis_that_differ_are_refused(world):
 
 @pytest.mark.parametrize("kind", ["disk", "tiles"])
 def test_a_diagonal_takes_little_memory(world, kind):
-    """What lies beside it is not all brought at once."""
+    """Not all elements beside the diagonal are read at once."""
     n = 1500
     values = np.random.default_rng(3).standard_normal((n, n))
     if kind == "tiles":

@@ -1,4 +1,4 @@
-"""The order of what a product does: panels are read ahead, results are written behind."""
+"""The order of operations of a product: panels are read ahead, results are written behind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SLOW = replace(ASSUMED, read=1e8, write=1e8)
 
 
 class Recorded(LocalOperand):
-    """An array that says that it lies on disk. `events`: what was asked of it, in order; `waits`: called with the
+    """An array that claims to lie on disk. `events`: the calls on it, in order; `waits`: called with the
     number of a result when that is waited for."""
 
     def __init__(self, array, events, fails_at=None, waits=lambda number: None):

@@ -1,4 +1,4 @@
-"""Subscripts: what NumPy understands, and what each error names."""
+"""Subscripts: those that NumPy understands, and the errors of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Intermediate arrays that are never stored: made in boxes by the statements that use them, or made again."""
+"""Intermediate arrays that are never stored: the statements that use them compute them in boxes, or recompute
+them."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from outcore.tensor.plan.rates import ASSUMED
 from outcore.tensor.program.fusion import candidates
 from outcore.tensor.program.place import Solver
 
-SLOW = replace(ASSUMED, read=1e6, write=1e6)  # a disk that is not worth while
+SLOW = replace(ASSUMED, read=1e6, write=1e6)  # a disk that does not pay
 FAST = replace(ASSUMED, read=1e15, write=1e15)
 
 
@@ -144,7 +145,7 @@ def test_what_cannot_be_left_out_is_stored(world):
         m = p.input(a, "m")
         changed = p.array((20, 20), name="changed")
         changed[...] = m
-        first = outcore.einsum("ij,jk->ik", changed, m)  # of what changes before it is used
+        first = outcore.einsum("ij,jk->ik", changed, m)  # of an array that changes before it is used
         changed += m
         outcore.einsum("ij,jk->ik", first, m, out=changed)
         twice = outcore.einsum("ij,jk->ik", m, m)
@@ -183,7 +184,7 @@ def program_of(world, kind, memory):
 @pytest.mark.parametrize("memory", [9_000, 20_000, 60_000])
 @pytest.mark.parametrize("kind", ["two", "chain", "loop"])
 def test_the_solver_finds_what_trying_everything_finds(world, kind, memory):
-    """Over all placements, all arrays that can be left out, and all ways of each statement."""
+    """Over all placements, all arrays that can be left out, and all plans of each statement."""
     p = program_of(world, kind, memory)
     solver = Solver(p, memory, SLOW)
     ways = solver.ways()
@@ -228,7 +229,7 @@ def test_the_solver_finds_what_trying_everything_finds(world, kind, memory):
 
 
 def test_what_was_not_kept_is_made_again_when_a_run_goes_on_and_the_reverse(world, tmp_path):
-    """The run that stops and the one that goes on leave out different arrays."""
+    """The stopped run and the resumed run leave out different arrays."""
     a, b, c = matrices((200, 2), (2, 150), (150, 3))
     for number, (first, second) in enumerate([(SLOW, FAST), (FAST, SLOW)]):
         path = tmp_path / str(number)

@@ -1,4 +1,4 @@
-"""What a notebook shows of arrays, plans and runs."""
+"""Notebook output of arrays, plans and runs."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Layouts: which tiles are stored, and what the others are made of, against whole arrays of NumPy."""
+"""Layouts: stored tiles, and the sources of the others, against whole arrays of NumPy."""
 
 import math
 import pickle

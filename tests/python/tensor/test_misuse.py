@@ -1,4 +1,4 @@
-"""What is no array, no number, no label: one clear error, before anything is made or changed."""
+"""Arguments that are no array, no number or no label: one clear error, before anything is made or changed."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_whole_numbers_times_half_are_no_whole_numbers(world, kind):
 
 
 def test_elements_of_any_precision_are_contracted(world):
-    """Nothing is measured of types that BLAS does not know."""
+    """No rates are measured for types that BLAS does not have."""
     for kind in ("float16", "longdouble", "clongdouble", ">f8"):
         x = VALUES.astype(kind)
         found = outcore.einsum("ik,kj->ij", x, x, world=world)

@@ -196,7 +196,7 @@ def test_all_of_it_only_if_it_fits(world):
 
 
 def test_arrays_of_nothing_but_rounding_are_copied(world):
-    """Their largest element says nothing about what rounding makes of a symmetry."""
+    """Their largest element gives no bound for the rounding error of a symmetry."""
     noise = 1e-15 * np.random.default_rng(1).standard_normal((4, 4))
     with Array(world, [Tiling(4, tile=4)] * 2, symmetry="antisymmetric(0,1)") as a:
         a.put_tile((0, 0), noise)

@@ -17,7 +17,8 @@ from outcore.tensor.layout import operands
 def test_tiles_on_their_way_take_little_beside_the_panels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In an array with symmetry half of the tiles are turned around, and none lies in a panel as it is stored."""
+    """In an array with symmetry half of the tiles are transposed, and none lies in a panel in its stored
+    form."""
     monkeypatch.setattr(operands, "_COPIED_BYTES", 0)
     n, tile, memory = 1536, 128, 8_000_000
     axis = Tiling(n, list(range(0, n + 1, tile)))
@@ -40,7 +41,7 @@ def test_tiles_on_their_way_take_little_beside_the_panels(
 
 
 def test_small_tiles_on_their_way_take_a_share_of_the_budget(tmp_path: Path) -> None:
-    """Of 64 MB, no eight MB for each operand."""
+    """With 64 MB, less than eight MB for each operand."""
     with World("self", scratch=tmp_path, memory="64MB") as world:
         array = Array(world, [Tiling(64, [0, 32, 64])], where="disk", cache_bytes="1MB")
         assert operand(array).max_bytes == 1_000_000

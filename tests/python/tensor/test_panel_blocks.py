@@ -1,4 +1,4 @@
-"""Blocks of panels of a result: each panel is in one of them, and what they read is what is said."""
+"""Blocks of panels of a result: each panel is in one block, and their predicted reads are right."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_each_pair_is_in_one_rectangle(rows, columns, most, shape):
 
 
 def test_bands_of_different_heights_read_less_than_equal_panels():
-    """Of memory for a bit more than a fifth of a square: two bands, of two and of three pieces."""
+    """With memory for a bit more than a fifth of a square: two bands, of two and of three pieces."""
     found = rectangles(5, 6, 6, 1.0)
     assert found.read[0] / 5 + found.read[1] / 6 < 5  # 2 x 3 equal panels read columns twice and rows thrice
 

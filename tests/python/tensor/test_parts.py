@@ -1,5 +1,5 @@
-"""Long statements are carried out in parts, between which what is done is kept: killed in the middle, a program
-goes on there, and nothing is added twice."""
+"""Long statements are carried out in parts, with a checkpoint between them: a program that is killed in the
+middle resumes there, and nothing is added twice."""
 
 from __future__ import annotations
 
@@ -123,7 +123,8 @@ with outcore.World("self", memory="100MB") as world:
 
 
 def test_parts_are_not_made_where_they_would_take_longer(tmp_path):
-    """Nothing is cut without a checkpoint; nor if it takes less time than is between two."""
+    """Statements are not cut without a checkpoint, nor if they take less time than the interval of
+    checkpoints."""
     names: dict = {}
     exec(PROGRAM, names)
     with outcore.World("self", memory="100MB") as world:
@@ -147,7 +148,7 @@ def test_parts_are_not_made_where_they_would_take_longer(tmp_path):
 
 
 def test_results_with_a_symmetry_are_made_in_parts(tmp_path, monkeypatch):
-    """Sections of an array, or two sections of one array, do not tell of its symmetry any more."""
+    """Sections of an array, or two sections of one array, do not show its symmetry."""
     random = np.random.default_rng(2)
     axis, other = outcore.Tiling(20, tile=10), outcore.Tiling(60, tile=10)
     x, s = random.standard_normal((20, 900)), random.standard_normal((20, 20, 60))

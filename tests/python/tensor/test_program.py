@@ -1,4 +1,5 @@
-"""Programs: the same numbers as NumPy's in memory of any size, placements, lifetimes, and going on after a kill."""
+"""Programs: the same numbers as NumPy's with memory of any size, placements, lifetimes, and resuming after a
+kill."""
 
 from __future__ import annotations
 
@@ -113,7 +114,7 @@ def test_plans_are_values(world):
 
 
 def test_a_plan_is_of_arrays_of_one_size(world):
-    """One that has boxes of an array would leave out part of a larger one."""
+    """A plan with boxes of an array would omit a part of a larger array."""
     programs = []
     for n in (90, 180):
         with outcore.Program(world, memory="20kB") as p:
@@ -485,7 +486,8 @@ def test_tiles_of_another_layout_are_not_gone_on_with(world, tmp_path):
 
 
 def test_a_statement_gets_the_memory_that_its_exact_plan_needs(world):
-    """A point of the planner may be too small: processes that share panels may divide a result unevenly."""
+    """The memory at a point of the planner may be too small: processes that share panels may divide a result
+    unevenly."""
     given = outcore.Array.from_numpy(world, np.ones((75, 7, 11)), where="disk")
     with outcore.Program(world) as p:
         b = p.input(given, "b")

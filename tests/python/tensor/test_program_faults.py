@@ -57,7 +57,7 @@ def test_a_result_that_the_disk_does_not_hold_is_an_error_and_operands_stay(worl
 
 
 def powers(world, a, path, step=lambda box, x: x):
-    """x = a, a a, a a a, .., each kept; `step` is called for each box of each."""
+    """x = a, a a, a a a, .., with a checkpoint of each; `step` is called for each box of each."""
     with Program(world, memory="1500kB", checkpoint=path, every=0) as p:
         m, x = p.input(a, "a"), p.output(p.array((N, N)), "x")
         x += m
@@ -72,7 +72,7 @@ def cube():
 
 
 def check_going_on(world, a, path, least):
-    """A run goes on where the one before had an error; with `least` statements at most."""
+    """A run resumes where the one before had an error; it needs at most `least` statements."""
     p, x = powers(world, a, path)
     report = p.run(plan=p.plan(ASSUMED), restart=True)
     assert len(report.statements) <= least
@@ -117,7 +117,7 @@ def test_a_disk_that_is_too_small_is_said_before_the_start(world, monkeypatch):
 
 
 def damage(files, values):
-    """Flips a bit of these elements, where they are found; how often that is."""
+    """Flips a bit of these elements wherever they are found; returns how often."""
     damaged = 0
     for file in files:
         content = file.read_bytes()
@@ -135,7 +135,7 @@ def files_in(directory):
 
 
 def own_files(directory):
-    """Files of this process in a directory, though they have no name there any more."""
+    """Open files of this process in a directory, also those without a name."""
     found = []
     for link in list(Path("/proc/self/fd").iterdir()):
         with suppress(FileNotFoundError):  # that of this list
@@ -282,7 +282,7 @@ def strange(symmetry=None, sparsity=None):
     ],
 )
 def test_no_numbers_and_infinities_pass(world, symmetry, sparsity, scale, where):
-    """As they do in NumPy; but what a tile lacks is zero whatever it is multiplied by."""
+    """As in NumPy; but an absent tile is zero whatever it is multiplied by."""
     layout, values = strange(symmetry, sparsity)
     other = np.random.default_rng(4).standard_normal((9, 9))
     with np.errstate(invalid="ignore"):

@@ -1,5 +1,5 @@
-"""Random products of two arrays, in random panels and in those of the search: against NumPy, and what was planned
-against what was moved. More of them by OUTCORE_PRODUCTS=1000."""
+"""Random products of two arrays, in random panels and in those of the search: against NumPy, and planned
+against actual traffic. More of them by OUTCORE_PRODUCTS=1000."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Case:
         self.scale = draw(st.sampled_from([1, -0.5]))
 
     def words(self, draw):
-        """Of left, right and result. `alike`: the operands have the same elements."""
+        """Letters of left, right and result. `alike`: the operands have the same elements."""
         rows, inner = draw(st.sampled_from(["a", "ab"])), draw(st.sampled_from(["k", "kl"]))
         columns, batch = draw(st.sampled_from(["c", "cd"])), draw(st.sampled_from(["", "", "z"]))
         self.extents = {letter: draw(st.integers(1, 13)) for letter in "abcdklz"}

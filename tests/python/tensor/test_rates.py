@@ -64,7 +64,8 @@ def test_a_fast_run_ends_what_a_busy_machine_has_shown():
 
 
 def test_what_runs_have_shown_holds_for_rates_that_are_measured_anew():
-    """A disk that was measured under load is no faster than runs have shown when it is measured right."""
+    """If a disk was first measured under load, a later right measurement gives no rate above that shown by
+    runs."""
     loaded = replace(ASSUMED, read=ASSUMED.read / 4, write=ASSUMED.write / 4)
     by_disk = Amounts(disk_read=4 * loaded.read, seconds=4.0)
     learn(loaded, "float64", by_disk, replace(by_disk, seconds=1.0))

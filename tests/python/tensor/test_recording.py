@@ -1,4 +1,5 @@
-"""What cannot be recorded is an error where it is written: a program never means something else than its text."""
+"""Statements that cannot be recorded raise an error where they are written: a program never differs from its
+text."""
 
 from operator import methodcaller, mul
 

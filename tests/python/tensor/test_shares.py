@@ -1,4 +1,4 @@
-"""What processes that share panels divide among them, and what sharing saves."""
+"""The shares of processes that share panels, and the savings of sharing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated clock: what must hold of any machine, and what follows from simple ones."""
+"""The simulated clock: properties that hold on any machine, and results for simple ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""An array times itself: half of a symmetric result is made, and put twice; how little such a product may move."""
+"""An array times itself: half of a symmetric result is computed, and put twice; lower bounds of the
+traffic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays that nobody holds any more give their room back, without being closed."""
+"""Arrays without references free their memory, without being closed."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ X = np.ones((8, 8))
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     with outcore.World("self", scratch=tmp_path_factory.mktemp("scratch"), memory="64MB") as made:
-        DiskArray(made, 1).close()  # which makes what all of them have in common
+        DiskArray(made, 1).close()  # which makes the services that all of them share
         yield made
 
 

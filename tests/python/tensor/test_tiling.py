@@ -1,4 +1,4 @@
-"""Tilings are values, and refuse what cuts no axis."""
+"""Tilings are values, and refuse boundaries that cut no axis."""
 
 import pickle
 

@@ -73,7 +73,7 @@ def rendered(subject: Report, *, full: bool = True, width: int = 100) -> str:
 
 
 def lines(text: str, *starts: str) -> list[list[str]]:
-    """The words of lines that begin with these words."""
+    """The words of lines with this beginning."""
     words = [line.split() for line in text.splitlines()]
     return [line for line in words if line[: len(starts)] == list(starts)]
 

@@ -1,4 +1,4 @@
-"""Trace files: what is written is faultless for Perfetto, and reading gives back what was recorded."""
+"""Trace files: Perfetto accepts them, and reading returns the recorded events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ READ, WRITE, ASYNC_READ, ASYNC_WRITE = (
 
 
 def made(*events: tuple[int, int, int] | tuple[int, int, int, int]) -> np.ndarray[Any, np.dtype[np.void]]:
-    """Events of operation, start_ns, end_ns and thread (0 if left out)."""
+    """Events from operation, start_ns, end_ns and thread (0 if left out)."""
     result = np.zeros(len(events), trace.EVENT)
     for position, (operation, start_ns, end_ns, *thread) in enumerate(events):
         result[position]["op"] = operation

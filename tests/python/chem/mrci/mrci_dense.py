@@ -18,19 +18,20 @@ from outcore.chem.small_space import LOWER
 
 
 def energies(one, two, alpha, beta, spin):
-    """Of states of that spin over these determinants, ascending."""
+    """Energies of states of a spin over these determinants, ascending."""
     return states(one, two, alpha, beta, spin)[0]
 
 
 def states(one, two, alpha, beta, spin):
-    """Energies, ascending, and vectors as columns. Those of another spin lie far above."""
+    """Energies, ascending, and vectors as columns. States of another spin lie far above."""
     wrong = determinants.spin_square(alpha, beta) - spin / 2 * (spin / 2 + 1) * np.eye(len(alpha))
     matrix = determinants.matrix(hamiltonians.make(one, two), alpha, beta)
     return np.linalg.eigh(matrix + 1e3 * wrong @ wrong)
 
 
 def followed(one, two, alpha, beta, spin, is_reference, root=0, functional="ci"):
-    """The energy of the state that follows a state of the references, of whole matrices, and its likeness."""
+    """The energy of the state that follows a state of the references, from whole matrices, and its squared
+    overlap."""
     inside = np.flatnonzero(is_reference)
     before, own = states(one, two, alpha[inside], beta[inside], spin)
     electrons = int(np.bitwise_count(alpha[0]) + np.bitwise_count(beta[0]))

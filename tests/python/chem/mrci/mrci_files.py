@@ -9,7 +9,7 @@ import numpy as np
 
 
 def damage(path):
-    """A bit of each 64 bytes, as some are of no use any more."""
+    """Flips one bit in each 64 bytes, because some bytes are no longer used."""
     data = np.fromfile(path, np.uint8)
     data[40::64] ^= 4
     path.write_bytes(data.tobytes())

@@ -47,7 +47,8 @@ def _c2():
 
 
 def c2(**settings):
-    """An MRCI of two references, below whose states in functionals others without references lie."""
+    """An MRCI of two references. For functionals, states without references lie below those of the
+    references."""
     from outcore.chem.mrci import MRCI
 
     given = {"frozen": 2, "inactive": 3, "active": 2, "couplings": "interacting", "irrep": "Ag"}

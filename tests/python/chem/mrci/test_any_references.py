@@ -1,4 +1,4 @@
-"""Energies of random references against a matrix over all determinants that the definition takes."""
+"""Energies of random references against a matrix over all determinants of the definition."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def occupations(alpha, beta):
 
 
 def random_references(random, electrons, spin):
-    """Occupations of active orbitals, of one irrep, the lowest with a state of that spin among them."""
+    """Occupations of active orbitals, all of one irrep, with the lowest one that has a state of this spin."""
     every = [o for o in itertools.product(range(3), repeat=ACTIVE) if sum(o) == electrons - 2 * INACTIVE]
     label = {o: sum(IRREPS[INACTIVE + k] * (n == 1) for k, n in enumerate(o)) % 2 for o in every}
     chosen = [every[k] for k in random.permutation(len(every))]
@@ -38,8 +38,8 @@ def random_references(random, electrons, spin):
 
 
 def expected(one, two, references, electrons, irrep, spin, functional):
-    """The energy of the state of that spin that follows the lowest of the references, what it has of this, and how
-    many determinants there are."""
+    """The energy of the state of this spin that follows the lowest state of the references, its weight in
+    that state, and the number of determinants."""
     alpha, beta = (each.ravel() for each in np.meshgrid(*(strings(n) for n in electrons), indexing="ij"))
     found = occupations(alpha, beta)
     inside, outside = found[:, :INTERNAL], found[:, INTERNAL:].sum(1)
@@ -74,5 +74,5 @@ def test_energies(tmp_path, electrons, spin, seed, functional):
         assert ci.own_weight() == pytest.approx(own, abs=1e-6)
         assert ci.converged
         assert ci.spin_square() == pytest.approx(spin / 2 * (spin / 2 + 1), abs=1e-6)
-        if spin != 2:  # of which vectors have another count of each spin
+        if spin != 2:  # for which vectors have another number of electrons of each spin
             assert ci.records.determinants == count

@@ -1,4 +1,4 @@
-"""One electron, whose states are those of its Hamiltonian, and none."""
+"""One electron, whose states are those of its Hamiltonian, and no electron."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytest.importorskip("pyscf")
 
 @pytest.mark.parametrize("functional", ["ci", "acpf"])
 def test_one_electron(tmp_path, functional):
-    """The second root is like no lower one of the references."""
+    """The second root resembles no lower state of the references."""
     from pyscf import ao2mo
     from pyscf.tools import fcidump
 

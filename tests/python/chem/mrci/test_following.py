@@ -1,4 +1,4 @@
-"""Roots follow the states of the references, past others and in another order than that of energies."""
+"""Roots follow the states of the references, past other states, and not in the order of energies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_acpf_does_not_end_in_a_state_without_references(vector_memory):
 
 
 def test_roots_of_a_functional_are_above_their_own_references():
-    """The first is the same alone."""
+    """The first root is the same if it is the only one."""
     with c2(functional="aqcc", comm=None) as one, c2(functional="aqcc", roots=2, comm=None) as two:
         assert one.kernel() == pytest.approx(two.kernel()[0], abs=1e-9)
         assert two.converged and two.own_weight(1) == pytest.approx(0.6604, abs=1e-3)
@@ -56,14 +56,15 @@ def test_states_in_another_order_than_their_references():
 
 @pytest.mark.parametrize("error_bound", [0.0, 1e-7])
 def test_roots_of_a_functional_are_those_of_a_ci(error_bound):
-    """Where two states share two references: each root is another state, also if it is all that is kept of them."""
+    """Two states share two references: each root is a different state, also if little of the references is
+    left."""
     with lif(roots=2, functional="aqcc", error_bound=error_bound) as ci:
         assert ci.kernel() == pytest.approx([-106.82648608, -106.87911456], abs=2e-7)
         assert ci.converged
 
 
 def test_references_that_do_not_describe_a_state_are_an_error():
-    """Of ACPF; the root is there without the limit."""
+    """An error of ACPF; without the limit the root is found."""
     wanted = r"root 1 has a weight of references of 0\.3\d*, less than 0\.5: they do not describe this state"
     with lif(functional="acpf", max_cycle=80) as ci, pytest.raises(NotConverged, match=wanted):
         ci.kernel()

@@ -1,4 +1,4 @@
-"""Integrals between external pairs: in memory, read from disk, made of three-index factors."""
+"""Integrals between external pairs: in memory, read from disk, made from three-index factors."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_without_tables_there_is_no_product():
 
 @pytest.mark.parametrize("more", [{}, {"vector_memory": 200_000}, {"threads": 3}])
 def test_streamed_energies_are_those_in_memory(more):
-    """Where all integrals do not fit they are decomposed to rounding."""
+    """If not all integrals fit, they are decomposed to rounding."""
     with water(integral_memory=0, **more) as ci:
         assert ci.orbitals.two.title.endswith("tolerance 1e-11 Eh")
         assert ci.kernel() == pytest.approx(ENERGY, abs=1e-9)
@@ -83,7 +83,7 @@ def whole_of(ci, path):
 
 @pytest.mark.parametrize("kind", ["ri", "cholesky"])
 def test_factors_and_the_integrals_that_they_make(kind, tmp_path):
-    """Frozen orbitals too are in the field of the factors."""
+    """The field of the factors includes frozen orbitals."""
     given = {"inactive": 0, "active": 6, "frozen": 1}
     kinds = {"ri": {"auxbasis": "cc-pvdz-ri"}, "cholesky": {"tolerance": 1e-4}}
     with water(integrals=kind, **kinds[kind], integral_memory=0, **given) as ci:
@@ -112,7 +112,7 @@ def test_cisd_of_pyscf_with_the_same_fitting():
 
 
 def test_fitting_is_of_what_differs_from_the_scf():
-    """As in coupled cluster: CISD of PySCF with the Fock matrix of its SCF and fitted integrals."""
+    """As in coupled cluster: PySCF's CISD with the Fock matrix of its SCF and fitted integrals."""
     from pyscf import ci as pyscf_ci
     from pyscf import df, scf
 

@@ -1,4 +1,4 @@
-"""Energies: of the three definitions, of PySCF's CISD and full CI, of OpenMolcas."""
+"""Energies of the three definitions, against PySCF's CISD and full CI, and OpenMolcas."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_interacting_couplings_are_those_of_openmolcas(vector_memory):
 @pytest.mark.parametrize(("bound", "whole", "least"), [(0.0, RAW, 0.8), (1e-8, PACKED, 0.5)])
 @pytest.mark.parametrize("share", [1.5, 1.0, 0.5, 0.01])
 def test_so_much_of_the_vectors_is_in_memory(share, bound, whole, least, monkeypatch):
-    """Some memory stays free between records, more of it between those that are packed and grow."""
+    """Some memory stays free between records, and more between packed records, which grow."""
     monkeypatch.setattr(vectors, "UNIT_ELEMENTS", 64)
     monkeypatch.setattr(packed, "SMALLEST_MEMORY", 256)
     with water(vector_memory=int(share * whole), error_bound=bound) as ci:
@@ -90,7 +90,7 @@ def test_definitions_of_water(references, determinants, energy):
     ],
 )
 def test_larger_energies_of_openmolcas(inactive, active, functions, energy):
-    """cc-pVTZ; it has another bohr."""
+    """cc-pVTZ; OpenMolcas has another value of the bohr."""
     given = {"frozen": 2, "inactive": inactive, "active": active, "residual": 1e-4, "comm": None}
     with MRCI.from_mean_field(mean_field(N2, "cc-pvtz"), **given) as ci:
         assert ci.functions == functions
@@ -98,7 +98,7 @@ def test_larger_energies_of_openmolcas(inactive, active, functions, energy):
 
 
 def test_functions_of_a_larger_basis():
-    """cc-pVQZ, whose energy `outcore bench mrci` has beside that of OpenMolcas."""
+    """cc-pVQZ; `outcore bench mrci` compares its energy with that of OpenMolcas."""
     mf = mean_field(N2)
     mol = mf.mol.copy()
     mol.basis = "cc-pvqz"
@@ -136,7 +136,7 @@ def test_everything_active_is_full_ci():
 
 
 def test_a_triplet():
-    """Of two electrons the space is that of full CI, whatever is active."""
+    """For two electrons the space is that of full CI, whatever is active."""
     from outcore.chem.ci import FCI
 
     h2 = mean_field("H 0 0 0; H 0 0 1.2", "cc-pvdz")
@@ -173,8 +173,8 @@ def test_several_roots():
 
 
 def test_several_roots_of_a_molecule():
-    """As a matrix has them over all determinants with at most two electrons in external orbitals. States that are
-    not like those of the references lie below the third, which a search says."""
+    """Compared with a matrix over all determinants with at most two electrons in external orbitals. States
+    unlike those of the references lie below the third, and the search says so."""
     from pyscf import ao2mo
 
     mf = mean_field("Li 0 0 0; H 0 0 1.6")
@@ -225,7 +225,8 @@ def test_references_by_weight():
 
 
 def test_references_by_weight_without_a_vector():
-    """Of the states of all of them, as many as are wanted: as by a vector of PySCF's."""
+    """Weights are those of the wanted states over all references: the same choice as by a vector of
+    PySCF's."""
     from pyscf import mcscf
 
     mf = mean_field(WATER)
@@ -260,7 +261,8 @@ def test_references_of_several_vectors():
 
 
 def test_a_state_of_higher_spin_below_is_no_root():
-    """Raised by the spin shift, the quartet of nitrogen would be the third doublet, if roots were the lowest."""
+    """If roots were the lowest states, the quartet of nitrogen, raised by the spin shift, would be the third
+    doublet."""
     atom = mean_field("N 0 0 0", "cc-pvdz", "D2h", spin=3)
     given = {"frozen": 1, "inactive": 0, "active": 5, "spin": 1, "irrep": "Au", "roots": 3, "comm": None}
     found = []
@@ -330,7 +332,7 @@ def test_too_many_references(monkeypatch):
 
 @pytest.mark.parametrize("settings", [{}, {"references": 1e-3}, {"with_integrals": False}])
 def test_references_of_too_many_determinants(monkeypatch, settings):
-    """Before integrals are made; by weight without a vector those count from which it chooses."""
+    """Refused before integrals are made; by weight without a vector, the references to choose from count."""
     monkeypatch.setattr(reference_states, "MAX_DETERMINANTS", 50)
     monkeypatch.setattr(transform, "with_integrals", None)
     with pytest.raises(
@@ -386,7 +388,7 @@ def test_integrals_of_a_file(tmp_path):
 
 
 def test_functionals():
-    """Of OpenMolcas, AQCC as its ACPF with another coefficient; of two electrons there is nothing to correct."""
+    """Against OpenMolcas; AQCC is its ACPF with another coefficient. Two electrons need no correction."""
     with n2(functional="acpf") as acpf, n2(functional="aqcc") as aqcc:
         assert acpf.kernel() == pytest.approx(-109.10315481, abs=4e-8)  # of OpenMolcas, with its bohr
         assert aqcc.kernel() == pytest.approx(-109.10144213, abs=4e-8)
@@ -410,7 +412,7 @@ def test_corrections():
 
 
 def test_corrections_of_cisd():
-    """By hand, of the vector that PySCF finds."""
+    """Computed by hand, from the vector that PySCF finds."""
     from pyscf import ci as pyscf_ci
 
     theirs = pyscf_ci.CISD(mean_field(WATER)).run(conv_tol=1e-13)

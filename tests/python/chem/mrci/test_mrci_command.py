@@ -127,7 +127,7 @@ def test_natural_occupations_of_one_spin_are_refused_before_the_search(tmp_path,
 
 
 def test_orbitals_by_list_and_of_irreps(water, capsys):
-    """The same ones, by which what is beside them is inactive."""
+    """The same orbitals; those below them are then inactive."""
     for given in ("1-6", "A1=3,B2=2,B1=1"):
         inactive = ("--inactive", "A1=1") if "=" in given else ()
         assert run(water, "--basis", "6-31g", "--active", given, *inactive, "--frozen-virtual", "1") == 0
@@ -231,7 +231,7 @@ def test_a_disk_that_is_too_small_is_refused_before_the_scf(water, no_scf, monke
 
 
 def test_moments_are_those_of_full_ci(water, tmp_path):
-    """All orbitals but a frozen one are active."""
+    """All orbitals except a frozen one are active."""
     found = []
     for command, more in (("fci", ()), ("mrci", ("--cas", "8,6", "--dipole"))):
         results = tmp_path / f"{command}.json"

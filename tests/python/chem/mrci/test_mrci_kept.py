@@ -37,7 +37,7 @@ class Killed(Exception):
 
 
 def run_until(path, iteration, **settings):
-    """Ends as a run does that loses a process: nothing is told of it to what is kept."""
+    """Ends a run as the death of a process would: the checkpoint is not told."""
 
     def told(now):
         if now.number == iteration:
@@ -136,7 +136,7 @@ def run(directory, die, *memory, processes=1):
 
 
 def test_a_killed_run_loses_at_most_an_iteration(tmp_path):
-    """The second is of two processes, with records in a file, of which one is killed."""
+    """The second run has two processes, with records in a file; one process is killed."""
     assert run(tmp_path, 5).returncode == -9
     second = run(tmp_path, 3, "50000", processes=2)
     assert second.returncode != 0
@@ -149,7 +149,7 @@ def test_a_killed_run_loses_at_most_an_iteration(tmp_path):
 
 
 def goes_on(path, iteration):
-    """After a fault in the next iteration: at most that is lost."""
+    """Resumes after a fault in the next iteration: at most that is lost."""
     with water(path) as ci:
         assert ci.kernel() == pytest.approx(ENERGY, abs=2e-9)
         assert ci.went_on and ci.kept_iteration == iteration
@@ -207,7 +207,7 @@ def tiles(directory):
 
 
 def test_states_of_two_iterations_are_never_kept_together(tmp_path, monkeypatch):
-    """A fault between the roots of an iteration leaves both as the iteration before has kept them."""
+    """A fault between the roots of an iteration leaves both as the iteration before has saved them."""
     put, copy = BlockSparseArray.put_tile_async, tmp_path / "copy"
 
     def told(iteration):
@@ -257,7 +257,7 @@ def flip(path, at):
 
 
 def test_one_flipped_bit_of_what_is_kept_makes_no_wrong_number(tmp_path):
-    """An error, or a start from what can be trusted."""
+    """Either an error, or a start from the intact part."""
     mf, given = mean_field("Li 0 0 0; H 0 0 1.6", "sto-3g"), {"inactive": 1, "active": 3, "comm": None}
 
     def start(**more):
@@ -309,7 +309,7 @@ def test_a_flipped_bit_of_a_record_is_found(tmp_path):
 
 
 def test_a_flipped_bit_of_integrals_on_disk_is_found(tmp_path, monkeypatch):
-    """Where they are larger than what is cached of them."""
+    """The integrals are larger than their cache."""
     monkeypatch.setattr(tables, "_CHUNK_ELEMENTS", 16)
     monkeypatch.setattr(tables, "DiskArray", partial(DiskArray, cache_bytes=1))
     scratch = tmp_path / "scratch"

@@ -1,4 +1,4 @@
-"""The search goes on with what is right where products of vectors with H have become wrong."""
+"""The search recovers if products of vectors with H have become wrong."""
 
 import pytest
 from mrci_molecules import mean_field
@@ -19,8 +19,8 @@ def lowest(atom, **given):
 
 
 def test_errors_of_directions_of_converged_roots_make_no_states(quartet):
-    """Two doublets converge long before the third root, which a quartet below may replace: the smallest space has
-    to keep their directions out, which depend on the others but for rounding."""
+    """Two doublets converge long before the third root, which a quartet below may replace. The smallest space
+    must reject their directions, which depend on the others except for rounding."""
     given = {"spin": 1, "irrep": "Au", "roots": 3}
     found = []
     for vectors in (3, 6):
@@ -45,7 +45,7 @@ def test_wrong_products_are_made_anew(quartet, monkeypatch):
 
 
 def test_no_root_converges_while_its_product_may_be_wrong(quartet, monkeypatch):
-    """Sums that may be wrong by more than the tolerance are not trusted: H is applied to the states once more."""
+    """Sums that may be wrong by more than the tolerance are not trusted: H is applied to the states again."""
     expected, without = lowest(quartet)
     asked = solver.Search.unconverged
 

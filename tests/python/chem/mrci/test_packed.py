@@ -1,4 +1,4 @@
-"""Packed records, and energies that do not depend on where they are."""
+"""Packed records; energies do not depend on their place."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_packed_numbers_come_back():
 
 
 def test_records_of_a_store():
-    """Of what it does with them tests/file/test_record_store.cpp has more."""
+    """Basic operations; tests/file/test_record_store.cpp has more."""
     sizes, records = np.array([10, 200, 70]), np.array([0, 2])
     numbers, found = np.random.default_rng(5).standard_normal(80), np.empty(80)
     with World("self") as world:
@@ -89,7 +89,7 @@ def test_packing_keeps_its_bound(bound, wanted):
 
 
 class Watched:
-    """Stands for a native object, of which one method is called by way of `around`."""
+    """Stands for a native object; calls of one method go through `around`."""
 
     def __init__(self, native, name, around):
         self._native, self._name, self._around = native, name, around
@@ -100,7 +100,8 @@ class Watched:
 
 
 def test_records_are_read_and_written_while_a_task_computes(wanted):
-    """The second begins when the records of the third are there, and when what the first has given is added."""
+    """The second task begins when the records of the third are there, and when those of the first are
+    added."""
     _, whole = wanted
     read, added, computed = threading.Semaphore(0), threading.Semaphore(0), []
     waited = []
@@ -136,7 +137,7 @@ def test_records_are_read_and_written_while_a_task_computes(wanted):
 
 
 def test_tasks_begin_with_the_most_costly(wanted):
-    """They are known before the first product, and dealt out in this order."""
+    """Costs are known before the first product, and tasks are dealt out in this order."""
     _, whole = wanted
     with n2(vector_memory=whole) as ci:
         ci.kernel()

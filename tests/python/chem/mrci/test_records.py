@@ -1,4 +1,4 @@
-"""Which determinants there are: counts of OpenMolcas, and of the study that the method follows."""
+"""The determinants of a space: counts of OpenMolcas, and of the study that the method follows."""
 
 from __future__ import annotations
 

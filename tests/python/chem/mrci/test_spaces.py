@@ -17,7 +17,7 @@ LABELS = np.array([0, 0, 1, 0, 1, 0, 1, 0])  # of eight orbitals, of which three
 
 
 def spaces(filled=3, single=0, **asked):
-    """Frozen, inactive, active, external ones, those left out, and whether a note is made."""
+    """Frozen, inactive, active, external and deleted orbitals, and whether a note is made."""
     given = GivenOrbitals(np.arange(8), filled, single)
     found = choose(None, Asked(**asked), given, LABELS, IRREPS.__getitem__)
     each = (found.frozen, found.inactive, found.active, found.external, found.left_out)
@@ -75,7 +75,7 @@ def water(**given):
 
 @pytest.mark.parametrize("integrals", ["conventional", "cholesky"])
 def test_frozen_lists_are_those_of_pyscf(integrals):
-    """Of one reference, and densities in the order of the orbitals that are left."""
+    """With one reference; densities have the order of the remaining orbitals."""
     from pyscf import ci as pyscf_ci
 
     theirs = pyscf_ci.CISD(mean_field(WATER), frozen=[0, 2, 11]).run(conv_tol=1e-12)
@@ -88,7 +88,7 @@ def test_frozen_lists_are_those_of_pyscf(integrals):
 
 
 def test_active_orbitals_of_irreps():
-    """As the list of the same ones, and in a file of integrals."""
+    """As by the list of the same orbitals; also for a file of integrals."""
     mf = mean_field(WATER)
     with water(frozen=1, active="A1=3,B2=2,B1=1", inactive=0) as ci:
         labels = [ci.orbitals.group.irreps[each] for each in ci.orbitals.orbitals.internal]

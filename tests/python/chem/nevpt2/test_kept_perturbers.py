@@ -1,4 +1,4 @@
-"""What NEVPT2 has finished, and another run of it goes on from."""
+"""The finished parts of NEVPT2, from which another run resumes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WATER = "O 0 0 0; H 0 0.757 0.587; H 0 -0.757 0.587"
 
 @pytest.fixture
 def states(tmp_path, monkeypatch):
-    """A CASCI of water, commits after every part, and the directory that they go to."""
+    """A CASCI of water with commits after every part, and the directory of its checkpoint."""
     monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     made = []
 
@@ -45,7 +45,7 @@ def states(tmp_path, monkeypatch):
 
 
 def stopped(monkeypatch, owner, name, after):
-    """Ctrl-C in the call of a function after so many; the calls."""
+    """Raises Ctrl-C in a call of a function after a number of calls; returns the calls."""
     calls, function = [], getattr(owner, name)
 
     def counted(*given, **more):
@@ -106,7 +106,7 @@ def test_states_that_mix_go_on_together(states, monkeypatch):
 
 
 def test_parts_of_other_states_are_not_used(states):
-    """Such as those of an optimisation that was begun anew; what is found instead takes their place."""
+    """Such as parts of an optimisation that was restarted; new parts replace them."""
     make, kept = states
     mc = make()
     NEVPT2(mc, checkpoint=kept).kernel()

@@ -152,7 +152,7 @@ def test_nothing_is_outside_of_all_orbitals(solved):
 
 
 def test_frozen_orbitals_are_those_of_a_smaller_problem(solved):
-    """Whose Hamiltonian has the field of the frozen core, and lacks the highest virtual orbital."""
+    """Its Hamiltonian has the field of the frozen core, and lacks the highest virtual orbital."""
     mc = solved(mean_field(WATER), 4, 4)
     found = NEVPT2(mc, frozen="auto", frozen_virtual=1)
     mf = mc._scf
@@ -199,7 +199,7 @@ def test_auxiliary_functions_fit_the_integrals_of_outer_orbitals(solved):
 
 
 def test_degenerate_orbitals_give_one_energy(solved):
-    """However the pairs of pi orbitals are rotated."""
+    """The energy does not depend on a rotation of the pairs of pi orbitals."""
     mf = mean_field("O 0 0 0; O 0 0 1.2", basis="sto-3g", spin=2)
     mc = solved(mf, 4, 6)
     expected = NEVPT2(mc).kernel()
@@ -250,7 +250,7 @@ def test_what_cannot_be_treated_is_refused_by_name(solved):
 
 
 def test_a_perturber_below_the_state_is_told(solved):
-    """Of an active space without the highest occupied orbital."""
+    """The active space lacks the highest occupied orbital."""
     mf = mean_field("Be 0 0 0; H 0 0 3.0", basis="6-31g", spin=1)
     mc = mcscf.CASCI(mf, 2, 1)
     mc.verbose, mc.fcisolver = 0, solved(mf, 2, 1).fcisolver

@@ -1,4 +1,4 @@
-"""QD-NEVPT2 against perturbers that are made one by one in the determinants of all orbitals."""
+"""QD-NEVPT2 against perturbers that are constructed one by one in the determinants of all orbitals."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Determinants:
         return fci.direct_spin1.contract_2e(joined, vector, self.n, self.electrons)
 
     def column(self, root):
-        """What perturbers of a state add to <n|H|root>."""
+        """The contributions of a state's perturbers to <n|H|root>."""
         products = [self.times(self.h, self.g, each) for each in self.states]
         occupations = self.outer[0][:, None] + self.outer[1][None, :]
         keys = occupations @ 3 ** np.arange(occupations.shape[2])
@@ -201,7 +201,7 @@ def test_symmetry_of_vectors_changes_nothing(solver):
 
 
 def test_states_of_two_irreps_do_not_mix_without_symmetry_either(solver):
-    """Of water; with symmetry they are of two solvers."""
+    """For water; with symmetry the states come from two solvers."""
     mf = mean_field(WATER, "6-31g")
     mc = casci(mf, 4, 4, solver(mf.mol, 2))
     found = QDNEVPT2(mc)
@@ -235,7 +235,7 @@ def test_states_of_several_spins_mix_with_their_own(solver):
 
 
 def test_states_may_be_of_calculations_of_their_own(solver):
-    """As a rotation of orbitals leaves them."""
+    """Such as states after a rotation of orbitals."""
     mf = mean_field(H7, charge=1)
     mc = casci(mf, 3, 4, solver(mf.mol, 2))
     expected = QDNEVPT2(mc).kernel()
@@ -245,7 +245,7 @@ def test_states_may_be_of_calculations_of_their_own(solver):
 
 
 def test_lithium_fluoride_has_one_avoided_crossing(solver):
-    """SC-NEVPT2 of the averaged states inverts them between the crossing of the CASSCF and its own."""
+    """SC-NEVPT2 of the averaged states inverts their order between the crossing of the CASSCF and its own."""
     found, start = [], None
     for distance in (4.0, 4.5, 5.5, 6.5):
         mol = pyscf.M(atom=f"Li 0 0 0; F 0 0 {distance}", basis="6-31+g*", symmetry="C2v", verbose=0)

@@ -1,4 +1,4 @@
-"""The command `outcore optimize`: what it finds, keeps and refuses."""
+"""The command `outcore optimize`: results, checkpoints and refusals."""
 
 from __future__ import annotations
 
