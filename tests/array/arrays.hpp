@@ -1,4 +1,4 @@
-// What tests of arrays share: worlds of threads, random boxes, arrays whose elements say where they are.
+// For tests of arrays: worlds of threads, random boxes, and arrays whose elements are their own positions.
 #pragma once
 
 #include <cstdint>

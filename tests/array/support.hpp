@@ -1,4 +1,4 @@
-// Worlds of threads, and arrays whose elements say where they are.
+// Worlds of threads, and arrays whose elements are their own positions.
 #pragma once
 
 #include <functional>
@@ -18,8 +18,8 @@ using namespace outcore;
 
 inline constexpr std::int64_t budget_bytes = 64 << 20;
 
-/// Runs `body` in a world of `processes` threads; `apart`: each is a node of its own, so that nothing but the
-/// own patch can be loaded and stored.
+/// Runs `body` in a world of `processes` threads; with `apart` each thread is a node of its own, so that it
+/// can load and store its own patch only.
 inline void run(int processes, bool apart, const std::function<void(World&)>& body) {
   transport::run_threads(processes, [&](std::unique_ptr<transport::Transport> transport) {
     World world(std::move(transport),
@@ -28,7 +28,7 @@ inline void run(int processes, bool apart, const std::function<void(World&)>& bo
   });
 }
 
-/// The same for 1 to 4 processes, together on a node and apart.
+/// Does this for 1 to 4 processes, on one node and each on a node of its own.
 inline void run_all(const std::function<void(World&)>& body) {
   for (const bool apart : {false, true})
     for (int processes = 1; processes <= 4; ++processes) run(processes, apart, body);
@@ -66,7 +66,7 @@ std::vector<Element> positions(const Extents& shape, const Box& box) {
   return values;
 }
 
-/// Collective; through the memory of each process alone.
+/// Collective. Each process writes its own patch in memory.
 template <class Element>
 void fill_with_positions(GlobalArray& array) {
   const Distribution& distribution = array.distribution();

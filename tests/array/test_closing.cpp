@@ -1,4 +1,4 @@
-// Arrays and worlds that close while something is under way: it is waited for, and what comes later refused.
+// Arrays and worlds that close while operations are under way: they wait for these, and refuse later ones.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -24,7 +24,7 @@ namespace {
 const Extents shape{64, 48};
 const Box all = Box::whole(shape);
 
-/// Threads that do something until it is refused; joined at the end.
+/// Threads that repeat an operation until it is refused; the destructor joins them.
 class Busy {
  public:
   explicit Busy(const std::function<void(int thread)>& body) {
@@ -50,7 +50,7 @@ class Busy {
   std::vector<std::thread> threads_;
 };
 
-/// Uses an array in all the ways there are, each thread of each process in rows of its own.
+/// Uses an array in every possible way, each thread of each process in rows of its own.
 void use(GlobalArray& array, int thread) {
   const std::int64_t first = 30 * array.world().rank() + 10 * thread;
   const Box rows(Extents{first, 0}, Extents{first + 10, shape[1]});

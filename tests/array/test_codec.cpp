@@ -1,4 +1,4 @@
-// Disk arrays with a codec of the program.
+// Disk arrays with a codec that the program supplies.
 #define OUTCORE_SKELETONS
 #include <cerrno>
 #include <memory>
@@ -21,7 +21,7 @@ constexpr auto number = store::Codec{130};
 const Extents shape{40, 30};
 const Box all = Box::whole(shape);
 
-/// Rows, of which every second half is zero.
+/// Rows whose second halves are zero.
 Model rows() {
   Model model(shape);
   for (std::size_t k = 0; k < model.data.size() / 2; ++k) model.data[k] = 1.0 + static_cast<double>(k);

@@ -1,4 +1,4 @@
-// Commits that fail, and those who want to write one array at the same time.
+// Commits that fail, and jobs that try to write one array at the same time.
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -23,7 +23,7 @@ namespace {
 const Extents shape{40, 30};
 const Box all = Box::whole(shape);
 
-/// All of an array, put by process 0 without the others.
+/// Process 0 puts a whole array without the others.
 void put(World& world, DiskArray& disk, double value) {
   Model model(shape);
   std::ranges::fill(model.data, value);
@@ -31,7 +31,7 @@ void put(World& world, DiskArray& disk, double value) {
   world.barrier();
 }
 
-/// What the array that was committed last holds, everywhere.
+/// The value that all elements of the last committed array have.
 double committed_value(World& world, const std::string& path) {
   DiskArray disk = DiskArray::open(world, path);
   Model model(shape);
@@ -166,7 +166,7 @@ TEST("an array stays until the first commit of the one that replaces it") {
       disk.close();
     }
     for (const double value : {2.0, 3.0}) {
-      // What a job of more processes has left that was killed while it committed.
+      // What is left by a job of more processes that was killed during a commit.
       if (world.rank() == 0) std::ofstream(path + "/table.5.100") << "table";
       DiskArray next(world, {3}, ElementType::int64, {.path = path, .overwrite = true});
       check::equal(next.generation(), std::uint64_t{0});

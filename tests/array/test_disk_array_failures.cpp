@@ -1,4 +1,4 @@
-// What disk arrays refuse, and what they do when something fails: on one to four processes.
+// Calls that disk arrays refuse, and their behavior when operations fail, on one to four processes.
 #include <cerrno>
 #include <filesystem>
 #include <fstream>

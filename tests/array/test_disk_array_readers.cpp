@@ -1,4 +1,4 @@
-// Readers beside a job that commits: they see one state, whole, for as long as they are open.
+// Readers next to a job that commits: as long as they are open they see one complete state.
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -33,7 +33,7 @@ void put(World& world, DiskArray& disk, double value) {
   world.barrier();
 }
 
-/// What all elements of an array are.
+/// The value that all elements of an array have.
 double value_of(DiskArray& disk) {
   Model model(shape);
   disk.read_all_async(model.memory(all), all).wait();

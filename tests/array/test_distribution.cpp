@@ -89,7 +89,7 @@ bool before(const Visited::value_type& a, const Visited::value_type& b) {
   return std::ranges::lexicographical_compare(a.first.values(), b.first.values());
 }
 
-/// Every element of the parts, with where they say it is.
+/// Every element of the parts, with the position that the distribution gives for it.
 Visited visited_by_parts(const Distribution& distribution, const Box& box) {
   Visited all;
   distribution.for_each_part(box, [&](int process, const Box& part, std::int64_t element) {

@@ -1,4 +1,4 @@
-// What the processes make inside the gate of a collective call: where it throws at one, all throw the same.
+// What processes make inside the gate of a collective call: if this throws at one, all throw the same error.
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -17,10 +17,10 @@ using outcore::test::in_worlds;
 
 namespace {
 
-/// Called in the gate; throws at the process that strays.
+/// Called in the gate; throws at the process that must fail.
 using Check = std::function<void()>;
 
-/// A call of which one process, the first or the last, cannot make its part; afterwards all can.
+/// A call in which one process, the first or the last, cannot make its part; in later calls all can.
 void stray(World& world, const std::function<void(const Check& check)>& call) {
   for (const int rank : {0, world.size() - 1}) {
     const Error error = check::throws<Error>([&] {

@@ -43,7 +43,7 @@ Box random_box(std::mt19937& random) {
   return box;
 }
 
-/// The error must be the same at all processes; returns its message at this one.
+/// Checks that the error is the same at all processes; returns its message.
 std::string same_error(World& world, int errno_value, const std::function<void()>& body) {
   const Error error = check::throws<Error>(body);
   check::equal(error.errno_value(), errno_value);

@@ -1,4 +1,4 @@
-// Groups of processes with disk arrays of their own, which the others reach.
+// Groups of processes with disk arrays of their own, which other processes access.
 #include <cerrno>
 #include <numeric>
 
@@ -24,7 +24,7 @@ void for_worlds(const std::function<void(World&)>& body) {
                 body);
 }
 
-/// The handle that process `root` has, at all.
+/// The handle of process `root`, at all processes.
 std::string broadcast(World& world, std::string handle, int root) {
   auto size = static_cast<std::int64_t>(handle.size());
   world.transport().broadcast(std::as_writable_bytes(std::span(&size, 1)), root);

@@ -1,5 +1,5 @@
-// System calls that signals interrupt. This program stands before the C library: each other call of these
-// does nothing and fails with EINTR.
+// System calls that signals interrupt. This program replaces some calls of the C library: every second of
+// these calls does nothing and fails with EINTR.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ namespace {
 
 std::atomic<bool> on{false};
 
-/// One of the calls: how often it was made, and the C library's own.
+/// One of the calls: how often it was made, and the function of the C library.
 struct Interrupted {
   std::atomic<int> made{0};
   bool fails() {

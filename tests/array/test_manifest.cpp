@@ -1,4 +1,4 @@
-// The manifest: what is encoded is decoded, and what is wrong with a file is said.
+// The manifest: decoding returns what was encoded, and errors say what is wrong with a file.
 #include <bit>
 #include <cerrno>
 #include <cstring>

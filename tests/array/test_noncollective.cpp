@@ -45,7 +45,7 @@ Extents random_step(std::mt19937& random, int rank) {
   return step;
 }
 
-/// A section with memory for it, in the order of axes `reversed` or not.
+/// A section with memory for it; with `reversed` the axes have the reverse order in memory.
 struct Part {
   Part(const Box& b, const Extents& s, bool reversed) : box(b), step(s), shape(b.begin) {
     for (int i = 0; i < shape.rank(); ++i) shape[i] = (box.end[i] - box.begin[i] + step[i] - 1) / step[i];
@@ -61,7 +61,7 @@ struct Part {
   }
   [[nodiscard]] Slices slices() const { return {box.begin, box.end, step}; }
   [[nodiscard]] Strided memory() { return {reinterpret_cast<std::byte*>(data.data()), stride}; }
-  /// Visits the index in the array and the element.
+  /// Calls with the index in the array and the element in memory.
   void for_each(const std::function<void(const Extents&, double&)>& visit) {
     for_each_index(Box::whole(shape), [&](const Extents& index) {
       Extents place = index;
@@ -78,7 +78,8 @@ struct Part {
   std::vector<double> data;
 };
 
-/// What process `rank` does in a round; all know it of each other, so that all know what the array holds.
+/// What process `rank` does in a round. All processes compute this for each other, so that all know what the
+/// array holds.
 struct Deed {
   Part part;
   bool adds;
@@ -140,7 +141,7 @@ void mixed_operations(World& world, unsigned seed, const DiskArrayOptions& given
   disk.close();
 }
 
-/// Rank 0 works while the others do nothing of the library.
+/// Rank 0 works while the others make no call of the library.
 void alone(World& world, const std::function<void()>& work) {
   static std::atomic<int> done;  // counts worlds
   const int before = done;

@@ -1,4 +1,4 @@
-// What owners of disk arrays do for others: reading ahead, damage, procedures that read arrays themselves.
+// What owners do for other processes: reading ahead, reports of damage, procedures that read arrays.
 #include <algorithm>
 #include <cerrno>
 #include <fstream>

@@ -1,4 +1,4 @@
-// Requests of all layers in one list, and errors that nobody has waited for.
+// Requests of all layers in one list, and errors of requests for which nobody has waited.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -39,7 +39,7 @@ std::span<std::byte> bytes_of(Numbers& memory) {
 
 constexpr std::int64_t count = 1000;
 
-/// One operation of each layer, on numbers that say what they are.
+/// One operation of each layer, on numbers that can be recognised.
 class Mixture {
  public:
   explicit Mixture(World& world)
@@ -65,7 +65,7 @@ class Mixture {
 
   ~Mixture() { world_.unregister_procedure(echo_); }
 
-  /// All read the same numbers, each into memory of its own; the last is the call.
+  /// All operations read the same numbers, each into memory of its own; the last one is the call.
   std::vector<Request> begin() {
     const Box all = Box::whole(Extents{count});
     std::vector<Request> requests;
@@ -105,7 +105,7 @@ void in_all_worlds(const std::function<void(World&)>& body) {
     for (const bool apart : {false, true}) in_worlds(processes, options_in(directory, apart), body);
 }
 
-/// A request that ends when it is told to.
+/// A request that completes when the test says so.
 std::shared_ptr<ComposedRequest> pending_request() {
   return std::make_shared<ComposedRequest>();
 }

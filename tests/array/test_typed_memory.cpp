@@ -1,4 +1,4 @@
-// Typed memory of the caller in transfers of global, disk, node and block-sparse arrays.
+// Transfers of global, disk, node and block-sparse arrays with typed memory of the caller.
 #include <algorithm>
 #include <cerrno>
 #include <complex>
@@ -23,8 +23,8 @@ namespace {
 
 const Extents shape{4, 6};
 
-/// Runs `body` with an array of each kind and each of these types of elements, on two nodes of one process
-/// each. Process 0 has put 0, 1, 2, ... into it.
+/// Runs `body` with an array of each kind and of each of these element types, on two nodes of one process
+/// each. Process 0 has put 0, 1, 2, ... into the array.
 template <class Body>
 void with_arrays(Body body) {
   const TemporaryDirectory directory;

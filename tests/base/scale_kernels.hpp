@@ -1,4 +1,4 @@
-// A table of kernels as any method declares one.
+// A table of kernels, declared as methods do it.
 #pragma once
 
 #include <cstddef>

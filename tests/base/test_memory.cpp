@@ -1,4 +1,4 @@
-// What memory of the caller is, and what is none: spans, vectors, C arrays and mdspans.
+// Which types are accepted as memory of the caller: spans, vectors, C arrays and mdspans; and which are not.
 #include <cerrno>
 #include <string>
 #include <string_view>
@@ -19,13 +19,13 @@ namespace {
 template <class Memory, class Given>
 inline constexpr bool accepts = std::is_convertible_v<Given, Memory>;
 
-/// Elements that are computed when they are read.
+/// An accessor that computes elements when they are read.
 struct Negated : Kokkos::default_accessor<double> {
   using reference = double;
   using offset_policy = Negated;
   double access(const double* first, std::size_t i) const { return -first[i]; }
 };
-/// Elements of every second place.
+/// An accessor of every second element.
 struct Spread : Kokkos::default_accessor<double> {
   struct data_handle_type {
     double* first;
@@ -34,7 +34,7 @@ struct Spread : Kokkos::default_accessor<double> {
   double& access(data_handle_type from, std::size_t i) const { return from.first[2 * i]; }
   data_handle_type offset(data_handle_type from, std::size_t i) const { return {from.first + 2 * i}; }
 };
-/// The same in secret.
+/// An accessor that does the same, but whose data handle is an ordinary pointer.
 struct Moved : Kokkos::default_accessor<double> {
   using offset_policy = Moved;
   double& access(double* first, std::size_t i) const { return first[2 * i]; }

@@ -1,4 +1,4 @@
-// Control groups and limits of memory, from files as the kernel writes them under a root of their own.
+// Control groups and memory limits, read from files like those of the kernel under another root directory.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -35,7 +35,7 @@ class Machine {
   [[nodiscard]] path root() const { return directory_.path(); }
 
   [[nodiscard]] std::vector<MemoryLimit> limits() const { return memory_limits(root()); }
-  /// The one of which the least is left.
+  /// The limit of which the least is left.
   [[nodiscard]] MemoryLimit least() const {
     const auto all = limits();
     return *std::min_element(all.begin(), all.end(),

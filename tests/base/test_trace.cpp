@@ -27,7 +27,8 @@ Event read_of(std::int64_t bytes) {
   return {.start_ns = 100, .end_ns = 150, .waited_ns = 50, .bytes = bytes};
 }
 
-/// The body runs in a forked child; its result is the child's exit status. 99: it did not come back.
+/// The body runs in a forked child; its result is the child's exit status. 99 means that the body did not
+/// return.
 int in_child(const std::function<int()>& body) {
   const pid_t child = fork();
   if (child == 0) {

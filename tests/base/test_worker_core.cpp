@@ -1,4 +1,4 @@
-// Threads of the library: whoever wakes one sends it to another core.
+// Threads of the library: a thread that wakes one sends it to another core.
 #include <latch>
 #include <thread>
 
@@ -33,7 +33,7 @@ int first_core() {
   return core;
 }
 
-/// What a worker may use, and where it ran, from its rest on a core to its next one.
+/// The cores that a worker may use, and those where it ran, from one rest on a core to the next.
 struct Rest {
   cpu_set_t asleep{};  ///< after whoever wakes it, on the same core, has asked it to leave
   int woken_on = -1;

@@ -113,7 +113,8 @@ static void global_arrays_of_all_distributions(void) {
   EXPECT(oc_ga_close(second) == EBADF);
 }
 
-/* c = 2 a^T a - c, against loops; of integers, of shapes that do not fit and of the factor itself: refused.
+/* c = 2 a^T a - c, against loops; products of integers, of shapes that do not fit and into a factor itself
+ * are refused.
  */
 static void products(void) {
   const int64_t square[2] = {columns, columns}, block[2] = {3, 4};
@@ -202,7 +203,7 @@ static void disk_arrays(void) {
   EXPECT(oc_ga_sync(back) == OC_OK);
   begin[0] = 7, begin[1] = 5, end[0] = 8, end[1] = 6;
   EXPECT(oc_ga_get(back, begin, end, line, NULL) == OC_OK && line[0] == value_at(5, 7));
-  /* One process has no array to give, one a box outside: all get the error. */
+  /* One process passes no array, or a box outside of it: all get the error. */
   EXPECT(oc_dra_write_all(array, none, shape, rank == size - 1 ? 999 : memory, none, shape, NULL) == EBADF);
   EXPECT(oc_dra_write_all(array, none, shape, memory, none, begin, NULL) == EINVAL);
   EXPECT(oc_dra_write_blocks_all(array, none, shape, rank == 0 ? NULL : found, NULL) == EINVAL);
@@ -211,7 +212,7 @@ static void disk_arrays(void) {
   EXPECT(oc_ga_close(back) == OC_OK && oc_ga_close(memory) == OC_OK);
 }
 
-/* What a program leaves open its world commits. */
+/* The world commits what the program leaves open. */
 static void arrays_left_open(void) {
   const int64_t tiles[1] = {1}, boundaries[2] = {0, 2}, extent[1] = {4}, first[1] = {0}, last[1] = {4};
   const unsigned char nonzero[1] = {1};

@@ -1,4 +1,4 @@
-/* Checkpoints from C: a part of arrays_mpi_program.c, for files of a few hundred lines. */
+/* Checkpoints from C: a part of arrays_mpi_program.c. */
 #pragma once
 
 static void checkpoint_path(char* path, size_t bytes, const char* name) {
@@ -60,7 +60,7 @@ static void checkpoints_of_all_kinds(void) {
   memset(found, 0, sizeof found);
   EXPECT(oc_dra_get(opened, none, shape, found, NULL) == OC_OK && has_values(found));
   EXPECT(oc_dra_put(opened, none, shape, found, NULL) == EROFS && oc_dra_close(opened) == OC_OK);
-  /* What does not fit, at one process alone, is an error at all. */
+  /* What does not fit at one process is an error at all processes. */
   EXPECT(oc_checkpoint_read_values(saved, "list", found_list, rank == 0 ? 8 : sizeof found_list) == EINVAL);
   EXPECT(oc_checkpoint_read_values(saved, rank == size - 1 ? "t1" : "list", found_list, 24) != OC_OK);
   EXPECT(oc_checkpoint_read_values(saved, rank == 0 ? NULL : "list", found_list, 24) != OC_OK);
@@ -79,13 +79,13 @@ static void the_previous_checkpoint_stays(void) {
   EXPECT(oc_checkpoint_open(world, path, &first) == OC_OK);
   energy = 2;
   EXPECT(save_checkpoint(path, array, &energy, "two") == OC_OK);
-  /* One that is open stays as it was. */
+  /* An open checkpoint stays as it was. */
   EXPECT(oc_checkpoint_read_values(first, "energy", &found, 8) == OC_OK && found == 1);
   EXPECT(oc_checkpoint_open(world, path, &second) == OC_OK);
   EXPECT(oc_checkpoint_read_values(second, "energy", &found, 8) == OC_OK && found == 2);
   EXPECT(oc_checkpoint_close(first) == OC_OK && oc_checkpoint_close(second) == OC_OK);
 
-  /* Saving fails: what one process could not add, names that differ, text that is none. */
+  /* Saving fails if one process could not add something, if names differ, and if text is not UTF-8. */
   EXPECT(oc_checkpoint_begin(world, path, NULL, &saving) == OC_OK);
   EXPECT(oc_checkpoint_add_ga(saving, "t2", rank == 0 ? 4711 : array) == (rank == 0 ? EBADF : OC_OK));
   EXPECT(oc_checkpoint_commit(saving, "three") == EBADF && strstr(oc_last_error(), "4711") != NULL);
@@ -110,7 +110,7 @@ static void the_previous_checkpoint_stays(void) {
   EXPECT(oc_checkpoint_metadata(second, text, sizeof text, NULL) == OC_OK && strcmp(text, "two") == 0);
   EXPECT(oc_checkpoint_close(second) == OC_OK);
 
-  /* A disk array is no checkpoint, and is not replaced by one. */
+  /* A disk array is not a checkpoint, and no checkpoint replaces it. */
   checkpoint_path(path, sizeof path, "array");
   {
     oc_dra_options options = {.size = sizeof options, .path = path, .metadata = "no JSON"};

@@ -18,7 +18,7 @@ static void make_matrices(void) {
     }
 }
 
-/* Elements of an array of a kind; process 0 brings them. */
+/* An array of a kind, whose elements process 0 puts. */
 static oc_operand operand_of(int kind, int64_t first, int64_t second, void* values, int64_t* its_shape) {
   oc_operand operand = {kind, 0, OC_FLOAT64, 2, NULL, NULL, NULL};
   its_shape[0] = first;

@@ -24,7 +24,7 @@ static void fill(int64_t* values, int count, int writer, int block) {
   for (i = 0; i < count; ++i) values[i] = ((int64_t)writer << 40) + ((int64_t)block << 20) + i;
 }
 
-/* Blocks by turns, of which each process then reads those of its neighbour, one by one and as a list. */
+/* Processes write blocks by turns; each then reads those of its neighbour, one by one and as a list. */
 static void reads_what_others_wrote(int64_t client_cache_bytes) {
   enum { blocks = 9, count = 5000, bytes = count * 8 };
   oc_sf_options options = {.size = sizeof options};
@@ -64,7 +64,7 @@ static void reads_what_others_wrote(int64_t client_cache_bytes) {
   free(in);
 }
 
-/* Each process writes the records of its neighbour anew, longer than they were. */
+/* Each process replaces the records of its neighbour by longer ones. */
 static void rewrites_records_of_others(void) {
   enum { each = 20, most = 40 * each };
   oc_rf_options options = {.size = sizeof options};
@@ -109,7 +109,8 @@ static void all_see_that_one_has_no_place_for_the_number(void) {
   EXPECT(oc_rf_create(world, "nowhere", &records, rank == 0 ? NULL : &file) == EINVAL);
 }
 
-/* What calls MPI is loaded by the first call, which needs a file: the last process can open none. */
+/* The first call loads the part that calls MPI, and opens a file for that: the last process cannot open one.
+ * */
 static void all_see_that_one_cannot_load_what_calls_mpi(const oc_world_options* options) {
   struct rlimit before, none;
   int processes = 0, number = 0, refused = 0;

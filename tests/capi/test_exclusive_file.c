@@ -165,7 +165,7 @@ static void status_of_scratch(void) {
   EXPECT(oc_eaf_stat("/nonexistent", &free_bytes, NULL, 0) == ENOENT);
 }
 
-/* Structures of older and newer programs. */
+/* Structures of programs compiled with older and newer headers. */
 static void sizes_of_options(void) {
   struct {
     oc_eaf_options known;

@@ -19,7 +19,7 @@ static double values[count], found[count];
 static const int64_t none[1] = {0}, shape[1] = {count}, few[1] = {1000};
 static int world;
 
-/* Not 0: no file becomes longer than it may be. */
+/* If `full` is not 0, no file can grow beyond 1 MiB. */
 static void fill_disk(int full) {
   static struct rlimit before;
   struct rlimit limit;
@@ -29,7 +29,7 @@ static void fill_disk(int full) {
   setrlimit(RLIMIT_FSIZE, &limit);
 }
 
-/* Of several calls the first that failed is the one that tells. */
+/* Of several calls, the first that failed gives the error. */
 static int is_full(int code) {
   return code == EFBIG || code == ENOSPC;
 }
@@ -76,7 +76,7 @@ static void record_file(void) {
   oc_rf_close(file);
 }
 
-/* A commit that fails leaves the one before it. */
+/* A commit that fails leaves the state of the one before it. */
 static void disk_array(void) {
   oc_dra_options options = {.size = sizeof options, .path = path};
   int array = 0, code, last;

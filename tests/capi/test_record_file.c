@@ -124,7 +124,7 @@ static void lists_of_pieces(void) {
   EXPECT(oc_sf_close(file) == OC_OK);
 }
 
-/* What the parent has open is EBADF in a forked child, at once, and stays as it is. */
+/* In a forked child every call on a file of the parent returns EBADF at once, and the file stays as it is. */
 static void forked_children(void) {
   int file = created(3), list = 0, status = -1;
   char in[8] = "";

@@ -1,5 +1,5 @@
-/* Asynchronous transfers of arrays, requests of several kinds together, and handles that are none: a part of
- * arrays_mpi_program.c, for files of a few hundred lines. */
+/* Asynchronous transfers of arrays, requests of several kinds together, and invalid handles: a part of
+ * arrays_mpi_program.c. */
 #pragma once
 
 static void asynchronous_transfers(void) {
@@ -32,7 +32,7 @@ static void asynchronous_transfers(void) {
   EXPECT(oc_dra_stored_bytes(dra, &bytes) == OC_OK && bytes > 0);
   EXPECT(oc_world_barrier(world) == OC_OK);
 
-  /* Blocks: each process a row of its own, and back. */
+  /* Blocks: each process writes a row of its own, and reads it back. */
   row_end[0] = rank + 1;
   {
     const int64_t mine[2] = {rank, 0};
@@ -78,7 +78,7 @@ static void kept_block_sparse_arrays(void) {
   EXPECT(oc_world_barrier(world) == OC_OK && oc_counter_close(counter) == OC_OK);
 }
 
-/* Every function that takes a handle, with one that was never given out. */
+/* Every function that takes a handle is called with one that was never given out. */
 static void handles_that_are_none(void) {
   const int64_t begin[2] = {0, 0}, end[2] = {1, 1}, big[2] = {1 << 30, 1 << 20};
   const int no = 4711;
@@ -154,7 +154,7 @@ static void handles_that_are_none(void) {
   EXPECT(oc_dra_open(no, "/x", 0, &array) == EBADF && oc_sparse_open(no, "/x", 0, &array) == EBADF);
   EXPECT(oc_wait(no, NULL) == EINVAL && oc_test(no, &number) == EINVAL);
 
-  /* Boxes outside, more than the disks have, a directory that is not there. */
+  /* Boxes outside of arrays, more space than the disks have, a directory that does not exist. */
   array = created(NULL);
   {
     const int64_t outside[2] = {rows + 1, columns};
@@ -173,7 +173,7 @@ static void handles_that_are_none(void) {
   EXPECT(strstr(oc_last_error(), "/no/such/directory") != NULL);
 }
 
-/* Structures as a program has them that was compiled with fewer fields: what lies behind is not looked at. */
+/* Structures of a program that was compiled with fewer fields: the library reads nothing behind them. */
 static void options_of_older_programs(void) {
   const int64_t bad[2] = {-1, -1};
   oc_ga_options ga = {.size = offsetof(oc_ga_options, blocks), .blocks = bad, .begins = bad, .grid = bad};
@@ -194,8 +194,8 @@ static void options_of_older_programs(void) {
   EXPECT(oc_checkpoint_begin(world, path, &kept, &handle) == OC_OK && oc_checkpoint_abandon(handle) == OC_OK);
 }
 
-/* Operations on types that have none, transfers between types that differ, places that are NULL, what was
- * closed. */
+/* Operations that a type does not have, transfers between different types, pointers that are NULL, and arrays
+ * that were closed. */
 static void types_that_do_not_fit(void) {
   const int64_t one[2] = {1, 1};
   int bytes = 0, ints = 0, reals = created(NULL), on_disk = 0, lock = 0, counter = 0;

@@ -1,4 +1,5 @@
-// Memory that runs out where a test says: operator new of this program throws. Included once in a program.
+// Memory that runs out where a test wants it: operator new of this program throws. Include this in one file
+// of a program.
 #pragma once
 
 #include <pthread.h>
@@ -13,12 +14,12 @@
 
 namespace failing_memory {
 
-enum class Where { helpers, anywhere };  // threads of a team beside the caller; those and the caller
+enum class Where { helpers, anywhere };  // the threads that help the caller; these and the caller
 
-inline std::atomic<long> left{-1};  // allocations until one fails; negative: none does
+inline std::atomic<long> left{-1};  // allocations until one fails; negative: none fails
 inline std::atomic<bool> of_caller{false};
 
-/// Threads of engines are not of a team: they have names of their own.
+/// Whether this thread helps the caller. Threads of engines do not: these have names of their own.
 inline bool concerned() {
   if (gettid() == getpid()) return of_caller;
   char name[16] = {};
@@ -40,7 +41,7 @@ inline bool concerned() {
   std::free(memory);
 }
 
-/// The allocation after `count` others fails, once; false if there were not so many until the end of this.
+/// While this object lives the allocation after `count` others fails, once. False if there were fewer.
 class After {
  public:
   After(long count, Where where) {

@@ -1,5 +1,5 @@
-// A molecule that needs no integral library: (pq|rs) = sum_x A_x(p,q) A_x(r,s) with symmetric A_x. It has the
-// permutational symmetry and obeys the Schwarz inequality, as real integrals do.
+// A molecule that needs no integral library: (pq|rs) = sum_x A_x(p,q) A_x(r,s) with symmetric A_x. These have
+// the permutational symmetry of real integrals, and obey the Schwarz inequality.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace model {
 
 inline constexpr int terms = 3;
 
-/// First function of each shell of the basis being used; the integral function has no other way to know.
+/// First function of each shell of the basis in use; the integral function has no other access to it.
 inline std::vector<int> first;
 
 inline double factor_by_formula(int x, int p, int q) {
@@ -23,7 +23,7 @@ inline double factor_by_formula(int x, int p, int q) {
   return std::sin(1.0 + 0.7 * p + 0.3 * q + 1.1 * x) * std::exp(-0.15 * (p - q)) / (1 + x);
 }
 
-/// A_x(p,q). Those of the first functions are computed once: a reference takes millions of them.
+/// A_x(p,q). Those of the first functions are computed once, as a reference needs millions of them.
 inline double factor(int x, int p, int q) {
   constexpr int known = 256;
   static const std::vector<double> table = [] {

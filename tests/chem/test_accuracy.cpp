@@ -23,7 +23,7 @@ std::vector<double> graded_density(const Basis& basis) {
   return d;
 }
 
-/// Of slabs without values at random: no value is as small as its limit.
+/// So small an error that no value is below its limit, where values are kept at random.
 const auto never = std::make_shared<const Accuracy>(1e-30);
 
 Slab stored_slab(const Basis& basis, int i, int j, int k, double step) {
@@ -37,7 +37,7 @@ Slab stored_slab(const Basis& basis, int i, int j, int k, double step) {
   return slab;
 }
 
-/// The variance by its definition: sum over all values of step^2 / 12 times the square of the derivative.
+/// The variance by its definition: the sum over all values of step^2 / 12 times the squared derivative.
 double variance_by_definition(const Basis& basis, const Slab& slab, const std::vector<double>& d,
                               double step) {
   const auto n = std::size_t(basis.functions());

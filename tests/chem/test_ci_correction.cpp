@@ -1,4 +1,4 @@
-// The pass of corrections over a tile, against what it is defined to be.
+// The pass of corrections over a tile, against its definition.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -56,8 +56,8 @@ Vector mixed(const std::vector<Vector>& in, const double* factors) {
   return out;
 }
 
-/// Two states, three vectors that collapse to one, corrections of the second state only, in the memory of a
-/// vector that is gone.
+/// Two states, three vectors that collapse to one, corrections of the second state only, in memory that a
+/// dropped vector has left.
 template <class X, class W>
 void check_pass(double tolerance) {
   const std::size_t length = 1500;

@@ -1,4 +1,4 @@
-// Every inner loop does what it says, with every instruction set that this processor has.
+// Every inner loop computes what it promises, with every instruction set of this processor.
 #include <cmath>
 #include <random>
 #include <vector>
@@ -27,7 +27,7 @@ void near(const std::vector<Real>& found, const std::vector<Real>& expected) {
     check::is_true(std::abs(found[i] - expected[i]) < (sizeof(Real) == 8 ? 1e-14 : 1e-5));
 }
 
-/// check(loops) for both types of elements and all instruction sets.
+/// Calls check(loops) for both types of elements and all instruction sets.
 template <class Check>
 void for_all(const Check& check) {
   for (const auto& variant : run_kernels_variants)
@@ -37,7 +37,7 @@ void for_all(const Check& check) {
     }
 }
 
-/// Runs of so many orbitals, read and written by holes that do not fill registers.
+/// Runs of this many orbitals, read and written by numbers of holes that do not fill registers.
 struct Runs {
   std::size_t holes = 21, stride = 40;
   int orbitals = 3;

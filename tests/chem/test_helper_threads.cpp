@@ -1,5 +1,5 @@
-// What goes wrong in a helper thread of src/chem is thrown by the call that started it: never the end of the
-// process, never a wait without end, and the next call is right again.
+// An error in a helper thread of src/chem is thrown by the call that started the thread. It never ends the
+// process nor lets it wait for ever, and the next call works again.
 #include <pthread.h>
 #include <signal.h>
 
@@ -27,8 +27,8 @@ namespace {
 constexpr int threads = 3;
 const std::vector<int> shells{0, 1, 2, 0, 3, 1, 0, 2};
 
-/// Lets one allocation after another fail, with ever larger steps, until `work` needs no more of them. Then
-/// it has to be right. Helpers that come too late to get work may need none.
+/// Lets one allocation after another fail, in growing steps, until `work` makes fewer allocations. Its result
+/// must then be right. Helpers that come too late to get work may need no memory.
 void with_failing_memory(Where where, const std::function<void()>& work) {
   work();  // what is made once
   long failures = 0;

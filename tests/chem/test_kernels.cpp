@@ -1,4 +1,4 @@
-// Every kernel gives the same with every instruction set that this processor has.
+// Every kernel gives the same results with every instruction set of this processor.
 #include <cmath>
 #include <random>
 #include <vector>
@@ -12,7 +12,7 @@ using namespace outcore::chem;
 
 namespace {
 
-/// Columns of every width, more than a register of the widest instruction set has.
+/// Numbers of columns up to more than a register of the widest instruction set holds.
 constexpr Widths widths{.n8 = 9, .n4 = 21, .n3 = 18, .n2 = 35, .n1 = 17};
 
 struct Row {
@@ -39,7 +39,7 @@ struct Row {
   }
 };
 
-/// check(expected table, table) for each variant beside the first, of those that run here.
+/// Calls check(expected table, table) for each variant that runs here, other than the first.
 template <class Check>
 void for_others(const Check& check) {
   for (const auto& variant : kernels_variants)

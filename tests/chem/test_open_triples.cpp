@@ -1,5 +1,5 @@
-// Triples of open shells against the formula of spin orbitals, which does not know of spins: a plain loop
-// over all of i, j, k, a, b, c.
+// Triples of open shells against the formula of spin orbitals, which does not distinguish spins: a plain loop
+// over all i, j, k, a, b, c.
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -57,7 +57,7 @@ struct Model {
     return s ? mixed(j, i, b, a) : mixed(i, j, a, b);
   }
 
-  // ---- of spin orbitals: virtual ones are numbered from 0 ----
+  // ---- spin orbitals; virtual ones are numbered from 0 ----
 
   [[nodiscard]] double t2(Orbital i, Orbital j, Orbital a, Orbital b) const {
     if (i.spin == j.spin)
@@ -67,7 +67,7 @@ struct Model {
     if (a.spin == j.spin && b.spin == i.spin) return -t2(i.spin, i.number, j.number, b.number, a.number);
     return 0;
   }
-  /// <pq||rs>, of orbitals numbered through.
+  /// <pq||rs>, with one numbering for occupied and virtual orbitals.
   [[nodiscard]] double difference(Orbital p, Orbital q, Orbital r, Orbital s) const {
     return charge(p, r, q, s) - charge(p, s, q, r);
   }
@@ -118,7 +118,7 @@ double by_spin_orbitals(const Model& m) {
                     m.t1(o[i].spin, o[i].number, v[a].number) * m.difference(o[j], o[k], vb, vc) +
                     m.fock(o[i].spin, o[i].number, v[a].number) * m.t2(o[j], o[k], v[b], v[c]);
             }
-  // One of three is first: its sign.
+  // The sign that each of the three gets when it is put first.
   constexpr int first[3][3] = {{0, 1, 2}, {1, 0, 2}, {2, 1, 0}};
   double energy = 0;
   for (std::size_t i = 0; i < n; ++i)
@@ -144,7 +144,7 @@ double by_spin_orbitals(const Model& m) {
   return energy;
 }
 
-/// What the kernel is given, of spin s and the other spin r.
+/// What the kernel is given for spin s and the other spin r.
 struct Inputs {
   const Model& m;
   int s, r, o, p, v, w;
@@ -158,7 +158,7 @@ struct Inputs {
         v(m.v[std::size_t(s)]),
         w(m.v[std::size_t(r)]) {}
 
-  /// The room that pointers point to.
+  /// The memory that the pointers point to.
   struct Values {
     std::vector<double> first, second, third, fourth;
   };

@@ -29,7 +29,7 @@ RecordIndex two_records() {
   return index;
 }
 
-/// The error of reading an index that was changed.
+/// The error that reading a changed index gives.
 template <class Change>
 std::string refused(Change change) {
   RecordIndex index = two_records();

@@ -12,7 +12,7 @@ namespace {
 
 const std::vector<int> mixed{0, 1, 0, 2, 1, 0, 3, 0, 1};
 
-/// All unique quartets: use(i, j, k, l).
+/// Calls use(i, j, k, l) for all unique quartets.
 template <class Use>
 void all_quartets(const Basis& basis, Use&& use) {
   for (int i = 0; i < basis.shells(); ++i)
@@ -23,7 +23,7 @@ void all_quartets(const Basis& basis, Use&& use) {
 
 using Labels = std::array<int, 4>;
 
-/// Weights of the quartets that are there, by labels.
+/// The weights of the quartets that are present, by their labels.
 std::map<Labels, double> weights(const Basis& basis, const Screening& screening) {
   std::map<Labels, double> found;
   for (int i = 0; i < basis.shells(); ++i)

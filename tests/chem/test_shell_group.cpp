@@ -16,7 +16,7 @@ namespace {
 using Labels = std::array<int, 4>;
 using Images = std::vector<int>;
 
-/// Reversal of the shells, exchange of neighbours, and both: of an even number of shells.
+/// Reversal of the shells, exchange of neighbours, and both. The number of shells is even.
 Images reversal_and_exchange(int shells) {
   Images images;
   for (int shell = 0; shell < shells; ++shell) images.push_back(shells - 1 - shell);
@@ -25,7 +25,7 @@ Images reversal_and_exchange(int shells) {
   return images;
 }
 
-/// All unique quartets: use(i, j, k, l).
+/// Calls use(i, j, k, l) for all unique quartets.
 template <class Use>
 void all_quartets(int shells, Use&& use) {
   for (int i = 0; i < shells; ++i)
@@ -34,7 +34,7 @@ void all_quartets(int shells, Use&& use) {
         for (int l = 0; l <= (k == i ? j : k); ++l) use(Labels{i, j, k, l});
 }
 
-/// Different quartets among a quartet and its images, with unique labels each.
+/// The different quartets among a quartet and its images, each with its unique labels.
 std::set<Labels> orbit(const Labels& quartet, const Images& images, int shells) {
   std::set<Labels> found{quartet};
   for (std::size_t at = 0; at < images.size(); at += std::size_t(shells)) {

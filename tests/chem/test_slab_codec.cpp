@@ -35,7 +35,7 @@ std::vector<std::byte> pack(const Basis& basis, const Slab& slab) {
 }
 
 /// Largest difference between a slab and its copy, by basis function: columns may come in another order, and
-/// those left out count as zero.
+/// missing columns count as zero.
 double largest_error(const Slab& slab, const Slab& copy, int functions) {
   double largest = 0;
   std::vector<double> expected(std::size_t(functions), 0.0), found(std::size_t(functions), 0.0);

@@ -7,7 +7,7 @@ using namespace outcore::chem;
 namespace {
 const std::vector<int> shells{0, 1, 2, 0, 3, 1, 0, 2, 1, 0, 1};
 
-/// Of a molecule whose density matrix is the unit matrix.
+/// The survey of a molecule whose density matrix is the unit matrix.
 struct Surveyed {
   Surveyed(const Basis& basis, const Screening& screening, double threshold)
       : accuracy(threshold),

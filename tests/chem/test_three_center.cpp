@@ -17,8 +17,8 @@ void near(double actual, double expected, double tolerance) {
   check::is_true(std::abs(actual - expected) < tolerance);
 }
 
-// Three orbital shells (1, 3 and 1 functions) and two auxiliary ones (3 and 1): integrals are a number of
-// each.
+// Three orbital shells (1, 3 and 1 functions) and two auxiliary ones (3 and 1): an integral is a number made
+// of its functions.
 const std::vector<int> first{0, 1, 4, 5, 8, 9};
 constexpr int orbital_shells = 3, functions = 5, auxiliary = 4;
 
@@ -66,7 +66,7 @@ ThreeCenter three_center() {
   return ThreeCenter(std::vector<int>(6), bas, std::vector<double>(20), orbital_shells, true, model());
 }
 
-/// All pairs, in columns that follow one another.
+/// All pairs, in consecutive columns.
 std::vector<PairColumns> all_pairs(const ThreeCenter& integrals) {
   std::vector<PairColumns> pairs;
   std::int32_t column = 0;
@@ -99,7 +99,7 @@ TEST("integrals become rows, and rows symmetric matrices") {
 
 TEST("images of a pair have its products, with signs, in either order of their shells") {
   const auto integrals = three_center();
-  // Functions of shell 1 (three) go to those of shell 1, shells 0 and 2 are exchanged.
+  // The three functions of shell 1 go to functions of shell 1; shells 0 and 2 are exchanged.
   const std::vector<double> signs{1, 1, 1, 1, 1, 1, -1, 1, 1, -1}, characters{1, -1};
   const std::vector<double> row{1, 2, 3};  // of shells 1 and 0: (m 0), m = 1 to 3
   const std::vector<ImageColumns> images{{1, 0, 0, 0}, {1, 2, 0, 1}};
@@ -116,7 +116,7 @@ TEST("images of a pair have its products, with signs, in either order of their s
     check::equal(element(4, m), element(m, 4));
   }
   check::equal(element(0, 4), 0.0);
-  // Of some shells.
+  // Some shells only.
   std::vector<double> some(std::size_t(functions) * 4, 7.0);
   integrals.expand_images(images, row.data(), row.size(), 1, signs, characters, std::vector{0, 1, -1}, 4,
                           some.data(), 1);

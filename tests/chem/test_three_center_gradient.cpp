@@ -9,8 +9,9 @@ using namespace outcore::chem;
 
 namespace {
 
-// Two orbital shells (3 and 1 functions) and two auxiliary ones (1 and 3), each on an atom of its own but the
-// last, which stands with the first orbital shell; "derivatives" are a number of component and functions.
+// Two orbital shells (3 and 1 functions) and two auxiliary ones (1 and 3), each on an atom of its own except
+// for the last, which is on the atom of the first orbital shell; a "derivative" is a number made of its
+// component and functions.
 const std::vector<int> first{0, 3, 4, 5, 8}, atoms{0, 1, 2, 0};
 constexpr int orbital_shells = 2, functions = 4, auxiliary = 4;
 

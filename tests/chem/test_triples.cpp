@@ -71,8 +71,8 @@ struct Model {
   }
 };
 
-/// Elements of an array whose last index has room for `padded`; what is beyond the occupied orbitals must not
-/// count.
+/// Elements of an array whose last index has room for `padded`; the elements beyond the occupied orbitals
+/// must have no effect.
 class Rows {
  public:
   Rows(std::size_t occupied, std::size_t padded) : occupied_(occupied), padded_(padded) {}
@@ -89,7 +89,7 @@ class Rows {
   std::size_t occupied_, padded_;
 };
 
-/// What a virtual orbital x brings.
+/// The input for a virtual orbital x.
 struct OfOne {
   std::vector<double> amplitudes, turned, integrals, turned_integrals, t1, fock;
   double energy;
@@ -111,7 +111,7 @@ struct OfOne {
   }
 };
 
-/// What virtual orbitals x and y bring.
+/// The input for virtual orbitals x and y.
 struct OfTwo {
   std::vector<double> integrals, turned, amplitudes, turned_amplitudes, exchange;
 
@@ -135,8 +135,7 @@ ThreeVirtuals three(const std::array<OfOne, 3>& one, const std::array<OfTwo, 3>&
 }  // namespace
 
 TEST("energies are those of a plain loop, for each instruction set that runs here") {
-  // With one and several rows and columns of tiles, narrow ones at the end, and sums in one and in several
-  // parts.
+  // One and several rows and columns of tiles, narrow tiles at the end, and sums in one and in several parts.
   for (const auto& [o, v, padded] : {std::array<std::size_t, 3>{1, 4, 4},
                                      {2, 4, 4},
                                      {4, 4, 8},
@@ -212,7 +211,7 @@ TEST("derivatives are differences of energies, and densities those of a plain lo
       is_derivative(one[n].fock[0], sums.a.fock[2 * n * o]);
       is_derivative(two[n].exchange[(o - 1) * padded], pairs[n * o * padded + (o - 1) * padded]);
     }
-    // Of all gaps alike, the derivative by them is a sum of densities.
+    // If all gaps change alike, the derivative is a sum of densities.
     double trace = 0;
     for (std::size_t i = 0; i < o; ++i) trace += oo[i * padded + i];
     is_near(trace, density[0] + density[1] + density[2], 1e-9 * std::max(1.0, std::abs(trace)));

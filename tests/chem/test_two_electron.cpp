@@ -27,7 +27,7 @@ IntegralFileOptions options() {
   return result;
 }
 
-/// Quartets of which a value costs more than some are kept: about half of them.
+/// Keeps the quartets whose values cost most: about half of them.
 std::shared_ptr<const KeepRule> half(const Basis& basis) {
   const auto kinds = std::size_t(basis.kinds());
   std::vector<double> factors;
@@ -224,7 +224,7 @@ TEST("damaged records are found, counted and recomputed") {
   }
 }
 
-/// J and K by `parts` processes of which each has its part of kept files.
+/// J and K from `parts` processes, each with its part of the kept files.
 void check_kept(Problem& p, const std::shared_ptr<const KeepRule>& rule, const IntegralFileOptions& with,
                 const std::vector<KeptFile>& kept, int parts) {
   std::vector<double> j(p.n * p.n), k(p.n * p.n);

@@ -1,4 +1,4 @@
-/* The classic names that the programs of these tests call, of C and of Fortran. */
+/* The classic names of C and Fortran that the programs of these tests call. */
 #pragma once
 
 /* clang-format off */

@@ -1,6 +1,6 @@
 /* Disk resident arrays by their classic names, with real global arrays of all types, dimensions and
- * distributions, of any number of transfers at once, and of arrays and disks that go meanwhile. The argument
- * is a directory. */
+ * distributions, with any number of transfers at once, and with arrays and disks that vanish meanwhile. The
+ * argument is a directory. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <dlfcn.h>
 #include <errno.h>
@@ -33,7 +33,7 @@ static int done(int code) {
   return code == 0 && DRA_Wait(request) == 0;
 }
 
-/* Each type with each number of axes: all, and its axes in reverse order. */
+/* For each type and number of axes: the whole array, and its axes in reverse order. */
 static void types_and_axes(void) {
   static const int types[] = {C_INT, C_LONG, C_LONGLONG, C_FLOAT, C_DBL, C_SCPL, C_DCPL};
   static const int bytes[] = {4, 8, 8, 4, 8, 8, 16};
@@ -73,7 +73,7 @@ static void types_and_axes(void) {
       EXPECT(wrong == 0);
       GA_Sync();
       GA_Zero(g_a);
-      /* Back, and turned once more on the way. */
+      /* Read back, which reverses the axes once more. */
       EXPECT(done(NDRA_Write_section(1, g_b, lo, turned_hi, d_a, its_lo, its_hi, &request)));
       EXPECT(done(NDRA_Read(g_a, d_a, &request)));
       memset(in, 0, (size_t)(count * bytes[t]));
@@ -151,7 +151,7 @@ static int has(int g_a, double first) {
   return right == rows * columns;
 }
 
-/* Whatever holds the elements: what one has written another one reads. */
+/* An array in memory of any distribution reads what one of another distribution has written. */
 static void distributions(void) {
   static int (*const make[])(void) = {regular,      irregular, with_ghosts, of_some_processes,
                                       block_cyclic, on_a_grid, mirrored};
@@ -177,7 +177,7 @@ static int refused(int code, const char* first, const char* second) {
          strstr(oc_pario_last_error(), second);
 }
 
-/* Arrays in memory and on disk of other processes than those that call: an error at each that calls. */
+/* Arrays in memory and on disk that belong to other processes than the callers: an error at each caller. */
 static void of_other_processes(void) {
   int list[64], count = (processes + 1) / 2, i, g_all = regular(), g_mirror = mirrored(), d_all = 0, group;
   char all[400] = "belongs to the processes 0", half[400] = "used by the processes 0";
@@ -231,7 +231,7 @@ static void many_at_once(void) {
   GA_Destroy(g_b);
 }
 
-/* A large array goes while it is written and read; the one that has its number next is left alone. */
+/* A large array is destroyed while it is written and read; the next array with its number is left alone. */
 static void destroyed(void) {
   int size[2] = {1024, 2048}, cyclic_size[2] = {1024, 2048}, block[2] = {100, 100}, lo[2] = {7, 9}, ld = 1;
   int g_a = NGA_Create(C_DBL, 2, size, "large", NULL), g_b, d_a = 0, again = 0, i;
@@ -278,7 +278,7 @@ int MPI_Win_free(MPI_Win* window) {
   return next(window);
 }
 
-/* An array goes that no one could wait for: an error of dra_wait, at all processes. */
+/* An array is destroyed while nothing can wait for its transfer: an error of dra_wait, at all processes. */
 static void destroyed_unseen(void) {
   int g_a = block_cyclic(), d_a = 0, writes;
   set(g_a, 3);
@@ -304,7 +304,7 @@ void* malloc(size_t bytes) {
   return bytes <= largest ? __libc_malloc(bytes) : NULL;
 }
 
-/* One process has no memory: a code and a text at all. */
+/* One process has no memory: a code and a text at all processes. */
 static void no_memory(void) {
   int size[2] = {1024, 2048}, block[2] = {100, 100}, g_a = GA_Create_handle(), d_a = 0;
   dra_size_t its_size[2] = {1024, 2048};
@@ -320,7 +320,7 @@ static void no_memory(void) {
   GA_Destroy(g_a);
 }
 
-/* A disk that takes no more: a code and a text at all processes, from the write or from its wait. */
+/* A full disk: a code and a text at all processes, from the write or from its wait. */
 static void full_disk(void) {
   int size[2] = {1024, 2048}, g_a = NGA_Create(C_DBL, 2, size, "large", NULL), d_a = 0, code;
   dra_size_t its_size[2] = {1024, 2048};
@@ -342,7 +342,7 @@ static void full_disk(void) {
   GA_Destroy(g_a);
 }
 
-/* Errors are printed while that is asked for. */
+/* Errors are printed as long as this is switched on. */
 static void debugged(void) {
   char text[2000] = "", name[40], *first;
   int code, copy = dup(2), printed;

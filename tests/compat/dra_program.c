@@ -1,6 +1,6 @@
 /* Disk resident arrays by their classic names, with memory of the real Global Arrays. Built against the
- * library of the original and against ours; what only ours does right is left out with -DORIGINAL. The
- * argument is a directory. */
+ * library of the original and against ours; -DORIGINAL leaves out what only ours does right. The argument is
+ * a directory. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -34,7 +34,7 @@ static int created(const char* name) {
   return g_a;
 }
 
-/* Fills all of an array, each process its rows. */
+/* Fills an array, each process its own rows. */
 static void fill(int g_a) {
   double row[columns];
   int i, j, ld = columns;
@@ -73,7 +73,7 @@ static void whole_arrays(void) {
   EXPECT(type == C_DBL && axes == 2 && its_dims[0] == rows && its_dims[1] == columns);
   EXPECT(strcmp(name, "matrix") == 0 && strcmp(filename, path_of("whole")) == 0);
   EXPECT(DRA_Close(d_a) == 0);
-  /* It is there for the next one. */
+  /* The next handle finds the data. */
   GA_Zero(g_b);
   EXPECT(DRA_Open(path_of("whole"), DRA_R, &d_a) == 0);
   EXPECT(NDRA_Read(g_b, d_a, &request) == 0 && DRA_Wait(request) == 0);
@@ -130,7 +130,7 @@ static void sections(void) {
 }
 
 #ifdef PRELOADED
-/* Linked to another library, all names are ours. */
+/* All names come from our library, although the program is linked to another one. */
 static void names_are_ours(void) {
 #define NAME(name) EXPECT(is_ours((void*)name));
   DRA_NAMES(NAME)
@@ -140,7 +140,7 @@ static void names_are_ours(void) {
 #endif
 
 #ifndef ORIGINAL
-/* Numbers of files and of processes that do I/O, which arrays do not have. */
+/* The numbers of files and of I/O processes, which our arrays do not have. */
 static void configured(void) {
   int g_a = created("a"), g_b = created("b"), d_a = 0, request = 0, i;
   struct stat found;
@@ -189,7 +189,7 @@ static void a_block_cyclic_array(void) {
   GA_Destroy(g_b);
 }
 
-/* All types, and from one to seven axes. */
+/* All types, with one to seven axes. */
 static void types_and_axes(void) {
   static const int types[] = {C_INT, C_LONG, C_LONGLONG, C_FLOAT, C_DBL, C_SCPL, C_DCPL};
   static const size_t bytes[] = {sizeof(int), sizeof(long), sizeof(long long), 4, 8, 8, 16};
@@ -265,7 +265,7 @@ static void groups(void) {
   GA_Pgroup_set_default(GA_Pgroup_get_world());
   GA_Sync();
 
-  /* Its number is that of other processes, once it is gone. */
+  /* When the array is gone, other processes get its number. */
   EXPECT(GA_Pgroup_destroy(group));
   for (i = 0; i < processes; ++i) list[i] = i;
   EXPECT(GA_Pgroup_create(list, processes) == group);
@@ -277,7 +277,8 @@ static void groups(void) {
   GA_Sync();
 }
 
-/* Programs give the name of process 0, or a file that they have made to see whether they may. */
+/* Programs pass the name at process 0 only, or the name of a file that they made to see whether they may
+ * write. */
 static void names(void) {
   int g_a = created("a"), d_a = 0, request = 0, type = 0, axes = 0;
   dra_size_t its_dims[7];
@@ -310,7 +311,7 @@ static void names(void) {
   GA_Destroy(g_a);
 }
 
-/* Thin slices are read by each process for itself: in the order of reads and writes that were begun. */
+/* Each process reads thin slices for itself, in the order in which reads and writes were begun. */
 static void slices(void) {
   int g_a = created("a"), g_b = created("b"), d_a = 0, request = 0, reading = 0, i;
   int lo[2] = {0, 11}, hi[2] = {rows - 1, 11}, status = 7;
@@ -340,7 +341,7 @@ static void slices(void) {
   GA_Destroy(g_b);
 }
 
-/* A file is there still where no array was made in its place. */
+/* A file is still there if no array was made in its place. */
 static void a_file_stays(void) {
   int d_a = 0;
   dra_size_t wrong[2] = {rows, -1}, large[2] = {(dra_size_t)1 << 40, (dra_size_t)1 << 40};
@@ -391,7 +392,7 @@ static void errors(void) {
     EXPECT(DRA_Wait(me == 1 ? request : DRA_REQ_INVALID) != 0); /* it is still under way there */
     EXPECT(DRA_Wait(DRA_REQ_INVALID) == 0);
   }
-  /* The memory goes while it is written. */
+  /* The array in memory is destroyed while it is written. */
   fill(g_a);
   EXPECT(NDRA_Write(g_a, d_a, &request) == 0);
   GA_Destroy(g_a);

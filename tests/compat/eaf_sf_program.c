@@ -1,6 +1,6 @@
 /* Exclusive and shared files, and elementary I/O, by their classic names, with the real Global Arrays. Built
- * against the library of the original and against ours; what only ours does right is left out with
- * -DORIGINAL. The argument is a directory. */
+ * against the library of the original and against ours; -DORIGINAL leaves out what only ours does right. The
+ * argument is a directory. */
 #include <eaf.h>
 #include <elio.h>
 #include <sf.h>
@@ -124,7 +124,7 @@ static void shared_files(void) {
   GA_Sync();
   EXPECT(SF_Destroy(file) == 0);
 #ifndef ORIGINAL
-  /* A hard limit is one. */
+  /* A file cannot grow beyond its hard limit. */
   EXPECT(SF_Create(name, 1000, 1000, 100, &file) == 0);
   EXPECT(SF_Write(file, 0, 1000, (char*)out, &requests[0]) == 0 && SF_Wait(&requests[0]) == 0);
   EXPECT(SF_Write(file, 1000, 1000, (char*)out, &requests[0]) != 0 || SF_Wait(&requests[0]) != 0);
@@ -135,8 +135,8 @@ static void shared_files(void) {
 #endif
 }
 
-/* A shared file of some processes: those of the default group of Global Arrays. The others know nothing of
- * it. */
+/* A shared file of some processes: those of the default group of Global Arrays. The others are not involved.
+ * */
 static void shared_file_of_a_group(void) {
   int list[64], members = 0, i, group, file = -1, of_all = -1, request;
   char name[1200];
@@ -175,7 +175,7 @@ static void shared_file_of_a_group(void) {
 }
 
 #ifdef PRELOADED
-/* Linked to another library, all names are ours. */
+/* All names come from our library, although the program is linked to another one. */
 static void names_are_ours(void) {
 #define NAME(name) EXPECT(is_ours((void*)name));
   EAF_SF_NAMES(NAME)

@@ -2,7 +2,7 @@
  *
  *     exchange_program write|read NAME FILES TYPE DIMENSION..
  *
- * Prints the codes of its calls, where they are no success.
+ * Prints the codes of calls that failed.
  */
 #include <ga.h>
 #include <macdecls.h>

@@ -1,5 +1,5 @@
-/* Shared files on a full disk of several processes: each learns of its own write, and none waits for ever.
- * The argument is a directory on a disk of 2 MiB. */
+/* Shared files of several processes on a full disk: each learns the result of its own write, and none waits
+ * for ever. The argument is a directory on a disk of 2 MiB. */
 #include <errno.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static void create(int* file) {
   EXPECT(SF_Create(path, -1, -1, -1, file) == 0);
 }
 
-/* What process 0 has written is there for all. */
+/* All processes can read what process 0 has written. */
 static void small_write(int file, int me) {
   int id = -1;
   if (me == 0) EXPECT(SF_Write(file, 0, small, first, &id) == 0 && SF_Wait(&id) == 0);

@@ -1,4 +1,4 @@
-/* What the programs share that test with the real Global Arrays: the checks, how they begin, how they end. */
+/* For the programs that test with the real Global Arrays: checks, start and end. */
 #pragma once
 #include <ga.h>
 #include <macdecls.h>

@@ -1,7 +1,7 @@
-/* A disk that does not write until it is told to: what begins a write returns before that, and the request is
- * not done. Linked with Global Arrays for the disk arrays; OUTCORE_ENGINE=threads, so that writes are calls
- * of the C library, which come here. The argument is a directory. A write that does not return is ended by
- * the alarm. */
+/* A disk that does not write before the test allows it: the call that begins a write returns earlier, and the
+ * request is not complete. Linked with Global Arrays for the disk arrays; OUTCORE_ENGINE=threads, so that
+ * writes are calls of the C library, which this program replaces. The argument is a directory. The alarm ends
+ * a write that does not return. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int held = 0, waiting = 0;
 
-/* Of files; pipes and sockets are those of MPI. */
+/* Holds writes to files; MPI uses pipes and sockets. */
 static void pass(int file) {
   struct stat about;
   if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) return;
@@ -38,14 +38,14 @@ static void hold(int is) {
   pthread_mutex_unlock(&mutex);
 }
 
-/* Until a write is at the disk, of this process. */
+/* Waits until a write of this process is at the disk. */
 static void await_write(void) {
   pthread_mutex_lock(&mutex);
   while (!waiting) pthread_cond_wait(&changed, &mutex);
   pthread_mutex_unlock(&mutex);
 }
 
-/* Of any process: those that write for the others are not all. */
+/* Waits for a write of any process: not every process writes for others. */
 static void await_write_of_any(void) {
   int any = 0;
   while (!any) {
@@ -119,7 +119,7 @@ static void exclusive_file(void) {
   EXPECT(EAF_Close(file) == 0 && EAF_Delete(path_of(name)) == 0);
 }
 
-/* There is nothing to ask a request of it; that it has returned is what there is to see. */
+/* It has no request to ask; the test only sees that it has returned. */
 static void shared_file(void) {
   int file = -1, request = 0;
   EXPECT(SF_Create(path_of("sf"), 1e9, 1e9, bytes, &file) == 0);

@@ -1,4 +1,4 @@
-/* Names as long as programs give them in deep directories. */
+/* Names as long as those that programs use in deep directories. */
 #pragma once
 
 #include <string.h>
@@ -8,7 +8,8 @@
 
 enum { long_name_bytes = 2048, long_name_depth = 7 };
 
-/* Makes directories of 200 letters each inside `directory`; `name`: of a file in the innermost one. */
+/* Makes nested directories with names of 200 letters in `directory`; `name` becomes the name of a file in the
+ * innermost one. */
 static void make_long_name(const char* directory, char name[long_name_bytes]) {
   char part[201];
   int depth;

@@ -1,5 +1,5 @@
-/* Names of ScaLAPACK that the linear algebra of Global Arrays asks for, where there is none for this MPI; no
- * test calls it. */
+/* Functions of ScaLAPACK that the linear algebra of Global Arrays needs, for an MPI without ScaLAPACK; no
+ * test calls them. */
 #define NAME(name) \
   int name(void);  \
   int name(void) { \

@@ -1,4 +1,4 @@
-/* Stands for an MPI library that Outcore does not know. */
+/* Takes the place of an MPI library that Outcore does not know. */
 #include <string.h>
 
 int MPI_Get_library_version(char* text, int* length);

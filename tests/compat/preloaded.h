@@ -1,4 +1,4 @@
-/* With -DPRELOADED: which library has what the program calls. */
+/* With -DPRELOADED: tells in which library a function is that the program calls. */
 #pragma once
 #ifdef PRELOADED
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* Stands for a shared library of Global Arrays, as far as its files and disk arrays are concerned: a program
- * is linked to it, and started with liboutcore_pario before it. Nothing here works. */
+/* Takes the place of a shared library of Global Arrays with its files and disk arrays: a program is linked to
+ * it, and started with liboutcore_pario preloaded. None of these functions works. */
 #include "classic_names.h"
 
 #define NAME(name) \

@@ -1,5 +1,5 @@
-/* Disks by the classic names, here one of 2 MiB in memory. Full: the code and the text at the write or at its
- * wait, and what is there stays. Read only: what is there can be read. */
+/* Disks by the classic names, here one of 2 MiB in memory. A full disk gives a code and a text at the write
+ * or at its wait, and its content stays. The content of a read-only disk can be read. */
 #define _GNU_SOURCE /* unshare */
 #include <errno.h>
 #include <sched.h>
@@ -26,7 +26,7 @@ static char* path_of(const char* name) {
   return path;
 }
 
-/* Of this process alone. */
+/* Mounts a small disk that only this process sees. */
 static int mounts(void) {
   return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
          mount("outcore-test", directory, "tmpfs", 0, "size=2m") == 0;
@@ -89,7 +89,7 @@ static void read_only_disk(void) {
   EXPECT(EAF_Delete(path_of("kept")) == EAF_OK);
 }
 
-/* What a directory has room for can be asked by those who may not write there. */
+/* A process without permission to write in a directory can ask for the free space there. */
 static void directory_of_another_user(void) {
   long megabytes = 0;
   char type[10];

@@ -68,11 +68,11 @@ static void requests(void) {
   for (i = 0; i < count; ++i) EXPECT(EAF_Wait(fd, ids[i]) == EAF_OK);
   EXPECT(memcmp(in, out, count * record) == 0);
   EXPECT(EAF_Wait(fd, ids[0]) != EAF_OK && EAF_Probe(ids[0], &status) != EAF_OK);
-  /* The error of a request reaches the wait. */
+  /* The wait returns the error of a request. */
   EXPECT(EAF_Aread(fd, (double)count * record - 1, in, 2, &ids[0]) == EAF_OK);
   i = EAF_Wait(fd, ids[0]);
   EXPECT(i != EAF_OK && EAF_Eof(i) == 0);
-  /* By its own file, which may be closed. */
+  /* Errors name the file of the request, which may be closed. */
   EXPECT(EAF_Aread(fd, (double)count * record - 1, in, 2, &ids[0]) == EAF_OK);
   EXPECT(EAF_Wait(fd + 1, ids[0]) != EAF_OK && strstr(oc_pario_last_error(), path_of("many")) != NULL);
   EXPECT(EAF_Close(fd) == EAF_OK && EAF_Eof(EAF_Wait(fd, ids[0])) == 0);
@@ -127,8 +127,8 @@ static void errors(void) {
   EXPECT(EAF_Close(fd) == EAF_OK && EAF_Delete(path_of("errors")) == EAF_OK);
 }
 
-/* What the source of the original allows, though its documentation does not have it: a size in megabytes in
- * place of the type, the number of no request, and a file that is opened twice. */
+/* What the source of the original allows without documentation: a size in megabytes in place of the type, the
+ * number that stands for no request, and a file that is opened twice. */
 static void habits(void) {
   double value = 3.5, found = 0;
   int fd = -1, again = -1, status = 7;
@@ -141,7 +141,7 @@ static void habits(void) {
   EXPECT(EAF_Close(fd) == EAF_OK && EAF_Close(again) == EAF_OK && EAF_Delete(path_of("memory")) == EAF_OK);
 }
 
-/* What EAF_Print_stats prints, of a file of which each call is known. */
+/* What EAF_Print_stats prints for a file whose calls are all known. */
 static void statistics(void) {
   char text[2000] = "", *calls, *data;
   double value = 1, values[20];
@@ -152,7 +152,7 @@ static void statistics(void) {
   EXPECT(EAF_Write(fd, 16, &value, 8) == EAF_OK && EAF_Read(fd, 8, &value, 8) == EAF_OK);
   EXPECT(EAF_Awrite(fd, 24, &value, 8, &id) == EAF_OK && EAF_Wait(fd, id) == EAF_OK);
   EXPECT(EAF_Aread(fd, 0, &value, 4, &id) == EAF_OK && EAF_Wait(fd, id) == EAF_OK);
-  /* What is not there does not move. */
+  /* A file that does not exist cannot be moved. */
   EXPECT(EAF_Read(fd, 28, values, 100) != EAF_OK && EAF_Read(fd, -1, values, 100) != EAF_OK);
   EXPECT(EAF_Aread(fd, 30, values, 100, &id) == EAF_OK && EAF_Wait(fd, id) != EAF_OK);
   EXPECT(EAF_Write(fd, 32, NULL, 100) != EAF_OK);
@@ -186,7 +186,7 @@ static void statistics(void) {
   EXPECT(EAF_Close(fd) == EAF_OK && EAF_Delete(path_of("stats")) == EAF_OK);
 }
 
-/* A file that may not grow: codes, also of what was begun. */
+/* A file that may not grow: codes, also of requests that were begun. */
 static void no_space(void) {
   const struct rlimit small = {1 << 20, RLIM_INFINITY};
   struct rlimit before;
@@ -234,7 +234,7 @@ static void only_to_read(void) {
          EAF_Close(fd) == EAF_OK);
 }
 
-/* What cannot be had leaves no function as an exception: a text of Fortran longer than any memory. */
+/* No function throws when memory runs out: a Fortran text longer than any memory. */
 static void no_memory(void) {
   const int64_t type = EAF_RW;
   int64_t fd = -1;
@@ -242,7 +242,7 @@ static void no_memory(void) {
   EXPECT(strcmp(oc_pario_last_error(), "out of memory") == 0);
 }
 
-/* Names of any length, up to what the file system has. */
+/* Names of any length that the file system allows. */
 static void long_names(void) {
   char name[long_name_bytes];
   int fd = -1;

@@ -9,7 +9,7 @@
 #include "outcore/compat/elio.h"
 #include "support/c_check.h"
 
-/* Names of any length, up to what the file system has. */
+/* Names of any length that the file system allows. */
 static void long_names(const char* directory) {
   char name[long_name_bytes], found[long_name_bytes];
   int depth = long_name_depth;
@@ -24,7 +24,7 @@ static void long_names(const char* directory) {
   for (; depth-- > 0; *strrchr(name, '/') = 0) EXPECT(rmdir(name) == 0);
 }
 
-/* Of any code, whatever failed last. */
+/* The text of any code, whatever failed last. */
 static void texts(const char* absent) {
   char message[80];
   int code;
@@ -69,7 +69,7 @@ int main(void) {
   for (i = 0; i < count; ++i)
     EXPECT(elio_awrite(file, (Off_t)i * record, out + i * record, record, &ids[i]) == ELIO_OK);
   for (i = count; i-- > 0;) EXPECT(elio_wait(&ids[i]) == ELIO_OK && ids[i] == ELIO_DONE);
-  /* Another one sees it at once. */
+  /* Another descriptor of the file sees the data at once. */
   other = elio_open(path, ELIO_R, ELIO_SHARED);
   for (i = 0; i < count; ++i)
     EXPECT(elio_aread(other, (Off_t)i * record, in + i * record, record, &ids[i]) == ELIO_OK);

@@ -22,14 +22,14 @@ static char* path_of(const char* name) {
   return path;
 }
 
-/* At the end: worlds have files beside those that they made. */
+/* At the end: worlds keep files of their own. */
 static void remove_directory(void) {
   char command[200];
   snprintf(command, sizeof command, "rm -r %s", directory);
   if (system(command) != 0) perror(directory);
 }
 
-/* Names of any length, up to what the file system has. */
+/* Names of any length that the file system allows. */
 static void long_names(void) {
   char name[long_name_bytes], written[] = "d", read[2] = "";
   int file = -1, id = -1;
@@ -55,7 +55,7 @@ int main(void) {
   for (i = 0; i < count; ++i) EXPECT(SF_Wait(&ids[i]) == 0);
   EXPECT(memcmp(in, out, count * record) == 0);
 
-  /* The hard limit is one. */
+  /* A file cannot grow beyond its hard limit. */
   i = SF_Write(file, count * record - 4, 5, out, &ids[0]);
   if (i == 0) i = SF_Wait(&ids[0]);
   EXPECT(i == EFBIG);

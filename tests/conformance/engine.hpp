@@ -1,4 +1,4 @@
-// What every engine must do, in every use of the page cache. A test program includes this, and calls
+// What every engine must do, for every use of the page cache. A test program includes this, and calls
 // conformance::add(name, maker) for each of its engines before main.
 #pragma once
 
@@ -56,7 +56,7 @@ inline void ragged_and_aligned_ranges(Setting& s) {
     }
 }
 
-/// Nobody has to wait for what was begun in a burst: it goes on at its end.
+/// Operations begun in a burst proceed when the burst ends, even if nobody waits for them.
 inline void bursts(Setting& s) {
   File file = s.open();
   const Bytes data = pattern(8 << 16, 3);
@@ -168,7 +168,7 @@ inline void scatter_and_gather(Setting& s) {
   }
 }
 
-/// Random operations, blocking and not, against a model in memory.
+/// Random operations, blocking and nonblocking, against a model in memory.
 inline void random_operations(Setting& s) {
   File file = s.open();
   Bytes model;
@@ -383,7 +383,7 @@ inline void opening(Setting& s) {
   check::equal(check::throws<Error>([&] { remove_file(s.scratch.file()); }).errno_value(), ENOENT);
 }
 
-/// Written by one, read by the other way: page cache and device must agree.
+/// Data written through the page cache is read from the device, and the other way round: both must agree.
 inline void modes_agree(Setting& s) {
   Buffer data(1 << 20), back(1 << 20);
   const Bytes bytes = pattern(data.size(), 14);
@@ -419,7 +419,7 @@ inline void evicted_data(Setting& s) {
   ::close(fd);
 }
 
-/// A limit on the size of files, which stands in for a device that refuses.
+/// A limit on the size of files, in place of a device that refuses writes.
 class SizeLimit {
  public:
   explicit SizeLimit(rlim_t bytes) {
@@ -457,8 +457,7 @@ inline void failed_write_is_delivered(Setting& s) {
   check::equal(check::throws<Error>([&] { held.wait(); }).errno_value(), EFBIG);
 }
 
-/// What a write has taken before the device refused the rest is there for others; what was there before
-/// stays.
+/// A write that the device refuses gives back the space that it has taken so far; earlier data stays.
 inline void refused_write_gives_back(Setting& s) {
   const SizeLimit limit(1 << 20);
   const Bytes before = pattern(1 << 18, 20), data = pattern(1 << 20, 21);

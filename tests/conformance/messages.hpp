@@ -10,7 +10,7 @@
 
 namespace conformance {
 
-/// Keeps what has come.
+/// Keeps everything that has arrived.
 struct Inbox final : Messages::Receiver {
   void packet(int from, std::span<const std::byte> packet) override {
     packets[from].emplace_back(packet.begin(), packet.end());
@@ -25,7 +25,7 @@ struct Inbox final : Messages::Receiver {
   std::function<void(int from)> on_packet;
 };
 
-/// Polls, and waits between, until there is what is wanted.
+/// Polls, and waits between polls, until wanted() is true.
 template <class Wanted>
 void serve_until(Messages& messages, Inbox& inbox, const Wanted& wanted) {
   const auto start = std::chrono::steady_clock::now();
@@ -35,7 +35,7 @@ void serve_until(Messages& messages, Inbox& inbox, const Wanted& wanted) {
   }
 }
 
-/// Bytes that depend on their place, and on who made them.
+/// Bytes that depend on their positions and on `seed`, usually the rank of their maker.
 inline std::vector<std::byte> pattern(std::size_t size_bytes, int seed) {
   std::vector<std::byte> values(size_bytes);
   for (std::size_t i = 0; i < size_bytes; ++i)
@@ -43,7 +43,7 @@ inline std::vector<std::byte> pattern(std::size_t size_bytes, int seed) {
   return values;
 }
 
-/// Also to the sender itself, empty ones and full ones.
+/// Empty and full packets, also to the sender itself.
 inline void packets_keep_their_order(Transport& transport) {
   constexpr int packets = 300;
   const auto messages = transport.messages();
@@ -64,7 +64,7 @@ inline void packets_keep_their_order(Transport& transport) {
   check::equal(inbox.packets[transport.rank()].back().size(), Messages::max_packet_bytes);
 }
 
-/// Where two processes have memory in common, each sees what the other has written to its own.
+/// If two processes have common memory, each sees what the other has written to its own part.
 inline void what_is_in_common_is_seen_alike(Transport& transport) {
   const auto messages = transport.messages();
   const auto size = static_cast<std::size_t>(transport.size());
@@ -92,8 +92,8 @@ inline void what_is_in_common_is_seen_alike(Transport& transport) {
   transport.barrier();
 }
 
-/// Nobody looks before all are sent. Then they are delivered no faster than wanted. All look until the
-/// receiver says that it has everything.
+/// Nobody polls before all packets are sent. Then a poll delivers no more than were asked for. All poll until
+/// the receiver says that it has everything.
 inline void more_packets_than_are_kept_are_not_lost(Transport& transport) {
   constexpr std::size_t packets = 10 * Messages::packets_at_once;
   const auto messages = transport.messages();
@@ -115,7 +115,7 @@ inline void more_packets_than_are_kept_are_not_lost(Transport& transport) {
       check::is_true(come[i] == pattern(1000, static_cast<int>(i)), "out of order");
 }
 
-/// Each to its neighbour; one direction sends first, the other receives first.
+/// Each process sends to its neighbours; in one direction the send comes first, in the other the receive.
 inline void bulk_meets_its_receive(Transport& transport) {
   const auto messages = transport.messages();
   const int next = (transport.rank() + 1) % transport.size();
@@ -139,7 +139,7 @@ inline void bulk_meets_its_receive(Transport& transport) {
     }
 }
 
-/// Out of memory that the processes reach by loads, where the receiver may copy it itself; also several parts
+/// From memory that both processes can load from, so that the receiver may copy it itself; also several parts
 /// of it.
 inline void bulk_comes_out_of_shared_memory(Transport& transport) {
   constexpr std::size_t size = 3'000'001, begin = 4097;
@@ -163,7 +163,7 @@ inline void bulk_comes_out_of_shared_memory(Transport& transport) {
   transport.barrier();
 }
 
-/// Between all pairs at once, more than are looked at in one poll, in different orders at both ends.
+/// Transfers between all pairs at once, more than one poll looks at, in different orders at both ends.
 inline void tags_tell_transfers_apart(Transport& transport) {
   constexpr std::uint32_t transfers = 200, spread = Messages::max_tag / transfers;
   const auto messages = transport.messages();
@@ -201,7 +201,7 @@ inline void a_receiver_may_send(Transport& transport) {
   serve_until(*messages, inbox, [&] { return inbox.count == hops; });
 }
 
-/// A packet goes round, and who has not got it sleeps for far longer than the test may take.
+/// A packet goes round, while processes without it sleep for far longer than the test may take.
 inline void waiting_ends_when_something_comes(Transport& transport) {
   constexpr std::size_t rounds = 300;
   const auto messages = transport.messages();
@@ -218,7 +218,7 @@ inline void waiting_ends_when_something_comes(Transport& transport) {
   transport.barrier();
 }
 
-/// Also what this process sends to itself, while another thread of it waits.
+/// Also packets that this process sends to itself while another of its threads waits.
 inline void what_comes_ends_a_wait_of_another_thread(Transport& transport) {
   const auto messages = transport.messages();
   Inbox inbox;

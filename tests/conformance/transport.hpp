@@ -1,6 +1,5 @@
-// What every back-end of the transport must do. A test program includes this, and calls
-// conformance::add(name, run, count) for each of its back-ends before main; `run` runs a body in `count`
-// processes (or threads).
+// What every backend of the transport must do. A test program includes this, and calls conformance::add(name,
+// run, count) for each of its backends before main; `run` runs a body in `count` processes (or threads).
 #pragma once
 
 #include <algorithm>
@@ -155,7 +154,7 @@ inline void duplicates_serve_threads_of_their_own(Transport& transport) {
   if (failure) std::rethrow_exception(failure);
 }
 
-// ---- one-sided memory; each for memory that is shared and memory that is not ----
+// ---- one-sided memory; each test runs for shared memory and for memory that is not shared ----
 
 inline void is_zero_at_first(Transport& transport, bool shared) {
   const auto segment = transport.allocate(100000, shared);
@@ -197,7 +196,7 @@ inline void puts_are_seen_after_a_flush_and_a_barrier(Transport& transport, bool
   transport.barrier();
 }
 
-/// A box of a 3-dimensional array goes into and comes out of memory with transposed and reversed axes.
+/// A box of a 3-dimensional array is put from and got into memory with transposed and reversed axes.
 inline void strided_transfers(Transport& transport, bool shared) {
   const Extents shape{7, 11, 13};
   const auto segment = transport.allocate(static_cast<std::size_t>(shape.product()) * 4, shared);
@@ -230,7 +229,7 @@ inline void strided_transfers(Transport& transport, bool shared) {
     for (std::int64_t j = 0; j < 6; ++j)
       for (std::int64_t k = 0; k < 4; ++k)
         check::equal(last_j[i * 6 - j + k * 30], value(transport.rank(), i, j, k));
-  // The whole part of this process: what its neighbour put, and zeros around it.
+  // The whole part of this process: the elements that its neighbour put, and zeros around them.
   const int before = (transport.rank() + transport.size() - 1) % transport.size();
   const auto all = read<std::int32_t>(*segment, transport.rank(), 0, shape.product());
   for (std::int64_t i = 0; i < shape[0]; ++i)
@@ -330,7 +329,7 @@ inline void a_complex_factor_multiplies(Transport& transport, bool shared) {
   transport.barrier();
 }
 
-/// Small ones to the same place, from several threads of every process, along reversed strides.
+/// Small accumulates to one place, from several threads of every process, along reversed strides.
 inline void accumulates_are_atomic(Transport& transport, bool shared) {
   constexpr int rounds = 300;
   const auto segment = transport.allocate(800, shared);

@@ -1,4 +1,4 @@
-// Jobs that commit arrays whose states are known, and what is found of them.
+// Jobs that commit arrays in known states, and checks of what is found of them.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,8 @@ std::uint64_t any_of(State... states) {
   return ((std::uint64_t{1} << states) | ...);
 }
 
-/// State 0 is no array. Each of the others has its content and, as metadata, its number.
+/// State 0 means that there is no array. Every other state has content of its own, and its number as
+/// metadata.
 class States {
  public:
   static constexpr std::int64_t chunk = 1024, chunks = 4;  // numbers: a chunk is two pages, or one compressed
@@ -40,8 +41,8 @@ class States {
     return directory + "/" + options_.path;
   }
 
-  /// A new state, which differs from another one in `box`, in numbers that can be compressed or in others.
-  /// Not collective.
+  /// A new state, which differs from another one in `box`; the new numbers can be compressed or not. Not
+  /// collective.
   int add(int before, const Box& box) {
     Content content = contents_[static_cast<std::size_t>(before)];
     const std::uint64_t below = random_() % 2 ? 16 : std::uint64_t{1} << 50;
@@ -50,7 +51,7 @@ class States {
     contents_.push_back(std::move(content));
     return last();
   }
-  /// All of the array, some chunks, or parts of them.
+  /// The box is the whole array, some chunks, or parts of chunks.
   Box some_box() {
     const std::int64_t unit = random_() % 2 ? chunk : 1, units = chunk * chunks / unit;
     const auto below = [this](std::int64_t most) {
@@ -70,14 +71,14 @@ class States {
   [[nodiscard]] DiskArray open(World& world, const std::string& directory, bool read_only) const {
     return DiskArray::open(world, path(directory), read_only);
   }
-  /// Collective: writes what makes it that state, and commits it.
+  /// Collective: writes the content of that state, and commits it.
   void commit(DiskArray& array, int state, const Box& box = all) const {
     Content content = contents_[static_cast<std::size_t>(state)];
     array.write_all_async(memory(content, box), box).wait();
     array.flush(std::to_string(state));
   }
 
-  /// Which state an array is. Collective. Throws Error(EIO), at all, if it is none of them.
+  /// The state of an array. Collective. Throws Error(EIO) at all processes if it is none of the states.
   int of(World& world, DiskArray& array) const {
     Content content(contents_[0].size());
     array.read_all_async(memory(content, all), all).wait();
@@ -89,7 +90,7 @@ class States {
     });
     return state;
   }
-  /// 0 if there is none. Collective.
+  /// 0 if there is no array. Collective.
   int found(World& world, const std::string& directory) const {
     try {
       DiskArray array = open(world, directory, true);
@@ -116,7 +117,8 @@ class States {
   std::vector<Content> contents_;
 };
 
-/// Opens what is found to read, and if the next job `goes_on` to write, and commits another state over it.
+/// Opens what is found, for reads; if the next job `goes_on`, opens it for writes, too, and commits another
+/// state over it.
 inline Look look_at(Processes& processes, const States& states, bool goes_on = true) {
   return [&processes, &states, goes_on](const std::string& directory, std::uint64_t allowed) -> std::string {
     const auto step = [&](World& world) {
@@ -144,10 +146,10 @@ inline Look look_at(Processes& processes, const States& states, bool goes_on = t
   };
 }
 
-/// A job that works in a directory, and says what may be found there.
+/// A job that works in a directory, and records which states may be found there.
 class Job {
  public:
-  /// `possible`: states that may be found when it begins.
+  /// `possible`: the states that may be found when the job begins.
   Job(Processes& processes, States& states, std::string directory, std::uint64_t possible)
       : processes_(processes),
         states_(states),
@@ -167,7 +169,7 @@ class Job {
     if (!stays) settle(0);
     written_ = 0;
   }
-  /// Whether an array is found; if not, that is what is known from now on.
+  /// Whether an array is found. The state that is found, or that there is none, is known from now on.
   bool there() {
     all([&](World& world) {
       const int state = states_.found(world, directory_);
@@ -175,7 +177,7 @@ class Job {
     });
     return known_ != 0;
   }
-  /// What is found is what is committed from now on, whoever has left it.
+  /// The state that is found counts as committed from now on, whoever has left it.
   void open() {
     all([&](World& world) {
       auto& mine = handles_[static_cast<std::size_t>(world.rank())];
@@ -200,7 +202,7 @@ class Job {
     all([&](World& world) { mine(world).remove(); });
     settle(0);
   }
-  /// Somebody else reads what is committed now, until the job ends.
+  /// Somebody else opens the committed state, and reads it until the job ends.
   void read() {
     std::vector<std::optional<DiskArray>> handles(handles_.size());
     all([&](World& world) {
@@ -217,7 +219,7 @@ class Job {
       });
     let_go();
   }
-  /// Readers go on.
+  /// Lets the readers read again.
   void let_go() {
     all([&](World& world) { mine(world).drop(); });
   }
@@ -236,10 +238,10 @@ class Job {
   States& states_;
   const std::string directory_;
   std::uint64_t possible_;
-  int known_ = 0;    ///< of what is found
-  int written_ = 0;  ///< of the array that this job has; another one as long as it has replaced nothing
+  int known_ = 0;    ///< the state that is found
+  int written_ = 0;  ///< of this job's array, which may not yet have replaced the one that is found
   std::vector<std::optional<DiskArray>> handles_;
-  std::vector<std::pair<int, std::vector<std::optional<DiskArray>>>> readers_;  ///< and the state of each
+  std::vector<std::pair<int, std::vector<std::optional<DiskArray>>>> readers_;  ///< with the state of each
 };
 
 /// A kind of array, the processes that use it, and what lies in the directory where it will be.
@@ -247,7 +249,7 @@ struct Setting {
   int processes = 1;
   bool apart = false;  ///< each process is a node, with a disk of its own
   store::CodecOptions codec{};
-  std::int64_t group = 1;  ///< so many chunks lie together
+  std::int64_t group = 1;  ///< number of chunks that lie together
 
   [[nodiscard]] DiskArrayOptions options() const {
     return {.path = apart ? "disk{node}/array" : "array", .codec = codec, .group = group};
@@ -285,7 +287,7 @@ inline Recorded record(Processes& processes, States& states, const Setting& sett
   return recorded;
 }
 
-/// Another job goes on where one has ended, or was killed: not all that it has left is safe.
+/// Another job goes on where one has ended or was killed: not everything that this left is safe.
 inline Recorded record_after(Processes& processes, States& states, const Disk& start, const Work& work) {
   const TemporaryDirectory directory(fast_place());
   start.live().write(directory);

@@ -95,14 +95,14 @@ class Disk::Choice {
     share_ = shares[random() % std::size(shares)];
   }
 
-  /// For the operations of a file or directory.
+  /// Begins with the operations of one file or directory.
   void begin(std::size_t units) {
     if (!random_ || units == 0) return;
     whole_ = chance(0.5);
     one_ = (*random_)() % units;
     unit_ = 0;
   }
-  /// Of the next unit.
+  /// Whether the next unit has reached the disk.
   bool next() {
     const std::size_t unit = unit_++;
     switch (kind_) {

@@ -1,5 +1,4 @@
-// What a disk may hold after a loss of power: a model of a directory, its files, and what of them was not
-// synced.
+// What a disk may hold after a loss of power: a model of a directory, its files, and changes not yet synced.
 #pragma once
 
 #include <cstddef>
@@ -14,20 +13,19 @@ namespace crash {
 
 using Bytes = std::vector<std::byte>;
 
-/// Something that a process has done to a file or directory, which has a number: they are made, and never
-/// reused.
+/// Something that a process has done to a file or directory. These have numbers, which are never used again.
 struct Operation {
   enum class Kind : std::uint8_t {
     make_file,
     make_directory,
     enter,   ///< `name` in directory `at` is `node` from now on
-    leave,   ///< `name` in directory `at` is nothing any more
+    leave,   ///< `name` in directory `at` no longer exists
     rename,  ///< `from` in directory `from_at` becomes `name` in directory `at`: both or nothing
     write,   ///< `data` at `offset` of a file
-    size,    ///< of a file: `offset`
+    size,    ///< the size of a file becomes `offset`
     punch,   ///< `size` bytes of a file from `offset` on are zeros, or what is beyond the end
-    sync,    ///< of a file or directory; `name` is its path
-    allow,   ///< from now on the states in `states` may be found, a bit each
+    sync,    ///< a file or directory is synced; `name` is its path
+    allow,   ///< from now on the states in `states` may be found, one bit for each
   };
   Kind kind{};
   int node = -1, at = -1, from_at = -1;
@@ -52,22 +50,23 @@ struct Tree {
   void write(const std::string& directory) const;  ///< into an empty directory
 };
 
-/// As adversarial as POSIX allows. What was done to a file or directory since its last sync may have reached
-/// the disk or not, each operation by itself, each sector (512 bytes) of a write by itself, and the size of a
-/// file apart from its content. A rename is whole in itself. The sync of a file says nothing of its name.
+/// A disk that does the worst that POSIX allows. Changes of a file or directory since its last sync may have
+/// reached the disk or not: each operation by itself, each sector (512 bytes) of a write by itself, and the
+/// size of a file apart from its content. A rename is never half done. The sync of a file does not sync its
+/// name.
 class Disk {
  public:
   static constexpr int root = 0;
 
   Disk();
-  /// What lies in a real directory, all of it safe.
+  /// The content of a real directory, all of it safe.
   explicit Disk(const std::string& directory);
 
   void apply(const Operation& operation);
-  /// The number of the file or directory that is made next.
+  /// The number that the next file or directory gets.
   [[nodiscard]] int next_node() const noexcept { return static_cast<int>(nodes_.size()); }
   [[nodiscard]] std::uint64_t allowed() const noexcept { return allowed_; }
-  /// Operations that are not safe.
+  /// The number of operations that are not safe.
   [[nodiscard]] std::size_t pending() const;
 
   [[nodiscard]] Tree live() const;                          ///< what processes see, while there is power

@@ -1,4 +1,4 @@
-// What was recorded is replayed, the power fails at every moment, and what may be found then is looked at.
+// Replays what was recorded, lets the power fail at every moment, and examines what may be found then.
 #pragma once
 
 #include <cstdio>
@@ -16,15 +16,15 @@
 
 namespace crash {
 
-/// Empty if what lies in the directory is whole, and one of the states that are allowed; else what is wrong.
+/// Empty if the directory holds a whole array in one of the allowed states; otherwise what is wrong.
 using Look = std::function<std::string(const std::string& directory, std::uint64_t allowed)>;
 
-/// In memory, where there are thousands in a second.
+/// A directory in memory, where thousands of images can be examined in a second.
 inline std::string fast_place() {
   return std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : "/var/tmp";
 }
 
-/// How many images of each scenario: OUTCORE_CRASH_IMAGES for the long form.
+/// The number of images of each scenario; OUTCORE_CRASH_IMAGES sets it for the long form.
 inline std::size_t images_wanted(std::size_t usual) {
   const char* wanted = std::getenv("OUTCORE_CRASH_IMAGES");
   return wanted ? std::strtoull(wanted, nullptr, 10) : usual;
@@ -32,15 +32,15 @@ inline std::size_t images_wanted(std::size_t usual) {
 
 struct Examination {
   std::size_t images = 0;            ///< all different
-  std::vector<std::string> wrong{};  ///< of those images what is wrong, and when the power failed
+  std::vector<std::string> wrong{};  ///< for images that are wrong: the fault, and when the power failed
 };
 
 struct Examine {
-  std::size_t images = 100;  ///< at most; fewer if there are no others
+  std::size_t images = 100;  ///< at most; fewer if there are no more
   std::uint64_t seed = 1;
-  int ignored_sync = -1;         ///< as if the one with this place in the log had not been made
+  int ignored_sync = -1;         ///< the sync at this place in the log counts as not made
   std::size_t first_cut = 1;     ///< the power does not fail before so much of the log has happened
-  std::size_t enough_wrong = 3;  ///< no more are looked for
+  std::size_t enough_wrong = 3;  ///< stop after so many
 };
 
 inline Examination examine(const Disk& start, const Log& log, const Look& look, const Examine& options) {
@@ -68,7 +68,7 @@ inline Examination examine(const Disk& start, const Log& log, const Look& look, 
   return found;
 }
 
-/// A sync of a log, and what it is to the program: one that is made in each commit has the same name in each.
+/// A sync in a log, and its purpose in the program: a sync that every commit makes has the same name in each.
 struct Sync {
   int place = 0;  ///< in the log
   std::string name{};
@@ -77,7 +77,7 @@ struct Sync {
 inline std::vector<Sync> syncs_of(const Log& log) {
   using Kind = Operation::Kind;
   std::vector<Sync> syncs;
-  std::map<int, std::string> last;  // of each directory: what was done in it
+  std::map<int, std::string> last;  // for each directory: what was done in it last
   for (std::size_t i = 0; i < log.size(); ++i) {
     const Operation& each = log[i];
     if (each.kind == Kind::enter) last[each.at] = " with what was made";
@@ -92,7 +92,7 @@ inline std::vector<Sync> syncs_of(const Log& log) {
   return syncs;
 }
 
-/// Syncs, of those before `end`, whose absence makes something wrong are taken off `names`.
+/// Removes from `names` the syncs before `end` without which something goes wrong.
 inline void find_needed(const Disk& start, const Log& log, const Look& look, std::size_t images,
                         std::set<std::string>& names, std::size_t end = static_cast<std::size_t>(-1)) {
   for (const Sync& sync : syncs_of(log)) {

@@ -1,4 +1,4 @@
-// Processes that live through many jobs.
+// Processes that last for many jobs.
 #pragma once
 
 #include <condition_variable>
@@ -16,10 +16,10 @@ namespace crash {
 
 using namespace outcore;  // NOLINT
 
-/// Threads: a world takes longer to make than an image to look at.
+/// These are threads that are kept, as it takes longer to make a world than to examine an image.
 class Processes {
  public:
-  /// `apart`: each is a node of its own.
+  /// With `apart` each is a node of its own.
   explicit Processes(int count, bool apart = false)
       : count_(count), host_([this, apart] {
           outcore::test::in_worlds(
@@ -39,7 +39,7 @@ class Processes {
 
   [[nodiscard]] int count() const noexcept { return count_; }
 
-  /// All of them run `body`. Throws what one of them has thrown.
+  /// All processes run `body`. Throws the exception of one of them.
   void run(const std::function<void(World&)>& body) {
     std::unique_lock lock(mutex_);
     body_ = &body;

@@ -1,4 +1,4 @@
-// What a Python program calls (by ctypes) that was started with the recorder before the C library.
+// Functions for a Python program, which calls them by ctypes and was started with the recorder preloaded.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -17,13 +17,14 @@ std::vector<crash::Sync> syncs;
 
 extern "C" {
 
-/// Of an empty directory.
+/// Begins to record an empty directory.
 void outcore_crash_begin(const char* directory) {
   start = crash::Disk();
   crash::begin_recording(directory, start);
 }
 
-/// Where what has been recorded so far was cut off: another program goes on in `directory`, which is empty.
+/// Cuts off the recorded operations at `cut`, and writes their result to the empty `directory`, where another
+/// program goes on.
 void outcore_crash_go_on(std::uint64_t cut, const char* directory) {
   for (std::size_t i = 0; i < std::min<std::size_t>(cut, recorded.size()); ++i) start.apply(recorded[i]);
   start.live().write(directory);
@@ -49,8 +50,8 @@ const char* outcore_crash_sync_name(std::uint64_t sync) {
   return syncs[sync].name.c_str();
 }
 
-/// The number of images; `look` says whether one is right. Without one of the syncs, unless that is -1: then
-/// no more are made when one is wrong.
+/// Returns the number of images; `look` says whether one is right. Leaves out the sync `without`, if that is
+/// not -1, and then stops at the first wrong image.
 std::uint64_t outcore_crash_examine(std::uint64_t images, std::uint64_t seed, std::int64_t without,
                                     int (*look)(const char* directory, std::uint64_t allowed),
                                     std::uint64_t* wrong) {

@@ -21,7 +21,7 @@ namespace {
 
 using Kind = Operation::Kind;
 
-/// The function that is called where there is no recorder.
+/// The function that is called without a recorder.
 template <class Function>
 Function real(const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
@@ -38,7 +38,7 @@ struct Place {
 
 class Recorder {
  public:
-  std::recursive_mutex mutex;  ///< held during the calls, so that the log has their order
+  std::recursive_mutex mutex;  ///< held during the calls, so that the log has them in their order
   std::atomic<bool> active{false};
 
   void begin(const std::string& directory, const Disk& disk) {
@@ -114,7 +114,7 @@ class Recorder {
 
   Log log_;
   std::map<std::pair<dev_t, ino_t>, int> known_;
-  std::vector<std::string> names_;  ///< by numbers: the path that each has had last
+  std::vector<std::string> names_;  ///< by number: the last path of each
   int next_ = 0;
 };
 
@@ -123,7 +123,7 @@ Recorder& recorder() {
   return the_recorder;
 }
 
-/// Calls `call`, and then `note` with its result if somebody records.
+/// Calls `call`, and during a recording then `note` with its result.
 template <class Call, class Note>
 auto recorded(Call call, Note note) {
   Recorder& the_recorder = recorder();
@@ -262,7 +262,7 @@ Log end_recording() {
 
 }  // namespace crash
 
-// ---- what stands before the functions of the C library
+// ---- replacements of functions of the C library
 
 using namespace crash;  // NOLINT
 
@@ -364,7 +364,7 @@ int fdatasync(int fd) {
   return sync_recorded(fd, [&] { return REAL(fdatasync)(fd); });
 }
 
-// The same functions, as programs for systems with 32 bits call them.
+// The same functions by the names that 32-bit programs use.
 int open64(const char*, int, ...) __attribute__((alias("open")));
 int openat64(int, const char*, int, ...) __attribute__((alias("openat")));
 ssize_t pwrite64(int, const void*, size_t, off_t) __attribute__((alias("pwrite")));

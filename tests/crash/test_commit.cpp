@@ -1,5 +1,5 @@
 // The power fails while an array is made, committed, replaced and removed: what is found is the old state or
-// the new one, and each sync is there for that.
+// the new one, and every sync is needed for that.
 #include <cstdio>
 #include <set>
 #include <string>
@@ -45,7 +45,7 @@ void make_and_commit(Job& job) {
   job.drop();
 }
 
-/// The first one that would take the place of the array is given up.
+/// Drops the first new array without a commit; later ones replace the array.
 void replace(Job& job) {
   make_and_commit(job);
   job.make(true);
@@ -95,9 +95,9 @@ void whole_in(const Setting& setting, const Work& work,
                 at);
 }
 
-/// Without any one of the syncs that `work` makes in directories of arrays, and beside them, something wrong
-/// is found. Work goes on where `before` has ended; its syncs are not meant. On two nodes that depends on
-/// which is faster, hence the attempts.
+/// Checks that something wrong is found without any one of the syncs that `work` makes in directories of
+/// arrays, and next to them. Work goes on where `before` has ended, whose syncs are not examined. On two
+/// nodes the result depends on which is faster, hence several attempts.
 void needs_each_sync(const Setting& setting, const Work& work, std::size_t least, const Work& before = {}) {
   constexpr int max_attempts = 20;
   constexpr std::size_t images = 400;

@@ -1,4 +1,4 @@
-// A job ends at any moment, another one goes on with what it has left, and then the power fails.
+// A job ends at any moment, another job goes on with what this left, and then the power fails.
 #include <cstdio>
 #include <string>
 
@@ -26,7 +26,7 @@ void replace(Job& job) {
   job.remove();
 }
 
-/// The job that follows: on an array if there is one.
+/// The job that follows; it goes on with an array if there is one.
 void go_on(Job& job) {
   if (job.there())
     job.open();
@@ -48,7 +48,8 @@ void replace_what_is_there(Job& job) {
   job.drop();
 }
 
-/// What is wrong when a job is killed after each of its steps and the next one works, with `images` in all.
+/// The faults found, in `images` images in all, when a job is killed after any of its steps and the next job
+/// works.
 Examination killed_and_next(const Setting& setting, const Work& first, const Work& next, std::size_t images) {
   Processes processes(setting.processes, setting.apart);
   States states(setting.options());

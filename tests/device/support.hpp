@@ -1,4 +1,4 @@
-// What the device tests share: scratch files and bytes that tell where they belong.
+// For tests of devices: scratch files, and bytes that show where they belong.
 #pragma once
 
 #include <unistd.h>
@@ -16,7 +16,7 @@
 #include "support/check.hpp"
 
 #ifdef __SANITIZE_THREAD__
-/// Children of fork start threads of their own here.
+/// In these tests children of fork start threads of their own.
 extern "C" __attribute__((used)) const char* __tsan_default_options() {
   return "die_after_fork=0";
 }
@@ -26,7 +26,8 @@ namespace support {
 
 using Bytes = std::vector<std::byte>;
 
-/// A directory that vanishes with its object, on a disk if there is one: OUTCORE_TEST_SCRATCH, else /var/tmp.
+/// A directory that is removed with its object, on a disk if there is one: in OUTCORE_TEST_SCRATCH, or else
+/// in /var/tmp.
 class Scratch {
  public:
   Scratch() {

@@ -22,7 +22,7 @@ using namespace outcore::device;
 
 namespace {
 
-/// Runs the body in a child, which reports by exception; `leave` is how it ends.
+/// Runs the body in a child, which reports errors by exceptions and ends by `leave`.
 void in_child(const std::function<void()>& body, void (*leave)(int) = _exit) {
   std::fflush(stdout);
   const pid_t child = fork();
@@ -42,7 +42,7 @@ void in_child(const std::function<void()>& body, void (*leave)(int) = _exit) {
   check::equal(WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), 0);
 }
 
-/// As containers do.
+/// Refuses io_uring as containers do.
 void forbid_io_uring() {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

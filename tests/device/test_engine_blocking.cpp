@@ -1,5 +1,5 @@
-// The blocking engine: requests are complete when their calls return, and go as wholes or in the pieces of a
-// Fortran run-time library.
+// The blocking engine: requests are complete when their calls return, and are made whole or in the pieces of
+// a Fortran run-time library.
 #include <optional>
 
 #include "conformance/engine.hpp"
@@ -16,7 +16,7 @@ using Kind = Operation::Kind;
 
 namespace {
 
-/// An engine that notes what reaches it.
+/// An engine that records the operations that reach it.
 struct Noted {
   explicit Noted(Requests requests, PageCache page_cache = PageCache::buffered) {
     FaultPlan plan;

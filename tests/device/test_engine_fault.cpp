@@ -1,5 +1,5 @@
-// The fault engine: transfers survive what can be survived, report the rest, and each kind of fault does what
-// it says.
+// The fault engine: transfers survive the faults that can be survived and report the others, and each kind of
+// fault does what its name says.
 #include "conformance/engine.hpp"
 #include "device/fault.hpp"
 

@@ -1,4 +1,4 @@
-// A kernel that does not take what it is given: its refusals are made here, in the place of liburing's calls.
+// A kernel that refuses requests: this program replaces calls of liburing, and refuses in its place.
 #include <dlfcn.h>
 #include <liburing.h>
 
@@ -14,7 +14,7 @@ using outcore::device::make_uring_engine;
 
 namespace {
 
-/// The error of call number n, 0: it is made.
+/// The error of call number n; 0 makes the call.
 std::atomic<int (*)(int)> refusal = nullptr;
 std::atomic<int> calls = 0;
 
@@ -29,7 +29,7 @@ Function real(const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
 }
 
-/// Reads back what was written, by many requests at once.
+/// Reads back by many requests at once what was written.
 void write_and_read() {
   const support::Scratch scratch;
   const auto engine = make_uring_engine(4);

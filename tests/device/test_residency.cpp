@@ -1,4 +1,4 @@
-// What the page cache holds: reads that use it, and random reads that fill it.
+// The content of the page cache: reads that use it, and random reads that fill it.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::int64_t file_bytes = 16 << 20;
 
-/// A file on the disk, with nothing of it in the page cache.
+/// A file on the disk, no part of which is in the page cache.
 class ColdFile {
  public:
   ColdFile() {
@@ -37,7 +37,7 @@ class ColdFile {
 
   [[nodiscard]] std::string path() const { return directory_ / "file"; }
 
-  /// Bytes of a range that are in the page cache.
+  /// The number of bytes of a range that are in the page cache.
   [[nodiscard]] std::int64_t resident(std::int64_t offset = 0, std::int64_t size = file_bytes) const {
     void* const map = mmap(nullptr, static_cast<std::size_t>(size), PROT_READ, MAP_SHARED, fd_, offset);
     std::vector<unsigned char> pages(static_cast<std::size_t>(size / 4096));

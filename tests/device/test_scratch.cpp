@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A name as process_directory gives it, of a process that is no more.
+/// A name like those of process_directory, for a process that has ended.
 std::string stale_name() {
   char host[256] = {};
   gethostname(host, sizeof host - 1);

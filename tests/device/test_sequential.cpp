@@ -26,7 +26,7 @@ struct Requests {
   std::uint64_t reads = 0, writes = 0, nonblocking_writes = 0;
 };
 
-/// What reached the device so far.
+/// The operations that have reached the device so far.
 Requests device_requests() {
   const auto counters = trace::snapshot().counters[std::size_t(trace::Layer::device)];
   const auto count = [&](trace::Op op) { return counters[std::size_t(op)].count; };

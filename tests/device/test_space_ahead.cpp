@@ -1,4 +1,4 @@
-// Space reserved ahead of writes, where the file system gains by it.
+// Space reserved ahead of writes, on file systems that gain by it.
 #include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -26,7 +26,7 @@ bool reserves(const Scratch& scratch) {
   return false;
 }
 
-/// On the disk, of a file.
+/// Disk space of a file.
 std::int64_t space_bytes(const Scratch& scratch) {
   struct stat about{};
   check::equal(stat(scratch.file().c_str(), &about), 0);

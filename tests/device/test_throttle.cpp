@@ -1,5 +1,5 @@
-// The throttled storage: when requests end is checked on its own clock, to which tests say what time it is;
-// the engine must do what every engine does, and hold results back.
+// The throttled storage: tests set its clock, and check when requests end. The engine must do what every
+// engine does, and hold results back.
 #include <algorithm>
 
 #include "conformance/engine.hpp"

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t block = 64 << 10;
 
-/// An open file; counters start from zero, events are recorded.
+/// An open file. Counters start from zero, and events are recorded.
 struct Fixture {
   support::Scratch scratch;
   std::vector<std::byte> memory = std::vector<std::byte>(block);

@@ -1,4 +1,4 @@
-// The state machine alone: every operation it hands out, for every result it may be told. No file is
+// The state machine alone: every operation that it gives out, for every result that it may get. No file is
 // involved.
 #include <cerrno>
 #include <vector>
@@ -22,7 +22,7 @@ struct Nobody final : Transfer::Owner {
   void waited(const Transfer&, std::uint64_t) noexcept override {}
 };
 
-/// Memory is only pointed at, never touched, except where a test gives a Buffer.
+/// Memory that is pointed to but never touched, unless a test gives a Buffer.
 iovec at(std::uintptr_t address, std::size_t size) {
   return {reinterpret_cast<void*>(address), size};
 }
@@ -35,7 +35,7 @@ struct Machine {
           const Target& where = target, bool blocking = false)
       : list(std::move(parts)), transfer(kind, io_path, where, list, offset, owner, blocking) {}
 
-  /// The next operation must be this one; it then gives `result`.
+  /// Checks that the next operation is this one, and gives it `result`.
   void expect(Kind kind, int fd, std::int64_t offset, std::int64_t size, std::int64_t result,
               bool cached_only = false, std::source_location where = std::source_location::current()) {
     const Operation* o = transfer.next();
@@ -117,7 +117,7 @@ TEST("an error ends the transfer and keeps what was moved") {
 }
 
 TEST("direct: ragged ends through the page cache, the middle past it") {
-  // Memory that is aligned where the file is: at file offset 4096, 100 bytes in.
+  // Memory that is aligned at the same place as the file: at file offset 4096, 100 bytes in.
   Machine m(Kind::read, IoPath::direct, {at(8192 - 100, 100 + 8192 + 50)}, 4096 - 100);
   m.expect(Kind::read, cached_fd, 3996, 100, 100);
   m.expect(Kind::read, direct_fd, 4096, 8192, 8192);

@@ -1,4 +1,4 @@
-// What owners of chunks do when something is wrong: with their disk, or with what they are asked.
+// Owners of chunks when something is wrong: with their disk, or with what they are asked to do.
 #include <atomic>
 #include <cerrno>
 #include <numeric>

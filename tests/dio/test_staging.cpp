@@ -1,4 +1,4 @@
-// What waits for memory of a budget goes on when others let it go, or is told that there is none.
+// Waits for memory of a budget end when others release memory, or with an error if there is none.
 #include <cerrno>
 #include <memory>
 #include <set>

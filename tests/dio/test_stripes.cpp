@@ -1,4 +1,4 @@
-// Where bytes of a striped file lie, against dealing them out one by one.
+// The places of bytes of a striped file, against dealing them out one by one.
 #include <random>
 #include <set>
 #include <utility>

@@ -1,4 +1,4 @@
-// A thread pool runs its tasks in order, by threads of its own, all of them.
+// A thread pool runs all of its tasks, in order, by threads of its own.
 #include <sched.h>
 #include <unistd.h>
 

@@ -19,7 +19,7 @@ using namespace outcore;
 using file::SharedFile;
 using file::SharedFileOptions;
 
-/// Runs `body` in a world of `processes` threads; `apart`: each is a node of its own.
+/// Runs `body` in a world of `processes` threads; with `apart` each is a node of its own.
 inline void run(int processes, bool apart, const std::function<void(World&)>& body) {
   const TemporaryDirectory scratch;
   transport::run_threads(processes, [&](std::unique_ptr<transport::Transport> transport) {
@@ -30,14 +30,14 @@ inline void run(int processes, bool apart, const std::function<void(World&)>& bo
   });
 }
 
-/// The same for 1 to 4 processes, together on a node and apart.
+/// Does this for 1 to 4 processes, on one node and each on a node of its own.
 inline void run_all(const std::function<void(World&)>& body) {
   for (const bool apart : {false, true})
     for (int processes = 1; processes <= 4; ++processes) run(processes, apart, body);
 }
 
-/// Each node has its own part of the file, although all see one directory here: the ways between nodes are
-/// taken.
+/// Gives each node its own part of the file, although all see one directory here, so that transfers go
+/// between nodes.
 inline SharedFileOptions local(SharedFileOptions options = {}) {
   options.placement = Placement::local;
   return options;

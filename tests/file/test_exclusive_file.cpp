@@ -24,7 +24,7 @@ const trace::Counter& counter(const trace::Snapshot& snapshot, trace::Op op) {
   return snapshot.counters[std::size_t(trace::Layer::file)][std::size_t(op)];
 }
 
-/// Writes at one offset wait until they may go on.
+/// Writes at one offset wait until the test lets them go on.
 class HoldingEngine final : public device::Engine {
  public:
   explicit HoldingEngine(std::int64_t offset) : offset_(offset) {}
@@ -54,7 +54,7 @@ class HoldingEngine final : public device::Engine {
   std::vector<std::thread> threads_;
 };
 
-/// Open descriptors of this process.
+/// The number of open descriptors of this process.
 int descriptors() {
   const auto all = std::filesystem::directory_iterator("/proc/self/fd");
   return static_cast<int>(std::distance(begin(all), end(all)));
@@ -248,7 +248,7 @@ TEST("a kept file to be read only is there, and is not written") {
   for (const auto& change : changes) check::equal(check::throws<Error>(change).errno_value(), EACCES);
   reader.flush();
   check::equal(file.length(), 100);
-  // It needs no room on the disk, however long it is said to be.
+  // It needs no space on the disk, whatever its length.
   auto long_one = reads;
   long_one.expected_bytes = std::int64_t{1} << 60;
   check::equal(ExclusiveFile("ints", long_one).length(), 100);

@@ -19,12 +19,12 @@ using namespace outcore::file;
 
 namespace {
 
-/// Runs `body` in a child, which must end well.
+/// Runs `body` in a child, which must succeed.
 void in_child(const std::function<void()>& body) {
   check::equal(status_of_child(body), 0);
 }
 
-/// From here on no file of this process may grow beyond this size: what a full disk is to a test.
+/// From here on no file of this process can grow beyond this size, as on a full disk.
 void limit_file_size(rlim_t size_bytes) {
   signal(SIGXFSZ, SIG_IGN);
   const rlimit limit{size_bytes, size_bytes};

@@ -20,7 +20,7 @@ RecordFileOptions options(std::int64_t records) {
   return {.records = records, .placement = Placement::local};
 }
 
-/// Bytes that all say the same, so that a mixture of two is recognised.
+/// Bytes that are all equal, so that a mixture of two records is recognised.
 Bytes uniform(std::size_t size, int value) {
   return Bytes(size, static_cast<std::byte>(value));
 }

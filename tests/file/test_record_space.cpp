@@ -1,4 +1,4 @@
-// Where records lie: classes of capacity, and space that is given out and used again.
+// The places of records: classes of capacity, and space that is given out and used again.
 #include <map>
 #include <random>
 #include <stdexcept>

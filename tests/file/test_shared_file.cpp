@@ -50,7 +50,7 @@ struct Round {
 
 namespace {
 
-/// With copies of what others keep, each process calls sync before it reads.
+/// If processes keep copies of other parts, each calls sync before it reads.
 void compare_with_a_byte_array(std::int64_t client_cache_bytes) {
   run_all([=](World& world) {
     SharedFile file(world, "model",

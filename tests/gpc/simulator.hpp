@@ -1,5 +1,5 @@
-// A simulation of many processes that call one another: one thread, one seed, any order of events that a
-// network may bring. The same protocol as in a job, over a network and disks that are made up.
+// A simulation of many processes that call one another: one thread, one seed, and any order of events that a
+// network may cause. The protocol is that of real jobs; the network and the disks are simulated.
 #pragma once
 
 #include <cerrno>
@@ -32,7 +32,7 @@ inline std::int64_t below(Random& random, std::int64_t end) {
   return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(end));
 }
 
-/// What may happen in a run. All of it follows from the seed.
+/// What may happen in a run; the seed determines everything.
 struct Plan {
   explicit Plan(std::uint64_t the_seed) : seed(the_seed), random(the_seed) {
     processes = static_cast<int>(2 + below(random, 7));
@@ -46,7 +46,7 @@ struct Plan {
     hosts = static_cast<int>(1 + below(random, 3));
     dying = processes > 2 && below(random, 4) == 0 ? static_cast<int>(below(random, processes)) : -1;
   }
-  /// Of a large job: one process in 16 is so many times slower than the others, and one dies.
+  /// The plan of a large job: one process in 16 is `times_slower` times slower than the others, and one dies.
   Plan(std::uint64_t the_seed, int many, std::int64_t times_slower) : Plan(the_seed) {
     processes = many;
     hosts = 0;
@@ -66,7 +66,7 @@ struct Plan {
   Protocol::Limits limits;
 };
 
-/// Events in order of time; of those of equal time, in the order they were made.
+/// Events in order of time; those of equal time in the order in which they were made.
 class Clock {
  public:
   void at(std::int64_t time, std::function<void()> what) { events_.push({time, next_++, std::move(what)}); }
@@ -95,8 +95,9 @@ class Clock {
   std::uint64_t next_ = 0;
 };
 
-/// Packets between a pair of processes keep their order, all others overtake one another. Of a pair no more
-/// than some are under way; the rest waits. A bulk transfer happens some time after both sides have come.
+/// Packets between a pair of processes keep their order; all others may overtake one another. A limited
+/// number of packets of a pair are under way; the others wait. A bulk transfer happens some time after both
+/// sides have come.
 class Network {
  public:
   struct Port {
@@ -105,14 +106,15 @@ class Network {
   };
   Network(Plan& plan, Clock& clock)
       : plan_(plan), clock_(clock), ports_(static_cast<std::size_t>(plan.processes)) {}
-  /// Processes of one host see one another's.
+  /// Memory of a process that others on its host see.
   [[nodiscard]] std::span<std::byte> common(int from, int process) {
     if (plan_.hosts == 0 || from % plan_.hosts != process % plan_.hosts) return {};
     auto& memory = common_[process];
     if (!memory) memory = std::make_unique<transport::Mapping>(transport::Messages::common_bytes);
     return {memory->data(), transport::Messages::common_bytes};
   }
-  /// Of memory that is said to be shared; it is here where it is there. Some processes do not see it.
+  /// The location of memory that counts as shared; it has the same address everywhere. Some processes do not
+  /// see it.
   [[nodiscard]] static transport::SharedLocation location_of(std::span<const std::byte> bytes) noexcept {
     return {1, 1, static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(bytes.data()))};
   }
@@ -123,7 +125,7 @@ class Network {
   }
   Port& port(int process) { return ports_[static_cast<std::size_t>(process)]; }
 
-  /// Transfers with it end with an error, or not at all.
+  /// A process dies. Transfers with it end with an error, or never.
   void kill(int process) {
     dead_ = process;
     for (const auto& [key, side] : sides_) {
@@ -213,7 +215,7 @@ class Network {
   std::map<std::tuple<int, int, std::uint32_t>, Side> sides_;
 };
 
-/// One process: a protocol, and a disk of numbers that others get, put and accumulate.
+/// A process: a protocol, and a disk of numbers that other processes get, put and accumulate.
 class Process final : Protocol::Outlet {
  public:
   static constexpr std::int64_t accumulated = 1024;  // numbers on the disk that are; others follow
@@ -250,7 +252,8 @@ class Process final : Protocol::Outlet {
     protocol_.call(pending);
   }
   [[nodiscard]] std::vector<std::int64_t>& disk() noexcept { return disk_; }
-  /// Most calls of one caller that were here in full at once and had not given their credit back.
+  /// The largest number of calls of one caller that were here in full at once without having returned their
+  /// credits.
   [[nodiscard]] int max_of_one_caller() const noexcept { return max_of_one_caller_; }
   std::function<void(const std::shared_ptr<Pending>&)> on_complete;
 
@@ -290,7 +293,7 @@ class Process final : Protocol::Outlet {
     carry_out(until + (yields ? below(plan_.random, 10 * plan_.max_delay) : 0), served);
   }
 
-  /// The disk takes its time, and fails now and then: before it has changed anything.
+  /// The disk takes some time, and fails now and then, before it has changed anything.
   void carry_out(std::int64_t delay, std::shared_ptr<Served> served) {
     clock_.after(delay, [this, served] {
       if (!served->yielded) --counted_[served->caller];

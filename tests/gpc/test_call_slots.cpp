@@ -1,4 +1,4 @@
-// Slots for payloads and replies in memory that processes share.
+// Slots for payloads and replies in memory shared by processes.
 #include <algorithm>
 #include <atomic>
 #include <thread>

@@ -1,4 +1,4 @@
-// Procedure calls between ranks that are threads: what callers and targets see.
+// Procedure calls between ranks that are threads, as callers and targets see them.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -49,7 +49,7 @@ void echo(Call call) {
 TEST("header and payload arrive, the reply comes back, of any size") {
   on_ranks(3, [](World& world) {
     const auto echoes = world.register_procedure("echo", echo);
-    // Within a packet, in one place and in several, and beyond them.
+    // Sizes that fit into a packet, in one part and in several, and larger ones.
     for (const std::size_t count : std::initializer_list<std::size_t>{0, 1, 500, 1100, 16'382, 16'383, 60'000,
                                                                       65'536, 65'537, 300'000}) {
       const auto sent = counting(count);

@@ -1,4 +1,4 @@
-// Calls whose payload or reply one side has no memory for: they fail at the caller, and nothing stays behind.
+// Calls for whose payload or reply one side has no memory: they fail at the caller, and leave nothing behind.
 #include <cerrno>
 #include <deque>
 #include <functional>
@@ -19,7 +19,7 @@ using gpc::Served;
 
 constexpr std::size_t too_much = std::size_t{1} << 50;  // bytes, never touched
 
-/// Two processes that exchange what they have to say in order.
+/// Two processes whose messages arrive in order.
 struct Pair {
   struct Process final : Protocol::Outlet {
     Process(Pair& all, int its_rank) : pair(all), rank(its_rank), protocol(its_rank, *this) {}

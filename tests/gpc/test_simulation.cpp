@@ -23,7 +23,7 @@ class Job {
     accumulated_.assign(processes_.size(), std::vector<std::int64_t>(row));
   }
 
-  /// `looks`: after how many events the bounds of all processes are looked at.
+  /// `looks`: the number of events after which the bounds of all processes are checked.
   void run(std::int64_t most = 150, int looks = 1) {
     const std::int64_t wanted = 1 + below(plan_.random, most);
     for (std::int64_t i = 0; i < wanted; ++i)
@@ -48,7 +48,7 @@ class Job {
       check::equal(protocol.transfers(), 0U);
       check::is_true(protocol.targets().empty(), "a credit was lost");
     }
-    // Every accumulate that was acknowledged counts, once; no other does.
+    // Every acknowledged accumulate has its effect once; no other has any.
     for (std::size_t rank = 0; rank < processes_.size(); ++rank)
       if (static_cast<int>(rank) != plan_.dying)
         check::is_true(std::equal(accumulated_[rank].begin(), accumulated_[rank].end(),
@@ -69,7 +69,7 @@ class Job {
     std::function<void(const Call&)> check = [](const Call&) {};
   };
 
-  /// What a process holds for others has a bound, whatever they ask for.
+  /// The memory that a process holds for others has a bound, whatever these ask for.
   void check_bounds() {
     const int max_calls = std::max(plan_.limits.credits_at_first, plan_.limits.max_credits);
     for (const auto& process : processes_) {
@@ -93,7 +93,7 @@ class Job {
   void start() {
     const int from = static_cast<int>(below(plan_.random, plan_.processes));
     if (dead_ && from == plan_.dying) return;
-    // Of what a process that dies has accumulated nobody knows how much has arrived.
+    // Nobody knows how much of what a dying process has accumulated has arrived.
     const bool sums = below(plan_.random, 2) == 0 && from != plan_.dying;
     Call& call = begin(sums ? Process::accumulate : Process::put);
     call.request.count = 1 + below(plan_.random, below(plan_.random, 3) == 0 ? row : 20);
@@ -114,7 +114,7 @@ class Job {
     send(from, call);
   }
 
-  /// What was acknowledged is what a later get finds.
+  /// A later get finds what was acknowledged.
   void read_back(int from, const Call& put) {
     Call& call = begin(Process::get);
     call.target = put.target;
@@ -157,7 +157,7 @@ class Job {
   void ended(const std::shared_ptr<Pending>& pending) {
     Call& call = *by_pending_.at(pending.get());
     check::equal(++call.endings, 1);
-    // Called within the protocol: what follows comes later.
+    // The protocol calls this, so the next step comes later.
     clock_.after(0, [&call] { call.check(call); });
   }
 

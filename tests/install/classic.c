@@ -1,4 +1,4 @@
-/* A program that knows the classic names only. It ends with the error that it provokes. */
+/* A program that uses classic names only. It ends with an error that it causes on purpose. */
 #include <eaf.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* What a user writes in C: a file, and an error. */
+/* A C program of a user: a file, and an error. */
 #include <stdio.h>
 
 #include "outcore/outcore.h"

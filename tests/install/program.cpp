@@ -1,4 +1,4 @@
-// What a user writes: an array and a file of one process, and an error.
+// A C++ program of a user: an array and a file of one process, and an error.
 #include <cstdio>
 #include <vector>
 

@@ -1,4 +1,5 @@
-// Directories of generations: held by readers, removed by those who save, never both.
+// Directories of generations: readers hold them, and jobs that save remove them, but never while they are
+// held.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>

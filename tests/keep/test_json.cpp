@@ -1,4 +1,4 @@
-// JSON that anybody may have written: what is read, what is refused, and that damage never gets through.
+// JSON from any writer: texts that are read, texts that are refused, and damage, which is always noticed.
 #include <cerrno>
 #include <string>
 #include <utility>

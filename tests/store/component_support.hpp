@@ -21,7 +21,7 @@ using outcore::device::Buffer;
 
 inline const std::vector<CodecOptions> codecs{{}, blosc2_for(8), blosc2_for(8, Compressor::lz4, 5)};
 
-/// Slots of a size that is no multiple of pages nor blocks.
+/// Slots whose size is a multiple of neither pages nor blocks.
 inline Geometry odd(const CodecOptions& codec = {}, bool shadow = false) {
   return {.slot_bytes = 30'000,
           .slots = 40,
@@ -31,7 +31,7 @@ inline Geometry odd(const CodecOptions& codec = {}, bool shadow = false) {
           .shadow = shadow};
 }
 
-/// Memory of `count` slots: numbers that compress, in some slots noise.
+/// Memory of `count` slots: numbers that can be compressed, and noise in some slots.
 inline Buffer content(const Geometry& geometry, std::int64_t count, std::uint64_t seed,
                       unsigned noise_in = 3) {
   Buffer buffer(static_cast<std::size_t>(count * geometry.stride_bytes()));
@@ -45,7 +45,7 @@ inline Buffer content(const Geometry& geometry, std::int64_t count, std::uint64_
   return buffer;
 }
 
-/// What of slot `slot` in such memory counts.
+/// The part of slot `slot` in such memory that is used.
 inline std::span<std::byte> slot_in(const Geometry& geometry, const Buffer& buffer, std::int64_t slot) {
   return buffer.span().subspan(static_cast<std::size_t>(slot * geometry.stride_bytes()),
                                static_cast<std::size_t>(geometry.slot_bytes));
@@ -71,7 +71,7 @@ inline Buffer read(const Component& component, std::int64_t first, std::int64_t 
   return buffer;
 }
 
-/// The failure of reading slots.
+/// The error that reading slots gives.
 inline outcore::Error read_error(const Component& component, std::int64_t first, std::int64_t count = 1,
                                  std::source_location at = std::source_location::current()) {
   return check::throws<outcore::Error>([&] { static_cast<void>(read(component, first, count)); }, at);

@@ -31,7 +31,7 @@ inline outcore::array::Manifest manifest() {
   return manifest;
 }
 
-/// Some slots written, on either side, some compressed.
+/// Some slots are written, on either side, and some of them compressed.
 inline outcore::store::SlotTable table(const outcore::store::Geometry& geometry, unsigned seed = 1) {
   outcore::store::SlotTable table(geometry);
   std::mt19937 random(seed);

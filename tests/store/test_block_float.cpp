@@ -1,4 +1,4 @@
-// Packed numbers: errors stay within their bound, and nothing that was never packed is taken for numbers.
+// Packed numbers: errors stay within their bound, and bytes that are no packed numbers are refused.
 #include <array>
 #include <cerrno>
 #include <cmath>

@@ -20,7 +20,7 @@ Bytes random_bytes(std::size_t size, unsigned seed) {
   return bytes;
 }
 
-/// One bit at a time, as the standard has it.
+/// One bit at a time, as the standard defines it.
 std::uint32_t by_definition(std::span<const std::byte> bytes) {
   std::uint32_t crc = ~std::uint32_t{0};
   for (const std::byte byte : bytes) {

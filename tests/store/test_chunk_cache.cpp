@@ -1,4 +1,4 @@
-// The cache of chunks: what it holds, when it reads and writes, and what becomes of failures.
+// The cache of chunks: its content, when it reads and writes, and how it handles errors.
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -21,7 +21,7 @@ using support::Scratch;
 
 namespace {
 
-/// Counts what reaches the disk, and fails on demand.
+/// A disk that counts its operations, and fails on demand.
 struct Disk {
   std::atomic<int> reads{0}, writes{0}, read_bytes{0};
   std::atomic<int> failure{0};  // of writes: errno

@@ -1,4 +1,4 @@
-// Codecs: what is compressed comes back, and what does not shrink says so.
+// Codecs: decompression returns the data, and data that does not shrink is reported.
 #include <cerrno>
 #include <cmath>
 #include <cstring>

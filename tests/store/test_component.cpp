@@ -1,4 +1,4 @@
-// Components: what is written is read, in large pieces, and takes no more space than it needs.
+// Components: reads return what was written, go in large pieces, and data takes no more space than it needs.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ std::int64_t space_of(const std::string& path) {
   return about.st_blocks * 512;
 }
 
-/// Counts what the device is asked for.
+/// Counts the operations of the device.
 struct Counting {
   std::atomic<std::int64_t> reads{0}, writes{0}, read_bytes{0};
   std::unique_ptr<device::FaultEngine> engine =
@@ -42,7 +42,7 @@ Geometry large() {
   return {.slot_bytes = 128 << 10, .slots = 64};
 }
 
-/// A component under random use, and what it should hold.
+/// A component under random use, and its expected content.
 class Model {
  public:
   Model(const Geometry& geometry, std::uint64_t seed)
@@ -80,7 +80,8 @@ class Model {
     component_.committed();
     committed_ = slots_;
   }
-  /// What was not committed is gone. Without shadow it was written over the rest: commit first.
+  /// Reopens the component, which loses everything that was not committed. Without shadow copies such writes
+  /// have overwritten the committed data: commit first.
   void reopen() {
     if (!geometry_.shadow) commit();
     component_.close();
@@ -402,7 +403,7 @@ TEST("space that a process has left which died before its commit can be had back
   same_slots(geometry, read(component, 5, 30), data);
 }
 
-// ---- names, and what is refused
+// ---- names, and refused calls
 
 TEST("a name that is taken is not overwritten") {
   const Scratch scratch;

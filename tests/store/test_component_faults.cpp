@@ -1,5 +1,5 @@
-// Components when things go wrong: damage is found and named, failed writes change nothing that counts, and
-// the committed state survives.
+// Components when something fails: damage is found and named, failed writes change no valid data, and the
+// committed state survives.
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <unistd.h>

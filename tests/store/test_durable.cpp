@@ -1,4 +1,4 @@
-// Small files are there in full or not at all.
+// Small files are complete or do not exist.
 #include <atomic>
 #include <cerrno>
 #include <cstring>

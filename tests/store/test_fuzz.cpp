@@ -1,5 +1,5 @@
-// Parsers of files that may hold anything: manifest, table, compressed chunk. Valid files are damaged in many
-// ways, reproducibly. Nothing may crash, and no damage may pass.
+// Parsers of files with any content: manifest, table, compressed chunk. Valid files are damaged in many
+// reproducible ways. Nothing may crash, and no damage may go unnoticed.
 //
 // LLVMFuzzerTestOneInput is the entry of libFuzzer; with clang and -fsanitize=fuzzer -DOUTCORE_LIBFUZZER this
 // file is a fuzzer.
@@ -25,7 +25,8 @@ using samples::Bytes;
 
 namespace {
 
-/// What was decoded, encoded again; nothing if it was refused. Anything thrown but Error is a failure.
+/// Decodes, and encodes again; returns nothing if the text is refused. Any exception other than Error is a
+/// failure.
 template <class Parsed>
 std::optional<Bytes> parse(std::span<const std::byte> bytes) {
   try {
@@ -40,7 +41,7 @@ void refuses(std::span<const std::byte> bytes, const char* what) {
   check::is_true(!parse<Parsed>(bytes), what);
 }
 
-/// One of several kinds of damage, which may by chance be none.
+/// Does one of several kinds of damage, which may by chance change nothing.
 Bytes damaged(const Bytes& good, const Bytes& other, std::mt19937_64& random) {
   Bytes bytes = good;
   const auto place = [&](const Bytes& in) { return random() % in.size(); };
@@ -80,7 +81,7 @@ Bytes damaged(const Bytes& good, const Bytes& other, std::mt19937_64& random) {
 
 constexpr std::size_t version_at = 12;  // in the header
 
-/// The body with a header that fits it: what a program could have written wrongly.
+/// The body with a header that fits it, as if a program had written wrong content.
 Bytes sealed_again(const Bytes& original, const Bytes& body) {
   FileKind kind{{}, 0, ""};
   std::memcpy(kind.magic.data(), original.data(), kind.magic.size());
@@ -110,8 +111,8 @@ void refuses_every_damage(const Bytes& good, const Bytes& other) {
   }
 }
 
-/// With a checksum that is right the parser itself has to see what cannot be. What it takes means something:
-/// it is what would be written for it.
+/// With a right checksum the parser itself has to notice what is impossible. Whatever it accepts has a
+/// meaning: encoded again it gives the same bytes.
 template <class Parsed>
 void survives_wrong_bodies(const Bytes& good, const Bytes& other) {
   std::mt19937_64 random(12);
@@ -130,7 +131,7 @@ Bytes random_table() {
   return samples::table(samples::geometry(), 5).encode();
 }
 
-/// Memory that ends where touching it is a crash, in code that no sanitizer has seen, too.
+/// Memory followed by a page where any access crashes, also in code without a sanitizer.
 class Guarded {
  public:
   explicit Guarded(std::size_t size) : size_(size), pages_((size + page - 1) / page * page + page) {

@@ -21,7 +21,7 @@ void set(SlotTable& table, std::int64_t slot) {
   table.set(slot, table.next_side(slot), table.geometry().slot_bytes, {&checksum, 1});
 }
 
-/// The places that a commit gives up.
+/// The places that a commit frees.
 std::set<std::pair<std::int64_t, int>> commit(SlotTable& table) {
   std::set<std::pair<std::int64_t, int>> stale;
   table.commit([&](std::int64_t slot, int side) { stale.emplace(slot, side); });

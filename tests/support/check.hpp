@@ -45,7 +45,7 @@ template <class T>
 concept Integer = std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char> &&
                   !std::same_as<T, char8_t> && !std::same_as<T, wchar_t>;
 
-/// Of numbers by value, whatever their types: nothing is converted that could change on the way.
+/// Numbers are compared by value, whatever their types: no conversion can change them.
 template <class A, class B>
 bool same(const A& actual, const B& expected) {
   if constexpr (Integer<A> && Integer<B>)
@@ -62,7 +62,7 @@ void equal(const A& actual, const B& expected, std::source_location at = std::so
   fail(out.str(), at);
 }
 
-/// The body must throw an E; returns it, so that its message and code can be checked.
+/// Checks that the body throws an E, and returns it, so that its message and code can be checked.
 template <class E>
 E throws(const std::function<void()>& body, std::source_location at = std::source_location::current()) {
   try {

@@ -27,7 +27,7 @@ inline int status_of_child(const std::function<void()>& body) {
   return status;
 }
 
-/// Runs `body` in a child, which is then killed as by the out-of-memory killer.
+/// Runs `body` in a child, which is then killed as the out-of-memory killer would do it.
 inline int killed_after(const std::function<void()>& body) {
   return status_of_child([&] {
     body();

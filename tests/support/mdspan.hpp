@@ -1,4 +1,4 @@
-// mdspan of the reference implementation, and a layout without strides.
+// The mdspan of the reference implementation, and a layout without strides.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Stands before the C library, by LD_PRELOAD: threads that cannot be started, on purpose. For tests.
+// For tests: preloaded by LD_PRELOAD, this makes the start of threads fail on purpose.
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -11,13 +11,13 @@ std::atomic<long> left{-1}, asked{0};
 
 }  // namespace
 
-/// From now on so many threads can be started, and no more; -1: any number.
+/// From now on only so many threads can be started; -1 allows any number.
 extern "C" void outcore_scarce_threads(long count) {
   asked = 0;
   left = count;
 }
 
-/// How many were asked for since then.
+/// The number of threads requested since then.
 extern "C" long outcore_scarce_asked() {
   return asked;
 }

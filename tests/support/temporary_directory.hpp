@@ -1,4 +1,4 @@
-// A directory for one test, removed with it.
+// A directory for one test, which is removed with its object.
 #pragma once
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ class TemporaryDirectory {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
 
-  /// Entries whose name begins with `prefix`.
+  /// The number of entries whose names begin with `prefix`.
   [[nodiscard]] int count(const std::string& prefix = "") const {
     int found = 0;
     for (const auto& entry : std::filesystem::directory_iterator(path_))

@@ -1,4 +1,4 @@
-// Texts of plans: what is damaged is refused, or computes what it says.
+// Texts of plans: a damaged text is refused, or computes what it describes.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -32,7 +32,7 @@ std::string without_checksum(const std::string& text) {
   return text.substr(0, text.rfind("checksum "));
 }
 
-/// ijk,lkj,m->lim of small integers, in memory, and what it is.
+/// ijk,lkj,m->lim of small integers in memory, and the expected result.
 struct Case {
   std::vector<double> left, right, vector, out, expected;
   Extents left_shape{6, 5, 4}, right_shape{7, 4, 5}, vector_shape{3}, out_shape{7, 6, 3};
@@ -68,7 +68,7 @@ struct Case {
   }
 };
 
-/// A plan for so many processes, which share panels or not.
+/// A plan for this number of processes, which share panels or not.
 Plan plan_for(int processes, bool sharing) {
   const Case given;
   const std::vector<Extents> shapes{given.left_shape, given.right_shape, given.vector_shape};
@@ -130,7 +130,7 @@ std::string changed(const std::string& text, std::mt19937& random) {
   return result;
 }
 
-/// How many texts were carried out; the others were refused by name. What is carried out is right.
+/// The number of texts that were carried out, with right results; the others were refused with an error.
 int carry_out_changed(int processes, bool sharing, int count) {
   const std::string text = without_checksum(plan_for(processes, sharing).text());
   int carried_out = 0;

@@ -1,4 +1,4 @@
-// The loop of a product: against loops over all elements, and when something fails.
+// The loop of a product, against loops over all elements, and with failures.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -97,8 +97,8 @@ Strided memory_of(std::vector<double>& values, const Extents& shape) {
   return {reinterpret_cast<std::byte*>(values.data()), row_major(shape, sizeof(double))};
 }
 
-/// Memory whose transfers are complete when they are waited for; the transfer `fails_at` fails. Panels are
-/// not seen where they lie.
+/// Memory whose transfers complete in their waits; the transfer `fails_at` fails. Panels must be copied, as
+/// they cannot be accessed in place.
 class Late : public MemoryBoxes {
  public:
   Late(const Strided& where, int fails_at = -1)
@@ -196,7 +196,7 @@ TEST("a result without products is zero, and cells that are zero are not read") 
   check::equal(moved.got[0], rows * inner);
 }
 
-/// Shares of `processes`, of cells that are cut between single elements.
+/// Shares of `processes` in cells that may be cut between any two elements.
 Shares even(const Steps& steps, int group, int processes) {
   Shares shares{group, {}};
   for (const std::int64_t elements : steps.groups[static_cast<std::size_t>(group)].panels) {
@@ -231,8 +231,8 @@ TEST("processes that share panels make each result together, and read each panel
       }
 }
 
-/// out[i][j] = a[i][k] a[j][k], of which tasks make panels with no more columns than rows.
-/// `at_once`: one task makes all panels of the result.
+/// out[i][j] = a[i][k] a[j][k], whose tasks make panels with no more columns than rows. With `at_once` one
+/// task makes all panels of the result.
 Steps half_of_square(std::int64_t cell, bool at_once) {
   Steps steps{{axis(1, 1), axis(rows, cell), axis(rows, cell), axis(inner, cell)},
               {Side{{0, 1, 3}, {{0, 0}, {1, 0}, {2, 0}}}, Side{{0, 3, 2}, {{0, 0}, {2, 0}, {1, 0}}},

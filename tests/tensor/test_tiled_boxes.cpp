@@ -1,4 +1,4 @@
-// Boxes of arrays of tiles, against the elements themselves.
+// Boxes of tiled arrays, against the elements themselves.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -35,8 +35,7 @@ bool is_zero(std::int64_t i, std::int64_t j) {
   return (i < 3 && j >= 5) || (j < 3 && i >= 5);
 }
 
-/// An array of one dimension whose requests are complete when they are waited for. It counts those that are
-/// under way.
+/// An array of one dimension whose requests complete in their waits. It counts the requests under way.
 class Late : public Boxes {
  public:
   explicit Late(std::vector<double>& elements) : elements_(elements) {}

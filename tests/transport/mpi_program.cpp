@@ -15,8 +15,8 @@ namespace {
 using namespace outcore;
 using namespace conformance;
 
-/// The target computes and calls nothing until others have reached its memory. What is wrong is told after
-/// the segment has gone, which is collective: else the others would wait for ever.
+/// The target computes without calls until others have accessed its memory. Errors are reported after the
+/// segment is freed, which is collective: otherwise the others would wait for ever.
 void operations_complete_while_the_target_computes(Transport& transport) {
   constexpr std::int64_t counter = 800000;
   std::vector<double> mine(100000, 1.5), got(100000);

@@ -1,4 +1,4 @@
-// What is known of this host and its processes, also without free file descriptors.
+// What the library knows of this host and its processes, also without free file descriptors.
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -15,7 +15,7 @@ using namespace outcore;
 
 namespace {
 
-/// As long as this lives, no file can be opened.
+/// While this object lives no file can be opened.
 class NoDescriptors {
  public:
   NoDescriptors() {

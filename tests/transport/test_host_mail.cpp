@@ -1,5 +1,5 @@
-// Mailboxes, from threads, and what becomes of a failure. Messages by mail as a whole pass the conformance
-// suite, over MPI.
+// Mailboxes used by threads, and their errors. Messages by mail as a whole are tested by the conformance
+// suite over MPI.
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -27,7 +27,7 @@ std::span<const std::byte> bytes_of(const int& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-/// What was sent, and by whom; nothing if there is no letter.
+/// A letter and its sender; nothing if there is no letter.
 std::optional<std::pair<int, int>> take(Mailbox& box, std::uint64_t& read) {
   Mailbox::Cell* const cell = box.look(read);
   if (!cell) return {};
@@ -94,8 +94,8 @@ TEST("letters of each of many writers keep their order, and none is lost") {
   check::is_true(in_order);
 }
 
-/// Two letters come at about the same time: one is taken by a thread that polls, which then does something
-/// else, when the other thread is about to sleep.
+/// Two letters come at about the same time: a thread that polls takes one and then does something else, while
+/// the other thread is about to sleep.
 TEST("who is about to sleep sees the letter behind one that is just taken") {
   struct Counting : Messages::Receiver {
     void packet(int, std::span<const std::byte>) override {}

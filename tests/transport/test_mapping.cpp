@@ -1,4 +1,4 @@
-// Memory that is mapped, and what tells where shared memory is.
+// Mapped memory, and the descriptions that locate shared memory.
 #include <sys/mman.h>
 #include <unistd.h>
 

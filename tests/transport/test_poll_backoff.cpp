@@ -6,7 +6,7 @@ using outcore::transport::PollBackoff;
 
 namespace {
 
-/// Takes processor time of this thread.
+/// Uses processor time in this thread.
 void use(std::chrono::microseconds time) {
   const auto used = [] {
     timespec now{};

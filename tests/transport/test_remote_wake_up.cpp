@@ -1,4 +1,4 @@
-// Wake-ups between hosts: here all are on one, and wake one another through its network.
+// Wake-ups between hosts: here all processes are on one host, and wake one another through its network.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -42,7 +42,7 @@ struct Count {
   }
 };
 
-/// Sends what is not from one of the two.
+/// Sends a datagram that comes from neither of the two.
 void send_stranger(const RemoteWakeUp& to, std::size_t size_bytes) {
   const std::array<std::byte, 64> nonsense{};
   sockaddr_in address{};

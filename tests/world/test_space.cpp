@@ -1,4 +1,4 @@
-// Places of regions: the same calls give the same places, nothing overlaps, nothing is lost.
+// Places of regions: equal calls give equal places, regions do not overlap, and no space is lost.
 #include <random>
 #include <utility>
 #include <vector>

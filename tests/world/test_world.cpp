@@ -38,7 +38,7 @@ std::int64_t* numbers(const World::Region& region) {
   return reinterpret_cast<std::int64_t*>(region.local());
 }
 
-/// One process, which at some time gets from others what makes no sense.
+/// A world of one process that at some time gets nonsense from the others.
 struct Garbled final : transport::Transport {
   bool now = false;
   std::unique_ptr<transport::Transport> right = transport::self();
