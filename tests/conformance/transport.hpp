@@ -1,5 +1,6 @@
-// What every backend of the transport must do. A test program includes this, and calls conformance::add(name,
-// run, count) for each of its backends before main; `run` runs a body in `count` processes (or threads).
+// What every back-end of the transport must do. A test program includes this, and calls
+// conformance::add(name, run, count) for each of its back-ends before main; `run` runs a body in `count`
+// processes (or threads).
 #pragma once
 
 #include <algorithm>
