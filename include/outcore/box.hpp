@@ -30,7 +30,7 @@ class OUTCORE_API Extents {
   [[nodiscard]] std::span<const std::int64_t> values() const noexcept {
     return {values_.data(), static_cast<std::size_t>(rank_)};
   }
-  [[nodiscard]] std::int64_t product() const noexcept;  ///< of all; 1 for rank 0
+  [[nodiscard]] std::int64_t product() const noexcept;  ///< of all numbers; 1 for rank 0
   [[nodiscard]] std::string text() const;               ///< "[3, 4]"
   friend bool operator==(const Extents&, const Extents&) = default;
 

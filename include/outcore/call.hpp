@@ -20,7 +20,7 @@ struct Served;  // a call at its target
 }  // namespace gpc
 
 inline constexpr std::size_t max_call_header_bytes = 3072;
-inline constexpr std::int64_t max_call_bytes = std::int64_t{1} << 30;  ///< of a payload, and of a reply
+inline constexpr std::int64_t max_call_bytes = std::int64_t{1} << 30;  ///< the longest payload or reply
 
 /// A call that this process serves. Any thread ends it with `answer` or `fail`, once, now or later. If the
 /// last copy is destroyed before that, the call fails with Error(ECANCELED) at its caller. Copies share the
@@ -36,7 +36,7 @@ class OUTCORE_API Call {
   /// Whether the payload can be read as long as this object lives, even after the call has ended; its bytes
   /// may change then.
   [[nodiscard]] bool payload_stays() const noexcept;
-  [[nodiscard]] std::int64_t max_reply_bytes() const noexcept;  ///< for which the caller has room
+  [[nodiscard]] std::int64_t max_reply_bytes() const noexcept;  ///< the caller's room for a reply
 
   /// Memory of max_reply_bytes() that the caller sees: a reply that lies at its beginning when it is passed
   /// to `answer` need not be sent. Empty if there is no such memory.

@@ -19,7 +19,7 @@
 
 namespace outcore {
 
-/// What an array of a checkpoint was saved from.
+/// The kind of array that was saved.
 enum class Kept : std::uint8_t {
   global,  ///< a global array
   disk,    ///< a disk array
@@ -31,10 +31,10 @@ struct KeptArray {
   std::string name;
   Kept kind = Kept::values;
   ElementType type{};
-  std::vector<std::int64_t> shape;       ///< of the saved array; empty: one element
-  std::vector<std::int64_t> file_shape;  ///< of its file: the same, or {1} without axes or elements
-  std::string identity;                  ///< of its file, as DiskArray::identity
-  std::int64_t commits = 0;              ///< of its file, as DiskArray::generation
+  std::vector<std::int64_t> shape;       ///< shape of the saved array; empty: one element
+  std::vector<std::int64_t> file_shape;  ///< shape of its file: the same, or {1} without axes or elements
+  std::string identity;                  ///< identity of its file, see DiskArray::identity
+  std::int64_t commits = 0;              ///< last commit of its file, see DiskArray::generation
 };
 
 struct CheckpointOptions {

@@ -21,7 +21,7 @@ class OUTCORE_API TileMap {
   /// `nonzero`: one flag for each tile, in row-major order. Throws Error(EINVAL) for anything else, and for
   /// more than max_tiles tiles.
   TileMap(std::vector<std::vector<std::int64_t>> boundaries, std::vector<bool> nonzero);
-  TileMap() = default;  ///< of rank 0, without tiles
+  TileMap() = default;  ///< a map of rank 0, without tiles
 
   [[nodiscard]] const Extents& shape() const noexcept { return shape_; }  ///< in elements
   [[nodiscard]] const Extents& grid() const noexcept { return grid_; }    ///< tiles along each axis

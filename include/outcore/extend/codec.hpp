@@ -15,7 +15,7 @@ namespace outcore::store {
 enum class Codec : std::uint8_t {
   none = 0,
   blosc2 = 1,
-  fixed_point = 2,   ///< of doubles that are whole multiples of a power of two: others do not shrink
+  fixed_point = 2,   ///< for doubles that are whole multiples of a power of two; others do not shrink
   first_added = 128  ///< this number and those above it: codecs that a program adds
 };
 enum class Compressor : std::uint8_t { lz4 = 1, zstd = 2 };

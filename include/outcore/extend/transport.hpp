@@ -23,7 +23,7 @@ enum class Reduction : std::uint8_t { sum, min, max };
 /// Elements with strides in the segment of a process, and the same elements in memory of the caller.
 struct StridedTransfer {
   int process = 0;
-  std::int64_t offset = 0;  ///< of its first element in the segment, in bytes
+  std::int64_t offset = 0;  ///< of the first element in the segment, in bytes
   Extents stride_bytes;     ///< in the segment
   std::byte* memory = nullptr;
   Extents memory_stride_bytes;
