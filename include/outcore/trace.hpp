@@ -68,7 +68,8 @@ struct Event {
   std::uint8_t stands_for = 1;
 };
 
-/// On whose behalf a request of the device layer is made, and whether it is sequential there.
+/// The layer on whose behalf a request of the device layer is made, and whether it is sequential in that
+/// layer.
 struct Asker {
   Layer layer = Layer::device;
   bool sequential = false;
@@ -118,9 +119,9 @@ OUTCORE_API void count(Layer layer, Op op, std::int64_t bytes, bool sequential) 
 /// Adds to the time the caller was blocked on an operation already recorded or still under way.
 OUTCORE_API void add_waited(Layer layer, Op op, std::uint64_t nanoseconds) noexcept;
 
-/// Around every read and write of the device layer, blocking or not, from any thread: makes known when the
-/// disk is busy. Each begin has exactly one end, also when the transfer fails. They return the time, so that
-/// the clock is read once.
+/// The device layer calls these before and after each read and write, blocking or not, from any thread, so
+/// that the trace knows when the disk is busy. Each begin has exactly one end, also when the transfer fails.
+/// Both return the time, so that the clock is read once.
 OUTCORE_API std::uint64_t transfer_begins(bool write) noexcept;
 OUTCORE_API std::uint64_t transfer_ends(bool write) noexcept;
 /// Busy time of requests that were not timed because another stands for them.

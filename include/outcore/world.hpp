@@ -35,7 +35,7 @@ struct WorldOptions {
   /// control group, a ulimit or Slurm allows.
   std::int64_t memory_bytes = 0;
   std::string scratch = {};  ///< directory for scratch; empty: chosen as device::default_scratch does
-  /// Treats each process as a node of its own, so that one machine uses the paths between nodes.
+  /// Treats each process as a node of its own, so that transfers on one machine go as between nodes.
   /// OUTCORE_NODES=processes does so, too.
   bool node_for_each_process = false;
   std::shared_ptr<Budget> budget = {};  ///< of another world, to share it; memory_bytes is then ignored
