@@ -35,7 +35,7 @@ class Machine {
   [[nodiscard]] path root() const { return directory_.path(); }
 
   [[nodiscard]] std::vector<MemoryLimit> limits() const { return memory_limits(root()); }
-  /// The limit of which the least is left.
+  /// The limit with the least memory left.
   [[nodiscard]] MemoryLimit least() const {
     const auto all = limits();
     return *std::min_element(all.begin(), all.end(),

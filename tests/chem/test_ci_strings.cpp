@@ -51,7 +51,7 @@ TEST("strings that contain a hole from a value on are the last of their sector")
         const std::int64_t first = strings.first_reached(irrep, hole);
         check::is_true(first >= strings.offset(irrep) && first <= strings.offset(irrep + 1));
         for (std::int64_t i = strings.offset(irrep); i < strings.offset(irrep + 1); ++i) {
-          std::uint64_t most = 0;  // of what is left by one electron less
+          std::uint64_t most = 0;  // the highest mask with one electron less
           for (std::uint64_t each = strings.mask(i); each; each &= each - 1)
             most = std::max(most, strings.mask(i) & ~(each & -each));
           check::equal(most >= hole, i >= first);

@@ -98,7 +98,7 @@ TEST("an index of another length, or a flag that is none, is refused") {
 
 TEST("numbers of entries that are not there take no memory") {
   auto bytes = two_records().bytes();
-  for (const std::size_t at : {std::size_t{0}, bytes.size() - 36})  // of records; of what was lost
+  for (const std::size_t at : {std::size_t{0}, bytes.size() - 36})  // number of records; number of losses
     for (std::size_t byte = 0; byte < 8; ++byte) bytes[at + byte] = std::byte{0xff};
   check::throws<outcore::Error>([&] { std::ignore = RecordIndex::parse(bytes, record_bytes, ""); });
 }

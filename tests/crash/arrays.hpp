@@ -1,4 +1,4 @@
-// Jobs that commit arrays in known states, and checks of what is found of them.
+// Jobs that commit arrays in known states, and checks of the arrays that are found later.
 #pragma once
 
 #include <functional>

@@ -93,7 +93,7 @@ class Job {
   void start() {
     const int from = static_cast<int>(below(plan_.random, plan_.processes));
     if (dead_ && from == plan_.dying) return;
-    // Nobody knows how much of what a dying process has accumulated has arrived.
+    // Nobody knows which accumulates of a dying process have arrived.
     const bool sums = below(plan_.random, 2) == 0 && from != plan_.dying;
     Call& call = begin(sums ? Process::accumulate : Process::put);
     call.request.count = 1 + below(plan_.random, below(plan_.random, 3) == 0 ? row : 20);

@@ -87,7 +87,7 @@ def _changed_checkpoint(name: Path, random: Random, seal: Callable[[Any, Any], N
             arrays[key] = changed_array(arrays[key], random)
         else:
             meta = changed(meta, random)
-        with suppress(Exception):  # of what has no form any more there is no seal
+        with suppress(Exception):  # what is too damaged cannot be sealed
             seal(arrays, meta)
         checkpoint.save(own, name, arrays, json.loads(json.dumps(meta)))
 

@@ -70,7 +70,7 @@ def test_results_are_put_in_whole_chunks_where_parts_would_be_read_before():
     assert aligned.geometry.parts_of_chunks == 0
     assert aligned.plan.choice.by_chunks
     assert free.geometry.parts_of_chunks == 0  # there are none that it knows
-    # The same panels on an array of chunks take longer by what is read.
+    # The same panels on an array of chunks take longer, as more is read.
     same = Planned(aligned.problem, make_plan(aligned.problem, 1_500_000, ASSUMED, free.plan.choice))
     assert same.geometry.parts_of_chunks > 0.3
     assert same.plan.predicted.seconds > 1.1 * aligned.plan.predicted.seconds

@@ -197,7 +197,7 @@ def test_a_disk_that_fills_loses_nothing(water: Any, tmp_path: Path) -> None:
         assert abs(gradient(third, triples=True) - wanted).max() < 1e-9
 
 
-# ---- of which settings it is ----
+# ---- the settings of a checkpoint ----
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,7 @@ def ended(given, place, kind, elements, commits, *, of="state", dtype="float64",
         solve(given, place, kind, elements, checkpoint=place / "kept", **options)
 
 
-# ---- tasks of what is left ----
+# ---- tasks that are left ----
 
 
 @pytest.mark.parametrize("name", CASES)
