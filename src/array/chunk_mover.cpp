@@ -347,8 +347,8 @@ void ChunkMover::start_reading(const std::vector<OwnedSlots>& ranges, std::int64
   ++reading_;
 }
 
-/// Reads chunks of which nearly all is needed, and which lie together, in one request; of other chunks only
-/// the blocks that are needed.
+/// Reads chunks that lie together, and are needed almost completely, in one request; of other chunks reads
+/// only the blocks that are needed.
 void ChunkMover::request(ChunkBuffer& buffer, const Box& box) {
   std::byte* memory = buffer.memory;
   for (const OwnedSlots& range : buffer.ranges) {

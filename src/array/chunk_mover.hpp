@@ -113,7 +113,7 @@ class ChunkMover {
   std::deque<std::size_t> ahead_;  ///< the newest of these: their number for each box that is read next
   Pending pending_;
   std::vector<std::pair<const dio::OwnedComponent*, store::Component::Former>>
-      former_;  ///< of what was written
+      former_;  ///< of slots that were written
 };
 
 }  // namespace outcore::array

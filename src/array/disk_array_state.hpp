@@ -59,7 +59,7 @@ struct DiskArray::State {
   [[nodiscard]] std::string kind() const;  ///< the same on all nodes
   [[nodiscard]] std::string text() const;  ///< for messages
 
-  /// Submits a job, of which every process does its share. `prepare` checks the arguments of this process and
+  /// Submits a job; every process does its share of it. `prepare` checks the arguments of this process and
   /// makes its share; if it or a share throws at any process, all get the error.
   using Share = std::function<void(const TransferQueue::Context&)>;
   enum class Effect : std::uint8_t { none, writes };

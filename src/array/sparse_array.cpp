@@ -36,9 +36,9 @@ std::vector<std::int64_t> elements_of_processes(const TileMap& map, int processe
   return elements;
 }
 
-/// Tiles are moved as a whole. So chunks are the largest of which tiles, and the cache, still have several. A
-/// cache that depends on the budget counts as a small one, as budgets of processes may differ. Measured:
-/// [M40].
+/// Tiles are moved as a whole. So chunks are as large as possible while a tile, and the cache, still holds
+/// several. A cache that depends on the budget counts as a small one, as budgets of processes may differ.
+/// Measured: [M40].
 std::int64_t suitable_chunk_bytes(std::int64_t tile_bytes, const DiskArrayCaches& caches) {
   const std::int64_t cache_bytes = caches.cache_bytes >= 0 ? caches.cache_bytes : small_cache_bytes;
   std::int64_t bytes = min_chunk_bytes;

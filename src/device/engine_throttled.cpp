@@ -66,7 +66,7 @@ class LateTask final : public Task {
 
  private:
   void pass_on() noexcept {
-    arrival_ns_ = *std::exchange(end_ns_, std::nullopt);  // of what comes next
+    arrival_ns_ = *std::exchange(end_ns_, std::nullopt);  // of the next operation
     task_->result(held_);
   }
 

@@ -102,7 +102,7 @@ class OUTCORE_SIBLING RecordStore {
   Counter taken_;             // granules of memory, by all processes
   std::deque<Lock> locks_;    // each of some of the records
   RecordSpace space_;         // of memory
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::int64_t reserve_;
   RecordStoreCounts counts_;
 };

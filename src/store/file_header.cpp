@@ -19,7 +19,7 @@ struct Header {
   std::uint32_t version;
   std::uint64_t body_bytes;
   std::uint32_t body_crc;
-  std::uint32_t header_crc;  ///< of what is before it
+  std::uint32_t header_crc;  ///< of the members before it
 };
 static_assert(sizeof(Header) == file_header_bytes);
 

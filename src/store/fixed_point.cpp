@@ -19,7 +19,7 @@ constexpr int mantissa_bits = 52, bias = 1075;  // a number is its mantissa time
 constexpr int smallest = -1000;                 // power: half of it, too, is a normal number
 constexpr std::uint64_t sign = std::uint64_t{1} << 63, exponents = 0x7ff;
 
-/// The largest power of two of which all numbers are whole multiples. `smallest` - 1: there is none.
+/// The largest power of two such that all numbers are whole multiples of it. `smallest` - 1: there is none.
 int common_power(std::span<const double> numbers) noexcept {
   int found = std::numeric_limits<int>::max();
   bool good = true;
