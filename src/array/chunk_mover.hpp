@@ -59,8 +59,8 @@ class ChunkMover {
 
  private:
   struct BufferCounts {
-    std::int64_t depth;  ///< under way at a time
-    std::int64_t slots;  ///< of one
+    std::int64_t depth;  ///< buffers under way at a time
+    std::int64_t slots;  ///< of one buffer
     std::int64_t batches;
     BufferCounts(std::int64_t slot_bytes, std::int64_t budget_bytes, int processes) noexcept;
     [[nodiscard]] std::int64_t count() const noexcept { return batches * depth; }

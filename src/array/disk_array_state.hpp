@@ -49,7 +49,7 @@ struct DiskArray::State {
   std::vector<std::shared_ptr<void>>
       known;  ///< registrations in the services of this world, and of those it is shared with
   class Reader;
-  std::weak_ptr<Reader> reader;  ///< of collective reads, while there is one; the queue's
+  std::weak_ptr<Reader> reader;  ///< of collective reads, while it exists; used by the queue only
   Undelivered undelivered;       ///< of collective transfers
 
   [[nodiscard]] store::Geometry geometry(int component) const;
@@ -72,7 +72,7 @@ struct DiskArray::State {
   /// Waits for all transfers; returns the first error that was not reported, or null.
   std::exception_ptr take_undelivered();
   [[nodiscard]] std::span<const dio::OwnedComponent> components() const noexcept;
-  void let_go() noexcept;  ///< of the files; waits for what is under way
+  void let_go() noexcept;  ///< closes the files; waits for transfers under way
   void check_box(const Box& box) const;
   void check_type(std::string_view attempted, ElementType other) const;
   void check_writable() const;

@@ -66,7 +66,7 @@ class TransferQueue {
     Job job;
     Begin begin;  ///< empty for a job that does not only read
     std::shared_ptr<ComposedRequest> state;
-    bool entered = false;  ///< by all
+    bool entered = false;  ///< by all processes
   };
 
   void run();

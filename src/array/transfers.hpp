@@ -63,7 +63,7 @@ class Transfers final : public world::User {
 
   static constexpr std::uint32_t closing = 1u << 31;
   std::atomic<std::uint32_t> uses_ = 0;  // and the bit `closing`
-  std::mutex mutex_;                     // of all below
+  std::mutex mutex_;                     // guards the members below
   std::condition_variable held_;
   int holds_ = 0;
   bool no_more_holds_ = false;

@@ -11,7 +11,7 @@ namespace {
 using std::filesystem::path;
 
 struct Mount {
-  std::string group;  ///< of the hierarchy, that is seen at the place
+  std::string group;  ///< the group of the hierarchy that is visible at `place`
   path place;
   bool version_2 = false;
   std::string options;

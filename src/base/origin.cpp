@@ -11,7 +11,7 @@
 namespace outcore {
 namespace {
 
-std::atomic<int> parent{0};  // which this process was forked from
+std::atomic<int> parent{0};  // the process from which this one was forked
 
 void before() {
   parent.store(static_cast<int>(getpid()), std::memory_order_relaxed);

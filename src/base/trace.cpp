@@ -238,7 +238,7 @@ void after_fork_in_parent() {
 }
 
 void after_fork_in_child() {
-  g_writers.store(0);  // those threads stayed in the parent
+  g_writers.store(0);  // threads that record stayed in the parent
   for (BusyClock& clock : g_busy) {
     clock.under_way.store(0);
     clock.sum.store(0);

@@ -62,7 +62,7 @@ class WorkerCore {
   static constexpr int patience = 100;
   enum State : std::uint32_t { up, home, leaving, away };
 
-  std::atomic<std::int32_t> core_ = 0;  ///< that it had last
+  std::atomic<std::int32_t> core_ = 0;  ///< the last core of the worker
   std::atomic<std::int32_t> thread_ = 0;
   std::atomic<std::uint32_t> state_ = up;
   cpu_set_t allowed_{};  ///< to the worker, before it was sent away

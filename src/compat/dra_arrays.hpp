@@ -13,7 +13,7 @@ namespace outcore::compat {
 struct Array {
   DiskArrayFacts facts;
   int mode = DRA_RW, element = 0, world = 0;
-  Members members;  ///< that have made or opened it
+  Members members;  ///< the processes that have made or opened it
 };
 
 [[nodiscard]] Numbered<Array>& open_arrays();

@@ -18,7 +18,7 @@ constexpr int done = -1;  // value of a request that was waited for
 struct File {
   int handle = 0;  // of the C interface
   std::string name;
-  Members members;  ///< that have made it
+  Members members;  ///< the processes that have made it
   bool open = true, writable = true;
 };
 

@@ -184,7 +184,7 @@ void CachePolicy::warm_up(std::int64_t length_bytes) {
     warm_up_ = std::make_shared<CacheWarmUp>(fd_, trace_file_);
     (options_.engine ? *options_.engine : default_engine()).submit(warm_up_);
     begun_.store(warm_up_.get(), std::memory_order_release);
-    read_directly_.fetch_add(length_bytes, std::memory_order_relaxed);  // that was its first pass
+    read_directly_.fetch_add(length_bytes, std::memory_order_relaxed);  // this was its first pass
   } catch (const std::exception&) {  // short of memory or descriptors: the warm-up only makes reads faster
   }
 }

@@ -59,11 +59,11 @@ class CachePolicy {
   /// The file fits well into memory up to this size; PageCache::automatic writes larger ones directly.
   std::int64_t max_cached_bytes_ = 0;
 
-  std::atomic<std::int64_t> read_directly_{0};       ///< bytes of the first pass over the file so far
-  std::atomic<bool> filled_{false};                  ///< the kernel was told to read ahead
-  std::atomic<std::int64_t> lost_ns_{0};             ///< by scattered blocking reads, waiting for the disk
-  std::atomic<std::uint32_t> since_miss_{0};         ///< small reads since the last one that had to wait
-  std::atomic<std::uint32_t> sequential_misses_{0};  ///< in succession, of small reads
+  std::atomic<std::int64_t> read_directly_{0};  ///< bytes of the first pass over the file so far
+  std::atomic<bool> filled_{false};             ///< the kernel was told to read ahead
+  std::atomic<std::int64_t> lost_ns_{0};        ///< time that scattered blocking reads waited for the disk
+  std::atomic<std::uint32_t> since_miss_{0};    ///< small reads since the last one that had to wait
+  std::atomic<std::uint32_t> sequential_misses_{0};                ///< in succession, of small reads
   std::atomic<std::int64_t> resident_begin_{0}, resident_end_{0};  ///< last range found in the page cache
   std::atomic<std::uint32_t> found_resident_{0};  ///< consecutive large blocking reads that were in the cache
   std::atomic<bool> warmed_up_{false};  ///< all of the file is being read into the page cache, or was

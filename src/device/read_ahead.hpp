@@ -63,7 +63,7 @@ class ReadAhead {
   std::size_t head_ = 0, count_ = 0;
   std::int64_t next_offset_ = 0;  ///< where the next block to be read begins
   std::size_t next_bytes_ = 0;    ///< and its size: small at first, in case the run ends soon
-  std::size_t consumed_ = 0;      ///< by the caller in this run
+  std::size_t consumed_ = 0;      ///< bytes that the caller has read in this run
   bool ended_ = false;            ///< a block was short: the end of the file was there
 };
 

@@ -11,7 +11,7 @@ namespace outcore::device {
 /// can use the space. Bytes before stay as the write has left them. Thread-safe.
 class RefusedSpace {
  public:
-  explicit RefusedSpace(int fd);  ///< which outlives it
+  explicit RefusedSpace(int fd);  ///< the descriptor outlives this object
 
   /// Where the new space of a write that begins now would begin.
   [[nodiscard]] std::int64_t before_write(std::int64_t offset) const noexcept;

@@ -24,7 +24,7 @@ class SpaceAhead {
   /// it.
   [[nodiscard]] ByteRange before_write(std::int64_t offset, std::int64_t size_bytes) noexcept;
 
-  void reserved(std::int64_t size_bytes) noexcept;     ///< by others, from the beginning of the file
+  void reserved(std::int64_t size_bytes) noexcept;     ///< others did, from the beginning of the file
   void truncated(std::int64_t length_bytes) noexcept;  ///< this gave back space reserved beyond
   void give_back() noexcept;                           ///< the space reserved beyond the end of the file
 
@@ -35,9 +35,9 @@ class SpaceAhead {
   const bool named_;
   bool on_ = false;
   std::atomic<bool> reserved_any_{false};
-  std::atomic<std::int64_t> written_{0}, length_{0};  ///< by the notes taken here
+  std::atomic<std::int64_t> written_{0}, length_{0};  ///< as far as this object was told
   std::atomic<std::int64_t> end_{0};                  ///< nothing is reserved for writes that end before this
-  std::mutex mutex_;                                  ///< of those who move the end
+  std::mutex mutex_;                                  ///< held by threads that move the end
 };
 
 }  // namespace outcore::device

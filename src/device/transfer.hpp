@@ -79,7 +79,7 @@ class Transfer final : public Task, public Request::State, public std::enable_sh
   [[nodiscard]] std::int64_t value() const noexcept override { return moved_; }
   [[nodiscard]] int errno_value() const noexcept { return error_; }
   [[nodiscard]] std::int64_t moved_bytes() const noexcept { return moved_; }
-  [[nodiscard]] std::int64_t direct_bytes() const noexcept { return direct_; }  ///< those past the page cache
+  [[nodiscard]] std::int64_t direct_bytes() const noexcept { return direct_; }   ///< past the page cache
   [[nodiscard]] bool missed() const noexcept { return missed_ || direct_ > 0; }  ///< waited for the disk
   [[nodiscard]] std::int64_t size_bytes() const noexcept { return size_; }
   [[nodiscard]] std::int64_t offset() const noexcept { return offset_; }

@@ -20,7 +20,7 @@ void raise_to(Number&& number, std::int64_t value) noexcept {
 }  // namespace
 
 SharedEnd::SharedEnd(World& world) : region_(world.allocate(64, "the end of a shared file")) {
-  int first = world.rank();  // of this node
+  int first = world.rank();  // the first process of this node
   world.node_transport().broadcast(std::as_writable_bytes(std::span(&first, 1)), 0);
   std::byte* const direct = region_.segment().direct(first);
   const int holder = direct ? first : world.rank();

@@ -221,7 +221,7 @@ class Protocol {
   std::deque<Arrival> arrivals_;
   std::uint64_t next_number_ = 0, next_token_ = 0;
   std::size_t waiting_ = 0, served_ = 0;
-  int callers_ = 0;  // that are being served
+  int callers_ = 0;  // processes whose calls are being served
   std::int64_t held_bytes_ = 0;
 };
 

@@ -115,28 +115,28 @@ class Service final : Protocol::Outlet, transport::Messages::Receiver {
   std::deque<std::shared_ptr<Served>> ready_;
   std::deque<std::uint32_t> to_work_;  // procedures whose call is to run
   std::deque<std::shared_ptr<Pending>> completed_;
-  std::condition_variable work_, idle_;  // of workers; of those who wait for calls to end
+  std::condition_variable work_, idle_;  // wakes workers; wakes threads that wait for calls to end
   bool finishing_ = false, stopping_ = false;
   int delivering_ = 0;                // calls that have been taken from completed_, and are not done yet
   std::optional<Error> broken_;       // the transport has failed
-  std::chrono::microseconds nap_{0};  // of the thread that listens, as the next two
+  std::chrono::microseconds nap_{0};  // this and the next two: of the thread that listens
   transport::PollBackoff backoff_;
   std::chrono::steady_clock::time_point last_traffic_{};
   std::chrono::steady_clock::time_point last_watch_{};  // of the serving thread
   std::mutex serving_;  // held by the thread that runs a procedure that does not block
   // Threads that wait for a reply, or ask for it, poll; the serving thread stands by meanwhile.
   std::mutex listening_;                          // held by the thread that may sleep until messages come
-  std::atomic<const Pending*> awaited_{nullptr};  // by that thread, if it is not the serving one
-  std::atomic<int> told_{0};                      // threads that sleep until they are told, by who listens
-  std::mutex standing_by_;                        // of the next two
+  std::atomic<const Pending*> awaited_{nullptr};  // what that thread waits for, unless it is the serving one
+  std::atomic<int> told_{0};                      // threads that sleep until the listening thread tells them
+  std::mutex standing_by_;                        // guards the next two
   std::chrono::steady_clock::time_point stands_by_until_{};  // zero: it does not
   bool leaves_ = false;                                      // nobody is to stand by any more
   std::condition_variable relieved_;
-  std::atomic<std::chrono::steady_clock::time_point> polled_{};  // by one of them, last
+  std::atomic<std::chrono::steady_clock::time_point> polled_{};  // when one of these threads last polled
   std::thread thread_;
   std::vector<std::thread> workers_;
-  std::size_t working_ = 0;        // of the workers: those that run a procedure
-  std::size_t standing_back_ = 0;  // of those: that wait for others
+  std::size_t working_ = 0;        // workers that run a procedure
+  std::size_t standing_back_ = 0;  // those of them that wait for others
 };
 
 }  // namespace outcore::gpc

@@ -61,7 +61,7 @@ device::HeldLock hold_place(const std::string& root, std::int64_t generation) {
                          .detail = "no directory; no symbolic link is followed"});
   if (!place && errno != ENOENT) throw Error(errno, {.attempted = "open checkpoint", .path = path});
   struct stat held{}, there{};
-  if (!place || device::try_lock(place, LOCK_SH) == device::Locked::by_others ||  // which remove it
+  if (!place || device::try_lock(place, LOCK_SH) == device::Locked::by_others ||  // others remove it
       ::fstat(place.get(), &held) != 0 || ::lstat(path.c_str(), &there) != 0 || held.st_dev != there.st_dev ||
       held.st_ino != there.st_ino)
     throw stale();

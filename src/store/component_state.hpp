@@ -33,7 +33,7 @@ struct SlotRequest {
   std::int64_t first_block = 0;    ///< reads of a part: the first block that is read
   std::int64_t offset = 0;         ///< in the file
   std::span<std::byte> disk{};     ///< memory for the bytes on the disk
-  std::span<std::byte> decoded{};  ///< where it is decompressed to
+  std::span<std::byte> decoded{};  ///< memory for the decompressed data
   Request request{};
 };
 
@@ -44,7 +44,7 @@ class KeptState {
   explicit KeptState(std::uint64_t number) : number_(number) {}
 
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
-  void add(std::int64_t slot, int side);                     ///< by rising slots
+  void add(std::int64_t slot, int side);                     ///< slots must rise from call to call
   [[nodiscard]] int side(std::int64_t slot) const noexcept;  ///< -1: the slot is not in it
   [[nodiscard]] int sides() const noexcept;                  ///< number of sides in use
   template <class Visit>

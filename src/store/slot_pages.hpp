@@ -83,7 +83,7 @@ class SlotPages {
   bool rooms_;
   int levels_ = 0;  ///< of nodes above the pages
   std::atomic<void*> root_{nullptr};
-  std::mutex mutex_;  ///< of those who make pages
+  std::mutex mutex_;  ///< held while pages are made
   Account account_;
   std::int64_t taken_bytes_ = 0;
 };

@@ -61,7 +61,7 @@ class SlotTable {
     std::vector<std::uint32_t> checksums;
   };
   [[nodiscard]] Entry entry(std::int64_t slot) const;
-  void restore(std::int64_t slot, const Entry& entry) noexcept;  ///< of a slot that was set after `entry`
+  void restore(std::int64_t slot, const Entry& entry) noexcept;  ///< for a slot that was set after `entry`
 
   /// Makes the present entries the committed state. Calls `stale` for places of the committed state before,
   /// with the size that may be in use there.

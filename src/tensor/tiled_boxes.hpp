@@ -63,7 +63,7 @@ class TileMemory {
 
  private:
   std::int64_t max_bytes_, used_ = 0, free_bytes_ = 0;  ///< used_ + free_bytes_ <= max_bytes_, if one fits
-  std::int64_t free_size_ = 0;                          ///< of each that is free
+  std::int64_t free_size_ = 0;                          ///< size of each free piece
   std::vector<Memory> free_;
 };
 

@@ -136,12 +136,12 @@ class OUTCORE_SIBLING HostMail {
   HostWakeUp& wake_up_;
   bool fetches_ = false;
   std::atomic<std::uint64_t> read_{0};                  // letters of the own box
-  std::unordered_map<int, std::deque<Unsent>> unsent_;  // to boxes that were full
-  std::map<Key, Offer> offered_;                        // that nobody has asked for yet
-  std::map<Key, Expected> expected_;                    // that nobody has offered yet
+  std::unordered_map<int, std::deque<Unsent>> unsent_;  // letters to boxes that were full
+  std::map<Key, Offer> offered_;                        // offers that nobody has asked for yet
+  std::map<Key, Expected> expected_;                    // receives of data that nobody has offered yet
   std::deque<Fetch> fetching_;
   std::atomic<bool> fetches_some_{false}, wants_room_{false};
-  std::chrono::steady_clock::time_point looked_{};  // whether those whose boxes are full are alive
+  std::chrono::steady_clock::time_point looked_{};  // last check that processes with full boxes are alive
 };
 
 }  // namespace outcore::transport

@@ -123,7 +123,7 @@ bool enter_to_close(transport::Transport& transport) {
   if (meeting.good()) return true;
   try {
     refuse(transport, meeting, what, {});
-  } catch (const Error&) {  // of those who called something; if the transport has failed, it will again
+  } catch (const Error&) {  // concerns processes that made another call; a failed transport will throw again
     return false;
   }
 }

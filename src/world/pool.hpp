@@ -39,7 +39,7 @@ class Pool {
   transport::Transport& transport_;
   bool shared_;
   SegmentSpace space_;
-  std::mutex mutex_;  // of segments_, which flush may walk at any time
+  std::mutex mutex_;  // guards segments_, which flush may walk at any time
   std::map<int, std::unique_ptr<transport::Segment>> segments_;
   int next_segment_ = 0;
   std::map<std::int64_t, std::shared_ptr<Entry>> entries_;  // by number: the same in all processes

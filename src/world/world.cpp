@@ -43,7 +43,7 @@ struct World::State {
   std::optional<std::string> scratch;  // null: not chosen yet
   WorldOptions options;                // for its parts
   std::unique_ptr<world::Pool> pool;
-  std::uint64_t regions = 0;  // that were ever allocated
+  std::uint64_t regions = 0;  // number ever allocated
   std::shared_ptr<World::Companion> companion;
   std::unique_ptr<gpc::Service> service;  // from the first procedure on
 

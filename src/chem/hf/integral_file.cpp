@@ -194,7 +194,7 @@ struct IntegralFile::Writer::Stream {
   Record* records[count] = {};  // the records that the requests write
   std::size_t current = 0;
   std::size_t used = 0;
-  Record next;              // what is being filled
+  Record next;              // the record that is being filled
   std::uint32_t added = 0;  // slabs of the present task
 };
 

@@ -153,7 +153,7 @@ class OUTCORE_SIBLING IntegralFile {
   [[nodiscard]] std::vector<SlabRange> take_damaged();
 
   // Counts of this process, also when it knows the records of all processes.
-  [[nodiscard]] std::size_t records() const;      ///< that are not lost
+  [[nodiscard]] std::size_t records() const;      ///< records that are not lost
   [[nodiscard]] std::uint64_t integrals() const;  ///< in them
   [[nodiscard]] std::int64_t memory_bytes() const noexcept { return used_[0]; }
   [[nodiscard]] std::int64_t disk_bytes() const noexcept { return used_[1]; }

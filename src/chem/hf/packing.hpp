@@ -14,11 +14,11 @@ inline constexpr std::size_t packed_alignment = 8;
 /// 3-byte value is split into its high 16 and its low 8 bits so that decoding stays vectorised. SlabCodec
 /// defines the meaning of the integers. Measured: [M35].
 struct PackedSlab {
-  std::uint32_t bytes;  ///< of the packed slab, header included, a multiple of 8
+  std::uint32_t bytes;  ///< size of the packed slab with its header, a multiple of 8
   std::uint16_t i, j, k;
   std::uint16_t shells;
   std::uint16_t n8, n4, n3, n2, n1;  ///< columns of each width
-  std::uint16_t dither;              ///< which sequence of dither
+  std::uint16_t dither;              ///< number of the dither sequence
   std::uint16_t first_pair, pairs;   ///< pairs of functions of i and j
 };
 

@@ -122,8 +122,8 @@ class OUTCORE_SIBLING Screening {
   std::vector<int> sizes_;
   std::vector<double> bounds_, component_bounds_;
   std::vector<std::uint16_t> partners_;
-  std::vector<Quartet> pairs_;  // k >= l, by falling bound, which is their weight
-  std::vector<double> sums_;    // of the bounds of the pairs from each on
+  std::vector<Quartet> pairs_;  // k >= l, by falling bound, which is stored as their weight
+  std::vector<double> sums_;    // for each pair: sum of the bounds from it on
   std::vector<Task> tasks_;
   std::uint64_t integrals_ = 0;
 };

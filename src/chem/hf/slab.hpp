@@ -27,7 +27,7 @@ struct Slab {
   bool small = false;  ///< see Selection::small_below
   int ni = 0, nj = 0, nk = 0;
   int first_pair = 0, pairs = 0;      ///< pairs of functions a of i and b of j, numbered a nj + b
-  std::vector<std::uint16_t> shells;  ///< the l
+  std::vector<std::uint16_t> shells;  ///< the shells l
   std::vector<std::int32_t> columns;  ///< basis function of each column
   std::size_t row_length = 0;         ///< columns, padded
   std::vector<double> storage;
@@ -109,7 +109,7 @@ class SlabMaker {
  private:
   struct Selected {
     Screening::Quartet quartet;
-    double bound;      // of all copies
+    double bound;      // of all copies together
     double min_bound;  // of quartets of components worth computing, each copy weighted
   };
 

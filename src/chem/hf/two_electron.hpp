@@ -77,7 +77,7 @@ class OUTCORE_SIBLING TwoElectron {
   /// The slabs of the kept part of a task that must be recomputed.
   struct Lost {
     std::uint32_t task = 0;
-    bool whole[2] = {false, false};  // of large slabs, of small ones
+    bool whole[2] = {false, false};  // all large slabs, all small slabs
     std::vector<SlabRange> ranges;
   };
 
@@ -96,7 +96,7 @@ class OUTCORE_SIBLING TwoElectron {
   std::vector<std::unique_ptr<IntegralFile::Writer>> writers_;
   std::vector<std::unique_ptr<CoulombExchange>> sums_;
   std::unique_ptr<IntegralFile> file_;
-  std::shared_ptr<const Accuracy> accuracy_;  // of what is stored
+  std::shared_ptr<const Accuracy> accuracy_;  // of the stored values
   double small_below_ = 0;
   std::unique_ptr<Densities> densities_;
   DensityBounds bounds_;

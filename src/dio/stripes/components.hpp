@@ -64,7 +64,7 @@ struct StripedComponents {
   void copy(Asked& asked);
   void begin(const std::shared_ptr<Asked>& asked);
 
-  ThreadPool reads_{"outcore-feeder"};  ///< that wait for memory
+  ThreadPool reads_{"outcore-feeder"};  ///< runs reads that wait for memory
   ThreadPool copies_{"outcore-copier"};
 };
 

@@ -36,8 +36,8 @@ class StripedFile::Transfer final : public FinishedByWaiter {
   };
   struct Distant {
     Request call;
-    std::vector<std::byte> packed;         ///< small ranges that are written, one after another
-    std::vector<TransferRange> scattered;  ///< where small ranges that are read go
+    std::vector<std::byte> packed;         ///< data of small writes, one after another
+    std::vector<TransferRange> scattered;  ///< destinations of small reads
   };
   /// The part that is read from copies of blocks, which may have to be fetched first.
   struct Copying {
@@ -66,7 +66,7 @@ class StripedFile::Transfer final : public FinishedByWaiter {
   std::vector<Distant> distant;
   std::shared_ptr<BlockCopies> copies;       ///< null: none
   std::shared_ptr<Copying> copying;          ///< null: nothing
-  std::vector<std::int64_t> changed_blocks;  ///< of `copies`, by a write
+  std::vector<std::int64_t> changed_blocks;  ///< blocks of `copies` that a write changes
 
  private:
   void end() override;
@@ -83,7 +83,7 @@ struct StripedFile::State {
   Placement placement = Placement::local;
   std::vector<int> owners;  ///< by component
   std::shared_ptr<StripedComponents> components;
-  std::shared_ptr<BlockCopies> copies;  ///< of what lies out of reach; null: none
+  std::shared_ptr<BlockCopies> copies;  ///< of components out of reach; null: none
   std::uint32_t procedure = 0;
   bool served = false;  ///< the procedure is registered
   std::uint32_t trace_file = 0;
