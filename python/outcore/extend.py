@@ -1,8 +1,8 @@
-"""What a program adds to Outcore: codecs of arrays on disk, and places of the tiles of extended arrays.
+"""Extensions of Outcore: codecs for arrays on disk, and backends (places for the tiles of extended arrays).
 
-A package adds them without a call, as entry points of the groups `outcore.codecs` (a class derived from Codec) and
-`outcore.backends` (one derived from Backend), under their names. Outcore imports one when its name is asked for.
-`outcore.conformance` has the tests that they must pass.
+A package adds them without a call, as entry points: a class derived from Codec in the group `outcore.codecs`, one
+derived from Backend in the group `outcore.backends`, each under its name. Outcore imports one when a program asks
+for its name. `outcore.conformance` has the tests that they must pass.
 """
 
 from outcore.arrays.codecs import Codec, add_codec

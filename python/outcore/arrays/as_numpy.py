@@ -1,4 +1,4 @@
-"""What every kind of array answers where NumPy, or a program that is used to NumPy's arrays, asks."""
+"""NumPy's protocol, which all kinds of arrays share: copies, comparisons, truth values, lengths."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _COMPARED = (complex, float, int, np.generic, list, tuple)  # what NumPy compare
 
 
 def _not_in_place(self: AsNumpy, other: object) -> Any:
-    """Without it, Python would give the name to an array of NumPy, and leave this one as it was."""
+    """Without it, `a += b` with an array `b` of NumPy would bind the name `a` to a new NumPy array, and leave this
+    array unchanged."""
     raise TypeError(
         f"{self!r} has no arithmetic in place: assign to elements, or add at their owner by acc and its like; "
         "a.to_numpy() and outcore.Array have arithmetic"
@@ -24,10 +25,11 @@ def _not_in_place(self: AsNumpy, other: object) -> Any:
 
 
 class AsNumpy:
-    """Functions of NumPy take an array of any kind as a copy (`to_numpy`), of all its elements. Arrays are not
-    compared element by element: `==` and `!=` are TypeError for arrays and numbers, and an array is equal to
-    itself. The truth of an array is that of its one element; with several it is ValueError. Arithmetic in place
-    (`+=`) is TypeError, unless the class has it. Nothing of this is collective, unless the class says so."""
+    """A function of NumPy that gets an array of any kind works on a copy of all its elements (`to_numpy`). Arrays
+    are not compared element by element: `==` and `!=` are TypeError for arrays and numbers, and an array is equal
+    to itself. The truth value of an array with one element is that of the element; with several elements it is
+    ValueError. Arithmetic in place (`+=`) is TypeError, unless the class has it. None of these methods is
+    collective, unless the class says so."""
 
     @property
     @abstractmethod
@@ -43,7 +45,7 @@ class AsNumpy:
 
     @abstractmethod
     def _whole(self) -> Values:
-        """A copy of all elements, which there is room for."""
+        """A copy of all elements; the caller has reserved the memory for it."""
 
     @property
     def ndim(self) -> int:
@@ -56,7 +58,7 @@ class AsNumpy:
 
     def to_numpy(self) -> Values:
         """A copy of all elements, zeros included, in the memory of this process. OutcoreError (ENOMEM) if it is
-        larger than what is left of the budget."""
+        larger than the rest of the budget."""
         nbytes = self.size * self.dtype.itemsize
         budget = self.world.budget
         budget.reserve(nbytes, f"all of {self!r} as an array of NumPy; sections may fit")
@@ -66,7 +68,7 @@ class AsNumpy:
             budget.release(nbytes)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
-        """As `to_numpy`, for numpy.asarray and what uses it. ValueError if no copy is allowed."""
+        """As `to_numpy`; numpy.asarray and NumPy's functions call it. ValueError if `copy` is False."""
         if copy is False:
             raise ValueError(f"{self!r} is not in the memory of this process: only a copy can be made")
         whole = self.to_numpy()
@@ -78,11 +80,11 @@ class AsNumpy:
         return self.shape[0]
 
     def __contains__(self, value: object) -> bool:
-        """Whether an element is equal to it, as NumPy says."""
+        """Whether an element equals `value`, as NumPy compares."""
         return value in self.to_numpy()
 
     def __bool__(self) -> bool:
-        """Of its one element. ValueError if it has several, or none."""
+        """The truth value of the one element. ValueError if the array has several elements, or none."""
         if self.size != 1:
             raise ValueError(
                 f"{self!r} is neither true nor false, as it has {self.size} elements: use a.to_numpy().any() or "

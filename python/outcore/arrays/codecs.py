@@ -1,4 +1,4 @@
-"""Codecs of the program for arrays on disk, beside those that are built in."""
+"""Codecs for arrays on disk that a program adds to the built-in ones."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ BUILT_IN = ("none", "blosc2", "blosc2-zstd", "blosc2-lz4", "fixed-point")
 
 
 class Codec(ABC):
-    """Lossless compression of chunks, by any thread, several at a time. It holds the GIL while it works.
+    """Lossless compression of chunks. Any thread calls it, several at a time; it holds the GIL while it works.
 
-    `name` is what arrays are made with, and what messages say. `number`, one of 128 to 255, is what their files
-    have: it is never given to another codec. Files can be opened where a codec of their number is.
+    `name`: a program creates arrays with it, and messages contain it. `number`, 128 to 255: files contain it, so
+    it must never be given to another codec. A process can open a file only if it has a codec of the file's number.
     """
 
     name: str
@@ -25,35 +25,34 @@ class Codec(ABC):
 
     @abstractmethod
     def encode(self, data: bytes, element_bytes: int) -> bytes:
-        """Compresses one byte or more. A chunk that does not become shorter is stored as it
-        is."""
+        """Compresses one byte or more. A chunk that does not become shorter is stored uncompressed."""
 
     @abstractmethod
     def decode(self, data: bytes, size: int, element_bytes: int) -> bytes:
-        """The `size` bytes that `encode` was given. `data` may be anything: raises an exception for what `encode`
-        has never made, which the reader of the array gets as OutcoreError (EIO)."""
+        """Returns the `size` bytes that `encode` was given. `data` may be any bytes: for those that `encode` has
+        not made it raises an exception, and the reader of the array gets OutcoreError (EIO)."""
 
 
 def add_codec(codec: Codec) -> None:
-    """Makes a codec known in this process, until it ends; again: nothing happens. Every process adds it before it
-    makes or opens an array with it.
+    """Makes a codec known in this process, until the process ends. Adding it again has no effect. Every process
+    adds it before it makes or opens an array with it.
 
-    Raises TypeError for what is no codec; OutcoreError: EINVAL (name, number), EEXIST (another codec has the name
-    or the number).
+    Raises TypeError for an object that is no codec; OutcoreError: EINVAL (name, number), EEXIST (another codec has
+    the name or the number).
     """
     _ADDED.add(_checked(codec).name, codec)
 
 
 def find(name: str) -> None:
-    """Makes a codec known that an installed package has, if it is none of those that are; of a name that nobody
-    has the native module says so."""
+    """Makes the codec of this name known, if it is not built in and an installed package has it. A name that no
+    package has is not an error here: the native module raises it."""
     if name not in BUILT_IN:
         _ADDED.find(name)
 
 
 def find_all() -> None:
-    """The same of all of them: files have numbers, not names. Warns of those that cannot be used, which an array
-    need not have."""
+    """Makes the codecs of all installed packages known: a file names its codec by number only, so any of them may
+    be needed. A codec that cannot be used gives a warning, because the file may not need it."""
     for name in _ADDED.names():
         try:
             _ADDED.find(name)
@@ -61,11 +60,11 @@ def find_all() -> None:
             warnings.warn(str(error), stacklevel=2)
 
 
-_known: dict[str, Codec] = {}  # native code calls them, and does not keep them
+_known: dict[str, Codec] = {}  # keeps the codecs alive: native code calls them, and holds no references
 
 
 def _checked(codec: object) -> Codec:
-    """What is added for the first time is made known to native code."""
+    """The object, if it is a codec; native code learns of it the first time."""
     if not isinstance(codec, Codec):
         raise TypeError(f"{codec!r} is no outcore.extend.Codec")
     if codec.name in BUILT_IN or codec.name.split() != [codec.name]:

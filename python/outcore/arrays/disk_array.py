@@ -40,18 +40,19 @@ if TYPE_CHECKING:
 
 
 class DiskArray(DiskArrayAccess, Closing):
-    """An array of `shape` in files, each owned by a process. What was never written is zero.
+    """An array of `shape` in files, each owned by a process. Elements that were never written are zero.
 
     Indexing, `get`, `put`, `acc`, their nonblocking forms, `prefetch` and `sync` are for each process alone
     (DiskArrayAccess); boxes are those of Sectioned.
 
-    Everything else is collective: called by all processes of `world`, in the same order, with the same arguments
-    but for blocks of their own, from one thread of a process at a time. Where they differ, or where one has a
-    problem, all raise the same OutcoreError. Transfers are named for it (`_all`): `write_all` and `read_all` return
-    when they are complete, `write_all_async` and `read_all_async` at once, any number at a time. These go
-    on by themselves, in the order of the calls, and deliver their errors at `wait`. They see what was put
-    before, and gets that begin after they are complete see what they wrote. What concerns the array as a whole is
-    collective under its usual name: `open`, `share`, `flush`, `close`, `remove`, `stored_bytes`.
+    Everything else is collective: all processes of `world` call it, in the same order, with the same arguments
+    (blocks of their own may differ), from one thread of a process at a time. If arguments differ, or one process
+    has a problem, all raise the same OutcoreError. Names of collective transfers contain `_all`: `write_all` and
+    `read_all` return when they are complete; `write_all_async` and `read_all_async` return at once, and any number
+    may be under way. Asynchronous transfers go on by themselves, in the order of the calls, and deliver their
+    errors at `wait`. A collective transfer sees what was put before, and a get that begins after the transfer is
+    complete sees what the transfer wrote. Methods of the array as a whole are collective under their usual names:
+    `open`, `share`, `flush`, `close`, `remove`, `stored_bytes`.
 
     Args:
         world: the processes that share it.
@@ -59,8 +60,9 @@ class DiskArray(DiskArrayAccess, Closing):
         dtype: int8, int16, int32, int64, uint8, float32, float64, complex64 or complex128.
         path: directory of a persistent array, made here ("{node}" in it stands for the number of the node);
             without it the array is scratch, and vanishes with the job.
-        chunk: shape of the chunks in which it is stored, read and written; chosen if not given,
-        typical: for sections of this shape; without it tall and wide ones are read equally fast.
+        chunk: shape of the chunks in which it is stored, read and written; chosen if not given.
+        typical: shape of the sections for which the chunk is chosen; without it tall and wide sections are read
+            equally fast.
         codec: "none", "blosc2" (lossless compression by zstd), "blosc2-lz4", "fixed-point" (lossless; only chunks
             of doubles that are whole multiples of a power of two shrink), or the name of an
             outcore.extend.Codec. Checksums are kept in any case.
@@ -68,17 +70,17 @@ class DiskArray(DiskArrayAccess, Closing):
             node) or "auto" (which of them it is).
         overwrite: replace a persistent array of the same name. It stays until the first commit of the new one
             (`flush`, `close`), also if that never comes; so the disks must have room for both.
-        expected_bytes: how much of it will be written, where that is less than all of it: the disks must have
-            room for as much.
-        metadata: what it holds, in terms of JSON; kept with a persistent array.
+        expected_bytes: how many bytes will be written, if fewer than the whole array: the disks must have room
+            for as many.
+        metadata: description of the contents, as JSON values; kept with a persistent array.
         cache_bytes: memory of a process for chunks that it owns, in bytes or as "64MB", for noncollective access;
             None: a sixteenth of its budget, at most 64 MiB.
-        client_cache_bytes: memory for chunks of other processes that this one has got, for data that is mostly
-            read. They are read again after `sync`, and after its own puts. None: no such memory.
-        identity: what a persistent array is, in at most 255 printable characters of ASCII; None: something
-            random.
-        contained: the last so many names of `path` must be no symbolic links (EINVAL), as where they lie in a
-            directory that somebody else has made.
+        client_cache_bytes: memory of a process for copies of chunks of other processes, for data that is mostly
+            read. After `sync`, and after its own puts, the process reads them again. None: no copies.
+        identity: a text that identifies a persistent array, at most 255 printable ASCII characters; None: a
+            random one.
+        contained: number of names at the end of `path` that must not be symbolic links (EINVAL), for a path
+            inside a directory that somebody else has made.
 
     Raises: OutcoreError EINVAL (arguments), EEXIST (`path` is there), ENOSPC (no room, with the numbers).
     """
@@ -154,8 +156,9 @@ class DiskArray(DiskArrayAccess, Closing):
     ) -> Self:
         """Opens a persistent array, made by any number of processes, in the state that was committed last.
 
-        Each part (one for each process that made it) is served by one process, so of more processes the others ask
-        these. Open to read, it stays in that state, whole, whatever another job commits meanwhile.
+        The array has one part for each process that made it, and one process serves each part; if there are more
+        processes now, the others ask these. An array that is open to read stays in that state, complete, whatever
+        another job commits meanwhile.
 
         Raises: OutcoreError ENOENT (no array there, or one that was never committed), EINVAL (something else is
         there), EIO (damaged; the message says what and where), ENOTSUP (of another version or byte order).
@@ -184,8 +187,8 @@ class DiskArray(DiskArrayAccess, Closing):
 
     @staticmethod
     def transfer_bytes(world: World) -> int:
-        """Bytes of memory of a process that a collective transfer takes from the budget of the world while it goes
-        on, for an array without codec, in chunks of the usual size (128 KiB) or smaller ones."""
+        """Bytes that a collective transfer takes from the budget of a process while it is under way, for an array
+        without codec whose chunks have the usual size (128 KiB) or less."""
         return _core.DiskArray.transfer_bytes(world)
 
     def share(self, parent: World) -> bytes:
@@ -235,12 +238,12 @@ class DiskArray(DiskArrayAccess, Closing):
 
     @property
     def metadata(self) -> Any:
-        """What was given as such when it was made or flushed."""
+        """The metadata that were given when the array was made, or in a later flush."""
         return metadata_module.parse(self._native.metadata, self.path or "")
 
     @property
     def identity(self) -> str:
-        """What a persistent array is, since it was made; "" for scratch."""
+        """The identity of a persistent array, which never changes; "" for scratch."""
         return self._native.identity
 
     @property
@@ -301,7 +304,7 @@ class DiskArray(DiskArrayAccess, Closing):
             move = self._prepare(what, other, box, order)
         except Exception as error:  # must not leave the others waiting
             return self._native.refuse(as_fields(error, attempted))
-        except BaseException as error:  # Ctrl-C stays what it is
+        except BaseException as error:  # Ctrl-C is raised as it is
             with suppress(OutcoreError):
                 self._native.refuse(as_fields(error, attempted)).wait()
             raise
@@ -346,10 +349,10 @@ class DiskArray(DiskArrayAccess, Closing):
     # ---- life ----
 
     def flush(self, metadata: Any = ...) -> None:
-        """Puts all that was written on stable storage. For a persistent array this is the state that will be
-        found from now on, whatever happens; with new metadata, if given. Collective.
+        """Puts everything that was written on stable storage. From now on a persistent array is opened in this
+        state, whatever happens; new metadata, if given, replace the old ones. Collective.
 
-        Raises OutcoreError if that failed, or a transfer that nobody waited for.
+        Raises OutcoreError if this failed, or if a transfer failed that nobody waited for.
         """
         in_gate(f"flush {self!r}", self._native.flush, lambda: metadata_or_none(metadata))
 
@@ -362,8 +365,8 @@ class DiskArray(DiskArrayAccess, Closing):
         self._world.unclosed.leave(self)
 
     def drop(self) -> None:
-        """As `close`, but commits nothing: a persistent array stays what was committed last, and is none if nothing
-        was. Not collective, but waits for transfers of this process; may be repeated."""
+        """As `close`, but commits nothing: a persistent array keeps the state that was committed last; if there is
+        none, no array remains. Not collective, but waits for transfers of this process; may be repeated."""
         self._native.drop()
 
     def remove(self) -> None:
@@ -381,7 +384,7 @@ def caches(own: int | str | None, others: int | str | None) -> _core.DiskArrayCa
 
 
 def metadata_or_none(metadata: Any) -> str | None:
-    """As files hold them; None if none were given."""
+    """The metadata as files hold them; None if the caller gave none."""
     return None if metadata is ... else arguments.as_json("metadata", metadata)
 
 

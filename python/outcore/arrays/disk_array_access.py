@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 
 
 class DiskArrayAccess(Sectioned):
-    """Any process, any thread, at any time; the owners of the chunks do it, while they compute. A put that is
-    complete is seen by every get that begins afterwards, at any process; operations on one chunk happen one at
-    a time, so concurrent accumulates add up. Errors of an owner (ENOSPC, EIO) are raised where it was asked.
+    """Any process and any thread may call these methods at any time; the owners of the chunks serve them while
+    they compute. Every get that begins after a put is complete sees it, at any process; operations on one chunk
+    happen one at a time, so concurrent accumulates add up. Errors of an owner (ENOSPC, EIO) are raised at the
+    process that asked.
     """
 
     _native: _core.DiskArrayAccess
@@ -44,7 +45,7 @@ class DiskArrayAccess(Sectioned):
 
     @property
     def chunks(self) -> tuple[int, ...]:
-        """The same, as h5py, zarr and dask call it."""
+        """As `chunk`, under the name that h5py, zarr and dask use."""
         return self.chunk
 
     def prefetch(self, boxes: Iterable[Any]) -> None:
@@ -56,9 +57,9 @@ class DiskArrayAccess(Sectioned):
         return _core.Boxes.of_disk(self._native)
 
     def sync(self) -> None:
-        """What this process has put and accumulated is complete and visible to all, and what others have is
-        visible here, in spite of caches. Not collective. Raises the first error of a put that nobody has
-        waited for."""
+        """Afterwards everything that this process has put and accumulated is complete and visible to all, and this
+        process sees what others have put, in spite of caches. Not collective. Raises the first error of a put that
+        nobody has waited for."""
         self._native.sync()
 
     def _get(self, selection: Selection, result: Array) -> None:
@@ -80,11 +81,11 @@ class AttachedDiskArray(DiskArrayAccess):
 
     Args:
         world: the world with which it was shared.
-        handle: what `DiskArray.share` returned there.
-        client_cache_bytes: memory for chunks that were got, as for DiskArray.
+        handle: the bytes that `DiskArray.share` returned there.
+        client_cache_bytes: memory for copies of chunks, as for DiskArray.
 
-    Not collective. It has no files and no collective methods, and is of no use once the group has closed the
-    array: OutcoreError (EBADF).
+    Not collective. It has no files and no collective methods. Once the group has closed the array, calls raise
+    OutcoreError (EBADF).
     """
 
     def __init__(self, world: World, handle: bytes, *, client_cache_bytes: int | str | None = None) -> None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, eq=False)
 class Section(AsNumpy):
     """A box of a global array, for collective transfers; nothing is copied. `begin` and `end` have one number
-    for each axis of the array: integers of an index became axes of length 1."""
+    for each axis of the array: an integer in the index gives an axis of length 1."""
 
     array: GlobalArray
     begin: tuple[int, ...]
@@ -63,13 +63,11 @@ class Section(AsNumpy):
 class GlobalArray(Sectioned, Closing):
     """An array of `shape` (0 to 8 dimensions), zero at first, in the memory of all processes of `world`.
 
-    Made, synchronised and closed collectively: by all processes, in the same order. Everything else is
-    one-sided: any process, any thread, at any time, without help of the processes concerned. Collective methods
-    keep the names of an array's life (`sync`, `close`), functions of whole arrays those of the mathematics
-    (`outcore.linalg`: `fill`, `dot`, `matmul`); what moves data of several processes in one collective call is
-    named for it (`_all`). `sync` orders:
-    afterwards all see what any process has put or accumulated before. Concurrent accumulates of one element
-    are atomic. Boxes are those of Sectioned.
+    Creating it, `sync` and `close` are collective: all processes call them, in the same order. Everything else is
+    one-sided: any process and any thread may call it at any time, without help of the processes that hold the
+    elements. Functions of whole arrays are in `outcore.linalg` (`fill`, `dot`, `matmul`), and are collective, too.
+    After `sync` all processes see what any process has put or accumulated before. Concurrent accumulates of one
+    element are atomic. Boxes are those of Sectioned.
 
     Args:
         world: the processes that share it.
@@ -133,9 +131,9 @@ class GlobalArray(Sectioned, Closing):
 
     @property
     def local(self) -> Array:
-        """A writable view of the memory of this process, of the shape of the patch (block-cyclic: of
-        ScaLAPACK's local array). It keeps the array alive, but must not be used after `close`. What is written
-        here others see after `sync`."""
+        """A writable view of the memory of this process, in the shape of the patch (block-cyclic: of
+        ScaLAPACK's local array). It keeps the array alive, but must not be used after `close`. Other processes
+        see after `sync` what is written here."""
         return self._native.local
 
     def __repr__(self) -> str:
@@ -156,7 +154,7 @@ class GlobalArray(Sectioned, Closing):
         return result
 
     def scatter(self, indices: ArrayLike, value: ArrayLike) -> None:
-        """Puts the elements `value` at `indices` (count x ndim). If an index is there twice, either may win."""
+        """Puts the elements `value` at `indices` (count x ndim). If an index occurs twice, either may win."""
         checked = self._indices(indices)
         self._native.scatter(checked, self._list_of_elements(value, len(checked)))
 
@@ -185,8 +183,8 @@ class GlobalArray(Sectioned, Closing):
         self._native.sync()
 
     def close(self) -> None:
-        """Collective; may be repeated. Waits for what is under way everywhere and gives the memory back. An
-        array that is not closed gives it back once no process uses it any more."""
+        """Collective; may be repeated. Waits for all transfers of all processes and frees the memory. The memory
+        of an array that is not closed is freed once no process uses the array any more."""
         self._native.close()
 
     # ---- arguments ----
@@ -216,7 +214,7 @@ class GlobalArray(Sectioned, Closing):
 
 
 def _distribution(shape: Any, processes: int, block: Any, given: Any) -> Distribution:
-    extents = arguments.integers("shape", shape) or [1]  # an array without axes is kept with one
+    extents = arguments.integers("shape", shape) or [1]  # an array without axes is stored with one
     if block is not None and given is not None:
         raise TypeError("give either block or distribution")
     if isinstance(given, _core.Distribution):

@@ -1,4 +1,4 @@
-"""What stands between the brackets of an array: slices and integers, as NumPy takes them, made into boxes."""
+"""Turns an index between the brackets of an array (slices and integers, as in NumPy) into a box."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ class Selection:
 
     @property
     def is_element(self) -> bool:
-        """Every axis was indexed by an integer."""
+        """Whether every axis was indexed by an integer."""
         return not self.shape and bool(self.dropped)
 
     @property
     def is_plain(self) -> bool:
-        """A box, each element of it, forwards."""
+        """Whether it selects every element of the box, in rising order."""
         return True not in self.backwards and all(step == 1 for step in self.step)
 
     def as_stored(self, result: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """A view of memory of the shape of the result with all axes, running forwards."""
+        """A view of `result` with all axes of the array, each in rising order."""
         if self._as_stored is None:
             return result
         view: np.ndarray[Any, Any] = result[self._as_stored]
@@ -65,7 +65,7 @@ def select(index: Any, shape: Sequence[int], what: str, *, strict: bool = False)
     with `strict` they are OutcoreError (EINVAL). IndexError for anything else, or an integer outside. `what` is
     named in errors."""
     axes = index if type(index) is tuple else (index,)
-    if not shape:  # an element, kept as an axis of one that an integer has taken
+    if not shape:  # one element: stored with an axis of length 1, as if an integer had indexed it
         _all_axes(axes, 0, what)
         return Selection([0], [1], [1], [False], [True])
     if len(axes) != len(shape) or any([axis is Ellipsis for axis in axes]):

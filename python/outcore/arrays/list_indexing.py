@@ -1,7 +1,7 @@
 """Indices that are no boxes: one list of integers or booleans among the slices, a mask of the whole, new axes.
 
-They mean what they mean to NumPy and to h5py; where the two differ they are refused. Transfers are those of the
-boxes that such an index is made of: runs of neighbours in a list, rows of a mask.
+Their meaning is that of NumPy and h5py; an index that means different things to the two is refused. Such an index
+is cut into boxes (runs of neighbours in a list, rows of a mask), and each box is transferred by itself.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     Started = _core.Request
 
 _PLAIN = (int, slice, type(Ellipsis), np.int64)
-_UNDER_WAY = 64  # transfers
-_PIECE_BYTES = 16 << 20  # of a mask that are read at once
+_UNDER_WAY = 64  # transfers at most at a time
+_PIECE_BYTES = 16 << 20  # of the array that are read at once for a mask
 
 
 def is_more_than_a_box(index: Any) -> bool:
@@ -35,7 +35,7 @@ def is_more_than_a_box(index: Any) -> bool:
 
 
 def get(array: Sectioned, index: Any, what: str) -> Array:
-    """What `a[index]` gives."""
+    """The result of `a[index]`."""
     if (mask := _mask(index, array.shape, what)) is not None:
         return _get_masked(array, mask)
     listed = _ListIndex(index, array.shape, what)
@@ -46,7 +46,7 @@ def get(array: Sectioned, index: Any, what: str) -> Array:
 
 
 def put(array: Sectioned, index: Any, value: Any, what: str) -> None:
-    """What `a[index] = value` does."""
+    """Does `a[index] = value`."""
     elements = as_elements(value, array.dtype, "put into an array")
     if (mask := _mask(index, array.shape, what)) is not None:
         _put_masked(array, mask, elements)
@@ -70,7 +70,7 @@ def _all(transfers: Iterator[Started]) -> None:
 
 
 class _ListIndex:
-    """An index with at most one list, understood."""
+    """An index with at most one list, taken apart."""
 
     def __init__(self, index: Any, shape: tuple[int, ...], what: str) -> None:
         self._what = what
@@ -80,17 +80,18 @@ class _ListIndex:
             raise IndexError(f"{what}: {len(lists)} lists in an index; one can be used at a time")
         self._refuse_what_has_two_meanings(entries)
         self._entries = self._all_axes(entries, len(shape))
-        self._axes = [entry for entry in self._entries if entry is not None]  # those of the array
+        self._axes = [entry for entry in self._entries if entry is not None]  # without new axes
         self.axis = next((i for i, axis in enumerate(self._axes) if isinstance(axis, np.ndarray)), -1)
         if self.axis >= 0:
             self._list = self._checked(self._axes[self.axis], shape[self.axis])
-            # Each place once, in rising order; where an index is there twice, what is put last stays.
+            # Each index once, in rising order; if one occurs twice, the value that is put last stays.
             reverse = self._list.ravel()[::-1]
             self._sorted, last = np.unique(reverse, return_index=True)
             self._last = reverse.size - 1 - last
 
     def _refuse_what_has_two_meanings(self, entries: list[Any]) -> None:
-        """NumPy takes integers beside a list for lists, too: its axis comes first then if others are between."""
+        """Refuses a list and an integer with slices between them: NumPy treats the integer as a list, too, and then
+        makes the list's axis the first of the result; h5py does not."""
         places = [i for i, e in enumerate(entries) if isinstance(e, np.ndarray | int | np.integer)]
         has_list = any(isinstance(e, np.ndarray) for e in entries)
         if has_list and len(places) > 1 and places[-1] - places[0] >= len(places):
@@ -128,11 +129,11 @@ class _ListIndex:
         return np.where(numbers < 0, numbers + extent, numbers).astype(np.intp)
 
     def _position(self) -> int:
-        """Of the list's axis in what is transferred."""
+        """Position of the list's axis in the transferred array."""
         return sum(isinstance(axis, slice) for axis in self._axes[: self.axis])
 
     def stored_shape(self, array: Sectioned) -> tuple[int, ...]:
-        """Of what is transferred: each place of the list once, no new axes."""
+        """Shape of the transferred array: each index of the list once, no new axes."""
         if self.axis < 0:
             return array._select(tuple(self._axes)).shape
         axes = list(self._axes)
@@ -142,7 +143,7 @@ class _ListIndex:
         return tuple(shape)
 
     def boxes(self) -> Iterator[tuple[Any, Any]]:
-        """Boxes of the array, and where their elements lie in what is transferred."""
+        """Boxes of the array, each with the place of its elements in the transferred array."""
         axes = list(self._axes)
         if self.axis < 0:
             yield tuple(axes), ...
@@ -156,7 +157,7 @@ class _ListIndex:
                 yield tuple(axes), (*before, slice(int(run[0]), int(run[-1]) + 1))
 
     def as_result(self, stored: Array) -> Array:
-        """In the order of the list, with new axes."""
+        """The transferred array in the order of the list, with new axes."""
         if self.axis >= 0:
             order = np.searchsorted(self._sorted, self._list.ravel())
             if len(order) != len(self._sorted) or np.any(order != np.arange(len(order))):
@@ -164,7 +165,7 @@ class _ListIndex:
         return stored.reshape(self._result_shape(stored.shape))
 
     def as_stored(self, value: Array, shape: tuple[int, ...]) -> Array:
-        """The elements of a value, which is broadcast to the result's shape, as they are transferred."""
+        """A value, broadcast to the shape of the result, in the order of the transfer."""
         whole = list(shape)
         if self.axis >= 0:
             whole[self._position()] = self._list.size
@@ -215,7 +216,7 @@ def _mask(index: Any, shape: tuple[int, ...], what: str) -> Array | None:
 
 
 def _rows(mask: Array, itemsize: int) -> Iterator[slice]:
-    """Ranges of rows in which something is selected, of some MB."""
+    """Ranges of rows with selected elements, each of one row or at most `_PIECE_BYTES`."""
     most = max(1, _PIECE_BYTES // max(1, mask[0].size * itemsize))
     found = np.flatnonzero(mask.any(axis=tuple(range(1, mask.ndim))))
     while len(found):
@@ -230,7 +231,7 @@ def _get_masked(array: Sectioned, mask: Array) -> Array:
 
 
 def _put_masked(array: Sectioned, mask: Array, value: Array) -> None:
-    """Only what is selected is written: others may write what lies between."""
+    """Writes the selected elements only: other processes may write those between them."""
     count = int(np.count_nonzero(mask))
     if value.ndim > 1 or value.size not in (1, count):
         raise ValueError(f"{value.shape} elements for the {count} that the mask selects")

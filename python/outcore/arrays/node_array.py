@@ -71,8 +71,8 @@ class NodeArray(AsNumpy, Closing):
 
     @property
     def view(self) -> np.ndarray[Any, np.dtype[Any]]:
-        """All of it as a writable NumPy array. It keeps the memory alive, but must not be used after `close`.
-        What one process writes the others see after `barrier`."""
+        """The whole array as a writable NumPy array. It keeps the memory alive, but must not be used after
+        `close`. Other processes see after `barrier` what this one writes."""
         return self._native.view.reshape(self._shape)
 
     def _whole(self) -> np.ndarray[Any, np.dtype[Any]]:
@@ -85,21 +85,21 @@ class NodeArray(AsNumpy, Closing):
         return super().__array__(dtype, copy)
 
     def barrier(self) -> None:
-        """Waits for all processes of the node. What they have written before is seen afterwards."""
+        """Waits for all processes of the node. Afterwards each sees what the others have written before."""
         self._native.barrier()
 
     def post(self, element: int, value: int) -> None:
-        """Of an array of int32: stores an element, by its number in row-major order, and wakes those that wait for
-        it. What this process has written before is seen by a process whose `wait_for` returns. Any thread."""
+        """Stores an element of an array of int32, by its number in row-major order, and wakes the processes that
+        wait for it. A process whose `wait_for` returns sees what this one has written before. Any thread."""
         self._native.post(element, value)
 
     def wait_for(self, element: int, least: int, timeout_s: float) -> bool:
-        """Sleeps until an element is `least` or more, as `post` has stored it, but no longer than `timeout_s`;
-        whether it is. Any thread; not collective."""
+        """Sleeps until `post` has stored `least` or more in an element, but no longer than `timeout_s`. Returns
+        whether the element is `least` or more. Any thread; not collective."""
         return self._native.wait_for(element, least, round(timeout_s * 1e6))
 
     def close(self) -> None:
-        """Gives the memory back; may be repeated. Collective on the node."""
+        """Frees the memory; may be repeated. Collective on the node."""
         self._native.close()
 
     def __repr__(self) -> str:

@@ -63,8 +63,8 @@ class Sectioned(AsNumpy):
     # ---- transfers ----
 
     def __getitem__(self, index: Any) -> Any:
-        """A copy of a section; of an integer for each dimension, the element. One axis may be indexed by a list of
-        integers or booleans, and all of them by a mask of booleans."""
+        """A copy of a section; the element itself if every axis is indexed by an integer. One axis may be indexed
+        by a list of integers or booleans, and all axes together by a mask of booleans."""
         if list_indexing.is_more_than_a_box(index):
             return list_indexing.get(self, index, self._name)
         selection = self._select(index)
@@ -86,7 +86,7 @@ class Sectioned(AsNumpy):
         return result
 
     def get_async(self, box: Any, out: Array | None = None) -> Request:
-        """Starts a get; `wait()` of what is returned returns the array."""
+        """Starts a get; `wait()` of the request returns the array."""
         selection, result = self._get_arguments(box, out)
         return self._start_get(selection, result).returning(result)
 
@@ -109,9 +109,9 @@ class Sectioned(AsNumpy):
 
     @abstractmethod
     def boxes(self) -> _core.Boxes:
-        """As native products move it."""
+        """The array as native contractions read and write it: box by box."""
 
-    # ---- how: these start a transfer, those wait for it, too ----
+    # ---- how: `_start_...` starts a transfer, the others wait for it, too ----
 
     def _start_get(self, selection: Selection, result: Array) -> Request:
         memory = selection.as_stored(result)
@@ -156,7 +156,7 @@ class Sectioned(AsNumpy):
         elements = as_elements(value, self._dtype, "put into an array")
         if elements.shape == selection.shape:
             return selection.as_stored(elements)
-        # As NumPy's assignment does: leading axes of length 1 may be too many.
+        # As in NumPy's assignment, the value may have more leading axes of length 1 than the section.
         while elements.ndim > len(selection.shape) and elements.shape[0] == 1:
             elements = elements[0]
         return selection.as_stored(np.broadcast_to(elements, selection.shape))

@@ -1,4 +1,4 @@
-"""Block-sparse arrays on disk: of the tiles of an array only those that are not zero are kept.
+"""Block-sparse arrays on disk: only tiles that are not zero are stored.
 
 b = outcore.BlockSparseArray(world, [[0, 3, 10], [0, 4, 8, 16]], nonzero, path="t2.tiles")
 b.put_tile((1, 2), block)
@@ -40,15 +40,15 @@ class BlockSparseArray(AsNumpy, Closing):
     """An array whose axes are cut at boundaries into tiles of different sizes; tiles that are not zero lie
     in files, each in one piece at one process, dealt out in turn.
 
-    Making and opening it, `flush`, `close` and `remove` are collective. Tiles are moved by any process, any thread,
-    at any time, without the others; what DiskArrayAccess says of order and errors holds.
+    Making and opening it, `flush`, `close` and `remove` are collective. Any process and any thread moves tiles at
+    any time, without the others; order and errors are those of DiskArrayAccess.
 
     Args:
         world: the processes that share it.
         tilings: for each axis (1 to 8) its boundaries: 0, ..., extent, rising.
-        nonzero: which tiles are there: an array of booleans with one entry for each tile, or their indices.
+        nonzero: which tiles are stored: an array of booleans with one entry for each tile, or their indices.
         dtype, path, codec, placement, overwrite, metadata, cache_bytes, client_cache_bytes: as for DiskArray, but
-            `cache_bytes` is the same at all processes: large tiles lie in larger chunks if it has room for several.
+            `cache_bytes` is the same at all processes: if it has room for several, large tiles get larger chunks.
 
     Raises (the same at all processes): OutcoreError EINVAL (arguments), EEXIST (`path` is there), ENOSPC.
     """
@@ -162,7 +162,7 @@ class BlockSparseArray(AsNumpy, Closing):
 
     @property
     def own_tiles(self) -> list[tuple[int, ...]]:
-        """Those that lie at this process."""
+        """Indices of the tiles that this process owns."""
         return [tile for tile in self.tiles if self.owner(tile) == self._world.rank]
 
     @property
@@ -178,7 +178,7 @@ class BlockSparseArray(AsNumpy, Closing):
 
     @property
     def metadata(self) -> Any:
-        """What was given as such when it was made or flushed."""
+        """The metadata that were given when the array was made, or in a later flush."""
         return metadata_module.parse(self._native.metadata, self.path or "")
 
     @property
@@ -190,12 +190,12 @@ class BlockSparseArray(AsNumpy, Closing):
         return self._native.closed
 
     def boxes(self, table: _core.TileTable, max_bytes: int) -> _core.Boxes:
-        """As native products move it. `table`: of its tiles; `max_bytes`: of tiles in memory of their own on their
-        way."""
+        """The array as native contractions read and write it: box by box. `table`: the table of its tiles;
+        `max_bytes`: most bytes of tiles that are under way in buffers of their own."""
         return _core.Boxes.of_sparse(table, self._native, max_bytes)
 
     def owner(self, tile: Sequence[int]) -> int | None:
-        """Rank of the process that has a tile, for work where the data is; None for a zero tile."""
+        """Rank of the process that owns a tile, so that it can do the work on it; None for a zero tile."""
         rank = self._native.owner(_index(tile))
         return None if rank < 0 else rank
 
@@ -233,7 +233,7 @@ class BlockSparseArray(AsNumpy, Closing):
         return result
 
     def get_tile_async(self, tile: Sequence[int], out: Array | None = None) -> Request:
-        """Starts a get; `wait()` of what is returned returns the tile."""
+        """Starts a get; `wait()` of the request returns the tile."""
         result = self._result(tile, out)
         return self._native.get(_index(tile), result).returning(result)
 
@@ -260,8 +260,9 @@ class BlockSparseArray(AsNumpy, Closing):
         self._native.prefetch([_index(tile) for tile in tiles])
 
     def sync(self) -> None:
-        """What this process has put and accumulated is complete and visible to all, and what others have is
-        visible here. Not collective. Raises the first error of a put that nobody has waited for."""
+        """Afterwards everything that this process has put and accumulated is complete and visible to all, and this
+        process sees what others have put. Not collective. Raises the first error of a put that nobody has waited
+        for."""
         self._native.sync()
 
     def _whole(self) -> Array:
@@ -286,8 +287,8 @@ class BlockSparseArray(AsNumpy, Closing):
         self._world.unclosed.leave(self)
 
     def drop(self) -> None:
-        """As `close`, but commits nothing: a persistent array stays what was committed last, and is none if nothing
-        was. Not collective, but waits for transfers of this process; may be repeated."""
+        """As `close`, but commits nothing: a persistent array keeps the state that was committed last; if there is
+        none, no array remains. Not collective, but waits for transfers of this process; may be repeated."""
         self._native.drop()
 
     def remove(self) -> None:
