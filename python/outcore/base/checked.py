@@ -1,4 +1,4 @@
-"""Values of parsed JSON, each checked; what is wrong is said by its place in the data."""
+"""Checks values of parsed JSON; a message names the place of a fault in the data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def item(data: object, key: str, where: str) -> Any:
 
 
 def mapping(data: object, keys: tuple[str, ...], where: str) -> dict[str, Any]:
-    """An object that has none but these keys."""
+    """Returns the data if they are an object without other keys than these."""
     if not isinstance(data, dict):
         raise FormatError(f"{where} is not an object")
     for key in data:

@@ -1,4 +1,4 @@
-"""What is printed is text as it is: names of files are not markup, and may be any bytes."""
+"""Prints text as it is: names of files are not markup, and may contain any bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _LOG_WIDTH = 132  # columns of a log
 
-# Characters that move the cursor or colour a terminal, as escapes; a name may have them, a line of ours does not.
+# Characters that move the cursor or colour a terminal, as escapes: a name of a file may contain them.
 _CONTROL = {each: repr(chr(each))[1:-1] for each in (*range(32), 127, *range(0x80, 0xA0))}
 
 
@@ -25,26 +25,26 @@ def visible(text: str) -> str:
 
 
 class Printer(Protocol):
-    """What shows lines and tables: ours, or a console of rich."""
+    """Shows lines and tables: a Lines, or a console of rich."""
 
     def print(self, *objects: Any, **options: Any) -> None: ...
 
 
 class Lines:
-    """Shows lines and tables on standard output, without markup. A line that is not to be wrapped (`soft_wrap`) is
-    written as it is: rich, which takes long to load, is for all else, and from its first use on for lines as well,
-    which go above its bars.
+    """Shows lines and tables on standard output, without markup. A line with `soft_wrap` is written directly;
+    everything else is printed by rich, which takes long to load. Once rich is loaded, it prints lines as well, so
+    that they appear above its bars.
 
     Args:
         quiet: standard output gets nothing.
-        log: an open file that gets all of it, whether it is quiet or not.
+        log: an open file that gets a copy of everything, with `quiet` too.
     """
 
     def __init__(self, *, quiet: bool = False, log: TextIO | None = None) -> None:
         self._quiet, self._log = quiet, log
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """As that of a console of rich."""
+        """As `print` of a console of rich."""
         is_line = len(objects) == 1 and isinstance(objects[0], str) and options == {"soft_wrap": True}
         if "rich" in vars(self) or not is_line:
             self.rich.print(*objects, **options)
@@ -56,7 +56,7 @@ class Lines:
 
     @cached_property
     def rich(self) -> Console:
-        """As a console of rich, for bars too."""
+        """A console of rich with the same output, which can show bars."""
         from rich.console import Console
 
         plain = {"highlight": False, "markup": False, "emoji": False}
@@ -77,16 +77,16 @@ class Lines:
 
 
 def shows_bars() -> bool:
-    """Whether standard output is a terminal, or leads to one by a launcher that we have started. A command that a
-    notebook starts (`!outcore ..`) has a terminal which shows no movements of the cursor: it has no bars."""
-    if os.environ.get("JPY_PARENT_PID"):  # of kernels of Jupyter, and what they start
+    """Whether standard output is a terminal, or reaches one through a launcher that Outcore has started. A command
+    in a notebook (`!outcore ..`) has a terminal that cannot move the cursor: it shows no bars."""
+    if os.environ.get("JPY_PARENT_PID"):  # kernels of Jupyter set it, for the processes that they start, too
         return False
     return sys.stdout.isatty() or os.environ.get("TTY_COMPATIBLE") == "1"
 
 
 class OutputLost(Exception):
-    """What is written to standard output gets nowhere: it is full or closed, or its reader has gone; see `errno`.
-    Not an OSError: libraries would catch it and end the process without a word."""
+    """Standard output cannot be written: its disk is full, it is closed, or its reader has gone; see `errno`. Not
+    an OSError, because libraries would catch it and end the process without a message."""
 
     def __init__(self, number: int) -> None:
         super().__init__(os.strerror(number))
@@ -102,9 +102,10 @@ class _Output(io.FileIO):
 
 
 def prepare_streams() -> None:
-    """Makes the standard streams take every string: bytes of names that are no text are written as they are, and
-    what the encoding of the terminal lacks as escapes. What is printed and gets nowhere raises OutputLost. A stream
-    that is closed becomes /dev/null, so that no file gets its number: standard output one that nobody writes."""
+    """Makes the standard streams accept every string: bytes of names that are no text are written as they are, and
+    characters that the encoding of the terminal lacks as escapes. `print` raises OutputLost if standard output
+    cannot be written. A closed stream becomes /dev/null, so that no other file gets its number; standard output
+    then cannot be written."""
     codecs.register_error("outcore.names", _encode)
     for number, flags in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
         try:
@@ -123,7 +124,7 @@ def prepare_streams() -> None:
 
 
 def check_output() -> None:
-    """Raises OutputLost where standard output is closed: before another program gets it."""
+    """Raises OutputLost if standard output is closed; called before another program inherits it."""
     try:
         os.write(1, b"")
     except OSError as error:
@@ -131,7 +132,7 @@ def check_output() -> None:
 
 
 def drop_output() -> None:
-    """After an error: what was not written yet, and gets nowhere, is dropped."""
+    """After an error: writes buffered output, and drops it if standard output cannot be written."""
     try:
         sys.stdout.flush()
     except OutputLost:
@@ -139,7 +140,7 @@ def drop_output() -> None:
 
 
 def complain(text: str) -> None:
-    """A line on standard error, where there is somebody to read it."""
+    """Prints a line on standard error; does nothing if that cannot be written."""
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:
@@ -156,7 +157,7 @@ def _replace(number: int, flags: int) -> None:
 def _number(stream: Any) -> int:
     try:
         return int(stream.fileno())
-    except (AttributeError, OSError, ValueError):  # one of a test
+    except (AttributeError, OSError, ValueError):  # a stream that a test has put there
         return -1
 
 

@@ -13,11 +13,10 @@ from outcore.base.console import OutputLost
 class OutcoreError(OSError):
     """An operation failed; `str()` says what, where and how much.
 
-    Attributes: `errno` (None where no error number of the system describes it), `strerror` and `filename` as for
-    every `OSError`; `attempted` (a verb phrase),
-    `path`, `offset` and `size_bytes` (None if they do not apply), `detail`, `rank` (where it was raised),
-    `collective` (true if all processes have raised it, so that nobody has to tell the others).
-    Survives pickling, so that it can travel between processes.
+    Attributes: `errno` (None if no error number of the system describes the error), `strerror` and `filename` as
+    for every `OSError`; `attempted` (a verb phrase), `path`, `offset` and `size_bytes` (None if they do not apply),
+    `detail`, `rank` (of the process where it was raised), `collective` (true if all processes have raised it, so
+    that no process has to tell the others). It survives pickling, so that processes can send it to each other.
     """
 
     attempted: str
@@ -69,7 +68,7 @@ class OutcoreError(OSError):
 
 
 def printable(text: str) -> str:
-    """Names of files, which may be in any of the texts, are bytes that need not be UTF-8."""
+    """The text as valid UTF-8: it may contain names of files, whose bytes need not be UTF-8."""
     try:
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     except UnicodeEncodeError:  # other surrogates, which stand for no byte
@@ -77,11 +76,11 @@ def printable(text: str) -> str:
 
 
 class NotConverged(OutcoreError):
-    """An iteration has not converged in the cycles that it was given. `errno` is None."""
+    """An iteration has not converged within its limit of cycles. `errno` is None."""
 
 
 def as_outcore_error(error: BaseException, attempted: str) -> OutcoreError:
-    """Any error as one of ours: with the errno that it has or stands for, or none."""
+    """Any error as an OutcoreError, with the errno that it has or that its class corresponds to, or none."""
     if isinstance(error, OutcoreError):
         return error
     if isinstance(error, OutputLost):
@@ -97,7 +96,8 @@ Fields = tuple[int, str, str, int, int, str, int]
 
 
 def as_fields(error: BaseException | None, attempted: str) -> Fields:
-    """An error as the native code tells it to other processes; errno 0 for none, -1 for one without errno."""
+    """The fields of an error, which native code sends to other processes. errno: 0 if there is no error, -1 if the
+    error has none."""
     if error is None:
         return 0, "", "", -1, -1, "", 0
     if not isinstance(error, Exception):  # Ctrl-C
@@ -110,7 +110,7 @@ def as_fields(error: BaseException | None, attempted: str) -> Fields:
 
 
 def _errno_of(error: BaseException) -> int | None:
-    if isinstance(error, MemoryError) or "failed to map segment" in str(error):  # of a library that is loaded
+    if isinstance(error, MemoryError) or "failed to map segment" in str(error):  # while a library is loaded
         return _errno.ENOMEM
     if isinstance(error, RuntimeError) and "start new thread" in str(error):
         return _errno.EAGAIN

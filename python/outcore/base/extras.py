@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from outcore.base.errors import OutcoreError
 
-# Those of the extras in pyproject.toml. Hints name the packages: they can be installed wherever Outcore came from.
+# Packages of the extras in pyproject.toml. Hints name packages, as pip may not know the extras of this Outcore.
 EXTRAS = {
     "mpi": ("mpi4py>=4.0", "mpich>=4.2"),
     "chem": ("pyscf>=2.5", "scipy>=1.12"),
@@ -41,7 +41,7 @@ def install(extra: str) -> str:
 
 
 def missing(error: ImportError, attempted: str) -> OutcoreError | None:
-    """The error to raise instead, if a package of an extra is what is missing."""
+    """The error to raise instead, if the import failed because a package of an extra is missing; else None."""
     name = (error.name or "").partition(".")[0]
     if not isinstance(error, ModuleNotFoundError) or name not in _EXTRA_OF:
         return None
@@ -49,11 +49,11 @@ def missing(error: ImportError, attempted: str) -> OutcoreError | None:
 
 
 def needed(package: str, attempted: str) -> OutcoreError:
-    """Says that a package is missing, and how to install it."""
+    """An error that says that a package is missing, and how to install it."""
     hint = f"{package} is missing; {_HINT}: {install(_EXTRA_OF[package])}"
     return OutcoreError(None, attempted, detail=hint)
 
 
 def is_missing(error: BaseException) -> bool:
-    """Whether an error is of a package that is not installed."""
+    """Whether an error says that a package is not installed."""
     return isinstance(error, OutcoreError) and f"; {_HINT}" in error.detail

@@ -1,7 +1,7 @@
 """Tables in HTML, which notebooks show in place of the text of an object.
 
-All text is escaped. Nothing sets a colour but the notebook's own theme, so that a table is readable on light and on
-dark. A `_repr_html_` is called at one process, so it must not communicate, and reads no elements of an array.
+All text is escaped. Tables set no colours, so that they are readable in light and in dark themes of a notebook. A
+notebook calls `_repr_html_` at one process, so that method must not communicate, and reads no elements of an array.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def facts(title: str, rows: Iterable[tuple[str, object]]) -> str:
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], foot: str = "") -> str:
-    """A table with a head. Columns of numbers, and of numbers with units, are set to the right. Of many rows the
-    first ones and the last ones are shown, with how many are left out.
+    """A table with a head. Columns of numbers, and of numbers with units, are set to the right. Of many rows it
+    shows the first and the last ones, and the number of rows left out.
 
     Args:
         foot: a line below the table.
@@ -63,6 +63,6 @@ def _cell(tag: str, value: object, side: str) -> str:
 
 
 def _is_numeric(values: Sequence[object]) -> bool:
-    """Whether all of a column begin with a digit, or a sign before one; "-" and nothing are no values."""
+    """Whether all values of a column begin with a digit, or with a sign and a digit; "-" and "" do not count."""
     given = [str(value) for value in values if str(value) not in ("", "-")]
     return bool(given) and all(value.lstrip("+-")[:1].isdigit() for value in given)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: held while threads work, an exception afterwards."""
+"""Ctrl-C and SIGTERM: deferred while threads work, raised as an exception afterwards."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _terminate(_number: int, _frame: object) -> None:
 
 
 def behind(error: BaseException | None) -> KeyboardInterrupt | None:
-    """The signal during whose handling an error arose: libraries turn Ctrl-C into errors of their own."""
+    """The KeyboardInterrupt that led to an error, or None: libraries turn Ctrl-C into errors of their own."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         if isinstance(error, KeyboardInterrupt):
@@ -45,9 +45,9 @@ def status_of(error: BaseException) -> int:
 
 @contextmanager
 def held() -> Iterator[Callable[[], bool]]:
-    """Signals that raise exceptions do so after the block; what it yields says whether one has come. So a block
-    that waits for threads is not left before they have ended: CPython before 3.13 takes a thread for ended whose
-    join an exception has left. Only the main thread gets signals; elsewhere nothing is held."""
+    """Signals that raise exceptions do so after the block; the function that it yields tells whether one has come.
+    So a block that waits for threads ends only after they have ended: CPython before 3.13 takes a thread for ended
+    if an exception interrupts its join. Only the main thread gets signals; in other threads nothing is deferred."""
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
@@ -69,17 +69,17 @@ def held() -> Iterator[Callable[[], bool]]:
 
 
 def begin_to_end(status: int) -> None:
-    """This process ends with the status of a signal; further ones change nothing."""
+    """Marks this process as ending with the status of a signal, and ignores further signals."""
     _ending[:] = [status]
     ignore()
 
 
 def ending() -> int | None:
-    """The status of a process that is ending because of a signal."""
+    """The exit status if this process is ending because of a signal, else None."""
     return _ending[0] if _ending else None
 
 
 def ignore() -> None:
-    """Further signals change nothing: this process is ending, and cleans up."""
+    """Ignores further signals: this process is ending, and cleans up."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""Names of arguments: one that a function does not have is refused, with the one that the caller may have meant."""
+"""Names of arguments: an unknown one is refused, with the name that the caller may have meant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metadata of arrays: JSON that a file holds, and that anybody may have written."""
+"""Metadata of arrays: JSON in a file, which anybody may have written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from outcore.base.errors import OutcoreError
 
 
 def parse(text: bytes, path: str | os.PathLike[str]) -> Any:
-    """What the metadata of an array say. Raises OutcoreError (EIO) if they are no JSON."""
+    """The metadata of an array, parsed; None if the text is empty. Raises OutcoreError (EIO) if it is no JSON."""
     try:
         return parsed(text) if text else None
     except FormatError as error:
@@ -20,7 +20,7 @@ def parse(text: bytes, path: str | os.PathLike[str]) -> Any:
 
 
 def parsed(text: bytes) -> Any:
-    """JSON. Raises FormatError, saying where it is wrong."""
+    """Parses JSON. Raises FormatError, which says where the fault is."""
     try:
         return json.loads(text.decode("utf-8"))
     except json.JSONDecodeError as error:

@@ -16,14 +16,14 @@ def in_notebook() -> bool:
 
 
 class Bar:
-    """A bar in the output of the cell that runs. Of one thread at a time. Bars of rich need the package ipywidgets
-    in a notebook; this one needs none."""
+    """A bar in the output of the cell that runs. One thread at a time may use it. Bars of rich need the package
+    ipywidgets in a notebook; this one needs no package."""
 
     def __init__(self) -> None:
         self._display: Any = None
 
     def show(self, description: str, fraction: float, note: str = "") -> None:
-        """fraction: that is done, from 0 to 1."""
+        """fraction: share of the work that is done, from 0 to 1."""
         display: Any = importlib.import_module("IPython.display").display
         content = {
             "text/html": html(description, fraction, note),

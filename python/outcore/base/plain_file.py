@@ -16,8 +16,9 @@ from outcore.base.errors import OutcoreError
 
 
 def read_bytes(path: str | os.PathLike[str], attempted: str, max_bytes: int) -> bytes:
-    """All of a regular file. Raises OutcoreError: what opening and reading raise, EISDIR, EINVAL (a FIFO, socket or
-    device, named; nothing waits for one), EFBIG (more than `max_bytes`, before memory is taken for it)."""
+    """The contents of a regular file. Raises OutcoreError: the errors of opening and reading, EISDIR, EINVAL (a
+    FIFO, socket or device, which the message names; the call does not wait for it), EFBIG (longer than `max_bytes`;
+    raised before memory is taken for it)."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
             size_bytes = _regular(os.fstat(file.fileno()), path, attempted).st_size
@@ -35,8 +36,8 @@ def read_bytes(path: str | os.PathLike[str], attempted: str, max_bytes: int) -> 
 
 
 def check_regular(path: str | os.PathLike[str], attempted: str) -> None:
-    """For files that a library opens, which would wait for a FIFO. Raises OutcoreError, as `read_bytes` does, for
-    what is no regular file, or is not there."""
+    """Checks a file before a library opens it, because the library would wait for a FIFO. Raises OutcoreError, as
+    `read_bytes` does, if the path is not there, or leads to no regular file."""
     try:
         _regular(os.stat(path), path, attempted)
     except (OSError, ValueError) as error:
@@ -77,9 +78,9 @@ def _as_ours(
 
 @contextmanager
 def written(path: str | os.PathLike[str]) -> Iterator[TextIO]:
-    """A text file to write, which takes the name at the end, or leaves what was there if anything is raised. The
-    user's own symbolic link stays, and leads to the new file. A device or FIFO is written to, and so is a file in a
-    directory that takes no new names."""
+    """A text file to write. It gets the name at the end of the block; if the block raises, the old file stays. A
+    symbolic link of the user stays, and leads to the new file. A device, a FIFO, or a file in a directory where
+    this process may not create files, is written in place."""
     target = os.path.realpath(path)
     in_place = not os.path.isfile(target) or not os.access(os.path.dirname(target), os.W_OK | os.X_OK)
     if os.path.exists(target) and in_place:
@@ -99,7 +100,7 @@ def written(path: str | os.PathLike[str]) -> Iterator[TextIO]:
 
 
 def write_text(path: str | os.PathLike[str], attempted: str, text: str) -> None:
-    """All of a file, as `written` does. Raises OutcoreError."""
+    """Writes a whole file, as `written` does. Raises OutcoreError."""
     try:
         with written(path) as file:
             file.write(text)
@@ -110,10 +111,10 @@ def write_text(path: str | os.PathLike[str], attempted: str, text: str) -> None:
 @contextmanager
 def replaced(path: str | os.PathLike[str], attempted: str) -> Iterator[Path]:
     """The name of a new file, or directory, for libraries that write by name. The new file replaces `path` at the
-    end; if anything is raised, it is removed, and what was there stays. Both names have the same suffix. A device
-    or FIFO is written to.
+    end of the block; if the block raises, the new file is removed, and the old one stays. Both names have the same
+    suffix. A device or FIFO is written in place.
 
-    Raises OutcoreError, of `path`: EISDIR, and what the system says."""
+    Raises OutcoreError with `path`: EISDIR, and errors of the system."""
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise OutcoreError(errno.EISDIR, attempted, path=path)
@@ -127,7 +128,7 @@ def replaced(path: str | os.PathLike[str], attempted: str) -> Iterator[Path]:
         if error.path != str(new):
             raise
         raise OutcoreError(error.errno, attempted, path=path, detail=error.detail) from error
-    except OSError as error:  # of HDF5 without a number
+    except OSError as error:  # HDF5 raises it without a number
         detail = "" if error.errno else str(error)
         raise OutcoreError(error.errno or errno.EIO, attempted, path=path, detail=detail) from error
     finally:
@@ -140,7 +141,7 @@ def replaced(path: str | os.PathLike[str], attempted: str) -> Iterator[Path]:
 
 
 def sync_directory(path: str | os.PathLike[str]) -> None:
-    """Puts the names of what was made in a directory on stable storage. Raises OutcoreError."""
+    """Puts the names of new files of a directory on stable storage. Raises OutcoreError."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -148,7 +149,7 @@ def sync_directory(path: str | os.PathLike[str]) -> None:
         finally:
             os.close(fd)
     except OSError as error:
-        # File systems that cannot do it need it not; a directory that may not be read, such as that of homes, is
-        # the business of others.
+        # A file system that cannot do it does not need it; a directory that this process may not read, such as
+        # /home, belongs to others, who made the names in it.
         if error.errno not in (errno.EINVAL, errno.EROFS, errno.EACCES):
             raise OutcoreError(error.errno or errno.EIO, "flush", path=path) from error

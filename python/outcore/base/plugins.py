@@ -1,4 +1,4 @@
-"""What others add to a kind of things, by its name: in a call, or as an entry point of an installed package."""
+"""Objects that other packages add to Outcore by name: in a call, or as an entry point of an installed package."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ T = TypeVar("T")
 
 
 class Plugins(Generic[T]):
-    """Things of one kind. Entry points of `group` are found when a name is asked for that nobody has added, and
-    imported then. `check(name, found)` returns what an entry point stands for, or raises TypeError. Any thread."""
+    """Objects of one kind, such as codecs. If a caller asks for a name that nobody has added, the entry point of
+    this name in `group` is imported. `check(name, found)` turns the imported object into one of the kind, or raises
+    TypeError. Any thread."""
 
     def __init__(self, group: str, check: Callable[[str, object], T]) -> None:
         self.group, self._check = group, check
@@ -27,18 +28,18 @@ class Plugins(Generic[T]):
 
     @cached_property
     def _points(self) -> dict[str, metadata.EntryPoint]:
-        from importlib import metadata  # which loads much, and few look for what others have added
+        from importlib import metadata  # slow to load, and few programs need it
 
         return {each.name: each for each in metadata.entry_points(group=self.group)}
 
     def add(self, name: str, given: T) -> None:
-        """Raises OutcoreError (EEXIST) if another thing has the name."""
+        """Adds an object. Raises OutcoreError (EEXIST) if another object has the name."""
         with self._lock:
             if self._added.setdefault(name, given) is not given:
                 raise OutcoreError(errno.EEXIST, f"add {name!r} to {self.group}", detail="the name is taken")
 
     def find(self, name: str) -> T | None:
-        """None: there is none of this name. Raises OutcoreError (ENOTSUP) if what is installed cannot be used."""
+        """The object of this name, or None. Raises OutcoreError (ENOTSUP) if its entry point cannot be used."""
         with self._lock:
             if name not in self._added and name in self._points:
                 try:
@@ -52,6 +53,6 @@ class Plugins(Generic[T]):
             return self._added.get(name)
 
     def names(self) -> list[str]:
-        """All that there are, sorted. Nothing is imported."""
+        """All names, sorted. Nothing is imported."""
         with self._lock:
             return sorted({*self._added, *self._points})

@@ -1,4 +1,4 @@
-"""Values that were made lately, by key."""
+"""A cache of the values that were used last, by key."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ V = TypeVar("V")
 
 
 class Recent(Generic[V]):
-    """Values that weigh so much together; one more takes the place of those that were not asked for longest. Any
-    thread.
+    """A cache with a limit of weight: a new value replaces those that were not asked for longest. Any thread.
 
     Args:
-        most: that they weigh.
-        weigh: one value; without it each weighs 1.
-        heaviest: one that weighs more is not kept.
+        most: largest weight of all values together.
+        weigh: returns the weight of a value; without it each value weighs 1.
+        heaviest: a value that weighs more is not kept; None: `most`.
     """
 
     def __init__(
@@ -30,7 +29,7 @@ class Recent(Generic[V]):
         self._guard = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
-        """What was made for this key; else `make()`, which is kept."""
+        """The value that is kept for this key; else `make()`, whose result is kept from then on."""
         with self._guard:
             found = self._values.get(key)
             if found is not None:
@@ -41,7 +40,7 @@ class Recent(Generic[V]):
         if weight > self._heaviest:
             return value
         with self._guard:
-            _, before = self._values.pop(key, (value, 0))  # of another thread
+            _, before = self._values.pop(key, (value, 0))  # another thread may have made it meanwhile
             self._values[key] = value, weight
             self._weight += weight - before
             while self._weight > self._most:
@@ -55,7 +54,7 @@ class Recent(Generic[V]):
 
 
 class Key:
-    """Parts of keys as one whose hash is made once."""
+    """A key of several parts, whose hash is computed once."""
 
     __slots__ = ("_hash", "_parts")
 
@@ -69,4 +68,4 @@ class Key:
         return self._hash
 
     def __reduce__(self) -> tuple[type[Key], tuple[Hashable, ...]]:
-        return Key, self._parts  # hashes of another process are others
+        return Key, self._parts  # in another process the hash differs

@@ -13,7 +13,8 @@ _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def in_words(count: float) -> str:
-    """Bytes in the largest unit that gives one or more, with three digits or more: only nothing is "0 bytes"."""
+    """A number of bytes in the largest unit of which it is one or more, with three digits or more: only zero is
+    "0 bytes"."""
     count = max(0, round(count))
     for unit, name in _UNITS:
         amount = count / unit
@@ -24,12 +25,12 @@ def in_words(count: float) -> str:
 
 
 def times(numbers: Iterable[int]) -> str:
-    """A shape for people: 2 x 3; of no axes "one element"."""
+    """A shape for people: "2 x 3"; "one element" for a shape without axes."""
     return " x ".join(map(str, numbers)) or "one element"
 
 
 def shape_rows(shape: Sequence[int], dtype: np.dtype[Any]) -> list[tuple[str, object]]:
-    """What a table says of the size of a dense array."""
+    """Rows of a table: shape, element type and size of a dense array."""
     return [
         ("shape", times(shape)),
         ("elements", dtype),

@@ -1,9 +1,9 @@
-"""What makes a command start soon. A program that imports Outcore is left as it is.
+"""Makes a command start fast. A program that imports Outcore is not affected.
 
 Modules that other packages import and few runs use are loaded at their first use. PySCF imports `scipy.optimize`,
-which an SCF needs for EDIIS and smearing alone, and `pyscf.ao2mo`. SciPy imports all names of NumPy, with them the
-Fortran translator and the tools for tests. Most of the time of `scipy.special` and `scipy.linalg` goes into notes
-that they add to their documentation: PySCF needs functions of modules that they are made of.
+which an SCF needs for EDIIS and smearing alone, and `pyscf.ao2mo`. SciPy imports all names of NumPy, including the
+Fortran translator and the tools for tests. `scipy.special` and `scipy.linalg` spend most of their import time on
+notes that they add to their documentation; PySCF needs only functions of some of their submodules.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from importlib.abc import Loader  # which loads much
+    from importlib.abc import Loader  # slow to load
 
 MODULES: dict[str, tuple[str, ...]] = {
     "numpy.ctypeslib": (),
@@ -32,14 +32,15 @@ MODULES: dict[str, tuple[str, ...]] = {
     "scipy.optimize": (),
     "scipy.special": ("_ufuncs", "_basic", "_multiufuncs"),
 }
-"""Which are put off. Some are made of modules whose public names are theirs: a name is looked for in these first,
-in their order, without all the rest. Private names are those of modules alone."""
+"""Modules that are loaded at their first use. Some export the public names of submodules, which are listed here: a
+name is looked for in these submodules first, in this order, without loading the rest. Of a module with submodules
+listed, private names are found only if they are names of submodules."""
 
 _loading = threading.RLock()
 
 
 class _Deferred(types.ModuleType):
-    """A module whose code runs when a name is asked for that the import alone has not given it."""
+    """A module whose code runs only when a caller asks for a name that it does not have yet."""
 
     def __getattr__(self, name: str) -> object:
         with _loading:
@@ -52,14 +53,14 @@ class _Deferred(types.ModuleType):
                 try:
                     loader.exec_module(self)
                 except BaseException:
-                    vars(self)["_deferred"] = loader  # the next use says the same
+                    vars(self)["_deferred"] = loader  # the next use raises the same error
                     raise
                 self.__class__ = types.ModuleType  # type: ignore[assignment]
         return types.ModuleType.__getattribute__(self, name)
 
     def _of_parts(self, name: str) -> object:
-        """One of the modules that it is made of, or a public name of one of them; None: only all of it may have
-        that."""
+        """A submodule of this name, or a public name of a submodule in `MODULES`; None: only the loaded module can
+        tell."""
         parts = MODULES[self.__name__]
         if not parts or name.startswith("__"):
             return None
@@ -89,7 +90,7 @@ class _Loader:
 
     def exec_module(self, module: types.ModuleType) -> None:
         if module.__spec__ is not None:
-            module.__loader__ = module.__spec__.loader = self._loader  # which knows files and resources
+            module.__loader__ = module.__spec__.loader = self._loader  # it knows files and resources
         if isinstance(module, _Deferred):
             vars(module)["_deferred"] = self._loader
         else:
@@ -108,12 +109,12 @@ class _Finder:
         return spec
 
 
-_stays = [False]  # what is loaded, until the process ends
+_stays = [False]  # whether loaded modules stay until the process ends
 
 
 def defer(*, stays: bool = False) -> None:
-    """Puts off `MODULES` in this process, but for those that it has loaded. May be repeated. stays: the process is
-    that of a command alone: the collector need not look at its modules again, not even at the end."""
+    """Defers loading `MODULES` in this process, except those that are loaded already. May be repeated. stays: the
+    process only runs a command, so the garbage collector need not look at its modules again, even at the end."""
     _stays[0] = _stays[0] or stays
     if not any(isinstance(each, _Finder) for each in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
@@ -121,7 +122,7 @@ def defer(*, stays: bool = False) -> None:
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """While modules are loaded nothing looks for garbage among them: they stay."""
+    """Turns the garbage collector off while modules are loaded: they stay anyway."""
     enabled = gc.isenabled()
     gc.disable()
     try:

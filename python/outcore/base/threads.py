@@ -1,4 +1,4 @@
-"""Threads of Python: one that cannot be started is an error that names it."""
+"""Threads of Python: if one cannot be started, the error names it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 
 from outcore.base.errors import OutcoreError
 
-_NO_THREAD = "start new thread"  # of what Python says
+_NO_THREAD = "start new thread"  # part of Python's message
 
 
 def start(name: str, target: Callable[..., object], *arguments: object) -> threading.Thread:
-    """A thread that does not keep the process from ending. Raises OutcoreError (EAGAIN) if the system has none."""
+    """Starts a thread that does not keep the process from ending. Raises OutcoreError (EAGAIN) if the system has no
+    thread left."""
     thread = threading.Thread(name=name, target=target, args=arguments, daemon=True)
     try:
         thread.start()
@@ -24,7 +25,8 @@ def start(name: str, target: Callable[..., object], *arguments: object) -> threa
 
 
 class Pool(ThreadPoolExecutor):
-    """Threads that are started as they are needed. `submit` raises OutcoreError (EAGAIN) if the system has none."""
+    """Threads that are started as they are needed. `submit` raises OutcoreError (EAGAIN) if the system has no
+    thread left."""
 
     def __init__(self, name: str, threads: int) -> None:
         super().__init__(threads, thread_name_prefix=name)
