@@ -1,4 +1,4 @@
-"""What every codec and every place of tiles must do, those of other packages included. Needs pytest.
+"""Tests that every codec and every backend (place of tiles) must pass, also those of other packages. Needs pytest.
 
 import pytest
 from outcore.conformance import backends, codecs

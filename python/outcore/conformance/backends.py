@@ -1,5 +1,5 @@
-"""What every place of an extended array must do. Each check is called by all processes of a world:
-`check(world, make)`, where `make(layout, dtype)` makes an array of zeros there, collectively."""
+"""Tests that every place of an extended array must pass. All processes of a world call each check:
+`check(world, make)`, where `make(layout, dtype)` collectively makes an array of zeros in the place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from outcore.tensor.layout.tiling import Tiling
 
 Values = np.ndarray[Any, np.dtype[Any]]
 Make = Callable[[Layout, str], Array]
-"""A layout and an element type: zeros."""
+"""Makes an array of zeros from a layout and an element type."""
 
 DTYPES = ("float32", "float64", "complex64", "complex128")
 O = Tiling(7, [0, 3, 4, 7], irreps=[0, 1, 0])  # noqa: E741
@@ -54,7 +54,7 @@ def tile_of(whole: Values, layout: Layout, tile: tuple[int, ...]) -> Values:
 
 
 def put_all(array: Array, whole: Values) -> None:
-    """Each process its own tiles."""
+    """Each process puts its own tiles."""
     requests = [array.put_tile_async(tile, tile_of(whole, array.layout, tile)) for tile in array.own_tiles()]
     for request in requests:
         request.wait()
@@ -102,7 +102,7 @@ def check_tiles_arrive_in_memory_that_is_given(world: World, make: Make) -> None
 
 
 def check_accumulates_add_up(world: World, make: Make) -> None:
-    """Of all processes, each in several threads."""
+    """All processes accumulate, each in several threads."""
     for dtype in DTYPES:
         layout = LAYOUTS["labels"]
         ones = {tile: np.ones(layout.tile_shape(tile), dtype) for tile in layout.stored}
@@ -139,7 +139,7 @@ def check_what_is_got_cannot_change_what_is_there(world: World, make: Make) -> N
         for tile in layout.stored:
             found = array.get_tile(tile)
             if found.flags.writeable:
-                found[...] = 7.0  # a copy, then
+                found[...] = 7.0  # so it must be a copy
                 assert not (array.get_tile(tile) == 7.0).any()
         array.sync()
 
@@ -211,5 +211,5 @@ CHECKS = [value for name, value in list(globals().items()) if name.startswith("c
 
 
 def make_at(world: World, where: str) -> Make:
-    """For the places that Array knows by name."""
+    """The `make` of a place that Array knows by name."""
     return lambda layout, dtype: Array(world, layout, dtype, where)

@@ -1,4 +1,4 @@
-"""What every codec must do: `check(codec)`."""
+"""Tests that every codec must pass: `check(codec)`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOTS = 300
 
 
 def chunks() -> Iterator[bytes]:
-    """Of all kinds: short, long, of one byte, of numbers, of noise."""
+    """Chunks of all kinds: short, long, of equal bytes, of numbers, of noise."""
     random = np.random.default_rng(1)
     for size in (1, 2, 15, 16, 4096, 100_003):
         yield bytes(size)
@@ -52,7 +52,7 @@ def check_its_name_and_number_may_stand_in_files(codec: Codec) -> None:
 
 
 def check_damage_is_an_error_or_of_the_right_size(codec: Codec) -> None:
-    """What a checksum has not seen: it ends, and nothing but `size` bytes comes out."""
+    """Damage that no checksum has found: `decode` raises, or returns `size` bytes."""
     random = np.random.default_rng(2)
     data = np.linspace(0, 1, 500).tobytes()
     packed = _encoded(codec, data, 8)

@@ -26,28 +26,29 @@ class SharedFile(_core.SharedFile, Closing):
     """A byte-addressable scratch file of all processes of `world` (shared file, SF). It vanishes with the job, also
     when that is killed.
 
-    Making, flushing and closing it is collective. Reads and writes are not: any process and thread, at any time, at
-    any offset, in any size, without help of the others. Bytes below the end that nobody has written are zeros. The
-    end is the highest byte that any process has begun to write, and known to all who can know of that write.
+    Making, flushing and closing it is collective. Reads and writes are not: any process and thread may call them
+    at any time, at any offset, in any size, without help of the others. Bytes below the end that nobody has written
+    are zeros. The end is the highest byte that any process has begun to write; every process that can know of that
+    write knows the end.
 
     A write is visible to all when it has been waited for, or after `sync`. Requests on overlapping bytes, one of
-    them a write, happen in an order that nobody knows. Buffers are C-contiguous objects with the buffer
+    them a write, happen in no defined order. Buffers are C-contiguous objects with the buffer
     protocol (NumPy arrays, bytearray, ...), whose elements are no Python objects.
 
     Args:
         world: the processes.
-        name: what messages call it.
-        hard_limit: a write beyond it is an error. Sizes are bytes, or text as "20GB"; None: none, or unknown.
-        soft_limit: size the file will have; more than is free is ENOSPC at once.
+        name: the name of the file in messages.
+        hard_limit: a write beyond it is an error. Sizes are bytes, or text as "20GB"; None: no limit, or unknown.
+        soft_limit: size that the file will have; ENOSPC at once if less is free.
         reserve: space for the soft limit is reserved at once.
-        typical_request: size of most requests, which sets the stripe.
+        typical_request: size of most requests, which determines the stripe.
         placement: "shared" (one directory that all processes see), "local" (each node keeps a part, which others
             reach through its processes) or "auto" (which of them it is).
         components_per_node: files on each node; 0: one for each process, at most 8.
         page_cache: "auto", "buffered" (always through the page cache) or "direct" (past it).
-        client_cache_bytes: memory of this process for copies of what lies on other nodes, for data that is read
-            again and again. What others have written since it was read is seen after `sync`. It is taken from the
-            budget of the world as it is needed; None: no copies.
+        client_cache_bytes: memory of this process for copies of bytes on other nodes, for data that is read again
+            and again. A copy shows later writes of others only after `sync`. The memory is taken from the budget of
+            the world as it is needed; None: no copies.
 
     Raises:
         OutcoreError: EINVAL (arguments; negative offset; reading beyond the end), EFBIG (writing beyond the hard
@@ -88,13 +89,14 @@ class SharedFile(_core.SharedFile, Closing):
         in_gate("create shared file", lambda gate: _core.SharedFile.__init__(self, world, gate), bring)
 
     def readv(self, ranges: Sequence[tuple[int, object]]) -> int:
-        """Reads a list of (offset, buffer) as one request; returns the bytes. Small ranges that lie close together
-        are read together, with what is between them."""
+        """Reads a list of (offset, buffer) as one request; returns the number of bytes. Small ranges that lie close
+        together are read together, with the bytes between them."""
         moved: int = self.readv_async(ranges).wait()
         return moved
 
     def writev(self, ranges: Sequence[tuple[int, object]]) -> int:
-        """Writes a list of (offset, buffer), which must not overlap, as one request; returns the bytes."""
+        """Writes a list of (offset, buffer), which must not overlap, as one request; returns the number of
+        bytes."""
         moved: int = self.writev_async(ranges).wait()
         return moved
 
@@ -104,17 +106,17 @@ class SharedFile(_core.SharedFile, Closing):
 
 
 class RecordFile(_core.RecordFile, Closing):
-    """Records 0 to `records` - 1, of any size each, that may grow or shrink when they are rewritten; any process
-    writes and reads any of them at any time. A scratch file, as SharedFile is.
+    """A scratch file, as SharedFile is, of records 0 to `records` - 1. Each record has any size, and may grow or
+    shrink when it is rewritten; any process writes and reads any record at any time.
 
     `f[k] = array` and `f[k]` (bytes) are put and get; `del f[k]`, `k in f`. A get returns what one put wrote, never
-    a mixture; if two processes put the same record at once the one that ends last stays. A put that fails leaves
-    the record as it was. Nonblocking puts take effect when they are waited for, or in `sync`.
+    a mixture; if two processes put the same record at the same time, the put that ends last stays. A put that fails
+    leaves the record as it was. Nonblocking puts take effect when they are waited for, or in `sync`.
 
     Args:
         world: the processes.
-        name: what messages call it.
-        records: how many there may be; eight bytes of memory each.
+        name: the name of the file in messages.
+        records: largest number of records; each needs eight bytes of memory.
         hard_limit, soft_limit, placement, page_cache: as for SharedFile; a put that would take the file beyond the
             hard limit is an error.
         typical_record: size of most records.
@@ -165,5 +167,5 @@ class RecordFile(_core.RecordFile, Closing):
 
 
 def _size(name: str, size: Size) -> int:
-    """In bytes; 0: none, or unknown."""
+    """A size in bytes; 0: no limit, or unknown."""
     return 0 if size == 0 else arguments.size_bytes(name, size)
