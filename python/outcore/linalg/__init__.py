@@ -1,14 +1,14 @@
 """Mathematics on whole global arrays and on sections of them.
 
 Every function here is collective: all processes of the world call it, with the same arguments. It begins when all
-have come, and what they have put or accumulated before has arrived; when it returns, all is done, and visible to
-all. If it fails at one process, for whatever reason, all raise the same OutcoreError: EINVAL for operands that do
-not fit, ENOMEM for memory.
+processes have called it and everything that they have put or accumulated before has arrived; when it returns, its
+result is complete, and visible to all. If it fails at one process, for whatever reason, all raise the same
+OutcoreError: EINVAL for operands that do not fit, ENOMEM for memory.
 
-Operands are global arrays or sections (`g.section(np.s_[2:5, :])`), of one type and, where nothing else is said,
-one shape. Each process works on what it holds of the result. Operands that are distributed otherwise are fetched
-block by block, so that memory does not grow with the arrays. A result may be one of its operands, if it is the same
-box.
+Operands are global arrays or sections (`g.section(np.s_[2:5, :])`), of one type and, unless a function says
+otherwise, one shape. Each process computes the part of the result that it holds. Operands with another distribution
+are fetched block by block, so that memory does not grow with the arrays. A result may be one of its operands, if it
+is the same box.
 
     from outcore import linalg as am
     am.add(c, a, b, alpha=2.0)             # c = 2 a + b
@@ -87,7 +87,7 @@ def multiply(out: Operand, a: Operand, b: Operand) -> None:
 
 
 def divide(out: Operand, a: Operand, b: Operand) -> None:
-    """out = a / b; of integers as numpy.floor_divide"""
+    """out = a / b; for integers as numpy.floor_divide"""
 
     def kernel(result: Array, x: Array, y: Array) -> None:
         divided = np.floor_divide if result.dtype.kind in "iu" else np.divide
@@ -107,7 +107,7 @@ def minimum(out: Operand, a: Operand, b: Operand) -> None:
 
 
 def absolute(out: Operand, a: Operand) -> None:
-    """out = |a|; of complex elements as complex numbers"""
+    """out = |a|; the result of complex elements is complex"""
     apply(np.absolute, out, a)
 
 
@@ -118,8 +118,8 @@ def reciprocal(out: Operand, a: Operand) -> None:
 
 def apply(function: Callable[..., Any], out: Operand, *inputs: Operand) -> None:
     """out = function(*inputs), for a function of NumPy arrays that works element by element, such as
-    `lambda x: np.exp(-x)`. It is called for block after block. Its result is stored if NumPy's casting
-    'same_kind' allows."""
+    `lambda x: np.exp(-x)`. `function` is called block by block. Its result is stored if NumPy's casting
+    'same_kind' allows it."""
 
     def kernel(result: Array, *arrays: Array) -> None:
         np.copyto(result, function(*arrays), casting="same_kind")
@@ -192,8 +192,7 @@ def transpose(out: Operand, a: Operand) -> None:
 
 
 def dot(a: Operand, b: Operand, *, conjugate: bool = False) -> Any:
-    """The sum of a * b over all elements; `conjugate`: of the complex conjugate of a, times b. Added up in 64 bits
-    (complex: 128)."""
+    """The sum of a * b over all elements; with `conjugate`, of conj(a) * b. Added up in 64 bits (complex: 128)."""
     with collective("dot", [a, b], conjugate) as (first, second):
         same_shape(first, second)
         same_type(first, second)
@@ -240,7 +239,7 @@ def _extreme(which: Literal["min", "max"], a: Operand) -> Any:
         for block in own_blocks(section):
             best[0] = better(best[0], getattr(block.view, which)())
         if np.isnan(best[0]):
-            has_nan, best[0] = 1, 0  # what a reduction makes of NaN is not the same everywhere
+            has_nan, best[0] = 1, 0  # a reduction over processes may lose NaN
     world = section.array.world
     if world.all_reduce(has_nan, "max"):
         return math.nan
@@ -259,10 +258,10 @@ def norm(a: Operand, kind: Literal["frobenius", "max", "one"] = "frobenius") -> 
             values = np.absolute(wide(block.view)).astype(np.float64, copy=False).ravel()
             here = float(values.max())
             if math.isnan(here):
-                has_nan = 1  # what a reduction makes of NaN is not the same everywhere
+                has_nan = 1  # a reduction over processes may lose NaN
             elif kind == "one":
                 total += float(values.sum())
-            elif here > largest:  # squares are those of values divided by the largest
+            elif here > largest:  # values are divided by the largest before they are squared
                 total = total * (largest / here) ** 2 + _squares(values, here)
                 largest = here
             elif here > 0:

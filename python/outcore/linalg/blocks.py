@@ -1,4 +1,4 @@
-"""What collective functions of global arrays are made of: the gate they begin and end with, and the blocks that a
+"""Parts of the collective functions of global arrays: the gate that they begin and end with, and the blocks that a
 process works on."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Operand = GlobalArray | Section
 Box = tuple[tuple[int, ...], tuple[int, ...]]
 
-BLOCK_ELEMENTS = 1 << 16  # worked on at once: what NumPy makes in between stays in the processor's cache
+BLOCK_ELEMENTS = 1 << 16  # worked on at once: NumPy's intermediate results stay in the processor's cache
 FETCH_ELEMENTS = 1 << 18  # the same where an operand comes from other processes
 
 
@@ -31,11 +31,11 @@ FETCH_ELEMENTS = 1 << 18  # the same where an operand comes from other processes
 
 @contextmanager
 def collective(what: str, operands: Sequence[Operand], *arguments: object) -> Iterator[list[Section]]:
-    """The body runs once all processes have come with the same arguments, and what they put before has arrived; it
-    gets the operands as sections. Afterwards what it put has arrived, and all know how it went: if it failed
-    anywhere, all raise the same OutcoreError. The body must not wait for other processes.
+    """The body runs once all processes have come here with the same arguments and their earlier puts have arrived;
+    it gets the operands as sections. Afterwards the puts of the body have arrived, and all processes know whether
+    it failed: if it failed anywhere, all raise the same OutcoreError. The body must not wait for other processes.
 
-    Raises TypeError, here alone, if no operand is a global array, as then nobody knows whom to tell.
+    Raises TypeError, at this process alone, if no operand is a global array: then it knows of no other processes.
     """
     world = world_of(*operands)
     sections: list[Section] = []
@@ -100,7 +100,7 @@ def same_type(a: Section, b: Section) -> None:
 
 
 def no_overlap(result: Section, operand: Section, *, or_the_same: bool) -> None:
-    """A result may be an operand, if it may at all, only as a whole."""
+    """Raises ValueError if the result overlaps the operand; with `or_the_same` both may be the same box."""
     if result.array is not operand.array:
         return
     if or_the_same and (result.begin, result.end) == (operand.begin, operand.end):
@@ -134,7 +134,7 @@ def slices(begin: Sequence[int], end: Sequence[int]) -> tuple[slice, ...]:
 
 
 def own_parts(section: Section) -> Iterator[Block]:
-    """What this process holds of a section, one block of the distribution after the other."""
+    """The parts of a section that this process holds, one block of the distribution after the other."""
     array = section.array
     local = array.local
     for begin, end, at in array.distribution.parts_of(array.world.rank, section.begin, section.end):
@@ -143,7 +143,7 @@ def own_parts(section: Section) -> Iterator[Block]:
 
 
 def own_blocks(section: Section, elements: int = BLOCK_ELEMENTS) -> Iterator[Block]:
-    """The same in blocks of at most so many elements."""
+    """As `own_parts`, in blocks of at most so many elements."""
     for part in own_parts(section):
         for begin, end in split(part.begin, part.end, elements):
             yield Block(section, begin, end, part.part(begin, end))
@@ -170,7 +170,7 @@ def split(begin: Sequence[int], end: Sequence[int], elements: int) -> Iterator[B
 
 
 def aligned(a: Section, b: Section) -> bool:
-    """Whether each process holds the same of both."""
+    """Whether each process holds the same elements of both sections."""
     return a.begin == b.begin and a.array.distribution == b.array.distribution
 
 

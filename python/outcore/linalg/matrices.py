@@ -1,4 +1,4 @@
-"""Linear algebra on global arrays of two dimensions; part of outcore.linalg, where the rules are said."""
+"""Linear algebra on global arrays of two dimensions; part of outcore.linalg, whose rules hold here."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from outcore.linalg.blocks import (
 from outcore.parallel.requests import Request, all_of, then
 
 TILE = 1024  # rows and columns of the result of matmul that are worked on at once
-DEPTH = 2048  # products that are added up for each of them, at once
+DEPTH = 2048  # length of the summed index that is worked on at once
 
 
 # ---- symmetry ----
@@ -56,7 +56,7 @@ def symmetrize(out: Operand, *, hermitian: bool = False) -> None:
 
 
 def upper_blocks(begin: Sequence[int], end: Sequence[int], side: int) -> Iterator[Box]:
-    """Cuts what lies above the diagonal of a matrix, inside of a box, into blocks; those on the diagonal are
+    """Cuts the part of a box that lies above the diagonal of a matrix into blocks; those on the diagonal are
     squares."""
     (i0, j0), (i1, j1) = begin, end
     rows, columns = _cuts(i0, i1, j0, j1, side), _cuts(j0, j1, i0, i1, side)
@@ -67,7 +67,7 @@ def upper_blocks(begin: Sequence[int], end: Sequence[int], side: int) -> Iterato
 
 
 def _cuts(begin: int, end: int, other_begin: int, other_end: int, side: int) -> list[int]:
-    """Cuts of a range; inside of the other range they are the same, whichever of both is cut."""
+    """Places where a range is cut; where it overlaps the other range, both are cut at the same places."""
     low, high = builtins.max(begin, other_begin), builtins.min(end, other_end)
     if low >= high:
         low = high = end
@@ -95,12 +95,12 @@ def matmul(
     conjugate_a: bool = False,
     conjugate_b: bool = False,
 ) -> None:
-    """out = alpha * op(a) op(b) + beta * out, op being the transpose, the complex conjugate, or both. With beta 0
-    what `out` held does not matter. `out` must overlap neither operand.
+    """out = alpha * op(a) op(b) + beta * out, where op is the transpose, the complex conjugate, or both. If beta is
+    0, the old elements of `out` do not matter. `out` must overlap neither operand.
 
-    Each process computes what it holds of the result, tile by tile, with NumPy's BLAS. Panels of the operands are
-    fetched ahead, unless it holds them itself. Besides the arrays it needs at most 100 MiB a process (float64),
-    which are accounted to its budget.
+    Each process computes the part of the result that it holds, tile by tile, with NumPy's BLAS. It fetches panels
+    of the operands ahead, unless it holds them itself. Besides the arrays a process needs at most 100 MiB
+    (float64), which are accounted to its budget.
     """
     flags = (transpose_a, transpose_b, conjugate_a, conjugate_b)
     with collective("matmul", [out, a, b], alpha, beta, *flags) as (result, first, second):
@@ -150,7 +150,7 @@ class _Tile:
 
 
 class _Tiles:
-    """All of them along one axis of what this process holds."""
+    """All tiles along one axis of the part that this process holds."""
 
     def __init__(self, section: Section, parts: Sequence[Any], axis: int) -> None:
         mine = section.array.distribution.parts_of(section.array.world.rank, section.begin, section.end)
@@ -187,14 +187,14 @@ class _Factor:
         return self.section.shape[::-1] if self.transposed else self.section.shape
 
     def start(self, rows: list[tuple[int, int]], columns: list[tuple[int, int]]) -> Request:
-        """Brings some rows and columns."""
+        """Starts to fetch some rows and columns."""
         array, transfers = self._bring(*((columns, rows) if self.transposed else (rows, columns)))
         return then(all_of(transfers), lambda _: self._turned(array))
 
     def _bring(
         self, rows: list[tuple[int, int]], columns: list[tuple[int, int]]
     ) -> tuple[Array, list[Request]]:
-        """Where they are, or will be when all is waited for."""
+        """The array that holds them once the requests are complete, and these requests."""
         section, transfers = self.section, list[Request]()
         boxes = [((r, c), (r_end, c_end)) for r, r_end in rows for c, c_end in columns]
         if len(boxes) == 1:
@@ -254,7 +254,7 @@ def eigh(a: Operand, vectors: Operand | None = None, b: Operand | None = None) -
 
     One process solves the problem, by SciPy's LAPACK; the others wait, asleep. It needs memory for 4 matrices
     (with `b`: 6), which is accounted to its budget: a matrix that does not fit is OutcoreError (ENOMEM) before
-    anything is computed. EINVAL also if `b` is not positive definite; no errno without SciPy.
+    anything is computed. EINVAL also if `b` is not positive definite; without SciPy the error has no errno.
     """
     operands = [each for each in (a, b, vectors) if each is not None]
     with collective("eigh", operands, b is None, vectors is None) as given:
