@@ -1,12 +1,12 @@
-"""Benchmarks: what a benchmark is, how it is found and run, and what several of them need.
+"""Benchmarks: what a benchmark is, how it is found and run, and functions that several of them need.
 
 A benchmark is a module `benchmarks/NAME.py` with a docstring (its first line is shown in the list) and
 
     def run(options: BenchOptions) -> list[Claim]
 
-It compares in one run, prints what it does with `options.say`, and leaves nothing in `options.scratch`. `REASONS`
-says why a bar may be missed (see explained). A benchmark that takes long has cases, `options.case`, and says so:
-`HAS_CASES = True`. What they bring is kept where `--keep` says.
+It compares in one run, reports its steps with `options.say`, and leaves nothing in `options.scratch`. `REASONS`
+says why a bar may be missed (see explained). A benchmark that takes long consists of cases (`options.case`), and
+sets `HAS_CASES = True`; results of its cases are kept in the directory of `--keep`.
 Modules whose name starts with an underscore are helpers.
 """
 
@@ -51,7 +51,7 @@ QUICK_LIMIT_S = 50.0  # --quick has to end within this time
 
 @dataclass(frozen=True)
 class Threshold:
-    """What a value has to reach: `value DIRECTION number`."""
+    """A bar that a value has to reach: `value DIRECTION number`."""
 
     direction: Literal[">=", "<="]
     number: float
@@ -74,8 +74,8 @@ Interval = tuple[float, float]
 @dataclass(frozen=True)
 class Claim:
     """One measured number. `value` is None if it could not be measured here, and `how` says why; `bar` is None
-    for a number that is only reported. `peer` names what it is compared with, with its version, or is empty.
-    `interval`: where the value lies (see median_interval); then a bar is missed if all of it misses the bar, so
+    for a number that is only reported. `peer` names the program it is compared with, and its version, or is empty.
+    `interval`: where the value lies (see median_interval); a bar is missed only if the whole interval misses it, so
     that noise alone does not decide. `reason`: why the bar is missed (see explained)."""
 
     name: str
@@ -121,8 +121,8 @@ class Claim:
 
 
 def explained(claims: Iterable[Claim], reasons: Mapping[str, str]) -> list[Claim]:
-    """Claims, with the reason of each missed bar. `reasons`: by a pattern of the claim's whole name; the first that
-    fits counts. A benchmark has them as `REASONS`."""
+    """The claims, each missed bar with its reason. `reasons`: texts by regular expressions for the whole name of a
+    claim; the first that matches counts. A benchmark gives them as `REASONS`."""
 
     def one(claim: Claim) -> Claim:
         if claim.holds is not False:
@@ -148,17 +148,18 @@ class BenchOptions:
     cases: Cases = field(default_factory=Cases)
 
     def case(self, name: str, measure: Callable[[], Any]) -> Any:
-        """What `measure` brings, which JSON can hold; a run before may have brought it already."""
+        """The result of `measure`, which must be JSON; an earlier run may have kept it."""
         return self.cases.run(name, measure, self.say)
 
     def claims(self, name: str, measure: Callable[[], list[Claim]]) -> list[Claim]:
-        """As `case`."""
+        """As `case`, for a list of claims."""
         found = self.case(name, lambda: [claim.as_json() for claim in measure()])
         return [Claim.of_json(each) for each in found]
 
     def ran(self, name: str, results: Mapping[str, Any], **other: float) -> None:
-        """Keeps what a whole run of a command has used, for the table of memory in the documents. results: what the
-        command says of itself (`--json`); `other` is said in its place, such as the peak of several runs."""
+        """Keeps memory, disk space and time of a whole run of a command, for the table of memory in the documents.
+        results: the results file of the command (`--json`); values in `other`, such as the peak of several runs,
+        replace those of the file."""
         keys = ("memory_budget_bytes", "peak_memory_bytes", "peak_disk_bytes", "run_seconds")
         used = {key: results.get(key) for key in keys} | other
         self.cases.runs.append(
@@ -166,8 +167,8 @@ class BenchOptions:
         )
 
     def place(self, name: str) -> Path:
-        """Where a case may leave what it goes on from: a directory beside what is kept, else in scratch. The
-        benchmark removes it once what the case has brought is kept."""
+        """A directory for files with which a case can continue: beside the kept results, else in scratch. The
+        benchmark removes it once the result of the case is kept."""
         place = self.scratch / "case" if self.cases.directory is None else self.cases.path(name)
         place.mkdir(parents=True, exist_ok=True)
         return place
@@ -177,8 +178,8 @@ class BenchOptions:
 
 
 def drop_page_cache(*paths: Path) -> bool:
-    """Makes the next reads come from the disk: drops the page cache of the machine, or, without the right to,
-    that of the files `paths`. Returns whether it is sure that it worked."""
+    """Makes the next reads come from the disk: drops the page cache of the machine, or, if it may not do that, the
+    cached pages of the files `paths`. Returns whether it is certain that this worked."""
     os.sync()
     try:
         Path("/proc/sys/vm/drop_caches").write_text("3\n")
@@ -189,8 +190,9 @@ def drop_page_cache(*paths: Path) -> bool:
 
 
 def drop_files(*paths: Path) -> bool:
-    """Makes the next reads of these files come from the disk, and leaves programs in memory, which are not what is
-    measured; where that does not work, drops all that can be dropped. Returns whether it is sure that it worked."""
+    """Makes the next reads of these files come from the disk, and leaves programs in the page cache, since their
+    loading is not measured; if that does not work, drops as much as it can. Returns whether it is certain that this
+    worked."""
     os.sync()
     return all([_drop_file(path) for path in paths if path.stat().st_size]) or drop_page_cache(*paths)
 
@@ -205,8 +207,8 @@ def _drop_file(path: Path) -> bool:
 
 
 def _cached_pages(fd: int) -> int:
-    """Pages of a file that are in the page cache. Asked with mincore: a read, even one that may not wait, makes the
-    kernel read ahead, and so would warm what it asks about."""
+    """Number of pages of a file in the page cache. It asks with mincore: a read, even a nonblocking one, makes the
+    kernel read ahead, and so would load the pages that it asks about."""
     size = os.fstat(fd).st_size
     if size == 0:
         return 0
@@ -216,14 +218,14 @@ def _cached_pages(fd: int) -> int:
         addresses = [ctypes.c_void_p(each.ctypes.data) for each in (view, resident)]
         if ctypes.CDLL(None, use_errno=True).mincore(addresses[0], ctypes.c_size_t(size), addresses[1]):
             raise OSError(ctypes.get_errno(), "mincore")
-        del view  # a mapping that is looked at cannot be closed
+        del view  # a mapping with a view cannot be closed
     return int(np.count_nonzero(resident & 1))
 
 
 def claim_memory(size_bytes: int) -> None:
-    """Takes and frees memory. A virtual machine gives free memory back to its host, and who gets it next pays for
-    it: not those who are measured (see free_memory_kept). Free memory is kept by processor, so each takes and
-    frees a part."""
+    """Allocates and frees memory. A virtual machine gives free memory back to its host, and the next process that
+    allocates it waits; so this process waits before the measurement begins (see free_memory_kept). The kernel keeps
+    free memory by processor, so each processor allocates and frees a part."""
 
     def take(processor: int, size: int) -> None:
         os.sched_setaffinity(0, {processor})  # of this thread
@@ -239,9 +241,9 @@ _KEPT_MS = Path("/sys/module/page_reporting/parameters/min_free_ms")
 
 @contextmanager
 def free_memory_kept(setting: Path = _KEPT_MS) -> Iterator[None]:
-    """Meanwhile no memory goes back to the host of a virtual machine that has not been free for 100 s, where the
-    kernel can be told so, and we may: whoever takes it again waits for the host, up to ten times as long as for the
-    copy into it. [M36]"""
+    """Inside the block a virtual machine gives memory back to its host only after it has been free for 100 s, if
+    the kernel has this setting and the process may change it. A process that allocates memory which was given back
+    waits for the host, up to ten times as long as for the copy into it. [M36]"""
     try:
         before = setting.read_text()
         setting.write_text("100000")
@@ -256,8 +258,8 @@ def free_memory_kept(setting: Path = _KEPT_MS) -> Iterator[None]:
 
 @contextmanager
 def huge_pages(count: int) -> Iterator[bool]:
-    """Reserves huge pages for programs that must be given them. False without the right to, or where memory is
-    too much in pieces."""
+    """Reserves huge pages for programs that use reserved ones. Yields False if this process may not reserve them,
+    or if memory is too fragmented."""
     setting = Path("/proc/sys/vm/nr_hugepages")
     try:
         before = setting.read_text()
@@ -280,9 +282,9 @@ def _free_huge_pages() -> int:
 
 
 def median_interval(values: Sequence[float]) -> Interval:
-    """Between which of the values the median of what they are drawn from lies, with 95 % at least: by counting
-    signs, whatever the distribution (Conover, Practical Nonparametric Statistics). All, if there are fewer than
-    six."""
+    """Two of the values, between which the median of their distribution lies with a probability of 95 % or more: by
+    the sign test, for any distribution (Conover, Practical Nonparametric Statistics). The smallest and the largest,
+    if there are fewer than six."""
     ordered, n = sorted(values), len(values)
     outside, chance = 0, 0.0
     while 2 * outside + 2 <= n:
@@ -341,11 +343,11 @@ def device_rate(
     path: Path | None = None,
     huge_pages: bool = False,
 ) -> DeviceRate:
-    """What the device under `directory` does with direct I/O, `depth` requests of `block_bytes` under way, on a
-    file of `size_bytes`, `path` or one that is made and removed here: by fio if it is installed, else by threads
-    of our own. `seconds`: over and over the file for so long; None: over it once, ended by fsync if it writes.
-    `huge_pages`: fio's buffers are in huge pages, if the system has reserved enough; without, if another
-    program has taken them.
+    """Measures the rate of the device under `directory` with direct I/O, `depth` requests of `block_bytes` under
+    way, on a file of `size_bytes`: `path`, or one that is made and removed here. fio measures if it is installed,
+    else threads of this process. `seconds`: passes over the file are repeated for this time; None: one pass, which
+    ends with fsync if it writes. `huge_pages`: fio's buffers are in huge pages, if the system has reserved enough;
+    if another program has taken them, in ordinary pages.
 
     A new file has space allocated to it before the time begins. It may still be written slower than one that
     has been written before: the disk, or the host of a virtual one, allocates its space when it is first used."""
@@ -375,7 +377,7 @@ def _fio_rate(
         *(["--iomem=shmhuge"] if huge_pages else []),
     ]  # fmt: skip
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
-    # The results, not the exit status, which is 0 of some failed runs, and not 0 of some good ones.
+    # The results count, not the exit status: it is 0 after some failed runs, and not 0 after some good ones.
     begin, end = answer.stdout.find("{"), answer.stdout.rfind("}")
     result = json.loads(answer.stdout[begin : end + 1]) if 0 <= begin < end else {}
     if not result or result["jobs"][0][operation]["bw_bytes"] == 0:
@@ -404,7 +406,7 @@ def _own_rate(
     order = list(range(blocks))
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_DIRECT, 0o600)
     os.posix_fallocate(fd, 0, blocks * block_bytes)
-    # An anonymous map is aligned to pages, as direct I/O wants it. One for each thread: reads must not collide.
+    # An anonymous map is aligned to pages, as direct I/O needs. Each thread has its own: reads must not collide.
     buffers = [mmap.mmap(-1, block_bytes) for _ in range(depth)]
 
     def pass_over(lane: int, write: bool, deadline: float) -> int:
@@ -437,7 +439,7 @@ def _own_rate(
 
 
 def tool_version(command: str, *arguments: str) -> str | None:
-    """First line of what `command --version` (or with `arguments`) says; None if it is not installed."""
+    """First line that `command --version` (or `command` with `arguments`) prints; None if it is not installed."""
     if shutil.which(command) is None:
         return None
     answer = subprocess.run(
@@ -451,7 +453,7 @@ def tool_version(command: str, *arguments: str) -> str | None:
 
 
 def benchmarks() -> dict[str, str]:
-    """Names of the benchmarks that are here, with the first line of what each says of itself."""
+    """Names of all benchmarks, with the first line of the docstring of each."""
     found = {}
     for module in pkgutil.iter_modules([str(_directory())]):
         if not module.name.startswith("_"):
@@ -461,7 +463,7 @@ def benchmarks() -> dict[str, str]:
 
 
 def _directory() -> Path:
-    """Where the benchmarks are: installed beside us, or at the root of the checkout."""
+    """The directory of the benchmarks: installed beside this package, or at the root of the checkout."""
     here = Path(__file__).resolve().parents[1]
     for directory in (here / "benchmarks", here.parent.parent / "benchmarks"):
         if (directory / "__init__.py").is_file():
@@ -485,7 +487,7 @@ def load(name: str) -> ModuleType:
 
 
 def machine(scratch: Path) -> dict[str, Any]:
-    """What the numbers were measured on."""
+    """The machine on which the numbers are measured."""
     from outcore.cli.doctor import scratch_facts
 
     return {
@@ -499,8 +501,8 @@ def machine(scratch: Path) -> dict[str, Any]:
 
 
 def run_benchmark(name: str, *, quick: bool, scratch: Path, keep: Path | None = None) -> dict[str, Any]:
-    """Runs one benchmark in a directory of its own inside `scratch`; the result as it goes into the JSON file.
-    `keep`: where its cases are kept. Raises OutcoreError (EINVAL): it has none."""
+    """Runs one benchmark in a directory of its own inside `scratch`; returns the contents of the JSON file.
+    `keep`: directory for results of its cases. Raises OutcoreError (EINVAL) if `keep` is given and it has none."""
     module = load(name)
     if keep is not None and not getattr(module, "HAS_CASES", False):
         raise OutcoreError(errno.EINVAL, f"--keep {keep}", detail=f"{name} has no cases that could be kept")
@@ -559,7 +561,7 @@ def command(
     ] = None,
     keep: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Keep finished cases there, and skip those that are there."),
+        typer.Option(metavar="DIR", help="Keep results of finished cases there, and skip cases kept there."),
     ] = None,
 ) -> int:
     """Measure Outcore beside its peers on this machine. Exit status 1 if a claim does not hold."""

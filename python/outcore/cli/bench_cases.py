@@ -1,5 +1,5 @@
-"""Cases of a benchmark: parts of it that take long. What each has brought is kept at once, if a directory is given,
-so that a run that was broken off goes on after them."""
+"""Cases of a benchmark: parts of it that take long. If a directory is given, the result of each case is kept at
+once, so that a run after an interruption does not repeat it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from outcore.job import machine, resources
 
 @dataclass
 class Cases:
-    """Of one benchmark.
+    """The cases of one benchmark.
 
-    directory: where they are kept; None: they are not.
-    quick: whether it is the short form, whose cases are others.
-    scratch: where they are measured; None: it does not matter.
-    done: name, date, commit and seconds of each, in their order.
-    runs: what whole runs of commands have used, see `BenchOptions.ran`.
+    directory: where results are kept; None: they are not kept.
+    quick: whether this is the short form, which has other cases.
+    scratch: where cases are measured; None: the disk does not matter.
+    done: name, date, commit and seconds of each case, in their order.
+    runs: memory, disk space and time of whole runs of commands, see `BenchOptions.ran`.
     """
 
     directory: Path | None = None
@@ -35,8 +35,8 @@ class Cases:
     runs: list[dict[str, Any]] = field(default_factory=list)
 
     def run(self, name: str, measure: Callable[[], Any], say: Callable[[str], None]) -> Any:
-        """What `measure` brings, which JSON can hold; not measured again if it is kept, of this machine and this
-        scratch disk."""
+        """The result of `measure`, which must be JSON. A kept result of this machine and this scratch disk is
+        returned instead of a new one."""
         found = self._kept(name)
         if found is None:
             found = {"name": name, "date": now(), "commit": commit(), **self._what()}
@@ -50,7 +50,7 @@ class Cases:
         return found["value"]
 
     def path(self, name: str) -> Path:
-        """Of a case, for what it goes on from."""
+        """Path for files with which a case can continue."""
         assert self.directory is not None
         short = "-quick" if self.quick else ""
         return self.directory / (re.sub(r"[^\w.+-]+", "_", name) + short)
@@ -90,7 +90,7 @@ def now() -> str:
 
 
 def commit() -> str:
-    """Of the checkout that is measured; empty without one."""
+    """The commit of the checkout that is measured; empty if there is no checkout."""
     command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()

@@ -13,7 +13,7 @@ from outcore.keep import classic
 
 
 def import_dra(
-    meta: Annotated[Path, typer.Argument(help="the .info of the array, or its name without that")],
+    meta: Annotated[Path, typer.Argument(help="the .info file of the array, or its name without .info")],
     path: Annotated[
         Path | None, typer.Argument(help="directory of the new disk array (default: NAME.array)")
     ] = None,
@@ -32,7 +32,7 @@ def import_dra(
 def export_dra(
     path: Annotated[Path, typer.Argument(help="directory of a disk array")],
     name: Annotated[Path, typer.Argument(help="name of the classic array: NAME.info and NAME are made")],
-    files: Annotated[int, typer.Option(help="If more than 1: so many files, NAME.0, NAME.1, ..")] = 1,
+    files: Annotated[int, typer.Option(help="Number of files; if more than 1: NAME.0, NAME.1, ..")] = 1,
     overwrite: Annotated[bool, typer.Option(help="Replace an array that is there.")] = False,
 ) -> None:
     """Export a disk array in the form that the classic DRA of Global Arrays opens. The processes of a job

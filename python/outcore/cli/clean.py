@@ -16,7 +16,7 @@ def command(
         Path | None, typer.Option(metavar="DIR", help="Scratch directory to clean (default: the one chosen).")
     ] = None,
 ) -> None:
-    """Remove the scratch of your processes that are dead. That of living ones, and of others, stays."""
+    """Remove the scratch of your dead processes. Scratch of living processes, and of other users, stays."""
     directory = Path(find_scratch(scratch))
     removed = _core.clean(str(directory))
     for path in removed:

@@ -1,6 +1,6 @@
 """Shell completion: commands, and the options of each, as a script for bash, zsh or fish.
 
-The words stand in the script, so that completion starts no Python; a new version of Outcore wants a new script.
+The script contains the words, so that completion starts no Python; a new version of Outcore needs a new script.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def script(shell: str, options: Mapping[str, Mapping[str, str]], summaries: Mapping[str, str]) -> str:
-    """The script of a shell. `options`: of each command, what each option is for."""
+    """The script of a shell. `options`: for each command, its options with their meanings."""
     make = {"bash": _bash, "zsh": _zsh, "fish": _fish}
     return make[shell](options, summaries)
 
 
 def target(shell: str, home: Path) -> tuple[Path, str]:
-    """Where a shell looks for the script, and what its user still has to do, if anything."""
+    """The path where a shell looks for the script, and a text about what its user still has to do, if anything."""
     data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
     config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     places = {
@@ -45,14 +45,14 @@ def chosen(shell: str | None) -> str:
 
 
 def install(shell: str, text: str) -> str:
-    """Writes the script, and returns what to tell the user."""
+    """Writes the script, and returns a message for the user."""
     path, rest = target(shell, Path.home())
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     except OSError as error:
         raise OutcoreError(error.errno or errno.EIO, "install completion", path=path) from error
-    return f"completion of {shell} is in {path}; it begins with the next shell" + (
+    return f"completion of {shell} is in {path}; it takes effect in the next shell" + (
         f"; {rest}" if rest else ""
     )
 

@@ -34,7 +34,7 @@ def libs() -> str:
 
 
 def pario_flags(integer4: bool) -> str:
-    """What a program of Global Arrays needs, before -lga."""
+    """Flags that a program of Global Arrays needs, before -lga."""
     name = "outcore_pario_integer4" if integer4 else "outcore_pario"
     return (
         f"-I{INCLUDE / 'outcore' / 'compat'} {cflags()} {libs().replace('-loutcore', f'-l{name} -loutcore')}"
@@ -42,9 +42,9 @@ def pario_flags(integer4: bool) -> str:
 
 
 def fortran_modules(compiler: str, integer8: bool) -> Path:
-    """The directory with the modules for a compiler and a size of INTEGER, which are compiled when asked for first.
+    """The directory with the modules for a compiler and a size of INTEGER; the first call compiles them.
 
-    Raises RuntimeError with what the compiler says.
+    Raises RuntimeError with the compiler's message.
     """
     about = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
     mark = hashlib.sha256(f"{about}{integer8}{FORTRAN.read_text()}".encode()).hexdigest()[:16]

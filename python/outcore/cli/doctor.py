@@ -1,4 +1,4 @@
-"""`outcore doctor`: what Outcore finds on this machine, what is missing, what that costs, and how to get it."""
+"""`outcore doctor`: what Outcore finds on this machine, what is missing, at which cost, and how to get it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from outcore.trace.tables import rate, volume
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked for. `cost` and `remedy` are empty unless it is missing or not as it should be."""
+    """One line of the report. `cost` and `remedy` are empty unless something is missing or not as it should be."""
 
     name: str
     found: str
@@ -36,7 +36,7 @@ class Finding:
 
 
 def scratch_facts(directory: Path) -> dict[str, Any]:
-    """What is under a scratch directory. Sizes in bytes."""
+    """Facts about the file system of a scratch directory. Sizes in bytes."""
     system = _core.file_system(directory)
     return {
         "directory": str(directory),
@@ -49,7 +49,7 @@ def scratch_facts(directory: Path) -> dict[str, Any]:
     }
 
 
-# ---- what is looked for ----
+# ---- findings ----
 
 
 def findings(scratch: Path | None = None) -> list[Finding]:
@@ -100,10 +100,10 @@ def _engine() -> Finding:
 
 
 def _emulation() -> list[Finding]:
-    """Said only if there is one."""
+    """Emulated storage, if there is any."""
     if not (emulated := _core.emulation()):
         return []
-    cost = "what is measured is not the storage of this machine"
+    cost = "measurements are not of this machine's storage"
     return [Finding("emulated", emulated, cost, "unset OUTCORE_THROTTLE and OUTCORE_REQUESTS")]
 
 
@@ -149,10 +149,10 @@ def _scratch(given: Path | None) -> list[Finding]:
     finding = Finding("scratch", place)
     if facts["memory"]:
         finding = Finding(
-            "scratch", place, "it lives in memory", "set OUTCORE_SCRATCH to a directory on a disk"
+            "scratch", place, "its files take memory", "set OUTCORE_SCRATCH to a directory on a disk"
         )
     elif facts["network"]:
-        cost = "it is shared by several machines: slower, and others feel it"
+        cost = "several machines share it: it is slower, and this machine slows the others down"
         finding = Finding(
             "scratch", place, cost, "set OUTCORE_SCRATCH to a directory on a disk of this machine"
         )
@@ -189,7 +189,7 @@ def command(
         typer.Option(metavar="DIR", help="Scratch directory to examine (default: the one chosen)."),
     ] = None,
 ) -> None:
-    """Show what Outcore finds on this machine, what is missing, what that costs, and how to get it."""
+    """Show what Outcore finds on this machine, what is missing, at which cost, and how to get it."""
     found = findings(scratch)
     if json_:
         print(json.dumps([asdict(finding) for finding in found], indent=2))

@@ -12,8 +12,8 @@
     triples = true
     memory = "2GB"
 
-A key is an option without its dashes. `geometry` is the text of an XYZ file, or the path of one. Paths are those of
-the directory that the command runs in, as on the command line.
+A key is an option without its dashes. `geometry` is the text of an XYZ file, or the path of one. Paths are relative
+to the directory that the command runs in, as on the command line.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _READ = "read an input file"
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What an input file says. Raises OutcoreError (path and reason) if it cannot be read, or is no table."""
+    """The contents of an input file. Raises OutcoreError (path and reason) if it cannot be read, or is no table."""
     parse: dict[str, Callable[[str], Any]] = {".toml": tomllib.loads, ".json": json.loads}
     if path.suffix not in parse:
         raise _ending(path, _READ)
     try:
         found = parse[path.suffix](plain_file.read_bytes(path, _READ, MAX_BYTES).decode())
-    except (ValueError, RecursionError) as error:  # of TOML, JSON and UTF-8
+    except (ValueError, RecursionError) as error:  # wrong TOML, JSON or UTF-8
         raise _wrong(path, str(error)) from error
     if isinstance(found, dict) and is_qcschema(found):
         return found
@@ -52,7 +52,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def is_qcschema(found: Mapping[str, Any]) -> bool:
-    """Whether an input is one of QCSchema, which says no command."""
+    """Whether an input is a QCSchema document, which has no `command`."""
     named = str(found.get("schema_name", "")).startswith("qcschema")
     return named or ("molecule" in found and not found.keys().isdisjoint(("driver", "specification")))
 
@@ -60,8 +60,8 @@ def is_qcschema(found: Mapping[str, Any]) -> bool:
 def options(
     path: Path, found: Mapping[str, Any], positional: Sequence[str], negations: Collection[str] = ()
 ) -> list[str]:
-    """The options of an input file as on a command line, without positional arguments. negations: options, such as
-    `--no-second-order`, that say false; another one that is false is left out.
+    """The options of an input file as on a command line, without positional arguments. negations: options such as
+    `--no-second-order`, which stand for a value of false; false for any other option gives no word.
 
     Raises OutcoreError for values that no option takes."""
     given: list[str] = []
@@ -82,10 +82,10 @@ def options(
 def arguments(
     path: Path, found: Mapping[str, Any], positional: Sequence[str], negations: Collection[str] = ()
 ) -> Iterator[list[str]]:
-    """The command line of an input file. Text of a geometry lies in a temporary file meanwhile.
+    """The command line of an input file. Inside the block the text of a geometry is in a temporary file.
 
     Args:
-        positional: keys of arguments of the command that are no options.
+        positional: keys that are positional arguments of the command, not options.
 
     Raises OutcoreError for values that no option takes."""
     given = {key: _word(path, key, found[key]) for key in positional if key in found}
@@ -115,8 +115,8 @@ def _word(path: Path, key: str, value: Any) -> str:
 
 
 def text(path: Path, command: str, values: Mapping[str, Any]) -> str:
-    """An input file of these options by their names, as the ending of `path` says. Raises OutcoreError for another
-    ending."""
+    """The text of an input file with these options, TOML or JSON by the ending of `path`. Raises OutcoreError for
+    another ending."""
     plain = {"command": command} | {
         name: value if isinstance(value, bool | int | float) else str(value) for name, value in values.items()
     }

@@ -1,5 +1,5 @@
-"""`outcore inspect` and `outcore verify`: what an array, a checkpoint or a directory of a method holds, and whether
-it is whole."""
+"""`outcore inspect` and `outcore verify`: the contents of an array, a checkpoint or a directory of a method, and
+whether they are undamaged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from outcore.keep import checkpoint
 from outcore.keep.checkpoint_facts import CheckpointFacts, check_array, facts_of, hold, is_checkpoint
 
 FACTS = ("shape", "dtype", "chunk", "chunks", "components", "placement", "codec", "generation", "identity")
-_CONTAINED = 2  # names of an array of a checkpoint, which must be no links
+_CONTAINED = 2  # names at the end of the path of an array of a checkpoint, which must not be links
 
 
 def inspect(
@@ -55,7 +55,7 @@ def verify(
         Path, typer.Argument(help="directory of a disk array, of a checkpoint, or that a method has kept")
     ],
 ) -> int:
-    """Read all of it on this node, check every checksum and name damaged parts. Exit status 1 if there are any."""
+    """Read all data on this node, check every checksum and name damaged parts. Exit status 1 if there are any."""
     damage: list[str] = []
     arrays = elsewhere = 0
     codecs.find_all()
@@ -63,7 +63,7 @@ def verify(
         if part != path and not (part / "manifest").exists():
             damage.append(
                 f"{part}: there is no manifest"
-            )  # of a run that was ended before it was whole, perhaps
+            )  # perhaps a run was ended before it had written all
             continue
         for array in _arrays(part, damage):
             arrays += 1
@@ -88,8 +88,8 @@ def verify(
 
 
 def _parts(path: Path) -> list[Path]:
-    """The arrays and checkpoints in a directory that a method keeps, also those that lack a manifest, and in its
-    folders of states of one irrep and spin. None of an array or a checkpoint."""
+    """The arrays and checkpoints in a directory of a method, also those that lack a manifest, and in its folders
+    for states of one irrep and spin. Empty if `path` is an array or a checkpoint itself."""
     if (path / "manifest").exists() or not path.is_dir():
         return []
     names = ("manifest", "component.*", "table.*")
@@ -105,7 +105,7 @@ def _parts(path: Path) -> list[Path]:
 
 
 def _records(path: Path) -> list[str]:
-    """Damage of the records of kept integrals, if that is what a checkpoint is of."""
+    """Damage of the records of kept integrals, if the checkpoint is one of integrals."""
     try:
         metadata = parsed(_core.array_facts(str(path))[1] or b"null")
         if not is_checkpoint(metadata) or not kept.is_kept(facts_of(metadata, path).meta):
@@ -137,13 +137,13 @@ def _facts(path: Path, contained: int = 0) -> dict[str, Any]:
 
 @contextmanager
 def _held(path: Path, about: CheckpointFacts) -> Iterator[CheckpointFacts]:
-    """What a checkpoint says, of a generation that a job which saves others leaves alone meanwhile: `about`, or one
-    that was saved after it."""
+    """The facts of a checkpoint, `about` or those of a later generation. Inside the block the generation is held,
+    so that a job which saves a new one does not remove it."""
     held = None
     while held is None:
         try:
             held = hold(path / f"arrays.{about.generation}")
-        except OutcoreError:  # replaced, or damaged, which is found by reading it
+        except OutcoreError:  # replaced, or damaged; reading it finds the damage
             latest = facts_of(parsed(_core.array_facts(str(path))[1]), path)
             if latest.generation == about.generation:
                 break
@@ -177,14 +177,14 @@ def _lines(facts: dict[str, Any]) -> Iterator[str]:
 
 
 def _arrays(path: Path, damage: list[str]) -> Iterator[Path]:
-    """The array, or the arrays of a checkpoint with the one that holds it together."""
+    """The array; for a checkpoint, its main array and all arrays that belong to it."""
     yield path
     try:
         text = _core.array_facts(str(path))[1]
     except OutcoreError as error:
         if error.errno == errno.ENOENT:
             raise
-        return  # the damage is found by reading it
+        return  # reading it finds the damage
     try:
         metadata = parsed(text or b"null")
     except FormatError:
@@ -202,7 +202,7 @@ def _arrays(path: Path, damage: list[str]) -> Iterator[Path]:
 
 
 def _array_of(path: Path, about: CheckpointFacts, name: str, damage: list[str]) -> Iterator[Path]:
-    """An array of a checkpoint, if it is there, and the one that it should be."""
+    """The path of an array of a checkpoint, if it exists and is the one that was saved; else adds to `damage`."""
     array = path / f"arrays.{about.generation}" / name
     if not array.is_dir():
         damage.append(f"{array}: missing")

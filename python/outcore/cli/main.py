@@ -1,4 +1,4 @@
-"""The `outcore` command: finds the function of a subcommand, runs it, and says once what went wrong.
+"""The `outcore` command: finds the function of a subcommand, runs it, and prints an error once for the whole job.
 
 A subcommand is a function with typer annotations in a module of its own, imported only when it is called.
 """
@@ -20,11 +20,11 @@ from outcore.base import interrupts
 from outcore.base.console import OutputLost, complain, drop_output, prepare_streams, visible
 
 FAILURE, USAGE = 1, 2  # exit statuses
-GRACE_S = 5.0  # a process that failed waits so long for the others to fail too, before it ends the job
-# All processes get a signal and leave what they compute, then remove their scratch. Slurm kills after 30 s.
+GRACE_S = 5.0  # a process that failed waits this long for the others to fail too, before it ends the job
+# After a signal all processes stop computing, then remove their scratch. Slurm kills after 30 s.
 SIGNAL_GRACE_S = 20.0
 
-_SIGNALLED = "\0signal "  # from a process that got a signal to the others, with its exit status
+_SIGNALLED = "\0signal "  # begins a message of a process that got a signal; its exit status follows
 
 
 class Subcommand(NamedTuple):
@@ -103,11 +103,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         interrupts.end_on_sigterm()
         status = run(list(sys.argv[1:] if arguments is None else arguments), is_process=arguments is None)
         sys.stdout.flush()
-        interrupts.ignore()  # all is done: a signal that comes now would only leave scratch
+        interrupts.ignore()  # the work is done: a signal now could only leave scratch behind
     except (Exception, KeyboardInterrupt) as error:
         try:
             status = report(error)
-        except KeyboardInterrupt as signalled:  # before others could be told of the first
+        except KeyboardInterrupt as signalled:  # before this process could tell the others of the error
             status = report(signalled)
         drop_output()
     sys.exit(status)
@@ -177,7 +177,7 @@ def run_file(arguments: list[str]) -> int:
 
 
 def start_processes(name: str, arguments: list[str]) -> None:
-    """Those that --ranks asks for, before this process makes a file that it could not remove."""
+    """Starts the processes of --ranks, before this process makes a file that it could not remove."""
     from outcore.job import launch
 
     ranks = _command(name).make_context(name, arguments, resilient_parsing=True).params.get("ranks")
@@ -216,7 +216,7 @@ def parameters(name: str) -> list[Any]:
 
 
 def negations(name: str) -> set[str]:
-    """Options of a command that say no, such as `--no-second-order`."""
+    """Options of a command that negate another one, such as `--no-second-order`."""
     return {option for each in parameters(name) for option in each.secondary_opts}
 
 
@@ -281,7 +281,7 @@ def _run_subcommand(name: str, arguments: list[str], *, is_process: bool = False
 
 
 class _Carried(Exception):
-    """Carries Ctrl-C, SIGTERM and errors of the system past typer, which makes exit statuses of some."""
+    """Carries Ctrl-C, SIGTERM and errors of the system past typer, which turns some of them into exit statuses."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__()
@@ -304,7 +304,7 @@ def _function(entry: Subcommand) -> Callable[..., Any]:
 
 
 def _end_all(status: int) -> int:
-    """The end of a process that got a signal: the others end with the same status."""
+    """Ends a process that got a signal: the others end with the same status."""
     from outcore import _core
     from outcore.job import launch
 
@@ -323,8 +323,8 @@ def _end_all(status: int) -> int:
 
 
 def _explained(error: BaseException) -> BaseException:
-    """An error that says how to install what an optional part needs, or that memory has run out, if that is what is
-    wrong."""
+    """The error to report: if a package of an optional part is missing, one that says how to install it; if memory
+    has run out, one that names the limit; else `error`."""
     from outcore.base import extras
     from outcore.base.errors import OutcoreError, as_outcore_error
     from outcore.job import resources
@@ -344,7 +344,7 @@ def _explained(error: BaseException) -> BaseException:
 
 
 def report(error: BaseException) -> int:
-    """Prints an error once for the whole job and returns the exit status. Ends the job if others go on."""
+    """Prints an error once for the whole job and returns the exit status. Ends the job if other processes go on."""
     signalled = interrupts.behind(error)
     if signalled is not None:
         return _end_all(interrupts.status_of(signalled))
@@ -376,7 +376,7 @@ def report(error: BaseException) -> int:
 
 
 def _without_repeats(messages: Sequence[str]) -> list[str]:
-    """One message for all processes that say the same but for their rank."""
+    """Messages that differ only in the rank become one."""
     said: dict[str, set[str]] = {}
     for message in messages:
         said.setdefault(re.sub(r"rank \d+: ", "", message), set()).add(message)

@@ -1,4 +1,4 @@
-"""The frame of every method's command: its options, what it shows, what it leaves, and how it ends.
+"""The frame of every method's command: its options, its output, its results, and its end.
 
     @dataclass(frozen=True, kw_only=True)
     class Options(JobOptions):
@@ -15,7 +15,8 @@
             run.finish(world)
         return 0
 
-Ctrl-C and SIGTERM end a run with 130 and 143 at all processes; what is complete stays where it is kept.
+Ctrl-C and SIGTERM end a run with 130 and 143 at all processes; complete parts stay in the directory where they are
+kept.
 """
 
 from __future__ import annotations
@@ -52,12 +53,10 @@ if TYPE_CHECKING:
     from outcore.parallel.tasks import Progress
 
 SCHEMA = "outcore-results-1"  # of the file of results: docs/reference/results.schema.json
-MAX_THREADS = 1024  # of a process: more are a slip of the hand
+MAX_THREADS = 1024  # of a process: a larger number is a typing error
 REPORTS = ("short", "full")
 
-_MEMORY = (
-    "Memory of all processes together, with what they need to start, e.g. 2GB. Default: half of what is free."
-)
+_MEMORY = "Memory of all processes together, start-up included, e.g. 2GB. Default: half of the free memory."
 
 
 # ---- options ----
@@ -65,8 +64,8 @@ _MEMORY = (
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions:
-    """What every method is asked for. A method has a class of its own, below this one. without: fields that a
-    command does not have."""
+    """Options of every method. Each method derives a class of its own. without: fields that the command of a method
+    does not have."""
 
     without: ClassVar[tuple[str, ...]] = ()
 
@@ -86,14 +85,14 @@ class JobOptions:
     ] = False
     report: Annotated[
         str,
-        typer.Option(help="After the run: 'short', what fits a screen; 'full', all that was counted, too."),
+        typer.Option(help="Report after the run: 'short' fits a screen; 'full' adds all counters."),
     ] = REPORTS[0]
     json_file: Annotated[Path | None, typer.Option("--json", help="Write results here.")] = None
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing but warnings, errors and the end of the run.")
     ] = False
     log: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write all that a run says here, with --quiet too.")
+        Path | None, typer.Option(metavar="FILE", help="Write all output of the run here, with --quiet too.")
     ] = None
     write_input: Annotated[
         Path | None,
@@ -113,21 +112,21 @@ class JobOptions:
             )
 
     def reads(self) -> dict[str, Any]:
-        """Files that are read, by what they are."""
+        """Files that the command reads, by a name for messages."""
         return {}
 
     def writes(self) -> dict[str, Any]:
-        """Files that are written in the end, by their options."""
+        """Files that the command writes at its end, by their options."""
         return {"--json": self.json_file, "--log": self.log}
 
     def check_targets(self) -> None:
-        """Raises OutcoreError if what is to be written cannot be. Of the process that writes."""
+        """Raises OutcoreError if a file of `writes` cannot be written. Only the process that writes calls it."""
         preflight.check_distinct(self.reads(), self.writes())
         preflight.check_file(self.json_file, "write results")
         preflight.check_file(self.log, "write the log")
 
     def check_memory(self, processes: int) -> None:
-        """Raises OutcoreError (EINVAL) for more memory than there is; an estimate may be of another machine."""
+        """Raises OutcoreError (EINVAL) for more memory than the machine has; an estimate may be for another one."""
         if self.estimate:
             return
         share, machine = (self.memory_bytes or 0) // processes, resources.total_memory_bytes()
@@ -141,7 +140,7 @@ class JobOptions:
 
     @property
     def full(self) -> bool:
-        """Whether details are asked for."""
+        """Whether the user wants details."""
         return self.report == "full"
 
     @property
@@ -150,8 +149,8 @@ class JobOptions:
 
 
 def with_options(command: Callable[..., int]) -> Callable[..., int]:
-    """A command whose first parameter is a JobOptions, as one that has the fields of its class in its place: those
-    of the method, then those of every job."""
+    """Replaces the first parameter of a command, a JobOptions, by one parameter for each field of its class: fields
+    of the method first, then those of every job."""
     first, *others = inspect.signature(command, eval_str=True).parameters.values()
     cls: type[JobOptions] = first.annotation
     hints = get_type_hints(cls, include_extras=True)
@@ -181,7 +180,7 @@ def with_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def _write_input(name: str, parameters: Sequence[inspect.Parameter], given: dict[str, Any]) -> int:
-    """Writes what was given as an input file. Raises OutcoreError if it cannot."""
+    """Writes the options that were given as an input file. Raises OutcoreError if it cannot."""
     path: Path = given["write_input"]
     defaults = {each.name: each.default for each in parameters}
     values = {
@@ -212,7 +211,8 @@ def _option(parameter: inspect.Parameter) -> str:
 
 
 class _LogFile(io.FileIO):
-    """Raises OutcoreError where it cannot take what is written, once: what is said of that is not for it."""
+    """Raises OutcoreError at the first write that fails, and ignores later ones: the message about the error need
+    not go into the log."""
 
     _is_lost = False
 
@@ -232,14 +232,14 @@ def _open_log(path: Path) -> TextIO:
 
 
 class Run:
-    """One run of a method, from its options to its results. Making it starts the processes that are asked for, and
+    """One run of a method, from its options to its results. The constructor starts the processes of --ranks, and
     checks the options, at all of them.
 
     Args:
-        give_back: memory that arrays free is the system's again at once (`resources.give_back_freed_memory`).
+        give_back: memory that arrays free goes back to the system at once (`resources.give_back_freed_memory`).
 
-    `results` is what `finish` writes; lines are those of rank 0. `energies`: keys of results that the summary at
-    the end shows, with what it calls them; a list of energies has one for each root.
+    `finish` writes `results`; rank 0 prints lines. `energies`: keys of results that the summary at the end shows,
+    with the name of each there; a list of energies has one for each root.
     """
 
     energies: Mapping[str, str] = MappingProxyType({})
@@ -261,9 +261,9 @@ class Run:
         self.root = self.comm is None or self.comm.rank == 0
         self._log = _open_log(options.log) if self.root and options.log is not None else None
         self.console = Lines(quiet=not self.root or options.quiet, log=self._log)
-        self.final = Lines(quiet=not self.root, log=self._log)  # what --quiet leaves
+        self.final = Lines(quiet=not self.root, log=self._log)  # lines that --quiet prints, too
         self.results: dict[str, Any] = {"schema": SCHEMA, **_origin()}
-        self.kept_at: Path | None = None  # where what is complete stays, if the run is ended
+        self.kept_at: Path | None = None  # directory where complete parts stay if a signal ends the run
 
     def __enter__(self) -> Self:
         return self
@@ -277,25 +277,25 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Since its begin."""
+        """Seconds since the run began."""
         return time.monotonic() - self._start
 
     def say(self, line: str) -> None:
         self.console.print(visible(line), soft_wrap=True)
 
     def warn(self, line: str) -> None:
-        """What makes a result doubtful: with --quiet too, and in the results."""
+        """Prints why a result is doubtful, with --quiet too, and adds it to the results."""
         self.final.print(visible(f"warning: {line}"), soft_wrap=True)
         self.results.setdefault("warnings", []).append(line)
 
     def header(self, title: str, *details: str) -> None:
-        """What is computed, on what, and with how much of it."""
+        """Prints the method and the resources: processes, threads, memory."""
         options, processes = self.options, 1 if self.comm is None else self.comm.size
         threads = options.threads or launch.threads_per_rank()
         what = (
             f"{processes} {'process' if processes == 1 else 'processes'} x {threads} "
             f"{'thread' if threads == 1 else 'threads'}",
-            f"memory {options.memory or 'half of what is free'}",
+            f"memory {options.memory or 'half of the free memory'}",
             *details,
         )
         self.results |= {
@@ -308,7 +308,8 @@ class Run:
 
     @contextmanager
     def progress(self, label: str) -> Iterator[Progress]:
-        """A bar with the time that is left, for a fraction that any thread tells; all of it at the end."""
+        """A bar with the time that is left. Any thread reports the fraction that is done; at the end of the block
+        it is 1."""
         with self.stages() as tell:
             tell(label, 0.0)
             yield lambda fraction: tell(label, fraction)
@@ -316,9 +317,9 @@ class Run:
 
     @contextmanager
     def stages(self, *, stay: bool = True) -> Iterator[Callable[[str, float], None]]:
-        """The same for several parts, each with a bar of its own from when it is first told of. `stay`: they
-        are seen afterwards; else one is shown, of the part that is under way. Bars are for terminals: nothing of
-        them is written into a file or a pipe."""
+        """As `progress`, for several parts; each gets a bar of its own at its first report. `stay`: the bars stay
+        on the screen; else only that of the current part is shown, and disappears at the end. Bars are for
+        terminals: they are not written into a file or a pipe."""
         if not self.root or not shows_bars():
             yield lambda label, fraction: None
             return
@@ -341,7 +342,8 @@ class Run:
             yield tell
 
     def finish(self, world: World) -> None:
-        """The summary of the run, and the file of results; of an estimate, that alone. Collective."""
+        """Prints the summary of the run, and writes the file of results; after an estimate, only the file.
+        Collective."""
         if not self.options.estimate:
             read, written = disk_traffic(world)
             self.results |= {
@@ -356,7 +358,7 @@ class Run:
                 self.final.print(line, soft_wrap=True)
         with world.together("write results"):
             if self.options.json_file is not None and world.rank == 0:
-                from importlib.metadata import version  # which loads much
+                from importlib.metadata import version  # slow to load
 
                 self.results["version"] = version("outcore")
                 text = json.dumps(self.results, indent=2) + "\n"
@@ -377,7 +379,7 @@ class Run:
                 yield f"{title:<26}{energy:18.10f} Eh{state}"
         budget = found["memory_budget_bytes"]
         given = "" if budget is None else f" of {in_words(budget)}"
-        shared = ", what processes share counted for each" if processes > 1 else ""
+        shared = ", shared memory counted for each process" if processes > 1 else ""
         moved = f"{in_words(found['disk_written_bytes'])} written, {in_words(found['disk_read_bytes'])} read"
         yield (
             f"run time {found['run_seconds']:.1f} s, memory {in_words(found['peak_memory_bytes'])}{given}{shared}; "
@@ -397,7 +399,7 @@ def peak_disk_bytes(world: World) -> int:
 
 
 def disk_traffic(world: World) -> tuple[int, int]:
-    """Bytes that disks were asked to read and to write, of all processes, since counters began. Collective."""
+    """Bytes that all processes asked disks to read and to write, since the counters were reset. Collective."""
     counted = _core.trace_snapshot()["layers"]["device"]
     sums = [sum(counted[operation]["bytes"] for operation in kind) for kind in (report.READS, report.WRITES)]
     read, written = (int(world.all_reduce(each)) for each in sums)
@@ -405,7 +407,7 @@ def disk_traffic(world: World) -> tuple[int, int]:
 
 
 def _origin() -> dict[str, Any]:
-    """What made a file of results; its version is asked for when it is written."""
+    """Facts about the origin of a file of results; its version is filled in when it is written."""
     return {
         "version": None,
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
