@@ -1,4 +1,4 @@
-"""Other programs that call Outcore, or read what it has found.
+"""Other programs that call Outcore, or read its results.
 
 Files:
 
@@ -7,7 +7,7 @@ Files:
     qcschema, qcengine:
         AtomicInput and AtomicResult (`outcore run input.json`), and the harness of QCEngine
     ase, geometries:
-        a calculator of ASE, and what it keeps from geometry to geometry
+        a calculator of ASE, and the checkpoints that it keeps from geometry to geometry
     pyscf:
         disk arrays as three-index integrals of PySCF
     cclib:

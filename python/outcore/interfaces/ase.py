@@ -3,7 +3,7 @@
     atoms.calc = Outcore(method="mp2", basis="cc-pvdz", memory="2GB")
     forces = atoms.get_forces()  # eV/Angstrom
 
-It computes in the process that calls, without files beside scratch; under a launcher all processes call it.
+It computes in the calling process, without files except scratch; under a launcher all processes call it.
 """
 
 from __future__ import annotations
@@ -46,33 +46,31 @@ class Outcore(calculator.Calculator):  # type: ignore[misc]
     Args:
         method: a name of `outcore.interfaces.methods`, such as "hf", "ri-hf", "mp2", "ccsd(t)", "fci".
         basis: as PySCF names it, or a file in NWChem's format.
-        restart: a file that `write` has left: atoms, keywords and results are those of it.
+        restart: a file that `write` made: atoms, keywords and results are read from it.
         keywords: options of the command of the method, such as memory, threads, scratch, frozen, charge, spin;
             `ranks` starts processes for each calculation. With `checkpoint=DIR` each calculation begins with the
-            orbitals of the one before, also of an earlier program, and goes on if it was stopped. Charge and
+            orbitals of the one before, also of an earlier program, and continues if it was stopped. Charge and
             unpaired electrons are by default the sums of the initial charges and magnetic moments of the atoms.
 
     Raises errors of ASE, before anything is computed: InputError (methods, keywords, basis sets, periodic cells),
-    CalculatorSetupError (memory, disk), PropertyNotImplementedError; SCFError where an iteration has not converged,
-    ReadError by `restart`. `warnings` has what makes the last results doubtful.
+    CalculatorSetupError (memory, disk), PropertyNotImplementedError; later SCFError if an iteration has not
+    converged; ReadError for `restart`. `warnings`: why the last results are doubtful.
     """
 
     implemented_properties = ["energy", "free_energy", "forces", "dipole"]  # noqa: RUF012 (ASE's convention)
     default_parameters = {"method": "hf", "basis": None}  # noqa: RUF012
     discard_results_on_any_change = True
-    nolabel = True  # ASE's command line gives no label then
+    nolabel = True  # then ASE's command line gives no label
 
     def __init__(self, restart: str | os.PathLike[str] | None = None, **keywords: Any) -> None:
         for name in ("label", "directory", "ignore_bad_restart_file"):
             if name in keywords:
-                raise InputError(
-                    f"'{name}' has no effect: nothing is written but what checkpoint and write say"
-                )
+                raise InputError(f"'{name}' has no effect: only checkpoint and write make files")
         self.warnings: list[str] = []
         super().__init__(None if restart is None else os.fspath(restart), **keywords)
 
     def set(self, **keywords: Any) -> dict[str, Any]:
-        """Other keywords; None takes one back. Raises InputError."""
+        """Changes keywords; None removes one. Raises InputError."""
         kept = dict(self.parameters)
         plain = {
             name: os.fspath(each) if isinstance(each, os.PathLike) else each
@@ -132,7 +130,7 @@ class Outcore(calculator.Calculator):  # type: ignore[misc]
         return methods.find(str(self.parameters.method))
 
     def _options(self, atoms: Atoms | None, properties: Any = ()) -> dict[str, Any]:
-        """Of the command. atoms: None to look at keywords alone."""
+        """The options of the command. atoms: None to check the keywords only."""
         method = self._method
         keywords = {
             name: value for name, value in self.parameters.items() if name not in self.default_parameters
@@ -150,31 +148,32 @@ class Outcore(calculator.Calculator):  # type: ignore[misc]
         job.words(method.command, given)
         return given
 
-    # ---- kept results ----
+    # ---- results in files ----
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Atoms, keywords and results of the last calculation, as JSON for `restart`. Raises OutcoreError."""
+        """Writes atoms, keywords and results of the last calculation, as JSON for `restart`. Raises
+        OutcoreError."""
         if self.atoms is None:
             raise CalculationFailed("there is no calculation to write")
         found = {"atoms": self.atoms, "parameters": dict(self.parameters), "results": self.results}
         plain_file.write_text(path, "write a calculation", jsonio.encode(found))
 
     def read(self, path: str) -> None:
-        """What `write` has left. Raises ReadError."""
+        """Reads a file of `write`. Raises ReadError."""
         try:
             plain_file.check_regular(path, "read a calculation")
             found = jsonio.read_json(path)
             atoms, parameters, results = (found[name] for name in ("atoms", "parameters", "results"))
-        except Exception as error:  # whatever a parser of others makes of a damaged file
+        except Exception as error:  # ASE's parser may raise anything for a damaged file
             raise ReadError(f"{path}: no calculation of Outcore ({type(error).__name__}: {error})") from error
         self.parameters = calculator.Parameters(parameters)
         self.atoms, self.results = atoms, results
 
 
 def _state(atoms: Atoms, keywords: dict[str, Any]) -> dict[str, int]:
-    """Charge and unpaired electrons that atoms say. Raises OutcoreError if keywords say something else."""
+    """Charge and number of unpaired electrons of the atoms. Raises OutcoreError if keywords contradict them."""
     if atoms.pbc.any():
-        raise job.refused("the atoms are periodic, and methods are of molecules: set pbc=False")
+        raise job.refused("the atoms are periodic, but methods compute molecules: set pbc=False")
     found = {}
     for name, values in (
         ("charge", atoms.get_initial_charges()),

@@ -1,4 +1,4 @@
-"""Results of Outcore (`--json FILE`) as data of cclib, which has writers and methods of its own.
+"""Results of Outcore (`--json FILE`) as data of cclib, for cclib's writers and methods.
 
 data = outcore.interfaces.cclib.read("results.json")
 cclib.io.ccwrite(data, "cjson", "results.cjson")
@@ -25,15 +25,15 @@ _CLUSTER = ("ccsd_t", "ccsd", "dcsd", "ccd", "lccd")  # the last step of a run c
 def read(path: str | os.PathLike[str]) -> Any:
     """A ccData of a file of results. In cclib's units: eV, Angstrom, Debye, gradients in Hartree/Bohr.
 
-    Raises OutcoreError: ENOENT and the like, EINVAL (no results of Outcore, or of an estimate), and if cclib is
-    missing."""
+    Raises OutcoreError: ENOENT and other errors of the file, EINVAL (no results of Outcore, or those of an
+    estimate), and if cclib is missing."""
     try:
         from cclib.parser.data import ccData
     except ModuleNotFoundError as error:
         raise extras.missing(error, _ATTEMPTED) or error from error
     try:
         found = json.loads(plain_file.read_bytes(path, _ATTEMPTED, _MAX_BYTES))
-    except ValueError as error:  # of JSON and UTF-8
+    except ValueError as error:  # wrong JSON or UTF-8
         raise _refused(path, str(error)) from error
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         raise _refused(path, f"its schema is not {SCHEMA}")

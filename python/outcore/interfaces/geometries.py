@@ -1,4 +1,4 @@
-"""A directory in which calculations of one molecule at many geometries keep what they have, one after the other."""
+"""A directory for checkpoints of one molecule at many geometries, which are computed one after the other."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ _LAST, _NEXT = "last.chk", "next.chk"  # orbitals
 
 
 class Geometries:
-    """Each geometry has a checkpoint of its own below `folder`, which goes when the next one is done: a run
-    that was stopped goes on where it was. Each begins with the orbitals of the one before."""
+    """Each geometry has a checkpoint of its own in `folder`, which is removed when the next geometry is done; so a
+    calculation that was stopped continues from its checkpoint. Each calculation begins with the orbitals of the
+    geometry before."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def options(self, geometry: str) -> dict[str, Any]:
-        """Of a calculation. Collective."""
+        """Options of the command for a calculation at this geometry. Collective."""
         found = preflight.at_root(launch.world(), self._begin)
         given = {
             "checkpoint": str(self._folder / _name(geometry)),
@@ -29,7 +30,7 @@ class Geometries:
         return given | ({"restart": str(self._folder / _LAST)} if found else {})
 
     def done(self, geometry: str) -> None:
-        """The calculation has its results. Collective."""
+        """Called after the calculation at this geometry has its results. Collective."""
         preflight.at_root(launch.world(), lambda: self._end(_name(geometry)))
 
     def _begin(self) -> bool:

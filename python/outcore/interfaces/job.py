@@ -1,4 +1,4 @@
-"""One calculation for another program: what a command line asks for, in this process or in processes of its own."""
+"""One calculation for another program: runs a command line, in this process or in processes of its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from outcore.interfaces.methods import NamedMethod
 from outcore.job import launch
 
 GEOMETRY = "molecule.xyz"
-_FILES = ("json", "log", "quiet", "write_input", "estimate", "no_solve")  # which say what a run leaves
+_FILES = ("json", "log", "quiet", "write_input", "estimate", "no_solve")  # options about output and files
 _ATTEMPTED = "choose keywords"
 _RESOURCES = (errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EAGAIN)
 _INPUT = (errno.EINVAL, errno.ENOTSUP, errno.ENOENT, errno.EISDIR, errno.EACCES)
@@ -29,8 +29,8 @@ _INPUT = (errno.EINVAL, errno.ENOTSUP, errno.ENOENT, errno.EISDIR, errno.EACCES)
 
 @dataclass(frozen=True)
 class Done:
-    """results: as `--json` writes them. said: what the command has printed at this process. warnings: what makes
-    the results doubtful."""
+    """results: as `--json` writes them. said: the output of the command at this process. warnings: why the results
+    are doubtful."""
 
     results: dict[str, Any]
     said: str
@@ -42,11 +42,11 @@ class Done:
 
 
 def options(method: NamedMethod, keywords: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a command: the keywords of a user, what the method says, and what the other program says
-    (`own`); of no value (None) there is no option.
+    """The options of a command: the keywords of a user, the options of the method, and those that the other program
+    sets (`own`). An option whose value is None is left out.
 
-    Raises OutcoreError (EINVAL) for keywords that the other program or the method says already, and for those that
-    the command does not know."""
+    Raises OutcoreError (EINVAL) for keywords that the other program or the method sets, and for those that the
+    command does not have."""
     chosen = {name: value for name, value in {**method.options, **own}.items() if value is not None}
     known = _names(method.command)
     given: dict[str, Any] = {}
@@ -55,7 +55,7 @@ def options(method: NamedMethod, keywords: Mapping[str, Any], own: Mapping[str, 
         if name in _FILES:
             raise refused(f"'{key}' has no effect here")
         if name in own or name in method.options or name == "geometry":
-            raise refused(f"'{key}' is said by the method, the molecule or the program that calls")
+            raise refused(f"'{key}' is set by the method, the molecule or the calling program")
         if name not in known:
             command = f"outcore {method.command}"
             raise refused(f"'{command}' has no option '{key}' (see {command} --help)")
@@ -74,7 +74,7 @@ def _names(command: str) -> set[str]:
 
 
 def words(command: str, given: Mapping[str, Any]) -> list[str]:
-    """Options as on a command line. Raises OutcoreError (EINVAL) for values that no option has."""
+    """Options as on a command line. Raises OutcoreError (EINVAL) for values that no option takes."""
     try:
         return input_file.options(Path("keywords"), given, (), main.negations(command))
     except OutcoreError as error:
@@ -82,10 +82,10 @@ def words(command: str, given: Mapping[str, Any]) -> list[str]:
 
 
 def compute(command: str, given: Mapping[str, Any], geometry: str, more: Sequence[str] = ()) -> Done:
-    """Runs a command with these options, and those of a command line behind them, on the text of an XYZ file.
+    """Runs a command with these options, followed by `more` as on a command line, on the text of an XYZ file.
 
-    In this process; with the option `ranks`, where no launcher has started it, in processes of their own.
-    Collective where a launcher has. Raises what the command raises: OutcoreError, and UsageError for wrong
+    It runs in this process; with the option `ranks`, if no launcher has started this process, in processes of its
+    own. Collective under a launcher. Raises the errors of the command: OutcoreError, and UsageError for wrong
     options."""
     arguments = [*words(command, given), *more]
     with TemporaryDirectory(prefix="outcore-job-") as folder:
@@ -127,14 +127,14 @@ def _apart(line: list[str]) -> str:
     attempted = f"run outcore {line[0]}"
     if done.returncode and "converge" in detail:
         raise NotConverged(None, attempted, detail=detail)
-    if done.returncode and not Path(line[-1]).exists():  # an error says what the system calls its number
+    if done.returncode and not Path(line[-1]).exists():  # the message has the system's text for the errno
         number = next((each for each in (*_RESOURCES, *_INPUT) if os.strerror(each) in detail), None)
         raise OutcoreError(number, attempted, detail=detail)
     return done.stdout
 
 
 def kind_of(error: BaseException) -> str:
-    """What an error is of: input, resources, convergence, or unknown."""
+    """The kind of an error: "input", "resource", "convergence" or "unknown"."""
     if isinstance(error, main.UsageError):
         return "input"
     if isinstance(error, NotConverged):

@@ -15,8 +15,8 @@ from outcore.cli import main
 
 @dataclass(frozen=True)
 class NamedMethod:
-    """energy: the key of results that has it; a list of energies has one for each root. options: those of the
-    command that make the method, which keywords cannot change."""
+    """energy: key of the energy in the results; a list of energies has one for each root. options: options of the
+    command that define the method; keywords cannot change them."""
 
     command: str
     energy: str
@@ -28,7 +28,7 @@ class NamedMethod:
 
     @property
     def has_dipole(self) -> bool:
-        """Whether a dipole moment can be asked for. Full CI says it in any case."""
+        """Whether the command has an option for the dipole moment. Full CI computes it in any case."""
         return "dipole" in self._names
 
     @property
@@ -36,12 +36,13 @@ class NamedMethod:
         return {each.name for each in main.parameters(self.command)}
 
     def energy_of(self, found: Mapping[str, Any]) -> float:
-        """Of results (Hartree); of the first root."""
+        """The energy in the results (Hartree), that of the first root."""
         value = found[self.energy]
         return float(value[0] if isinstance(value, list) else value)
 
     def dipole_of(self, found: Mapping[str, Any]) -> list[float] | None:
-        """Atomic units, about the origin; of the first root. None: it was not made."""
+        """The dipole moment in the results (atomic units, about the origin), that of the first root. None: it was
+        not computed."""
         debye = found.get("dipole_debye") or found.get("roots", [{}])[0].get("dipole_debye")
         return None if debye is None else [each / DEBYE for each in debye]
 
@@ -75,7 +76,7 @@ METHODS = {
 
 
 def find(name: str) -> NamedMethod:
-    """Of a name in any case. Raises OutcoreError (EINVAL) if there is none."""
+    """The method of this name, in upper or lower case. Raises OutcoreError (EINVAL) if there is none."""
     found = METHODS.get(name.strip().lower())
     if found is None:
         close = difflib.get_close_matches(name.lower(), METHODS, 1)

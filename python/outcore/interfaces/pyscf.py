@@ -1,4 +1,4 @@
-"""Three-index integrals in a disk array, for PySCF as it is.
+"""Three-index integrals in a disk array, for an unchanged PySCF.
 
 tensor = fitted_tensor(world, fitting)         # or any DiskArray of PySCF's form, naux by n(n+1)/2
 mf = scf.RHF(mol).density_fit()
@@ -26,7 +26,7 @@ ROWS = 240  # auxiliary functions that PySCF reads together
 
 
 class _Tensor(h5py.Group):  # type: ignore[misc]
-    """What PySCF takes for a group of an HDF5 file, whose dataset of any name is a disk array."""
+    """Looks to PySCF like a group of an HDF5 file; its dataset, under any name, is a disk array."""
 
     def __init__(self, array: DiskArray) -> None:
         self._array = array
@@ -47,8 +47,8 @@ class _Tensor(h5py.Group):  # type: ignore[misc]
 
 
 def as_cderi(array: DiskArray) -> Any:
-    """What `with_df._cderi` of PySCF takes. `array`: [naux][n(n+1)/2], lower triangles as PySCF packs them,
-    float64; it stays open as long as PySCF reads. Each process reads for itself.
+    """An object for `with_df._cderi` of PySCF. `array`: [naux][n(n+1)/2], lower triangles as PySCF packs them,
+    float64; it must stay open as long as PySCF reads. Each process reads for itself.
 
     Raises OutcoreError (EINVAL) for another form."""
     attempted = "give a tensor to PySCF"
@@ -70,8 +70,8 @@ def as_cderi(array: DiskArray) -> Any:
 def fitted_tensor(
     world: World, fitting: DensityFitting, path: str | os.PathLike[str] | None = None
 ) -> DiskArray:
-    """The integrals of a fitting as PySCF packs them, [naux][n(n+1)/2], in a disk array: a persistent one of
-    `path`, or scratch. The first process writes, a slab after the other. Collective. Raises OutcoreError."""
+    """The integrals of a fitting as PySCF packs them, [naux][n(n+1)/2], in a disk array: a persistent one at
+    `path`, or scratch. Rank 0 writes them, slab by slab. Collective. Raises OutcoreError."""
     n, rows = int(fitting.mol.nao), fitting.prepare().rows
     columns = n * (n + 1) // 2
     array = DiskArray(world, (rows, columns), path=path, typical=(min(rows, ROWS), columns))

@@ -3,7 +3,7 @@
     import outcore.interfaces.qcengine  # registers the program
     result = qcengine.compute(model, "outcore", task_config={"ncores": 2, "memory": 4})
 
-Procedures that call programs of QCEngine, as geomeTRIC's, call it as well.
+Procedures that call programs of QCEngine, such as geomeTRIC's, can call it as well.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ERRORS = {"input": InputError, "resource": ResourceError, "convergence": Conver
 
 
 class OutcoreHarness(ProgramHarness):  # type: ignore[misc]
-    """Runs in the process that calls, with the threads (`ncores`) and the memory (GiB) of the task; the keyword
+    """Runs in the calling process, with the threads (`ncores`) and the memory (GiB) of the task; the keyword
     `ranks` starts that many processes. Keywords are options of the command of the method."""
 
     _defaults: ClassVar[dict[str, Any]] = {
@@ -44,7 +44,7 @@ class OutcoreHarness(ProgramHarness):  # type: ignore[misc]
 
     @staticmethod
     def found(raise_error: bool = False) -> bool:
-        """Whether PySCF, which makes integrals, is there, too."""
+        """Whether PySCF, which computes integrals, is installed."""
         from qcelemental.util import which_import
 
         found = which_import(
@@ -70,7 +70,7 @@ class OutcoreHarness(ProgramHarness):  # type: ignore[misc]
 
 
 def _of_task(config: TaskConfig) -> dict[str, Any]:
-    """What keywords of the same names win over."""
+    """Options from the task; keywords of the same names replace them."""
     given = {"threads": config.ncores, "memory": f"{int(config.memory * 1024)}MiB"}
     return given | ({} if config.scratch_directory is None else {"scratch": config.scratch_directory})
 

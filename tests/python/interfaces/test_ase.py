@@ -140,7 +140,7 @@ def test_charge_and_unpaired_electrons_are_those_of_the_atoms():
         ({"method": "b3lyp"}, "method 'b3lyp'"),
         ({"basis": None}, "basis is missing"),
         ({"frozen": 1}, "'outcore scf' has no option 'frozen'"),
-        ({"gradient": True}, "'gradient' is said by"),
+        ({"gradient": True}, "'gradient' is set by"),
         ({"max_cycle": [{}]}, "max_cycle is neither"),
         ({"label": "water"}, "'label' has no effect"),
         ({"directory": "here"}, "'directory' has no effect"),

@@ -1,4 +1,4 @@
-"""QCSchema: an AtomicInput is answered with an AtomicResult, or with a FailedOperation.
+"""QCSchema: Outcore answers an AtomicInput with an AtomicResult, or with a FailedOperation.
 
 Files:
 

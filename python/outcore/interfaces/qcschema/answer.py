@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from outcore.interfaces.job import Done
     from outcore.interfaces.qcschema.translate import SchemaRequest
 
-# Keys of results, and what the schema calls them.
+# Keys of results, and their names in the schema.
 _COUNTED = {
     "scf": {"energy_hartree": "scf_total_energy", "cycles": "scf_iterations"},
     "ri-scf": {"energy_hartree": "scf_total_energy", "cycles": "scf_iterations"},
@@ -37,7 +37,7 @@ _DIPOLES = {"scf": "scf", "ri-scf": "scf", "rimp2": "mp2", "ccsd": "ccsd"}
 
 
 def result(request: SchemaRequest, done: Done) -> AtomicResult:
-    """Of version 2. `extras` of the input, with all results below `outcore`."""
+    """An AtomicResult of version 2. Its `extras` have all results under `outcore`."""
     from qcelemental.models.v2 import AtomicResult
 
     found = done.results
@@ -102,7 +102,7 @@ def _dipole_name(request: SchemaRequest) -> str | None:
 
 
 def _of_state(request: SchemaRequest, found: Mapping[str, Any]) -> dict[str, Any]:
-    """What the driver `properties` is answered with: atomic units, multipoles about the origin."""
+    """The return value of the driver `properties`: atomic units, multipoles about the origin."""
     method = request.method
     values: dict[str, Any] = {"energy": method.energy_of(found), "dipole_moment": method.dipole_of(found)}
     for key, name in (
@@ -116,7 +116,7 @@ def _of_state(request: SchemaRequest, found: Mapping[str, Any]) -> dict[str, Any
 
 
 def failed(given: Any, error: BaseException) -> FailedOperation:
-    """Of version 2: what was given, the kind of the error as QCEngine names them, and what it says."""
+    """A FailedOperation of version 2: the input, the kind of the error as QCEngine names it, and its message."""
     from qcelemental.models.v2 import FailedOperation
 
     return FailedOperation(

@@ -1,4 +1,4 @@
-"""`outcore run input.json` of a QCSchema AtomicInput."""
+"""`outcore run input.json` for a QCSchema AtomicInput."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _WITHOUT_RESULT = ("--estimate", "--write-input", "--no-solve", "--help", "-h")
 
 
 def run(path: Path, given: Mapping[str, Any], arguments: Sequence[str]) -> int:
-    """Answers with an AtomicResult, or with a FailedOperation and the error, in the version of the input: on
-    standard output, or in the file of `--json`. Other options follow those of the keywords. Collective."""
+    """Answers with an AtomicResult, or writes a FailedOperation and raises the error. The answer has the version of
+    the input; it goes to standard output, or into the file of `--json`. Other options in `arguments` follow those
+    of the keywords. Collective."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--json", type=Path)
     target, more = parser.parse_known_args(arguments)

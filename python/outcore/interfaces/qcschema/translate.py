@@ -20,7 +20,7 @@ _ATTEMPTED = "read a QCSchema input"
 
 @dataclass(frozen=True)
 class SchemaRequest:
-    """model: of version 2. version: that it was given in, and that it is answered in."""
+    """model: the input in version 2. version: of the input as it was given, and of the answer."""
 
     model: AtomicInput
     version: int
@@ -30,9 +30,9 @@ class SchemaRequest:
 
 
 def parse(given: Mapping[str, Any]) -> tuple[AtomicInput, int]:
-    """An input of version 2, and the version that it was given in.
+    """The input in version 2, and the version in which it was given.
 
-    Raises OutcoreError: EINVAL for what is no AtomicInput, and if qcelemental is missing."""
+    Raises OutcoreError: EINVAL if it is no AtomicInput; also if qcelemental is missing."""
     try:
         from qcelemental.models import v2
     except ModuleNotFoundError as error:
@@ -40,7 +40,7 @@ def parse(given: Mapping[str, Any]) -> tuple[AtomicInput, int]:
     version = 2 if "specification" in given or given.get("schema_version") == 2 else 1
     try:
         model = v2.AtomicInput(**given) if version == 2 else _first(given)
-    except Exception as error:  # of two versions of pydantic, and of validators of the schema
+    except Exception as error:  # two versions of pydantic, and validators of the schema, raise different ones
         raise refused(f"it is no AtomicInput of version {version}: {error}") from error
     return model, version
 
@@ -48,14 +48,15 @@ def parse(given: Mapping[str, Any]) -> tuple[AtomicInput, int]:
 def _first(given: Mapping[str, Any]) -> AtomicInput:
     try:
         from qcelemental.models.v1 import AtomicInput
-    except RuntimeError:  # of Python 3.14, which the first pydantic does not know
+    except RuntimeError:  # version 1 of pydantic raises it under Python 3.14
         from qcelemental.models._v1v2 import AtomicInput
     found: AtomicInput = AtomicInput(**given).convert_v(2)
     return found
 
 
 def translate(model: AtomicInput, version: int) -> SchemaRequest:
-    """Raises OutcoreError (EINVAL, ENOTSUP) for what no command computes, by its name."""
+    """The command for an input. Raises OutcoreError (EINVAL, ENOTSUP), which names the part that no command can
+    compute."""
     asked = model.specification
     if asked.program.lower() not in ("", "outcore"):
         raise refused(f"specification.program is {asked.program}")
