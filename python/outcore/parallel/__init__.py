@@ -1,1 +1,1 @@
-"""Work of every method, distributed: a team of threads, tasks of all processes, requests ahead of their use."""
+"""Distribution of work in all methods: a team of threads, tasks of all processes, requests ahead of their use."""

@@ -1,4 +1,4 @@
-"""What is fetched ahead of its use: some requests under way while earlier ones are worked on.
+"""Fetches items ahead of their use: some requests are under way while a thread works on earlier items.
 
 def start(item, slot):
     return array.get_async(item, buffers[slot])
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Fetched(Generic[T]):
-    """An item whose request is complete: what was fetched is in its slot until `release`, which any thread calls,
+    """An item whose request is complete: the fetched data are in its slot until `release`, which any thread calls,
     once."""
 
     item: T
@@ -35,17 +35,18 @@ class Fetched(Generic[T]):
 
 
 class Prefetch(Generic[T]):
-    """Items in their order, fetched ahead into slots that are used in turn, not as they come free: threads release
-    in any order, and processes that fetch collectively must all use the same.
+    """Iterates over items in their order, fetched ahead into slots. Slots are used in turn, not in the order in
+    which they become free: threads release them in any order, but processes that fetch collectively must all use
+    the same slot for an item.
 
-    One thread at a time iterates. After an error of `start` or of a request nothing is given out any more; `close`
-    remains, or `finish`.
+    One thread at a time iterates. After an error of `start` or of a request it yields no more items; the caller
+    can only `close` or `finish`.
 
     Args:
         items: asked for one at a time, by the thread that iterates.
-        start: `start(item, slot)` begins to fetch into that slot, which nobody uses, and returns the request; None
+        start: `start(item, slot)` begins to fetch into that slot, which is free, and returns the request; None
             if there is nothing to wait for.
-        slots: of items that are used and under way together. Whoever made the slots keeps their memory until
+        slots: number of items in use and under way together. The caller keeps the memory of the slots until
             `close`.
     """
 
@@ -54,19 +55,19 @@ class Prefetch(Generic[T]):
             raise ValueError(f"{slots} slots")
         self._items, self._start_item = iter(items), start
         self._free = [threading.Semaphore() for _ in range(slots)]
-        self._next: list[T] = []  # that was asked for and not begun
+        self._next: list[T] = []  # the item that was asked for and whose request has not begun, if any
         self._begun = 0
         self._exhausted = False
         self._under_way: deque[tuple[T, int, Request | None]] = deque()
         self.waited_seconds = 0.0  # for requests, by the thread that iterates
 
     def start(self) -> None:
-        """Begins as many as there are free slots. Need not be called."""
+        """Begins requests for all free slots. Callers need not call it."""
         while self._start_one(wait=False):
             pass
 
     def __iter__(self) -> Iterator[Fetched[T]]:
-        """Release each; one that waits for a slot waits for that."""
+        """The caller releases each item; if no slot is free, the iteration waits for a release."""
         while True:
             self._start_one(wait=not self._under_way)
             self.start()
@@ -78,7 +79,7 @@ class Prefetch(Generic[T]):
             yield Fetched(item, slot, self._free[slot].release)
 
     def in_order(self) -> Iterator[tuple[T, int]]:
-        """Items and their slots, each valid until the next is asked for."""
+        """Items and their slots, each valid until the caller asks for the next."""
         for fetched in self:
             try:
                 yield fetched.item, fetched.slot
@@ -86,8 +87,9 @@ class Prefetch(Generic[T]):
                 fetched.release()
 
     def finish(self) -> None:
-        """Begins what is left, and waits for it: part of requests that are collective, after an error too. Slots
-        are taken whether they were released or not. Raises what `start` raises; errors of requests are dropped."""
+        """Begins all remaining requests and waits for them, because collective requests need all processes, also
+        after an error. It uses slots whether they were released or not. Raises errors of `start`; errors of
+        requests are dropped."""
         try:
             while self._ask():
                 self._begin(self._begun % len(self._free))
@@ -95,7 +97,7 @@ class Prefetch(Generic[T]):
             self.close()
 
     def close(self) -> None:
-        """Waits for what is under way, so that nothing arrives in slots that are gone. Errors are dropped."""
+        """Waits for requests under way, so that no data arrive in slots that are gone. Errors are dropped."""
         self._exhausted, self._next = True, []
         while self._under_way:
             _, _, request = self._under_way.popleft()
@@ -117,7 +119,7 @@ class Prefetch(Generic[T]):
             self.waited_seconds += time.monotonic() - asked
 
     def _ask(self) -> bool:
-        """Whether there is an item that was not begun."""
+        """Whether there is an item whose request has not begun."""
         if not self._next and not self._exhausted:
             for item in self._items:
                 self._next.append(item)
@@ -137,7 +139,7 @@ class Prefetch(Generic[T]):
         return True
 
     def _begin(self, slot: int) -> None:
-        """What cannot be begun stays the next."""
+        """Begins the request for the next item; if this fails, the item stays the next."""
         item = self._next[0]
         request = self._start_item(item, slot)
         self._under_way.append((item, slot, request))

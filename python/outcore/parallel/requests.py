@@ -1,10 +1,10 @@
-"""Requests: what every nonblocking operation returns, and what is made of them.
+"""Requests: every nonblocking operation returns one; these functions make new requests:
 
 done(value)             a request that is complete
-then(request, finish)   what is made of what a request brings
-all_of(requests)        several as one, which brings a list
+then(request, finish)   applies a function to the result of a request
+all_of(requests)        several requests as one, whose result is a list
 
-`wait_all` and `wait_any` take all of them, and native requests, in any mixture.
+`wait_all` and `wait_any` take all of these, and native requests, in any mixture.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Request(Protocol):
     """
 
     def wait(self) -> Any:
-        """Blocks until it is done and returns what it brought: the bytes that a file has moved (fewer than asked
-        for only at the end of an exclusive file; of a record: its size), the array of a get, the reply of a call
-        (a uint8 array, a part of the buffer given to World.call if there was one), else None."""
+        """Blocks until it is done and returns its result: the number of bytes that a file has moved (fewer than
+        asked for only at the end of an exclusive file; for a record: its size), the array of a get, the reply of a
+        call (a uint8 array, a part of the buffer given to World.call if there was one), else None."""
 
     def test(self) -> bool:
         """True once it is done; never waits for a disk or a process."""
@@ -43,19 +43,19 @@ class Request(Protocol):
 
 
 def done(value: Any = None) -> Request:
-    """A request that is complete, and brings `value`."""
+    """A request that is complete, with the result `value`."""
     return _Done(value)
 
 
 def then(request: Request, finish: Callable[[Any], Any]) -> Request:
-    """Brings finish(what `request` brings). `finish` runs once, in the thread that waits or tests first; an error
-    of it is raised by each."""
+    """A request whose result is `finish` applied to the result of `request`. `finish` runs once, in the first
+    thread that waits or tests; if it raises, each `wait` and `test` raises its error."""
     return _Then(request, finish)
 
 
 def all_of(requests: Iterable[Request]) -> Request:
-    """Brings a list of what they bring. Its error is that of the first failed one in the list; it raises when all
-    are done."""
+    """A request whose result is the list of the results of `requests`. Its error is that of the first failed
+    request in the list, raised when all are done."""
     return _All(list(requests))
 
 
@@ -65,11 +65,11 @@ def wait_all(requests: Iterable[Request]) -> None:
 
 
 def wait_any(requests: Sequence[Request]) -> int:
-    """Waits until one request is done, of any kinds, and returns its position, the first of several; its error is
-    left for its own `wait`. OutcoreError (EINVAL) if there are none."""
+    """Waits until one request is done, of any kinds, and returns its position, the first if several are done. The
+    request's own `wait` raises its error. OutcoreError (EINVAL) for an empty sequence."""
     every = _checked(requests)
     while True:
-        # Before the look, which may find what a request waits for not done that is done right after it.
+        # Collected before the loop looks at `done`: a native request that ends in between is still waited for here.
         under_way = list(_natives(every))
         for position, request in enumerate(every):
             if request.done:
@@ -91,7 +91,7 @@ def _foreign(request: Any) -> TypeError:
 
 
 def _natives(requests: Iterable[Request]) -> Iterator[_core.Request]:
-    """The native requests that these wait for. One that waits for its turn begins."""
+    """The native requests that these wait for. A queued request of a Window begins."""
     for request in requests:
         if isinstance(request, _Composed):
             yield from _natives(request.parts())
@@ -195,9 +195,10 @@ class _All(_Composed):
 
 
 class Window:
-    """Requests that hold memory from when they begin until they have been waited for: so many bytes of them are
-    under way, or one, and they begin in the order in which they are added. Any thread; each is waited for once,
-    best in that order. One that is waited for or tested before its turn begins then, and those before it."""
+    """Limits the memory of requests, each of which holds memory from its begin until a thread has waited for it. At
+    most `max_bytes` are under way, or one request if it is larger; requests begin in the order in which they are
+    added. Any thread; each request is waited for once, best in that order. If a thread waits for or tests a queued
+    request, this one and those before it begin at once."""
 
     def __init__(self, max_bytes: int) -> None:
         self._most = max_bytes
@@ -206,7 +207,7 @@ class Window:
         self._guard = threading.Lock()
 
     def add(self, start: Callable[[], Request], nbytes: int) -> Request:
-        """A request that `start` begins, now or later."""
+        """A request that `start` begins, at once or later."""
         item = _Queued(self, start, nbytes)
         with self._guard:
             self._queue.append(item)
@@ -214,7 +215,7 @@ class Window:
         return item
 
     def _begin(self, until: _Queued | None = None) -> None:
-        """All that there is room for, and up to one that cannot wait."""
+        """Begins all requests for which there is room, and all up to `until`, if given, without regard to room."""
         while self._queue:
             forced = not self._held or (until is not None and until.request is None)
             if not forced and self._held + self._queue[0].nbytes > self._most:
@@ -223,7 +224,7 @@ class Window:
             self._held += item.nbytes
             try:
                 item.request = item.start()
-            except BaseException as error:  # for the thread that waits for this one, not for another
+            except BaseException as error:  # the thread that waits for this request raises it, not another
                 item.request = _Failed(error)
 
     def _begun(self, item: _Queued) -> Request:
@@ -251,7 +252,7 @@ class _Failed(_Done):
 
 
 class _Queued(_Composed):
-    """Of a window."""
+    """A request of a Window."""
 
     __slots__ = ("_window", "ended", "nbytes", "request", "start")
 

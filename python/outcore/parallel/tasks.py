@@ -1,4 +1,4 @@
-"""Tasks distributed over processes and threads as they finish."""
+"""Tasks, distributed over processes and threads: each takes the next when it has finished one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from outcore.parallel import team
 if TYPE_CHECKING:
     from outcore._core import Counter
 
-STOP = 1 << 48  # taken from a counter: it leaves no tasks to anybody
+STOP = 1 << 48  # added to a counter, it leaves no tasks to any process
 
 Progress = Callable[[float], None]  # of the fraction that is done
 
@@ -25,11 +25,11 @@ def run_tasks(
     progress: Progress | None = None,
     chunk: int = 4,
 ) -> None:
-    """This process's part in working off tasks 0 .. len(cost): `work(thread, first, last)` in `threads` threads,
-    while the calling thread reports the fraction of the cost handed out so far, over all processes.
+    """Does this process's part of tasks 0 .. len(cost): `work(thread, first, last)` in `threads` threads, while the
+    calling thread reports the fraction of the cost handed out so far, over all processes.
 
     The counter must have been reset. Raises the first error of this process's threads, or Ctrl-C, after its threads
-    have stopped, and leaves nothing to those of all processes.
+    have stopped; no process gets further tasks then.
     """
     total = np.concatenate([[0.0], np.cumsum(cost, dtype=float)])
     count = len(total) - 1
@@ -51,7 +51,7 @@ def run_tasks(
 
 
 def tasks_of(counter: Counter, count: int) -> Iterator[int]:
-    """Those of the tasks 0 .. count that this process gets, as it asks for them."""
+    """The tasks, among 0 .. count, that this process gets, one whenever the caller asks."""
     while (task := counter.next()) < count:
         yield task
 
@@ -63,9 +63,9 @@ def each_task(
     work: Callable[[int, int], None],
     progress: Progress | None = None,
 ) -> None:
-    """`work(thread, task)` for those of the tasks 0 .. count that this process gets, one at a time, the calling
-    thread among `threads`; it reports the fraction handed out, over all processes, after each of its own, and 1 at
-    the end. The rest is as for `run_tasks`."""
+    """Calls `work(thread, task)` for the tasks, among 0 .. count, that this process gets, one at a time. The
+    calling thread is one of the `threads`; after each of its own tasks it reports the fraction handed out, over all
+    processes, and 1 at the end. Everything else is as for `run_tasks`."""
 
     def do(thread: int, task: int) -> None:
         work(thread, task)

@@ -1,5 +1,5 @@
-"""Threads that share work, each with a BLAS of one thread: they meet once at the end, not in every product of
-matrices, so that other work on the machine does not make them wait for each other."""
+"""Threads that share work, each with a BLAS of one thread: they wait for each other once, at the end, not in every
+product of matrices, so that other work on the machine delays them less."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ def run(
     watch: Callable[[], None] | None = None,
     stop: Callable[[], object] | None = None,
 ) -> None:
-    """`work(thread, stopped)` in so many threads at once; returns when all have returned. Raises the first error,
-    or Ctrl-C, after all threads have ended; no thread is left behind, whatever is raised.
+    """Calls `work(thread, stopped)` in so many threads at once; returns when all have returned. Raises the first
+    error, or Ctrl-C, after all threads have ended; it leaves no thread behind, whatever it raises.
 
     Args:
-        work: in thread 0, 1, ..; once `stopped()` is true an error or a signal has come, and nothing more is to be
-            begun.
-        watch: called every 0.1 s by the calling thread, which does not work then; else it is thread 0.
-        stop: called when an error or a signal has come, as often as threads find out, by any of them.
+        work: in thread 0, 1, ..; once `stopped()` is true, an error or a signal has come, and `work` must begin
+            nothing more.
+        watch: called every 0.1 s by the calling thread, which then does not work; without it, the calling thread
+            is thread 0.
+        stop: called after an error or a signal, by each thread that notices it, so maybe several times.
     """
     errors: list[BaseException] = []
 
@@ -90,8 +91,8 @@ def each(
     *,
     stop: Callable[[], object] | None = None,
 ) -> None:
-    """`work(thread, item)` for every item, which threads take as they come to it; items are asked for by one thread
-    at a time. Raises the first error, or Ctrl-C, after all threads have stopped. `stop`: see `run`."""
+    """Calls `work(thread, item)` for every item; a thread takes the next item when it is free, and one thread at a
+    time asks the iterable. Raises the first error, or Ctrl-C, after all threads have stopped. `stop`: see `run`."""
     if isinstance(items, Sized):
         threads = min(threads, max(1, len(items)))
     source, guard = iter(items), threading.Lock()
@@ -112,11 +113,12 @@ def each(
 
 
 class _OneThread:
-    """OpenBLAS has one setting for the process: how many are inside, and what the first of them has found."""
+    """OpenBLAS has one setting for the process: counts the threads inside the block, and restores the setting that
+    the first of them has found."""
 
     def __init__(self) -> None:
         self._guard, self._users = threading.Lock(), 0
-        self._before: list[tuple[Any, int]] = []  # what sets a number, and that number
+        self._before: list[tuple[Any, int]] = []  # setters of the number of threads, with the old numbers
 
     def __enter__(self) -> None:
         with self._guard:
@@ -139,15 +141,16 @@ _one_thread = _OneThread()
 
 
 def blas_of_one_thread() -> AbstractContextManager[None]:
-    """NumPy's BLAS, if it is OpenBLAS, uses one thread for each call; others do as the environment says. Several
-    threads of the program may be inside at a time; the last to leave gives back what the first has found. [M32]"""
+    """Inside the block NumPy's BLAS, if it is OpenBLAS, uses one thread for each call; another BLAS follows the
+    environment. Several threads of the program may be inside at a time; the last to leave restores the setting that
+    the first has found. [M32]"""
     return _one_thread
 
 
 @lru_cache(maxsize=1)
 def _openblas(_modules: int) -> list[tuple[Any, Any]]:
-    """Functions that ask for and set the number of threads, of each OpenBLAS that is loaded: NumPy and SciPy bring
-    their own. They are looked for again when modules have been imported."""
+    """Functions that get and set the number of threads, for each OpenBLAS that is loaded: NumPy and SciPy bring
+    their own. When more modules have been imported, it searches again."""
     np.ones((2, 2)) @ np.ones((2, 2))
     paths = {
         line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "openblas" in line
