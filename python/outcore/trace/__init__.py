@@ -33,7 +33,7 @@ DEFAULT_CAPACITY = 1 << 18
 def start(capacity: int = DEFAULT_CAPACITY) -> None:
     """Records events from now on, at most `capacity` (64 bytes each); further ones are counted as dropped.
 
-    Events recorded before are gone. Raises OutcoreError(ENOMEM) if the buffer cannot be had.
+    Discards events recorded before. Raises OutcoreError (ENOMEM) if there is no memory for the buffer.
     """
     _core.trace_enable_events(capacity)
 
@@ -49,7 +49,7 @@ def events() -> NDArray[np.void]:
 
 
 def dropped() -> int:
-    """Events that found the buffer full since `start`."""
+    """Number of events since `start` that were lost because the buffer was full."""
     return _core.trace_dropped_events()
 
 
@@ -64,7 +64,7 @@ def reset() -> None:
 
 
 class Operation:
-    """An operation that is being timed; set `bytes` to what it moved."""
+    """An operation that is being timed; set `bytes` to the number of bytes that it moved."""
 
     bytes = 0
 
@@ -104,8 +104,8 @@ def save(
 ) -> report.Report | None:
     """Writes the events and counters of all processes of `comm` into one trace file. Collective.
 
-    `run_seconds`: time of the run, without it the time since this process loaded Outcore. The report is
-    returned at rank 0. All processes raise the same OutcoreError if the file cannot be written.
+    `run_seconds`: time of the run; without it the time since this process loaded Outcore. Returns the report at
+    rank 0, None elsewhere. All processes raise the same OutcoreError if the file cannot be written.
     """
     if run_seconds is None:
         taken = snapshot()
@@ -136,8 +136,8 @@ def _of_this_process(comm: Comm | None) -> tracefile.ProcessEvents:
 def _clock_offset_ns(comm: Comm | None) -> int:
     """How far the clock of this process is ahead of that of rank 0.
 
-    Processes on one kernel share CLOCK_MONOTONIC: exactly 0. For others the clocks are read just after a
-    barrier, and the median of several differences is taken; it is as good as the barrier is short.
+    Processes on one kernel share CLOCK_MONOTONIC: exactly 0. Other processes read their clocks just after a
+    barrier, and take the median of several differences; its error is as large as the barrier is long.
     """
     if comm is None:
         return 0
@@ -154,5 +154,5 @@ def _clock_offset_ns(comm: Comm | None) -> int:
 
 
 def _kernel() -> str:
-    """Names the running kernel, and with it the clock."""
+    """A name for the running kernel, and so for its clock."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

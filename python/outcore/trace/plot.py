@@ -19,7 +19,7 @@ from outcore.trace.tables import volume
 
 _SUBJECT = {"file": "requests of the program", "device": "requests at the device"}
 _COLOURS = {"read": "#1f6fb4", "write": "#d1495b"}
-_MAX_POINTS = 200_000  # a panel with more of them draws an even selection
+_MAX_POINTS = 200_000  # a panel with more points draws a regular selection of them
 
 
 def draw(events: NDArray[np.void], directory: Path, trace: Path) -> list[Path]:

@@ -1,26 +1,26 @@
-"""What a run did with its files: counters of all processes, and the quantities the report is made of.
+"""The I/O of a run: counters of all processes, and the quantities of the report.
 
-With P processes, a run of T seconds, and two layers (`file`: what the program asked for; `device`: what
-the disk was asked for after combining, splitting and reading ahead):
+With P processes, a run of T seconds, and two layers (`file`: requests of the program; `device`: requests to
+the disk after combining, splitting and reading ahead):
 
-- seconds of an operation: at the file layer the time in which callers were blocked by it, at the device
+- seconds of an operation: at the file layer the time in which it blocked callers, at the device
   layer the time from the start of a request to its completion; both summed over requests, threads and
-  processes. Blocking in `wait` belongs to the asynchronous operation waited for; the row `wait` only
+  processes. Time blocked in `wait` belongs to the asynchronous operation waited for; the row `wait` only
   counts the calls.
 - I/O time: the sum of the seconds of all operations of the layer. "% of I/O time" is the share in it.
 - "% of run time": seconds / (P T). At the file layer it is the share of the run in which the program
   stood still, for a program with one thread a process. At the device layer, 100 % means one request
-  always under way at every process; requests that overlap make it more.
-- max/mean: the seconds of the process that had most, over the mean of all processes.
+  always under way at every process; with overlapping requests it can exceed 100 %.
+- max/mean: the largest seconds of a process, over the mean of all processes.
 - size classes: requests by the bytes they moved; bounds are exclusive upper ones.
 - sequential: share of requests that start where the previous one of their kind on their file ended.
 - asynchronous operations: seconds under way from submission to completion; waiting is the part in which
   the caller was blocked, overlapped is the rest.
-- rate of the device: volume / the time in which at least one request was under way at the process where
-  that was longest. Where it exceeds the raw rate, the page cache served requests, and the report says so.
-- rate of the program: volume / (blocked seconds / P). Overlap with computing makes it larger than any
-  device.
-- raw rate: what was measured with direct I/O on one node before or after the run, times the number of
+- rate of the device: volume / the time in which at least one request was under way, at the process where
+  this time was longest. If it exceeds the raw rate, the page cache served requests, and the report says so.
+- rate of the program: volume / (blocked seconds / P). Overlap with computing can make it larger than the
+  rate of any device.
+- raw rate: the rate measured with direct I/O on one node before or after the run, times the number of
   nodes.
 
 Source of the form: the Pablo-based characterisation of the disk-based Hartree-Fock code in the PASSION study.
@@ -91,7 +91,7 @@ _SCALARS = ("count", "failed", "nanoseconds", "waited_ns", "bytes", "sequential"
 
 @dataclass(frozen=True, slots=True)
 class RawRates:
-    """What the disk can do: bytes per second of large requests with direct I/O."""
+    """The rates of the disk: bytes per second of large requests with direct I/O."""
 
     read_bytes_per_s: float
     write_bytes_per_s: float
@@ -108,7 +108,7 @@ class ProcessCounters:
     device_read_busy_ns: int = 0
     device_write_busy_ns: int = 0
     dropped_events: int = 0
-    emulated: str = ""  # what the engine emulated; empty: nothing
+    emulated: str = ""  # the storage that the engine emulated; empty: none
 
     def counter(self, layer: str, operation: str) -> Counter:
         return self.layers.get(layer, {}).get(operation, Counter())
@@ -212,7 +212,8 @@ class RateRow:
 
 @dataclass(frozen=True)
 class Report:
-    """Counters of all processes of a run, ordered by rank. The module's docstring defines what is derived."""
+    """Counters of all processes of a run, ordered by rank. The docstring of the module defines the derived
+    quantities."""
 
     processes: tuple[ProcessCounters, ...]
     raw: RawRates | None = None
@@ -223,7 +224,7 @@ class Report:
 
     @property
     def emulated(self) -> str:
-        """What was emulated, of all processes; empty: the storage is that of the machine."""
+        """The storage that any process emulated; empty: all used the storage of the machine."""
         return "; ".join(dict.fromkeys(process.emulated for process in self.processes if process.emulated))
 
     def total(self, layer: str, operations: str | Iterable[str]) -> Counter:
@@ -262,7 +263,7 @@ class Report:
         )
 
     def async_rows(self) -> list[AsyncRow]:
-        """Time waited against time overlapped, of asynchronous operations that happened."""
+        """Time waited and time overlapped, for asynchronous operations that happened."""
         totals = ((layer, op, self.total(layer, op)) for layer in LAYERS for op in ASYNCHRONOUS)
         return [
             AsyncRow(layer, op, total.count, total.nanoseconds * _NS, total.waited_ns * _NS)
@@ -271,7 +272,7 @@ class Report:
         ]
 
     def rates(self) -> list[RateRow]:
-        """Bandwidth of the device and of the program, of kinds that happened."""
+        """Bandwidth of the device and of the program, for reads and writes, if there were any."""
         nodes = len({p.node for p in self.processes})
         rows = []
         for kind, operations in (("read", READS), ("write", WRITES)):
@@ -326,7 +327,7 @@ class Report:
         return tracefile.read(path).report
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The report as JSON values."""
         return {
             "size_class_bounds": list(SIZE_CLASS_BOUNDS),
             "raw": asdict(self.raw) if self.raw else None,
@@ -335,7 +336,7 @@ class Report:
 
     @classmethod
     def from_dict(cls, data: object, where: str) -> Report:
-        """Raises FormatError."""
+        """A report from `to_dict`. Raises FormatError."""
         if item(data, "size_class_bounds", where) != list(SIZE_CLASS_BOUNDS):
             raise FormatError(f"{where}.size_class_bounds is not {list(SIZE_CLASS_BOUNDS)}")
         processes = item(data, "processes", where)

@@ -1,4 +1,4 @@
-"""The report as text: a few lines, or tables in the form that studies of I/O in quantum chemistry have used."""
+"""The report as text: a few lines, or tables in the form of studies of I/O in quantum chemistry."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _ASKED_BY = {"file": "program", "device": "device"}
 
 
 def summarize(report: Report, console: Printer) -> None:
-    """Prints what moved between processes and disks, how fast, and how much of it was overlapped with other work:
-    a headline and two lines of at most 100 columns, and what has to be said of emulation and lost events."""
+    """Prints how much moved between processes and disks, how fast, and which share was overlapped with other work:
+    a headline and two lines of at most 100 columns, and lines about emulation and lost events, if any."""
     _print_head(report, console)
     hidden = {row.operation: row for row in report.async_rows() if row.layer == "file"}
     for row in report.rates():
@@ -47,7 +47,7 @@ def summarize(report: Report, console: Printer) -> None:
 
 
 def render(report: Report, console: Printer) -> None:
-    """Prints all tables of a report; those that would be empty are left out."""
+    """Prints all tables of a report, except empty ones."""
     _print_head(report, console)
     for layer in LAYERS:
         if report.rows(layer):
@@ -106,7 +106,7 @@ def sizes_table(report: Report) -> Table:
 
 
 def rates_table(report: Report) -> Table:
-    """Bandwidth achieved against the raw bandwidth of the disk; where it is above that, why."""
+    """Bandwidth beside the raw bandwidth of the disk; if it is larger than that, the table says why."""
     table = _table("Bandwidth", "of the", "operation", "bytes", "seconds", "rate", "raw rate", "% of raw")
     rows = report.rates()
     device = {row.kind: row for row in rows if row.layer == "device"}
@@ -124,8 +124,8 @@ def rates_table(report: Report) -> Table:
 
 
 def against_disk(row: RateRow) -> str:
-    """A rate of the device over that of the disk, to stand behind it; empty if the disk was not measured. A rate
-    above that of the disk is called one of the page cache."""
+    """Text that follows a rate of the device: its share of the raw rate of the disk; empty if that was not
+    measured. A rate above the raw rate is reported as one of the page cache."""
     if row.raw_share is None:
         return ""
     if row.raw_share <= 1:
@@ -135,8 +135,9 @@ def against_disk(row: RateRow) -> str:
 
 
 def _share(row: RateRow, device: RateRow | None) -> str:
-    """Share of the raw rate, or what made the rate larger: the page cache, or, for a program, that the disk, which
-    was no faster than raw, worked while the program did; what never got to the device came from its buffers."""
+    """Share of the raw rate; if the rate is larger than raw, the reason: "buffers" if no request reached the
+    device, "overlapped" if the device was no faster than raw but worked while the program computed, else "page
+    cache"."""
     if row.raw_share is None or row.raw_share <= 1:
         return _number(row.raw_share, ".0%")
     if device is None:
@@ -145,7 +146,7 @@ def _share(row: RateRow, device: RateRow | None) -> str:
 
 
 def overlap_table(report: Report) -> Table:
-    """Asynchronous operations: time waiting against time overlapped with other work."""
+    """Asynchronous operations: time waiting, and time overlapped with other work."""
     table = _table(
         "Asynchronous operations", "layer", "operation", "count", "seconds", "waiting", "overlapped", "%"
     )

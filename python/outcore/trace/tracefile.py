@@ -6,13 +6,13 @@
 
 `traceEvents` begins with metadata ("M": names of processes and threads); the rest is sorted by `ts`,
 microseconds since the first event with three decimals. A process is a rank, its `pid` is rank + 1 (0
-means something else to Perfetto); `tid` are unique in the file. Blocking operations are complete events
+has another meaning for Perfetto); `tid` are unique in the file. Blocking operations are complete events
 ("X"); asynchronous ones are pairs "b" and "e" of the same `cat`, `id`, `name` and `pid`. Complete events
-of a thread must nest: one that overlaps another without lying inside it is written as a pair. `cat` is
-the layer, `name` the operation. `args` are those of the "X" and "b" events: bytes, offset, file,
-waited_ns, failed, sequential.
+of a thread must nest: an event that overlaps another without lying inside it is written as a pair. `cat` is
+the layer, `name` the operation. "X" and "b" events have `args`: bytes, offset, file, waited_ns, failed,
+sequential.
 
-Source: the Trace Event Format description of the Chromium project, and what Perfetto's importer takes.
+Source: the Trace Event Format description of the Chromium project, and the behaviour of Perfetto's importer.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ _COMPLETE, _BEGIN, _END = 1, 0, 2  # order among events of the same moment: a pa
 
 @dataclass(frozen=True, slots=True)
 class ProcessEvents:
-    """Events (of type trace.EVENT) of one process, the names of their files, how far its clock is ahead."""
+    """Events (of type trace.EVENT) of one process, the names of their files, and how far its clock is ahead of
+    that of rank 0."""
 
     rank: int
     events: NDArray[np.void]
@@ -67,14 +68,14 @@ class ProcessEvents:
 
 @dataclass(frozen=True, slots=True)
 class TraceFile:
-    """What a trace file holds. `events` are of type REQUEST, sorted by start."""
+    """The contents of a trace file. `events` are of type REQUEST, sorted by start."""
 
     report: Report
     events: NDArray[np.void]
 
 
 def write(path: str | os.PathLike[str], report: Report, processes: Sequence[ProcessEvents]) -> None:
-    """Writes a trace file, or leaves what was there. Raises OutcoreError."""
+    """Writes a trace file; if it fails, the old file stays. Raises OutcoreError."""
     try:
         with written(path) as file:
             _write(file, report, processes)
@@ -134,7 +135,7 @@ def _event_lines(processes: Sequence[ProcessEvents], tids: dict[tuple[int, int],
 
 
 def _schedule(processes: Sequence[ProcessEvents]) -> Iterator[list[int]]:
-    """(moment_ns, phase, -duration_ns, process, event) of each line, in order; from the first moment on."""
+    """(moment_ns, phase, -duration_ns, process, event) of each line, in order; moments count from the first."""
     parts = [np.empty((5, 0), np.int64)]
     for owner, process in enumerate(processes):
         start = process.events["start_ns"].astype(np.int64) - process.clock_offset_ns
