@@ -62,7 +62,7 @@ def test_an_error_at_one_process_leaves_the_last_state(comm, shared_tmp_path):
             pass
     lost = [str(each.message) for each in told if each.category is RuntimeWarning]
     assert len(lost) == (comm.rank == 0)
-    assert all("it stays what was committed last" in each for each in lost)
+    assert all("it keeps the state that was committed last" in each for each in lost)
     comm.Barrier()
     assert value_in(comm, path) == 1
 

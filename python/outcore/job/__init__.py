@@ -1,1 +1,1 @@
-"""What the processes of a calculation run on."""
+"""Processes of a calculation, and their resources: launch, memory, cores, scratch, rates of the machine."""

@@ -1,4 +1,4 @@
-"""Arguments of constructors and collective calls, each checked: TypeError or ValueError that names it."""
+"""Checks of arguments of constructors and collective calls: TypeError or ValueError that names the argument."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ DTYPES = tuple(
         "int8", "int16", "int32", "int64", "uint8", "float32", "float64", "complex64", "complex128"
     )
 )  # fmt: skip
-"""What elements of arrays may be."""
+"""Element types of arrays."""
 
 
 def text(name: str, value: Any) -> str:
-    """A string without zeros; surrogates in it stand for bytes of a file name."""
+    """A string without zero bytes; surrogates in it stand for bytes of a file name."""
     if not isinstance(value, str):
         raise TypeError(f"{name} is {value!r}, no string")
     if "\0" in value:
@@ -34,7 +34,7 @@ def text(name: str, value: Any) -> str:
 
 
 def path(name: str, value: Any) -> str:
-    """A file name; None: none. ValueError for an empty one."""
+    """A file name; "" for None. ValueError for an empty name."""
     if value is None:
         return ""
     if not isinstance(value, str | os.PathLike):
@@ -86,7 +86,7 @@ def element_type(value: Any) -> np.dtype[Any]:
 
 def _plain(value: Any) -> Any:
     plain = value.item() if isinstance(value, np.generic) else value
-    if isinstance(plain, np.floating):  # of more digits than Python's numbers have
+    if isinstance(plain, np.floating):  # a type with more digits than Python's numbers have
         if float(plain) != plain:
             raise TypeError(f"{value!r} has more digits than a number of JSON keeps")
         return float(plain)
@@ -96,7 +96,7 @@ def _plain(value: Any) -> Any:
 
 
 def as_json(name: str, value: Any) -> str:
-    """Metadata, as a file holds them. Scalars of NumPy become numbers and booleans."""
+    """Metadata as JSON text, as files hold them. Scalars of NumPy become numbers and booleans."""
     try:
         return json.dumps(value, default=_plain)
     except (TypeError, ValueError, RecursionError) as error:

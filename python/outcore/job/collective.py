@@ -1,4 +1,4 @@
-"""What collective calls have in common: the gate they begin with, and the end of a `with` block."""
+"""Common parts of collective calls: the gate that they begin with, and the end of a `with` block."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Result = TypeVar("Result")
 Gate = Callable[[], tuple[Fields, T | None]]
-"""What native code calls inside of its gate: the fields of an error, or of none, and what this process brings."""
+"""Native code calls it inside its gate: it returns the fields of an error, or of none, and this process's part."""
 
 
 def in_gate(what: str, call: Callable[[Gate[T]], Result], bring: Callable[[], T]) -> Result:
-    """Makes a collective call of the native module. `bring` runs inside of its gate: it checks and makes what this
-    process comes with, and must not wait for other processes.
+    """Makes a collective call of the native module. `bring` runs inside its gate: it checks and returns the
+    arguments of this process, and must not wait for other processes.
 
-    What it raises at one process, all raise as the same OutcoreError; there, the exception is its cause. One that
-    ends the program (Ctrl-C) stays what it is at that process.
+    If it raises at one process, all processes raise the same OutcoreError; at that process the exception is its
+    cause. An exception that ends the program (Ctrl-C) is raised unchanged at that process.
     """
     failure: BaseException | None = None
 
@@ -42,7 +42,7 @@ def in_gate(what: str, call: Callable[[Gate[T]], Result], bring: Callable[[], T]
             raise failure from common
         raise common from failure
     finally:
-        failure = None  # which holds this frame
+        failure = None  # the exception holds a reference to this frame
 
 
 class _Closable(Protocol):
@@ -51,8 +51,8 @@ class _Closable(Protocol):
 
 
 class Closing:
-    """In a `with` block it is closed at the end, but not after an error: the others may be elsewhere, and nobody
-    waits for them."""
+    """A `with` block closes the object at its end, but not after an error: other processes may be elsewhere, and a
+    collective `close` would wait for them."""
 
     def __enter__(self) -> Self:
         return self
@@ -69,4 +69,5 @@ class Closing:
             self._left_by_error()
 
     def _left_by_error(self) -> None:
-        """Of what is persistent: the end of its world does not commit it."""
+        """Called after an error. Persistent objects override it, so that the end of their world does not commit
+        them."""

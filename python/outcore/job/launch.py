@@ -1,4 +1,5 @@
-"""Processes of a parallel job: starting them (`--ranks N`), finding out that one is of them, failing together.
+"""Processes of a parallel job: starts them (`--ranks N`), finds out whether this process is one of them, and makes
+them fail together.
 
 A process that no launcher started never imports mpi4py, so one process needs no MPI.
 """
@@ -33,12 +34,12 @@ if TYPE_CHECKING:
 # The thread counts of the numerical libraries that a process may load.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
-_PR_SET_PDEATHSIG = 1  # of prctl: what the child gets when its parent has ended
+_PR_SET_PDEATHSIG = 1  # of prctl: sets the signal that the child gets when its parent has ended
 
 _INSTALL = f"install it with: {install('mpi')}"
 
-# Variables in which launchers say rank and number of processes: MPICH, Intel MPI and Cray; Open MPI.
-# Slurm's come last and are those of a job step: the ones of the job are also set in a batch script.
+# Variables in which launchers give rank and number of processes: MPICH, Intel MPI and Cray; Open MPI.
+# Slurm's come last and are those of a job step, because those of the job are also set in a batch script.
 _RANK_VARIABLES = (
     ("PMI_RANK", "PMI_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
@@ -60,7 +61,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 @dataclass(frozen=True)
 class Job:
-    """What the launcher told this process: its rank, the number of processes, and how many share its node."""
+    """Facts from the launcher: the rank of this process, the number of processes, and how many share its node."""
 
     rank: int
     size: int
@@ -96,7 +97,7 @@ def threads_per_rank() -> int:
 
 
 def _bound_by_launcher() -> bool:
-    """True if the launcher gave this process its own cores, so that they are not to be divided again."""
+    """True if the launcher gave this process its own cores, which must not be divided again."""
     try:
         return bound_cores() < bound_cores(os.getppid())
     except OSError:
@@ -104,13 +105,14 @@ def _bound_by_launcher() -> bool:
 
 
 def limit_threads() -> None:
-    """Tells numerical libraries that are not loaded yet this process's share of the cores, if the user did not."""
+    """Tells numerical libraries that are not loaded yet this process's share of the cores, unless the user did."""
     _set_threads(os.environ, threads_per_rank())
     spare_address_space()
 
 
 def _set_threads(environment: MutableMapping[str, str], threads: int) -> None:
-    """OMP_NUM_THREADS, if the user has set it, goes for all libraries."""
+    """Sets the variables of all libraries that the user has not set: to OMP_NUM_THREADS if that is set, else to
+    `threads`."""
     chosen = environment.get("OMP_NUM_THREADS") or str(threads)
     for name in THREAD_VARIABLES:
         if not environment.get(name):
@@ -149,11 +151,12 @@ def relaunch(ranks: int) -> None:
 
 
 def _in_front_of(command: list[str], environment: Mapping[str, str]) -> int:
-    """Exit status of Open MPI's launcher, but 128 + its number after a signal, where the launcher says 1.
+    """Runs Open MPI's launcher and returns its exit status; after a signal 128 + its number, where the launcher
+    returns 1.
 
-    This process stays and gives a signal to the processes themselves: the launcher would kill all 0.2 s after it
-    has passed one on, before they have removed their scratch. It has a process group of its own, so that it does
-    not see a Ctrl-C of the terminal.
+    This process stays and sends a signal to the processes of the job itself: the launcher would kill them 0.2 s
+    after it has passed a signal on, before they have removed their scratch. The launcher has a process group of its
+    own, so that it does not get the Ctrl-C of the terminal.
     """
     received: list[int] = []
     parent = os.getpid()
@@ -174,7 +177,7 @@ def _in_front_of(command: list[str], environment: Mapping[str, str]) -> int:
     def pass_on(number: int, _frame: object) -> None:
         started = [] if received else _children(child.pid)
         received.append(number)
-        if not started:  # there are none yet, or this is the second time
+        if not started:  # no process has started yet, or this is the second signal
             child.send_signal(number)
             return
         for process in started:
@@ -187,11 +190,11 @@ def _in_front_of(command: list[str], environment: Mapping[str, str]) -> int:
     interrupts.ignore()
     if received:
         return 128 + received[0]
-    return status if status >= 0 else 128 - status  # as a shell says it
+    return status if status >= 0 else 128 - status  # as a shell reports it
 
 
 def _children(process: int) -> list[int]:
-    """Of all threads of a process; none if it has ended."""
+    """Children of all threads of a process; an empty list if it has ended."""
     found: list[int] = []
     for each in Path(f"/proc/{process}/task").glob("*/children"):
         with suppress(OSError):  # a thread that has just ended
@@ -202,7 +205,7 @@ def _children(process: int) -> list[int]:
 def _rank_environment(ranks: int) -> dict[str, str]:
     environment = dict(os.environ)
     _set_threads(environment, max(1, cores() // ranks))
-    if sys.stdout.isatty():  # the ranks write to a pipe of the launcher: let them know the terminal behind it
+    if sys.stdout.isatty():  # the ranks write to a pipe of the launcher: tell them of the terminal behind it
         size = shutil.get_terminal_size()
         environment.setdefault("COLUMNS", str(size.columns))
         environment.setdefault("LINES", str(size.lines))
@@ -233,8 +236,8 @@ def find_launcher() -> Path:
 
 @cache
 def mpi_library() -> str:
-    """Name and version of the MPI library that mpi4py loads, asked in a process of its own: loading it here
-    would be felt by what this process becomes. Raises OutcoreError if mpi4py or its MPI is missing."""
+    """Name and version of the MPI library that mpi4py loads. Another process loads it to find out, because it would
+    affect the program that replaces this process. Raises OutcoreError if mpi4py or its MPI is missing."""
     if importlib.util.find_spec("mpi4py") is None:
         raise needed("mpi4py", "start several processes")
     question = (
@@ -250,13 +253,13 @@ def mpi_library() -> str:
 
 
 def library_kind(version: str) -> str:
-    """The family a launcher must be of to start processes of this library."""
+    """The family of launchers that can start processes of this library."""
     return "Open MPI" if "open mpi" in version.lower() else "MPICH"
 
 
 @cache
 def launcher_kind(launcher: Path) -> str:
-    """The family of a launcher, from what it says of itself."""
+    """The family of a launcher, from its output with --version."""
     answer = subprocess.run([launcher, "--version"], capture_output=True, text=True, check=False, timeout=30)
     text = (answer.stdout + answer.stderr).lower()
     if any(name in text for name in ("openrte", "open mpi", "prrte", "open-mpi")):
@@ -271,7 +274,7 @@ def world() -> Intracomm | None:
     """The communicator of all processes of the job, or None for a process on its own.
 
     Collective: every process of the job calls it early. Raises OutcoreError if mpi4py cannot be used, or if
-    the launcher is of another MPI than mpi4py (each process would think that it is alone).
+    the launcher belongs to another MPI than mpi4py (then MPI tells each process that it is alone).
     """
     job = launched()
     if job is None:
@@ -298,7 +301,7 @@ def world() -> Intracomm | None:
             detail=f"the MPI of mpi4py sees {MPI.COMM_WORLD.size}: the launcher is of another MPI, {way}",
         )
     _core.set_process_rank(job.rank, job.size)
-    with suppress(OutcoreError):  # of an MPI that a world refuses
+    with suppress(OutcoreError):  # raised for an MPI that a world refuses
         _core.watch_in_finalize()
     with _core.AwaitedCall("the first exchange of the processes"):
         _side_channel()
@@ -306,12 +309,13 @@ def world() -> Intracomm | None:
 
 
 def load_transport(comm: Intracomm) -> None:
-    """Loads what of this library calls MPI. Collective: a process that cannot, for it can open no more files, say,
-    would leave the others waiting for it. Raises OutcoreError, the same at all, of the lowest rank."""
+    """Loads the part of this library that calls MPI. Collective: if one process fails, for instance because it can
+    open no more files, the others do not wait for it. Raises OutcoreError, at all processes that of the lowest
+    failing rank."""
     from outcore import _core
 
     if os.getpid() in _forked_with_mpi:
-        return  # with the MPI of its parent, which a world refuses
+        return  # a world refuses the MPI of the parent process
     failure = None
     try:
         _core.watch_in_finalize()

@@ -1,8 +1,8 @@
-"""How fast this machine is: disk, memory, products of matrices, network. What plans and estimates reckon with.
+"""Rates of this machine, for plans and estimates: disk, memory, products of matrices, network.
 
-Each rate is measured by a few tenths of a second of the real thing, and known from then on to every run with the
-same settings on the same node, with measurements anew now and then (`rate_cache`). A rate of one thread is its own
-while `threads` do the same.
+A measurement runs the real operation for some tenths of a second. Its rate is then known to every run with the same
+settings on the same node, and is measured again from time to time (`rate_cache`). The rate of one thread is its
+rate while `threads` threads do the same.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ Call = Callable[[], Any]
 _ASSUMED = RawRates(read_bytes_per_s=100e6, write_bytes_per_s=100e6)  # of a slow disk
 _ASSUMED_NETWORK = 100e6
 _BLOCK_BYTES = 2 << 20
-MEASURED_BYTES = 128 << 20  # that `measure_disk` writes and reads
+MEASURED_BYTES = 128 << 20  # written and read by `measure_disk`
 _COPIED_BYTES = 4 << 20
 _SAMPLE_S = 0.02
-_GEMM_CALLS = 4  # at least: of a large product one alone differs by a third from the next
+_GEMM_CALLS = 4  # at least: times of single large products differ by a third
 _NETWORK_BYTES = 4 << 20
 _NETWORK_S = 0.1
-_LARGEST_GEMM, _SMALLEST_GEMM = 1024, 16  # rows that are measured; larger products are no faster
+_LARGEST_GEMM, _SMALLEST_GEMM = 1024, 16  # rows of measured products; larger products are no faster
 
 
 # ---- disk ----
@@ -53,10 +53,10 @@ def disk(
     moved_bytes: float = math.inf,
     kept_at: str | os.PathLike[str] | None = None,
 ) -> RawRates | None:
-    """What large requests with direct I/O achieve in a directory, as `measure_disk` finds. `fresh`: now, not once.
-    A run that writes `moved_bytes` at most, less than a measurement does, makes none: it has what earlier runs
-    found. None if it cannot be measured, or if a run also has files at `kept_at`, and that is another file
-    system."""
+    """Rates of large requests with direct I/O in a directory, from `measure_disk`. `fresh`: measure now, whatever
+    is known. A run that writes at most `moved_bytes`, less than a measurement writes, does not measure: it uses the
+    rates of earlier runs. None if the rates cannot be measured, or if the run also has files at `kept_at`, on
+    another file system."""
     if kept_at is not None and not _same_file_system(directory, kept_at):
         return None
 
@@ -76,7 +76,7 @@ def disk(
 
 
 def _same_file_system(directory: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """`other` need not be there yet."""
+    """`other` need not exist yet."""
     there = Path(other).absolute()
     while not there.exists() and there != there.parent:
         there = there.parent
@@ -96,7 +96,7 @@ def _disk_settings(directory: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def disk_name(directory: str | os.PathLike[str]) -> str:
-    """What rates of this disk depend on, as a text; empty if it cannot be told."""
+    """The facts on which rates of this disk depend, as a text; empty if they are not known."""
     try:
         return json.dumps(_disk_settings(directory), sort_keys=True)
     except OSError:
@@ -104,7 +104,7 @@ def disk_name(directory: str | os.PathLike[str]) -> str:
 
 
 def planning_disk(directory: str | os.PathLike[str]) -> tuple[RawRates, bool]:
-    """Rates to plan with, and whether they were measured: if not they are those of a slow disk."""
+    """Rates for plans, and whether they were measured; if not, they are those of a slow disk."""
     rates = disk(directory)
     return (_ASSUMED, False) if rates is None else (rates, True)
 
@@ -112,12 +112,12 @@ def planning_disk(directory: str | os.PathLike[str]) -> tuple[RawRates, bool]:
 def measure_disk(
     directory: str | os.PathLike[str], *, size_bytes: int = MEASURED_BYTES, limit_s: float = 0.5
 ) -> RawRates | None:
-    """What large requests with direct I/O achieve in `directory` now: writes a file of `size_bytes` there, eight
-    requests of 2 MiB under way, reads it back, and removes it. Stops early, with what was moved until then,
-    after `limit_s` seconds each way. The requests are counted by the trace: take its snapshot before.
+    """Measures rates of large requests with direct I/O in `directory` now: writes a file of `size_bytes` there,
+    with eight requests of 2 MiB under way, reads it back, and removes it. It stops after `limit_s` seconds each
+    way, with the bytes moved until then. The trace counts these requests: take its snapshot before.
 
-    Takes a quarter of what is free at most. None if that is too little, or if anything fails: what needs the disk
-    will say so, and what does not can go on."""
+    The file takes at most a quarter of the free space. Returns None if that is too little, or if anything fails: a
+    program that needs the disk will get the error itself, and another can go on."""
     try:
         most = min(size_bytes, _core.file_system(directory).free_bytes // 4)
         return _measured(directory, most // _BLOCK_BYTES, limit_s) if most >= _BLOCK_BYTES else None
@@ -127,7 +127,7 @@ def measure_disk(
 
 def _measured(directory: str | os.PathLike[str], blocks: int, limit_s: float) -> RawRates:
     block_bytes, depth = _BLOCK_BYTES, min(8, blocks)
-    lanes = [mmap.mmap(-1, block_bytes) for _ in range(depth)]  # aligned to pages, as direct I/O wants it
+    lanes = [mmap.mmap(-1, block_bytes) for _ in range(depth)]  # aligned to pages, as direct I/O needs
     for lane in lanes:
         lane.write(os.urandom(4096) * (block_bytes // 4096))
 
@@ -159,7 +159,7 @@ def _measured(directory: str | os.PathLike[str], blocks: int, limit_s: float) ->
 
 
 def copying(threads: int) -> float:
-    """Bytes a second that one thread copies in the caches of its core."""
+    """Bytes a second that one thread copies inside the caches of its core."""
 
     def copy() -> Call:
         here, there = np.zeros(_COPIED_BYTES, np.uint8), np.zeros(_COPIED_BYTES, np.uint8)
@@ -169,8 +169,8 @@ def copying(threads: int) -> float:
 
 
 def gemm(rows: int, columns: int, inner: int, threads: int, dtype: str = "float64") -> float:
-    """Operations a second of one thread in products [rows][inner] times [inner][columns], two for each
-    multiplication. Shapes are rounded up to powers of two, as far as that makes a difference."""
+    """Operations a second of one thread in products [rows][inner] times [inner][columns], two operations for each
+    multiplication. Shapes are rounded up to powers of two, within the range in which the shape matters."""
     m, n, k = (_rounded(each) for each in (rows, columns, inner))
 
     def multiply() -> Call:
@@ -186,8 +186,8 @@ def gemm(rows: int, columns: int, inner: int, threads: int, dtype: str = "float6
 
 
 def frequency(make: Callable[[], Call], threads: int, seconds: float = _SAMPLE_S, calls: int = 1) -> float:
-    """Calls a second of one thread, while others call what `make` has made for them: what a method measures itself
-    that only it knows. Takes so many seconds and calls at least."""
+    """Calls a second of one thread, for kernels that only a method knows. Each of `threads` threads calls a
+    function of its own, which `make` returns, for at least so many seconds and calls."""
     counts = [0.0] * threads
 
     def sample(thread: int, call: Call) -> None:
@@ -203,12 +203,13 @@ def frequency(make: Callable[[], Call], threads: int, seconds: float = _SAMPLE_S
 
 
 def of_processor(name: str, threads: int, more: dict[str, Any], measure: Callable[[], float]) -> float:
-    """A rate of this processor while so many threads work, known by its name and by what else it depends on."""
+    """A rate of this processor while so many threads work, stored by its name and by the other settings `more` on
+    which it depends."""
     settings = {"processor": _processor(), "cores": resources.cores(), "threads": threads, **more}
 
     def measured() -> rate_cache.Values:
         rate = measure()
-        resources.trim_heap()  # a budget counts what the process holds when its work begins
+        resources.trim_heap()  # a budget counts the memory that the process holds when its work begins
         return {"rate": rate}
 
     found = rate_cache.known(name, settings, measured)
@@ -229,7 +230,7 @@ def _processor() -> str:
 
 
 def _blas() -> str:
-    """Of NumPy, which another version may bring with it."""
+    """Names NumPy's BLAS by the version of NumPy, which includes it."""
     return f"NumPy {np.__version__}"
 
 
@@ -237,9 +238,9 @@ def _blas() -> str:
 
 
 def network(world: World) -> float:
-    """Bytes a second that a process gets from the memory of another one while all do the same, each from the next;
-    of the slowest. Infinite for one process; of a slow one where the budget leaves no room to measure. Collective;
-    the same at all."""
+    """Bytes a second that a process reads from the memory of another one while all do the same, each from the next
+    rank; the slowest process counts. Infinite for one process; the rate of a slow network if the budget leaves no
+    room to measure. Collective; the same at all."""
     if world.size == 1:
         return math.inf
     nodes = world.gather(os.uname().nodename)

@@ -1,5 +1,5 @@
-"""What can be checked before anything is computed: options without effect, values out of range, and whether what is
-to be written in the end can be."""
+"""Checks before anything is computed: options without effect, values out of range, and whether files of results can
+be written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Files of arrays and checkpoints, whole or as a run that was killed has left them.
+# Files of arrays and checkpoints, complete or as a killed run has left them.
 _OF_ARRAYS = re.compile(r"manifest(\..*)?|\.?[A-Za-z_-]+(\.[0-9]+)+")
 
 
@@ -53,7 +53,7 @@ def check_count(option: str, value: int | None, most: int = (1 << 31) - 1) -> No
 
 
 def check_size(option: str, value: str | None) -> None:
-    """Raises OutcoreError (EINVAL), which names the option, for what is no number of bytes."""
+    """Raises OutcoreError (EINVAL), which names the option, if the value is no number of bytes."""
     if value is None:
         return
     try:
@@ -70,7 +70,7 @@ def check_file(path: Path | None, attempted: str) -> None:
         check_file_size(attempted, path, _RESULTS_BYTES)
     existed = os.path.lexists(path)
     try:
-        if existed and not path.is_file():  # a device or a pipe is not to be opened: its reader would notice
+        if existed and not path.is_file():  # a device or a pipe must not be opened: its reader would notice
             problem = errno.EISDIR if path.is_dir() else 0 if os.access(path, os.W_OK) else errno.EACCES
             if problem:
                 raise OSError(problem, os.strerror(problem))
@@ -88,21 +88,21 @@ def files_are_limited() -> bool:
 
 
 def check_file_size(attempted: str, path: str | os.PathLike[str], size_bytes: int) -> None:
-    """Raises OutcoreError (EFBIG) if no file of this size may be written. `path`: of the file, or its directory."""
+    """Raises OutcoreError (EFBIG) if no file of this size may be written. `path`: the file, or its directory."""
     limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     if limit != resource.RLIM_INFINITY and size_bytes > limit:
         raise OutcoreError(
             errno.EFBIG,
             attempted,
             path=path,
-            detail=f"a file of {in_words(size_bytes)}, where one may have {in_words(limit)}, by ulimit -f "
+            detail=f"a file of {in_words(size_bytes)}, more than the {in_words(limit)} of ulimit -f "
             "(RLIMIT_FSIZE)",
         )
 
 
 def check_directory(path: Path | None, attempted: str, *, array: bool = False) -> None:
-    """Raises OutcoreError if a directory is not there and could not be made, or not be written, or, where an array
-    or a checkpoint is to be, has other files. Leaves nothing behind."""
+    """Raises OutcoreError if a directory does not exist and cannot be made, or cannot be written, or, with `array`
+    (for an array or a checkpoint), if it has other files. Leaves nothing behind."""
     if path is None:
         return
     try:
@@ -112,7 +112,10 @@ def check_directory(path: Path | None, attempted: str, *, array: bool = False) -
             foreign = [each.name for each in path.iterdir() if array and not _OF_ARRAYS.fullmatch(each.name)]
             if foreign:
                 raise OutcoreError(
-                    errno.EEXIST, attempted, path=path, detail=f"it holds '{foreign[0]}', which is not of it"
+                    errno.EEXIST,
+                    attempted,
+                    path=path,
+                    detail=f"it holds '{foreign[0]}', which is not part of it",
                 )
             return
         path.mkdir()
@@ -124,8 +127,8 @@ def check_directory(path: Path | None, attempted: str, *, array: bool = False) -
 
 
 def check_distinct(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
-    """Raises OutcoreError (EEXIST) if two of the files to be written, or one of them and one that is read, are the
-    same. None and names that are no files are passed over."""
+    """Raises OutcoreError (EEXIST) if two files of `outputs`, or one of `outputs` and one of `inputs`, are the
+    same. None and devices are ignored."""
     seen = [(name, path) for name, path in inputs.items() if path is not None]
     for name, path in outputs.items():
         if path is None:
@@ -143,7 +146,8 @@ def _is_device(path: str | os.PathLike[str]) -> bool:
 
 
 def at_root(comm: Intracomm | None, check: Callable[[], T]) -> T:
-    """Checks at the process that writes; all return or raise what it finds. Collective."""
+    """Runs a check at rank 0, which writes files; all processes return its result, or raise its error.
+    Collective."""
     if comm is None:
         return check()
     found: tuple[Any, OutcoreError | None] = None, None

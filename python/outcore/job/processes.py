@@ -1,4 +1,4 @@
-"""The processes of a calculation, and the memory that is left to each."""
+"""The processes of a calculation, and the memory that each can take."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from outcore.job.world import World
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
-_UNPREDICTED_BYTES = 8 << 20  # at each process: modules that are loaded later, memory in pieces
+_UNPREDICTED_BYTES = 8 << 20  # at each process: modules that are loaded later, fragmented memory
 _MPI_BYTES = 22 << 20
-_STEP_BYTES = 16 << 20  # where a process holds more than that, its memory is predicted in steps
+_STEP_BYTES = 16 << 20  # memory above the usual is predicted in multiples of this
 
 JOB: Any = object()  # default of `comm`: all processes of the job
 
 
 def make_world(comm: Intracomm | None, memory_bytes: int | None, scratch: str | None) -> World:
-    """A world of a communicator (None: of this process, JOB: of all) with a share of the memory of all together.
-    Collective."""
+    """A world of a communicator (None: this process alone, JOB: all processes of the job). `memory_bytes`: of all
+    processes together; each gets an equal share. Collective."""
     comm = launch.world() if comm is JOB else comm
     size = 1 if comm is None else int(comm.Get_size())
     return World(
@@ -32,31 +32,33 @@ def make_world(comm: Intracomm | None, memory_bytes: int | None, scratch: str | 
 
 
 def memory_share(world: World, memory_bytes: int | None, threads: int) -> Allowance:
-    """What this process may have, with what it has, of a budget of all together; of None, and half of its share of
-    what is available. Not more than limits leave, whatever the budget."""
+    """Memory that this process may hold, including the memory that it holds now: its share of the budget of all
+    processes together; without a budget, the memory that it holds now and half of its share of the free memory.
+    Never more than limits of the system allow."""
     resident = resources.resident_bytes()
     if memory_bytes is None:
         free = resources.allowance(world.node_size, threads)
-        return Allowance(resident + free.bytes // 2, f"half of what is free ({free.reason})")
+        return Allowance(resident + free.bytes // 2, f"half of the free memory ({free.reason})")
     mine = Allowance(memory_bytes // world.size, "--memory")
     left = resources.hard_allowance(world.node_size, threads)
     return mine if left is None else min(mine, Allowance(resident + left.bytes, left.reason))
 
 
 def predicted_held(world: World, usual_bytes: int) -> int:
-    """What each process of a command will hold beside what its method plans, libraries that are loaded later
-    included: `usual_bytes`, unless it holds more now. Collective."""
+    """Memory that each process of a command will hold in addition to the plan of its method, including libraries
+    that are loaded later: `usual_bytes`, unless a process holds more now. Collective."""
     usual = usual_bytes + (_MPI_BYTES if world.size > 1 else 0)
     present = resources.resident_bytes() + _UNPREDICTED_BYTES
     return int(world.all_reduce(max(usual, -(-present // _STEP_BYTES) * _STEP_BYTES), "max"))
 
 
 def free_memory(world: World, memory_bytes: int | None, threads: int) -> Allowance:
-    """Memory that this process can still take, of a budget of all together (None: half of what is available). All
-    that it holds counts, and modules that come later; of a command, whose memory was predicted, not less than was
-    predicted, so that runs of the same input have the same plans."""
+    """Memory that this process can still take, from its share of the budget of all processes together (None: half
+    of the free memory). The memory that the process holds, and modules that it will load, count against the share;
+    in a command, whose memory was predicted, at least the predicted memory counts, so that runs of the same input
+    have the same plans."""
     if world.held_bytes is not None:
-        resources.trim_heap()  # what stages before have freed
+        resources.trim_heap()  # memory that earlier stages have freed
     share = memory_share(world, memory_bytes, threads)
     predicted = world.held_bytes if share.reason == "--memory" else None
     held = max(resources.resident_bytes() + _UNPREDICTED_BYTES, predicted or 0)
@@ -64,7 +66,8 @@ def free_memory(world: World, memory_bytes: int | None, threads: int) -> Allowan
 
 
 def free_memory_of_each(world: World, memory_bytes: int | None, threads: int) -> Allowance:
-    """What every process can still take, of its memory and of what the world has for arrays. Collective."""
+    """Memory that every process can still take, from its share and from the world's budget for arrays; the smallest
+    of all processes. Collective."""
     budget = world.budget
     for_arrays = Allowance(budget.limit_bytes - budget.used_bytes, "the budget of the world")
     return min(world.gather(min(free_memory(world, memory_bytes, threads), for_arrays)))

@@ -1,11 +1,12 @@
 """Rates that were measured on this machine, kept for later runs.
 
-A machine that does something else meanwhile is measured too slow, and never too fast. So a rate is measured in
-three runs, ten minutes apart at least, and then by the first run of each day: the best of the last three counts.
+On a machine that has other work at the same time, a rate is measured too slow, and never too fast. So three runs,
+ten minutes apart at least, measure a rate, and then the first run of each day: the best of the last three
+measurements counts.
 
-One file of JSON for a user, `machine.json` in OUTCORE_CACHE, else in `outcore` below XDG_CACHE_HOME or ~/.cache. A
-rate is known by its name and by all settings that it depends on. The node is one of them, as home directories are
-shared. What cannot be read or written is measured again: nothing depends on the file.
+Each user has one file of JSON, `machine.json` in OUTCORE_CACHE, else in `outcore` below XDG_CACHE_HOME or ~/.cache.
+A rate is stored by its name and by all settings on which it depends. The node is one of them, as nodes share home
+directories. If the file cannot be read or written, rates are measured again: nothing depends on the file.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from outcore.keep.problem import canonical, fingerprint
 FORMAT = 1
 _VALID_S = 30 * 24 * 3600.0  # disks are filled and replaced, machines are moved
 _MEASUREMENTS = 3
-_SOON_S, _LATER_S = 600.0, 24 * 3600.0  # until a rate is measured again that has fewer, and as many
-_MAX_BYTES = 16 << 20  # of a file that is ours
+_SOON_S, _LATER_S = 600.0, 24 * 3600.0  # until the next measurement, with fewer than these, and with as many
+_MAX_BYTES = 16 << 20  # a larger file is not ours
 
 Values = dict[str, float]
-Measured = list[tuple[float, Values]]  # when, and what
+Measured = list[tuple[float, Values]]  # times of measurements, and their rates
 
 _of_this_process: dict[str, Values] = {}
 _changes = [0]
@@ -40,9 +41,8 @@ _unknown: set[str] = set()  # keys that the file did not have
 def known(
     name: str, settings: dict[str, Any], measure: Callable[[], Values | None], *, fresh: bool = False
 ) -> Values | None:
-    """Positive numbers by name that were measured with these settings, or are measured now: if they were not, if it
-    is time to do it again, or if `fresh` insists on what is measured now alone. None where they could not be
-    measured."""
+    """Rates (positive numbers by name) that were measured with these settings. It measures now if there are none,
+    if the next measurement is due, or with `fresh`, which ignores earlier ones. None if they cannot be measured."""
     found = None if fresh else current(name, settings)
     if found is not None:
         return found
@@ -53,8 +53,8 @@ def known(
 
 
 def current(name: str, settings: dict[str, Any], *, due: bool = False) -> Values | None:
-    """What is known. None if that is nothing, or if this process should measure again and does not insist
-    (`due`)."""
+    """The known rates. None if there are none, or if the next measurement is due; with `due`, it returns old rates
+    nevertheless."""
     key = fingerprint(_record(name, settings))
     found = _of_this_process.get(key)
     if found is not None or key in _unknown:
@@ -69,12 +69,12 @@ def current(name: str, settings: dict[str, Any], *, due: bool = False) -> Values
 
 
 def add(name: str, settings: dict[str, Any], values: Values, *, alone: bool = False) -> Values:
-    """Keeps what was measured. Returns the best of it and of what was measured before; `alone`: in place of
-    that."""
+    """Stores measured rates. Returns the best of these and of earlier measurements; `alone`: they replace the
+    earlier ones."""
     record = _record(name, settings)
     key = fingerprint(record)
     past, now = [] if alone else _valid_of(_entries()).get(key, []), time.time()
-    if past and now - past[-1][0] < _SOON_S:  # by another process beside this one: one moment counts once
+    if past and now - past[-1][0] < _SOON_S:  # another process measured at the same time: both count as one
         when, others = past.pop()
         now, values = when, {name: max(rate, others.get(name, 0.0)) for name, rate in values.items()}
     measured = [*past, (now, values)][-_MEASUREMENTS:]
@@ -86,19 +86,19 @@ def add(name: str, settings: dict[str, Any], values: Values, *, alone: bool = Fa
 
 
 def changes() -> int:
-    """How often what this process knows has changed, but for what it has read."""
+    """How often the known rates of this process have changed, except by reading the file."""
     return _changes[0]
 
 
 def forget() -> None:
-    """What this process knows; the file stays."""
+    """Forgets the rates in this process; the file stays."""
     _changes[0] += 1
     _of_this_process.clear()
     _unknown.clear()
 
 
 def path() -> Path | None:
-    """Of the file; None where there is no place for one."""
+    """Path of the file; None if there is no directory for it."""
     if directory := os.environ.get("OUTCORE_CACHE"):
         return Path(directory) / "machine.json"
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
@@ -106,7 +106,7 @@ def path() -> Path | None:
 
 
 def _entries() -> dict[str, Any]:
-    """Of the file, as they are."""
+    """Entries of the file, unchecked."""
     file = path()
     try:
         if file is None or file.stat().st_size > _MAX_BYTES:
@@ -133,7 +133,7 @@ def _best(past: Measured) -> Values:
 
 
 def _valid_of(entries: dict[str, Any]) -> dict[str, Measured]:
-    """What entries of the file say that is not too old, the newest at the end."""
+    """Valid measurements of each entry of the file that are not too old, the newest last."""
     result = {}
     for key, entry in entries.items():
         measured = entry.get("measured") if isinstance(entry, dict) else None
@@ -154,7 +154,8 @@ def _valid(entry: Any) -> tuple[float, Values] | None:
 
 
 def _write(key: str, record: Any, measured: Measured) -> None:
-    """Beside what is there; of several that write at a time one may be lost, and is measured again."""
+    """Adds an entry to the file. If several processes write at the same time, an entry may be lost; it is measured
+    again."""
     file = path()
     if file is None:
         return

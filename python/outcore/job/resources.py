@@ -1,4 +1,4 @@
-"""Cores and memory that this process has been given: affinity masks and control groups count, not the machine."""
+"""Cores and memory that this process may use: affinity masks and control groups count, not the whole machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _M_ARENA_MAX = -8
 _LIBRARIES_BYTES = 380 << 20  # of address space: NumPy, SciPy, PySCF and what they load
 _MAPPED_BYTES = 48 << 20  # of address space: libraries and pieces of the heap that come later
 _BLAS_BYTES = 32 << 20  # of a thread
-_LARGE_BYTES = 256 << 10  # of what is given back: smaller pieces would cost more page faults than memory
+_LARGE_BYTES = 256 << 10  # that are given back: for smaller pieces page faults would cost more
 
 _LOOK_S = 1.0  # between two looks at quotas of cores
 
@@ -57,27 +57,27 @@ def bound_cores(pid: int = 0, *, root: str | Path = "/") -> int:
 
 @lru_cache(maxsize=1)
 def _min_quota(root: str, _look: int) -> float | None:
-    """Of all groups that this process is in; read again at each look."""
+    """The smallest quota of all groups of this process; a new value of `_look` makes it read them again."""
     found = (_cpu_quota(group) for group in _core.control_groups("cpu", root))
     return min((quota for quota in found if quota is not None), default=None)
 
 
 @dataclass(frozen=True, order=True)
 class Allowance:
-    """Memory that a process may take, and what decides it, for messages."""
+    """Memory that a process may take, and the limit that decides it, for messages."""
 
     bytes: int
     reason: str
 
 
 def allowance(processes: int = 1, threads: int = 0, *, root: str | Path = "/") -> Allowance:
-    """What one of `processes` on this node can still take without swapping, being refused or being ended: the least
-    of what all limits leave. `threads` that it will start need address space that is no memory."""
+    """Memory that one of `processes` on this node can still take without swapping, an error or being killed: the
+    smallest remainder of all limits. The `threads` that it will start need address space, but no memory."""
     return min(_allowances(_core.memory_limits(root), processes, threads))
 
 
 def hard_allowance(processes: int = 1, threads: int = 0, *, root: str | Path = "/") -> Allowance | None:
-    """The same of limits that cannot be exceeded, whatever the user says; None if there are none."""
+    """As `allowance`, for limits that no option of the user can exceed; None if there are none."""
     hard = [limit for limit in _core.memory_limits(root) if limit.hard]
     return min(_allowances(hard, processes, threads), default=None)
 
@@ -97,8 +97,8 @@ def _thread_bytes() -> int:
 
 
 def refuse_little_address_space(threads: int) -> None:
-    """Raises OutcoreError (ENOMEM) where the libraries of a calculation could not be loaded: some would wait
-    for ever then, or end the process."""
+    """Raises OutcoreError (ENOMEM) if the libraries of a calculation could not be loaded: some of them would then
+    wait for ever, or end the process."""
     for limit in _core.memory_limits():
         libraries = (
             _LIBRARIES_BYTES if "RLIMIT_AS" in limit.name else _LIBRARIES_BYTES // 3
@@ -114,12 +114,12 @@ def refuse_little_address_space(threads: int) -> None:
 
 
 def available_memory_bytes() -> int:
-    """Memory that can still be taken by the processes of this node without swapping or being ended."""
+    """Memory that the processes of this node can still take without swapping or being killed."""
     return allowance().bytes
 
 
 def total_memory_bytes(*, root: str | Path = "/") -> int:
-    """Memory given to this process, with what is in use: the machine's, or the least limit."""
+    """Memory that this process may use, including memory in use: that of the machine, or the smallest limit."""
     return min(limit.limit_bytes for limit in _core.memory_limits(root))
 
 
@@ -134,9 +134,10 @@ def peak_resident_bytes() -> int:
 
 
 def give_back_freed_memory() -> None:
-    """From now on arrays of this process that are freed are the system's again, so that a budget of memory can be
-    kept: the C library would take the size of the largest array freed so far as what is to be kept in its heap.
-    For programs, as a library is a guest in its process. Other C libraries than glibc do as they do. [M34]"""
+    """From now on memory of freed arrays of this process goes back to the system, so that a budget of memory can be
+    kept: otherwise glibc keeps freed memory in its heap, up to the size of the largest array freed so far. Only
+    programs call it, not the library, because it changes the whole process. It has no effect on other C libraries.
+    [M34]"""
     library = ctypes.CDLL(None)
     if hasattr(library, "gnu_get_libc_version"):
         for parameter, count in ((_M_MMAP_THRESHOLD, _LARGE_BYTES), (_M_TRIM_THRESHOLD, _LARGE_BYTES)):
@@ -144,8 +145,8 @@ def give_back_freed_memory() -> None:
 
 
 def trim_heap() -> None:
-    """What this process has freed is the system's again: in the heaps of all threads, and memory of transfers to
-    and from disk. Of heaps nothing without glibc as the C library."""
+    """Gives memory that this process has freed back to the system: from the heaps of all threads (only with glibc),
+    and buffers of transfers to and from disk."""
     _core.trim_buffers()
     library = ctypes.CDLL(None)
     if hasattr(library, "malloc_trim"):
@@ -153,8 +154,8 @@ def trim_heap() -> None:
 
 
 def spare_address_space() -> None:
-    """From now on the threads of this process share their heaps if its address space is limited: each would map 64
-    MiB for one of its own. For programs."""
+    """From now on the threads of this process share one heap if its address space is limited: otherwise each would
+    map 64 MiB for a heap of its own. Only programs call it."""
     if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
         library = ctypes.CDLL(None)
         if hasattr(library, "gnu_get_libc_version"):
@@ -170,7 +171,7 @@ def _status_bytes(name: str) -> int:
 
 
 def _cpu_quota(group: Path) -> float | None:
-    """Cores' worth of time that the group may use, None without a limit."""
+    """Number of cores whose time the group may use, None without a limit."""
     try:  # version 2: "MAX PERIOD" in microseconds, MAX may be "max"
         most, period = (group / "cpu.max").read_text().split()
     except (OSError, ValueError):

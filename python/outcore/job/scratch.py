@@ -1,4 +1,4 @@
-"""Where scratch files go."""
+"""The directory of scratch files, and room on disks."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def find_scratch(directory: str | os.PathLike[str] | None = None) -> str:
-    """The scratch directory to use: the one given, which has to be a directory that can be written to, else the
-    fastest of this node. Raises OutcoreError."""
+    """The scratch directory to use: the given one, which must be a writable directory, else the fastest of this
+    node. Raises OutcoreError."""
     if directory is None:
         return str(_core.default_scratch())
     problem = None
@@ -35,21 +35,21 @@ def find_scratch(directory: str | os.PathLike[str] | None = None) -> str:
 
 
 def allocated_bytes(directories: Iterable[Path]) -> int:
-    """Bytes that files in these directories take on the disk; of what is no directory: 0. Raises OSError."""
+    """Bytes that files in these directories take on the disk; 0 for a path that is no directory. Raises OSError."""
     files = (file for each in directories if each.is_dir() for file in each.rglob("*") if file.is_file())
     return sum(512 * file.stat().st_blocks for file in files)
 
 
 def bytes_here(world: World, directory: str | os.PathLike[str], size_bytes: int) -> int:
-    """Of bytes that all processes write alike below a directory of that name, those that go to the file system that
-    this node has there: all of them where nodes share it. Raises OutcoreError."""
+    """All processes write `size_bytes` together, in equal parts, below a directory of that name: the bytes of these
+    that go to this node's file system; all of them if nodes share it. Raises OutcoreError."""
     if _core.file_system(directory).network:
         return size_bytes
     return -(-size_bytes * world.node_size // world.size)
 
 
 def free_bytes_of_all(world: World, directory: str | os.PathLike[str]) -> float:
-    """Bytes that are free below a directory of that name, at all nodes together; one that nodes share counts once.
+    """Free bytes below a directory of that name, at all nodes together; a file system that nodes share counts once.
     Collective. Raises OutcoreError."""
     mine = 0.0
     with world.together("look at a disk"):
@@ -66,9 +66,10 @@ def check_room(
     largest_file: int = 0,
     advice: str = "",
 ) -> None:
-    """Whether the disks of these directories have room for so many bytes, of all processes that use the same disk
-    (`bytes_here`), those of one file system together, and whether the largest file may be written. Collective.
-    Raises OutcoreError: ENOSPC, which names the directory that needs most, and says the `advice`; EFBIG."""
+    """Checks whether the disks of these directories have room for so many bytes, and whether the largest file may
+    be written. Bytes are those of all processes that use the same disk (`bytes_here`); needs on one file system are
+    added up. Collective. Raises OutcoreError: ENOSPC, which names the directory that needs most and contains the
+    `advice`; EFBIG."""
     with world.together("room on disks"):
         if needs:
             check_file_size(attempted, max(needs, key=lambda need: need[1])[0], largest_file)

@@ -1,8 +1,9 @@
-"""Persistent arrays that are open to write, for the case that nobody closes them.
+"""Persistent arrays that are open to write, in case the program does not close them.
 
-To commit an array is collective, and Python lets go of its objects at another time at each process. So the world
+To commit an array is collective, but Python destroys its object at a different time at each process. So the world
 keeps the files of an array whose object is gone, until the next call that makes or opens an array on disk, or until
-its own end: there the processes learn that all have let go of it, and commit it together.
+the end of the world: there the processes learn that none of them has the object any more, and commit the array
+together.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 AnyArray = TypeVar("AnyArray", bound=Any)
 
 _GONE, _LEFT, _ORPHAN, _HELD = range(4)
-"""What an array is at a process: closed, or there is nothing more to commit; left by an error, but still held; held
-by the world alone; held by the program."""
+"""State of an array at a process: _GONE: closed, or with nothing more to commit; _LEFT: left by an error, but the
+program still holds it; _ORPHAN: only the world holds it; _HELD: the program holds it."""
 
 
 class _Native(Protocol):
@@ -48,38 +49,39 @@ class _Entry:
 
 
 class Unclosed:
-    """Those of one world, in the order in which they were made, which is the same at all processes."""
+    """Unclosed arrays of one world, in the order in which they were made, which is the same at all processes."""
 
     def __init__(self) -> None:
         self._entries: list[_Entry] = []
-        self._flushed: list[weakref.ref[Any]] = []  # what `only_flushed` took out
+        self._flushed: list[weakref.ref[Any]] = []  # arrays that `only_flushed` took out
         self.committing = False  # at the end of the world: all processes are here
 
     def add(self, owner: Any, native: _Native, path: str) -> None:
         self._entries.append(_Entry(native, weakref.ref(owner), path))
 
     def remove(self, owner: Any) -> None:
-        """It was closed, or is its owner's alone. At all processes."""
+        """Called when an array was closed, or when its owner alone shall commit it. At all processes."""
         self._entries = [each for each in self._entries if each.owner() is not owner]
 
     def only_flushed(self, owner: Any) -> None:
-        """The end of the world closes it as it was flushed last. At all processes."""
+        """The end of the world will close the array in the state of its last flush. At all processes."""
         self.remove(owner)
         self._flushed = [each for each in self._flushed if each() is not None]
         self._flushed.append(weakref.ref(owner))
 
     def leave(self, owner: Any) -> None:
-        """An error has left its `with` block at this process: it is not committed unless its owner closes it."""
+        """Called when an error has left the `with` block of an array at this process: the array is not committed
+        unless its owner closes it."""
         for each in self._entries:
             if each.owner() is owner:
                 each.native = None
 
     def clear(self) -> None:
-        """In a forked child, to which none of them belongs."""
+        """Called in a forked child, to which none of the arrays belongs."""
         self._entries, self._flushed = [], []
 
     def settle(self, world: World) -> None:
-        """Commits and closes those that no process holds any more. Collective. Raises what a commit raises."""
+        """Commits and closes arrays that no process holds any more. Collective. Raises the error of a commit."""
         if not self._entries:
             return
         for entry, states in zip(list(self._entries), self._states(world), strict=True):
@@ -89,7 +91,7 @@ class Unclosed:
             self._end(world, entry, states, "it is committed, as no process holds it any more")
 
     def end(self, world: World) -> None:
-        """Commits and closes all, as their world ends. Collective. Raises the first error of a commit."""
+        """Commits and closes all arrays at the end of the world. Collective. Raises the first error of a commit."""
         if not self._entries:
             return
         try:
@@ -108,7 +110,7 @@ class Unclosed:
             raise failure
 
     def lose(self, world: World) -> None:
-        """Those that are left stay what was committed last. Not collective; the world has ended."""
+        """The remaining arrays keep the state that was committed last. Not collective; the world has ended."""
         for entry in self._entries:
             state = entry.state
             if entry.native is not None:
@@ -124,7 +126,7 @@ class Unclosed:
         self._flushed = []
 
     def _states(self, world: World) -> list[set[int]]:
-        """Of each array at all processes."""
+        """The states of each array at all processes."""
         own = in_gate(
             "look for arrays that nobody has closed",
             world.gather_bytes,
@@ -153,16 +155,16 @@ class Unclosed:
 def _say_lost(world: World, path: str) -> None:
     if world.rank == 0:
         text = (
-            f"the array in {path} was left open by an error: it stays what was committed last, and is none if "
-            "nothing was"
+            f"the array in {path} was left open by an error: it keeps the state that was committed last; if there "
+            "is none, no array remains"
         )
         warnings.warn(text, RuntimeWarning, stacklevel=5)
 
 
 def only_flushed(array: AnyArray) -> AnyArray:
-    """Takes an array out of what the end of its world commits: its states are whole only where its owner flushes
-    it, and nobody may find one between two of them. The end of the world closes its files, so that another world of
-    this process can open it, whoever holds it still. Returns it. At all processes."""
+    """Returns the array, which the end of its world will not commit from now on: its contents are consistent only
+    when its owner flushes it, so no other state may be found. The end of the world closes its files, even if the
+    program still holds the array, so that another world of this process can open it. At all processes."""
     on_disk = getattr(getattr(array, "backend", None), "array", array)
     on_disk.world.unclosed.only_flushed(on_disk)
     return array

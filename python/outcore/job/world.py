@@ -40,15 +40,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Procedure = Callable[[int, bytes, "np.ndarray[Any, np.dtype[np.uint8]]"], Any]
 
-EXIT_GRACE_S = 10.0  # a process that ends waits so long for the others to end too
+EXIT_GRACE_S = 10.0  # a process that ends waits this long for the others to end too
 
-_open: list[World] = []  # kept until they are closed: what is collective is not left to the garbage collector
+_open: list[World] = []  # kept until they are closed, since the garbage collector cannot close collectively
 
 
 class World(_core.World):
     """Processes, their nodes, memory budget and scratch. Making and closing it is collective; so are the methods
-    that say so: all processes call them in the same order, from one thread at a time. One that calls something
-    else, or with other arguments, makes OutcoreError (EINVAL) of the call at all processes.
+    that say so: all processes call them in the same order, from one thread at a time. If one process calls
+    something else, or with other arguments, the call raises OutcoreError (EINVAL) at all processes.
 
     Args:
         comm: an mpi4py communicator; None: all processes of the job, or this process alone if no launcher
@@ -57,11 +57,11 @@ class World(_core.World):
         memory: budget of each process for arrays, caches and buffers, in bytes or as "2GB"; None: half of this
             process's share of the memory of its node.
         scratch: directory for scratch; None: the fastest node-local one, chosen when it is needed.
-        nodes: "hosts" (None), or "processes": each process counts as a node, so that what happens between nodes
+        nodes: "hosts" (None), or "processes": each process counts as a node, so that transfers between nodes
             can be tried on one machine. OUTCORE_NODES=processes in the environment does the same.
 
-    A child made by fork (os.fork, multiprocessing's "fork") cannot use the world of its parent, nor anything that
-    was made in it: OutcoreError (EBADF), at once, but for `close`, which does nothing there. It may make a
+    A child made by fork (os.fork, multiprocessing's "fork") cannot use the world of its parent, nor any object made
+    in that world: calls raise OutcoreError (EBADF) at once, except `close`, which does nothing there. It may make a
     World("self") of its own, unless its parent is one of several processes under MPI. Workers that are to
     use Outcore are best started by multiprocessing's "spawn" or "forkserver".
 
@@ -69,12 +69,12 @@ class World(_core.World):
     `node_size` say where this process runs.
 
     Raises:
-        OutcoreError: ENOTSUP (no MPI, or not a usable one), ENOENT, EACCES (scratch), EINVAL; the same at all. For
-            a `comm` that is none EINVAL at this process alone, as it names no others.
+        OutcoreError: ENOTSUP (no MPI, or not a usable one), ENOENT, EACCES (scratch), EINVAL; the same at all. If
+            `comm` is no communicator, EINVAL at this process alone, since it names no other processes.
     """
 
     held_bytes: int | None = None
-    """Of a command whose memory was predicted: what each process holds beside what methods plan."""
+    """In a command whose memory was predicted: bytes that each process holds besides the plans of methods."""
 
     @keywords.checked()
     def __init__(
@@ -109,12 +109,12 @@ class World(_core.World):
         _open.append(self)
 
     def split(self, color: int, key: int = 0, scratch: str | os.PathLike[str] | None = None) -> World | None:
-        """Processes of equal color as a world of their own, ordered by `key`, then rank here; None for a negative
-        color. It has its own arrays and collective calls, and shares the budget with this one, and its scratch
-        directory unless the group is given a disk of its own. Its arrays can be reached from all of this world
-        (`DiskArray.share`). Collective; so is closing each part, over its processes.
+        """Makes a world of the processes of equal color, ordered by `key`, then by rank in this world; returns None
+        for a negative color. The new world has its own arrays and collective calls. It shares the budget with this
+        world, and also the scratch directory, unless `scratch` gives the group another one. All processes of this
+        world can reach its arrays (`DiskArray.share`). Collective; so is closing each part, over its processes.
 
-        Raises: OutcoreError at all processes of a group if its scratch directory is none."""
+        Raises: OutcoreError at all processes of a group if its scratch directory cannot be used."""
         with self.together("split"):
             mine = arguments.integer("color", color, bits=32), arguments.integer("key", key, bits=32)
             place = arguments.path("scratch", scratch)
@@ -135,12 +135,12 @@ class World(_core.World):
 
     def close(self) -> None:
         """Frees all memory of the world. Collective; may be repeated. Arrays in memory and scratch are lost; views
-        of their local memory must not be used any more. While one process waits here, other collective calls of the
-        rest are errors.
+        of their local memory must not be used any more. While one process waits here, other collective calls of
+        other processes raise errors.
 
-        Persistent arrays that are still open to write are committed, with a ResourceWarning for each. Where the
-        `with` block of the world is left by an exception, at any process, they stay what was committed last, and a
-        RuntimeWarning says so.
+        Persistent arrays that are still open to write are committed, with a ResourceWarning for each. If an
+        exception leaves the `with` block of the world, at any process, they keep the state that was committed last,
+        with a RuntimeWarning for each.
 
         Raises OutcoreError if such an array could not be committed (ENOSPC, say); the world is closed then, too."""
         self._end(commits=True)
@@ -167,7 +167,7 @@ class World(_core.World):
         return f"<outcore.World: process {self.rank} of {self.size}, {where}>"
 
     def counter(self) -> _core.Counter:
-        """A number that all processes count up, zero at first. Collective."""
+        """A counter that all processes increase, zero at first. Collective."""
         return _core.Counter(self)
 
     def lock(self) -> _core.Lock:
@@ -175,7 +175,7 @@ class World(_core.World):
         return _core.Lock(self)
 
     def broadcast(self, value: T, root: int = 0) -> T:
-        """The object of process `root`, pickled, at all processes. Collective."""
+        """Returns the object of process `root` at all processes, by pickling it. Collective."""
         is_root = self.rank == root
 
         def bring() -> tuple[bytes, int]:
@@ -185,7 +185,8 @@ class World(_core.World):
         return value if is_root else pickle.loads(data)
 
     def gather(self, value: T) -> list[T]:
-        """The objects of all processes, pickled, in order of rank, at all processes. Collective; for small ones."""
+        """Returns the objects of all processes, in order of rank, at all processes, by pickling them. Collective;
+        for small objects."""
         every = in_gate("gather", self.gather_bytes, lambda: pickle.dumps(value))
         return [pickle.loads(each) for each in every]
 
@@ -208,12 +209,11 @@ class World(_core.World):
     def register(self, name: str, procedure: Procedure) -> int:
         """Makes a procedure known at all processes, each with its own function, and returns its number. Collective.
 
-        `procedure(caller, header, payload)` is called with the rank of the caller, bytes, and a read-only
-        uint8 array, which may lie in memory of the caller: copy what is needed after the call. It returns the
-        reply (anything with the buffer protocol) or None. It is run by a thread of this process (several calls
-        at once, in any order), also while the process computes, as far as that lets other Python threads run:
-        it may touch this process's part of arrays, and wait. What it raises is raised at the caller,
-        as OutcoreError.
+        `procedure(caller, header, payload)` gets the rank of the caller, bytes, and a read-only uint8 array, which
+        may lie in memory of the caller: copy the data that are needed after the call. It returns the reply (any
+        object with the buffer protocol) or None. A thread of this process runs it (several calls at once, in any
+        order), also while the process computes, if other Python threads can run then. It may use this process's
+        part of arrays, and may wait. If it raises, the caller gets the error as OutcoreError.
 
         Raises:
             OutcoreError: EEXIST, if the name is taken; the same at all.
@@ -256,21 +256,21 @@ class World(_core.World):
         Args:
             procedure: its name or number.
             header: at most 3 KiB.
-            payload: anything C-contiguous with the buffer protocol, no Python objects, up to 1 GiB; it must not
-                change meanwhile.
-            reply: where the reply goes, C-contiguous and writable; None: memory is taken for it.
+            payload: any C-contiguous object with the buffer protocol, no Python objects, up to 1 GiB; it must not
+                change until the call is complete.
+            reply: buffer for the reply, C-contiguous and writable; None: a buffer is made.
             max_reply_bytes: room for the reply if `reply` is None.
 
         Raises:
-            OutcoreError: here: EINVAL (no such process), ENOENT (no such procedure), EMSGSIZE. At `wait`: what the
-                procedure raised, EMSGSIZE (the reply is larger than there is room for).
+            OutcoreError: here: EINVAL (no such process), ENOENT (no such procedure), EMSGSIZE. At `wait`: the error
+                of the procedure, EMSGSIZE (the reply does not fit into its buffer).
         """
         number = self.procedure(procedure) if isinstance(procedure, str) else procedure
         return self.call_procedure(process, number, header, payload, reply, max_reply_bytes)
 
     def together(self, what: str, *arguments: Any) -> AbstractContextManager[None]:
-        """A step that succeeds at all processes or fails at all: if the block raises anywhere, all raise that
-        error, of the lowest rank that has one, as OutcoreError. Collective. The block must not wait for
+        """A step that succeeds at all processes or fails at all: if the block raises at any process, all raise the
+        error of the lowest rank that has one, as OutcoreError. Collective. The block must not wait for
         other processes. Also a decorator: `@world.together("read input")`.
 
         `what` and `arguments` (which must be picklable) have to be the same at all processes.
@@ -278,15 +278,15 @@ class World(_core.World):
         return _Step(self, what, lambda: arguments)
 
     def together_with(self, what: str, bring: Callable[[], Any]) -> AbstractContextManager[None]:
-        """The same with arguments that a function makes, inside of the gate: what it raises, all raise, and nobody
-        runs the block."""
+        """As `together`, with arguments that the function `bring` makes inside the gate: if it raises, all
+        processes raise its error, and none runs the block."""
         return _Step(self, what, bring)
 
 
 class _Step(ContextDecorator):
-    """What `World.together` returns: around a block, or a function.
+    """Returned by `World.together`, for a block or a function.
 
-    One process alone meets nobody at its gates: it goes through one when there is an error to tell."""
+    A world of one process passes a gate only when there is an error to report."""
 
     def __init__(self, world: World, what: str, bring: Callable[[], Any]) -> None:
         self._world, self._what, self._bring = world, what, bring
@@ -316,7 +316,7 @@ class _Step(ContextDecorator):
             raise
 
     def _begin(self, bring: Callable[[], Any]) -> None:
-        """Through the first gate."""
+        """Passes the first gate."""
         label = printable(str(self._what))
 
         def print_of_arguments() -> bytes:
@@ -326,8 +326,8 @@ class _Step(ContextDecorator):
 
 
 def _check_open(world: World) -> None:
-    """Raises OutcoreError (EBADF) where it was closed, or was made by the process that this one was forked from."""
-    _ = world.description  # which open ones have
+    """Raises OutcoreError (EBADF) if the world was closed, or was made before this process was forked."""
+    _ = world.description  # raises unless the world is open
 
 
 def _raise(error: BaseException | None) -> None:
@@ -336,9 +336,9 @@ def _raise(error: BaseException | None) -> None:
 
 
 def shared(comm: Intracomm | None) -> World:
-    """The world of a communicator for those who have none of their own; of None: this process alone. Made by the
-    first call, which is collective, with the default options; closed when the communicator is freed, or at
-    the end. Not to be closed by who asks for it."""
+    """The world of a communicator (None: this process alone), for callers without a world of their own. The first
+    call makes it, with the default options, and is collective; the world is closed when the communicator is freed,
+    or at the end of the process. The caller must not close it."""
     if comm is None:
         return _alone()
     present = comm.Get_attr(_shared_key())
@@ -356,14 +356,14 @@ def _alone() -> World:
 
 @cache
 def _shared_key() -> int:
-    """Under which a communicator keeps its world."""
+    """The key under which a communicator keeps its world."""
     from mpi4py import MPI
 
     return MPI.Comm.Create_keyval(delete_fn=lambda _comm, _key, world: world.close())
 
 
 def _numbers(array: np.ndarray[Any, Any], op: str) -> np.ndarray[Any, Any]:
-    """A copy of an array as the native code adds it up: contiguous float64 or int64, one dimension."""
+    """A copy of an array in the form that native code reduces: contiguous float64 or int64, one dimension."""
     if array.dtype.kind in "iu" and array.dtype != np.uint64:
         return np.array(array, np.int64, copy=True).ravel()
     if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
@@ -378,7 +378,7 @@ def _numbers(array: np.ndarray[Any, Any], op: str) -> np.ndarray[Any, Any]:
 
 
 def _forget() -> None:
-    """In a forked child, whose parent's worlds are not its own: it must not close them, and starts with none."""
+    """Called in a forked child: the worlds of its parent are not its own, so it forgets them without closing."""
     for world in _open:
         world.unclosed.clear()
     _open.clear()
@@ -392,14 +392,14 @@ _closers: list[threading.Thread] = []
 
 
 def let_others_fail() -> None:
-    """Begins to close all worlds of this process, which is ending by itself: collective calls of the others become
-    errors."""
+    """Begins to close all worlds of this process, which is ending alone, so that collective calls of the other
+    processes raise errors."""
     with suppress(OutcoreError):  # without a thread for it this process ends the job
         _closers.append(threads.start("outcore-close", _close_quietly))
 
 
 def _close_quietly() -> None:
-    # A signal may have ended a step of all in its middle: what the others then bring makes no sense here.
+    # A signal may have interrupted a collective step: the arguments of other processes then make no sense here.
     for world in list(_open):
         with suppress(OutcoreError, MemoryError, ValueError):
             world._end(commits=False)
@@ -410,17 +410,17 @@ def _close(world: World) -> None:
     try:
         world._end(commits=not failed)
     except OutcoreError:
-        if not world.closed:  # by the thread that began to before
+        if not world.closed:  # else the thread of `let_others_fail` has closed it
             raise
 
 
 @atexit.register
 def _close_all() -> None:
-    """At the end of a process that has not closed its worlds. If the others do not end as well, the job is ended:
-    they would wait for ever.
+    """Closes all open worlds at the end of the process. If the other processes do not end as well, it ends the job,
+    because they would wait for ever.
 
-    Scratch is removed here and not by the exit of the process: that comes after MPI_Finalize, where a launcher may
-    kill it as soon as another process has ended, and where signals have their first meaning again."""
+    It removes scratch here, not at the exit of the process: that comes after MPI_Finalize, when a launcher may kill
+    the process as soon as another one has ended, and when signals have their default effect again."""
     _alone.cache_clear()
     for closer in _closers:
         closer.join(EXIT_GRACE_S)
@@ -438,9 +438,9 @@ def _close_all() -> None:
 def _closed_in_time(world: World) -> bool:
     try:
         closing = threads.start("outcore-close", _close, world)
-    except OutcoreError:  # without a thread nobody could say when it has waited long enough
+    except OutcoreError:  # without a thread there could be no limit to the wait
         return False
     closing.join(EXIT_GRACE_S)
-    while closing.is_alive() and world.unclosed.committing:  # all are there, and write
+    while closing.is_alive() and world.unclosed.committing:  # all processes are here, and write
         closing.join(EXIT_GRACE_S)
     return not closing.is_alive()

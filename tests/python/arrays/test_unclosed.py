@@ -61,7 +61,7 @@ def test_an_array_that_nobody_holds_is_there_when_it_is_opened(tmp_path, make, k
 @pytest.mark.parametrize(("make", "kind"), KINDS)
 def test_an_error_leaves_what_was_committed_last(tmp_path, make, kind):
     with (
-        pytest.warns(RuntimeWarning, match=r"/a was left open by an error: it stays what was committed last"),
+        pytest.warns(RuntimeWarning, match=r"/a was left open by an error: it keeps the state that was"),
         pytest.raises(KeyError),
         World("self", scratch=tmp_path) as world,
     ):

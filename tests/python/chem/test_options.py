@@ -67,7 +67,7 @@ def refused(capsys):
         ("--checkpoint water.xyz", "--checkpoint would overwrite the geometry"),
         ("--json ./water.xyz", "--json would overwrite the geometry"),
         ("--json out --trace out", "--trace would overwrite --json"),
-        ("--checkpoint other", "other/orbitals: File exists (it holds 'water.xyz', which is not of it)"),
+        ("--checkpoint other", "other/orbitals: File exists (it holds 'water.xyz', which is not part of it)"),
         ("--keep-integrals /proc/kept", "keep integrals /proc/kept"),
         ("--restart none", "none/orbitals: No such file"),
         ("--record-bytes 4kB", "records must be"),

@@ -242,7 +242,7 @@ def test_a_file_that_may_not_be_so_large_is_refused_before_the_first_iteration(t
         ci.on_iteration = iterations.append
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
         try:
-            with pytest.raises(OutcoreError, match=f"^{what} /.*a file of .*, where one may have") as caught:
+            with pytest.raises(OutcoreError, match=f"^{what} /.*a file of .*, more than the") as caught:
                 ci.kernel()
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
