@@ -1,1 +1,1 @@
-"""What outlasts a run, and whether another run may go on from it."""
+"""Files that outlast a run: checkpoints, kept stages, and checks whether another run may continue from them."""

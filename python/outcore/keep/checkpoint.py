@@ -1,4 +1,4 @@
-"""Checkpoints: named arrays and a few words about them, saved together, at once or not at all.
+"""Checkpoints: named arrays and small data about them, saved together or not at all.
 
     outcore.checkpoint.save(world, "ccsd.ckpt", {"t1": t1, "t2": t2}, {"cycle": 12, "energy": -76.24})
     ...
@@ -11,8 +11,8 @@ A checkpoint is a directory that opens with any number of processes and nodes:
     manifest, component.0, ...    a persistent array of one number, whose metadata name the present generation
     arrays.<generation>/<name>    the persistent arrays of that generation
 
-A new generation is written beside the old one, then committed by the small array, and only then the old one goes.
-So a process that is killed at any moment leaves the previous checkpoint or the new one.
+A new generation is written beside the old one, then committed by a commit of the small array, and only then the old
+one is removed. So a process that is killed at any moment leaves the previous checkpoint or the new one.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
-_CONTAINED = 2  # names that save makes, and that must be no links: arrays.<generation>/<name>
+_CONTAINED = 2  # names that save makes, and that must not be links: arrays.<generation>/<name>
 
 
 def save(
@@ -70,16 +70,16 @@ def save(
     codec: str = "none",
     placement: str = "auto",
 ) -> None:
-    """Saves arrays under `name`, a directory, in place of the checkpoint that is there. Collective.
+    """Saves arrays in the directory `name`; the new checkpoint replaces an old one there. Collective.
 
     arrays: arrays of this world of any kind, and NumPy arrays that are the same at all processes. Extended and
-        block-sparse arrays are saved dense; node arrays as NumPy arrays, and each node has the same. Names are
-        made of letters, digits and _ . + -
-    meta: anything that JSON can hold, and scalars of NumPy.
+        block-sparse arrays are saved dense; node arrays as NumPy arrays, which must be the same on each node. Names
+        are made of letters, digits and _ . + -
+    meta: JSON values, and scalars of NumPy.
     codec, placement: as for DiskArray.
 
-    When it returns the checkpoint is on stable storage. If it raises OutcoreError (ENOSPC, say, the same at all
-    processes), or the job is killed, the previous checkpoint is there, untouched.
+    When it returns, the checkpoint is on stable storage. If it raises OutcoreError (ENOSPC, say, the same at all
+    processes), or the job is killed, the previous checkpoint is still there, unchanged.
     """
     arrays = _checked(world, arrays, meta)
     root = _root(world, name, placement)
@@ -130,7 +130,7 @@ def save(
 
 
 def load(world: World, name: str | os.PathLike[str]) -> Checkpoint:
-    """Opens a checkpoint, made by any number of processes. Collective.
+    """Opens a checkpoint that any number of processes have made. Collective.
 
     Raises OutcoreError: ENOENT (there is none), EINVAL (something else is there), EIO (damaged).
     """
@@ -141,7 +141,8 @@ _held: WeakValueDictionary[int, Checkpoint] = WeakValueDictionary()  # by descri
 
 
 def _leave_to_parent() -> None:
-    """In a forked child: a lock belongs to the open file, which it shares, and would outlast the parent's."""
+    """Called in a forked child. A lock belongs to the open file, which the child shares with its parent: without
+    this the lock would last longer than the parent holds it."""
     for each in list(_held.values()):
         each.close()
 
@@ -150,13 +151,12 @@ os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 class Checkpoint(Mapping[str, Any]):
-    """What was saved: a mapping from names to arrays, which are read when asked for; `meta` beside it.
+    """A loaded checkpoint: `meta`, and a mapping from names to arrays, which are read when the caller asks.
 
-    `saved[name]` is collective. It gives what was saved: a new GlobalArray; a DiskArray, open to read, in place
-    in the checkpoint (close it before the checkpoint is saved again); a new Array with the layout of the one that
-    was saved, or with the tiles of a block-sparse array, in memory or on disk as there is room; or a NumPy array at
-    every process.
-    `read(name, into)` reads into an array that is there.
+    `saved[name]` is collective. It returns an array of the kind that was saved: a new GlobalArray; a DiskArray,
+    open to read, in place in the checkpoint (close it before the checkpoint is saved again); a new Array with
+    the layout of the saved one, or with the tiles of a saved block-sparse array, in memory if there is room,
+    else on disk; or a NumPy array at every process. `read_all(name, into)` reads into an existing array.
     """
 
     def __init__(self, world: World, name: str | os.PathLike[str]) -> None:
@@ -171,7 +171,7 @@ class Checkpoint(Mapping[str, Any]):
                 with world.together("load checkpoint"):
                     self._hold()
                 return
-            except OutcoreError as error:  # at all processes; it has been saved again meanwhile
+            except OutcoreError as error:  # at all processes; a new checkpoint has been saved meanwhile
                 self.close()
                 if error.errno != errno.ESTALE:
                     raise
@@ -179,13 +179,14 @@ class Checkpoint(Mapping[str, Any]):
         raise OutcoreError(errno.EBUSY, "load checkpoint", path=name, detail="it is saved again and again")
 
     def _hold(self) -> None:
-        """Keeps who saves the next one from removing this generation, for as long as this process holds it."""
-        if self._here.exists():  # else it is a node without a part of it
+        """Prevents jobs that save a new checkpoint from removing this generation, as long as this process holds
+        it."""
+        if self._here.exists():  # else this node has no part of the checkpoint
             self._lease = hold(self._here / f"arrays.{self.generation}")
             _held[self._lease] = self
 
     def close(self) -> None:
-        """Lets who saves the next one remove this generation. Arrays that were opened stay as they are."""
+        """Allows jobs that save a new checkpoint to remove this generation. Open arrays stay usable."""
         if self._lease is not None:
             _held.pop(self._lease, None)
             os.close(self._lease)
@@ -217,7 +218,7 @@ class Checkpoint(Mapping[str, Any]):
         return len(self._facts.arrays)
 
     def form(self, key: str) -> tuple[tuple[int, ...], str]:
-        """Shape and type of an array, as the checkpoint says; nothing is read."""
+        """Shape and type of an array, from the checkpoint's metadata; it reads no array."""
         entry = self._facts.arrays[key]
         return entry.shape, entry.dtype
 
@@ -251,7 +252,7 @@ class Checkpoint(Mapping[str, Any]):
 
     def open(self, key: str) -> DiskArray:
         """The file of an array, to read from. Collective. KeyError, at all processes, if there is none."""
-        with self._world.together("open array of checkpoint", key):  # else some look for it and some do not
+        with self._world.together("open array of checkpoint", key):  # checks that all ask for the same array
             pass
         entry = self._facts.arrays[key]
         path = self._path / f"arrays.{self.generation}" / key
@@ -283,7 +284,7 @@ class Checkpoint(Mapping[str, Any]):
 
 
 def _checked(world: World, given: Mapping[str, Any], meta: Any) -> dict[str, Any]:
-    """The arrays, once all processes have come with the same names and kinds of them, and meta that can be kept."""
+    """The arrays, after a check that all processes have given the same names and kinds, and meta that is JSON."""
     arrays: dict[str, Any] = {}
 
     def bring() -> list[tuple[str, str]]:
@@ -321,7 +322,7 @@ def _is_extended(array: Any) -> bool:
 
 
 def _extended() -> Any:
-    """The module that saves extended arrays, which stands above this one."""
+    """The module that saves extended arrays. It depends on this one, so it is imported late."""
     return importlib.import_module("outcore.tensor.arrays.saved")
 
 
@@ -339,7 +340,7 @@ def _root(world: World, name: str | os.PathLike[str], placement: str) -> DiskArr
     except OutcoreError as error:  # the same at all processes
         if error.errno != errno.ENOENT:
             raise
-        # Files of a job that was killed before its checkpoint are no reason to refuse this one.
+        # A job that was killed before its first checkpoint may have left files: they do not matter.
         nothing = CheckpointFacts(0, {}, None).as_json()
         root = DiskArray(world, 1, "int64", path=name, placement=placement, overwrite=True, metadata=nothing)
         root.flush()
@@ -358,7 +359,8 @@ def _root(world: World, name: str | os.PathLike[str], placement: str) -> DiskArr
 
 
 def _together(world: World, root: DiskArray, step: Any) -> None:
-    """Runs a step at the one process that acts for a directory: the first, or the first of each node."""
+    """Runs a step at the process that acts for a directory: rank 0; with local placement, the first of each
+    node."""
     acts = world.rank == 0 or (root.placement == "local" and world.node_rank == 0)
     with world.together("save checkpoint"):
         if acts:
@@ -372,20 +374,20 @@ def _together(world: World, root: DiskArray, step: Any) -> None:
 
 def _make_empty(place: Path) -> None:
     _remove(place)
-    place.mkdir()  # a link that somebody puts there meanwhile is an error
+    place.mkdir()  # raises an error if somebody has put a link there meanwhile
 
 
 def _remove(place: Path) -> None:
-    """What is there, if it can be; of a symbolic link the name alone."""
+    """Removes a file or directory, if possible; of a symbolic link only the link itself."""
     if place.is_dir() and not place.is_symlink():
-        shutil.rmtree(place, ignore_errors=True)  # which follows no links
+        shutil.rmtree(place, ignore_errors=True)  # follows no links
         return
     with suppress(OSError):
         place.unlink()
 
 
 def _remove_others(present: Path) -> None:
-    # The checkpoint is safe: what cannot be removed now goes with the next one.
+    # The checkpoint is safe: generations that cannot be removed now are removed with the next checkpoint.
     for each in present.parent.glob("arrays.*"):
         if each != present and each.name.removeprefix("arrays.").isdigit():
             _remove_unless_read(each)
@@ -401,7 +403,7 @@ def _remove_unless_read(place: Path) -> None:
         with suppress(OSError):  # a file system without locks cannot help
             try:
                 fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:  # somebody has loaded it
+            except BlockingIOError:  # some process has loaded it
                 return
         _remove(place)
     finally:
@@ -428,7 +430,7 @@ def _file_for(world: World, array: Any, path: Path, codec: str, placement: str, 
 
 
 def _copy(world: World, source: DiskArray, target: DiskArray) -> None:
-    """Passes a disk array through memory, some rows of chunks at a time."""
+    """Copies a disk array through memory, some rows of chunks at a time."""
     rows = max(1, (64 << 20) * world.size // max(1, source.nbytes // source.shape[0]))
     rows = max(source.chunk[0], rows - rows % source.chunk[0])
     for first in range(0, source.shape[0], rows):

@@ -1,7 +1,7 @@
-"""What a checkpoint says of itself: the metadata of its small array, checked, since anybody may have written them.
+"""Facts of a checkpoint: the metadata of its small array, checked, since anybody may have written them.
 
 Each array of a checkpoint is bound to it: the checkpoint lists its identity, shape, type and number of commits, and
-the array's own manifest has the same. An array of another name, generation or checkpoint is told by that.
+the array's own manifest has the same. So an array of another name, generation or checkpoint is recognized.
 src/keep/checkpoint_facts.hpp states the format.
 """
 
@@ -30,10 +30,10 @@ _MAX_RANK = 64  # of NumPy arrays
 
 @dataclass(frozen=True)
 class SavedArray:
-    """An array of a checkpoint: what it was saved from, and what its file is."""
+    """An array of a checkpoint: kind and shape of the array that was saved, and facts of its file."""
 
     kind: str
-    shape: tuple[int, ...]  # of what was saved
+    shape: tuple[int, ...]  # of the array that was saved
     file_shape: tuple[int, ...]
     dtype: str
     identity: str
@@ -52,7 +52,7 @@ class SavedArray:
 
 @dataclass(frozen=True)
 class CheckpointFacts:
-    generation: int  # 0: none was completed
+    generation: int  # 0: no checkpoint was completed
     arrays: dict[str, SavedArray]
     meta: Any
 
@@ -68,7 +68,8 @@ class CheckpointFacts:
 
 
 def identities(names: list[str], generation: int) -> dict[str, str]:
-    """New ones for the arrays of a generation, which no other checkpoint has, nor a copy that went its own way."""
+    """New identities for the arrays of a generation. No other checkpoint has them, nor a copy of this one that was
+    saved again by another job."""
     number = secrets.token_hex(8)
     return {name: f"array {name} of generation {generation} of checkpoint {number}" for name in names}
 
@@ -78,7 +79,8 @@ def is_checkpoint(metadata: Any) -> bool:
 
 
 def facts_of(metadata: Any, path: str | os.PathLike[str]) -> CheckpointFacts:
-    """Raises OutcoreError: EINVAL (no checkpoint), ENOTSUP (of another format), EIO (damaged: which field)."""
+    """The facts in the metadata of a checkpoint. Raises OutcoreError: EINVAL (no checkpoint), ENOTSUP (another
+    format), EIO (damaged; the message names the field)."""
     if not is_checkpoint(metadata):
         raise OutcoreError(
             errno.EINVAL, "load checkpoint", path=path, detail="it is a disk array, no checkpoint"
@@ -98,8 +100,8 @@ def facts_of(metadata: Any, path: str | os.PathLike[str]) -> CheckpointFacts:
 
 
 def check_array(path: str | os.PathLike[str], name: str, entry: SavedArray, found: dict[str, Any]) -> None:
-    """`found`: identity, file_shape, dtype and commits of the array in the place of `name`. Raises OutcoreError
-    (EIO) if it is another one, naming both."""
+    """Checks an array against its entry in the checkpoint. `found`: identity, file_shape, dtype and commits of the
+    array in the place of `name`. Raises OutcoreError (EIO), which names both, if it is another array."""
     differs = next((key for key, value in found.items() if value != getattr(entry, key)), None)
     if differs is None:
         return
@@ -132,7 +134,7 @@ def _entry(data: Any, where: str) -> SavedArray:
     if dtype not in [each.name for each in DTYPES]:
         raise FormatError(f"{where}.dtype is unknown: {dtype[:99]!r}")
     shape, file_shape = _shape(data, "shape", where), _shape(data, "file_shape", where)
-    # The file has what was saved. An array without elements or axes is kept as one element.
+    # The file has the shape of the saved array. An array without elements or axes is kept as one element.
     if file_shape != (shape if shape and 0 not in shape else (1,)):
         raise FormatError(f"{where}.file_shape {file_shape} does not fit shape {shape}")
     identity = text(data, "identity", where)
@@ -149,9 +151,11 @@ def _shape(data: Any, key: str, where: str) -> tuple[int, ...]:
 
 
 def hold(place: Path) -> int:
-    """A descriptor of the directory of a generation: while it is open, who saves the next one leaves that be.
+    """A descriptor of the directory of a generation: while it is open, jobs that save a new checkpoint do not
+    remove that directory.
 
-    Raises OutcoreError: ESTALE (it is gone, or goes: another one has been saved), EINVAL (no directory).
+    Raises OutcoreError: ESTALE (it was or is being removed, because a new checkpoint was saved), EINVAL (no
+    directory).
     """
     stale = OutcoreError(errno.ESTALE, "read checkpoint", path=place, detail="it has been replaced")
     try:

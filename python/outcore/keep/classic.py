@@ -1,10 +1,11 @@
-"""Disk resident arrays that the DRA of Global Arrays has written, from and to disk arrays of Outcore.
+"""Conversion between disk resident arrays (DRA) of Global Arrays and disk arrays of Outcore.
 
     disk = outcore.classic.import_dra(world, "t2.info", path="t2.array")
     outcore.classic.export_dra(disk, "t2")
 
-All of it is collective. The classic array is a text, NAME.info, and a file NAME or several, NAME.0, NAME.1, ..; all
-processes see their directory. Its axes are turned round: the first one of Fortran is the last one here.
+All functions are collective. A classic array is a text, NAME.info, and one file NAME or several, NAME.0,
+NAME.1, ..; all processes see their directory. The order of axes is reversed: Fortran's first axis is the last
+one here.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from outcore.job.world import World
 
 PIECE_BYTES = 32 << 20
-_MARK = "pario "  # begins the metadata of arrays of liboutcore_pario: a type, then the name
+_MARK = "pario "  # begins the metadata of arrays of liboutcore_pario; a type and the name follow
 
 
 def import_dra(
@@ -38,11 +39,11 @@ def import_dra(
     path: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> DiskArray:
-    """A new disk array with the elements of the classic array whose .info is `meta`. `path` and `options` are those
-    of DiskArray. liboutcore_pario opens it by dra_open, with its type and name. Collective.
+    """A new disk array with the elements of the classic array whose .info file is `meta`. `path` and `options` are
+    those of DiskArray. Programs with liboutcore_pario can open it by dra_open, with its type and name. Collective.
 
-    Raises OutcoreError, the same at all processes: ENOENT (no such .info), EINVAL (it is none), EIO (files are
-    missing, or not of their size), and those of DiskArray.
+    Raises OutcoreError, the same at all processes: ENOENT (no such file), EINVAL (no .info file), EIO (files are
+    missing, or have a wrong size), and errors of DiskArray.
     """
     found: ClassicLayout | None = None
     with world.together_with("import a classic array", lambda: arguments.path("meta", meta)):
@@ -67,12 +68,13 @@ def import_dra(
 def export_dra(
     array: DiskArray, name: str | os.PathLike[str], *, files: int = 1, overwrite: bool = False
 ) -> None:
-    """Writes a disk array as a classic one: NAME.info and its file, or `files` of them, if more. Collective.
+    """Writes a disk array as a classic one: NAME.info and one file, or `files` files. Collective.
 
-    Programs of Global Arrays open it, where it has several files on as many processes or more.
+    Programs of Global Arrays can open it; with several files they need at least as many processes.
 
-    Raises OutcoreError, the same at all processes: EEXIST (there is one, unless `overwrite`), EINVAL (a type or a
-    number of axes that the classic DRA does not have), ENOSPC and the like. Then there is none.
+    Raises OutcoreError, the same at all processes: EEXIST (there is a classic array, and no `overwrite`), EINVAL (a
+    type or a number of axes that the classic DRA does not have), ENOSPC and other errors of disks. After an error
+    there is no classic array.
     """
     world = array.world
     target: ClassicLayout | None = None
@@ -101,7 +103,8 @@ def export_dra(
 
 
 def _shares(world: World, layout: ClassicLayout) -> Iterator[Slices | None]:
-    """Boxes of whole bricks, dealt out: the next one of this process, None when it has no more and others have."""
+    """Boxes of whole bricks, dealt out in turn: yields the boxes of this process, and None if it has none in a
+    round in which others have one."""
     own: Slices | None = None
     pieces = pieces_of(layout.shape, layout.brick, layout.dtype.itemsize, PIECE_BYTES)
     position = -1
@@ -145,7 +148,7 @@ def _write(layout: ClassicLayout, box: Slices, piece: np.ndarray[Any, Any]) -> N
 
 @contextmanager
 def _opened(layout: ClassicLayout, mode: str, buffering: int = -1) -> Iterator[Callable[[int], Any]]:
-    """The files by their numbers, each opened once: bricks may be many, and small."""
+    """A function that returns a file by its number; each is opened once, because bricks may be many and small."""
     with ExitStack() as stack:
         yield cache(lambda number: stack.enter_context(layout.file(number).open(mode, buffering)))
 
@@ -161,7 +164,7 @@ def _bricks(layout: ClassicLayout, box: Slices) -> Iterator[tuple[int, int, Slic
 
 
 def _inside(part: Slices, box: Slices) -> Slices:
-    """Where a part lies in the memory of a box."""
+    """The place of a part in the memory of a box."""
     return tuple(slice(p.start - b.start, p.stop - b.start) for p, b in zip(part, box, strict=True))
 
 
@@ -189,11 +192,11 @@ def _info(layout: ClassicLayout) -> Path:
 
 
 def _make(layout: ClassicLayout, overwrite: bool) -> None:
-    """The files, of their size, without a .info: they are no array yet."""
+    """Makes the files in their final size, without the .info file: so they are no array yet."""
     there = [each for each in (_info(layout), *map(layout.file, layout.numbers)) if each.exists()]
     if there and not overwrite:
         raise OutcoreError(errno.EEXIST, "export a classic array", path=there[0])
-    with suppress(OutcoreError):  # all of it: the new one may have less files
+    with suppress(OutcoreError):  # all files of the old array: the new one may have fewer
         _remove(read_layout(_info(layout)))
     _remove(layout)
     for number in layout.numbers:
@@ -208,7 +211,7 @@ def _remove(layout: ClassicLayout) -> None:
 
 
 class _named:
-    """Errors of the system as ours."""
+    """Raises errors of the system as OutcoreError."""
 
     def __init__(self, file: Path) -> None:
         self.file = file

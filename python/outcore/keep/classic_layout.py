@@ -1,6 +1,6 @@
-"""Where a classic disk resident array has its elements: its .info, and the bricks of its files.
+"""Layout of the elements of a classic disk resident array: its .info file, and the bricks of its files.
 
-The order of axes is that of C here; the .info has that of Fortran, turned round.
+Axes are in the order of C here; the .info file has the order of Fortran, which is the reverse.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from outcore.base.errors import OutcoreError
 from outcore.base.plain_file import read_bytes
 from outcore.keep.pieces import Slices, shape_of
 
-BRICK_BYTES = 1 << 20  # the most that the classic DRA has a buffer for
+BRICK_BYTES = 1 << 20  # size of the classic DRA's buffer
 MAX_AXES = 7
 MAX_NAME = 71  # characters
 _MAX_INFO_BYTES = 1 << 16
@@ -33,7 +33,7 @@ TYPES = {  # numbers of MA for C
     1006: "complex64",
     1007: "complex128",
 }
-_COLUMNS = 1  # the only layout that there is
+_COLUMNS = 1  # the only layout of the classic DRA
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ClassicLayout:
     brick: tuple[int, ...]  # its shape
     type: int
     name: str
-    files: int  # 0: one, of the name of the array
+    files: int  # 0: one file, with the name of the array
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -54,7 +54,7 @@ class ClassicLayout:
 
     @property
     def numbers(self) -> range:
-        """Of the files."""
+        """Numbers of the files."""
         return range(max(1, self.files))
 
     @cached_property
@@ -64,7 +64,7 @@ class ClassicLayout:
 
     @cached_property
     def _offsets(self) -> tuple[np.ndarray[Any, Any], list[int]]:
-        """Of several files: elements before each brick in its file, and in all of each file."""
+        """For several files: elements before each brick in its file, and elements of each file."""
         volumes: np.ndarray[Any, Any] = np.ones((), np.int64)
         for count, brick, n in zip(self.counts, self.brick, self.shape, strict=True):
             lengths = np.full(count, brick, np.int64)
@@ -78,7 +78,7 @@ class ClassicLayout:
         return offsets, [int(volumes[each :: self.files].sum()) for each in range(self.files)]
 
     def size_bytes(self, number: int) -> int:
-        """Of a file."""
+        """Size of a file."""
         elements = math.prod(self.shape) if self.files == 0 else self._offsets[1][number]
         return elements * self.dtype.itemsize
 
@@ -88,7 +88,7 @@ class ClassicLayout:
         )
 
     def place(self, index: tuple[int, ...]) -> tuple[int, int]:
-        """The file of a brick, and where it begins there, in bytes. Inside, the last axis varies fastest."""
+        """The file of a brick, and its offset there, in bytes. Inside a brick the last axis varies fastest."""
         if self.files > 0:
             number = int(np.ravel_multi_index(index, self.counts))
             return number % self.files, int(self._offsets[0][number]) * self.dtype.itemsize
@@ -101,13 +101,13 @@ class ClassicLayout:
         return 0, offset * self.dtype.itemsize
 
     def bricks_in(self, box: Slices) -> Iterator[tuple[int, ...]]:
-        """Those that make up a box of whole bricks."""
+        """Indices of the bricks that make up a box of whole bricks."""
         ranges = [range(axis.start // b, -(-axis.stop // b)) for axis, b in zip(box, self.brick, strict=True)]
         for index in np.ndindex(*map(len, ranges)):
             yield tuple(axis[i] for axis, i in zip(ranges, index, strict=True))
 
     def info(self) -> str:
-        """The text of the .info."""
+        """The text of the .info file."""
         ioprocs = max(1, self.files)
         shape, brick = (" ".join(map(str, reversed(each))) for each in (self.shape, self.brick))
         numbers = f"{len(self.shape)} {shape} {self.type} {_COLUMNS} {brick} {ioprocs} {ioprocs} "
@@ -115,10 +115,10 @@ class ClassicLayout:
 
 
 def read_layout(meta: str | os.PathLike[str]) -> ClassicLayout:
-    """That of the array whose .info this is, or of this name.
+    """The layout of the array with this .info file, or with this name.
 
-    Raises OutcoreError: ENOENT, EINVAL (no .info, or of an array that Outcore cannot have), EIO (files are missing,
-    or not of their size).
+    Raises OutcoreError: ENOENT, EINVAL (no .info file, or one of an array that Outcore cannot have), EIO (files are
+    missing, or have a wrong size).
     """
     info = Path(meta)
     if not info.name.endswith(".info"):
@@ -153,7 +153,7 @@ def read_layout(meta: str | os.PathLike[str]) -> ClassicLayout:
     named = numbers[2 * axes + 3]
     each_node = (
         named <= 1 and not base.exists()
-    )  # disks of nodes had a file each: the .info does not say how many
+    )  # each node's disk had a file: the .info file does not tell how many
     files = _count(base) if each_node else named if named > 1 else 0
     if each_node and files == 0:
         raise refuse(errno.EIO, f"neither {base} nor {base}.0 is there")
@@ -163,8 +163,8 @@ def read_layout(meta: str | os.PathLike[str]) -> ClassicLayout:
         raise refuse(errno.EIO, f"{missing} is not there")
     for each in found.numbers:
         there, wanted = found.file(each).stat().st_size, found.size_bytes(each)
-        # A file may be longer, of an array that was there before. Where files are counted it may not: one too many,
-        # of that array, would change the place of every brick.
+        # A file may be longer, if an earlier array has left it. But if files are counted, it may not: a file too
+        # many, of an earlier array, would change the place of every brick.
         if there < wanted or (each_node and there > wanted):
             raise refuse(errno.EIO, f"{found.file(each)} has {there} bytes, not {wanted}")
     return found
@@ -175,7 +175,7 @@ def _count(base: Path) -> int:
 
 
 def usual_brick(shape: tuple[int, ...], element_bytes: int, files: int = 1) -> tuple[int, ...]:
-    """As nearly cubic as can be, of at most BRICK_BYTES; so small that each of several files gets some."""
+    """Shape of a brick: nearly cubic, at most BRICK_BYTES, and so small that each of several files gets some."""
     brick = list(shape)
     wanted = 4 * files if files > 1 else 1
 

@@ -1,4 +1,4 @@
-"""When the processes of a run commit what they have finished: seldom enough to cost little, often enough that a
+"""Times at which the processes of a run commit finished work: rarely enough to cost little, often enough that a
 kill loses little."""
 
 from __future__ import annotations
@@ -12,34 +12,34 @@ if TYPE_CHECKING:
     from outcore.job.world import World
 
 INTERVAL_S = 20.0
-"""Between commits, at least: a kill loses no more than that and what is done at a time, such as a task."""
-_QUICK_S = 1.0  # commits that take longer are as much rarer: they take a twentieth of the time at most
+"""Least time between commits: a kill loses the work of this time, and the current unit of work, such as a task."""
+_QUICK_S = 1.0  # longer commits lengthen the interval in proportion, to take a twentieth of the time at most
 
 
 class Clock:
-    """When the processes commit."""
+    """Tells when the processes commit."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._last, self._interval_s = time.monotonic(), INTERVAL_S
 
     def is_late(self) -> bool:
-        """Collective, the same at all."""
+        """Whether the next commit is due. Collective, the same at all."""
         return bool(self._world.broadcast(time.monotonic() > self.deadline()))
 
     def deadline(self) -> float:
-        """Of the next commit, on the clock of time.monotonic."""
+        """Time of the next commit, on the clock of time.monotonic."""
         return self._last + self._interval_s
 
     def restart(self) -> None:
-        """Everything has been kept just now, in a commit that is made in any case."""
+        """Called after a commit that is made in any case: the interval begins anew."""
         self._last = time.monotonic()
 
     @contextmanager
     def committing(self) -> Iterator[None]:
-        """Collective."""
+        """Measures the commit in the block, and begins a new interval. Collective."""
         begin = time.monotonic()
         yield
-        # Of rank 0, as the interval is the same at all.
+        # The time at rank 0 counts, so that the interval is the same at all.
         took = float(self._world.broadcast(time.monotonic() - begin))
         self._last, self._interval_s = time.monotonic(), INTERVAL_S * max(1.0, took / _QUICK_S)

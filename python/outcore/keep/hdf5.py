@@ -1,10 +1,11 @@
-"""HDF5 files from and to disk arrays, by h5py: for exchange with other programs.
+"""Conversion between HDF5 files and arrays, by h5py: for exchange with other programs.
 
     outcore.hdf5.export_array(disk, "t2.h5", "t2")
     disk = outcore.hdf5.import_array(world, "t2.h5", "t2", path="t2.array")
 
-All of it is collective. The first process reads or writes the HDF5 file, in pieces that fit into memory, while all
-of them serve the disk array. Small arrays need none of it: `file.create_dataset("t2", data=disk)` works.
+All functions are collective. Rank 0 reads or writes the HDF5 file, in pieces that fit into memory, while all
+processes serve the disk array. Small arrays do not need these functions: `file.create_dataset("t2", data=disk)`
+works.
 """
 
 from __future__ import annotations
@@ -44,16 +45,16 @@ _WIDER = {
     "float16": "float32",
     "uint16": "int32",
     "uint32": "int64",
-}  # which disk arrays have
+}  # types of disk arrays that hold all values
 
 
 def export_array(array: AsNumpy, file: str | os.PathLike[str], dataset: str, **options: Any) -> None:
-    """Writes an array of any kind into a new dataset of an HDF5 file, which is made if it is not there. `options`
-    are those of h5py's create_dataset, such as chunks=True, compression="gzip". Of a node array that of the first
-    node counts; zeros of a block-sparse array are written. Collective.
+    """Writes an array of any kind into a new dataset of an HDF5 file; the file is made if it does not exist.
+    `options` are those of h5py's create_dataset, such as chunks=True, compression="gzip". A node array is that of
+    the first node; a block-sparse array is written with its zeros. Collective.
 
-    Raises OutcoreError, the same at all processes: EEXIST (there is such a dataset), EINVAL (options), ENOSPC and
-    the like. Then there is no dataset.
+    Raises OutcoreError, the same at all processes: EEXIST (the dataset exists), EINVAL (options), ENOSPC and other
+    errors of disks. After an error there is no new dataset.
     """
     if not isinstance(array, AsNumpy):
         raise OutcoreError(
@@ -96,7 +97,7 @@ def _copy_out(array: Any, target: Any, dataset: str, file: str | os.PathLike[str
 
 
 def _write_out(array: Any, target: Any, dataset: str, file: str | os.PathLike[str]) -> None:
-    """What the first process gets by itself."""
+    """Writes an array whose elements rank 0 can get without the other processes."""
     array.barrier() if isinstance(array, NodeArray) else array.world.barrier()
     get = array.view.__getitem__ if isinstance(array, NodeArray) else array.__getitem__
     with array.world.together("write to HDF5"):
@@ -116,18 +117,18 @@ def import_array(
 ) -> DiskArray:
     """A new disk array with the elements of a dataset. `path` and `options` are those of DiskArray. Collective.
 
-    Elements become those of this machine, of any byte order; types that disk arrays do not have become wider ones
-    where these hold them all (bool, float16, uint16, uint32). A scalar becomes an array of one element.
+    Elements of any byte order are converted to that of this machine; bool, float16, uint16 and uint32, which disk
+    arrays do not have, become wider types that hold all values. A scalar becomes an array of one element.
 
     Raises OutcoreError, the same at all processes: ENOENT (no such file or dataset, or a part of it is missing),
-    EINVAL (no elements, or such as disk arrays do not have: strings, records, references; the message says what it
-    is), ENOTSUP (compressed by what h5py does not have here).
+    EINVAL (no elements, or a type that disk arrays do not have: strings, records, references; the message names
+    it), ENOTSUP (compressed by a filter that h5py does not have here).
     """
     with opened(world, file, "r") as source:
         facts: Any = None
         with world.together("find a dataset of HDF5", dataset):
             arguments.text("dataset", dataset)
-            inspect.signature(DiskArray).bind_partial(**options)  # TypeError for one that it does not have
+            inspect.signature(DiskArray).bind_partial(**options)  # TypeError for an unknown option
             if source is not None:
                 with translated("find a dataset", file):
                     facts = facts_of(source, file, dataset)
@@ -154,7 +155,7 @@ def _fill(array: DiskArray, source: Any, dataset: str, file: str | os.PathLike[s
 
 
 class opened:
-    """The HDF5 file at the first process, None at the others; problems are everybody's."""
+    """The HDF5 file at rank 0, None at the others. All processes raise an error of rank 0. Collective."""
 
     def __init__(self, world: World, file: str | os.PathLike[str], mode: str) -> None:
         self.world, self.file, self.mode = world, file, mode
@@ -181,7 +182,7 @@ class opened:
                 self._close()
             return
         with self.world.together("close an HDF5 file"), translated("close", self.file):
-            self._close()  # the others find it complete
+            self._close()  # the other processes return when the file is complete
 
     def _close(self) -> None:
         if self.handle is not None:
@@ -189,7 +190,7 @@ class opened:
 
 
 class translated:
-    """Errors of h5py as ours."""
+    """Raises errors of h5py as OutcoreError."""
 
     def __init__(self, attempted: str, file: str | os.PathLike[str]) -> None:
         self.attempted, self.file = attempted, file
@@ -210,7 +211,7 @@ class translated:
         raise OutcoreError(number, self.attempted, path=self.file, detail=text) from error
 
 
-# What HDF5 says, which has no errno.
+# Parts of HDF5's messages, which come without errno.
 _ERRORS = (("signature not found|not an HDF5 file", errno.EINVAL), ("filter|plugin", errno.ENOTSUP))
 
 
@@ -226,7 +227,7 @@ def _make_dataset(target: Any, dataset: str, array: Any, options: dict[str, Any]
 
 
 def facts_of(source: Any, file: Any, dataset: str) -> tuple[tuple[int, ...], str, Any]:
-    """Shape, type and metadata of the array that a dataset becomes."""
+    """Shape, type and metadata of the array that a dataset will become."""
     import h5py
 
     def refuse(number: int, detail: str) -> OutcoreError:
@@ -269,7 +270,7 @@ def _datasets(source: Any) -> list[str]:
     """Names of the datasets in a file, the first ones if there are many."""
     names: list[str] = []
 
-    def visit(name: str | bytes, found: Any) -> bool | None:  # bytes: no UTF-8
+    def visit(name: str | bytes, found: Any) -> bool | None:  # bytes: the name is not UTF-8
         if hasattr(found, "shape"):
             names.append(_text(name))
         return True if len(names) > _MAX_NAMES else None  # ends the visit
@@ -283,7 +284,7 @@ def _text(name: str | bytes) -> str:
 
 
 def _element_type(found: Any) -> tuple[str | None, str]:
-    """Name of the type of an array that holds the elements, or None and what they are."""
+    """Name of the array type that holds the elements; or None, and a description of the elements."""
     try:
         dtype = found.dtype
     except TypeError as error:
@@ -324,7 +325,7 @@ def _missing_filter(found: Any) -> str | None:
 
 
 def _missing_source(found: Any, file: Any) -> str | None:
-    """Where a virtual dataset would read fill values instead of elements."""
+    """A missing source of a virtual dataset, which would read fill values instead of its elements; or None."""
     import h5py
 
     for source in found.virtual_sources() if found.is_virtual else ():

@@ -1,4 +1,4 @@
-"""Disk arrays in pieces that fit into memory: for those who pass one on."""
+"""Disk arrays in pieces that fit into memory, for conversions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ Slices = tuple[slice, ...]
 def pieces_of(
     shape: tuple[int, ...], chunk: tuple[int, ...], element_bytes: int, piece_bytes: int
 ) -> Iterator[Slices]:
-    """Boxes of whole chunks that cover an array, in memory order, of at most `piece_bytes` where that can be."""
+    """Boxes of whole chunks that cover an array, in memory order, of at most `piece_bytes` if a chunk is
+    smaller."""
     step = list(shape)
     for axis, length in enumerate(chunk[: len(shape)]):
         others = max(int(np.prod(step[:axis] + step[axis + 1 :], dtype=np.int64)) * element_bytes, 1)
@@ -31,5 +32,5 @@ def shape_of(box: Slices) -> tuple[int, ...]:
 
 
 def or_nothing(piece: np.ndarray[Any, Any] | None, array: Any) -> np.ndarray[Any, Any]:
-    """A piece, or that of a process that has none."""
+    """The piece, or an empty array for a process without a piece."""
     return np.empty((0,) * array.ndim, array.dtype) if piece is None else piece

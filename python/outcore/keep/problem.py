@@ -1,8 +1,9 @@
-"""Whether what is kept is of the present problem: every setting that its values depend on, by name.
+"""Checks whether kept values belong to the present problem: by every setting on which the values depend.
 
-Whoever keeps values lays a record beside them: what they are, in which format, and all settings that they depend
-on, under names that users know. Settings that change no value (memory, processes, scratch, titles) are not in it.
-A run that finds values of other settings refuses them and names what differs; it never goes on from them.
+A method that keeps values writes a record beside them: their meaning, their format, and all settings on which they
+depend, under names that users know. Settings that change no value (memory, processes, scratch, titles) are not
+in it. A run that finds values of other settings refuses them and names the differences; it never continues from
+them.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ from typing import Any
 
 from outcore.base.errors import OutcoreError
 
-_ROUNDING = 1e-14  # relative: what processors differ in when they compute the same
-_CONVERGED = 1e-9  # relative: what iterations end with, which are begun anew
+_ROUNDING = 1e-14  # relative: difference of processors that compute the same
+_CONVERGED = 1e-9  # relative: difference of results of iterations that are run again
 _MAX_NAMED = 6  # differences in one message
 _LONGEST = 60  # characters of a value that is shown
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What values are, and all that they depend on.
+    """The meaning of values, and all settings on which they depend.
 
-    settings: what JSON holds, each under the name that users know; numbers count to the last bit.
-    rounded: names of settings that are computed, and so differ by rounding from processor to processor.
-    converged: names of those that iterations give.
+    settings: JSON values, each under the name that users know; numbers are compared to the last bit.
+    rounded: names of computed settings, which differ by rounding from processor to processor.
+    converged: names of settings that are results of iterations.
     """
 
     what: str
-    format: int  # version of it
+    format: int  # version of the format of the values
     settings: dict[str, Any]
     rounded: tuple[str, ...] = ()
     converged: tuple[str, ...] = ()
@@ -50,9 +51,9 @@ class Problem:
     def check(
         self, found: Any, attempted: str, path: str | os.PathLike[str], *, of_any_method: bool = False
     ) -> None:
-        """`found`: the record beside kept values. `of_any_method`: settings that it has beyond those of this
-        problem do not matter. Raises OutcoreError: EINVAL (of something else, or of another problem, whose
-        settings are named), ENOTSUP (of another format), EIO (damaged)."""
+        """Checks `found`, the record beside kept values. `of_any_method`: its settings that this problem does not
+        have do not matter. Raises OutcoreError: EINVAL (values of another meaning, or of another problem; the
+        message names the settings), ENOTSUP (another format), EIO (damaged)."""
         what = found.get("what") if isinstance(found, dict) else None
         if not isinstance(what, str):
             raise OutcoreError(errno.EINVAL, attempted, path=path, detail=f"it is not {self.what}")
@@ -82,7 +83,7 @@ class Problem:
         return _CONVERGED if name in self.converged else _ROUNDING if name in self.rounded else 0.0
 
     def differences(self, found: dict[str, Any]) -> list[str]:
-        """What differs from the settings `found`, in words. Empty: the values are those of this problem."""
+        """The differences from the settings `found`, in words. Empty: the values are those of this problem."""
         wanted = canonical(self.settings)
         if fingerprint(found) == fingerprint(wanted):
             return []
@@ -105,7 +106,7 @@ class Problem:
 
 
 def canonical(value: Any) -> Any:
-    """What JSON gives back of a value; a zero has no sign."""
+    """The value as it is after writing and reading it as JSON; a zero has no sign."""
     if isinstance(value, dict):
         return {str(key): canonical(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -116,13 +117,13 @@ def canonical(value: Any) -> Any:
 
 
 def fingerprint(value: Any) -> str:
-    """SHA-256 of what JSON can hold, whatever the order of names."""
+    """SHA-256 of a JSON value; it does not depend on the order of names."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _fingerprint_of(found: Any) -> str:
-    """Of what somebody wrote: nothing if it is nested too deeply for one."""
+    """The fingerprint of a value from a file; "" if it is nested too deeply for one."""
     try:
         return fingerprint(found)
     except RecursionError:

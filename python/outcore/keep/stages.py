@@ -1,9 +1,9 @@
-"""What a calculation has finished stays on disk, so that another run goes on from there.
+"""Stages: finished parts of a calculation stay on disk, so that another run can continue after them.
 
-A stage is what a part of a calculation leaves: named arrays, facts beside them, and a record of their
-meaning, format and problem (see `outcore.keep.problem`). It counts from when it is complete: a
-killed run leaves complete stages only. What is of another problem, in another format, or damaged, is refused,
-never used.
+A stage has the results of a part of a calculation: named arrays, facts beside them, and a record of their
+meaning, format and problem (see `outcore.keep.problem`). A stage exists only when it is complete: a killed run
+leaves complete stages only. A run refuses stages of another problem, in another format, or damaged; it never uses
+them.
 
     stages = Stages(world, directory)                      large arrays of all processes
     found = Stage(stages, "amplitudes", problem).open(wrong, cache_bytes=..)
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from outcore.keep.checkpoint import Checkpoint
     from outcore.keep.problem import Problem
 
-Check = Callable[[DiskArray], str]  # what is wrong with an array and its facts, or nothing
+Check = Callable[[DiskArray], str]  # returns the fault of an array or of its facts, or ""
 
 _GO_ON = "go on from kept arrays"
 
@@ -51,12 +51,12 @@ class Stages:
                 raise OutcoreError(errno.ENOENT, "keep arrays", path=directory, detail="no such directory")
             directory.mkdir(exist_ok=True)
             if world.rank == 0:
-                sync_directory(directory.absolute().parent)  # a run that was killed may have made it
+                sync_directory(directory.absolute().parent)  # a killed run may have made it without this
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One array of a stage: where it is kept, under which name, and what it must say of itself. Methods are
+    """One array of a stage: its directory, its name, and the problem that its record must have. Methods are
     collective."""
 
     stages: Stages
@@ -70,10 +70,11 @@ class Stage:
     def open(
         self, check: Check, *, cache_bytes: int, read_only: bool = False, dtype: str = "float64"
     ) -> DiskArray | None:
-        """The array that is there, or None. It is of the problem, of this type, and nothing is wrong with its shape
-        and its facts (`metadata`): `check` says what is, or nothing.
+        """Opens the array of the stage; None if there is none. `check` returns the fault of its shape or its facts
+        (`metadata`), or "".
 
-        Raises OutcoreError: EINVAL (of another problem), ENOTSUP (in another format), EIO (damaged)."""
+        Raises OutcoreError: EINVAL (of another problem), ENOTSUP (in another format), EIO (damaged: another
+        type, or a fault that `check` finds)."""
         world, path = self.stages.world, self.path
         try:
             with offering(path):
@@ -98,7 +99,7 @@ class Stage:
     def make(
         self, shape: tuple[int, ...], chunk: tuple[int, ...], cache_bytes: int, dtype: str = "float64"
     ) -> DiskArray:
-        """A new array, in place of what is there. It counts once it is complete."""
+        """A new array, which replaces an old one. It is a stage only after `complete`."""
         return only_flushed(
             DiskArray(
                 self.stages.world,
@@ -112,14 +113,14 @@ class Stage:
         )
 
     def complete(self, array: DiskArray, **facts: Any) -> None:
-        """The elements put into the array so far are a stage, which another run need not repeat. `facts`: values
-        that JSON can hold."""
+        """Commits the elements put into the array so far: they are a stage now, which another run need not repeat.
+        `facts`: JSON values."""
         array.flush(self.problem.as_json() | facts)
 
 
 @contextmanager
 def offering(path: Path | None) -> Iterator[None]:
-    """Damage to a kept array is raised with the way out of it."""
+    """Adds to an error of a damaged array in `path` that the user can remove it and run again."""
     try:
         yield
     except OutcoreError as error:
@@ -147,8 +148,8 @@ def save(
     arrays: Mapping[str, Any],
     facts: Mapping[str, Any],
 ) -> None:
-    """Keeps small arrays of this process, in place of what is there; all of them or none. Not collective. `problem`
-    may be its record already, which is made once for many saves."""
+    """Keeps small arrays of this process, all of them or none; they replace old ones. Not collective. `problem`: a
+    Problem or its record, so that a caller can make the record once for many saves."""
     record = problem if isinstance(problem, Mapping) else problem.as_json()
     with World("self") as world:
         checkpoint.save(world, path, dict(arrays), {**record, **facts})
@@ -158,8 +159,9 @@ def save(
 def opened(
     path: str | os.PathLike[str], problem: Problem, attempted: str, *, of_any_method: bool = False
 ) -> Iterator[Checkpoint]:
-    """What `save` has kept, its facts as `meta`: of this problem (`of_any_method`: see Problem.check); the caller
-    checks the forms of arrays before it reads them. Not collective.
+    """The arrays that `save` has kept, with the facts in `meta`, after a check that they are of this problem
+    (`of_any_method`: see Problem.check). The caller checks the forms of arrays before it reads them. Not
+    collective.
 
     Raises OutcoreError: ENOENT (there is nothing), EINVAL (of something else, or another problem), ENOTSUP (in
     another format), EIO (damaged)."""
@@ -169,5 +171,5 @@ def opened(
 
 
 def damaged(attempted: str, path: str | os.PathLike[str], detail: str) -> OutcoreError:
-    """What is kept cannot be what was written."""
+    """The error for kept values that cannot be those that were written."""
     return OutcoreError(errno.EIO, attempted, path=path, detail=f"damaged or written wrongly: {detail}")
