@@ -1,4 +1,4 @@
-"""CCSD(T) that is stopped after four iterations, and goes on from its checkpoint."""
+"""CCSD(T) that is stopped after four iterations, and continues from its checkpoint."""
 
 import pyscf
 

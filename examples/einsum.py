@@ -27,7 +27,7 @@ with outcore.World(memory="500MB") as world:
     transform = "Qmn,mi,na->Qia"
     print(outcore.einsum.plan(transform, fitted, occupied, virtual, memory=MEMORY))
     B, counted = outcore.einsum(transform, fitted, occupied, virtual, memory=MEMORY, report=True)
-    print(counted)  # what was moved, beside what was predicted
+    print(counted)  # actual beside predicted bytes
 
     with outcore.Program(world, memory=MEMORY) as p:
         b = p.input(B, "B")

@@ -1,4 +1,4 @@
-"""Records of a scratch file are read while the one before is computed with."""
+"""Reads each record of a scratch file while it computes with the record before."""
 
 import numpy as np
 

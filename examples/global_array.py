@@ -10,10 +10,10 @@ with (
     outcore.GlobalArray(world, (1000, 1000)) as a,
     outcore.GlobalArray(world, 1, "int64") as task,
 ):
-    while (row := task.read_increment(0)) < 1000:  # rows go to whoever is free
+    while (row := task.read_increment(0)) < 1000:  # each row goes to the next free process
         a[row, :] = np.cos(row * np.arange(1000.0))
     a.sync()
-    a.acc(np.s_[0:10, 0:10], np.ones((10, 10)), alpha=0.5)  # of every process: they add up
+    a.acc(np.s_[0:10, 0:10], np.ones((10, 10)), alpha=0.5)  # contributions of all processes add up
     am.symmetrize(a)
     norm = am.norm(a)
     if world.rank == 0:

@@ -12,7 +12,7 @@ with outcore.World() as world, outcore.GlobalArray(world, (1000, 1000)) as array
     array.local.flat[17] = 2 + world.rank
 
     def largest(caller, header, payload):
-        """Of this process's part, also while this process computes."""
+        """The largest elements of this process's part. It also runs while this process computes."""
         return np.sort(array.local, axis=None)[-int(header) :]
 
     world.register("largest", largest)

@@ -1,4 +1,4 @@
-"""Blocks that any process writes are read by any other: mpiexec -n 2 python shared_file.py"""
+"""Any process writes blocks, and any other reads them: mpiexec -n 2 python shared_file.py"""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ import outcore
 
 with outcore.World() as world, outcore.SharedFile(world, "blocks", typical_request=80_000) as f:
     tasks, count = world.counter(), 40
-    while (k := tasks.next()) < count:  # whoever is free writes the next block
+    while (k := tasks.next()) < count:  # the next free process writes the next block
         f.write(np.full(10_000, float(k)), offset=k * 80_000)
     world.barrier()
     total, buffer = 0.0, np.empty(10_000)
@@ -15,7 +15,7 @@ with outcore.World() as world, outcore.SharedFile(world, "blocks", typical_reque
         total += buffer.sum()
     total = world.all_reduce(total)
     with outcore.RecordFile(world, "vectors", records=100) as r:
-        r[world.rank] = buffer[: 10 + world.rank]  # of any size, and of another one next time
+        r[world.rank] = buffer[: 10 + world.rank]  # records have any size, which may change
         world.barrier()
         sizes = [r.size(k) for k in range(world.size)]
     if world.rank == 0:

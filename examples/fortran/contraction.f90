@@ -1,4 +1,4 @@
-!> Integrals (ia|jb) from three-index integrals on disk, and the energy of MP2 that they give, by two contractions.
+!> Integrals (ia|jb) from three-index integrals on disk, and their MP2 energy, by two contractions.
 program contraction
   use, intrinsic :: iso_fortran_env, only: int64, real64
   use outcore

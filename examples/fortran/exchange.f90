@@ -24,7 +24,7 @@ program exchange
   call saving%begin(world, 'fortran.checkpoint')
   call saving%add('product', together)
   call saving%add('energy', energy)
-  call saving%commit() ! until here what was added must stay as it is
+  call saving%commit() ! until here the added arrays must not change
   print '(a, i0, a)', 'exchange: ', size(together, 1), ' functions, saved'
   call world%close()
 end program

@@ -50,7 +50,7 @@ program integrals
 
 contains
 
-  !> What a real program would compute: the records of all processes are different.
+  !> Stands for the integrals of a real program: the records of all processes are different.
   pure real(real64) function integral(its_record, number)
     integer(int64), intent(in) :: its_record, number
     integral = real(mod((its_record + records * first) * 13 + number, 101_int64), real64)

@@ -1,5 +1,5 @@
-!> An iteration that is stopped, and goes on where it was: its state is a checkpoint, of a global array and the numbers
-!> that belong to it. The argument is its directory.
+!> An iteration that is stopped and continues: its state is a checkpoint of a global array and of the numbers that
+!> belong to it. The argument is the directory of the checkpoint.
 program iteration
   use, intrinsic :: iso_fortran_env, only: int64, real64
   use outcore
@@ -36,10 +36,10 @@ contains
     character(:), allocatable :: text
     cycle = 0
     call found%open(world, path, stat=stat)
-    if (stat == 0) then ! else there is none
+    if (stat == 0) then ! else there is no checkpoint
       text = found%metadata()
       read (text, *) cycle
-      if (cycle == last) cycle = 0 ! that one came to its end
+      if (cycle == last) cycle = 0 ! the run before came to its end
       if (cycle > 0) call found%read('state', state)
       if (cycle > 0) call found%read('residuals', residuals)
       call found%close()
@@ -63,7 +63,7 @@ contains
     write (text, '(i0)') number
   end function
 
-  !> Each process changes the part that it holds.
+  !> Each process changes its own part.
   subroutine step(cycle)
     integer, intent(in) :: cycle
     integer(int64) :: lower(2), upper(2)

@@ -1,4 +1,4 @@
-!> The product of two matrices on disk, block by block: while one pair of blocks is multiplied the next one is read.
+!> The product of two matrices on disk, block by block: while one pair of blocks is multiplied, the next one is read.
 program matrix_product
   use, intrinsic :: iso_fortran_env, only: int64, real64
   use outcore
@@ -69,7 +69,7 @@ contains
     element = real(mod(which * i + 3 * j, 7_int64) - 3, real64)
   end function
 
-  !> Each process puts the columns that are its.
+  !> Each process puts its own columns.
   subroutine fill(matrix, which)
     type(oc_dra), intent(inout) :: matrix
     integer, intent(in) :: which

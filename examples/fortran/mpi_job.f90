@@ -1,5 +1,5 @@
 !> Begins and ends MPI as Outcore needs it: for several threads. It calls the C functions, so that the examples build with
-!> any MPI and any size of INTEGER; a program of yours calls mpi_init_thread with MPI_THREAD_MULTIPLE.
+!> any MPI and any size of INTEGER; your own program calls mpi_init_thread with MPI_THREAD_MULTIPLE.
 module mpi_job
   use, intrinsic :: iso_c_binding
   implicit none
