@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the native module into the environment of an interpreter, and shows how far it is: build.sh PYTHON [PIP OPTIONS]
+# Builds the native module into the environment of an interpreter, and shows its progress: build.sh PYTHON [PIP OPTIONS]
 #
-# All that the build says is in build/build.log; what it said last is shown if it fails.
+# build/build.log has all output of the build; if the build fails, the last errors are shown.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=$1
@@ -33,6 +33,6 @@ echo "building Outcore (some minutes from nothing; $log has the details)"
 if ! "$python" -m pip install --verbose --no-build-isolation --no-deps --editable . "$@" 2>&1 |
   tee "$log" | progress "$terminal"; then
   grep -E -A12 'error:|Error' "$log" | tail -n 60 >&2 || tail -n 40 "$log" >&2
-  echo "build: Outcore could not be built; $log has all that was said" >&2
+  echo "build: Outcore could not be built; $log has all output" >&2
   exit 1
 fi

@@ -1,7 +1,7 @@
 """Checks the built site: python scripts/check_site.py [build/site]
 
-Every link, image and script of every page is there, with its anchor; nothing is loaded from another host. What is
-missing is named, with exit status 1.
+Every link, image and script of every page must exist, with its anchor; no page may load anything from another host.
+Prints all problems; exit status 1 if there are any.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LOADED = {"img": "src", "script": "src", "link": "href"}
 
 
 class Page(HTMLParser):
-    """Links, what is loaded, and anchors of a page."""
+    """Links, loaded files and anchors of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

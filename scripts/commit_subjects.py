@@ -4,7 +4,7 @@
     scripts/commit_subjects.py           all commits of HEAD since the rule: make lint
 
 A room is a folder of the tree, by its name without dots (`dio`, `chem/ri`, `ci`), or one of MORE_ROOMS; commas
-stand between several. That the subject is an imperative is for people to see. Exit status 1 if one is wrong.
+separate several rooms. People must check that the subject is an imperative. Exit status 1 if one is wrong.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SINCE = "89965f77e37d9bb88a0f4e337dd75aac5050fcf4"  # the last commit before the rule
 LONGEST = 72
-MORE_ROOMS = frozenset({"build", "lint", "test", "bench"})  # what has files all over the tree
+MORE_ROOMS = frozenset({"build", "lint", "test", "bench"})  # rooms whose files are all over the tree
 _WRITTEN_BY_GIT = re.compile(r'(Merge |Revert "|Reapply ")')
 _TO_BE_SQUASHED = re.compile(r"(fixup|squash|amend)! ")
 
 
 def faults(subject: str, rooms: Iterable[str]) -> list[str]:
-    """What is wrong with a subject; `rooms` are names of folders."""
+    """The faults of a subject; `rooms` are names of folders."""
     if _WRITTEN_BY_GIT.match(subject):
         return []
     found = []
@@ -56,7 +56,7 @@ def of_message(file: Path) -> list[str]:
 
 
 def of_history() -> list[str]:
-    """Lines about the commits since SINCE; of a copy without them, nothing."""
+    """Lines about the commits since SINCE; none in a copy without the history."""
     try:
         commits = _git("log", "--format=%H %s", f"{SINCE}..HEAD")
     except (OSError, subprocess.CalledProcessError):
@@ -65,7 +65,7 @@ def of_history() -> list[str]:
     rooms = folders(_git("ls-files"))
     found = []
     for commit, _, subject in (line.partition(" ") for line in commits):
-        if faults(subject, rooms):  # which may name a folder of its time
+        if faults(subject, rooms):  # the subject may name a folder that existed at its time
             wrong = faults(subject, folders(_git("ls-tree", "-r", "--name-only", commit)))
             found += [f"{commit[:10]} {subject}: {fault}" for fault in wrong]
     return found

@@ -1,13 +1,13 @@
-"""Which statements of Outcore the tests run: of Python by coverage.py, of C++ by gcov.
+"""Counts the statements of Outcore that tests run: Python with coverage.py, C++ with gcov.
 
     scripts/covered.py python tests/python/tensor tests/python/chem/ci ..   each place in turn, one process
     scripts/covered.py cpp          builds build/coverage, and runs the C++ tests there
     scripts/covered.py write        docs/develop/coverage.json
 
-What was measured lies in build/covered, and is put together by `write`; places that were measured with other
-sources are refused there. Then `scripts/documents` makes the page. Tests that are marked `memory` or `long`, those
-of several processes and those of several hosts do not count; of a test with parameters the first and the last do.
-Processes that tests start count, unless they are killed.
+Counts lie in build/covered, and `write` puts them together; it refuses counts of other sources. Then
+`scripts/documents` makes the page. Tests marked `memory` or `long`, those of several processes and those of several
+hosts do not count; of a test with parameters only the first and the last case count. Processes that tests start
+count, unless they are killed.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def git(*words: str) -> str:
 
 
 def sources(*folders: str) -> str:
-    """A mark of what lies there, as it is committed. Raises SystemExit if something there is not."""
+    """A mark of the committed contents of folders. Raises SystemExit if there are uncommitted changes."""
     if changed := git("status", "--porcelain", "--", *folders):
         sys.exit(f"commit first, so that a commit has what is measured:\n{changed}")
     return " ".join(git("rev-parse", f"HEAD:{each}") for each in folders)
@@ -90,11 +90,11 @@ def measure_python(places: Sequence[str]) -> int:
             ).returncode
         said = log.read_text()
         counts = re.findall(r"^=* ?(\d+ (?:passed|failed).*?) in [\d.]+s", said, re.MULTILINE)
-        if status not in (0, 1) or not counts:  # 1: tests have failed, but what they ran was run
+        if status not in (0, 1) or not counts:  # 1: tests have failed, but the statements that they ran count
             sys.exit(said[-4000:])
         print(f"{place}: {counts[-1]}", flush=True)
         failed += status
-        data = [str(each) for each in raw.glob("data.*") if each.stat().st_size]  # none of killed processes
+        data = [str(each) for each in raw.glob("data.*") if each.stat().st_size]  # none of killed ones
         if not data:
             continue  # tests that start no Python of the package
         out = WORK / "python" / f"{name}.data"
@@ -148,7 +148,7 @@ def of_python() -> dict[str, Any] | None:
 
 
 def _room(parts: Sequence[str]) -> str:
-    """Of a file of the package; methods of chemistry have rooms of their own."""
+    """The room of a file of the package; methods of chemistry have rooms of their own."""
     if len(parts) == 1:
         return "outcore"
     return (
@@ -193,7 +193,7 @@ def measure_cpp() -> int:
 
 
 def _lines_run() -> dict[str, dict[int, bool]]:
-    """Of each file of src and include: which of its lines with code ran, in any program and instance."""
+    """For each file of src and include: its lines with code, and whether any program and instance ran them."""
     found: dict[str, dict[int, bool]] = defaultdict(dict)
     for report in _reports():
         for file in report["files"]:
@@ -212,7 +212,7 @@ def _lines_run() -> dict[str, dict[int, bool]]:
 
 
 def _reports() -> Iterator[dict[str, Any]]:
-    notes = sorted(BUILD.rglob("*.gcno"))  # of what was built, whether it ran or not
+    notes = sorted(BUILD.rglob("*.gcno"))  # of all files that were built, whether they ran or not
     for begin in range(0, len(notes), 50):
         said = subprocess.run(
             ["gcov", "--json-format", "--stdout", *map(str, notes[begin : begin + 50])],
@@ -235,7 +235,7 @@ def of_cpp() -> dict[str, Any] | None:
 
 
 def write() -> int:
-    """Beside what of the other language was measured before."""
+    """Writes the new counts; those of a language that was not measured stay."""
     before = json.loads(PAGE.read_text()) if PAGE.exists() else {}
     for name, found in (("python", of_python()), ("cpp", of_cpp())):
         if found is None:

@@ -1,4 +1,4 @@
-"""A plug-in of pytest for scripts/covered.py: of each test with parameters the first and the last run."""
+"""A plug-in of pytest for scripts/covered.py: of each test with parameters only the first and the last case run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    """What lies between them runs the same statements, mostly."""
+    """Deselects the cases between: most of them run the same statements."""
     last = {_function(item): item for item in items}
     seen: set[str] = set()
     kept, left = [], []

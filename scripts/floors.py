@@ -1,11 +1,11 @@
 """Arrows point down only: floors.py [ROOT] reads includes and imports of all rooms, and fails on one that goes up.
 
-A room may use itself and everything on floors below, but not the other rooms of its floor. Imports inside of
-functions and those for types alone count as well, and so does a module that a string names, as the subcommands are.
-A lower floor reaches by name what it does not know: BY_NAME has these arrows, and no others may be.
+A room may use itself and everything on floors below, but not the other rooms of its floor. Imports inside functions
+and imports for types only count as well, and so does a module that a string names, such as those of subcommands. A
+lower room may use a higher one only by such a string: BY_NAME has these arrows, and no others are allowed.
 
 Files of a room that use each other, directly or through others, are a circle, which is refused. Imports for types
-alone do not count there. CIRCLES has those that are there, and what is no longer one has to leave it.
+only do not count there. CIRCLES lists the existing circles; one that does not exist any more must be removed there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-# From the ground up; what stands on one line does not know one another. A room is a folder below src.
+# From the ground up; rooms on one line do not use each other. A room is a folder below src.
 CXX_FLOORS = (
     "base",
     "device",
@@ -53,7 +53,7 @@ PUBLIC = {
     "compat": "compat/chemio compat/dra compat/eaf compat/elio compat/sf",
 }
 
-# A room is a module below outcore, and all that is in it unless another line names that.
+# A room is a module below outcore with all modules in it, except those that another line names.
 PYTHON_FLOORS = (
     "_core",
     "base",
@@ -64,7 +64,7 @@ PYTHON_FLOORS = (
     "linalg",
     "keep",
     "job.rate_cache",
-    "job.machine",  # measures arrays, and keeps what it has measured
+    "job.machine",  # measures arrays, and keeps the rates
     "tensor.layout",
     "tensor.arrays tensor.plan",
     "tensor.run",
@@ -76,14 +76,14 @@ PYTHON_FLOORS = (
     "chem",
     "chem.ri",
     "chem.gradients",
-    "chem.ci.hamiltonian",  # what both kinds of CI need
+    "chem.ci.hamiltonian",  # both kinds of CI need it
     "chem.ci.determinants",
     "chem.ci.orbitals chem.ci.fcidump",
     "chem.ci chem.mrci chem.hf chem.mp2 chem.cc",
     "chem.nevpt2 chem.casscf",
     "chem.least_memory",
     "cli",
-    "chem.options",  # what stands from here on is put into the frame of all commands
+    "chem.options",  # modules from here on are put into the frame of all commands
     "chem.gradients.options",
     "chem.hf.view chem.ri.options chem.ci.options chem.mrci.options chem.cc.options",
     "chem.cc.excited.options chem.casscf.options",
@@ -98,11 +98,11 @@ PYTHON_FLOORS = (
     ". __main__",
 )
 
-# Rooms that use others by strings alone.
+# Rooms that use others only by strings.
 BY_NAME = {
     "keep": "tensor.arrays",  # checkpoints and HDF5 files of extended arrays
     "chem": "chem.gradients",  # of a mean field
-    "chem.ci": "chem.mrci",  # the name it had
+    "chem.ci": "chem.mrci",  # the former name
     "cli": "chem.hf.command chem.ri.command chem.ci.command chem.cc.command chem.mrci.command"
     " chem.cc.excited.command chem.casscf.command chem.optimize.command study interfaces",
 }
@@ -137,7 +137,7 @@ def goes_up(arrow: Arrow, floors: dict[str, int]) -> bool:
 
 
 def cxx_room(path: str) -> str:
-    """The room of a file, named as one includes it. Raises KeyError if there is none."""
+    """The room of a file, named as in an include. Raises KeyError if there is none."""
     if path.startswith("outcore/"):
         name = path.removeprefix("outcore/").rsplit(".", 1)[0]
         for room, headers in PUBLIC.items():
@@ -202,13 +202,13 @@ def python_modules(root: Path) -> dict[str, Path]:
 
 
 def named(node: ast.AST) -> str | None:
-    """The module below outcore that a string names, or what is in it."""
+    """The string, if it names a module below outcore, or a name in one; else None."""
     value = node.value if isinstance(node, ast.Constant) else None
     if not isinstance(value, str) or not re.fullmatch(r"outcore(\.\w+)+", value):
         return None
     try:
         python_room(value.partition(".")[2])
-    except KeyError:  # a name of something else
+    except KeyError:  # the string names something else
         return None
     return value
 
@@ -236,7 +236,7 @@ def python_arrows(root: Path) -> Iterator[Arrow]:
 
 
 def public_names(init: Path) -> dict[str, str]:
-    """What `outcore` gives out by itself, and the module that it is in."""
+    """The public names of `outcore`, each with its module."""
     found = {}
     for node in ast.parse(init.read_text()).body if init.exists() else ():
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
@@ -253,7 +253,7 @@ def is_for_types(node: ast.AST) -> bool:
 
 
 def used_at_run_time(node: ast.AST, package: str) -> Iterator[str]:
-    """As `imported`, of a whole file, but for types alone."""
+    """As `imported`, for a whole file, except imports for types only."""
     for field in ("body", "orelse", "handlers", "finalbody", "cases"):
         for each in getattr(node, field, ()):
             if not is_for_types(each):
@@ -262,14 +262,14 @@ def used_at_run_time(node: ast.AST, package: str) -> Iterator[str]:
 
 
 def python_uses(root: Path) -> dict[str, set[str]]:
-    """Of each file, those that it imports; of a package its `__init__`, if something of that is imported."""
+    """For each file, the files that it imports; for a package its `__init__`, if a name of that is imported."""
     modules = {name.removesuffix(".__init__"): file for name, file in python_modules(root).items()}
     uses: dict[str, set[str]] = {}
     for module, file in modules.items():
         package = module if file.name == "__init__.py" else module.rpartition(".")[0]
         names = used_at_run_time(parsed(file), package)
         found = {name if name in modules else name.rpartition(".")[0] for name in names}
-        uses[module] = (found & modules.keys()) - {module, "outcore"}  # whose names are loaded when asked for
+        uses[module] = (found & modules.keys()) - {module, "outcore"}  # which loads names at first use
     return uses
 
 

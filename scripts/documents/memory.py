@@ -1,7 +1,8 @@
-"""Which method in how much memory: of calculations that benchmarks have run to their end.
+"""Memory, disk and time of methods, from calculations that benchmarks have run to their end.
 
-A run states what it has used in `runs` of its result. Of older results the same comes from claims, as far as they
-have it; what nobody has measured is a dash. Results of a short form (`--quick`) are left out.
+Results have the used memory, disk and time of runs in `runs`. For older results the numbers come from claims,
+as far as these have them; a number that was not measured is a dash. Results of a short form (`--quick`) are
+left out.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Claims = list[dict[str, Any]]
 
 
 class Used(NamedTuple):
-    """Of a run; None: not measured."""
+    """Memory, disk and time of a run; None: not measured."""
 
     size: str | None = None
     memory_bytes: float | None = None
@@ -27,7 +28,7 @@ class Used(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A method and a system, the benchmark, and the name of its run; `claims` is what finds the same in claims."""
+    """A method and a system, the benchmark, and the name of its run; `claims` finds the same numbers in claims."""
 
     method: str
     system: str
@@ -47,14 +48,14 @@ def _find(claims: Claims, pattern: str) -> dict[str, Any] | None:
 
 
 def _in(claims: Claims, name: str, pattern: str) -> str | None:
-    """What a group of the pattern is in the `how` of a claim."""
+    """The text that the group of a pattern matches in the `how` of a claim."""
     claim = _find(claims, name)
     found = None if claim is None else re.search(pattern, claim["how"])
     return None if found is None else found[1]
 
 
 def _iterations(system: str, size: str) -> Callable[[Claims], Used]:
-    """Of a search for eigenvalues whose claims have each iteration."""
+    """For a search for eigenvalues whose claims have each iteration."""
 
     def used(claims: Claims) -> Used:
         peak = _find(claims, rf"{system}, \S+: peak resident over the memory that it was given")
@@ -83,7 +84,7 @@ def _naphthalene(claims: Claims) -> Used:
 
 
 def _budget(claims: Claims, name: str) -> tuple[float, float] | None:
-    """Memory that was given, and the peak, of a claim whose name ends in the former."""
+    """Memory that was given, and the peak, from a claim whose name ends in the former."""
     peak = _find(claims, rf"{name}: peak memory over --memory \S+")
     if peak is None:
         return None
@@ -112,7 +113,7 @@ def _anthracene(claims: Claims) -> Used:
 
 
 def _fitted(name: str) -> Callable[[Claims], Used]:
-    """Of the benchmark `ri`."""
+    """For the benchmark `ri`."""
 
     def used(claims: Claims) -> Used:
         peak, given = _find(claims, f"{name}: memory"), _in(claims, f"{name}: memory", r"of (\d+ MB)")
@@ -126,7 +127,7 @@ def _fitted(name: str) -> Callable[[Claims], Used]:
 
 
 def _stored(claims: Claims) -> Used:
-    """Of the benchmark `scf`, which gives no memory."""
+    """For the benchmark `scf`, whose runs have no `--memory`."""
     stored = _find(claims, "C14H8F6: integrals stored")
     seconds = _in(claims, "C14H8F6: integrals on disk against recomputing them", r"/ ([\d.]+) s")
     if stored is None or seconds is None:

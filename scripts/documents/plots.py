@@ -1,5 +1,5 @@
-"""Plots as SVG: how far each claim of a benchmark is from its bar, and numbers over processes. Readable on light
-and on dark ground."""
+"""Plots as SVG: how far each claim of a benchmark is from its bar, and numbers over processes. They are readable on
+light and on dark background."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 WIDTH, NAMES, ROW, TOP = 860, 430, 22, 34
-LIMIT = 4.0  # of the axis: four times better, or worse, than the bar
+LIMIT = 4.0  # end of the axis: four times better, or worse, than the bar
 
 STYLE = (
     "text{font:12px sans-serif;fill:#333}.axis{stroke:#888}.good{fill:#2a9d8f}.missed{fill:#e76f51}"
@@ -72,7 +72,8 @@ CURVES = {
         "Disk speed at which storing and recomputing take equal time, MB/s", "cores",
     ),
 }  # fmt: skip
-"""Plots: the benchmark; of its claims the names, with the curve and the number across; a title; what is across."""
+"""Plots: the benchmark; a pattern for names of claims, with groups for the curve and for x; a title; a title of
+x."""
 
 
 def drawn(root: Path) -> dict[str, tuple[str, str]]:
@@ -87,8 +88,8 @@ def drawn(root: Path) -> dict[str, tuple[str, str]]:
 
 
 def images(root: Path, argument: str) -> str:
-    """The curves of a benchmark, as they stand in a document; empty if there are none. `argument`: its name, and
-    the way to docs/measure."""
+    """The curves of a benchmark, as Markdown; empty if there are none. `argument`: its name, and the relative path
+    to docs/measure."""
     name, _, measure = argument.partition(" ")
     return "\n".join(
         f"![{CURVES[plot][2]}]({measure}plots/{plot}.svg)"
@@ -97,17 +98,17 @@ def images(root: Path, argument: str) -> str:
     )
 
 
-_SHARES = ("efficiency", "idle share of all processes")  # which end at 1
+_SHARES = ("efficiency", "idle share of all processes")  # their axes end at 1
 
 
 def curves(claims: list[dict[str, Any]], pattern: str, title: str, across: str) -> str:
-    """A line for each kind, over a number in logarithms; values that span more than a factor of 4 in logarithms,
-    too."""
+    """A line for each kind, over a number on a logarithmic axis; values that span more than a factor of 4 have a
+    logarithmic axis, too."""
     lines: dict[str, list[tuple[int, float]]] = {}
     for claim in claims:
         match = re.match(pattern, claim["name"])
         if match and claim["value"] is not None:
-            kind = match[1].replace("made again", "recomputed")  # as older results say it
+            kind = match[1].replace("made again", "recomputed")  # older results have the former words
             lines.setdefault(kind, []).append((int(match[2]), float(claim["value"])))
     values = [y for points in lines.values() for _, y in points]
     numbers = sorted({n for points in lines.values() for n, _ in points})
@@ -175,7 +176,7 @@ def _decades(values: list[float]) -> list[float]:
 
 
 def _steps(most: float) -> list[float]:
-    """Zero to at least `most` in four or five round steps."""
+    """Ticks from zero to at least `most` in four or five round steps."""
     power = 10.0 ** math.floor(math.log10(most / 4))
     step = next(each * power for each in (1, 2, 2.5, 5, 10) if 5 * each * power >= most)
     return [step * n for n in range(math.ceil(most / step - 1e-9) + 1)]
@@ -191,7 +192,7 @@ def _sparse(numbers: list[int], x: Callable[[int], float]) -> list[int]:
 
 
 def _apart(ends: dict[str, float], gap: float, bottom: float) -> dict[str, float]:
-    """Heights of labels, as near to the ends of their lines as they can be without overlapping."""
+    """Heights of labels, as near to the ends of their lines as possible without overlapping."""
     ordered = sorted(ends, key=lambda kind: ends[kind])
     placed: dict[str, float] = {}
     for rank, kind in enumerate(ordered):

@@ -22,7 +22,7 @@ def _command(name: str) -> str:
     from outcore.cli.main import SUBCOMMANDS
 
     entry = SUBCOMMANDS[name]
-    if name == "run":  # whose options are those of another command
+    if name == "run":  # its options are those of another command
         from outcore.cli import input_file
         from outcore.cli.main import run_file
 
@@ -60,7 +60,7 @@ def _default(parameter: object) -> str:
     flag = getattr(parameter, "is_flag", False)
     if parameter.required:  # type: ignore[attr-defined]
         return " Required."
-    if getattr(parameter, "show_default", None) is False:  # its help says it
+    if getattr(parameter, "show_default", None) is False:  # the help has the default
         return ""
     return (
         f" Default: `{value}`." if isinstance(value, int | float | str) and not flag and value != "" else ""
@@ -152,7 +152,7 @@ def _plain(comment: str) -> str:
 
 
 def cpp_interface(root: Path, _: str) -> str:
-    """What each public header declares, with the first sentence that it says of it."""
+    """The declarations of each public header, each with the first sentence of its comment."""
     lines = []
     include = root / "include"
     for path in sorted((include / "outcore").rglob("*.hpp")):

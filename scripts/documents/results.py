@@ -1,4 +1,4 @@
-"""Tables of what was measured.
+"""Tables of measured numbers.
 
 From benchmarks/results/NAME.json, as `outcore bench NAME --json` writes it, and from the results of studies.
 """
@@ -43,7 +43,7 @@ def origin(found: dict[str, Any]) -> str:
 
 
 def _cases(found: dict[str, Any]) -> str:
-    """Of which day and commit cases are that were kept from runs before."""
+    """Day and commit of cases that were kept from earlier runs."""
     others: dict[str, list[str]] = {}
     for case in found.get("cases", []):
         if (case["date"][:10], case["commit"]) != (found["date"][:10], found.get("commit")):
@@ -64,7 +64,7 @@ def cell(text: str) -> str:
 
 def result(root: Path, argument: str) -> str:
     """Claims of a benchmark that have a bar, with a plot; folded away are other numbers, and how each was measured.
-    `argument`: its name, and, in a document elsewhere, the way to docs/measure."""
+    `argument`: its name, and, in a document elsewhere, the relative path to docs/measure."""
     name, _, measure = argument.partition(" ")
     found = load(root, name)
     if found is None:
@@ -183,8 +183,8 @@ def iterations(root: Path, name: str) -> str:
 
 
 def random_programs(root: Path, _: str) -> str:
-    """How many of them ran, on how many processes, with how many kills; and the largest share of the budget that
-    became resident."""
+    """How many random programs ran, on how many processes, with how many kills; and the largest share of the budget
+    that became resident."""
     runs = json.loads((root / "tests" / "conformance" / "random_programs.json").read_text())
     totals: dict[tuple[str, str], list[int]] = {}
     resident: dict[tuple[str, str], float] = {}
