@@ -1,5 +1,5 @@
-"""The commands `outcore ccsd` and `outcore eom` for benchmarks: run to their end, memory watched, and restarted
-where a run was broken off."""
+"""Runs the commands `outcore ccsd` and `outcore eom` for benchmarks, watches their memory, and goes on with
+calculations that were interrupted."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from outcore.job.resources import parse_bytes
 from ._cc_programs import CORES, Job
 from ._workers import Failed, resident_peak
 
-FAILURE = 1  # exit status of a run that has not converged, too
+FAILURE = 1  # exit status, also of a run that has not converged
 _WATCH_S = 1.0
 _ITERATION = re.compile(r" *\d+ +-\d+\.\d{10} +\S+ +\S+ +[\d.]+$")
 
 
 @dataclass
 class Part:
-    """Of a calculation: one command, until it ended or was broken off. peak_bytes: that were resident at most."""
+    """One command of a calculation, until it ended or was interrupted. peak_bytes: the most resident memory."""
 
     date: str
     commit: str
@@ -46,13 +46,15 @@ def run(
     good: tuple[int, ...] = (0,),
     command: str = "ccsd",
 ) -> tuple[Part, Any]:
-    """One command to its end, and what it says of itself. Raises Failed: its status is none of `good`."""
+    """Runs one command to its end; returns its part and its results (--json). Raises Failed if its exit status is
+    not one of `good`."""
     part = Part(now(), commit())
     return part, _run(options, job, memory, part, lambda: None, (command, *more), good)
 
 
 def run_in_parts(options: BenchOptions, job: Job, memory: str, *more: str) -> tuple[list[Part], Any]:
-    """The same, but it goes on after parts that were broken off: all parts, and what the last says of itself."""
+    """Runs `outcore ccsd`, which goes on from the checkpoint of interrupted parts. Returns all parts and the
+    results of the last one."""
     place = options.place(job.name)
     file = place / "parts.json"
     parts = [Part(**each) for each in json.loads(file.read_text())] if file.is_file() else []
@@ -101,7 +103,7 @@ def _run(
                 process.kill()
 
     said = []
-    with interrupts.held() as interrupted:  # `timeout` signals twice, and the part has to be kept
+    with interrupts.held() as interrupted:  # `timeout` signals twice, and the part must be saved
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
         try:

@@ -1,4 +1,4 @@
-"""Whole CCSD(T) calculations of closed shells with frozen cores, by ours and by programs of others: the same
+"""Whole CCSD(T) calculations of closed shells with frozen cores, with Outcore and with other programs: the same
 molecule, basis and convergence (energy 1e-8 Eh, amplitudes 1e-6), two cores."""
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from outcore.base.errors import OutcoreError
 from ._peers import NWCHEM, open_mpi_launcher, timed
 
 CORES = 2
-PEER_MEMORY_MB = 8000  # of all its processes
+PEER_MEMORY_MB = 8000  # for all processes of a peer together
 
 
 @dataclass(frozen=True)
 class Job:
-    """atoms: "element x y z" in Angstrom. memory: of ours."""
+    """atoms: "element x y z" in Angstrom. memory: --memory of Outcore."""
 
     name: str
     atoms: Sequence[str]
@@ -38,7 +38,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Run:
-    """Seconds of all of it; correlation energies (Hartree). results: what ours says of itself."""
+    """seconds: time of the whole run. ccsd, triples: correlation energies (Hartree). results: --json of Outcore."""
 
     seconds: float
     ccsd: float
@@ -61,7 +61,7 @@ def ours(job: Job, scratch: Path, *more: str) -> Run:
 
 
 def threads_of(count: int) -> dict[str, str]:
-    """Variables of the environment that programs with OpenMP or a BLAS obey."""
+    """Environment variables that set the number of threads of OpenMP and of BLAS libraries."""
     return dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(count))
 
 
@@ -92,8 +92,8 @@ def pyscf(job: Job, scratch: Path) -> Run:
 
 
 def run_psi4(job: Job, scratch: Path, task: str, *, digits: int = 8, more: str = "") -> tuple[float, str]:
-    """Seconds of a run with density fitting and frozen cores, and its output. digits: of the energy; one less of
-    densities, two of residuals. more: other settings."""
+    """Runs `task` with density fitting and frozen cores; returns its seconds and its output. The convergence is
+    10^-digits for the energy, one digit less for densities, two less for residuals. more: other settings."""
     directory = _fresh(scratch / "psi4")
     atoms = "\n".join(job.atoms)
     (directory / "input.dat").write_text(
@@ -132,7 +132,7 @@ def psi4(job: Job, scratch: Path) -> Run:
 
 
 def nwchem(job: Job, scratch: Path) -> Run:
-    """Without density fitting: its energies are those of all integrals."""
+    """Runs without density fitting: NWChem's energies come from exact integrals."""
     directory = _fresh(scratch / "nwchem")
     atoms = "\n".join(job.atoms)
     (directory / "in.nw").write_text(

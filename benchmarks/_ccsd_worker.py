@@ -1,6 +1,5 @@
-"""Iterations of CCSD, or (T), of one case in one process, as `ccsd` asks for them: claims as JSON in the last line,
-before it what happened meanwhile. (T) has a process of its own, as a command has: the memory that it counts is not
-that of a peer.
+"""The worker of bench ccsd: iterations of CCSD, or (T), of one case in one process. It prints progress, then the
+claims as JSON in the last line. (T) has a process of its own, so that the memory of a peer does not count.
 """
 
 from __future__ import annotations
@@ -51,8 +50,8 @@ CASES = (
     Case("benzene/cc-pVTZ", 1, "cc-pvtz", "1GB", 2, "disk", triples=False),
 )
 ITERATION = 0.4  # of PySCF's time, at most
-_BETWEEN = 0.05  # of (T), what is done between two products of DGEMM
-_MUCH = 4e9  # bytes of integrals: less is read before waiting at begin and end is little beside it
+_BETWEEN = 0.05  # fraction of (T) that is computed between two products of DGEMM
+_MUCH = 4e9  # bytes of integrals: fewer are read so fast that the waiting at the begin and the end counts
 
 
 def main() -> None:
@@ -71,7 +70,7 @@ def _iterations(scratch: Path, case: Case, threads: int) -> list[Claim]:
     with _ours(scratch, case, mf, threads) as cc:
         equations = cc.set_up()
         theirs = _theirs(mf, cc.frozen)
-        equations.residual(cc.singles)  # products are planned, memory is touched
+        equations.residual(cc.singles)  # plans products and touches memory
         for _ in range(case.repeats):
             seconds = interleave(
                 {"ours": _timed(lambda: equations.residual(cc.singles)), "theirs": theirs}, 1
@@ -104,7 +103,7 @@ def _ours(scratch: Path, case: Case, mf: Any, threads: int) -> CCSD:
 
 
 def _hidden(case: Case, cc: CCSD, equations: Any, scratch: Path) -> Claim:
-    """Of the time that the disk takes for the integrals of the ladder, the part in which no thread waited."""
+    """The fraction of the time for reading the ladder's integrals in which no thread waited for them."""
     assert cc.plan is not None
     rates = machine.measure_disk(scratch)
     if rates is None:
@@ -145,7 +144,7 @@ def _theirs(mf: Any, frozen: int) -> Callable[[], float]:
 def _triples(scratch: Path, case: Case, threads: int) -> list[Claim]:
     mf = case.mean_field
     references.keep_focks(mf)
-    mf.with_df.reset()  # the peer's integrals, which nothing needs any more, and which would count
+    mf.with_df.reset()  # frees PySCF's integrals: nothing needs them any more, and their memory would count
     resources.give_back_freed_memory()
     with _ours(scratch, case, mf, threads) as cc:
         cc.kernel()
@@ -169,7 +168,7 @@ def _triples(scratch: Path, case: Case, threads: int) -> list[Claim]:
 
 
 class _Beside:
-    """Rates of DGEMM while (T) goes on, between its tasks: so a change of the machine hits both alike."""
+    """Measures DGEMM between tasks of (T), so that a change of the machine's speed affects both alike."""
 
     def __init__(self, threads: int) -> None:
         self._threads, self._next = threads, 0.0

@@ -1,7 +1,7 @@
 """The workers of bench checkpoint: Outcore, and h5py and NumPy in one process.
 
 Arguments: kind (ours or peers), directory, rows. The commands: `save NAME` and `load NAME`, where NAME chooses the
-library; what is loaded is compared with what was saved.
+library; after `load` the worker compares the data with those that were saved.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from ._workers import Answer, serve, sync
 
 COLUMNS = 1 << 14
-PERIOD = 61  # rows after which the pattern of the data begins anew
+PERIOD = 61  # rows after which the data repeat
 
 Matrix = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
@@ -26,7 +26,7 @@ _PATTERN = np.random.default_rng(1).random((PERIOD, COLUMNS))
 
 
 def expected(row: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """A row of the array that is saved: random numbers, and quickly made."""
+    """A row of the saved array: random numbers that take little time to generate."""
     return np.asarray(_PATTERN[row % PERIOD] + row)
 
 
@@ -79,7 +79,7 @@ class Peers:
         np.save(self.directory / "data.npy", memory)
 
     def load_numpy(self, memory: Matrix) -> None:
-        """As numpy.load does, but into memory that is there, as the others."""
+        """As numpy.load, but into existing memory, as the other libraries do."""
         with open(self.directory / "data.npy", "rb") as file:
             version = np.lib.format.read_magic(file)
             assert version == (1, 0)

@@ -1,4 +1,4 @@
-"""A cluster that is not here: what its nodes can do, and what a method takes on some of them."""
+"""A modelled cluster: the rates and sizes of its nodes, and the time that a method takes on some of them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ NODES = (1, 8, 64, 512)
 
 @dataclass(frozen=True)
 class Cluster:
-    """All that is assumed. A core is that of `tensor.plan.rates.ASSUMED`; threads of a process and processes of a
-    node do not slow each other; every node sends and gets at the full rate of its network, wherever the other is.
+    """All assumptions about the machine. A core has the rates of `tensor.plan.rates.ASSUMED`. Threads of a process
+    and processes of a node do not slow each other. Every node sends and receives at the full rate of its network,
+    to and from any other node.
 
     Attributes:
-        nodes: alike ones.
-        cores, processes: of a node; each process has as many threads as cores.
-        memory, disk: bytes of a node; `usable` of the memory is for methods.
-        read, write: bytes a second of the disks of a node.
-        network: bytes a second of a node, each way.
+        nodes: number of nodes, which are alike.
+        cores, processes: per node; a process has one thread per core that it has.
+        memory, disk: bytes per node; methods get the fraction `usable` of the memory.
+        read, write: bytes per second of all disks of a node.
+        network: bytes per second of a node, in each direction.
     """
 
     nodes: int = 1
@@ -57,16 +58,16 @@ class Cluster:
 
     @property
     def size(self) -> int:
-        """Processes."""
+        """Number of processes on all nodes."""
         return self.nodes * self.processes
 
     @property
     def free_bytes(self) -> int:
-        """Of each process."""
+        """Bytes of memory for methods, per process."""
         return int(self.memory * self.usable / self.processes)
 
     def rates(self) -> Rates:
-        """As planners of contractions and of coupled cluster ask for them."""
+        """The rates for the planners of contractions and of coupled cluster."""
         return replace(
             ASSUMED,
             read=self.read,
@@ -79,7 +80,7 @@ class Cluster:
         )
 
     def speeds(self) -> Speeds:
-        """As the forecast of Full CI asks for them."""
+        """The rates for the forecast of Full CI."""
         network = self.network * self.nodes if self.nodes > 1 else math.inf
         return Speeds(core(256), self.read * self.nodes, self.write * self.nodes, network, self.nodes)
 
@@ -88,19 +89,19 @@ class Cluster:
 
 
 def core(shortest: int) -> float:
-    """Operations a second of a core in products of matrices in double precision, whose shortest side is so long."""
+    """Operations per second of a core in double-precision matrix products. shortest: the shortest side."""
     return float(ASSUMED.flops(shortest))
 
 
 @dataclass(frozen=True)
 class Taken:
-    """By a method on some nodes.
+    """Time and traffic of a method on some nodes.
 
     Attributes:
-        ideal: seconds of its operations, if all cores work all the time.
-        parts: seconds of each part, by what limits it; they come one after another.
-        disk, network: bytes of all nodes.
-        how: for people.
+        ideal: seconds of its operations if all cores are busy all the time.
+        parts: seconds of each part; the key names the part or its limit. Parts run one after another.
+        disk, network: bytes that all nodes move.
+        how: a description for readers.
     """
 
     ideal: float
@@ -119,25 +120,25 @@ class Taken:
 
     @property
     def limit(self) -> str:
-        """The largest part."""
+        """The name of the longest part."""
         return max(self.parts, key=lambda name: self.parts[name])
 
 
 def longest(parts: dict[str, float]) -> dict[str, float]:
-    """Of what goes on at the same time, what takes longest."""
+    """The longest of parts that run at the same time, alone."""
     name = max(parts, key=lambda each: parts[each])
     return {name: parts[name]}
 
 
 def together(*every: dict[str, float]) -> dict[str, float]:
-    """Sums of parts of the same name."""
+    """Adds the seconds of parts that have the same name."""
     names = dict.fromkeys(name for parts in every for name in parts)
     return {name: sum(parts.get(name, 0.0) for parts in every) for name in names}
 
 
 def uneven(costs: Iterable[float] | np.ndarray[Any, Any], workers: int) -> float:
-    """How much longer the last of some workers takes than their mean, if each takes the next task when it has done
-    one: tasks in the order of `costs`."""
+    """The time of the last worker over the mean time of all. Each worker takes the next task, in the order of
+    `costs`, when it has finished one."""
     each = np.asarray(costs, float)
     total = float(each.sum())
     if workers >= len(each):
@@ -149,7 +150,7 @@ def uneven(costs: Iterable[float] | np.ndarray[Any, Any], workers: int) -> float
 
 
 def claims(method: str, what: str, found: dict[int, Taken | str]) -> list[Claim]:
-    """By numbers of nodes; a text: why it cannot be."""
+    """Claims about a method. found: the result for each number of nodes, or a text that says why there is none."""
     result = []
     for nodes, taken in found.items():
         on = f"on {nodes} {'node' if nodes == 1 else 'nodes'}"
@@ -168,7 +169,7 @@ def claims(method: str, what: str, found: dict[int, Taken | str]) -> list[Claim]
 
 
 def largest(sizes: Sequence[int], fits: Any) -> int | None:
-    """The last of ascending sizes that fits; None: none does."""
+    """The largest of the ascending sizes that fits, or None if none fits."""
     low, high = 0, len(sizes)
     while low < high:
         middle = (low + high) // 2

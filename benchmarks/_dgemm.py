@@ -1,4 +1,4 @@
-"""What products of matrices reach on this machine, beside which rates of methods are told."""
+"""The rate of matrix products on this machine; benchmarks compare rates of methods with it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from outcore.parallel import team
 
 
 def dgemm_rate(threads: int) -> float:
-    """Operations a second of DGEMM, a product of matrices in each thread."""
+    """Operations per second of DGEMM, with one matrix product in each thread."""
     size, repeats = 1000, 4
     a = np.ones((size, size))
     outs = [np.empty((size, size)) for _ in range(threads)]

@@ -1,8 +1,11 @@
 """One of the two processes of `bench dio`: `_dio_worker.py RESULT ROUNDS DIRECTORY MEMORY..`. Process 0 reads and
-writes the parts of a shared file that lie at itself and at process 1, and writes the times in seconds for each
-kind of request to RESULT as JSON: lists by `MEMORY CACHE OPERATION SIZE local|distant`, and by `network
-OPERATION SIZE` what MPI takes to move as much from one to the other, as many messages outstanding. By `.. asks`
-and `.. serves` there are the processor times of both processes over the wall time of distant requests."""
+writes the parts of a shared file that are stored at process 0 and at process 1. It writes the seconds of each kind
+of request to RESULT, as JSON lists:
+
+    MEMORY CACHE OPERATION SIZE local|distant   requests to the file
+    network OPERATION SIZE                      MPI messages of the same sizes, as many of them outstanding
+    .. asks, .. serves                          processor time of each process over wall time, distant requests
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from mpi4py import MPI
 from outcore import GlobalArray, SharedFile, World
 
 SIZES = (4 << 10, 16 << 10, 32 << 10, 64 << 10, 256 << 10, 1 << 20)
-MOVED_BYTES = 64 << 20  # in one measurement, unless requests are very small
+MOVED_BYTES = 64 << 20  # per measurement, unless requests are very small
 MAX_REQUESTS = 2048
 OUTSTANDING = 16
 CACHES = ("buffered", "direct")
@@ -36,13 +39,13 @@ def count_of(size: int) -> int:
 
 
 def aligned(raw: Buffer, size: int) -> list[Buffer]:
-    """As many buffers as are needed at a time, in memory with room for them and a page."""
+    """Aligned buffers for all requests that are outstanding at a time. raw: has room for them and one page more."""
     first = -raw.ctypes.data % 4096
     return [raw[at : at + size] for at in range(first, first + OUTSTANDING * size, size)]
 
 
 class Requests:
-    """Requests of one size on a file whose stripes lie at both processes by turns."""
+    """Requests of one size to a file whose stripes alternate between both processes."""
 
     def __init__(self, world: World, size: int, cache: str, memory: Buffer) -> None:
         self.file = SharedFile(world, "dio", typical_request=size, placement="local", page_cache=cache)
@@ -67,13 +70,13 @@ class Requests:
 
 
 def processor_seconds(process: int) -> float:
-    """Of all its threads, by its clock: see clock_getcpuclockid(3)."""
+    """Processor time of all threads of a process, from its clock: see clock_getcpuclockid(3)."""
     return time.clock_gettime(~process << 3 | 2)
 
 
 def measure(requests: Requests, rounds: int, processes: list[int]) -> dict[str, list[float]]:
-    """Local and distant by turns; the first round, which finds space for the file, is not counted. processes: the
-    one that asks and the one that serves."""
+    """Measures local and distant requests in turns. The first round allocates the file and does not count.
+    processes: ids of the process that asks and of the one that serves."""
     times: dict[str, list[float]] = {}
     for turn in range(-1, rounds):
         for operation in ("write", "read"):
@@ -92,7 +95,7 @@ def measure(requests: Requests, rounds: int, processes: list[int]) -> dict[str, 
 
 
 def by_network(size: int, memory: Buffer, rounds: int) -> dict[str, list[float]]:
-    """By both processes; for a read process 1 sends, as the owner does."""
+    """Measures MPI messages. Both processes call it. For a read process 1 sends, as the owner of data does."""
     buffers, count = aligned(memory, size), count_of(size)
     times: dict[str, list[float]] = {}
     for operation, sender in (("write", 0), ("read", 1)):
@@ -106,7 +109,7 @@ def by_network(size: int, memory: Buffer, rounds: int) -> dict[str, list[float]]
                     requests[k - OUTSTANDING].Wait()
                 requests.append(begin(buffers[k % OUTSTANDING], 1 - MPI.COMM_WORLD.rank))
             MPI.Request.Waitall(requests[-OUTSTANDING:])
-            MPI.COMM_WORLD.Barrier()  # the receiver has all of it
+            MPI.COMM_WORLD.Barrier()  # the receiver has received all messages
             times.setdefault(f"network {operation} {size}", []).append(time.perf_counter() - start)
     return times
 
@@ -125,7 +128,7 @@ def main() -> None:
             for size in SIZES:
                 results |= by_network(size, memories["private"], rounds)
             for memory, cache, size in itertools.product(kinds, CACHES, SIZES):
-                memories[memory][...] = 1  # all of it is there
+                memories[memory][...] = 1  # touch all pages
                 requests = Requests(world, size, cache, memories[memory])
                 if world.rank == 0:
                     times = measure(requests, rounds, processes)

@@ -1,7 +1,7 @@
-"""Who takes part in bench dra, and how one operation of each is timed.
+"""The sides of bench dra, and how one operation of each is timed.
 
-A side is a group of processes that stay while the sides take turns, so that starting them is not measured, or the
-raw device. All write the same data and sync them; each reads what it has written.
+A side is the raw device, or a group of processes that run on while the sides take turns, so that their start is not
+measured. All sides write the same data and sync them; each reads its own files.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Case:
 
     @property
     def command(self) -> str:
-        """What workers do for it."""
+        """The command for the workers."""
         return "rewrite" if self.operation == REWRITE_AGAIN else self.operation
 
 
@@ -54,7 +54,7 @@ CASES = tuple(Case(operation, place) for place in PLACES for operation in OPERAT
 
 @dataclass(frozen=True)
 class Problem:
-    """`section` and `array`: sides of the squares of doubles. `source`: file with the section."""
+    """`section` and `array`: side lengths of the square matrices of doubles. `source`: file with the section."""
 
     section: int
     array: int
@@ -109,7 +109,7 @@ class Raw:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A library with settings. `processes` of them share the work (or MPI starts them)."""
+    """A library with settings. `processes`: how many processes share the work."""
 
     kind: str
     settings: dict[str, Any] = field(default_factory=dict)
@@ -124,11 +124,11 @@ class Candidate:
 
 
 class Group:
-    """Processes that keep the section in memory, and how they do an operation."""
+    """Processes that hold the section in memory and run operations."""
 
     def __init__(self, candidate: Candidate, problem: Problem, launch: Sequence[str] | None) -> None:
-        """`launch`: the command that starts all processes, to be given the task; None for a Python peer, whose
-        processes are started here."""
+        """`launch`: the command that starts all processes; the task is appended to it. None for a Python peer: this
+        class starts its processes."""
         self.candidate, self.problem = candidate, problem
         self.name, self.is_peer = candidate.name, candidate.kind != OURS
         self.directory = Path(tempfile.mkdtemp(dir=problem.scratch, prefix=candidate.kind))
@@ -162,7 +162,7 @@ class Group:
         self.sure_cold &= drop_files(*(path for path in self.directory.rglob("*") if path.is_file()))
 
     def seconds(self, case: Case) -> float:
-        """One run, prepared so that it finds the array as the case wants it."""
+        """One run, after preparing the array and the cache as the case requires."""
         self.workers.wait_until_ready()
         row, column = PLACES[case.place]
         if case.operation == "write":
@@ -178,7 +178,7 @@ class Group:
         return end - start
 
     def fill(self) -> None:
-        """An array all of which holds data, for slices."""
+        """Makes an array that is full of data, for slices."""
         remove_contents(self.directory)
         self.workers.command("fill", first_only=True)
 
@@ -201,8 +201,8 @@ class Group:
 GA = "Global Arrays"
 PACKAGES = {"h5py": "h5py", "TensorStore": "tensorstore", "zarr": "zarr", "zarrs": "zarrs"}
 
-# The settings of the peers that a pilot tries. Compression and checksums are off with all of them. The first of a
-# peer are those it has with --quick, where there is no time for a pilot.
+# The settings of the peers that a pilot tries. Compression and checksums are off in all of them. --quick has no
+# time for a pilot and uses the first settings of each peer.
 CANDIDATES: tuple[Candidate, ...] = (
     Candidate("TensorStore", {"chunk": 1000, "mode": "direct"}),
     Candidate("TensorStore", {"chunk": 512, "mode": "direct"}),
@@ -229,7 +229,7 @@ CANDIDATES: tuple[Candidate, ...] = (
 
 @dataclass(frozen=True)
 class Peers:
-    """The peers that are here, with their versions; what is missing and how to get it."""
+    """The installed peers with their versions; the missing ones with the way to install them."""
 
     versions: dict[str, str]
     missing: dict[str, str]

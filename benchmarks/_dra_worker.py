@@ -1,11 +1,15 @@
 """The workers of bench dra: Outcore, and the peers that are Python packages.
 
 Arguments: kind, and the fields of `Task` in JSON. The commands (see `_workers`):
-`write ROW COLUMN` makes the array and writes the section there, until it is on stable storage; where several
-processes share the work it comes in two commands, `create` to the first and `put ROW COLUMN` to all. `rewrite ROW
-COLUMN` opens an array that is there instead. `read ROW COLUMN` opens the array and reads the section. `fill` makes
-an array all of whose quarters hold the section. `open`, `slice tall|wide INDEX LENGTH`, `close`: the first elements
-of a column or a row, in an array that is open.
+
+    write ROW COLUMN    make the array and write the section there, until it is on stable storage; where several
+                        processes share the work, this takes two commands: `create` for the first process and
+                        `put ROW COLUMN` for all
+    rewrite ROW COLUMN  the same in an existing array
+    read ROW COLUMN     open the array and read the section
+    fill                make an array whose four quarters hold the section
+    open, slice tall|wide INDEX LENGTH, close
+                        open an array, read the first elements of a column or a row, close the array
 """
 
 from __future__ import annotations
@@ -33,15 +37,15 @@ Matrix = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 class Task:
     directory: str
     source: str  # file with the section
-    section: int  # its side
-    array: int  # the side of the disk array
+    section: int  # side length of the section
+    array: int  # side length of the disk array
     settings: dict[str, Any] = field(default_factory=dict)
-    index: int = 0  # of this process
+    index: int = 0  # number of this process
     processes: int = 1
 
 
 class Peer(ABC):
-    """A library that has an array in `self.array` (opened by `create` and `open`) and moves sections of it."""
+    """A library that reads and writes sections of the array `self.array`, which `create` and `open` open."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -70,8 +74,8 @@ class Peer(ABC):
         sync(self.task.directory)
 
     def rows(self, first: int) -> slice:
-        """The rows of the section that this process moves when the section begins in row `first` of the array:
-        whole rows of chunks."""
+        """The rows of the section that this process moves, for a section that begins in row `first` of the array.
+        They fill whole rows of chunks."""
         step = self.task.settings.get("shard") or self.task.settings.get("chunk") or 1
 
         def cut(index: int) -> int:
@@ -186,7 +190,7 @@ class TensorStore(Peer):
 
     def store(self) -> None:
         if self.task.settings.get("sync", True):
-            return  # it has stored each file
+            return  # it syncs each file itself
         super().store()
 
 
@@ -227,7 +231,7 @@ class Zarr(Peer):
 
 
 class Zarrs(Zarr):
-    """zarr, whose chunks a pipeline in Rust reads and writes."""
+    """zarr with a codec pipeline in Rust, which reads and writes the chunks."""
 
     def __init__(self, task: Task) -> None:
         super().__init__(task)
@@ -243,7 +247,7 @@ KINDS: dict[str, type[Peer]] = {"h5py": H5py, "TensorStore": TensorStore, "zarr"
 
 
 class PeerWorker:
-    """Obeys commands on behalf of a peer."""
+    """Runs commands with a peer library."""
 
     def __init__(self, peer: Peer) -> None:
         self.peer, self.task = peer, peer.task
@@ -313,13 +317,13 @@ def slice_box(axis: str, index: int, length: int) -> Box:
 
 
 def expected_slice(source: Matrix, box: Box) -> Matrix:
-    """A box of an array whose quarters are all `source`."""
+    """A box of the array whose four quarters equal `source`."""
     rows, columns = (np.arange(each.start, each.stop) % len(source) for each in box)
     return source[np.ix_(rows, columns)]
 
 
 class OursWorker:
-    """Obeys commands on behalf of Outcore; all processes of an MPI job together."""
+    """Runs commands with Outcore, in all processes of an MPI job together."""
 
     def __init__(self, task: Task) -> None:
         import outcore
@@ -344,7 +348,7 @@ class OursWorker:
         return slice(int(row), int(row) + n), slice(int(column), int(column) + n)
 
     def timed(self, step: Callable[[], None]) -> tuple[float, float]:
-        """From when all begin until all are done."""
+        """The times at which all processes have begun and ended `step`."""
         self.world.barrier()
         start = time.monotonic()
         step()

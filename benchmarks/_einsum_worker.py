@@ -1,7 +1,7 @@
-"""One contraction of bench einsum, in all processes of a job: prints what it took as JSON.
+"""One contraction of bench einsum, in all processes of a job. Prints times and counters as JSON.
 
-Arguments: way (outcore, apart, symmetric, program, numpy, dask), rows, columns, inner indices, bytes of memory of a
-process, times.
+Arguments: way (outcore, apart, symmetric, program, numpy, dask), rows, columns, inner indices, bytes of memory per
+process, repeats.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from outcore.job import launch, machine, resources
 from outcore.parallel import team
 from outcore.tensor.plan.gemm import add_product
 
-CORRECTING = 3  # runs that correct the rates of plans
+CORRECTING = 3  # runs before measuring, which correct the planner's rates
 CHUNK = 256  # sides of the chunks of all arrays on disk
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def block(seed: int, rows: range, columns: range) -> Array:
-    """Elements of an operand: known without the rest of it, and of low rank, so that a result can be checked."""
+    """A block of an operand. It does not depend on other blocks, and the operand has low rank, so that results can
+    be checked."""
     u = np.sin(np.outer(np.arange(rows.start, rows.stop) + 1, np.arange(1, 4)) * (seed + 1))
     v = np.cos(np.outer(np.arange(columns.start, columns.stop) + 1, np.arange(1, 4)) * (seed + 2))
     return u @ v.T
@@ -57,7 +58,7 @@ def slices(rows: range, columns: range) -> tuple[slice, slice]:
 def by_outcore(
     m: int, n: int, k: int, memory: int, times: int, *, apart: bool = False, symmetric: bool = False
 ) -> dict[str, Any]:
-    """`apart`: processes of a node share no panels. `symmetric`: of an array with itself."""
+    """`apart`: processes of a node share no panels. `symmetric`: the array is multiplied with itself."""
     text = "ik,jk->ij" if symmetric else "ik,kj->ij"
     with outcore.World() as world:
         shapes = ((m, k), (k, n), (m, n))
@@ -69,7 +70,7 @@ def by_outcore(
                 fill(array, seed, *shape, 4 * CHUNK)
             array.flush()
         pair = (left, left) if symmetric else (left, right)
-        for _ in range(CORRECTING):  # and loads what it needs
+        for _ in range(CORRECTING):  # also loads libraries
             outcore.einsum(text, *pair, out=out, memory=memory)
         plan = outcore.einsum.plan(text, *pair, out=out, memory=memory)
         if apart:
@@ -113,7 +114,7 @@ def by_outcore(
 
 
 def by_program(m: int, n: int, k: int, memory: int, times: int) -> dict[str, Any]:
-    """out = (left right) mapped, times right transposed: with an intermediate that does not fit into memory."""
+    """out = map(left right) right^T, with an intermediate that does not fit into memory."""
     with outcore.World() as world:
         shapes = ((m, k), (k, n))
         left, right = (
@@ -156,7 +157,7 @@ def by_program(m: int, n: int, k: int, memory: int, times: int) -> dict[str, Any
 
 
 def peak(threads: int) -> float:
-    """Operations a second of products of one thread each, 1024 on all sides, all threads together."""
+    """Operations per second of all threads together; each thread multiplies matrices of 1024 x 1024."""
     best = 0.0
     for _ in range(3):
         count = [0] * threads
@@ -176,7 +177,7 @@ def peak(threads: int) -> float:
 
 
 def by_numpy(m: int, n: int, k: int, memory: int, times: int) -> dict[str, Any]:
-    """In core, with its own threads: files are read whole, the product is made, and written."""
+    """In core, with NumPy's threads: reads the files whole, multiplies, and writes the product."""
     directory = Path(os.environ["OUTCORE_SCRATCH"])
     paths = [directory / f"numpy-{name}" for name in ("left", "right", "out")]
     for seed, path, shape in ((1, paths[0], (m, k)), (2, paths[1], (k, n))):
@@ -197,7 +198,7 @@ def by_numpy(m: int, n: int, k: int, memory: int, times: int) -> dict[str, Any]:
 
 
 def by_dask(m: int, n: int, k: int, memory: int, times: int) -> dict[str, Any]:
-    """dask.array.tensordot on zarr, chunks of a size at which three of each thread fit into the memory."""
+    """dask.array.tensordot on zarr; chunks are so large that three per thread fit into the memory."""
     dask, da, zarr = (import_module(each) for each in ("dask", "dask.array", "zarr"))
     directory = os.environ["OUTCORE_SCRATCH"]
     side = max(64, int((memory / 8 / 3 / 4) ** 0.5) // 64 * 64)

@@ -1,4 +1,4 @@
-"""Runs of the command `outcore fci` that are killed in the middle and restarted, for benchmarks."""
+"""Runs of `outcore fci` for benchmarks; they are killed in an iteration and restarted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from outcore.job.resources import parse_bytes
 from . import _killed_runs
 
 _KILLED_IN = 4  # iteration
-_FEW = 3  # iterations with less memory
+_FEW = 3  # iterations of the run with less memory
 _T3D_SECONDS, _T3D_ITERATIONS = 15050, 27  # Be2, 1.06e9 determinants, 64 processors
 _LINE = re.compile(r" *(\d+) +1 +(-[\d.]+) +(?:\S+ +)?(\S+) +([\d.]+) +(\d+) %")
 
@@ -26,7 +26,7 @@ _LINE = re.compile(r" *(\d+) +1 +(-[\d.]+) +(?:\S+ +)?(\S+) +([\d.]+) +(\d+) %")
 class Case:
     name: str
     geometry: str
-    basis: str  # name, or what is in a file
+    basis: str  # its name, or the text of a basis file
     group: str
     memory: str
     energy: float | None = None  # Hartree
@@ -79,7 +79,7 @@ def converged(options: BenchOptions, case: Case) -> list[Claim]:
     before, peak_before = _killed_runs.run(options, name, command, Iteration.of_line, _KILLED_IN)
     after, peak_after = _killed_runs.run(options, name, command, Iteration.of_line)
     found: dict[str, Any] = json.loads(results.read_text())
-    shutil.rmtree(kept)  # of this case alone, and large
+    shutil.rmtree(kept)  # only this case needs it, and it is large
     every = before + after
     threads = len(os.sched_getaffinity(0))
     how = f"{found['determinants']} determinants, mixed precision, {threads} cores, killed once"
@@ -116,7 +116,7 @@ def _bar(most: float | None) -> Any:
 
 
 def _with_less(options: BenchOptions, case: Case, typical: float) -> list[Claim]:
-    """A few iterations: the first has no direction to go on from, so the others count."""
+    """Measures a few iterations. The first does not count: it has no previous direction."""
     assert case.less_memory is not None
     name = f"{case.name}, {case.less_memory}"
     command = _command(options, case, "--memory", case.less_memory)

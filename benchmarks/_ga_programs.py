@@ -1,4 +1,4 @@
-"""Programs that use Global Arrays in C, compiled by a benchmark and run by Open MPI."""
+"""C programs that use Global Arrays: benchmarks compile them, and Open MPI runs them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def open_mpi_launcher() -> str | None:
 
 
 def _scalapack() -> str:
-    """With the package for development, or the library alone."""
+    """The linker option for ScaLAPACK; it also finds the library where the development package is missing."""
     found = sorted(each.name for each in Path("/usr/lib").glob("*/libscalapack-openmpi.so*"))
     return f"-l:{found[0]}" if found else "-lscalapack-openmpi"
 
 
 def compile_ga(source: str, scratch: Path, classic: bool = False) -> tuple[Path | None, str]:
-    """The program made of a file beside this one, or why there is none. `classic`: its calls of EAF, SF and DRA go
-    to liboutcore_pario."""
+    """Compiles a file of this directory. Returns the program and "", or None and the reason. `classic`: calls of
+    EAF, SF and DRA go to liboutcore_pario."""
     compiler = shutil.which("mpicc.openmpi")
     if compiler is None or open_mpi_launcher() is None or not Path("/usr/include/ga.h").is_file():
         return None, INSTALL
@@ -42,7 +42,7 @@ def compile_ga(source: str, scratch: Path, classic: bool = False) -> tuple[Path 
 
 
 def ga_command(program: Path, processes: int, *arguments: str) -> list[str]:
-    """Runs it on so many processes, whatever the number of cores."""
+    """The command that runs the program on so many processes, also with fewer cores."""
     launcher = open_mpi_launcher()
     assert launcher is not None
     return [

@@ -1,5 +1,5 @@
-"""One of the two processes of `bench ga`: `_ga_worker.py RESULT quick|full`. Process 0 measures what lies at
-process 1, and writes the times in seconds, one list for each kind of measurement, to RESULT as JSON."""
+"""One of the two processes of `bench ga`: `_ga_worker.py RESULT quick|full`. Process 0 measures transfers to and
+from process 1, and writes the times in seconds, one list for each kind of measurement, to RESULT as JSON."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 
 ROWS = 64  # patches on each process: 64 MiB, more than caches hold
 LENGTH = 1 << 17  # elements of a patch that is a row of the array: 1 MiB
-SIDE = 362  # of a patch that is a square: 1 MiB
-LARGE_ROWS = 32  # of a large patch: 32 MiB
-NEW_BYTES = 512 << 20  # of an array that is made and filled
+SIDE = 362  # side length of a square patch: 1 MiB
+LARGE_ROWS = 32  # rows of a large patch: 32 MiB
+NEW_BYTES = 512 << 20  # size of the array in the test that makes and fills an array
 COMPUTE_S = 3.0
 
 
 class Peers:
-    """Three pieces of memory: a global array, a window of MPI, and private memory, which the system may have given
-    in huge pages, as it does not give memory that is shared."""
+    """Three pieces of memory: a global array, an MPI window, and private memory. The system may use huge pages for
+    private memory, but not for shared memory."""
 
     def __init__(self, world: World) -> None:
         self.array = GlobalArray(world, (2 * ROWS, LENGTH), distribution=[[0, ROWS], [0]])
@@ -187,7 +187,7 @@ class Squares(Peers):
 
 
 def timed(move: Callable[[int], None], patches: int) -> float:
-    """Seconds for one patch, of so many in turn."""
+    """Seconds per patch, for so many patches one after another."""
     start = time.perf_counter()
     for k in range(patches):
         move(k)
@@ -197,10 +197,10 @@ def timed(move: Callable[[int], None], patches: int) -> float:
 def in_turns(
     moves: dict[str, Callable[[int], None]], rounds: int, patches: int = ROWS
 ) -> dict[str, list[float]]:
-    """Times of each, taken in turns, each turn beginning with another."""
+    """Times of each move, measured in turns. Each turn begins with another move."""
     times: dict[str, list[float]] = {name: [] for name in moves}
     for move in moves.values():
-        timed(move, patches)  # memory that is touched for the first time costs more
+        timed(move, patches)  # does not count: the first touch of memory costs more
     names = list(moves)
     for turn in range(rounds):
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
@@ -209,7 +209,8 @@ def in_turns(
 
 
 def filling(world: World, rounds: int) -> dict[str, list[float]]:
-    """What both processes take to make an array and fill their parts, which is first use of its memory."""
+    """Times in which both processes make an array and fill their parts; this touches the memory for the first
+    time."""
 
     def ours() -> None:
         with GlobalArray(world, (NEW_BYTES // 8,)) as array:
@@ -233,7 +234,7 @@ def filling(world: World, rounds: int) -> dict[str, list[float]]:
 
 
 def while_computing(world: World, peers: Peers, rounds: int) -> dict[str, list[float]]:
-    """Process 1 computes, and never calls the library nor MPI, while process 0 gets 8 bytes from it."""
+    """Process 1 computes without calling the library or MPI, while process 0 gets 8 bytes from it."""
     world.barrier()
     times: dict[str, list[float]] = {"word ours": [], "word mpi": []}
     if world.rank == 1:

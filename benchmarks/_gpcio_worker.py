@@ -1,4 +1,4 @@
-"""One run of the contraction of bench gpcio, in all processes of a job: prints what it took as JSON.
+"""One run of the contraction of bench gpcio, in all processes of a job. Prints times and bytes as JSON.
 
 Arguments: way (arrays, replicated, striped), tiles of O, tiles of V, edge of a tile, 1 to fetch ahead.
 """
@@ -24,9 +24,9 @@ from outcore.tensor.arrays.extended import operand
 from outcore.tensor.layout.operands import Box, Facts, Operand, tiles_of
 
 IRREPS = 2  # a tile is zero unless the irreps of its segments multiply to the totally symmetric one
-AHEAD = 3  # buffers under way, of those that copy
+AHEAD = 3  # reads under way while inputs are replicated
 SUBSCRIPTS = "abcd,bcde->ae"  # t, i1
-MEMORY = "32MB"  # of each process, for panels
+MEMORY = "32MB"  # per process, for panels
 
 Index = tuple[int, int, int, int]
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -42,7 +42,7 @@ class Problem:
 
     @property
     def shapes(self) -> dict[str, Index]:
-        """Tiles along each axis."""
+        """Number of tiles along each axis."""
         v, o = self.v_tiles, self.o_tiles
         return {"t": (v, v, v, o), "i1": (v, v, o, v)}
 
@@ -64,7 +64,8 @@ class Problem:
         return self.tile_bytes * sum(len(tiles) for tiles in self.numbers.values())
 
     def tile(self, name: str, index: Index) -> Array:
-        """Its content: a rank-one pattern, so that the result is known without the contraction."""
+        """The elements of a tile. They have rank one, so that `expected` computes the result without a
+        contraction."""
         edge = self.edge
         left, right = self.factors(name, index)
         if name == "t":
@@ -72,7 +73,7 @@ class Problem:
         return np.outer(right, left).reshape(edge, edge, edge, edge)
 
     def factors(self, name: str, index: Index) -> tuple[Array, Array]:
-        """Along the outer axis (p1 or p2), and along the three that are summed over."""
+        """The factors of a tile: along the outer axis (p1 or p2), and along the three summed axes."""
         random = np.random.default_rng([len(name), *index])
         return random.standard_normal(self.edge), random.standard_normal(self.edge**3)
 
@@ -101,15 +102,15 @@ def is_symmetric(index: tuple[int, ...]) -> bool:
 
 
 class Tiles(Protocol):
-    """Where the inputs lie."""
+    """Storage of the inputs."""
 
     def put(self, name: str, index: Index, data: Array) -> None: ...
     def operand(self, name: str) -> Any: ...  # as einsum takes it
-    def ready(self) -> None: ...  # all is on disk, and nothing of it in a cache
+    def ready(self) -> None: ...  # puts all data on disk and empties caches
 
 
 class FileTiles(Operand):
-    """Tiles in a file: `read(name, index, out)` begins to read one."""
+    """Tiles in a file. `read(name, index, out)` begins to read a tile."""
 
     def __init__(self, problem: Problem, name: str, read: Callable[[str, Index, Array], Request]) -> None:
         self.name, self.read = name, read
@@ -145,7 +146,7 @@ def _move(buffer: Array, target: Array, _: Any) -> None:
 
 
 class NotAhead(Operand):
-    """Another operand; nothing of it is on its way while the process computes."""
+    """Wraps an operand and waits for each read, so that no data arrive while the process computes."""
 
     def __init__(self, other: Operand) -> None:
         self.other, self.facts, self.world = other, other.facts, other.world
@@ -157,7 +158,7 @@ class NotAhead(Operand):
 
 
 class DiskArrays:
-    """Noncollective disk arrays: each tile on the disk of one process, which the others ask."""
+    """Noncollective disk arrays: each tile is on the disk of one process; the others request it there."""
 
     def __init__(self, world: outcore.World, problem: Problem) -> None:
         self.world = world
@@ -184,7 +185,7 @@ class DiskArrays:
         return self.arrays[name]
 
     def ready(self) -> None:
-        """Opened anew: nothing is in a cache."""
+        """Closes the arrays and opens them again, so that caches are empty."""
         for name, array in self.arrays.items():
             array.close()
             self.arrays[name] = outcore.BlockSparseArray.open(self.world, self.paths[name])
@@ -225,7 +226,7 @@ class Striped:
 
 
 class Replicated:
-    """A copy of all inputs on the disk of every process, made from the striped file."""
+    """A copy of all inputs on the disk of every process. The copies come from the striped file."""
 
     def __init__(self, world: outcore.World, problem: Problem) -> None:
         self.problem, self.world, self.source = problem, world, Striped(world, problem)
@@ -242,7 +243,7 @@ class Replicated:
         return FileTiles(self.problem, name, self.get)
 
     def ready(self) -> None:
-        """Copies, reading and writing at the same time."""
+        """Copies the inputs, with reads and writes at the same time."""
         self.source.ready()
         start = time.monotonic()
         buffers = [np.empty(4 << 20, np.uint8) for _ in range(2 * AHEAD)]
@@ -274,12 +275,12 @@ class Replicated:
 
 
 def contract(world: outcore.World, problem: Problem, tiles: Tiles, ahead: bool) -> tuple[Any, float]:
-    """Returns the result and the time, in which the plan has no part."""
+    """Returns the result and the seconds of the contraction, without planning."""
     n = problem.v_tiles * problem.edge
     result = outcore.GlobalArray(world, (n, n))
     t, i1 = (each if ahead else NotAhead(operand(each)) for each in (tiles.operand("t"), tiles.operand("i1")))
     plan = outcore.einsum.plan(SUBSCRIPTS, t, i1, out=result, memory=MEMORY, world=world, threads=1)
-    outcore.einsum("ik,kj->ij", np.ones((2, 2)), np.ones((2, 2)))  # loads what it needs
+    outcore.einsum("ik,kj->ij", np.ones((2, 2)), np.ones((2, 2)))  # loads libraries
     world.barrier()
     start = time.monotonic()
     outcore.einsum(SUBSCRIPTS, t, i1, out=result, memory=MEMORY, plan=plan, world=world, threads=1)

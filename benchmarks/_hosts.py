@@ -1,16 +1,16 @@
-"""Several hosts on one machine: namespaces of Linux, each with network, name, processes and directories of its own.
+"""Several hosts on one machine: Linux namespaces, each with its own network, name, processes and directories.
 
-A host is a process that sleeps in new namespaces; what they hold goes when it ends, and it ends when the tests do,
-however they end. Nothing is changed on the machine itself. One more of them is the switch: it has the bridge that
-the cables of the hosts are put into, and the launcher runs in its network.
+A host is a process that sleeps in new namespaces. When it ends, the kernel removes them; it ends with the process
+that started it, even if that is killed. The machine itself does not change. One more such process is the switch:
+its bridge connects the cables of all hosts, and the launcher runs in its network.
 
-Under `Hosts.directory` there are, at the same paths on all hosts:
+Under `Hosts.directory` all hosts see these directories at the same paths:
 
-    shared     one directory that all see
-    scratch    a directory of its own on each host
-    first      seen by the first host only; elsewhere it is empty and cannot be written to
+    shared     one directory for all hosts
+    scratch    a separate directory on each host
+    first      a directory of the first host; on the others it is empty and read-only
 
-Tests have them, too.
+Tests use these hosts, too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from outcore.job import launch
 
 NEW = ("--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 START_LIMIT_S = 10
-_BURST_BYTES = 1 << 20  # of a token bucket: more than a packet that the kernel cuts later has
+_BURST_BYTES = 1 << 20  # of the token bucket: larger than a packet that the kernel segments later
 ENVIRONMENT = {**os.environ, "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"}
 
 # Lines of several processes are mixed up by the time they come out of the launcher.
@@ -51,7 +51,7 @@ def held(place):
 
 
 def missing() -> str:
-    """Why there can be no hosts here; empty if there can."""
+    """The reason why this machine cannot have such hosts; empty if it can."""
     if os.geteuid() != 0:
         return "NO SEVERAL HOSTS: making network namespaces needs root"
     tools = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux", "nsenter": "util-linux"}
@@ -66,13 +66,13 @@ def missing() -> str:
 
 
 class Namespaces:
-    """A process that sleeps in namespaces of its own, made ready by shell commands."""
+    """A process that sleeps in its own namespaces. Shell commands prepare them."""
 
     def __init__(self, name: str, commands: str) -> None:
         prepared = f"echo {name} >/proc/sys/kernel/hostname && ip link set lo up && {commands}"
         self._outer = subprocess.Popen(
             ["unshare", *NEW, "sh", "-ec", f"{prepared}\necho ready; exec cat >/dev/null"],
-            stdin=subprocess.PIPE,  # closed when this process ends: then cat does, and with it all processes
+            stdin=subprocess.PIPE,  # closes when this process ends: then cat ends, and all processes with it
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -85,7 +85,7 @@ class Namespaces:
         self.pid = int(children.read_text())
 
     def within(self, *namespaces: str) -> list[str]:
-        """What is put before a command that is to run here."""
+        """The words before a command that make it run in these namespaces."""
         return ["nsenter", "-t", str(self.pid), *namespaces, "--"]
 
     def run(self, commands: str) -> None:
@@ -99,7 +99,7 @@ class Namespaces:
         self.close()
 
     def close(self) -> None:
-        self._outer.kill()  # takes its child along, which is process 1 of its namespace: all others go with it
+        self._outer.kill()  # ends its child too: process 1 of the namespace, with which all its processes end
         self._outer.communicate()
 
 
@@ -144,7 +144,7 @@ class Hosts:
         self._remote_shell.chmod(0o755)
 
     def limit(self, bits_per_s: float | None) -> None:
-        """What each host sends leaves it at this rate, by a token bucket; None: as fast as it can."""
+        """Limits the rate at which each host sends, with a token bucket. None: no limit."""
         rate = f"tbf rate {bits_per_s:.0f}bit burst {_BURST_BYTES} latency 50ms"
         for host in self._made[1:]:
             host.run("tc qdisc del dev eth0 root 2>/dev/null || true")
@@ -160,9 +160,9 @@ class Hosts:
         return len(self._made) - 1
 
     def run(self, program: str, processes: int, limit_s: float = 60, **environment: str) -> list[str]:
-        """Runs Python code in so many processes, equally many on each host, and gives what they have told, sorted.
-        The code finds `directory`, `tell(*values)` and `held(place)`: bytes on disk of files below a directory,
-        with a name or without, that the process has open."""
+        """Runs Python code in so many processes, equally many on each host. Returns the lines that they told,
+        sorted. The code can use `directory`, `tell(*values)`, and `held(place)`: the bytes on disk of open files of
+        the process below a directory, also of files without a name."""
         file = self.directory / "program.py"
         file.write_text(PRELUDE.format(directory=str(self.directory)) + textwrap.dedent(program))
         hosts = ",".join(f"{self.address(i)}:{processes // self.count}" for i in range(self.count))
@@ -175,7 +175,7 @@ class Hosts:
         ]
         command = [*self._made[0].within("-n"), *launcher, "-localhost", "10.0.0.254"]
         command += ["-hosts", hosts, "-n", str(processes), sys.executable, str(file)]
-        # UCX would find out that all of this is one machine.
+        # Without these settings UCX detects that all hosts are one machine.
         network = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0", "OMP_NUM_THREADS": "1"}
         job = subprocess.Popen(
             command,

@@ -1,4 +1,4 @@
-"""Commands of iterations that are killed in one of them, and given again, for benchmarks."""
+"""Runs iterative commands for benchmarks, and kills them in a given iteration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._workers import Failed, resident_peak
 
 
 class Iteration(Protocol):
-    """What a command says of one."""
+    """An iteration, as a line of the command's output reports it."""
 
     @property
     def number(self) -> int: ...
@@ -32,13 +32,13 @@ def run(
     of_line: Callable[[str], Found | None],
     killed_in: int | None = None,
 ) -> tuple[list[Found], int]:
-    """Iterations of a command, and the most bytes that it had resident.
+    """Runs a command; returns its iterations and its largest resident memory in bytes.
 
     Args:
-        of_line: the iteration that a line of its output tells of; None: of none.
-        killed_in: number of the iteration in whose middle it gets SIGKILL; None: it comes to its end.
+        of_line: parses a line of the output; returns None if the line reports no iteration.
+        killed_in: number of the iteration in which the command gets SIGKILL; None: it runs to its end.
 
-    Raises Failed (the command ended in another way)."""
+    Raises Failed if the command ended in another way."""
     found: list[Found] = []
     said: list[str] = []
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

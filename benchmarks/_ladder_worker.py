@@ -1,6 +1,6 @@
-"""Products of a ladder of coupled cluster in one process, as `ccsd_ladder` asks for them: their times as JSON.
+"""The worker of bench ccsd_ladder: ladder products of coupled cluster in one process. Prints their times as JSON.
 
-Integrals and amplitudes are random numbers, of the sizes that are given; the plan is that of a calculation.
+Integrals and amplitudes are random numbers of the given sizes; the plan is that of a real calculation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FREE_BYTES = 1 << 30
 
 
 class _Integrals:
-    """B[Q,p,c] of blocks, each made once."""
+    """Random three-index integrals B[Q,p,c] in blocks. Each block is generated once."""
 
     def __init__(self, room: Room, spaces: Any) -> None:
         self._spaces, self._auxiliary = spaces, room.sizes.auxiliary
@@ -50,7 +50,7 @@ class _Integrals:
 
 
 def _seconds(world: World, sizes: Sizes, way: str, rates: Rates, repeats: int) -> tuple[float, float]:
-    """Of making what is stored, and the median of some products."""
+    """Seconds of building the stored integrals, and the median seconds of a ladder product."""
     plan = make_plan(sizes, _FREE_BYTES, rates, ladder=way)
     room = Room(world, rates.threads, plan)
     spaces = plan.spaces[0]
@@ -72,7 +72,7 @@ def _seconds(world: World, sizes: Sizes, way: str, rates: Rates, repeats: int) -
 
 
 def main() -> None:
-    """Arguments: sizes as JSON, threads, scratch, repeats, and ways with commas between."""
+    """Arguments: sizes as JSON, threads, scratch, repeats, and ways separated by commas."""
     functions, auxiliary, occupied, virtual = json.loads(sys.argv[1])
     threads, scratch, repeats, ways = int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5].split(",")
     cuts = (*range(0, auxiliary, 32), auxiliary)

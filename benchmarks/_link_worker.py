@@ -1,4 +1,4 @@
-"""One of the two processes of `bench link`, each on a host of its own: process 0 moves what lies at process 1."""
+"""One of the two processes of `bench link`, each on its own host. Process 0 moves data of process 1."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ Buffer = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 class Stream:
-    """TCP between both hosts, as fast as two programs that do nothing else move data: what the link allows."""
+    """A TCP stream between both hosts. Two programs that do nothing else move data this fast: the limit of the
+    link."""
 
     def __init__(self, address: str, moved_bytes: int) -> None:
         self._data: Buffer = np.ones(moved_bytes, np.uint8)
@@ -34,7 +35,7 @@ class Stream:
         door.close()
 
     def seconds(self, operation: str) -> float:
-        """For a read process 1 sends. Collective. Whoever receives answers with a byte at the end."""
+        """For a read process 1 sends. Collective. The receiver answers with one byte at the end."""
         sends = (MPI.COMM_WORLD.rank == 0) == (operation == "write")
         MPI.COMM_WORLD.Barrier()
         start = time.perf_counter()
@@ -50,7 +51,7 @@ class Stream:
 
 
 def requests_seconds(begin: Callable[[int], Any], count: int) -> float:
-    """Of so many requests, OUTSTANDING of them at a time."""
+    """Seconds of `count` requests, with OUTSTANDING of them under way at a time."""
     under_way: list[Any] = []
     start = time.perf_counter()
     for k in range(count):
@@ -63,7 +64,7 @@ def requests_seconds(begin: Callable[[int], Any], count: int) -> float:
 
 
 class Ours:
-    """What process 0 does with a file whose stripes lie at both hosts by turns, and with an array of both."""
+    """Requests of process 0 to a file whose stripes alternate between both hosts, and to an array on both."""
 
     def __init__(self, world: World, size: int, moved_bytes: int) -> None:
         self._size, self.count = size, moved_bytes // size
@@ -99,13 +100,13 @@ class Ours:
 
 
 def main(directory: Path, address: str, moved_bytes: int, rounds: int) -> None:
-    """Writes times to `times.json` in the directory: lists by `stream|file|array OPERATION SIZE`."""
+    """Writes lists of times to `times.json` in the directory, with keys `stream|file|array OPERATION SIZE`."""
     times: dict[str, list[float]] = {}
     stream = Stream(address, moved_bytes)
     with World(nodes="processes", scratch=str(directory / "scratch"), memory="500MB") as world:
         for size in SIZES:
             ours = Ours(world, size, moved_bytes)
-            for turn in range(-1, rounds):  # the first one finds space for the file
+            for turn in range(-1, rounds):  # turn -1 allocates the file and does not count
                 for operation in ("write", "read"):
                     taken = {f"stream {operation} {size}": stream.seconds(operation)}
                     for what in ("file", "array"):

@@ -1,4 +1,4 @@
-"""Molecules for benchmarks, as lists of "element x y z" in Angstrom, and cases of methods that are compared."""
+"""Molecules for benchmarks, as lists of "element x y z" in Angstrom, and cases that benchmarks share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from outcore.base.errors import OutcoreError
 
 @dataclass(frozen=True)
 class Case:
-    """atoms: as PySCF takes them. spin: unpaired electrons; with it the reference is UHF."""
+    """atoms: in PySCF's form. spin: number of unpaired electrons; if there are any, the reference is UHF."""
 
     name: str
     atoms: str
@@ -64,7 +64,7 @@ def fullerene() -> list[str]:
     places = {
         tuple(
             signs[(k + turn) % 3] * corner[(k + turn) % 3] + 0.0 for k in range(3)
-        )  # + 0.0: there is no -0.0
+        )  # + 0.0 turns -0.0 into 0.0
         for corner in corners
         for turn in range(3)
         for signs in itertools.product((1, -1), repeat=3)
@@ -101,7 +101,8 @@ def hydrogen_chain(count: int) -> list[str]:
 
 
 def hydrogen_lattice(a: int, b: int, c: int) -> list[str]:
-    """A lattice of molecules H2 of 0.8 A along the last axis, which are 1.4 A apart in all directions."""
+    """A lattice of H2 molecules. The bonds are 0.8 A long and lie along the last axis; neighbours are 1.4 A apart
+    in all directions."""
     return [
         f"H {1.4 * x} {1.4 * y} {2.2 * (z // 2) + 0.8 * (z % 2)}"
         for x in range(a)
@@ -111,8 +112,8 @@ def hydrogen_lattice(a: int, b: int, c: int) -> list[str]:
 
 
 def flake(rings: int) -> list[str]:
-    """A hexagon of graphene, with so many rings from its middle on along an edge (1: benzene, 2: coronene), and
-    hydrogen around it. C-C 1.42 A, C-H 1.09 A."""
+    """A hexagonal flake of graphene with hydrogen around it. rings: number of rings along an edge (1: benzene,
+    2: coronene). C-C 1.42 A, C-H 1.09 A."""
     bond, across = 1.42, 1.42 * math.sqrt(3)
     carbons: dict[tuple[int, int], tuple[float, float]] = {}
     for u in range(1 - rings, rings):
@@ -135,7 +136,8 @@ def flake(rings: int) -> list[str]:
 
 
 def uracil() -> list[str]:
-    """Of the planar dimer in S22: Jurecka, Sponer, Cerny, Hobza, Phys. Chem. Chem. Phys. 8, 1985 (2006)."""
+    """Uracil, with the geometry that it has in the planar dimer of S22: Jurecka, Sponer, Cerny, Hobza, Phys. Chem.
+    Chem. Phys. 8, 1985 (2006)."""
     atoms = (
         ("O", -1.4663316, 1.0121693), ("C", -0.6281464, 1.9142678), ("N", 0.7205093, 1.6882688),
         ("C", 1.6367290, 2.7052764), ("C", 1.2769036, 4.0061763), ("C", -0.1286005, 4.3621549),

@@ -1,5 +1,5 @@
-"""Additions to packed records, in all processes of a job: prints their rate as JSON, and that of packing alone,
-which takes turns with them, so that what else the machine does slows both.
+"""Additions to packed records, in all processes of a job. Prints their rate and the rate of packing alone as JSON.
+Both are measured in turns, so that other work on the machine slows both.
 
 Arguments: share of the records that is in memory, records of each process, additions of each process.
 """
@@ -19,15 +19,15 @@ from outcore.job.processes import JOB, make_world
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-ELEMENTS = 1250  # of the records of N2 in cc-pVQZ
+ELEMENTS = 1250  # per record, as for N2 in cc-pVQZ
 ERROR = 1e-8
-BYTES = 2300  # that such a record takes, about
+BYTES = 2300  # approximate size of such a record
 _TURNS = 20
-_ROOM = 4  # times that, for records that grow and are put elsewhere
+_ROOM = 4  # times that per record: a record that grows moves to another place
 
 
 def _packing(numbers: Array, additions: int) -> float:
-    """Seconds of the same without records: what the cores give to so many processes."""
+    """Seconds of the same arithmetic without the store: the limit of the cores for so many processes."""
     packed, sums = _core.pack_numbers(numbers, ERROR), np.empty_like(numbers)
     begin = time.perf_counter()
     for _ in range(additions):
@@ -38,7 +38,7 @@ def _packing(numbers: Array, additions: int) -> float:
 
 
 def _adding(store: _core.RecordStore, records: Integers, numbers: Array) -> float:
-    """Seconds."""
+    """Seconds of adding `numbers` to each of the records."""
     begin = time.perf_counter()
     for record in records:
         store.add(np.array([record]), ERROR, numbers)

@@ -1,4 +1,4 @@
-"""Programs of others that benchmarks run beside ours: whether they are here, and with which BLAS."""
+"""Other programs that benchmarks compare Outcore with: whether they are installed, and with which BLAS."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ NWCHEM = "nwchem.openmpi"  # Debian's name
 
 
 def open_mpi_launcher() -> str | None:
-    """Debian's NWChem is started by Debian's Open MPI, not by the MPICH that ours may run under."""
+    """The launcher of Debian's Open MPI. Debian's NWChem needs it; Outcore may run under MPICH."""
     return next((found for name in ("mpirun.openmpi", "orterun") if (found := shutil.which(name))), None)
 
 
 def fast_blas() -> bool:
-    """Whether the libblas that programs of the system get is a fast one."""
+    """Whether the system's libblas is an optimized one."""
     program = "import ctypes; ctypes.CDLL('libblas.so.3'); print(open('/proc/self/maps').read())"
     loaded = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
@@ -30,7 +30,7 @@ def fast_blas() -> bool:
 
 
 def missing(name: str) -> str:
-    """Why there is no comparison with a program ("Psi4", "NWChem"); empty if there is one."""
+    """The reason why a program ("Psi4", "NWChem") is left out of comparisons; empty if it can take part."""
     package, here = {
         "Psi4": ("psi4", bool(shutil.which("psi4"))),
         "NWChem": ("nwchem-openmpi", bool(shutil.which(NWCHEM) and open_mpi_launcher())),

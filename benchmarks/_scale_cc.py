@@ -1,4 +1,4 @@
-"""CCSD(T) of closed shells on a cluster: its own plan, with the rates of the cluster, and its own tasks."""
+"""CCSD(T) of closed shells on a cluster: the method's own plan and tasks, with the rates of the cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from outcore.tensor.plan.rates import Rates
 
 from ._cluster import Cluster, Taken, longest, together, uneven
 
-_VECTORS = 6  # of the extrapolation
+_VECTORS = 6  # that the extrapolation stores
 _DOUBLE = 8
 
 
@@ -39,7 +39,7 @@ class Case:
         from pyscf import gto
 
         mol = gto.M(atom="; ".join(self.atoms), basis=self.basis, verbose=0)
-        cores = int(sum(charge > 2 for charge in mol.atom_charges()))  # of the first and second row
+        cores = int(sum(charge > 2 for charge in mol.atom_charges()))  # correct up to neon
         filled = mol.nelectron // 2
         auxmol = auxiliary.build(mol, purpose="mp2")
         return Sizes(
@@ -55,7 +55,7 @@ def plan_of(sizes: Sizes, cluster: Cluster) -> plans.Plan:
 
 
 def taken(sizes: Sizes, cluster: Cluster) -> Taken | str:
-    """From fitted integrals to the energy of (T)."""
+    """Time and traffic of a calculation, from the fitted integrals to the energy of (T)."""
     rates = cluster.rates()
     try:
         plan = plan_of(sizes, cluster)
@@ -77,15 +77,15 @@ def taken(sizes: Sizes, cluster: Cluster) -> Taken | str:
 
 
 def kept_pieces(taken: Taken) -> list[float]:
-    """Seconds of what is kept as a whole: iterations, and (T) every so often."""
+    """Seconds between two checkpoints: one per iteration, and one per interval in (T)."""
     of_triples = sum(seconds for name, seconds in taken.parts.items() if "(T)" in name)
     count = math.ceil(of_triples / clock.INTERVAL_S)
     return [(taken.seconds - of_triples) / ITERATIONS] * ITERATIONS + [of_triples / count] * count
 
 
 def _iteration(plan: plans.Plan, rates: Rates) -> Taken:
-    """Products, each after the other. A ladder is dealt out by rows of tiles, each to a thread of any process; its
-    tiles are brought while others are multiplied."""
+    """One iteration: products run one after another. The ladder is distributed by rows of tiles, each to a thread
+    of any process; tiles arrive while others are multiplied."""
     found = crossing.products(plan, rates)
     away = 1 - 1 / rates.nodes
     threads, every = rates.threads * rates.processes, rates.network * rates.processes
@@ -116,7 +116,7 @@ def _iteration(plan: plans.Plan, rates: Rates) -> Taken:
 
 
 def _triples(plan: plans.Plan, cluster: Cluster, rates: Rates) -> Taken:
-    """Tasks are dealt out to processes, largest first; a task reads its blocks before it works on them."""
+    """The (T) correction. Processes take tasks, largest first; a task reads its blocks before it computes."""
     sizes = plan.sizes
     (occupied,), (virtual,), auxiliary_functions = sizes.occupied, sizes.virtual, sizes.auxiliary
     held = plan.memory_bytes

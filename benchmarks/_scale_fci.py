@@ -1,4 +1,4 @@
-"""Full CI on a cluster: its own plan and forecast, with the rates of the cluster."""
+"""Full CI on a cluster: the method's own plan and forecast, with the rates of the cluster."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from outcore.chem.ci.tiles import VectorTiling
 
 from ._cluster import Cluster, Taken, together, uneven
 
-BOUND = 1e-6  # Hartree, for which vectors on disk are packed
+BOUND = 1e-6  # Hartree, error bound for packed vectors on disk
 
 
 @dataclass(frozen=True)
 class Case:
-    """A closed-shell atom or molecule: all its orbitals but the lowest `frozen`."""
+    """A closed-shell atom or molecule. All orbitals but the lowest `frozen` are active."""
 
     name: str
     atoms: str
@@ -33,11 +33,11 @@ class Case:
     charge: int = 0
     frozen: int = 0
     frozen_irrep: int = 0
-    orbitals: int | None = None  # so many of those that are left, some of each irrep
+    orbitals: int | None = None  # use only so many of the active orbitals, some of each irrep
 
     @cached_property
     def hamiltonian(self) -> Hamiltonian:
-        """Without integrals: plans and counts of operations depend on irreps alone."""
+        """A Hamiltonian without integrals: plans and operation counts depend only on irreps."""
         from pyscf import gto
 
         mol = gto.M(atom=self.atoms, basis=self.basis, charge=self.charge, symmetry=self.group, verbose=0)
@@ -93,7 +93,7 @@ def options(cluster: Cluster, **changes: Any) -> SearchOptions:
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan whose tasks are made, and what that has taken on this machine: each process does it."""
+    """A plan with its tasks. seconds: time of planning on this machine; on a cluster each process plans."""
 
     case: Case
     cluster: Cluster
@@ -111,7 +111,7 @@ class Planned:
         return cls(case, cluster, plan, time.perf_counter() - begin)
 
     def taken(self) -> Taken | str:
-        """By a whole run."""
+        """Time and traffic of a whole run; a text if the disks are too small."""
         needed, there = self.plan.disk_bytes, self.cluster.disk * self.cluster.nodes
         if needed > there:
             return f"{needed / 1e12:.3g} TB of disk are needed, there are {there / 1e12:.3g}"
@@ -121,7 +121,7 @@ class Planned:
 
 
 def taken(case: Case, cluster: Cluster) -> Taken | str:
-    """By a whole run; a text: why there is none."""
+    """Time and traffic of a whole run, or a text that says why it cannot run."""
     try:
         return Planned.of(case, cluster).taken()
     except OutcoreError as error:
@@ -129,7 +129,7 @@ def taken(case: Case, cluster: Cluster) -> Taken | str:
 
 
 def of_forecast(found: estimate.Forecast, last: float, planning: float) -> Taken:
-    """last: how much longer the last process computes than their mean."""
+    """Converts a forecast. last: computing time of the last process over the mean of all. planning: seconds."""
     computing, moving, correcting = found.parts
     count = estimate.ITERATIONS
     names = "disk" if found.plan.kind == "disk" else "network"
@@ -145,7 +145,7 @@ def of_forecast(found: estimate.Forecast, last: float, planning: float) -> Taken
     parts = {name: count * seconds for name, seconds in iteration.items()}
     parts["planning at each process"] = planning
     disk = (found.read_bytes + found.written_bytes) * count if on_disk else 0.0
-    if on_disk and found.plan.kind != "disk":  # products are in memory
+    if on_disk and found.plan.kind != "disk":  # products use memory alone
         disk = count * sum(found.plan.pass_bytes)
     return Taken(
         count * computing,

@@ -1,5 +1,5 @@
-"""Hartree-Fock on a cluster: a sample of the molecule's integrals, measured here, planned with the rates and the
-memory of the cluster, dealt out as its tasks are."""
+"""Hartree-Fock on a cluster. A sample of the molecule's integrals is measured on this machine; plan and tasks are
+the method's own, with the rates and the memory of the cluster."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from ._cluster import Cluster, Taken, core, uneven
 from ._cluster import largest as _largest
 from ._molecules import alkane
 
-_CHUNK = 4  # tasks that a thread takes at a time: see `parallel.tasks.run_tasks`
+_CHUNK = 4  # tasks that a thread takes at a time, see `parallel.tasks.run_tasks`
 _MATRICES = (
-    5  # of n x n that each process gets or gives for J and K: densities, J and K added, J and K of all
+    5  # n x n matrices that a process sends or receives: the density, its J and K, the sums of J and K
 )
-_EIGEN = 9  # n^3 operations of eigenvalues and vectors of a symmetric matrix (Golub and Van Loan)
+_EIGEN = 9  # times n^3 operations for eigenvalues and vectors of a symmetric matrix (Golub and Van Loan)
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """A molecule, with what this machine says of it."""
+    """A molecule with the samples of its integrals that were measured on this machine."""
 
     name: str
     functions: int
@@ -58,12 +58,13 @@ class Sampled:
 
 
 def eigen_s(functions: int) -> float:
-    """Of one thread, at the rate of large products: it takes longer."""
+    """A lower bound for the seconds of a diagonalization: one thread at the rate of large matrix products."""
     return _EIGEN * float(functions) ** 3 / core(1024)
 
 
 def largest(cluster: Cluster) -> tuple[int, int]:
-    """Carbon atoms and functions of the largest alkane in cc-pVDZ whose matrices each process has room for."""
+    """Numbers of carbon atoms and basis functions of the largest alkane in cc-pVDZ whose matrices fit into the
+    memory of each process."""
     from pyscf import gto
 
     settings = Settings(storage="direct", threads=cluster.threads)
@@ -82,8 +83,8 @@ def largest(cluster: Cluster) -> tuple[int, int]:
 
 
 def taken(of: Sampled, cluster: Cluster) -> Taken | str:
-    """An SCF of as many cycles as forecasts assume: integrals in memory, on disk, or made again, whichever takes
-    least; eigenvalues at process 0, as PySCF's driver finds them."""
+    """Time and traffic of an SCF with as many cycles as forecasts assume. Integrals are stored or recomputed,
+    whichever is faster; process 0 diagonalizes, as PySCF's driver does."""
     needed = work_bytes(of.basis, of.settings, cluster.threads)
     if needed > cluster.free_bytes:
         return f"{needed / 1e9:.3g} GB are needed in each process, there are {cluster.free_bytes / 1e9:.3g}"

@@ -1,5 +1,5 @@
-"""Multireference CI on a cluster. The method has no forecast of seconds: its kernel's tasks are counted, with their
-operations and the records that each reads and adds to, and a product takes what the slowest of these takes."""
+"""Multireference CI on a cluster. The method has no forecast of seconds. This module counts the operations of the
+kernel's tasks and the records that they read and add to; the slowest of these determines the time of a product."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from outcore.chem.mrci.vectors import VectorLayout
 from ._cluster import Cluster, Taken, core, longest, uneven
 from ._cluster import largest as _largest
 
-_SIDE = 64  # of the kernel's products of matrices: external orbitals of an irrep, about
-_TASKS, _TASK_ELEMENTS = 16, 1 << 23  # as `mrci.packed` and `mrci.storage` have them where memory is plenty
-_DRAWN = 300  # tasks whose records are counted
-_RECORD, _ERROR, _MAGNITUDE = 1250, 1e-8, 1e-5  # elements, packed for so small an error, about so large
-_PER_NODE = (8, 32, 128)  # processes that are tried
+_SIDE = 64  # side of the kernel's matrices: about the external orbitals of an irrep
+_TASKS, _TASK_ELEMENTS = 16, 1 << 23  # the values of `mrci.packed` and `mrci.storage` for ample memory
+_DRAWN = 300  # size of the sample of tasks whose records are counted
+_RECORD, _ERROR, _MAGNITUDE = 1250, 1e-8, 1e-5  # elements of a record, their error bound and typical size
+_PER_NODE = (8, 32, 128)  # processes per node to try
 _WRITTEN = 3  # vectors that a pass writes
 
 
 @dataclass(frozen=True)
 class Counted:
-    """A space, and its kernel without integrals: tasks depend on the space alone."""
+    """A space with its kernel, which has no integrals: tasks depend only on the space."""
 
     name: str
     elements: int
@@ -42,13 +42,13 @@ class Counted:
     kernel: _core.MRCIKernel
     operations: float
     replicated: int  # bytes of integrals with internal orbitals, at each process
-    tables: int  # bytes of those of external pairs, at each process
-    unpacked: float  # elements a second that a thread unpacks
-    packed: float  # that it packs
-    rate: float = core(_SIDE)  # operations a second of a core
+    tables: int  # bytes of integrals between external pairs, at each process
+    unpacked: float  # elements per second that a thread unpacks
+    packed: float  # elements per second that a thread packs
+    rate: float = core(_SIDE)  # operations per second of a core
 
     def as_fast_as(self, seconds: float, cores: int) -> Counted:
-        """With the rate that a measured iteration on so many cores has had, passes and all."""
+        """This space with the rate of a measured iteration on so many cores, passes over vectors included."""
         return replace(self, rate=self.operations / (seconds * cores))
 
     @classmethod
@@ -56,7 +56,7 @@ class Counted:
         from pyscf import gto, scf
 
         mol = gto.M(atom=atoms, basis=basis, symmetry=True, verbose=0)
-        mf = scf.RHF(mol).run(conv_tol=1e-4)  # for numbers of irreps
+        mf = scf.RHF(mol).run(conv_tol=1e-4)  # only the irreps of its orbitals matter
         with MRCI.from_mean_field(mf, active=active, frozen=frozen, with_integrals=False) as ci:
             layout, n, inner = VectorLayout(ci.records), ci.orbitals.count, ci.orbitals.choice.internal
             orbitals = ci.orbitals.orbitals
@@ -80,8 +80,8 @@ class Counted:
 
 @dataclass(frozen=True)
 class Largest:
-    """Of a space whose external orbitals are so many `times` as many. seconds: of a product, at most: its
-    operations grow with the fourth power of them."""
+    """A space with `times` as many external orbitals. seconds: an upper bound for a product, as its operations grow
+    at most with the fourth power of their number."""
 
     times: int
     external: int
@@ -92,8 +92,9 @@ class Largest:
 
 
 def largest(of: Counted, cluster: Cluster) -> Largest | None:
-    """Tables between external pairs and packed vectors are on disk, integrals with internal orbitals at each
-    process; records are as many, and coefficients grow with the square of the external orbitals."""
+    """The largest space that fits. Integrals between external pairs and packed vectors are on disk; each process
+    has all integrals with internal orbitals. The number of records stays the same; the number of coefficients grows
+    with the square of that of external orbitals."""
 
     def grown(times: int) -> Largest:
         more = replace(of.orbitals, external=tuple(sorted(of.orbitals.external * times)))
@@ -105,14 +106,14 @@ def largest(of: Counted, cluster: Cluster) -> Largest | None:
     def fits(times: int) -> bool:
         one = grown(times)
         on_disk = one.vectors + one.tables <= cluster.disk * cluster.nodes
-        return on_disk and 2 * one.replicated <= cluster.free_bytes  # the kernel has a copy
+        return on_disk and 2 * one.replicated <= cluster.free_bytes  # twice: the kernel has a copy
 
     times = _largest(range(1, 100), fits)
     return None if times is None else grown(times)
 
 
 def _packing() -> tuple[float, float]:
-    """Elements a second that a thread unpacks, and packs, as measured here."""
+    """Elements per second that a thread unpacks, and that it packs, measured on this machine."""
     numbers = np.random.default_rng(1).standard_normal(_RECORD) * _MAGNITUDE
     packed, out = _core.pack_numbers(numbers, _ERROR), np.empty_like(numbers)
     unpack = _rate(lambda: _core.unpack_numbers(packed, _ERROR, out))
@@ -130,15 +131,15 @@ def _rate(call: Callable[[], Any], times: int = 2000) -> float:
 
 
 def taken(of: Counted, cluster: Cluster) -> Taken | str:
-    """An iteration, with as many processes on a node as make it shortest."""
+    """Time and traffic of an iteration, with the fastest of some numbers of processes per node."""
     every = [_taken(of, cluster.of(cluster.nodes, processes=count)) for count in _PER_NODE]
     found = [each for each in every if isinstance(each, Taken)]
     return min(found, key=lambda each: each.seconds) if found else every[0]
 
 
 def _taken(of: Counted, cluster: Cluster) -> Taken | str:
-    """A product and a pass. In each process one thread reads and unpacks records for all that compute, and one
-    adds: it reads, unpacks, packs and writes each record."""
+    """A product and a pass over vectors. In each process one thread reads and unpacks records for all computing
+    threads; another one adds to records: it reads, unpacks, packs and writes each."""
     held = of.replicated + of.tables
     if held > cluster.free_bytes:
         return f"integrals take {held / 1e9:.3g} GB in each process, there are {cluster.free_bytes / 1e9:.3g}"
@@ -148,7 +149,7 @@ def _taken(of: Counted, cluster: Cluster) -> Taken | str:
     rate = of.rate * threads
     last = uneven(sorted((task.cost for task in tasks), reverse=True), threads)
     item = estimate.BITS / 8
-    away = 3 * item * moved * (1 - 1 / cluster.nodes)  # read once, and read and written by additions
+    away = 3 * item * moved * (1 - 1 / cluster.nodes)  # one read, and a read and a write by the addition
     computing = of.operations / rate
     product = longest(
         {
@@ -176,7 +177,7 @@ def _taken(of: Counted, cluster: Cluster) -> Taken | str:
 
 
 def _elements(of: Counted, tasks: list[Any]) -> float:
-    """That all tasks read, by a sample of them."""
+    """Elements that all tasks read, estimated from a sample of tasks."""
     chosen = np.random.default_rng(1).permutation(len(tasks))[:_DRAWN]
     sizes, unit_of = of.layout.unit_sizes, of.layout.unit_of
     read = [float(sizes[of.kernel.units_of(tasks[number], unit_of)].sum()) for number in chosen]

@@ -21,7 +21,7 @@ _RUNS = 2000
 
 
 def run(*, quick: bool) -> list[Claim]:
-    """A ladder of coupled cluster from disk, dealt out by a counter."""
+    """A coupled-cluster ladder with integrals on disk; processes take its work from a shared counter."""
     occupied, virtual = (40, 400) if quick else (100, 1000)
     cluster = Cluster(nodes=_NODES, processes=_PROCESSES)
     rates = cluster.rates()
@@ -52,9 +52,10 @@ def run(*, quick: bool) -> list[Claim]:
 
 
 def failures(name: str, pieces: Sequence[float], nodes: int, *, years: float, again_s: float) -> Claim:
-    """A run that nodes leave: its job ends, and another one goes on with what is kept, after each of `pieces`
-    (seconds). years: after which a node fails, on average, at any time alike. again_s: until the other one
-    works."""
+    """A run whose nodes fail. A failure ends the job; the next job goes on from the last checkpoint.
+
+    pieces: seconds of computing between checkpoints. years: mean time to the failure of one node; failures are
+    equally likely at all times. again_s: seconds until the next job computes."""
     random = np.random.default_rng(1)
     mean = years * 365.25 * 86400 / nodes
     every = [_with_failures(pieces, mean, again_s, random) for _ in range(_RUNS)]

@@ -1,8 +1,8 @@
-"""Processes that a benchmark keeps while its sides take turns, so that starting them is not measured.
+"""Processes that a benchmark keeps while its sides take turns, so that their start is not measured.
 
-A worker is `main()` of a module beside this one. It takes a command of one line from its standard input and answers
-in one line, `START END GOOD`: when it began and ended, in seconds of the clock of the system, and 1, or 0 if data
-were wrong. Started under MPI, the first process takes the commands for all.
+A worker is `main()` of a module in this directory. It reads commands of one line from its standard input and
+answers each with one line, `START END GOOD`: when it began and ended, in seconds of the system's clock, and 1, or 0
+if data were wrong. Under MPI the first process reads the commands for all.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ Answer = tuple[float, float, bool]
 
 
 class Failed(RuntimeError):
-    """A worker ended, or brought wrong data."""
+    """A process ended unexpectedly or produced wrong data."""
 
 
 def python_worker(module: str, *arguments: str, mpi_processes: int = 1) -> list[str]:
-    """The command that runs `main()` of a module beside this one."""
+    """The command that runs `main()` of a module in this directory."""
     code = "import sys; from outcore.cli import bench; bench.load(sys.argv.pop(1)).main()"
     command = [sys.executable, "-c", code, module, *arguments]
     return command if mpi_processes == 1 else [str(find_launcher()), "-n", str(mpi_processes), *command]
 
 
 def resident_peak(pid: int) -> int:
-    """The most bytes that a process has had resident so far; 0 if it has ended."""
+    """The largest resident memory of a process so far, in bytes; 0 if it has ended."""
     try:
         text = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -50,7 +50,7 @@ def resident_peak(pid: int) -> int:
 
 
 def compile_worker(source: str, directory: Path) -> Path:
-    """The program made of a C++ file beside this one, with Outcore and the MPI of the launcher."""
+    """Compiles a C++ file of this directory with Outcore and the launcher's MPI; returns the program."""
     compiler = find_launcher().with_name("mpicxx")
     if not shutil.which(compiler):
         raise OutcoreError(errno.ENOENT, f"compile {source}", path=str(compiler))
@@ -64,7 +64,7 @@ def compile_worker(source: str, directory: Path) -> Path:
 
 
 class Workers:
-    """The side of the benchmark: processes that are all given the same commands."""
+    """The benchmark's end of the pipes: sends the same commands to all its processes."""
 
     def __init__(self, name: str, commands: Sequence[Sequence[str]]) -> None:
         self.name = name
@@ -93,7 +93,7 @@ class Workers:
             self._ready = True
 
     def command(self, command: str, first_only: bool = False) -> tuple[float, float]:
-        """When the first began and when the last was done. Raises Failed."""
+        """Returns when the first process began and when the last one ended. Raises Failed."""
         self.wait_until_ready()
         processes = self._processes[:1] if first_only else self._processes
         for process in processes:
@@ -122,7 +122,7 @@ class Workers:
         return self._errors.read()[-2000:].strip() or "no message"
 
     def close(self) -> None:
-        """Also again."""
+        """Ends the processes. A second call does nothing."""
         for process in self._processes:
             assert process.stdin is not None
             if process.stdin.closed:
@@ -142,8 +142,8 @@ class Workers:
 
 
 def serve(start: Callable[[], Callable[[str], Answer | None]]) -> None:
-    """The side of the worker: `start` prepares it and gives what obeys commands. None is an answer without times.
-    In an MPI job all processes obey; the first answers."""
+    """The worker's end of the pipes. `start` prepares the worker and returns the function that runs a command; that
+    returns None for an answer without times. In an MPI job all processes run commands; the first one answers."""
     job = launched()
     obey = start()
     _answer(None)
@@ -164,7 +164,8 @@ def _lines() -> Callable[[], str]:
 
 
 def _broadcast_lines() -> Callable[[], str]:
-    """What the first process reads, at all. Those that wait sleep: MPI would take their cores."""
+    """Gives the lines that the first process reads to all processes. Waiting processes sleep: in MPI they would
+    keep their cores busy."""
     from mpi4py import MPI
 
     channel = MPI.COMM_WORLD.Dup()
@@ -184,7 +185,7 @@ def _broadcast_lines() -> Callable[[], str]:
 
 
 def sync(directory: Path | str) -> None:
-    """All of the file system onto stable storage, in one go: faster than file by file."""
+    """Syncs the whole file system at once, which is faster than file by file."""
     fd = os.open(directory, os.O_RDONLY)
     try:
         if ctypes.CDLL(None, use_errno=True).syncfs(fd) != 0:
@@ -195,7 +196,7 @@ def sync(directory: Path | str) -> None:
 
 def raw_rate(path: Path, operation: Literal["read", "write"], size_bytes: int) -> DeviceRate:
     """Sequential direct requests of 1 MiB, 8 under way, once over a file, in huge pages where the system has some.
-    Others may take those that were reserved (MPI does, when it starts): then again."""
+    Tries again if another process took the reserved pages (MPI does so when it starts)."""
     for attempts_left in (2, 1, 0):
         with huge_pages(8) as huge:
             try:
@@ -214,7 +215,7 @@ def raw_rate(path: Path, operation: Literal["read", "write"], size_bytes: int) -
 
 
 def remove_contents(directory: Path) -> None:
-    """Empties a directory, and waits until the disk knows."""
+    """Empties a directory and syncs."""
     for path in directory.iterdir():
         if path.is_dir():
             shutil.rmtree(path)

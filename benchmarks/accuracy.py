@@ -1,11 +1,11 @@
-"""The error of the energy by storing integrals: what a run says of it against what it is.
+"""The error of the energy by storing integrals: the bound that a run states against the actual error.
 
-Extended, regular systems are the hard ones: there small integrals are many, alike, and of one sign. Each molecule
-is converged in PySCF with all integrals (in memory, or recomputed with nothing left out; the largest molecules with
-a screening of 1e-15, from the density of ours), and then with ours at errors of 1e-6 to 1e-11 Hartree, in the three
-ways that store. Energies are those of converged SCFs, which begin at the density that PySCF found. What the
-reference itself is uncertain by is measured with ours at an error of 1e-14, whose values are exact; of the largest
-molecules at 1e-12. --quick takes small molecules and two of the errors.
+Extended, regular systems are the hard ones: their small integrals are many, alike, and of one sign. PySCF converges
+each molecule with all integrals (in memory, or recomputed without screening; for the largest molecules with a
+screening of 1e-15, from Outcore's density). Outcore then converges it for errors of 1e-6 to 1e-11 Hartree, in the
+three ways that store integrals, from PySCF's density. A run of Outcore with an error of 1e-14 (1e-12 for the
+largest molecules), whose values are exact, measures the uncertainty of the reference. --quick takes small
+molecules and two of the errors.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from ._molecules import alkane, flake, hydrogen_chain, hydrogen_lattice, hydroge
 
 ERRORS = (1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11)
 STORAGES = ("disk", "mixed", "auto")
-_FEW_ERRORS = (1e-6, 1e-9)  # of those that take long
+_FEW_ERRORS = (1e-6, 1e-9)  # for molecules that take long
 _CONVERGED = 1e-11
-_GRADIENT = 1e-7  # of the reference: near-degenerate lattices are not done when the energy stands still
-_IN_MEMORY = 150  # functions, up to which PySCF keeps all integrals
+_GRADIENT = 1e-7  # of the reference: near-degenerate lattices are not converged when the energy stands still
+_IN_MEMORY = 150  # basis functions up to which PySCF keeps all integrals
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Case:
 
     @property
     def is_large(self) -> bool:
-        """Of those that take long nothing below 1e-9 is asked."""
+        """Whether the molecule takes long: it runs with few errors, none below 1e-9."""
         return self.errors == _FEW_ERRORS
 
     @property
@@ -46,13 +46,13 @@ class Case:
 
     @property
     def exact(self) -> float:
-        """The error at which ours is compared with the reference."""
+        """The error of the run of Outcore that is compared with the reference."""
         return 1e-12 if self.is_large else 1e-14
 
 
 @dataclass(frozen=True)
 class Run:
-    """Hartree."""
+    """A run: the error that was asked for, the bound that the run states, and the actual error (Hartree)."""
 
     storage: str
     asked: float
@@ -117,7 +117,7 @@ def _summary(runs: list[Run]) -> list[Claim]:
 
 
 def _claim(case: Case, runs: list[Run], noise: float) -> Claim:
-    """The worst of one molecule; all its runs are in `how`."""
+    """The worst run of a molecule; `how` lists all its runs."""
     how = "; ".join(
         f"{each.storage} {each.asked:.0e}: bound {each.bound:.1e}, error {each.error:.1e}" for each in runs
     )
@@ -141,7 +141,7 @@ def _one(options: BenchOptions, case: Case, errors: tuple[float, ...]) -> tuple[
         return mf.set(conv_tol=_CONVERGED, conv_tol_grad=1e-6 if asked > 1e-9 else 1e-7)
 
     start = None
-    if case.is_large:  # the peer converges it from there
+    if case.is_large:  # PySCF starts from Outcore's density
         with begun(1e-9, storage="disk") as mf:
             mf.kernel()
             start = mf.make_rdm1()
@@ -170,14 +170,14 @@ def _one(options: BenchOptions, case: Case, errors: tuple[float, ...]) -> tuple[
 
 
 def _reference(mol: Any, case: Case, start: Any) -> tuple[float, Any]:
-    """Energy and density in PySCF, from a density or from none."""
+    """Energy and density of PySCF. start: the first density; None: PySCF's own guess."""
     from pyscf import scf as theirs
 
     screening = case.reference_screening
     mf = theirs.RHF(mol)
     mf.conv_tol, mf.conv_tol_grad, mf.direct_scf_tol = _CONVERGED, _GRADIENT, screening
     mf.max_cycle = 200
-    if mol.nao > _IN_MEMORY:  # the last cycles alone must leave no more out
+    if mol.nao > _IN_MEMORY:  # only the last cycles need the tight screening
         if start is None:
             mf.direct_scf_tol = 1e-13
             mf.kernel()

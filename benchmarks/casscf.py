@@ -1,9 +1,9 @@
-"""CASSCF of PySCF with our solver, and with its own: energies, times, peaks of memory.
+"""CASSCF of PySCF with Outcore's solver and with PySCF's own: energies, times, peak memory.
 
-Each run is a process of its own. The time is that of CASSCF alone, the memory the most that the process has held,
-with SCF and transformation of integrals, which both have alike. Orbitals are all pi orbitals of planar molecules in
-a minimal basis, and those around the gap of nitrogen. Energies have to agree to 1e-8 Hartree. --quick takes the
-smallest.
+Each run is a process of its own. The time is that of CASSCF alone; the memory is the peak of the whole process,
+with the SCF and the transformation of integrals, which are the same in both. Active orbitals are all pi
+orbitals of planar molecules in a minimal basis, and the orbitals around the gap of nitrogen. Energies must
+agree to 1e-8 Hartree. --quick takes the smallest case.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from outcore.cli.bench import BenchOptions, Claim, at_most
 from outcore.job.resources import cores, peak_resident_bytes
 
 _BOND, _CH = 1.40, 1.09  # Angstrom
-_PI = ("B1u", "B2g", "B3g", "Au")  # irreps of D2h, of a molecule in the plane z = 0
+_PI = ("B1u", "B2g", "B3g", "Au")  # irreps of D2h for a molecule in the plane z = 0
 _PEER_LIMIT_S = 900.0
 
 
@@ -30,12 +30,12 @@ class Case:
     name: str
     atom: str
     basis: str
-    orbitals: int  # and electrons
+    orbitals: int  # and as many electrons
     are_pi: bool = True
 
 
 def hexagons(*centres: float) -> str:
-    """A row of rings of carbon with these centres on the x axis, and hydrogen where it belongs."""
+    """A row of carbon rings with these centres on the x axis, and their hydrogen atoms."""
     rings = [
         (x + _BOND * math.cos(math.radians(30 + 60 * k)), _BOND * math.sin(math.radians(30 + 60 * k)))
         for x in centres
@@ -123,7 +123,7 @@ def _run(number: int, side: str, threads: int, options: BenchOptions) -> dict[st
 
 
 def main(number: str, side: str, threads: str, scratch: str) -> None:
-    """One run, in a process of its own; prints what it has found."""
+    """One run, in a process of its own; prints its results."""
     from pyscf import gto, lib, mcscf, scf, symm
 
     from outcore.chem.ci import FCISolver

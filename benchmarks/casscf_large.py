@@ -1,8 +1,9 @@
-"""CASSCF(18,18) of tetracene: all of its pi orbitals, one state, as commands that are killed and given again.
+"""CASSCF(18,18) of tetracene: all of its pi orbitals, one state, as commands that are killed and restarted.
 
-First a CASCI with the orbitals of the SCF. It gets SIGKILL in two of its iterations, and goes on each time from the
-states that it has kept. Then the CASSCF, whole. Integrals are exact, in 6-31G; vectors are of the irrep of the
-ground state in D2h and folded. The energy of the CASCI is the start of the CASSCF, so the second is not above it.
+First a CASCI with the orbitals of the SCF. It gets SIGKILL in two of its iterations, and each time the next run
+goes on from the checkpoint. Then the CASSCF, without a kill. Integrals are exact, in 6-31G; vectors have the
+irrep of the ground state in D2h and are folded. The CASSCF starts from the energy of the CASCI, so its energy
+is not above that.
 
 --quick: biphenylene, CASSCF(12,12) in STO-3G, in the same way.
 """
@@ -25,13 +26,13 @@ from ._fci_runs import Iteration
 from .casscf import BIPHENYLENE, TETRACENE, Case
 
 HAS_CASES = True
-_KILLED_IN = (3, 4)  # iterations, counted by each run from 1: the second run goes on from two of the first
+_KILLED_IN = (3, 4)  # iterations; each run counts from 1, the second goes on from two of the first
 
 
 @dataclass(frozen=True)
 class Run:
     case: Case
-    irreps: str  # active orbitals of each
+    irreps: str  # number of active orbitals of each irrep
     memory: str
 
 
@@ -80,7 +81,7 @@ def _command(options: BenchOptions, run: Run, *more: str) -> list[str]:
 
 
 def _killed(options: BenchOptions, run: Run) -> dict[str, Any]:
-    """A CASCI that is killed, and comes to its end."""
+    """Runs a CASCI that is killed twice and then runs to its end."""
     kept = options.scratch / "kept"
     kept.mkdir()
     iterations: list[float] = []

@@ -1,10 +1,10 @@
-"""Gradients of CCSD(T) in little memory: whole commands, killed on the way, beside Psi4's.
+"""Gradients of CCSD(T) in little memory: whole commands, also killed and restarted, against Psi4.
 
 Naphthalene in cc-pVDZ, CCSD(T), and benzene in cc-pVTZ, CCSD, each in 1 GB, as one command, `outcore ccsd
---gradient`. The time of the gradient is compared with that of the energy, by the same command without --gradient.
-Another run of naphthalene is killed three times, in the derivatives of (T), in the Lambda equations and in the
-derivatives of integrals, and goes on; gradients are compared. Psi4's DF-CCSD(T) gradient gets 8 GB. --quick takes
-water, without bars for time.
+--gradient`. Its time is compared with that of the same command without --gradient. Another run of naphthalene is
+killed three times, in the derivatives of (T), in the Lambda equations and in the derivatives of integrals, and goes
+on each time; its gradient is compared with that of the first run. Psi4's DF-CCSD(T) gradient gets 8 GB. --quick
+takes water, without bars for time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ._peers import missing
 from ._workers import Failed, resident_peak
 
 HAS_CASES = True
-SLOWER = 4.0  # than the energy, at most
+SLOWER = 4.0  # largest time of a gradient over that of the energy
 SAME = 1e-8  # Hartree/Bohr
 KILLED_AT = ("derivatives of triples", "Lambda iteration 3", "derivatives of CCSD's integrals")
 REASONS = {r".*: gradient against Psi4's": "Psi4 fits Fock matrices of CCSD as well"}
@@ -102,7 +102,7 @@ sys.exit(cli.run(sys.argv[2:]))
 
 
 def _killed(options: BenchOptions, job: Job, *more: str) -> Any:
-    """A command that gets SIGKILL in each of three parts, and then comes to its end."""
+    """Runs a command that gets SIGKILL in each of three parts and then runs to its end."""
     kept, results = options.scratch / "kept", options.scratch / "killed.json"
     shutil.rmtree(kept, ignore_errors=True)
     command = [

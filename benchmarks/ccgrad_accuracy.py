@@ -1,10 +1,10 @@
-"""Analytic gradients of CCSD and CCSD(T) beside finite differences of their own energies.
+"""Analytic gradients of CCSD and CCSD(T) against finite differences of their own energies.
 
 Twenty molecules of low symmetry, ten closed shells (RHF) and ten open ones (UHF), each with all electrons
-correlated and with frozen cores. The gradient is compared along one random direction of unit length for each
-molecule: the derivative of the energy comes from four energies, at steps of h and 2 h to either side, whose error
-is of the fourth power of h. SCF and amplitudes are converged far below what is measured. Integrals of ladders are
-recomputed: stored ones are of single precision. --quick takes one molecule of each kind with frozen cores.
+correlated and with frozen cores. For each molecule the gradient is compared along one random direction of unit
+length. The reference derivative comes from four energies, at steps of h and 2 h to either side; its error is of
+order h^4. SCF and amplitudes are converged far below the measured errors. Integrals of ladders are recomputed,
+because stored ones have single precision. --quick takes one molecule of each kind with frozen cores.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def run(options: BenchOptions) -> list[Claim]:
 
 
 def _measured(options: BenchOptions, kind: str, number: int, case: Case) -> dict[tuple[str, str], float]:
-    """Errors by orbitals that are correlated, and method."""
+    """Errors by (correlated orbitals, method)."""
     name = f"{case.name}/{case.basis}, {kind}"
     which = ("frozen core",) if options.quick else tuple(FROZEN)
     found = options.case(name, lambda: _errors(case, which, _SEED + number))
@@ -102,7 +102,7 @@ def _mean_field(mol: Any, density: Any = None) -> Any:
 
     kind = ri.UHF if mol.spin else ri.RHF
     mf = kind(mol, "def2-svp-jkfit", comm=None, memory="1GB", threads=1)
-    # The energy of coupled cluster is linear in what the orbitals lack: much, of a state that others are near to.
+    # The coupled-cluster energy is linear in the error of the orbitals, which is large where states are close.
     mf.conv_tol, mf.conv_tol_grad, mf.max_cycle = 1e-13, 2e-10, 400
     mf.kernel(density)
     assert mf.converged
@@ -122,7 +122,7 @@ def _ccsd(mf: Any, frozen: Any) -> Any:
 
 
 def _gradients(mol: Any, which: tuple[str, ...]) -> tuple[Any, Any]:
-    """The density of the SCF; and [which][method][atom][x]."""
+    """The density of the SCF, and the gradients [which][method][atom][x]."""
     found: list[Any] = []
     with _mean_field(mol) as mf:
         for each in which:
@@ -136,7 +136,8 @@ def _gradients(mol: Any, which: tuple[str, ...]) -> tuple[Any, Any]:
 
 
 def _energies(mol: Any, which: tuple[str, ...], density: Any) -> Any:
-    """[which][method], from a density near by, so that the state is the same (Hartree)."""
+    """Energies [which][method] (Hartree). The SCF starts from the density of a close geometry, so that it finds the
+    same state."""
     found = []
     with _mean_field(mol, density) as mf:
         for each in which:

@@ -1,12 +1,12 @@
 """Coupled cluster in little memory: iterations of CCSD, and (T), against PySCF.
 
-Residuals of ours, with arrays on disk where the memory does not hold them, are timed in turn with PySCF's update of
-amplitudes of density-fitted CCSD, from the same orbitals and auxiliary functions, on the same number of threads.
-Iterations and (T) of each case are processes of their own, as the memory of ours counts what the process holds.
-The rate of (T) is operations of its products of matrices over the time of all that is done, against DGEMM of the
-same BLAS with 1000 x 1000 matrices between tasks of (T). What is hidden of reading is told by how long threads
-waited for the integrals of the ladder, against the time that the disk takes for them. --quick takes benzene in a
-small basis, whose times are told without a bar.
+Outcore's residuals, with arrays on disk where the memory does not hold them, are timed in turn with PySCF's update
+of amplitudes in density-fitted CCSD, from the same orbitals and auxiliary functions, on the same number of threads.
+Iterations and (T) of each case run in processes of their own, because Outcore's budget counts the memory of the
+whole process. The rate of (T) is the number of operations in its matrix products over its whole time; it is
+compared with DGEMM of the same BLAS, with 1000 x 1000 matrices, between tasks of (T). The hidden part of
+reading follows from the time for which threads waited for the ladder's integrals and the time that the disk
+takes to read them. --quick takes benzene in a small basis, without bars for times.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The ladder of coupled cluster: integrals on disk, or recomputed in each iteration, against the rate of the disk.
+"""The ladder of coupled cluster: integrals on disk or recomputed in each iteration, for several disk rates.
 
-Slower disks are emulated (OUTCORE_THROTTLE, which holds requests back), so that reading and making cross on this
-machine, with one thread and with two. The products are those of a calculation of naphthalene in a double-zeta basis
-(--quick: benzene), of random numbers; each is timed three times in one process; the median counts. What
-`--ladder auto` takes is asked in the same process, with the rates that it measures there. Seconds that are modelled
-are those of its forecast. The last claims are what the forecast says of other numbers of cores.
+OUTCORE_THROTTLE delays requests and so emulates slower disks, so that on this machine reading is faster at some
+rates and recomputing at others, with one thread and with two. The products have the sizes of a calculation of
+naphthalene in a double-zeta basis (--quick: benzene), with random numbers; each is timed three times in one
+process, and the median counts. In the same process `--ladder auto` chooses, with the rates that it measures
+there. Modelled seconds are those of its forecast. The last claims show the forecast for other numbers of cores.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from ._workers import python_worker
 NAPHTHALENE, BENZENE = (
     (180, 672, 24, 146),
     (114, 420, 15, 93),
-)  # functions, auxiliary ones, occupied, virtual orbitals
+)  # basis functions, auxiliary functions, occupied orbitals, virtual orbitals
 BANDWIDTHS_MB = (50, 100, 200, 400, 800)
 _MEMORY_BYTES = 1 << 40
 CORES = (1, 2, 4, 8, 16, 32, 64)
 HAS_CASES = True
-NEAR = 1.05  # of the better side, at most
+NEAR = 1.05  # largest time of the chosen way over that of the faster way
 
 
 def run(options: BenchOptions) -> list[Claim]:
@@ -64,7 +64,7 @@ def _measure(options: BenchOptions, sizes: Sequence[int], threads: int, bandwidt
         "1" if options.quick else "3",
         "disk,rebuild",
     )
-    with tempfile.TemporaryDirectory(dir=options.scratch) as cache:  # so that rates are measured now
+    with tempfile.TemporaryDirectory(dir=options.scratch) as cache:  # an empty cache: rates are measured now
         _, output = timed(
             command,
             OUTCORE_THROTTLE=f"bandwidth={bandwidth}MB",
@@ -98,7 +98,8 @@ def _claims(name: str, bandwidth: int, found: Any) -> list[Claim]:
 
 
 def _crossings(sizes: Sequence[int], measured: dict[int, list[float]]) -> list[Claim]:
-    """The rate of a disk at which both sides take the same time, by the forecast, of cores as fast as one here."""
+    """The disk rate at which both ways take the same time in the forecast, for cores as fast as one of this
+    machine."""
     functions, auxiliary, occupied, virtual = sizes
     of = Sizes(functions, auxiliary, (occupied,), (virtual,), 6, (0, auxiliary))
     flops, copied, narrow = measured[1]

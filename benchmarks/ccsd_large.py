@@ -1,8 +1,8 @@
-"""Coupled cluster that is large for its memory: two iterations of C14H8F6 in 1 GB, beside the same in 12 GB.
+"""Coupled cluster that is large for its memory: two iterations of C14H8F6 in 1 GB and in 12 GB.
 
-cc-pVDZ, 53 occupied and 247 virtual orbitals. Times of both iterations are compared; resident memory is that of the
-whole command, SCF included. --quick takes benzene in a small basis in the same way; times of its iterations, of
-tenths of a second, are told without a bar.
+cc-pVDZ, 53 occupied and 247 virtual orbitals. The times of the iterations are compared; resident memory is that of
+the whole command, SCF included. --quick takes benzene in a small basis in the same way, without a bar for times, as
+its iterations take tenths of a second.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REASONS = {
 }
 
 HAS_CASES = True
-SLOWER = 1.1  # in little memory, at most
+SLOWER = 1.1  # largest time in little memory over that in much memory
 
 
 def run(options: BenchOptions) -> list[Claim]:

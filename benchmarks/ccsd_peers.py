@@ -1,9 +1,9 @@
-"""Whole CCSD(T) calculations beside PySCF, Psi4 and NWChem, which get all the memory that they want.
+"""Whole CCSD(T) calculations against PySCF, Psi4 and NWChem, which get all the memory that they want.
 
 Whole runs of naphthalene in cc-pVDZ are timed from outside, start-up and SCF included, one after another, on two
-cores each (NWChem: two processes), with one convergence; ours has 500 MB. Energies of all are compared, for
-naphthalene and for water. NWChem does no density fitting: its energies are compared with those of water with
---integrals conventional. --quick takes water alone, where start-up takes most of the time.
+cores each (NWChem: two processes), with the same convergence; Outcore has 500 MB. The energies of all programs are
+compared, for naphthalene and for water. NWChem has no density fitting: its energy of water is compared with that of
+`--integrals conventional`. --quick takes water alone, where start-up takes most of the time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ def run(options: BenchOptions) -> list[Claim]:
 
 
 def _whole(options: BenchOptions, job: Job, *, compares_time: bool) -> list[Claim]:
-    """Times of CCSD(T) from outside, and energies. Without `compares_time` those of all integrals, too."""
+    """Times of whole CCSD(T) runs, and energies; without `compares_time` only energies, also from exact
+    integrals."""
 
     def case(name: str, *more: str) -> Run:
         program = PEERS.get(name)

@@ -1,9 +1,9 @@
-"""Ten water molecules: CCSD(T) in 2 GB, whole, in as many parts as it was broken off.
+"""Ten water molecules: a whole CCSD(T) calculation in 2 GB, in one part or, if interrupted, in several.
 
 (H2O)10 in cc-pVDZ, from the geometry to the energy, as one command, `outcore ccsd --triples --checkpoint`. With
-`--keep DIR` a run that is ended (Ctrl-C, `timeout`, a kill) goes on there when it is given again. Minutes are those
-of all parts; what a part had not committed it did in vain, and the next did it again. --quick takes two molecules
-in a small basis in the same way.
+`--keep DIR` an interrupted run (Ctrl-C, `timeout`, a kill) goes on when the same command runs again. Minutes are
+those of all parts, and include work that an interrupted part had not committed and that the next part repeated.
+--quick takes two molecules in a small basis in the same way.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Unchanged PySCF with its three-index integrals in a disk array, against the same in memory.
+"""Unchanged PySCF with its three-index integrals in a disk array, against the same integrals in memory.
 
-Density-fitted Hartree-Fock of C14H8F6/cc-pVDZ by PySCF itself, in turn with the tensor as NumPy's array and as
-`as_cderi` of a disk array that leaves none of it in the memory of the process. Times are those of `kernel`, on two
-threads, medians of pairs; the tensor is there before. The page cache of the system is emptied before each run from
-disk. Processor times say what reading costs where other work shares the machine. --quick takes STO-3G and fewer
-pairs, so that fixed costs weigh much.
+PySCF's density-fitted Hartree-Fock of C14H8F6/cc-pVDZ, in turn with the tensor in a NumPy array and with `as_cderi`
+of a disk array, no part of which stays in the memory of the process. Times are those of `kernel`, on two threads,
+medians of pairs, without making the tensor. The page cache is emptied before each run from disk. Processor times
+show the cost of reading on a machine that other work shares. --quick takes STO-3G and fewer pairs, so that fixed
+costs weigh much.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from outcore.job.world import World
 
 from ._molecules import c14h8f6
 
-_MEMORY = 200_000_000  # of the world of the array
+_MEMORY = 200_000_000  # budget of the array's world
 _CORES = 2
 
 
@@ -39,7 +39,7 @@ def run(options: BenchOptions) -> list[Claim]:
     auxbasis = "cc-pvdz-jkfit"
 
     def kernel(cderi: Any) -> tuple[float, float, float]:
-        """Seconds, those of processors, and the energy."""
+        """Wall seconds, processor seconds, and the energy."""
         mf = scf.RHF(mol).density_fit(auxbasis)
         mf.with_df._cderi = cderi
         mf.conv_tol = 1e-9
@@ -87,7 +87,7 @@ def run(options: BenchOptions) -> list[Claim]:
 
 
 def _forget_pages() -> None:
-    """If this user may."""
+    """Empties the page cache, if this user may."""
     os.sync()
     with suppress(OSError):
         Path("/proc/sys/vm/drop_caches").write_text("1\n")

@@ -1,8 +1,8 @@
 """Saving and loading a global array through outcore.checkpoint, against the raw device, h5py and numpy.save.
 
-4 GiB of doubles (less on machines with little memory), two processes of ours, one of the peers. Saving ends when
-the data are on stable storage; loading is cold, into memory that is there. All write new files: those that were
-written before are gone. Peers have no checksums, and no way back if the job dies while they save.
+4 GiB of doubles (less on machines with little memory), two processes of Outcore, one of each peer. Saving ends when
+the data are on stable storage; loading is cold, into existing memory. All write new files after the old ones are
+removed. The peers have no checksums, and lose the old state if the job dies while they save.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ REASONS = {
 PROCESSES = 2
 OURS, RAW = "ours", "raw device"
 SAVE, LOAD, SAVE_AGAIN = "save", "load", "save again"
-Times = dict[str, dict[str, list[float]]]  # of each side, by what it did
+Times = dict[str, dict[str, list[float]]]  # seconds by side and operation
 
 
 class Side(Protocol):
     @property
-    def ways(self) -> tuple[str, ...]: ...  # what it does in a turn
+    def ways(self) -> tuple[str, ...]: ...  # its operations in a turn
 
     def seconds(self, way: str) -> float: ...
 
@@ -55,7 +55,7 @@ class RawDevice:
 
 
 class Library:
-    """A library at work in processes that hold the array."""
+    """A library in processes that hold the array."""
 
     def __init__(self, workers: Workers, directory: Path, name: str, size_bytes: int) -> None:
         self.workers, self.directory, self.name, self.size_bytes = workers, directory, name, size_bytes
@@ -103,12 +103,14 @@ def run(options: BenchOptions) -> list[Claim]:
 
 
 def rows_for(size_bytes: int, memory_bytes: int) -> int:
-    """Rows of an array of `size_bytes`, or of as much as leaves room for two of them and for the page cache."""
+    """Rows of an array of `size_bytes`, or fewer if the memory has no room for two such arrays and the page
+    cache."""
     return min(size_bytes, memory_bytes // 5) // (8 * COLUMNS)
 
 
 def take_turns(options: BenchOptions, sides: dict[str, Side], size_bytes: int) -> Times:
-    """Each turn begins with another side, so that nobody always comes after the same."""
+    """Measures the sides in turns. Each turn begins with another side, so that no side always follows the same
+    one."""
     least, most, seconds = (2, 5, 18.0) if options.quick else (3, 7, 300.0)
     times: Times = {name: {way: [] for way in side.ways} for name, side in sides.items()}
     start = time.perf_counter()

@@ -1,9 +1,9 @@
 """Stored integrals with a bounded error of the energy: bytes, error, and the time to unpack them.
 
-Hartree-Fock of C14H8F6 whose integrals are stored for an error of 1e-9 Hartree. The energy is compared with one
-whose integrals are stored as finely as 1e-12 asks for. The times to unpack and to contract are of a sample of the
-integrals in a record, from its checksum to J and K, medians of several samples. --quick uses STO-3G instead of
-6-31G*.
+Hartree-Fock of C14H8F6 with integrals that are stored for an error of 1e-9 Hartree. The reference is the energy
+with integrals stored for an error of 1e-12 Hartree. The times to unpack and to contract are measured on a
+sample of the integrals in a record, from its checksum to J and K, medians of several samples. --quick uses
+STO-3G instead of 6-31G*.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
-"""Distant I/O: requests to a file on the disk of another process, beside those to a disk of one's own.
+"""Distant I/O: requests to a file on the disk of another process, against requests to the local disk.
 
-Two processes, each a node of its own. Process 0 reads and writes a shared file, 16 requests outstanding, once
-where it lies at process 0 and once where it lies at process 1, which sleeps; through the page cache and past
-it; into and out of its part of a global array, which process 1 sees, and memory of NumPy, which it does not. In
-two settings, as in `bench gpc`: by the means of one host, and as between hosts, over TCP, where both ends of it
-share the cores with all else. There the rate is compared with those of programs of the same shape, in turns
-with ours: a process that serves a file by MPI messages around pread and pwrite, as ours does, and one that does
-so over TCP sockets around sendfile, with one connection or with four, which is about what the system can do.
-And with what MPI moves over the same network, 16 messages of that size outstanding, where that is less than the
-local rate. The share of a core that each end takes is shown.
+Two processes, each a node of its own. Process 0 reads and writes the parts of a shared file at itself and at
+process 1, which sleeps; with 16 requests outstanding, with and without the page cache, in its part of a global
+array, which process 1 can access, and in memory of NumPy, which process 1 cannot access. There are two
+settings, as in `bench gpc`: on one host, and as between hosts, over TCP, where both ends share the cores with
+all other work.
+
+In the second setting the rates are compared, in turns, with two programs of the same structure: one serves a file
+with MPI messages, pread and pwrite, as Outcore does; the other one with TCP sockets and sendfile, on one connection
+or four, which is about the limit of the system. They are also compared with the rate of MPI over the same network
+(16 messages of that size outstanding) where that is below the local rate. The claims show the share of a core that
+each end takes.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ PEERS = {SERVER: "a server of MPI messages", "socket": "one socket", "sockets": 
 
 
 def measure(setting: str, options: BenchOptions) -> tuple[Times, Times]:
-    """Times in seconds of every kind, as the worker took them, and of peers by turns; shares of a core."""
+    """Seconds of each kind of request: of the worker, with shares of a core, and of peers, in turns."""
     ours: Times = {}
     peers: Times = {}
     program = compile_worker("_dio_peers.cpp", options.scratch) if setting == HOSTS else None
@@ -74,7 +76,7 @@ def measure(setting: str, options: BenchOptions) -> tuple[Times, Times]:
 
 
 def _run(setting: str, command: Sequence[str | Path]) -> None:
-    """Two processes."""
+    """Runs a command in two processes."""
     answer = subprocess.run(
         [str(launch.find_launcher()), "-n", "2", *map(str, command)],
         env={**os.environ, "OMP_NUM_THREADS": "1", **SETTINGS[setting]},
@@ -95,7 +97,7 @@ def _shares(times: Times, name: str) -> str:
 def _against_peers(
     ours: Times, peers: Times, memory: str, cache: str, operation: str, size: int
 ) -> Iterator[Claim]:
-    """The server of the same shape, and sockets."""
+    """Claims against the MPI server of the same structure and against sockets."""
     kind = f"{operation} {size}"
     mine = ours[f"{memory} {cache} {kind} distant"]
     floor = min(list(PEERS)[1:], key=lambda peer: statistics.median(peers[f"{peer} {cache} {kind}"]))

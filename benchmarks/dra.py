@@ -1,14 +1,15 @@
 """Disk resident arrays against h5py, TensorStore, zarr, zarrs, Global Arrays and the raw device, as ChemIO did.
 
 A section of 5000x5000 doubles of a global array goes to and from a disk array of 10000x10000, aligned with its
-chunks and offset by one, to a new array, and twice to one that is there: who keeps what was committed until there
-is something newer needs more space, the first time. The array is closed and opened again between. A write ends when
-the data are on stable storage, for all; reads are cold. Then slices of 9000x1 and 1x9000.
+chunks and offset by one. It is written to a new array, and twice to an existing one: a library that keeps the
+committed state until the next commit needs more space, the first time. The array is closed and opened again in
+between. For all sides a write ends when the data are on stable storage; reads are cold. Then slices of 9000x1 and
+1x9000.
 
-The peers have settings (shape of chunks, caches, kind of I/O, processes). A pilot finds those that are best over
-all cases for each peer, and those that are best in a single case. Then all of these take turns with ours and with
-the raw device, in runs that were not used to choose. The raw device writes and reads files of the same size
-and age: a virtual disk takes in new files more slowly than those it has seen.
+The peers have settings (shape of chunks, caches, kind of I/O, processes). A pilot finds the settings that are best
+over all cases for each peer, and those that are best in a single case. All of these then take turns with
+Outcore and with the raw device, in new runs that had no part in the choice. The raw device writes and reads
+files of the same size and age: a virtual disk writes new files more slowly than existing ones.
 Source: ChemIO (Nieplocha, Foster, Kendall 1998), Figs 6 and 7.
 """
 
@@ -57,11 +58,11 @@ REASONS = {
     ".*, 4 processes against 2": "four processes share two cores",
 }
 
-EQUAL = 0.95  # ratios from here on count as equal
-OF_PEER, OF_RAW, OF_RAW_OVER_OLD = 1.2, 0.9, 0.8  # of rates, at least
-PROCESSES = 2  # of ours, where it is compared with others
+EQUAL = 0.95  # ratios above this count as equal
+OF_PEER, OF_RAW, OF_RAW_OVER_OLD = 1.2, 0.9, 0.8  # least ratios of rates
+PROCESSES = 2  # of Outcore in comparisons with others
 TALL, WIDE = "tall", "wide"
-Times = dict[str, dict[Case, list[float]]]  # of each side
+Times = dict[str, dict[Case, list[float]]]  # seconds by side and case
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,11 @@ class Effort:
 
     section: int
     pilot_turns: int
-    least: int  # turns
+    least: int  # number of turns
     most: int
     seconds: float  # after which no new turn begins
     slices: int
-    groups: tuple[int, ...] = (1, 2, 4)  # processes of ours
+    groups: tuple[int, ...] = (1, 2, 4)  # numbers of processes of Outcore
 
 
 FULL = Effort(5000, pilot_turns=2, least=5, most=11, seconds=330, slices=9)
@@ -100,7 +101,7 @@ def run(options: BenchOptions) -> list[Claim]:
             stack.callback(each.close)
         sides += groups
         stack.callback(raw.close)
-        for each in groups:  # MPI takes huge pages when it starts, if there are any
+        for each in groups:  # MPI takes huge pages when it starts, if any are free
             each.workers.wait_until_ready()
         times = take_turns(options, sides, effort)
         failed = [each.name for each in chosen.all if each.name not in times]
@@ -121,14 +122,14 @@ def ours(processes: int) -> Candidate:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The settings of the peers. `overall`: the best of each peer over all cases; `all`: these and the best in
-    single cases."""
+    """The chosen settings of the peers. `overall`: the best of each peer over all cases. `all`: these, and those
+    that are best in single cases."""
 
     overall: list[Candidate]
     all: list[Candidate]
 
     def only(self, names: Container[str]) -> Chosen:
-        """Without those that have failed since; another of the same peer stands in for it."""
+        """Leaves out settings that have failed since; other settings of the same peer replace them."""
         left = [each for each in self.all if each.name in names]
         overall = [each for each in self.overall if each.name in names]
         kinds = {each.kind for each in overall}
@@ -176,8 +177,8 @@ def pilot(options: BenchOptions, problem: Problem, peers: Peers, effort: Effort)
 
 
 def take_turns(options: BenchOptions, sides: Sequence[Side], effort: Effort) -> Times:
-    """Each turn begins with another side, so that nobody always comes after the same. A peer that fails is left out
-    from then on, with what was measured of it."""
+    """Measures the sides in turns. Each turn begins with another side, so that no side always follows the same one.
+    A peer that fails is left out from then on, and its measurements are dropped."""
     sides = list(sides)
     times: Times = {side.name: {case: [] for case in CASES} for side in sides}
     start = time.perf_counter()
@@ -193,7 +194,7 @@ def take_turns(options: BenchOptions, sides: Sequence[Side], effort: Effort) -> 
                 if not side.is_peer:
                     raise
                 options.say(f"left out: {error}")
-                side.close()  # others of it may still want a core
+                side.close()  # its other processes may still run
                 sides.remove(side)
                 del times[side.name]
         options.say(f"turn {turn + 1} of at most {effort.most}, {time.perf_counter() - start:.0f} s")
@@ -203,7 +204,7 @@ def take_turns(options: BenchOptions, sides: Sequence[Side], effort: Effort) -> 
 def measure_slices(
     options: BenchOptions, problem: Problem, groups: Sequence[Group], effort: Effort
 ) -> dict[str, dict[str, list[float]]]:
-    """Seconds of a read of a column and of a row of an array that is open, each at another place."""
+    """Seconds to read a column and a row of an open array; each read is at another place."""
     times: dict[str, dict[str, list[float]]] = {group.name: {TALL: [], WIDE: []} for group in groups}
     for group in groups:
         group.fill()
@@ -216,7 +217,7 @@ def measure_slices(
     return times
 
 
-# ---- what came out
+# ---- results
 
 
 def rates(problem: Problem, times: Mapping[Case, Sequence[float]]) -> str:
@@ -234,7 +235,7 @@ def show(problem: Problem, times: Times) -> None:
 
 @dataclass(frozen=True)
 class Measured:
-    """All that was measured, and what the claims say about how."""
+    """All measurements, and the conditions that claims state in `how`."""
 
     problem: Problem
     peers: Peers
@@ -243,7 +244,7 @@ class Measured:
     slices: Mapping[str, Mapping[str, Sequence[float]]]
     raw_tool: str
     sure_cold: bool
-    failed: Sequence[str] = ()  # peers that were left out
+    failed: Sequence[str] = ()  # peers that failed and were left out
 
     def median(self, name: str, case: Case) -> float:
         return statistics.median(self.times[name][case])

@@ -1,14 +1,14 @@
 """Exclusive access files against gfortran direct access (the ChemIO comparison) and the raw device.
 
-Records of 1.6 kB to 1.6 MB, in sequence and in random order, written, read from the disk and read from memory,
-by two programs of one language class: ours in C through the C interface, the peer in Fortran, both compiled
-here with -O2. Each times itself from open to close, so that what was written behind counts; neither syncs.
+Two programs write records of 1.6 kB to 1.6 MB and read them from the disk and from memory, in sequence and in
+random order. Outcore's program is in C, through the C interface, the peer's in Fortran; both are compiled on
+this machine with -O2. Each times itself from open to close, so that delayed writes count; neither syncs.
 
-The peer has one knob, the size of its buffer, set for a process. A pilot finds the size that is best over all
-cases and the one that is best for each case; then these, and the peer as installed, are measured beside ours in
-runs that were not used to choose: the fastest of several equals would be fast by chance. A program
-with several kinds of I/O has one buffer for all of them: the mean over all cases counts against the best single
-one, each case by itself against the one that is best for it.
+The peer has one setting, the size of its buffer, fixed for a process. A pilot finds the size that is best over all
+cases and the size that is best for each case. These, and the peer as installed, are then measured against
+Outcore in new runs, because the fastest of several equal candidates in the pilot may be fast by chance. A
+program with several kinds of I/O has one buffer for all of them, so the mean over all cases counts against the
+best single size, and each case by itself against the size that is best for it.
 Source: ChemIO (Nieplocha, Foster, Kendall 1998), Figs 3 and 4.
 """
 
@@ -52,10 +52,10 @@ REASONS = {
 RECORDS_BYTES = (1_600, 16_000, 160_000, 1_600_000)
 ORDERS = ("sequential", "random")
 OPERATIONS = ("write", "cold read", "warm read")
-# None: its default, 128 KiB. Small is better for random records (a large one is read whole for each of them),
-# large for sequential ones.
+# None: the default, 128 KiB. A small buffer is better for random records, because each of them fills a large buffer
+# whole; a large one is better for sequential records.
 PEER_BUFFERS_BYTES: tuple[int | None, ...] = (None, 8192, 1 << 20)
-EQUAL = 0.95  # ratios from here on count as equal
+EQUAL = 0.95  # ratios above this count as equal
 OURS = "ours"
 Runner = str | int | None  # OURS, or the peer with this buffer
 
@@ -73,7 +73,7 @@ class Case:
 
 @dataclass
 class Programs:
-    """The compiled programs, the directory they work in, and how large a file they make."""
+    """The compiled programs and the directory that they work in."""
 
     directory: Path
     ours: Path
@@ -82,9 +82,9 @@ class Programs:
     peer_version: str = ""
 
     def seconds(self, who: Runner, case: Case, size_bytes: int, most: float | None = None) -> float:
-        """One run, prepared so that it finds the file as the case wants it. Both programs write the same bytes
-        and read the same file: disks and page caches are not equally fast with all files. A run of more than
-        `most` seconds is stopped and counts as that."""
+        """One run, after preparing the file and the cache as the case requires. Both programs write the same bytes
+        and read the same file, because disks and page caches are not equally fast with all files. A run of more
+        than `most` seconds is stopped and counts as `most`."""
         target = self.directory / "records"
         if case.operation == "write":
             target.unlink(missing_ok=True)
@@ -165,13 +165,13 @@ def compile_peer(directory: Path) -> Path | None:
 class Effort:
     """How long to measure."""
 
-    small_bytes: int  # the file of the smallest records
-    large_bytes: int  # that of all others
-    least: int  # runs of each in one case
+    small_bytes: int  # size of the file with the smallest records
+    large_bytes: int  # size of all other files
+    least: int  # runs of each program in one case
     most: int = 60
-    noise: float = 0  # standard error of a ratio that is good enough
+    noise: float = 0  # a case ends when the standard error of its ratios is as small as this
     seconds: float = math.inf  # for one case, after which no new turn begins
-    seconds_a_run: float | None = None  # more is hopeless
+    seconds_a_run: float | None = None  # a longer run is stopped
 
     def size_bytes(self, record_bytes: int) -> int:
         size = self.small_bytes if record_bytes == RECORDS_BYTES[0] else self.large_bytes
@@ -186,7 +186,7 @@ QUICK = Effort(32_000_000, 64_000_000, least=2, seconds=0)
 
 @dataclass(frozen=True)
 class Result:
-    """Seconds of the runs of one case, by turns."""
+    """Seconds of the runs of one case, one per turn."""
 
     case: Case
     size_bytes: int
@@ -202,11 +202,11 @@ class Result:
         return [peer / ours for peer, ours in zip(self.times[who], self.times[OURS], strict=True)]
 
     def ratio(self, who: Runner) -> float:
-        """How many times as fast ours is: the median of the ratios of neighbours in time."""
+        """The peer's time over Outcore's: the median of the ratios of successive runs."""
         return statistics.median(self.ratios(who))
 
     def noise(self, who: Runner) -> float:
-        """Relative standard error of the ratio, as for a median of normally distributed values."""
+        """Relative standard error of the ratio, for a median of normally distributed values."""
         ratios = self.ratios(who)
         middle = statistics.median(ratios)
         deviation = 1.48 * statistics.median(abs(each - middle) for each in ratios)
@@ -214,8 +214,8 @@ class Result:
 
 
 def measure(programs: Programs, case: Case, runners: Sequence[Runner], effort: Effort) -> Result:
-    """All in turn, so that a change of the machine hits all alike; each turn begins with another, so that nobody
-    always comes after the same. Goes on until the ratios are known well enough."""
+    """Measures all runners in turns, so that a change of the machine's speed affects all alike. Each turn begins
+    with another runner, so that none always follows the same one. Ends when the ratios are known well enough."""
     start = time.perf_counter()
     result = Result(case, effort.size_bytes(case.record_bytes), {who: [] for who in runners})
     if case.operation != "write":  # the first reader of new data waits longer on some disks
@@ -234,7 +234,7 @@ def measure(programs: Programs, case: Case, runners: Sequence[Runner], effort: E
 
 @dataclass(frozen=True)
 class Tuning:
-    """The buffer that is best for the peer over all cases, and that for each case."""
+    """The peer's best buffer over all cases, and its best buffer for each case."""
 
     overall: int | None
     of_case: dict[Case, int | None]
@@ -321,13 +321,14 @@ def record_claims(programs: Programs, results: Sequence[Result], tuning: Tuning 
 
 
 def stream_rate(program: Path, directory: Path, operation: str, seconds: float, size_bytes: int) -> float:
-    """Bytes a second of our nonblocking direct requests of 1 MiB, 8 under way, over and over a file."""
+    """Bytes per second of Outcore's nonblocking direct requests of 1 MiB, 8 under way, repeatedly over a file."""
     command = [str(program), str(directory), operation, str(size_bytes), str(seconds)]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def raw_claims(options: BenchOptions) -> list[Claim]:
-    """Both on one file, in memory of huge pages, in short turns: the rate of a disk changes within seconds."""
+    """Both sides on one file, with memory in huge pages, in short turns, because the rate of a disk changes within
+    seconds."""
     seconds, size_bytes, repeats = (0.3, 256 << 20, 5) if options.quick else (0.5, 1 << 30, 41)
     claims = []
     path = options.scratch / "raw"

@@ -1,12 +1,12 @@
 """Contractions of matrices on disk by `outcore.einsum`, in a tenth of their size and less.
 
-Products of matrices that lie in disk arrays, in memory that is given; also of an array with itself. Told are the
-bytes moved over the lower bound of docs/why/bounds.md, the part of the time that products of matrices alone would
-take, and how far bytes and time are from what was predicted, too much or too little; on 1, 2 and 4 processes.
-Before that, runs of the same kind correct the rates that plans reckon with, as runs of every program do. A
-Program of three statements is measured in the same way, and what it saves that the processes of a node share
-panels. NumPy multiplies in core, from files it loads whole; Dask's tensordot works on zarr with chunks that fit
-into the same memory.
+Products of matrices in disk arrays, also of an array with itself, in a given amount of memory, on 1, 2 and 4
+processes. The claims are: bytes moved over the lower bound of docs/why/bounds.md, the speed over that of in-core
+matrix products, and the deviation of bytes and time from their predictions, in both directions. Before the
+measurement, runs of the same kind correct the rates of the planner, as runs of every program do. A Program of three
+statements is measured in the same way, and so is the traffic that is saved when the processes of a node share
+panels. NumPy multiplies in core, from files that it loads whole; Dask's tensordot works on zarr with chunks
+that fit into the same memory.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ REASONS = {
 }
 
 LIMIT_S = 900
-DEPTH = 64  # inner indices of a panel of an operand: thinner ones are multiplied much slower
+DEPTH = 64  # inner indices of an operand's panel: products of thinner panels are much slower
 
 
 @dataclass(frozen=True)
 class Case:
-    """out[m, n] = left[m, k] right[k, n] in so many bytes of memory. `symmetric`: of one array, left[m, k]
+    """out[m, n] = left[m, k] right[k, n] in `memory_bytes`. `symmetric`: one array with itself, left[m, k]
     left[n, k], m = n."""
 
     name: str
@@ -52,13 +52,13 @@ class Case:
 
     @property
     def arrays(self) -> int:
-        """Elements of all arrays."""
+        """Number of elements of all arrays."""
         return self.m * self.k + (0 if self.symmetric else self.k * self.n) + self.m * self.n
 
     @property
     def attainable(self) -> tuple[float, str]:
-        """Bytes of the best blocks of panels that the planner knows, whose panels of operands are DEPTH deep or
-        deeper, and what those blocks are."""
+        """The least traffic in bytes among the planner's blocks of panels, with panels of operands DEPTH deep or
+        deeper; and a description of those blocks."""
         m, n, k, words = self.m, self.n, self.k, self.memory_bytes / 8
         deep = min(DEPTH, k)
         found = []
@@ -68,7 +68,7 @@ class Case:
             if depth >= deep:
                 moved = m * k * blocks.read[0] / rows + k * n * blocks.read[1] / columns + m * n
                 found.append((moved, f"{blocks.count} blocks of {rows} x {columns} panels"))
-        for pieces in range(1, 65):  # of an operand, each of which is kept
+        for pieces in range(1, 65):  # an operand in pieces; memory keeps one piece at a time
             for side, other in ((m, n), (n, m)):
                 if math.ceil(side / pieces) * (k + deep) + 2 * deep * deep <= words:
                     times = (pieces + 1) / 2 if self.symmetric else pieces
@@ -142,7 +142,7 @@ def run(options: BenchOptions) -> list[Claim]:
 
 
 def shared(options: BenchOptions, case: Case, together: dict[str, Any], processes: int) -> Claim:
-    """What it saves that processes of a node share panels."""
+    """Traffic with panels that the processes of a node share, over traffic without sharing."""
     alone = measure(options, case, "apart", 1, processes=processes)
     return Claim(
         f"{case.name}: bytes of {processes} processes that share panels",
@@ -156,14 +156,14 @@ def shared(options: BenchOptions, case: Case, together: dict[str, Any], processe
 
 
 def of_program(options: BenchOptions, case: Case, times: int) -> list[Claim]:
-    """Three statements, planned as a whole."""
+    """Measures a Program of three statements, which is planned as a whole."""
     found = measure(options, case, "program", times)
     options.say(found["report"])
     return predictions("program", found, "two products of arrays on disk, and a function of tiles")
 
 
 def predictions(name: str, found: dict[str, Any], how: str) -> list[Claim]:
-    """How far bytes and time are from what was predicted."""
+    """Deviations of bytes and time from their predictions."""
     seconds = median(found)
     return [
         Claim(
@@ -253,7 +253,7 @@ def claims_of(case: Case, ours: dict[str, Any], times: int) -> list[Claim]:
 
 
 def apart(a: float, b: float) -> float:
-    """How many times the larger is the smaller one."""
+    """The ratio of the larger to the smaller value."""
     return max(a / b, b / a)
 
 

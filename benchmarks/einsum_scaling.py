@@ -1,11 +1,11 @@
 """Contractions by plan on 16 to 1024 processes, on a simulated clock.
 
-A ladder of coupled cluster, 100 occupied and 1000 virtual orbitals (for weak scaling as many virtual ones as make
-the work of a process the same: 354 on 16), on nodes of 16 processes of one thread and 2 GB
-each, with a disk of 3 GB/s a node and 2 GB/s of network a process. The plan, the pieces of work and the order in
-which they are dealt out are those of a run; disks and processors take a little more or less time for each request,
-by chance, from a seed. Processes of a node share panels where the plan says so. Nothing is measured, so the numbers
-are the same on every machine.
+A ladder of coupled cluster with 100 occupied and 1000 virtual orbitals (for weak scaling the number of virtual
+orbitals keeps the work of a process the same: 354 on 16 processes). A node has 16 processes of one thread and 2 GB
+each, a disk of 3 GB/s, and a network of 2 GB/s per process. The plan, the pieces of work and their order are
+those of a run. Disks and processors need a little more or less time for each request, at random, from a seed.
+Processes of a node share panels where the plan says so. Nothing is measured, so the numbers are the same on
+every machine.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def run(options: BenchOptions) -> list[Claim]:
             problem = ProductProblem(binary("pc", "cv", "pv", extents), extents, left, right, out)
             planned = Planned(problem, make_plan(problem, 2 << 30, rates))
             found = simulate(planned, rates, seed=1)
-            work = found.seconds * processes / (pairs * virtual**2)  # of processes, for each multiplication
+            work = found.seconds * processes / (pairs * virtual**2)  # process seconds per multiplication
             base = work if base is None else base
             options.say(f"{kind:6s} {processes:5d} processes: {found.seconds:9.1f} s, idle {found.idle:.3f}")
             claims += [

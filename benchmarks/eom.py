@@ -1,10 +1,10 @@
-"""Excited singlets by EOM-CCSD in little memory, beside PySCF's, and a run that is killed on the way.
+"""Excited singlets by EOM-CCSD in little memory, against PySCF, and a run that is killed and restarted.
 
-Four singlets of naphthalene in cc-pVDZ as one command, `outcore eom` in 1 GB, beside PySCF's density-fitted
-EOM-EE-CCSD with 8 GB: the same auxiliary functions, frozen cores and norms of residuals, two threads each. The time
-of iterations, with all that belongs to them, is divided by the vectors that H has multiplied, as the searches need
-different numbers of these; the whole of the excited states is told, too. Uracil in aug-cc-pVDZ, four singlets in
-2 GB, is killed in an iteration of the amplitudes and in one of the states, and goes on to its end. --quick takes
+Four singlets of naphthalene in cc-pVDZ as one command, `outcore eom` in 1 GB, against PySCF's density-fitted
+EOM-EE-CCSD with 8 GB: the same auxiliary functions, frozen cores and norms of residuals, two threads each. The
+whole time of the iterations is divided by the number of sigma vectors, because the two searches need different
+numbers of them; the time of all excited states is a claim, too. Uracil in aug-cc-pVDZ, four singlets in 2 GB,
+is killed in an iteration of the amplitudes and in one of the states, and goes on to its end. --quick takes
 water, without a bar for time.
 """
 
@@ -28,11 +28,11 @@ from ._peers import timed
 from ._workers import Failed
 
 HAS_CASES = True
-ITERATION = 0.5  # of PySCF's time, at most
+ITERATION = 0.5  # largest share of PySCF's time
 SAME = 1e-6  # Hartree
-OFF = 0.02  # bytes that products move, of those that the plan has
-RESIDUAL = 1e-5  # norms, of both programs
-KILLED_IN = (5, 4)  # iterations of amplitudes and of states
+OFF = 0.02  # largest relative deviation of the products' traffic from the plan
+RESIDUAL = 1e-5  # norm of residuals in both programs
+KILLED_IN = (5, 4)  # an iteration of the amplitudes, and one of the states
 
 
 def run(options: BenchOptions) -> list[Claim]:
@@ -75,7 +75,7 @@ def _beside_pyscf(options: BenchOptions, job: Job, states: int, *, has_bar: bool
     energies = [each["energy_hartree"] for each in found["states"]]
     theirs = [
         each for each in peer["energies"] if each <= max(energies) + SAME
-    ]  # its search may miss a lower one
+    ]  # PySCF's search may miss a lower state
     if not theirs:
         raise Failed(f"PySCF has none of these states: {peer['energies']}")
     error = max(min(abs(one - other) for other in energies) for one in theirs)
@@ -208,8 +208,8 @@ def _killed(options: BenchOptions, job: Job, states: int) -> list[Claim]:
 
 
 def _broken(options: BenchOptions, job: Job, states: int) -> Any:
-    """A command that gets SIGKILL in an iteration of the amplitudes and in one of the states, and then comes to its
-    end."""
+    """Runs a command that gets SIGKILL in an iteration of the amplitudes and in one of the states, and then runs to
+    its end."""
     kept, results = options.scratch / "kept", options.scratch / "killed.json"
     shutil.rmtree(kept, ignore_errors=True)
     command = [

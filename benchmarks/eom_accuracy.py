@@ -1,9 +1,9 @@
 """States of EOM-CCSD beside PySCF's with the same integrals.
 
 Ten closed shells (RHF: singlets, triplets, ionised and attached states) and five open ones (UHF: excited states,
-ionised and attached states, a spin flipped), each with frozen cores and from fitted and from exact integrals. A
-state of Outcore is compared with the nearest of PySCF's states, of which more are asked for; PySCF has the fitted
-integrals as if they were exact. Integrals of ladders are recomputed: stored ones are of single
+ionised and attached states, a spin flipped), each with frozen cores, from fitted and from exact integrals. A state
+of Outcore is compared with the nearest of PySCF's states, of which more are computed; PySCF gets the fitted
+integrals in place of exact ones. Integrals of ladders are recomputed, because stored ones have single
 precision. --quick takes one molecule of each kind.
 """
 
@@ -21,13 +21,13 @@ from ._molecules import Case
 
 HAS_CASES = True
 SAME = 1e-8  # Hartree
-ROOTS, MORE = 2, 8  # of Outcore, of PySCF, which with 4 misses a pair of hydrogen cyanide
+ROOTS, MORE = 2, 8  # states of Outcore and of PySCF, which with 4 states misses a pair of hydrogen cyanide
 AUXILIARY = "cc-pvdz-ri"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """name: for people. method: of an Outcore CCSD object. peer: a class of PySCF's EOM modules."""
+    """name: shown to readers. method: of an Outcore CCSD object. peer: a class of PySCF's EOM modules."""
 
     name: str
     method: str
@@ -102,7 +102,7 @@ def _errors(case: Case, integrals: str, kinds: Sequence[Kind]) -> dict[str, floa
 
     from outcore.chem.cc import CCSD
 
-    lib.num_threads(1)  # of products this small
+    lib.num_threads(1)  # products are this small
     mol = pyscf.M(atom=case.atoms, basis=case.basis, charge=case.charge, spin=case.spin, verbose=0)
     mf = _mean_field(mol, integrals)
     peer = _peer(mf, integrals)
@@ -142,7 +142,7 @@ def _mean_field(mol: Any, integrals: str) -> Any:
 
 
 def _peer(mf: Any, integrals: str) -> Any:
-    """PySCF's CCSD, far converged."""
+    """PySCF's CCSD, tightly converged."""
     from pyscf import cc, df, lib, scf
 
     reference = (scf.UHF if mf.mol.spin else scf.RHF)(mf.mol)

@@ -1,10 +1,10 @@
-"""What `outcore scf --estimate` says before a run against what the run then takes.
+"""The forecast of `outcore scf --estimate` against the actual run.
 
-For each molecule a sample is measured as by --estimate; then a whole SCF runs in each way. Compared are the
-integrals and bytes kept, and the time for storing and for all J and K, for as many cycles as the SCF took, which
-nobody knows before. The ways that a run chooses for itself measure a sample of their own; here all are held
-against the first. Each takes a second or more: of less, what is the same for all is a large part. --quick takes
-smaller cases.
+For each molecule a sample is measured as by --estimate; then a whole SCF runs in each way of storing. The claims
+compare the bytes stored, and the time for storing and for all J and K. The forecast assumes as many cycles as
+the SCF then took, which nobody knows before a run. A run that chooses a way itself measures a sample of its
+own; here all runs are compared with the first sample. Each run takes a second or more, because fixed costs are
+a large part of shorter runs. --quick takes smaller cases.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def run(options: BenchOptions) -> list[Claim]:
 def _one(
     options: BenchOptions, atoms: list[str], basis: str, reading: float
 ) -> list[tuple[str, float, float, float, int, float]]:
-    """For each way: its name, seconds taken and expected, standard error of these, bytes kept and expected."""
+    """For each way: its name, actual and predicted seconds, the standard error of the prediction, actual and
+    predicted bytes."""
     from pyscf import gto
 
     mol = gto.M(atom="; ".join(atoms), basis=basis, verbose=0)

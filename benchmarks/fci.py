@@ -1,10 +1,10 @@
 """Full CI: products of the Hamiltonian with a vector, and whole runs, against PySCF.
 
 Products are timed in turn with PySCF's direct_spin0_symm, from the same integrals, on the same number of threads.
-Vectors of ours are in memory, folded, and what is timed begins and ends with them. Rates are operations of the
-products of matrices alone over the time of all that is done, against DGEMM of the same BLAS with 1000 x 1000
-matrices. Whole runs converge residuals to 1e-5, from integrals to energies, start states included. `outcore bench
-fci_large` and `casscf` have the large ones. --quick takes one molecule, and its products only.
+Outcore's vectors are in memory and folded; the measured time begins and ends with such vectors. A rate is the
+number of operations in matrix products over the whole time; it is compared with DGEMM of the same BLAS, with
+1000 x 1000 matrices. Whole runs converge residuals to 1e-5, from integrals to energies, start states included.
+The benchmarks `fci_large` and `casscf` have large cases. --quick takes one molecule, and only its products.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Case:
     basis: Any
     group: str
     frozen: int
-    faster: float = 0.0  # than PySCF, a product
-    rate: Threshold | None = None  # of a product, over that of DGEMM: small matrices have no such rate
+    faster: float = 0.0  # bar: time of PySCF's product over ours
+    rate: Threshold | None = None  # bar for the rate of a product over that of DGEMM; none for small matrices
 
     @cached_property
     def mean_field(self) -> Any:
@@ -82,7 +82,7 @@ def run(options: BenchOptions) -> list[Claim]:
 
 
 class Products:
-    """Products of ours with a start vector in memory."""
+    """Outcore's products with a start vector in memory."""
 
     def __init__(self, found: FCI, threads: int) -> None:
         options = solver.SearchOptions(threads=threads)
@@ -112,7 +112,7 @@ class Products:
 
 
 def _theirs(case: Case, found: FCI) -> Callable[[], Any]:
-    """A product of PySCF's with a vector of the same space."""
+    """A function that runs PySCF's product with a vector of the same space."""
     from pyscf import fci, lib
 
     n, electrons = found.hamiltonian.orbitals, found.space.electrons
@@ -140,7 +140,7 @@ def _products(options: BenchOptions, case: Case, threads: int, repeats: int) -> 
     with case.ours(threads) as found:
         theirs = _theirs(case, found)
         many, one = Products(found, threads), Products(found, 1)
-        many(), one()  # memory is touched, tables are made
+        many(), one()  # do not count: they touch memory and make tables
         operations = estimate.product_flops(found.space, many.kernel)
         for _ in range(repeats):
             seconds = interleave({"ours": many, "one": one, "theirs": theirs}, 1)

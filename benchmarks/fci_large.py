@@ -1,9 +1,9 @@
 """Full CI of half a billion and of a billion determinants, killed in the middle and restarted.
 
-Each case is one command, `outcore fci --checkpoint`. It gets SIGKILL in its fourth iteration, and is given again.
-The energy is that of the literature, where there is one. Seconds, and the share of them in which a process waited
-for vectors, are of all iterations of both runs; the T3D study (64 processors) is beside them. Then the same vectors
-with less memory, for a few iterations.
+Each case is one command, `outcore fci --checkpoint`. It gets SIGKILL in its fourth iteration and then runs again.
+The energy is compared with the literature where there is a value. The seconds, and the share of them in which a
+process waited for vectors, are those of all iterations of both runs; the T3D study (64 processors) stands beside
+them. Then the same case runs a few iterations with less memory.
 
 --quick: H2O/6-31G on disk, in the same way.
 """

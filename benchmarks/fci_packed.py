@@ -1,10 +1,10 @@
-"""Full CI with packed vectors, against the same search with vectors as they are, both on disk.
+"""Full CI with packed vectors, against the same search with unpacked vectors, both on disk.
 
-Bytes on disk are those that files in scratch have, when they have most; bytes that are moved, of all reads and
-writes of an iteration, are what the kernel has counted for the process (/proc/self/io). Iterations count once the
-small space is full. Both searches get memory that is just too little for vectors, and begin with the same states.
-The plain one goes on to a residual of 1e-6 Eh, so its energy is the exact one within 1e-11 Eh. --quick takes the
-smallest molecule.
+Bytes on disk are the largest size of the files in scratch. Bytes moved are all reads and writes of an iteration, as
+the Linux kernel counts them for the process (/proc/self/io). Only iterations with a full small space count. Both
+searches get slightly too little memory for vectors, and begin with the same states. The search with unpacked
+vectors converges to a residual of 1e-6 Eh, so its energy is exact within 1e-11 Eh. --quick takes the smallest
+molecule.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from outcore.job.resources import cores
 
 BOUND = 1e-8  # Hartree
 _POLL_S = 0.02
-_LARGE = 8 << 30  # bytes of memory, in which all cases have room
+_LARGE = 8 << 30  # bytes of memory that suffice for all cases
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,8 @@ def _solve(options: BenchOptions, case: Case, bound: float) -> _Run:
 
 
 def _memory_for_disk(each: ci.FCI) -> int:
-    """A tenth less than what vectors would need to lie in memory."""
+    """Slightly too little memory for vectors: goes down in steps of a tenth until the plan puts them on disk or
+    packs them."""
     memory = _LARGE
     while True:
         memory = memory * 9 // 10
@@ -151,7 +152,7 @@ def _memory_for_disk(each: ci.FCI) -> int:
 
 
 def _on_disk(directory: Path) -> int:
-    """Of all files that this process has open there, with or without a name."""
+    """Bytes on disk of all files below a directory that this process has open, with or without a name."""
     every: dict[tuple[int, int], int] = {}
     for name in os.listdir("/proc/self/fd"):
         try:

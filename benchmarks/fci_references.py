@@ -1,5 +1,5 @@
-"""Full CI beside energies of the literature, some of half a billion determinants. Each is one command, killed in
-its fourth iteration and given again.
+"""Full CI against energies of the literature, some with half a billion determinants. Each case is one command,
+which is killed in its fourth iteration and runs again.
 
 --quick: H2O/6-31G, in the same way.
 """
@@ -10,7 +10,7 @@ from outcore.cli.bench import BenchOptions, Claim
 
 from ._fci_runs import Case, converged
 
-_TOLD = (": energy", ": iterations", ": peak resident")  # `fci_large` has seconds
+_TOLD = (": energy", ": iterations", ": peak resident")  # `fci_large` reports seconds
 
 _WATER = "3\nH2O\nO 0 0 0\nH 0 0.757 0.587\nH 0 -0.757 0.587\n"
 _LONG_WATER = "3\nH2O\nO 0 0 0\nH 0.967 0 0\nH -0.2923916843556798 0.9217353757557798 0\n"

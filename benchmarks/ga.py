@@ -1,7 +1,7 @@
 """Global arrays: patches and single words of another process, and new arrays, against memcpy and raw MPI.
 
 Two processes, in two worlds: one where they share memory, as on a node, and one where each counts as a node, so
-that everything goes through MPI. Process 0 moves what lies at process 1, which meanwhile sleeps, or computes.
+that all transfers use MPI. Process 0 moves data of process 1, which meanwhile sleeps or computes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LARGE_BYTES = 32 << 20
 
 
 def measure(nodes: str, options: BenchOptions) -> dict[str, Any]:
-    """Times in seconds of every kind, as the worker took them."""
+    """Seconds of each kind of transfer, as the worker measured them."""
     place = options.scratch / f"{nodes}.json"
     worker = Path(__file__).with_name("_ga_worker.py")
     command = [
@@ -47,7 +47,7 @@ def measure(nodes: str, options: BenchOptions) -> dict[str, Any]:
 
 
 def ratios(times: dict[str, Any], kind: str, peer: str) -> list[float]:
-    """How many times as fast as the peer, each of times taken in turns."""
+    """The peer's times over Outcore's, turn by turn."""
     theirs: list[float] = times[f"{kind} {peer}"]
     ours: list[float] = times[f"{kind} ours"]
     return [a / b for a, b in zip(theirs, ours, strict=True)]
@@ -107,7 +107,8 @@ def _accumulate(times: dict[str, Any], where: str) -> Claim:
 
 
 def _large(times: dict[str, Any], where: str) -> list[Claim]:
-    """Patches beyond the caches, and arrays whose memory is used for the first time: no bars, for comparison."""
+    """Patches larger than the caches, and new arrays whose memory is used for the first time. For comparison,
+    without bars."""
     claims = []
     for kind in ("get large", "put large"):
         for peer, name in (("mpi", times["peer"]), ("copy", "NumPy, of the own patch")):

@@ -1,11 +1,11 @@
 """Procedure calls: round trips to a process that is idle, polls, computes or sleeps, and what a service costs.
 
-One process calls a procedure at another one, which answers with 8 bytes to 1 MiB of its one-sided memory; an MPI
-ping-pong and a one-sided get (MPI_Win_allocate, lock_all, get, flush) move the same, in turns. A process that
-polls answers also out of memory that is its own, which MPI cannot get at, for comparison. In two settings: the
-processes of a host, where MPI gets by a copy out of shared memory, and as between hosts: over TCP, and without
-the wake-ups that processes of a host send each other. Each process is bound to a core. The worker is in C++,
-compiled here, so that no interpreter is measured.
+One process calls a procedure of another process, which answers with 8 bytes to 1 MiB of its one-sided memory. In
+turns an MPI ping-pong and a one-sided get (MPI_Win_allocate, lock_all, get, flush) move the same data. For
+comparison, a polling process also answers from private memory, which MPI cannot access. There are two settings: on
+one host, where an MPI get copies from shared memory; and as between hosts, over TCP and without the wake-ups that
+processes of one host send each other. Each process is bound to a core. The worker is a C++ program, compiled on
+this machine, so that no interpreter is measured.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ REASONS = {
     "call of .* after a pause": "the target sleeps and is woken; MPI wakes nobody [M31]",
 }
 
-Values = dict[tuple[str, int], list[float]]  # of what, size of the reply in bytes: one for each round
+Values = dict[tuple[str, int], list[float]]  # by (kind, size of the reply in bytes): one value per round
 
 SIZES = {8: "8 B", 1024: "1 KiB", 16384: "16 KiB", 131072: "128 KiB", 1 << 20: "1 MiB"}
 ONE_HOST, HOSTS = "on one host", "as between hosts"
-# MPICH, then Open MPI: everything over TCP.
+# Settings of MPICH, then of Open MPI, that make all messages use TCP.
 TCP = {
     "OUTCORE_NODES": "processes",
     "MPIR_CVAR_NOLOCAL": "1",
@@ -68,7 +68,7 @@ def us(values: Values, name: str, size: int) -> float:
 
 
 def ratios(values: Values, name: str, peer: str, size: int) -> list[float]:
-    """How many times as long as the peer, in each round."""
+    """Outcore's time over the peer's, round by round."""
     pairs = zip(values[name, size], values[peer, size], strict=True)
     return [ours / theirs for ours, theirs in pairs]
 

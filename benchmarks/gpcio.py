@@ -1,11 +1,11 @@
 """A block-sparse tensor contraction from disk: noncollective disk arrays, replicated inputs, one striped file.
 
-The contraction of the GPC-IO study, i0[p1,p2] += t[p1,p3,p4,h1] i1[p3,p4,h1,p2], in tiles; half of them are
-not zero, by `outcore.einsum` in 32 MB of memory a process; each process counts as a node with a disk of its own.
-Inputs lie on disk and are read past the page cache, as if memory were small beside them. Compared are the time
-from inputs that are distributed to the result, on 1, 2 and 4 processes, and the bytes read from the disk.
-Replication is copying all inputs to every process first; its time is shown apart. What the study left undone,
-fetching ahead, is measured with and without.
+The contraction of the GPC-IO study, i0[p1,p2] += t[p1,p3,p4,h1] i1[p3,p4,h1,p2], in tiles, half of which are zero,
+by `outcore.einsum` in 32 MB of memory per process; each process counts as a node with a disk of its own. Inputs are
+on disk and reads bypass the page cache, as if memory were small beside them. The claims compare the time from
+distributed inputs to the result, on 1, 2 and 4 processes, and the bytes read from the disk. For replication all
+inputs are first copied to every process; that time is shown separately. The study did not fetch ahead; here
+runs with and without fetching ahead are measured.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The least memory that commands name, for many molecules and bases: with it they end, with 1 MB less they refuse.
 
-Closed and open shells, effective core potentials, Cartesian functions, small and medium molecules, each by some of
-all commands that take --memory. `--estimate` names the least memory. A run with exactly that has to end, a process
-of its own from its start. With 1 MB less it has to refuse, with exit status 1 and the same number, before it says
-anything of an energy. Estimates and refusals come from children of this process, which have its libraries: starting
-hundreds of processes would take longer than what they do. --quick takes few.
+Closed and open shells, effective core potentials, Cartesian functions, small and medium molecules, each with
+some of the commands that have --memory. `--estimate` names the least memory. A run with exactly that memory, in
+a new process, must end. A run with 1 MB less must refuse, with exit status 1 and the same number, before it
+prints an energy. Estimates and refusals run in forked children of this process, which share its libraries,
+because starting hundreds of processes would take longer than their work. --quick takes few molecules.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from ._molecules import Case, acene, alkane, hydrogen_chain, water
 
 HAS_CASES = True
 AUXILIARY = "def2-universal-jkfit"
-ENOUGH = "4000MB"  # of an estimate, which says how much is enough whatever it is given
-ENDED = (0, 3)  # exit status: 3 warns of the state of the SCF
+ENOUGH = "4000MB"  # --memory of estimates; they name the least memory, whatever they are given
+ENDED = (0, 3)  # exit statuses; 3 warns about the state of the SCF
 REFUSED = 1
-PAIRS = 30  # of molecules and bases, at least
+PAIRS = 30  # least number of pairs of a molecule and a basis
 _MB = 10**6
 
 _JK, _SETS = ("--jkbasis", AUXILIARY), ("--jkbasis", AUXILIARY, "--auxbasis", AUXILIARY)
@@ -63,8 +63,8 @@ COMMANDS = {
 
 @dataclass(frozen=True)
 class Tried:
-    """names: of commands. cas: electrons and orbitals of active spaces. more: options of all commands. fci: of
-    full CI alone."""
+    """A molecule with the commands to try. names: of commands. cas: electrons and orbitals of active spaces. more:
+    options of all commands. fci: options of full CI alone."""
 
     case: Case
     names: str
@@ -73,7 +73,7 @@ class Tried:
     fci: tuple[str, ...] = ()
 
     def commands(self) -> Iterator[tuple[str, list[str]]]:
-        """Titles and arguments."""
+        """Yields the title and the arguments of each command."""
         case = self.case
         for name in self.names.split():
             command, *options = COMMANDS[name]
@@ -148,8 +148,8 @@ _QUICK = {"H2O/6-31g": "scf ccsd-triples nevpt2", "NH2/6-31g": "mrci", "He/cc-pv
 
 @dataclass(frozen=True)
 class Found:
-    """Of one command. least: bytes that the estimate names; None: it names none. peak: resident bytes of the run,
-    over the least. wrong: what is not as it has to be, by a key of `_NAMES`."""
+    """Results of one command. least: bytes that the estimate names; None if it names none. peak: resident bytes of
+    the run over the least memory. wrong: failures, by keys of `_NAMES`."""
 
     title: str
     least: int | None
@@ -166,7 +166,7 @@ _NAMES = {
 
 
 def run(options: BenchOptions) -> list[Claim]:
-    import pyscf.gto  # noqa: F401  (children have it)
+    import pyscf.gto  # noqa: F401  (forked children share it)
 
     found, pairs = list[Found](), set[str]()
     for tried in _TRIED:
@@ -192,7 +192,7 @@ def run(options: BenchOptions) -> list[Claim]:
 
 
 def _one(options: BenchOptions, case: Case, title: str, command: list[str]) -> dict[str, Any]:
-    """An estimate, a refusal and a run."""
+    """Runs an estimate, a refusal and a run with the least memory; returns the fields of `Found`."""
     molecule, results = options.scratch / "molecule.xyz", options.scratch / "results.json"
     atoms = case.atoms.split("; ")
     molecule.write_text("\n".join([str(len(atoms)), case.name, *atoms]) + "\n")
@@ -225,7 +225,7 @@ def _one(options: BenchOptions, case: Case, title: str, command: list[str]) -> d
 
 @dataclass(frozen=True)
 class _Told:
-    """Of a command that has ended: what it has printed."""
+    """Exit status and output of a command that has ended."""
 
     status: int
     output: str
@@ -236,7 +236,7 @@ class _Told:
 
 
 def _told(options: BenchOptions, arguments: list[str]) -> _Told:
-    """What a command says in a child of this process."""
+    """Runs a command in a forked child of this process."""
     said = options.scratch / "said"
     child = os.fork()
     if child == 0:
@@ -246,7 +246,7 @@ def _told(options: BenchOptions, arguments: list[str]) -> _Told:
 
 
 def _become(arguments: list[str], said: Path) -> None:
-    """Ends this process as the command."""
+    """Runs the command in this process and ends the process with its status. said: file for the output."""
     from outcore.cli.main import main
 
     status = REFUSED

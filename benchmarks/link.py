@@ -1,10 +1,10 @@
-"""Files and arrays of another host over links of 1 and 10 Gbit/s, beside a stream of TCP over the same link.
+"""Files and arrays of another host over links of 1 and 10 Gbit/s, against a TCP stream over the same link.
 
-Two hosts are namespaces of this machine, each with a network of its own; a token bucket (tc tbf) lets no more
-leave a host than the link carries. Process 0 reads and writes the part of a shared file that lies on the disk
-of the other host, in its page cache, and gets and puts the part of a global array that lies in its memory, 16
-requests under way. In turns with them two programs that do nothing else send as many bytes through one TCP
-connection: what the link allows. Both ends and the link itself share the cores. It needs root.
+The two hosts are namespaces of this machine, each with its own network; a token bucket (tc tbf) limits the rate at
+which a host sends to that of the link. Process 0 reads and writes the part of a shared file on the other host,
+in the page cache there, and gets and puts the part of a global array in the memory of the other host, with 16
+requests under way. In turns with this, two programs that do nothing else send as many bytes through one TCP
+connection: the limit of the link. Both ends and the link itself share the cores. The benchmark needs root.
 """
 
 from __future__ import annotations

@@ -1,13 +1,16 @@
-"""Multireference CI: products with packed vectors, in memory and in files, beside OpenMolcas.
+"""Multireference CI: products with packed vectors, in memory and in files, against OpenMolcas.
 
 N2 on RHF orbitals, cores frozen, no inactive orbitals, 10 electrons in 8 active ones: 2.56 million spin
-functions in cc-pVQZ. A product is an iteration of the search, with all it does to vectors; times are medians
-over iterations without the first. Vectors as they are, in the memory of one process, stand beside OpenMolcas,
-which has one thread, in seconds of the processor; then they are packed for an error of 1e-8 Hartree, in memory
-and half of them in files. Additions read, unpack, add, pack and write records of 1250 elements, on 1 to 4
-processes; the literature has 3 MB/s a process in memory, and 2 in files. The files of additions are small: the
-page cache may serve them. Where each process has a core, the rate of several over that of one is nearly that of
-packing alone, which is what the cores give; where they are fewer, both stand side by side. --quick takes 6-31G.
+functions in cc-pVQZ. The time of a product is that of a whole iteration, with all work on vectors; times are
+medians over iterations without the first. Unpacked vectors in the memory of one process are compared with
+OpenMolcas, which has one thread, in processor seconds. Then vectors are packed for an error of 1e-8 Hartree, in
+memory and with half of them in files.
+
+Additions read, unpack, add, pack and write records of 1250 elements, on 1 to 4 processes; the literature reports
+3 MB/s per process in memory and 2 MB/s in files. The files of additions are small, so the page cache may serve
+them. Where each process has a core, the rate per process on several processes over that on one must nearly reach
+the same ratio for packing alone, which is the limit of the cores. On fewer cores both are shown without a bar.
+--quick takes 6-31G.
 """
 
 from __future__ import annotations
@@ -33,8 +36,8 @@ from ._workers import Failed, python_worker
 BOUND = 1e-8
 ITERATIONS = 8
 LIMIT_S = 900
-PAPER = {"memory": 3.0, "file": 2.0}  # MB/s a process
-FLAT = 0.9  # of the same of packing alone: the rate of several processes over that of one
+PAPER = {"memory": 3.0, "file": 2.0}  # MB/s per process
+FLAT = 0.9  # bar: the rate per process on several processes over that on one, relative to packing alone
 
 INPUT = """&SEWARD
 Symmetry
@@ -137,7 +140,8 @@ def _mean_field(basis: str) -> Any:
 
 
 def _timed(options: BenchOptions, mf: Any, name: str, **settings: Any) -> dict[str, Any]:
-    """Of a search that is stopped after some iterations: seconds of the middle one."""
+    """Runs a search for a few iterations. Returns median seconds of an iteration, wall and processor, the energy,
+    and counters of packing and files."""
     walls: list[float] = []
     clock = [time.process_time()]
 
@@ -177,7 +181,7 @@ def _timed(options: BenchOptions, mf: Any, name: str, **settings: Any) -> dict[s
 
 
 def _of_openmolcas(options: BenchOptions, basis: str) -> dict[str, Any]:
-    """Seconds of the processor of an iteration, without the first."""
+    """Processor seconds of an iteration of OpenMolcas, without the first one, and its energy."""
     if shutil.which("pymolcas") is None:
         return {"peer": "", "seconds": None, "how": "OpenMolcas is not installed"}
     work = options.scratch / "molcas"

@@ -1,8 +1,8 @@
-"""Multireference CI of 168 million determinants with less memory than its vectors take as they are, killed in the
-middle and restarted.
+"""Multireference CI of 168 million determinants in less memory than its unpacked vectors take, killed and
+restarted.
 
 H2CO in cc-pVQZ, cores frozen, 12 electrons in 9 active orbitals, as one command, `outcore mrci --checkpoint`. It
-gets SIGKILL in its fourth iteration, and is given again. Vectors are packed for an error of 1e-7 Hartree; integrals
+gets SIGKILL in its fourth iteration and then runs again. Vectors are packed for an error of 1e-7 Hartree; integrals
 between external pairs are read from disk.
 
 --quick: 6-31G, in the same way.

@@ -1,10 +1,10 @@
 """Geometries of least energy, CCSD(T)/cc-pVTZ with frozen cores: water, formaldehyde, ozone.
 
-Each is `outcore optimize`, to the tightest limits of geomeTRIC, again from its end until no element of the gradient
-is above the bar. At the end the energy is compared with that of PySCF with the same auxiliary functions, and so is
-its derivative along a random direction, by ours and by PySCF: from four energies, at steps of h and 2 h to either
-side, whose error is of the fourth power of h. Distances and angles are told without a bar. --quick takes water in
-6-31G.
+Each case runs `outcore optimize` with the tightest limits of geomeTRIC, and again from the geometry that it found,
+until no element of the gradient is above the bar. At the final geometry the energy is compared with that of PySCF
+with the same auxiliary functions. The gradient along a random direction is compared with derivatives from energies
+of Outcore and of PySCF: four energies each, at steps of h and 2 h to either side, with an error of order h^4.
+Distances and angles are shown without a bar. --quick takes water in 6-31G.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import numpy as np
 from outcore.cli.bench import BenchOptions, Claim, at_most
 
 HAS_CASES = True
-STATIONARY = 1e-6  # Hartree/Bohr, of each element of a gradient
+STATIONARY = 1e-6  # Hartree/Bohr, for each element of a gradient
 SAME_DERIVATIVE = 1e-7  # Hartree/Bohr, along a direction of unit length
 SAME_ENERGY = 1e-7  # Hartree
 STEP = 4e-3  # Bohr
 MEMORY = "1GB"
-_RUNS = 4  # from the end of the one before, at most
+_RUNS = 4  # at most so many runs of the command, each from the geometry of the last
 _SEED = 44
 _BONDED = 2.0  # Angstrom
 
@@ -111,7 +111,7 @@ def _claims(options: BenchOptions, case: Case) -> list[Claim]:
 
 
 def _shape(case: Case, atoms: list[Any]) -> list[Claim]:
-    """Distances of bonds and angles between them; those that symmetry makes alike once."""
+    """Bond distances and bond angles; those that are equal by symmetry appear once."""
     places = np.array([place for _, *place in atoms])
     bonds = [
         pair
@@ -140,7 +140,8 @@ def _shape(case: Case, atoms: list[Any]) -> list[Claim]:
 
 
 def _optimized(options: BenchOptions, case: Case) -> dict[str, Any]:
-    """Symbols and places (Angstrom) at the end, the gradient there, steps of each run, what the last one says."""
+    """Final geometry (symbols, coordinates in Angstrom) and gradient, steps of each run, results of the last
+    run."""
     atoms: list[Any] = [[symbol, *map(float, place)] for symbol, *place in map(str.split, case.atoms)]
     steps: list[int] = []
     while True:
@@ -154,7 +155,7 @@ def _optimized(options: BenchOptions, case: Case) -> dict[str, Any]:
 
 
 def _run(options: BenchOptions, case: Case, atoms: list[Any]) -> dict[str, Any]:
-    """One command to its end."""
+    """Runs one command to its end; returns its results (--json)."""
     molecule, results = options.scratch / "molecule.xyz", options.scratch / "results.json"
     lines = [f"{symbol} {x:.12f} {y:.12f} {z:.12f}" for symbol, x, y, z in atoms]
     molecule.write_text("\n".join([str(len(lines)), case.name, *lines]) + "\n")
@@ -174,7 +175,7 @@ def _run(options: BenchOptions, case: Case, atoms: list[Any]) -> dict[str, Any]:
 
 
 def _direction(case: Case, atoms: int) -> Any:
-    """[atom][x], of unit length, without translations."""
+    """A random direction [atom][x] of unit length, without translations."""
     found = np.random.default_rng([_SEED, len(case.name)]).normal(size=(atoms, 3))
     found -= found.mean(axis=0)
     return found / np.linalg.norm(found)
@@ -194,7 +195,7 @@ def _derivative(case: Case, atoms: list[Any], energy: Any) -> dict[str, float]:
 
 
 def _energy(case: Case, mol: Any) -> float:
-    """Of ours; integrals of the ladder are recomputed, as stored ones are of single precision."""
+    """Outcore's energy. Integrals of the ladder are recomputed, because stored ones have single precision."""
     from outcore.chem import ri
     from outcore.chem.cc import CCSD
 

@@ -1,7 +1,7 @@
 """Computing while reading: the time of both together against the longer of the two; and how long the calls take.
 
-A file is read from the disk in nonblocking requests while the same thread computes on what has arrived. The
-computation is repeated so often that it takes about as long as the reading, where overlap is hardest to reach.
+A thread reads a file from the disk with nonblocking requests and computes on the data that have arrived. The
+computation is repeated until it takes about as long as the reading, where overlap is hardest to reach.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Record = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
 def records(count: int) -> list[Record]:
-    """Buffers at addresses that suit direct I/O."""
+    """Buffers that are aligned for direct I/O."""
     memory = np.zeros(count * RECORD_BYTES + 4096, np.uint8)
     skip = -memory.ctypes.data % 4096
     whole = memory[skip : skip + count * RECORD_BYTES].view(np.float64)
@@ -39,7 +39,7 @@ def records(count: int) -> list[Record]:
 
 
 def compute(record: Record, rounds: int) -> float:
-    """Work in this thread alone, on data that stays in its cache, as a contraction of integrals does."""
+    """Computes in this thread alone, on data that stay in its cache, as a contraction of integrals does."""
     block = record[: 1 << 12]
     total = 0.0
     for _ in range(rounds):
@@ -67,7 +67,7 @@ def read_and_compute(file: ExclusiveFile, buffers: list[Record], count: int, rou
 
 
 def calibrate(buffers: list[Record], seconds: float) -> int:
-    """Rounds of computing on one record that take about `seconds`."""
+    """The number of rounds of computing on one record that take about `seconds`."""
     trial = 20
     once = min(only_compute(buffers, 1, trial) for _ in range(20)) / trial
     return max(1, round(seconds / once))
@@ -76,7 +76,7 @@ def calibrate(buffers: list[Record], seconds: float) -> int:
 def call_seconds(
     file: ExclusiveFile, operation: Literal["read", "write"], buffers: list[Record], count: int, rounds: int
 ) -> list[float]:
-    """What each of `count` nonblocking calls of CALL_BYTES takes, DEPTH under way, with computing between them."""
+    """Seconds of each of `count` nonblocking calls of CALL_BYTES, DEPTH under way, with computing between them."""
     begin = file.read_async if operation == "read" else file.write_async
     under_way: deque[_core.Request] = deque()
     seconds = []
@@ -94,8 +94,8 @@ def call_seconds(
 
 
 def wake_seconds(buffers: list[Record], count: int, rounds: int) -> list[float]:
-    """What each of `count` writes to a pipe takes that wakes a sleeping process, with computing between them: a
-    nonblocking call has to wake a thread of the engine, or of the system, too."""
+    """Seconds of each of `count` writes to a pipe that wake a sleeping process, with computing between them. For
+    comparison: a nonblocking call also has to wake a thread, of the engine or of the system."""
     command = [sys.executable, "-c", "import os\nwhile os.read(0, 1): pass"]
     seconds = []
     with subprocess.Popen(command, stdin=subprocess.PIPE) as reader:

@@ -1,13 +1,14 @@
 """The classic names of parallel I/O: liboutcore_pario against Global Arrays, in the same programs.
 
-Each program is compiled twice, with Global Arrays for its memory in both cases: once its EAF, SF and DRA are those
-of Global Arrays, once ours. Two processes under Open MPI, and one for exclusive files. Both take turns.
+Each program is compiled twice and uses Global Arrays for its memory in both cases: once EAF, SF and DRA come from
+Global Arrays, once from Outcore. Two processes under Open MPI, and one for exclusive files. Both programs take
+turns.
 
 A section of 5000x5000 doubles goes to and from a disk array of 10000x10000, aligned and offset by one: written to
-a new array, ended by a sync for all, and read cold; then slices of 9000x1 and 1x9000. An asynchronous write of the
+a new array, with a sync at the end, and read cold; then slices of 9000x1 and 1x9000. An asynchronous write of the
 whole section must return at once, and go on while both processes compute. Records of an exclusive file are written,
-read cold and read from memory. Shared files move requests of 32 and 64 kB. At last, what a call of the C
-interface costs beside the same one in C++.
+read cold and read from memory. Shared files move requests of 32 and 64 kB. Last, the time of calls of the C
+interface is compared with that of the same calls in C++.
 Source: ChemIO (Nieplocha, Foster, Kendall 1998).
 """
 
@@ -41,15 +42,15 @@ RECORDS_BYTES = (1_600, 16_000, 160_000, 1_600_000)
 REQUESTS = (32 << 10, 64 << 10)
 
 Programs = dict[str, Path]
-Seconds = dict[tuple[str, ...], list[float]]  # of a case and a side
+Seconds = dict[tuple[str, ...], list[float]]  # by case and side
 
 
 @dataclass(frozen=True)
 class Effort:
-    section: int  # side of the square that a disk array takes
+    section: int  # side length of the square section
     turns: int
     slices: int
-    file_bytes: int  # exclusive
+    file_bytes: int  # of the exclusive file
     shared_bytes: int
 
 
@@ -91,7 +92,7 @@ def both(source: str, scratch: Path) -> Programs:
 
 
 def ratios(seconds: Seconds, *case: str) -> list[float]:
-    """How many times as fast as theirs, each of times taken in turns."""
+    """Their times over ours, turn by turn."""
     return [a / b for a, b in zip(seconds[*case, THEIRS], seconds[*case, OURS], strict=True)]
 
 
@@ -166,7 +167,7 @@ def section_claims(seconds: Seconds, effort: Effort, peer: str) -> Iterator[Clai
             )
             how = f"{rates}, raw device {size / device / 1e6:.0f} MB/s"
             values = ratios(seconds, operation, name)
-            # 1.2 times theirs, or 0.9 of the raw device, whichever is less.
+            # The bar: 1.2 times their rate, or 0.9 of the raw device, whichever is less.
             theirs = statistics.median(seconds[operation, name, THEIRS])
             bar = min(1.2, 0.9 * theirs / device)
             title = f"DRA {words} of {effort.section}x{effort.section}, {name}"
@@ -218,7 +219,7 @@ def async_claims(
     yield median_claim(f"DRA asynchronous write of {size:.0f} MB returns", begin, "ms", at_most(1.0), "", how)
     cores = len(os.sched_getaffinity(0))
     part = f"of the time of a write by {PROCESSES} processes on {cores} cores, how much is hidden behind "
-    # What the processor does for a write takes a core, which there is where not all of them compute.
+    # A write needs processor time; a core is free for it only if not all processes compute.
     how = part + "as much computation of one of them; the other sleeps"
     yield median_claim(
         "DRA asynchronous write overlaps, one process computes", hidden[1], "of 1", at_least(0.5), "", how

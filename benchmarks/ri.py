@@ -1,13 +1,13 @@
 """RI-SCF and RI-MP2 of C14H8F6 in little memory, against PySCF and Psi4.
 
 Whole runs are timed from outside, start-up included, in turn, on two cores each: wall time, processor time, and the
-most memory resident, interpreter and libraries included. MP2 alone is what each program says of that part. Ours
-is given 250 MB for the SCF and 400 MB for MP2, PySCF 8 GB, Psi4 500 MB, and it takes more. All converge the
-energy to 1e-9 Eh with the same auxiliary bases. Estimates are compared with what happened, and it is told how much
-of the reading was hidden behind computing. What the disk gives when it is what counts is measured with J alone, of
-all integrals on disk (pure functionals need no more), against the raw rate of the disk at the same time. --quick
-takes MP2 in STO-3G and one run of each, so start-up weighs much. `ri_large` has a system whose integrals are larger
-than memory.
+largest resident memory, interpreter and libraries included. The time of MP2 alone is the one that each program
+reports. Outcore gets 250 MB for the SCF and 400 MB for MP2, PySCF 8 GB, and Psi4 500 MB, of which it takes
+more. All converge the energy to 1e-9 Eh with the same auxiliary bases. The claims compare estimates with the
+actual runs, and show the share of reading that was hidden behind computing. To measure the limit of the disk, J
+alone is built from all integrals on disk (pure functionals need no more), against the raw rate of the disk at
+the same time. --quick takes MP2 in STO-3G and one run of each program, so start-up weighs much. `ri_large` has
+a system whose integrals are larger than memory.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ REASONS = {
 CORES = 2
 SCF_MEMORY, MP2_MEMORY = 250_000_000, 400_000_000
 PYSCF_MEMORY, PSI4_MEMORY = 8_000_000_000, 500_000_000
-PATIENCE = 3.0  # with a peer in a large case, of our time
+PATIENCE = 3.0  # in large cases a peer is stopped after this multiple of our time
 
 
 @dataclass(frozen=True)
 class Run:
-    """Whole run (seconds), its processor time, most memory, energies (Hartree), MP2 alone (seconds)."""
+    """A whole run: wall and processor seconds, largest memory, energies (Hartree), seconds of MP2 alone."""
 
     seconds: float
     cpu_seconds: float
@@ -56,7 +56,7 @@ class Run:
     energy: float
     correlation: float | None = None
     mp2_seconds: float | None = None
-    results: dict[str, Any] = field(default_factory=dict)  # ours: all that the run says of itself
+    results: dict[str, Any] = field(default_factory=dict)  # of Outcore: the results of the run (--json)
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def _claims(case: Case, runs: dict[str, list[Run]]) -> list[Claim]:
         measures.append(("mp2_seconds", "MP2 alone"))
     for what, title in measures:
         fastest = min(peers, key=lambda name: median(name, what))
-        # What is asked for: SCF as a whole, MP2 by itself.
+        # The bars are for the SCF as a whole run, and for MP2 by itself.
         counts = what == ("mp2_seconds" if case.correlated else "seconds")
         for name in peers:
             claims.append(
@@ -208,7 +208,8 @@ def _claims(case: Case, runs: dict[str, list[Run]]) -> list[Claim]:
 
 
 def _estimate_claims(case: Case, ours: list[Run]) -> list[Claim]:
-    """The worst of all runs, stages and kinds of bytes, and of the times; what was overlapped, the median."""
+    """The worst deviation of bytes over all runs, stages and kinds, the worst deviation of times, and the median
+    overlap."""
     stages = ["scf", *(["mp2"] if case.correlated else [])]
     moved, times, overlapped = [0.0], [], []
     for stage in stages:
@@ -242,8 +243,8 @@ def _estimate_claims(case: Case, ours: list[Run]) -> list[Claim]:
 
 
 def _disk_claims(case: Case, options: BenchOptions) -> list[Claim]:
-    """J of all integrals on disk, again and again, in turn with the raw rate of the disk: of the same file, and
-    of one that was written from its begin to its end, which a virtual disk may read faster."""
+    """Builds J from all integrals on disk repeatedly, in turn with the raw rate of the disk: of the same file,
+    and of a file that was written in order, which a virtual disk may read faster."""
     from pyscf import gto
 
     from outcore.chem import ri
@@ -274,7 +275,7 @@ def _disk_claims(case: Case, options: BenchOptions) -> list[Claim]:
             "same": lambda: raw(file, file.stat().st_size >> 20 << 20),
             "ordered": lambda: raw(options.scratch / "raw", 512 << 20),
         }
-        # Each turn begins with another: what was read last may be in memory of the host.
+        # Each turn begins with another side: the data that were read last may be in the memory of the host.
         for turn in range(3 if options.quick else 9):
             order = list(measures)[turn % 3 :] + list(measures)[: turn % 3]
             rate = {name: measures[name]() for name in order}
@@ -291,12 +292,12 @@ def _disk_claims(case: Case, options: BenchOptions) -> list[Claim]:
 
 
 def _read_bytes() -> int:
-    """From the disk, by nonblocking requests, so far."""
+    """Bytes that nonblocking requests have read from the disk so far."""
     return int(trace.snapshot()["layers"]["device"]["read_async"]["bytes"])
 
 
 def _largest_open(directory: Path) -> Path:
-    """The largest file of this process that has no name any more, and had one under a directory."""
+    """The largest open file of this process whose name below a directory was removed."""
     descriptors = [each for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
     ours = [each for each in descriptors if str(each.readlink()).startswith(f"{directory.resolve()}/")]
     largest = max(ours, key=lambda each: each.stat().st_size)
@@ -309,8 +310,8 @@ def _largest_open(directory: Path) -> Path:
 def _timed(
     command: list[str], directory: Path | None = None, most: float | None = None
 ) -> tuple[float, float, int, str]:
-    """Wall and processor time, most memory of one of its processes, and output of a command, which is killed after
-    `most` seconds: subprocess.TimeoutExpired."""
+    """Wall and processor time of a command, the largest memory of one of its processes, and its output. Raises
+    subprocess.TimeoutExpired if it is killed after `most` seconds."""
     threads = {name: str(CORES) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
     start = time.perf_counter()
     process = subprocess.Popen(

@@ -1,7 +1,7 @@
 """RI-SCF of ten water molecules with 1720 functions, with integrals larger than memory, against PySCF and Psi4.
 
-As the benchmark `ri`, with 4 GB in each program and one run of each; the peers have at most three times our time.
---quick is that of `ri`.
+As the benchmark `ri`, with 4 GB for each program and one run of each; a peer is stopped after three times Outcore's
+time. --quick does the same as that of `ri`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from outcore.cli.bench import BenchOptions, Claim
 from . import ri
 from ._molecules import waters
 
-MEMORY = 4_000_000_000  # in all programs
+MEMORY = 4_000_000_000  # for each program
 
 
 def run(options: BenchOptions) -> list[Claim]:

@@ -1,10 +1,10 @@
 """Methods on 1 to 512 nodes of a cluster, from their own plans.
 
-Plans, tasks, bytes and forecasts are those of the methods; rates and memory are those of a cluster that is not
-here, see `_cluster.Cluster`, which the first claim tells. Efficiency is the time of the operations, if all cores
-were busy all the time, over the time. The two-electron integrals of Hartree-Fock, and how fast records of a
-multireference CI are packed, are measured on this machine, as is the planning of Full CI that each process does.
---quick: smaller systems.
+Plans, tasks, bytes and forecasts are those of the methods. Rates and memory are those of a modelled cluster, see
+`_cluster.Cluster`; the first claim describes it. Efficiency is the time of the operations with all cores busy, over
+the total time. Three things are measured on this machine: the two-electron integrals of Hartree-Fock, the rate at
+which records of multireference CI are packed, and the planning of Full CI, which each process does. --quick:
+smaller systems.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _mrci(options: BenchOptions) -> list[Claim]:
 
 
 def _formaldehyde(basis: str) -> _scale_mrci.Counted:
-    """In cc-pVQZ as fast as it was measured."""
+    """The space of formaldehyde; in cc-pVQZ with the rate that `mrci_large` measured."""
     found = _scale_mrci.Counted.of(f"H2CO/{basis}, CAS(12,9)", FORMALDEHYDE, basis, active=9, frozen=2)
     if basis != "cc-pvqz":
         return found
@@ -121,7 +121,7 @@ def _formaldehyde(basis: str) -> _scale_mrci.Counted:
 
 
 def _measured(bench: str, name: str) -> tuple[float, int]:
-    """Seconds of a claim, and the cores of the machine that it was measured on."""
+    """The value of a claim in seconds, and the number of cores of the machine where it was measured."""
     found = json.loads((Path(__file__).parent / "results" / f"{bench}.json").read_text())
     (value,) = (claim["value"] for claim in found["claims"] if claim["name"] == name)
     return float(value), int(found["machine"]["cores"])
@@ -169,7 +169,7 @@ def _largest_hf(options: BenchOptions) -> list[Claim]:
 
 
 def _largest_fci(options: BenchOptions) -> list[Claim]:
-    """Ten electrons in more and more orbitals of F-/aug-cc-pVTZ."""
+    """The largest number of orbitals of F-/aug-cc-pVTZ for ten electrons on one node."""
     planned: dict[int, _scale_fci.Planned] = {}
 
     def fits(orbitals: int) -> bool:
@@ -201,7 +201,7 @@ def _largest_mrci(options: BenchOptions) -> list[Claim]:
 
 
 def _fluoride(options: BenchOptions) -> list[Claim]:
-    """2.35e11 determinants on a node of 64 cores."""
+    """Claims for 2.35e11 determinants on a node of 64 cores."""
     case, node = _scale_fci.FLUORIDE, Cluster(cores=64, disk=2e12)
     what = f"{case.name}, {case.space.determinants} determinants, on a node of 64 cores"
     found = []

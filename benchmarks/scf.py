@@ -1,11 +1,11 @@
 """Hartree-Fock with integrals on disk, semi-direct and direct, against PySCF and NWChem.
 
 Whole runs are timed from outside, start-up included, each on two processes (PySCF: two threads), in turn.
-NWChem keeps all integrals on disk (`semidirect memsize 0`) at the screening threshold that ours has. Both run
-without symmetry, and on disk with the one that they find, C2, too. Semi-direct runs of both may use half the disk
-that ours takes for everything. The molecule is C14H8F6, whose disk runs are medians of three; `scf_large` has a
-larger one. --quick uses C14H8F6 in STO-3G instead of 6-31G* and one run of each, so
-start-up weighs much, and leaves semi-direct runs and PySCF out.
+NWChem keeps all integrals on disk (`semidirect memsize 0`) with the screening threshold of Outcore. Both programs
+run without symmetry, and with integrals on disk also with the symmetry that they find, C2. Semi-direct runs of both
+may use half of the disk space that Outcore needs for all integrals. The molecule is C14H8F6; times with
+integrals on disk are medians of three runs. `scf_large` has a larger molecule. --quick uses C14H8F6 in STO-3G
+instead of 6-31G* and one run of each, so start-up weighs much, and leaves semi-direct runs and PySCF out.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from ._molecules import c14h8f6
 from ._peers import NWCHEM, missing, open_mpi_launcher, timed
 
 RANKS = 2
-SCREENING = 1e-10  # of ours, NWChem's tol2e
+SCREENING = 1e-10  # Outcore's screening and NWChem's tol2e
 _LOOSE = f"ours, direct, threshold {10 * SCREENING:.0e}"
 _PYSCF_SAME = "PySCF, direct, same threshold"
-_EXACT = "ours, disk, error 1e-12 Eh"  # what energies are compared with
+_EXACT = "ours, disk, error 1e-12 Eh"  # the reference for energies
 _SEMIDIRECT = "ours, semi-direct, half the disk"
 _OURS_C2 = "ours, disk, symmetry C2"
 _NWCHEM_C2 = "NWChem, disk, symmetry C2"
@@ -44,7 +44,7 @@ class Run:
     energy: float
     io_wait_share: float | None = None
     stored_bytes: int | None = None
-    results: dict[str, Any] = field(default_factory=dict)  # ours: all that the run says of itself
+    results: dict[str, Any] = field(default_factory=dict)  # of Outcore: the results of the run (--json)
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Case:
     geometry: Path
     basis: str
     repeats: int  # of the runs on disk
-    gain: float | None  # by storing against recomputing, that is aimed at
-    peers: bool  # semi-direct runs and PySCF too
+    gain: float | None  # bar for the time of recomputing over that of storing
+    peers: bool  # with semi-direct runs and PySCF
 
 
 def run(options: BenchOptions) -> list[Claim]:
@@ -85,7 +85,7 @@ def case(
 
 
 def measure(options: BenchOptions, case: Case) -> list[Claim]:
-    """Runs all programs, those on disk in turn."""
+    """Runs all programs; runs with integrals on disk take turns."""
     geometry, basis = case.geometry, case.basis
     options.say(f"{case.name}/{basis}")
     runs: dict[str, Callable[[], Run]] = {
@@ -265,7 +265,7 @@ def _claims(case: Case, times: dict[str, list[Run]]) -> list[Claim]:
 def _of_symmetry(
     case: Case, times: dict[str, list[Run]], seconds: dict[str, float], exact: float, how: str
 ) -> list[Claim]:
-    """What C2, of two operations, saves."""
+    """Claims about savings by C2, a group of two operations."""
     ours, alone = times[_OURS_C2], times["ours, disk"]
     claims = [
         Claim(
@@ -300,8 +300,8 @@ def _ours(
     storage: str,
     page_cache: str = "auto",
     disk_bytes: int | None = None,
-    screening: float | None = SCREENING,  # None: as exact as can be
-    group: str | None = "C1",  # None: the largest
+    screening: float | None = SCREENING,  # None: as exact as possible
+    group: str | None = "C1",  # None: the largest group of the molecule
 ) -> Run:
     results = scratch / "ours.json"
     command = [

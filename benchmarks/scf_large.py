@@ -1,6 +1,6 @@
 """Hartree-Fock of n-octacosane C28H58 with integrals on disk, semi-direct and direct, against PySCF and NWChem.
 
-As the benchmark `scf`, with 536 functions and one run of each program. --quick is that of `scf`.
+As the benchmark `scf`, with 536 functions and one run of each program. --quick does the same as that of `scf`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Whether storing integrals leads an SCF into another state than exact integrals do, over many hard systems.
+"""Whether stored integrals lead an SCF to another state than exact integrals, over many hard systems.
 
-Rings and chains of 10 to 100 hydrogen atoms, near to each other and stretched, and stretched and symmetric
-molecules: where occupied and virtual orbitals are nearly degenerate, the least noise decides which are occupied.
-Each molecule is converged by PySCF with all integrals in memory, and by `outcore scf` from the same start with
-stored ones, at two errors and in two ways to store. A run is right if its energy is PySCF's, or a lower one, within
-the bound that it states; or if it says that the state is undecided, or that it has not converged (exit status 3 or
-an error). --quick takes few molecules.
+Rings and chains of 10 to 100 hydrogen atoms, close and stretched, and stretched and symmetric molecules: if
+occupied and virtual orbitals are nearly degenerate, the least noise decides which are occupied. PySCF converges
+each molecule with all integrals in memory, and `outcore scf` from the same start with stored integrals, for two
+errors and two ways of storing. A run is right if its energy equals PySCF's, or is lower, within the bound that
+it states; or if it reports that the state is undecided or that it has not converged (exit status 3 or an
+error). --quick takes few molecules.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HAS_CASES = True
 RUNS = (("disk", 1e-6), ("disk", 1e-8), ("auto", 1e-6))
 SIZES = (10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 34, 38, 42, 46, 50, 56, 64, 74, 86, 100)
 SPACINGS = (0.9, 1.3)  # Angstrom
-CONVERGED = 1e-9  # Hartree, to which both SCFs converge
+CONVERGED = 1e-9  # Hartree, convergence of both SCFs
 _SPLIT = (10, 16, 22, 28)  # atoms of rings and chains in 6-31G
 _UNDECIDED = 3  # exit status
 
@@ -46,7 +46,8 @@ class Case:
 
 @dataclass(frozen=True)
 class Found:
-    """Of one run: Hartree, its energy less that of exact integrals. told: why the run says that it is not sure."""
+    """Results of one run. The energy (Hartree) is relative to that of exact integrals. told: the reason why the run
+    says that it is not sure."""
 
     title: str
     error: float
@@ -146,7 +147,8 @@ def _one(options: BenchOptions, case: Case) -> list[dict[str, Any]]:
 
 
 def _exact(case: Case) -> float:
-    """The energy in PySCF, by its own way to a state, or by second order where that does not converge (Hartree)."""
+    """PySCF's energy (Hartree), by its default solver, or by its second-order solver if the default one does not
+    converge."""
     from pyscf import gto, lib, scf
 
     mol = gto.M(atom="; ".join(case.atoms), basis=case.basis, verbose=0)
@@ -161,7 +163,8 @@ def _exact(case: Case) -> float:
 
 
 def _stored(options: BenchOptions, case: Case, storage: str, error: float, exact: float) -> Found:
-    """A command, in this process: starting hundreds would take longer than what they do."""
+    """Runs the command in this process, because starting hundreds of processes would take longer than their
+    work."""
     from outcore.cli import main
 
     molecule, results = options.scratch / "molecule.xyz", options.scratch / "results.json"

@@ -1,8 +1,9 @@
-"""Shared files: the ChemIO test, beside MPI-IO, Global Arrays' SF and plain calls.
+"""Shared files: the ChemIO test, against MPI-IO, Global Arrays' SF and plain system calls.
 
-A file of 1.3 GB in requests of 32 and 64 kB, each waited for, by 1, 2 and 4 processes: request k is written by
-process k % n, and read by its neighbour, five times, because a pass of reads is short. All sides are compiled
-programs, in C or C++. Nobody puts it on stable storage, so rates are those of the page cache.
+A file of 1.3 GB in requests of 32 and 64 kB, by 1, 2 and 4 processes; a process waits for each request. Process
+k % n writes request k, and its neighbour reads it. The reads are repeated five times, because one pass is
+short. All sides are compiled programs, in C or C++. No side syncs the file, so the rates are those of the page
+cache.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ REASONS = {
 PROCESSES = (1, 2, 4)
 REQUESTS = (32 << 10, 64 << 10)
 OPERATIONS = ("write", "read")
-PASSES = {"write": 1, "read": 5}  # over the file
+PASSES = {"write": 1, "read": 5}  # passes over the file
 OURS, MPI_IO, GA, PLAIN = "ours", "MPI-IO", "Global Arrays' SF", "plain calls of one process"
 COMMAND_NAMES = {OURS: "ours", MPI_IO: "mpi", GA: "ga", PLAIN: "plain"}
 
@@ -38,7 +39,7 @@ Seconds = dict[Key, list[float]]
 
 @contextmanager
 def jobs(scratch: Path, worker: Path, ga_program: Path | None) -> Iterator[dict[tuple[str, int], Workers]]:
-    """Who runs each side with each number of processes. They stay, asleep, while others are measured."""
+    """The workers of each side and number of processes. They sleep while others are measured."""
     with ExitStack() as stack:
         found: dict[tuple[str, int], Workers] = {}
         for count in PROCESSES:
@@ -58,10 +59,10 @@ def jobs(scratch: Path, worker: Path, ga_program: Path | None) -> Iterator[dict[
 
 
 def measure(found: dict[tuple[str, int], Workers], total: int, rounds: int, say: BenchOptions) -> Seconds:
-    """Times of all sides, taken in turns, each turn beginning with another."""
+    """Seconds of all sides, measured in turns. Each turn begins with another side."""
     seconds: Seconds = defaultdict(list)
     order = list(found)
-    for turn in range(-1, rounds):  # the first is not counted
+    for turn in range(-1, rounds):  # turn -1 does not count
         for request in REQUESTS:
             first = turn % len(order)
             for side, count in order[first:] + order[:first]:
@@ -80,7 +81,7 @@ def measure(found: dict[tuple[str, int], Workers], total: int, rounds: int, say:
 
 
 def ratios(seconds: Seconds, peer: Key, ours: Key) -> list[float]:
-    """How many times as fast as the peer, each of times taken in turns."""
+    """The peer's times over Outcore's, turn by turn."""
     return [a / b for a, b in zip(seconds[peer], seconds[ours], strict=True)]
 
 

@@ -1,10 +1,10 @@
-"""What a command takes before it computes, and what small jobs take.
+"""Start-up time and memory of commands, and times of small jobs.
 
-Commands are processes of their own: seconds of the processor, of all threads, and seconds by the clock are the
-least of several runs, so that other work on the machine does not count. PySCF's import alone is what is left to it
-of the SCF of a water molecule. A process that holds arrays has one of each kind, and no more. An iteration of CCSD
-is of water in cc-pVDZ, the median without the first two. A small contraction is planned again for arrays of the
-same form. --quick has fewer runs.
+Commands run in processes of their own. Processor seconds of all threads and wall seconds are the least of several
+runs, so that other work on the machine does not count. PySCF's import is measured alone, for comparison with
+the SCF of a water molecule, which includes it. A process that holds arrays has one array of each kind and does
+nothing else. The iteration of CCSD is the median for water in cc-pVDZ, without the first two. A small
+contraction is planned a second time for arrays of the same form. --quick has fewer runs.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class _Used(NamedTuple):
 
 
 def _used(command: list[str]) -> _Used:
-    """By a process of its own, which keeps the code of modules, as that of an installed package is kept. Raises
-    CalledProcessError if it fails."""
+    """Runs a command and returns its times and memory. Python may write compiled modules, as for an installed
+    package. Raises CalledProcessError if the command fails."""
     keeps = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     begun = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=keeps) as process:

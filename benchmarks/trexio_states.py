@@ -1,8 +1,8 @@
 """A state of a hundred million determinants, from vectors on disk into a TREXIO file, in 500 MB.
 
-One command, `outcore fci --trexio`: N2/cc-pVDZ with two frozen orbitals and three frozen virtual ones, to a loose
-residual, as the file holds any state. Then the file is read in pieces: the determinants in it, that no two
-neighbours are the same, and the norm of the state. The file is removed.
+One command, `outcore fci --trexio`: N2/cc-pVDZ with two frozen occupied and three frozen virtual orbitals, to a
+loose residual, because the file can hold any state. Then the benchmark reads the file in pieces, counts the
+determinants, checks that no two neighbours are equal, computes the norm of the state, and removes the file.
 
 --quick: N2 with more frozen virtual orbitals, a hundred thousand determinants.
 """
@@ -22,7 +22,7 @@ from . import _killed_runs
 
 _MOLECULE = "2\nN2\nN 0 0 0\nN 0 0 1.0977\n"
 _MEMORY = "500MB"
-_PIECE = 1 << 20  # determinants that are read together
+_PIECE = 1 << 20  # determinants per read
 
 
 def run(options: BenchOptions) -> list[Claim]:
@@ -58,7 +58,8 @@ def run(options: BenchOptions) -> list[Claim]:
 
 
 def _read(path: Path) -> tuple[int, float, int]:
-    """Determinants of a file, the sum of their squared coefficients, and how many are as the one before."""
+    """The number of determinants in a file, the sum of their squared coefficients, and the number of determinants
+    that equal the one before."""
     import trexio
 
     squared, repeated, begin = 0.0, 0, 0
