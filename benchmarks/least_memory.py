@@ -58,7 +58,7 @@ COMMANDS = {
     "nevpt2-ri": (*_NEVPT2, "--integrals", "ri", *_JK),
     "optimize": ("optimize", "--method", "scf"),
 }
-"""By name."""
+"""Commands and their options, by the names that `Tried` uses."""
 
 
 @dataclass(frozen=True)
