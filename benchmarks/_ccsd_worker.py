@@ -49,7 +49,7 @@ CASES = (
     Case("naphthalene/cc-pVDZ", 2, "cc-pvdz", "500MB", 2),
     Case("benzene/cc-pVTZ", 1, "cc-pvtz", "1GB", 2, "disk", triples=False),
 )
-ITERATION = 0.4  # of PySCF's time, at most
+ITERATION = 0.4  # largest share of PySCF's time
 _BETWEEN = 0.05  # fraction of (T) that is computed between two products of DGEMM
 _MUCH = 4e9  # bytes of integrals: fewer are read so fast that the waiting at the begin and the end counts
 

@@ -25,7 +25,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "covered"
-BUILD = ROOT / "build" / "coverage"  # of the preset
+BUILD = ROOT / "build" / "coverage"  # the build directory of the preset
 PAGE = ROOT / "docs" / "develop" / "coverage.json"
 SETTINGS = """[run]
 branch = true
@@ -94,7 +94,7 @@ def measure_python(places: Sequence[str]) -> int:
             sys.exit(said[-4000:])
         print(f"{place}: {counts[-1]}", flush=True)
         failed += status
-        data = [str(each) for each in raw.glob("data.*") if each.stat().st_size]  # none of killed ones
+        data = [str(each) for each in raw.glob("data.*") if each.stat().st_size]  # killed ones are empty
         if not data:
             continue  # tests that start no Python of the package
         out = WORK / "python" / f"{name}.data"

@@ -101,7 +101,7 @@ PYTHON_FLOORS = (
 # Rooms that use others only by strings.
 BY_NAME = {
     "keep": "tensor.arrays",  # checkpoints and HDF5 files of extended arrays
-    "chem": "chem.gradients",  # of a mean field
+    "chem": "chem.gradients",  # gradients of a mean field
     "chem.ci": "chem.mrci",  # the former name
     "cli": "chem.hf.command chem.ri.command chem.ci.command chem.cc.command chem.mrci.command"
     " chem.cc.excited.command chem.casscf.command chem.optimize.command study interfaces",
@@ -269,7 +269,7 @@ def python_uses(root: Path) -> dict[str, set[str]]:
         package = module if file.name == "__init__.py" else module.rpartition(".")[0]
         names = used_at_run_time(parsed(file), package)
         found = {name if name in modules else name.rpartition(".")[0] for name in names}
-        uses[module] = (found & modules.keys()) - {module, "outcore"}  # which loads names at first use
+        uses[module] = (found & modules.keys()) - {module, "outcore"}  # `outcore` loads names at first use
     return uses
 
 

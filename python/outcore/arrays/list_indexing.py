@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _PLAIN = (int, slice, type(Ellipsis), np.int64)
 _UNDER_WAY = 64  # transfers at most at a time
-_PIECE_BYTES = 16 << 20  # of the array that are read at once for a mask
+_PIECE_BYTES = 16 << 20  # bytes of the array that a mask reads at a time
 
 
 def is_more_than_a_box(index: Any) -> bool:

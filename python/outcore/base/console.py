@@ -67,7 +67,7 @@ class Lines:
         class Both(Console):
             def print(self, *objects: Any, **options: Any) -> None:
                 super().print(*objects, **options)
-                if not any(isinstance(each, Control) for each in objects):  # which moves the cursor
+                if not any(isinstance(each, Control) for each in objects):  # a Control moves the cursor
                     copy.print(*objects, **options)
                     file.flush()
 
@@ -167,7 +167,7 @@ def _encode(error: UnicodeError) -> tuple[bytes, int]:
     for each in error.object[error.start : error.end]:
         code = ord(each)
         encoded += (
-            bytes([code - 0xDC00])  # what os.fsdecode makes of a byte
+            bytes([code - 0xDC00])  # os.fsdecode turns a byte into such a surrogate
             if 0xDC80 <= code <= 0xDCFF
             else each.encode("ascii", "backslashreplace")
         )

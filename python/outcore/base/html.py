@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-_MAX_ROWS = 60  # of a table; a notebook stays short
+_MAX_ROWS = 60  # per table, so that a notebook stays short
 _TABLE = "border-collapse:collapse;border:none;font-variant-numeric:tabular-nums"
 _CAPTION = "text-align:left;font-weight:bold;caption-side:top;padding:2px 0;color:inherit"
 _CELL = "padding:2px 12px 2px 0;vertical-align:top"

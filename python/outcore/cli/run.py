@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from outcore.job.world import World
     from outcore.parallel.tasks import Progress
 
-SCHEMA = "outcore-results-1"  # of the file of results: docs/reference/results.schema.json
-MAX_THREADS = 1024  # of a process: a larger number is a typing error
+SCHEMA = "outcore-results-1"  # schema of the results file: docs/reference/results.schema.json
+MAX_THREADS = 1024  # per process: a larger number is a typing error
 REPORTS = ("short", "full")
 
 _MEMORY = "Memory of all processes together, start-up included, e.g. 2GB. Default: half of the free memory."

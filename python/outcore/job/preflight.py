@@ -25,7 +25,7 @@ T = TypeVar("T")
 _OF_ARRAYS = re.compile(r"manifest(\..*)?|\.?[A-Za-z_-]+(\.[0-9]+)+")
 
 
-_RESULTS_BYTES = 1 << 14  # of a small file of results
+_RESULTS_BYTES = 1 << 14  # size of a small results file
 
 
 def refuse(given: Mapping[str, Any], because: str) -> None:

@@ -20,10 +20,10 @@ from outcore.base.sizes import in_words
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 _M_ARENA_MAX = -8
-_LIBRARIES_BYTES = 380 << 20  # of address space: NumPy, SciPy, PySCF and what they load
-_MAPPED_BYTES = 48 << 20  # of address space: libraries and pieces of the heap that come later
-_BLAS_BYTES = 32 << 20  # of a thread
-_LARGE_BYTES = 256 << 10  # that are given back: for smaller pieces page faults would cost more
+_LIBRARIES_BYTES = 380 << 20  # address space of NumPy, SciPy, PySCF and the libraries that they load
+_MAPPED_BYTES = 48 << 20  # address space for libraries and pieces of the heap that a run adds later
+_BLAS_BYTES = 32 << 20  # per thread
+_LARGE_BYTES = 256 << 10  # larger pieces go back to the system; for smaller ones page faults would cost more
 
 _LOOK_S = 1.0  # between two looks at quotas of cores
 

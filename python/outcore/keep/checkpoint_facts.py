@@ -33,7 +33,7 @@ class SavedArray:
     """An array of a checkpoint: kind and shape of the array that was saved, and facts of its file."""
 
     kind: str
-    shape: tuple[int, ...]  # of the array that was saved
+    shape: tuple[int, ...]  # of the saved array
     file_shape: tuple[int, ...]
     dtype: str
     identity: str

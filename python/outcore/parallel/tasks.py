@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 STOP = 1 << 48  # added to a counter, it leaves no tasks to any process
 
-Progress = Callable[[float], None]  # of the fraction that is done
+Progress = Callable[[float], None]  # called with the fraction that is done
 
 
 def run_tasks(
