@@ -1,4 +1,4 @@
-"""Which orbitals are active: a number of them, a list, or a number for each irrep."""
+"""The choice of active orbitals: a number of them, a list, or a number for each irrep."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ _OF_IRREP = re.compile(r"\s*([^=,:]+?)\s*[=:]\s*(\d{1,6})\s*", re.ASCII)
 
 @dataclass(frozen=True)
 class Active:
-    """One of the three; if all are None, every orbital that is left.
+    """A choice of active orbitals. One field at most is set; if all are None, every orbital that is not frozen is
+    active.
 
-    count: so many, the next ones by occupation and energy.
-    listed: of each spin, or of both, numbers of orbitals as the mean-field object has them, from 0.
-    of_irreps: so many of each irrep, the next ones by occupation and energy.
+    count: number of active orbitals: the next ones by occupation and energy.
+    listed: a list of orbitals for each spin, or one for both. Numbers are those of the mean-field object, from 0.
+    of_irreps: number of active orbitals for each irrep: the next ones by occupation and energy.
     """
 
     count: int | None = None
@@ -45,8 +46,8 @@ class Active:
         return np.isin(numbers, self.listed[spin] if self.listed is not None else ())
 
     def check(self, orbitals: int, number_of: Callable[[str], int]) -> None:
-        """What is wrong is found before an SCF. orbitals: how many the molecule will have; number_of: an irrep of
-        its group, by name. Raises OutcoreError (EINVAL)."""
+        """Checks the choice before an SCF. orbitals: how many the molecule will have. number_of: returns the number
+        of an irrep of its group, by name. Raises OutcoreError (EINVAL)."""
         for spin, listed in enumerate(self.listed or ()):
             orbital_numbers.check(listed, orbitals, orbital_numbers.of_spin(spin, self.listed or ()), _CHOOSE)
         numbers = [number_of(name) for name, _ in self.of_irreps or ()]
@@ -56,10 +57,10 @@ class Active:
     def choose(
         self, spin: int, left: Integers, numbers: Integers, irreps: Integers, number_of: Callable[[str], int]
     ) -> Integers:
-        """Positions of the active ones, rising.
+        """Positions of the active orbitals, in rising order.
 
-        left: positions that may be active, by occupation and energy. numbers: of all positions, as the mean-field
-        object has them. irreps: of all positions. Raises OutcoreError (EINVAL)."""
+        left: positions that may be active, by occupation and energy. numbers: the orbital number at each position,
+        as the mean-field object has it. irreps: the irrep at each position. Raises OutcoreError (EINVAL)."""
         if self.listed is not None:
             wanted = self.listed[spin]
             places = {int(number): place for place, number in enumerate(numbers)}
@@ -89,13 +90,15 @@ class Active:
 
 
 def read(asked: Asked, spins: int = 1) -> Active:
-    """What a user asks for.
+    """Reads a user's choice of active orbitals.
 
-    asked: a number of orbitals, the next ones behind frozen ones by occupation and energy; a list of numbers as the
-        mean-field object has its orbitals, from 0, of both spins, or [list of alpha, list of beta]; a dict of a
-        number for each irrep, by name, such as {"A1": 3, "B1": 1}; None: all. As text: "6", "3,4,6-8",
-        "A1=3,B1=1".
-    spins: 1 for orbitals that are those of both spins, else 2.
+    asked: one of
+        a number of orbitals: the next ones above the frozen ones, by occupation and energy;
+        a list of orbital numbers of the mean-field object, from 0, for both spins, or [alpha list, beta list];
+        a dict with a number for each irrep, by name, such as {"A1": 3, "B1": 1};
+        None: all orbitals.
+        As text: "6", "3,4,6-8", "A1=3,B1=1".
+    spins: 1 if both spins have the same orbitals, else 2.
 
     Raises OutcoreError (EINVAL)."""
     if asked is None:

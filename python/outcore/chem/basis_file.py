@@ -1,7 +1,8 @@
-"""Basis sets and effective core potentials from files in NWChem's format, read right or refused with line and why.
+"""Basis sets and effective core potentials from files in NWChem's format. A file is read correctly, or refused with
+the line and the reason.
 
-PySCF's own reader gives the functions of one element to another that the file does not have, and runs elements
-together where no comment separates them.
+PySCF's own reader gives an element that the file lacks the functions of another element, and merges elements that
+no comment separates.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _FORMAT = "; files are read in NWChem's format"
 
 @dataclass
 class BasisFile:
-    """What a file has for each element. `cartesian` is what its header says of the functions, None if nothing."""
+    """Shells and potentials of a file, by element. `cartesian`: True if its header says CARTESIAN, False if it says
+    SPHERICAL, None if neither."""
 
     path: Path
     shells: dict[str, Shells] = field(default_factory=dict)
@@ -35,19 +37,20 @@ class BasisFile:
 
 
 def read(path: Path) -> BasisFile:
-    """Raises OutcoreError: missing, unreadable, or a line that is not understood (with its number)."""
+    """Reads a file. Raises OutcoreError: it is missing, unreadable, or has a line that is not understood (with its
+    number)."""
     return _Parser(path).parse()
 
 
 class _Parser:
     def __init__(self, path: Path) -> None:
         self._path, self._file = path, BasisFile(path)
-        self._section = 0  # what shells belong together: an element in two of them has two basis sets
+        self._section = 0  # number of the section of shells: an element in two sections has two basis sets
         self._of_section: dict[str, int] = {}
         self._in_potential = False
         self._element = ""
         self._rows: list[list[float]] | None = None  # of the shell that is being read
-        self._columns = 0  # of its rows, 0 as long as any number will do
+        self._columns = 0  # numbers in each of its rows; 0: any number is accepted
         self._shell_line = 0
         self._opened: list[tuple[str, str, int, list[list[float]]]] = []  # element, type, line, rows
 
@@ -93,13 +96,13 @@ class _Parser:
         said = {"CARTESIAN", "SPHERICAL"} & set(re.sub('"[^"]*"', " ", line).upper().split())
         cartesian = "CARTESIAN" in said if said else self._file.cartesian
         if len(said) > 1 or (self._file.cartesian is not None and cartesian != self._file.cartesian):
-            raise self._bad(f"line {number} says CARTESIAN and SPHERICAL, or otherwise than before")
+            raise self._bad(f"line {number} says CARTESIAN and SPHERICAL, or contradicts an earlier line")
         self._file.cartesian = cartesian
         self._in_potential, self._rows = False, None
         self._section += 1
 
     def _begin(self, number: int, line: str, row: list[str]) -> None:
-        """A line that names an element and what comes next of it."""
+        """Reads a line that names an element and begins a shell or a potential of it."""
         from pyscf.data.elements import ELEMENTS
 
         element = row[0].capitalize()
@@ -122,7 +125,7 @@ class _Parser:
             previous != element and any(e == element for e, *_ in self._opened[:-1])
         ):
             raise self._bad(
-                f"line {number} begins a second basis set of {element}: which is meant is not clear"
+                f"line {number} begins a second basis set of {element}: it is not clear which one is meant"
             )
 
     def _potential(self, number: int, line: str, kind: str, rest: list[str]) -> None:

@@ -21,7 +21,7 @@ from outcore.chem.basis_file import BasisFile, Potential, Shells
 
 _SUFFIXES = (".nw", ".nwchem", ".bas", ".basis", ".gbs", ".dat", ".txt", ".ecp")  # of files of basis sets
 
-# Whose potentials these sets were made for, where PySCF has them under another name.
+# The set whose potentials each of these sets was made for, where PySCF has the potentials under another name.
 _FAMILIES = (
     (re.compile(r"bfdv.z"), "bfdpp"),
     (re.compile(r"ccecp(28|36|he|reg)?(aug)?ccpv.z"), r"ccecp\1"),
@@ -33,8 +33,8 @@ _ALWAYS = (  # families whose elements need a potential, from which atomic numbe
     (re.compile(r"(ma)?def2.*"), 37),
 )
 
-# Least share of the energy of one electron at the bare nucleus that a set with functions for the core gives. Those
-# contracted for relativistic Hamiltonians give less at heavy atoms, but have tight functions.
+# Least share of the energy of one electron at the bare nucleus that a set with core functions reproduces. Sets
+# contracted for relativistic Hamiltonians reproduce less at heavy atoms, but have tight functions.
 _CORE_SHARE, _RELATIVISTIC_SHARE, _HEAVY = 0.9, 0.35, 54
 _TIGHT = 2.0  # exponents of all-electron sets reach this times the square of the nuclear charge
 
@@ -56,11 +56,11 @@ def element_of(symbol: str) -> str:
 
 
 def orbital(basis: str, ecp: str | None, symbols: Iterable[str], *, cartesian: bool = False) -> Sets:
-    """The orbital basis of atoms with these symbols ("O", "GHOST-O"), and the effective core potentials that go
-    with it; `ecp` names a set or file of potentials that come before those of the basis, for the elements it has.
+    """The orbital basis of atoms with these symbols ("O", "GHOST-O"), and the effective core potentials that belong
+    to it. `ecp` names a set or file of potentials; for its elements they replace those of the basis.
 
-    Raises OutcoreError (EINVAL): a set that is unknown or lacks an element; functions that belong to a potential
-    which is not there, or to another one.
+    Raises OutcoreError (EINVAL): the set is unknown or lacks an element; the functions belong to a potential that
+    is missing, or to another potential.
     """
     symbols = list(dict.fromkeys(symbols))
     source, potentials = _Source(basis, "basis"), None if ecp is None else _Source(ecp, "ecp")
@@ -89,8 +89,8 @@ def orbital(basis: str, ecp: str | None, symbols: Iterable[str], *, cartesian: b
 
 
 def auxiliary(name: str, symbols: Iterable[str], fallback: str) -> dict[str, Any]:
-    """What each symbol has of the auxiliary set `name`, or of the file. `fallback` is suggested where it lacks an
-    element. Raises OutcoreError (EINVAL)."""
+    """The functions of each symbol in the auxiliary set `name`, or in the file of that name. If it lacks an element
+    the error suggests `fallback`. Raises OutcoreError (EINVAL)."""
     source = _Source(
         name, "auxiliary basis", f"'{fallback}' has most elements, and 'auto' makes what is missing"
     )
@@ -104,7 +104,7 @@ def has(name: str, elements: Iterable[str]) -> bool:
 
 
 class _Source:
-    """A set by name, of PySCF's library, or a file."""
+    """A set of PySCF's library, by name, or a file."""
 
     def __init__(self, name: str, kind: str, advice: str = "") -> None:
         self.name, self.title, self._kind, self._advice = name, name, kind, advice
@@ -118,7 +118,7 @@ class _Source:
             )
 
     def _path(self) -> Path | None:
-        """Of a file, if that is what the name means."""
+        """The path of the file, if the name means a file."""
         name = self.name
         if os.sep in name or name.lower().endswith(_SUFFIXES):
             return Path(name)
@@ -174,7 +174,7 @@ class _Source:
         return own
 
     def needs_potential(self, element: str) -> bool:
-        """The functions of an element are made for a potential, whatever they look like."""
+        """Whether the functions of an element were made for a potential, whatever they look like."""
         from pyscf.gto import charge
 
         plain = _plain(self.name)
@@ -183,7 +183,7 @@ class _Source:
         )
 
     def elements(self, what: str = "basis") -> list[str]:
-        """Those that the set has."""
+        """Elements that the set has."""
         from pyscf.data.elements import ELEMENTS
 
         if self.file is not None:
@@ -198,7 +198,7 @@ class _Source:
 def _potential(
     source: _Source, given: _Source | None, element: str, sets: Sets
 ) -> tuple[Potential | None, str]:
-    """What replaces the core of an element, and whose it is."""
+    """The potential that replaces the core of an element, and the name of the set it belongs to."""
     own = source.potential(element)
     chosen = None if given is None else given.potential(element)
     if given is not None and given.file is None and chosen is None and not _has_potentials(given):
@@ -250,8 +250,8 @@ def _check_kind(file: BasisFile, sets: Sets, cartesian: bool) -> None:
 
 
 def _has_core(element: str, shells: Shells) -> bool:
-    """Whether s functions reach down to the nucleus: an electron at the bare nucleus, without the others, must find
-    about its energy in them, which it does not in functions made for an effective core potential."""
+    """Whether s functions reach down to the nucleus: they must give about the energy of a single electron at the
+    bare nucleus. Functions made for an effective core potential do not."""
     from pyscf import gto
 
     charge = gto.charge(element)
@@ -278,7 +278,7 @@ def _has_core(element: str, shells: Shells) -> bool:
 
 
 def _plain(name: str) -> str:
-    """As the library names it, without the part that truncates it ("cc-pvtz@3s2p")."""
+    """The name as the library spells it, without the part that truncates the set ("cc-pvtz@3s2p")."""
     return re.sub(r"[-_ ]", "", name.partition("@")[0]).lower()
 
 
@@ -299,14 +299,14 @@ def _load(name: str, element: str) -> Shells | None:
     plain = _plain(name)
     if not plain or not element or "\n" in name:
         return None
-    # The library reads the name of a set of Pople's as far as it understands it.
+    # The library ignores the end of the name of a Pople set that it does not understand.
     if "(" in plain and not re.fullmatch(r"[0-9]+\+{0,2}g\((?:[0-9]?[dfg])+(?:,(?:[0-9]?[pdf])+)?\)", plain):
         return None
     try:
-        with warnings.catch_warnings():  # of a package that might know more bases
+        with warnings.catch_warnings():  # the library warns about a package that might know more bases
             warnings.simplefilter("ignore")
             return list(library.load(name, element)) or None
-    except Exception:  # of many kinds: unknown names, missing files and elements
+    except Exception:  # many kinds: unknown names, missing files and elements
         return None
 
 
@@ -319,7 +319,7 @@ def _load_potential(name: str, element: str) -> Potential | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return list(library.load_ecp(name, element)) or None
-    except Exception:  # of many kinds: sets without potentials
+    except Exception:  # many kinds: sets without potentials
         return None
 
 

@@ -1,14 +1,15 @@
-"""The search for eigenvalues of matrices that are known by their products with vectors alone (Davidson, J. Comput.
-Phys. 17, 87 (1975)), for any kind of vector. Of matrices that are not symmetric it finds right vectors (Hirao,
-Nakatsuji, J. Comput. Phys. 45, 246 (1982)), and left ones as those of the transposed matrix.
+"""The Davidson search for eigenvalues (Davidson, J. Comput. Phys. 17, 87 (1975)), for any kind of vector. It needs
+only products of the matrix with vectors. For a matrix that is not symmetric it finds the right eigenvectors (Hirao,
+Nakatsuji, J. Comput. Phys. 45, 246 (1982)); its left ones are right ones of the transposed matrix.
 
-A search has a small space of vectors v, with H v of each. Again and again it takes the roots of the small space,
-corrects them by their residuals, and adds the corrections as new vectors. When there is no room for them the space
-shrinks to the roots, the directions in which these were corrected before, and what was passed over.
+A search has a small space of vectors v, with the product H v of each. In each iteration it takes the roots of the
+small space, corrects them by their residuals, and adds the corrections as new vectors. When there is no room for
+them, the space shrinks to the roots, the directions of their earlier corrections, and the states that were passed
+over.
 
-Here is what has no vectors: the loop, convergence, which roots to follow, what to keep, how wrong sums of products
-may have become. What goes over vectors is a method of the kind of vector, so that each kind makes as few passes as
-it can.
+This module has the part that touches no vectors: the loop, convergence, which roots to follow, which vectors to
+keep, how large the errors of summed products may be. Each kind of vector has its own methods for passes over
+vectors, so that it makes as few passes as it can.
 """
 
 from __future__ import annotations
@@ -25,14 +26,15 @@ from numpy.typing import NDArray
 from outcore.base.errors import NotConverged
 from outcore.chem.small_space import Matrix, Roots, SmallSpace, doubtful, follow, lowest, of_general
 
-_CLOSINGS = 4  # times that a search which stalls is begun anew from what is stored
+_CLOSINGS = 4  # how often a search that stalls is renewed from its stored roots
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """tolerance: norm of residuals (Hartree). vectors: of the small space, for each root, at least 2: the state and
-    its correction; 3 keep the previous direction as well. passed: more of them, for each, for states that are
-    passed over. exact: vectors are stored as they are; if not, H is applied to the roots once more at the end."""
+    """tolerance: norm of residuals (Hartree). vectors: most vectors of the small space for each root, at least 2
+    (the state and its correction); with 3 the previous direction is kept as well. passed: further vectors for each
+    root, for states that are passed over. exact: vectors are stored without rounding; if not, H is applied to the
+    roots once more at the end."""
 
     tolerance: float = 1e-6
     max_iterations: int = 100
@@ -43,8 +45,8 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Iteration:
-    """energies: Hartree. residuals: norms. seconds: since the iteration before. waited_seconds: among them those in
-    which this process waited for vectors."""
+    """energies: Hartree. residuals: norms. seconds: since the previous iteration. waited_seconds: the part of
+    `seconds` in which this process waited for vectors."""
 
     number: int
     energies: Matrix
@@ -56,22 +58,22 @@ class Iteration:
 class Waiting(Protocol):
     @property
     def waited_seconds(self) -> float:
-        """Of this process since it was made, while it did not compute because vectors were moved."""
+        """Seconds since this object was made in which this process waited for vectors and did not compute."""
 
 
 AnyIteration = TypeVar("AnyIteration", bound=Iteration)
 
 
 class Search(ABC, Generic[AnyIteration]):
-    """Of `count` roots. All methods are collective where vectors belong to several processes, and give the same at
-    all of them, as products of vectors do.
+    """The search for `count` roots. All methods are collective where vectors belong to several processes, and
+    return the same at all of them, as products of vectors do.
 
     Attributes:
-        space: products of the vectors of the small space, as of the last `solve`.
-        roots, energies, states: of that; states[root][vector] are the coefficients of the roots in the vectors that
-            there are now.
-        errors: norms, of what is stored of H v for each v that there is now.
-        precision: numpy's name of the type in which vectors beside the roots are stored.
+        space: products of the vectors of the small space, at the last `solve`.
+        roots, energies, states: solutions in that space; states[root][vector] are the coefficients of the roots in
+            the present vectors.
+        errors: norm of the error of the stored H v, for each present vector v.
+        precision: numpy's name of the type in which vectors other than the roots are stored.
         every: roots of all small spaces since products were last known to be right.
     """
 
@@ -88,8 +90,8 @@ class Search(ABC, Generic[AnyIteration]):
         *,
         is_symmetric: bool = True,
     ) -> None:
-        """method: for messages. shifts: Hartree, of roots that follow given states; None: roots are the lowest.
-        is_symmetric: H is; if not, roots are its lowest right vectors."""
+        """method: its name in messages. shifts: Hartree, for roots that follow given states; None: roots are the
+        lowest. is_symmetric: whether H is symmetric; if not, roots are its lowest right eigenvectors."""
         self.method, self.limits, self.count = method, limits, count
         self.iterations: list[AnyIteration] = []
         self.every: list[Roots] = []
@@ -97,37 +99,37 @@ class Search(ABC, Generic[AnyIteration]):
         self._kind, self._operator, self._shifts = iteration, operator, shifts
         self._is_symmetric = is_symmetric
         self._closings = 0
-        self._renewed = False  # the small space is that of roots whose products were made anew
+        self._renewed = False  # the small space consists of the roots, with recomputed products
         self.start_clock()
 
-    # ---- what goes over vectors ----
+    # ---- passes over vectors ----
 
     @abstractmethod
     def correct(self) -> None:
-        """The residuals of the roots and their corrections; `record` is called."""
+        """Computes the residuals of the roots and their corrections, and calls `record`."""
 
     @abstractmethod
     def expand(self) -> None:
-        """H of the corrections of `active` roots, room for which is made by what `shrunk` says, and `solve` of the
-        larger space."""
+        """Applies H to the corrections of the `active` roots and calls `solve` with the larger space. If there is
+        no room for the corrections, the vectors first become those that `shrunk` returns."""
 
     @abstractmethod
     def renew(self) -> None:
-        """The small space becomes that of the roots, whose products are made anew, and `solve`."""
+        """Shrinks the small space to the roots, recomputes their products with H, and calls `solve`."""
 
     # ---- the loop ----
 
     def start_clock(self) -> None:
-        """The first iteration begins."""
+        """Starts the clock of the first iteration."""
         self._since, self._before = time.perf_counter(), self._waited
 
     def iterate(self, *, corrected: bool = False) -> None:
-        """Until all roots have converged, or to the last iteration. The first small space has been solved, and the
-        first iteration recorded with its corrections, if they are `corrected`.
+        """Iterates until all roots have converged, or to the last iteration. The caller has solved the first small
+        space. corrected: the caller has also made its corrections and recorded the first iteration.
 
-        Raises as `solve` does, and NotConverged for residuals that are no numbers."""
+        Raises as `solve` does, and NotConverged for residuals that are not numbers."""
         if not corrected:
-            self._renewed = False  # by a search before, whose small space has changed since
+            self._renewed = False  # set by an earlier search; the small space has changed since
         while True:
             if not corrected:
                 self.correct()
@@ -142,8 +144,8 @@ class Search(ABC, Generic[AnyIteration]):
                 self.expand()
 
     def solve(self, space: SmallSpace) -> None:
-        """Raises ValueError if there are not as many independent vectors as roots, NotConverged for products that
-        are no numbers."""
+        """Finds the roots in the small space `space`. Raises ValueError if it has fewer independent vectors than
+        roots, NotConverged for products that are not numbers."""
         if not (np.isfinite(space.overlap).all() and np.isfinite(space.hamiltonian).all()):
             detail = f"products with H after iteration {len(self.iterations)} are no numbers"
             raise NotConverged(None, self.method, detail=detail)
@@ -160,7 +162,7 @@ class Search(ABC, Generic[AnyIteration]):
     def record(
         self, energies: Matrix, residuals: Matrix, *, waited_seconds: float = 0.0, **more: Any
     ) -> AnyIteration:
-        """The next iteration. waited_seconds: beside those of the operator."""
+        """Records the next iteration. waited_seconds: in addition to those of the operator."""
         now, waited = time.perf_counter(), self._waited
         iteration = self._kind(
             number=len(self.iterations) + 1,
@@ -173,7 +175,7 @@ class Search(ABC, Generic[AnyIteration]):
         self._since, self._before = now, waited
         self.iterations.append(iteration)
         if not np.isfinite(residuals).all():
-            detail = f"iteration {iteration.number} gave what is no number"
+            detail = f"a residual of iteration {iteration.number} is no number"
             raise NotConverged(None, self.method, detail=detail)
         return iteration
 
@@ -185,21 +187,22 @@ class Search(ABC, Generic[AnyIteration]):
 
     @property
     def trusted(self) -> bool:
-        """Whether roots are stored in the precision in which they may converge."""
+        """Whether roots are stored with enough precision to be accepted as converged."""
         return True
 
     def small(self) -> NDArray[np.bool_]:
-        """Of which roots the residuals need no correction."""
+        """For each root whether its residual is below the tolerance."""
         found: NDArray[np.bool_] = self.iterations[-1].residuals < self.limits.tolerance
         return found
 
     def stalled(self) -> bool:
-        """Of vectors that are not stored as they are: errors of that are what is left of residuals."""
+        """For vectors that are stored with rounding: whether only rounding errors are left in the residuals."""
         return False
 
     def doubtful(self) -> NDArray[np.bool_]:
-        """Of which roots H times them, that sums of many vectors have made, may be too wrong for their residuals.
-        Only of vectors that are stored as they are: others are wrong by more, and `renew` is called at the end."""
+        """For each root whether H times the root, summed from products of many vectors, may be too wrong for its
+        residual. False for vectors that are stored with rounding: their errors are larger, and `renew` is called at
+        the end."""
         if not (self.limits.exact and self.trusted):
             return np.zeros(self.count, bool)
         sizes = np.maximum(np.abs(self.energies), 1.0)
@@ -207,7 +210,7 @@ class Search(ABC, Generic[AnyIteration]):
 
     @property
     def state_errors(self) -> Matrix:
-        """Norms, of H times each root."""
+        """For each root a bound of the norm of the error of H times the root."""
         found: Matrix = np.abs(self.states) @ self.errors
         return found
 
@@ -239,7 +242,7 @@ class Search(ABC, Generic[AnyIteration]):
         return text
 
     def _wants_renewal(self) -> bool:
-        """Whether H of the roots is made anew before anything else, with what is stored of them."""
+        """Whether H times the stored roots is to be recomputed before anything else."""
         if self.limits.exact:
             return not self.exhausted and bool(self.doubtful().any())
         if not self.converged and (self._closings >= _CLOSINGS or not self.stalled()):
@@ -250,14 +253,16 @@ class Search(ABC, Generic[AnyIteration]):
     # ---- the small space ----
 
     def active(self) -> list[int]:
-        """Roots whose corrections are worth their products: all if none is left, as single precision may say."""
+        """Roots whose corrections become new vectors: the unconverged ones, or all if none is left, as may happen
+        in single precision."""
         return self.unconverged() or list(range(self.count))
 
     def shrunk(self, active: Sequence[int]) -> Matrix | None:
-        """[new][old]: vectors that the small space becomes where there is no room for corrections of `active`
-        roots: the roots; what active ones have beside the first vectors, which are roots of an earlier iteration
-        (directions of roots that have converged depend on others, but for errors); states that were passed over,
-        which would come back from corrections of those above them. None: there is room."""
+        """The new vectors of the small space as combinations [new][old], if there is no room for the corrections of
+        `active` roots; None: there is room. The new vectors are: the roots; the parts of the active roots outside
+        the first vectors, which are the roots of an earlier iteration (those of converged roots depend on others,
+        but for errors); states that were passed over, which would come back from corrections of the states above
+        them."""
         k, m = self.count, self.states.shape[1]
         limit = self.limits.vectors * k
         if len(self.roots.passed):
@@ -274,6 +279,6 @@ class Search(ABC, Generic[AnyIteration]):
         return np.concatenate(rows)
 
     def transform(self, rows: Matrix) -> None:
-        """The vectors have become these, the first of them the roots."""
+        """The caller has replaced the vectors by these combinations; the first of them are the roots."""
         self.errors = np.abs(rows) @ self.errors
         self.states = np.eye(self.count, len(rows))

@@ -1,4 +1,4 @@
-"""What makes the result of a correlated method doubtful, a line each, and how a user gets to know it."""
+"""Reasons to doubt the result of a correlated method, one line each, and how a user hears of them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _ABOVE = 1e-6  # Hartree: less is rounding of equal energies
 
 
 class DoubtfulResult(UserWarning):
-    """A result that is what the equations give, but perhaps not of the state that is meant."""
+    """The result solves the equations, but perhaps not for the state that the user means."""
 
 
 def of_orbitals(spins: Sequence[tuple[Values, Values]]) -> list[str]:
-    """Of a determinant that is not the lowest of its occupation. spins: energies of occupied and of virtual
-    orbitals of each spin, or of both of closed shells (Hartree)."""
+    """Lines about a determinant that is not the lowest of its occupation. spins: energies of occupied and of
+    virtual orbitals (Hartree) for each spin, or once for closed shells."""
     found = []
     for number, (occupied, virtual) in enumerate(spins):
         which = "" if len(spins) == 1 else f" of spin {('alpha', 'beta')[number]}"
@@ -36,17 +36,17 @@ def of_orbitals(spins: Sequence[tuple[Values, Values]]) -> list[str]:
 
 
 def of_energy(correlation: float, threshold: float) -> list[str]:
-    """Of a correlation energy that is positive beyond a threshold (Hartree)."""
+    """Lines about a correlation energy that is positive and exceeds a threshold (Hartree)."""
     if not correlation > threshold:
         return []
     return [
         f"the correlation energy is positive, {correlation:.10f} Eh: the amplitudes may be another solution of the "
-        "equations than that of the state"
+        "equations than the one of the state"
     ]
 
 
 def tell(world: World, lines: Sequence[str], say: Callable[[str], None] | None) -> None:
-    """To `say`, or in Python's way: as warnings at the first process."""
+    """Passes the lines to `say`; without `say`, the first process warns with Python's warnings."""
     for line in lines:
         if say is not None:
             say(line)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from outcore.chem.method import Means
     from outcore.job.world import World
 
-# What an SCF leaves behind at rank 0 and hands to the other processes.
+# Results of an SCF that rank 0 sends to the other processes.
 RESULTS = ("converged", "e_tot", "mo_energy", "mo_coeff", "mo_occ", "cycles", "scf_summary")
 _OF_SMEARING = ("e_free", "e_zero", "entropy")
 
@@ -33,14 +33,14 @@ _OF_ONE_PROCESS = ("chkfile", "_chkfile", "callback", "stdout")  # files and fun
 
 
 class RootDriven:
-    """Mixin before a PySCF mean-field class. Subclasses say which processes (`world`), make what is needed
-    (`prepare`, collective), and do their part of what rank 0 has broadcast while it iterates (`answer`, collective;
-    a request is never None). Rank 0 may be busy for long
-    between two requests, so the others wait asleep.
+    """Mixin before a PySCF mean-field class. A subclass has the processes (`world`), makes the integrals
+    (`prepare`, collective), and does its part of each request that rank 0 broadcasts while it iterates (`answer`,
+    collective; a request is never None). Rank 0 may be busy for long between two requests, so the others wait
+    asleep.
 
-    Copies: `copy` and what PySCF makes of an object (`as_scanner`, `to_uhf`, ..) share what is kept of integrals;
-    `copy.deepcopy` shares nothing but the processes; pickle leaves the processes out, and an object that is
-    loaded works with those of the job that loads it."""
+    Copies: `copy` and objects that PySCF makes of this one (`as_scanner`, `to_uhf`, ..) share the stored integrals.
+    `copy.deepcopy` shares nothing but the processes. Pickle leaves the processes out: a loaded object works with
+    those of the job that loads it."""
 
     _running = False  # inside `kernel`, which calls `scf`
     _min_gap = math.inf  # Hartree, of the cycles, between an empty and an occupied orbital
@@ -53,13 +53,15 @@ class RootDriven:
         def answer(self, request: Any) -> None: ...
         def means(self) -> Means: ...
         def unshare(self, other: Any) -> None:
-            """Gives this object, a deep copy of `other`, its own of what copies share, but for the processes."""
+            """Gives this object, a deep copy of `other`, its own copy of all that copies share, but for the
+            processes."""
 
         def fit_hessian(self, solver: Any, auxbasis: Any, with_df: Any, only_dfj: bool) -> Any:
-            """A second-order solver of this object with a fitted Hessian: by `with_df`, or by one of `auxbasis`."""
+            """A second-order solver of this object whose Hessian is fitted by `with_df`, or by a new fitting with
+            `auxbasis`."""
 
         def after_fitting(self) -> None:
-            """`undo_df` has come back to this object."""
+            """Called when `undo_df` returns to this object."""
 
     def scf(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the SCF and returns the energy (Hartree). Collective. `kernel` is the same."""
@@ -70,7 +72,7 @@ class RootDriven:
         return self._run(super().kernel, args, kwargs)  # type: ignore[misc]
 
     def iterating(self) -> AbstractContextManager[Any]:
-        """Around the iterations."""
+        """The context in which the iterations run."""
         return nullcontext()
 
     def get_occ(self, mo_energy: Any = None, mo_coeff: Any = None) -> Any:
@@ -130,13 +132,14 @@ class RootDriven:
         return self.e_tot  # type: ignore[attr-defined]
 
     def at_root(self, function: Callable[[], Any]) -> Any:
-        """What a function gives at rank 0, whose J and K all processes make meanwhile; at all. Collective."""
+        """Calls `function` at rank 0 and returns its result at all processes. Meanwhile all processes compute the J
+        and K that it needs. Collective."""
         self.prepare()
         with self.iterating():
             return self.world.broadcast(self._lead(function))
 
     def _lead(self, function: Callable[[], Any]) -> Any:
-        """Rank 0 calls, the others answer; what it gives is rank 0's."""
+        """Rank 0 calls `function` and returns its result; the others answer its requests."""
         if self.world.size == 1:
             return function()
         failure: Exception | None = None
@@ -158,7 +161,7 @@ class RootDriven:
         return value
 
     def _share(self) -> None:
-        """What rank 0 has found, at all."""
+        """Copies the results of rank 0 to all processes."""
         if self.world.size == 1:
             return
         found = {name: getattr(self, name, None) for name in RESULTS}
@@ -166,7 +169,7 @@ class RootDriven:
         for name, value in self.world.broadcast(found).items():
             setattr(self, name, value)
 
-    # ---- what PySCF makes of it ----
+    # ---- objects that PySCF makes of this one ----
 
     def newton(self) -> Any:
         """PySCF's second-order solver, driven by rank 0 as well."""
@@ -207,8 +210,8 @@ class RootDriven:
 
 
 def own_gradients(mf: Any) -> Any:
-    """Gradients of a RootDriven object in its memory and on its processes; None of Kohn-Sham and generalized
-    orbitals, whose gradients are PySCF's."""
+    """Gradients of a RootDriven object in its memory and on its processes; None for Kohn-Sham and generalized
+    orbitals: PySCF computes their gradients."""
     if isinstance(mf, hf.KohnShamDFT | ghf.GHF):
         return None
     return import_module("outcore.chem.gradients.objects").Gradients(mf)

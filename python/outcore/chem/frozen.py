@@ -1,4 +1,4 @@
-"""Which orbitals are not correlated: a number of the lowest and of the highest ones, or lists of them."""
+"""Frozen orbitals, which are not correlated: a number of the lowest and of the highest ones, or lists of them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _FREEZE = "freeze orbitals"
 class Frozen:
     """Orbitals that are not correlated.
 
-    lowest: number of the lowest occupied ones of each spin; a spin with fewer freezes those.
-    highest: number of the highest virtual ones of each spin, likewise.
-    listed: of each spin, or of both of closed shells, numbers of orbitals as the mean-field object has them, from
-        0, rising.
+    lowest: number of frozen lowest occupied orbitals of each spin; a spin with fewer freezes all that it has.
+    highest: number of frozen highest virtual orbitals of each spin, likewise.
+    listed: a list for each spin, or one for closed shells. Numbers are those of the mean-field object, from 0, in
+        rising order.
     """
 
     lowest: int = 0
@@ -47,7 +47,7 @@ class Frozen:
     ) -> tuple[Integers, Integers]:
         """Positions of the occupied and of the virtual orbitals of a spin that are correlated.
 
-        numbers: of all its orbitals, as the mean-field object has them: the occupied ones first, each kind by
+        numbers: the number of each of its orbitals in the mean-field object: the occupied ones first, each kind by
         energy."""
         stays = ~self.apart(spin, numbers)
         inside = np.flatnonzero(stays[:occupied])[self.lowest :]
@@ -59,7 +59,8 @@ class Frozen:
         return np.isin(numbers, self.listed[spin])
 
     def as_json(self) -> Any:
-        """A number if only lowest ones are frozen; a list of numbers, the same of both spins; else a dict."""
+        """A number if only the lowest orbitals are frozen; a list of numbers if only a list is, the same for both
+        spins; else a dict."""
         alike = len(set(self.listed)) == 1
         listed: Any = list(self.listed[0]) if alike else [list(each) for each in self.listed]
         if not self.has_list and not self.highest:
@@ -83,14 +84,17 @@ class Frozen:
 def of(
     mol: Any, frozen: Asked, virtual: Asked, spins: Sequence[tuple[Sequence[int] | Integers, int]]
 ) -> Frozen:
-    """What a user asks for, of given orbitals.
+    """The frozen orbitals that a user asks for, among given orbitals.
 
-    frozen: a number of the lowest occupied orbitals; None for none; "auto" for the cores that no effective core
-        potential has taken; or a list of numbers as the mean-field object has its orbitals, from 0, virtual ones
-        among them, of both spins, or [list of alpha, list of beta]. As in PySCF. As text: "2", "0,5", "0-2,7",
-        "0,1/0" for alpha and beta.
+    frozen: as in PySCF, one of
+        a number of the lowest occupied orbitals;
+        None: no orbitals;
+        "auto": the cores that no effective core potential has replaced;
+        a list of orbital numbers of the mean-field object, from 0, for both spins, or [alpha list, beta list]; it
+        may have virtual orbitals.
+        As text: "2", "0,5", "0-2,7", "0,1/0" for alpha and beta.
     virtual: a number of the highest virtual orbitals, or a list of virtual ones.
-    spins: of each spin, or of both of closed shells, the numbers of all orbitals as the object has them, occupied
+    spins: for each spin, or once for closed shells: the numbers of all orbitals in the mean-field object, occupied
         ones first, and how many are occupied.
 
     Raises OutcoreError (EINVAL)."""
@@ -120,22 +124,22 @@ def of(
 
 
 def before_scf(mol: Any, frozen: Asked, virtual: Asked = None, *, spins: int) -> Frozen:
-    """As `of`, for orbitals that the lowest of a molecule are going to be, one for each function: what is wrong is
-    found before an SCF. spins: 1 for closed shells, else 2."""
+    """As `of`, but before an SCF, so that errors are found early: it assumes one orbital for each basis function,
+    the lowest ones occupied. spins: 1 for closed shells, else 2."""
     numbers = np.arange(int(mol.nao))
     return of(mol, frozen, virtual, [(numbers, int(each)) for each in mol.nelec[:spins]])
 
 
 def counts(mol: Any, frozen: Frozen, spins: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Correlated orbitals, occupied and virtual, of each spin, or of both of closed shells, if no functions depend
-    on others."""
+    """Numbers of correlated orbitals, occupied and virtual, for each spin, or once for closed shells, if basis
+    functions are linearly independent."""
     numbers = np.arange(int(mol.nao))
     each = [frozen.active(spin, numbers, int(mol.nelec[spin])) for spin in range(spins)]
     return tuple(len(inside) for inside, _ in each), tuple(len(outside) for _, outside in each)
 
 
 def _read(mol: Any, asked: Asked, spins: int) -> tuple[int, orbital_numbers.Lists]:
-    """A number, or lists for each spin. mol: None where there is no "auto"."""
+    """Reads a number, or lists for each spin. mol: None where "auto" is not allowed."""
     if mol is not None and isinstance(asked, str) and asked.strip() == "auto":
         from pyscf.data import elements
 

@@ -1,7 +1,7 @@
-"""Geometries from XYZ files, plain and extended, read right or refused with line and reason.
+"""Geometries from XYZ files, plain and extended. A file is read correctly, or refused with line and reason.
 
-The reader is our own: those of ASE and qcelemental name no line, pass over columns and frames that they do not
-expect, and bring packages that every process of a run would load.
+The reader is our own: those of ASE and qcelemental name no line, ignore columns and frames that they do not expect,
+and need packages that every process of a run would load.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ POSITIONS = ("pos", "position", "positions", "coords", "coordinates")
 CHARGES = ("charge", "charges", "initial_charges", "initial_charge", "formal_charges", "formal_charge")
 
 _READ = "read geometry"
-_FARTHEST = 1e6  # of a coordinate from the origin: beyond it, it is no molecule
+_FARTHEST = 1e6  # largest coordinate of a molecule
 _COINCIDENT = 0.05  # Angstrom: closer than that, functions of two atoms are the same within rounding
 _TOO_CLOSE = 0.2  # of the sum of two covalent radii: no bond is so short, but one in nanometres is
 _CLOSE = 0.5
@@ -51,14 +51,14 @@ class Atom:
 
     @property
     def symbol(self) -> str:
-        """As PySCF takes it."""
+        """The symbol as PySCF reads it."""
         return f"GHOST-{self.element}" if self.ghost else self.element
 
 
 @dataclass
 class Geometry:
-    """Atoms in `unit` ("angstrom" or "bohr"), what the comment says of charge and unpaired electrons, and `notes`:
-    what was done that a reader of the file may not expect."""
+    """Atoms in `unit` ("angstrom" or "bohr"), charge and unpaired electrons as the comment gives them, and `notes`
+    about steps that the author of the file may not expect."""
 
     path: Path
     atoms: list[Atom]
@@ -72,9 +72,9 @@ class Geometry:
 
 
 def read(path: str | Path, *, frame: int | None = None, unit: str | None = None) -> Geometry:
-    """A geometry of an XYZ file: a count, a comment, then lines of element and three coordinates, in Angstrom
-    unless `unit` or the file says otherwise. `frame` counts from 1, or from -1 for the last; None: there must
-    be one only.
+    """Reads a geometry from an XYZ file: a count, a comment, then lines of element and three coordinates, in
+    Angstrom unless `unit` or the file says otherwise. `frame` counts from 1, or from -1 for the last; None: the
+    file must have one frame only.
 
     Raises OutcoreError: missing, unreadable, or a line that is not understood (with its number).
     """
@@ -245,8 +245,8 @@ class _Atoms:
             if words.integer(row[0]) is not None and len(row) > 4:
                 raise _bad(
                     self._path,
-                    f"line {number} begins with a number and has {len(row)} columns: which are the coordinates is "
-                    "not clear; write the symbol first, or say it with Properties= in the comment",
+                    f"line {number} begins with a number and has {len(row)} columns: it is not clear which are the "
+                    "coordinates; write the symbol first, or name the columns with Properties= in the comment",
                 )
             for word in row[4:]:
                 if words.number(word) is None and word.upper() not in ("T", "F"):
@@ -264,8 +264,8 @@ class _Atoms:
             )
 
     def _refuse_shifted(self) -> None:
-        """Columns 2 to 4 are no coordinates if the second has the numbers of the elements, or integers where the
-        others have decimals, as files of other kinds do."""
+        """Refuses columns 2 to 4 as coordinates if the second has atomic numbers, or integers where the others have
+        decimals, as in files of other formats."""
         from pyscf.data.elements import charge
 
         rows = [row for _, _, row in self._rows]
@@ -275,8 +275,8 @@ class _Atoms:
         if numbers == elements or (whole and all("." in word for row in rows for word in row[2:5])):
             raise _bad(
                 self._path,
-                "column 2 has integers for all atoms, such as atomic numbers: which columns are the coordinates is "
-                "not clear; remove it, or say it with Properties= in the comment",
+                "column 2 has integers for all atoms, such as atomic numbers: it is not clear which columns are "
+                "the coordinates; remove it, or name the columns with Properties= in the comment",
             )
 
     def _extended(self, columns: list[Column]) -> None:
@@ -313,7 +313,7 @@ class _Atoms:
         return found[0] if found else None
 
     def _compare(self, number: int, name: str, atomic: str) -> None:
-        """The symbol and the atomic number of a line; 0 goes with ghosts and dummies."""
+        """Refuses a line whose symbol and atomic number differ. Ghosts and dummies may have the number 0."""
         one, ghost, _ = self._species(number, name)
         other, _, _ = self._species(number, atomic)
         if one != other and not (other is None and ghost):

@@ -1,4 +1,4 @@
-"""What the comment line of an XYZ file says of the molecule: columns, unit, charge, spin, periodicity.
+"""What the comment line of an XYZ file says about the molecule: columns, unit, charge, spin, periodicity.
 
 `key=value` pairs are those of the extended XYZ format, values in quotes or brackets too. Charge, multiplicity and
 unit are also understood in the prose that programs write ("charge: 1, multiplicity 2").
@@ -22,18 +22,18 @@ _PAIR = re.compile(
 _NUMBER = r"([+-]?[0-9]+(?:\.[0-9]*)?[+-]?)(?![\w.+-])"
 _VALUE = r"[\"']?\s*(?:=|:|\bis\b)?\s*[\"']?" + _NUMBER
 _CHARGE_NAME = r"(?:(?:total|net|molecular|mol|system)[ _-]?)?(?:charge|chrg|chg)"
-_CHARGE = re.compile(  # of the molecule, not of an atom
+_CHARGE = re.compile(  # the charge of the molecule, not of an atom
     r"(?<![a-z0-9_-])(?<!partial )(?<!mulliken )(?<!nuclear )(?<!atomic )(?<!point )"
     rf"(?:{_CHARGE_NAME}(?![a-z0-9]){_VALUE}|q\s*[=:]\s*([+-]?[0-9]+[+-]?)(?![\w.+-]))"
 )
-_SPIN_NAMES = {  # and how much more the number is than that of unpaired electrons
+_SPIN_NAMES = {  # and how much the number exceeds that of unpaired electrons
     r"(?:spin[ _-]?)?mult(?:iplicity|ip)?": 1,
     r"2s\+1": 1,
     r"n?_?unpaired(?:[ _-]?electrons)?": 0,
 }
 _SPINS = {re.compile(rf"(?<![a-z0-9]){name}(?![a-z0-9]){_VALUE}"): more for name, more in _SPIN_NAMES.items()}
 _KEYS = re.compile("|".join([_CHARGE_NAME, *_SPIN_NAMES]))  # whose values must be numbers
-_WORDS = {  # that say something, too, but leave what to the options
+_WORDS = {  # words that hint at charge or spin, but give no value: options have to
     re.compile(r"\b(?:di|tri)?cations?\b"): "--charge",
     re.compile(r"\b(?:di|tri)?anions?\b"): "--charge",
     re.compile(r"\b(?:singlet|doublet|triplet|quartet|quintet|sextet|septet)s?\b"): "--spin",
@@ -47,7 +47,7 @@ _NAME, _KIND, _COUNT = range(3)
 
 
 class Refusal(ValueError):
-    """What is wrong with the comment, for the reader, who knows file and line."""
+    """A fault in the comment. The reader of the file adds file and line."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,8 @@ class Comment:
 
 
 def parse(text: str) -> Comment:
-    """Raises Refusal for what contradicts itself or cannot be computed, such as a periodic cell."""
+    """Reads a comment. Raises Refusal for statements that contradict each other or cannot be computed, such as a
+    periodic cell."""
     pairs = {name.lower(): value.strip("\"'{}[]").strip() for name, value in _PAIR.findall(text)}
     _refuse_periodic(pairs)
     prose = text.lower()
@@ -150,7 +151,7 @@ def _whole(what: str, found: list[str]) -> int | None:
 
 
 def _signed(text: str) -> float:
-    """Of a number whose sign may come first, or last, as in "2-"."""
+    """The value of a number whose sign may come first, or last, as in "2-"."""
     return float(text[-1] + text[:-1]) if text[-1] in "+-" and text[0] not in "+-" else float(text)
 
 
@@ -161,7 +162,9 @@ def _unpaired(prose: str) -> int | None:
         if value is not None:
             stated.add(value - more)
     if len(stated) > 1 or any(value < 0 for value in stated):
-        raise Refusal("what the comment says of multiplicity and unpaired electrons cannot be")
+        raise Refusal(
+            "multiplicity and unpaired electrons in the comment contradict each other or are below 0"
+        )
     return stated.pop() if stated else None
 
 

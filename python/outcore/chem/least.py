@@ -1,4 +1,5 @@
-"""The least memory of a calculation: what each process holds, and what its stages, one after another, take more."""
+"""The least memory of a calculation: the bytes that each process always holds, and the further bytes of its stages,
+which run one after another."""
 
 from __future__ import annotations
 
@@ -14,18 +15,19 @@ if TYPE_CHECKING:
     from outcore.job.resources import Allowance
 
 _MIB = 1 << 20
-# What a process of a command holds beside what its stages plan, by the integrals that it has: the interpreter, the
-# libraries that are loaded, what heaps keep in pieces; with those of second order and of stability, which an SCF
-# takes where its way is hard. More than was seen, so that runs of the same input need the same memory, and so that
-# the least memory is enough on machines whose libraries take more.
+# Memory of a process of a command beyond the plans of its stages, by the kind of integrals: the interpreter, the
+# loaded libraries (also those for second order and stability, which a difficult SCF loads), fragments of heaps.
+# More than was measured, so that runs of the same input need the same memory, and so that the least memory is
+# enough on machines whose libraries take more.
 FITTED_BYTES = 148 * _MIB
 STORED_BYTES = 148 * _MIB
 DECOMPOSED_BYTES = 156 * _MIB
-# More, of geomeTRIC with the libraries that it loads, and of steps before the present one.
+# In addition, for geomeTRIC with the libraries that it loads, and for earlier optimisation steps.
 OPTIMISER_BYTES = 32 * _MIB
-# More, of a search for states: what BLAS keeps for products of large matrices, and heaps of tiles and descriptions.
+# In addition, for a search for states: buffers of BLAS for products of large matrices, heaps of tiles and
+# descriptions.
 STATES_BYTES = 24 * _MIB
-# More, of an object of Python in whose process densities and gradients load libraries.
+# In addition, for an object of Python: its process loads libraries for densities and gradients.
 LATER_BYTES = 16 * _MIB
 
 _MB = 10**6
@@ -33,7 +35,8 @@ _MB = 10**6
 
 @dataclass(frozen=True)
 class Least:
-    """held_bytes: of each process, whatever the stage. stages: what each takes more, of each process, by name."""
+    """held_bytes: memory of each process in every stage. stages: further memory of each process in each stage, by
+    name."""
 
     processes: int
     held_bytes: int
@@ -41,7 +44,7 @@ class Least:
 
     @property
     def bytes(self) -> int:
-        """Of all processes together, in whole megabytes."""
+        """The least memory of all processes together, in whole megabytes."""
         return -(-self._each * self.processes // _MB) * _MB
 
     @property
@@ -52,8 +55,8 @@ class Least:
         return share.bytes >= self._each
 
     def check(self, share: Allowance, *, bound: bool = False) -> None:
-        """bound: the stages take more than is known yet. Raises OutcoreError (ENOMEM) if `share`, of each process,
-        is less."""
+        """Raises OutcoreError (ENOMEM) if `share`, the memory of each process, is less. bound: the stages need more
+        than is known yet."""
         if self.fits(share):
             return
         stage = max(self.stages, key=lambda name: self.stages[name])

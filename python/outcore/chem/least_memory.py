@@ -1,6 +1,7 @@
-"""What stages of commands take of each process, known before anything is computed: an SCF, RI-MP2, a decomposition.
-Arithmetic over sizes, of plans that each stage makes anew when it begins; `gradients.least` and `cc.least`
-have theirs. Modules of gradients are imported where they are needed: they load much of PySCF."""
+"""The memory (bytes) of each process in stages of commands, known before anything is computed: an SCF, RI-MP2, a
+decomposition. It is arithmetic over sizes, by the plans that each stage makes again when it begins.
+`gradients.least` and `cc.least` have the same for their stages. Modules of gradients are imported where they are
+needed: they load much of PySCF."""
 
 from __future__ import annotations
 
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
     from outcore.chem.frozen import Frozen
     from outcore.job.world import World
 
-_KEPT_MATRICES = 16  # of n*n doubles, which an SCF leaves to the stages after it
+_KEPT_MATRICES = 16  # matrices of n*n doubles that an SCF leaves in memory for later stages
 _DOUBLE = 8
 
 
 def left_by_scf(mol: Mole) -> int:
-    """What the object of an SCF holds."""
+    """Memory that the object of a finished SCF holds."""
     return _KEPT_MATRICES * int(mol.nao) ** 2 * _DOUBLE
 
 
@@ -47,8 +48,8 @@ def fitted_scf(
     held_bytes: int,
     group: str | None = None,
 ) -> int:
-    """held_bytes: of each process, beside all stages. group: whose symmetry integrals have; see DensityFitting.
-    Collective."""
+    """Memory of an SCF with fitted integrals. held_bytes: memory of each process outside all stages. group: the
+    point group whose symmetry the integrals have; see DensityFitting. Collective."""
     symmetry = FittingSymmetry.find(world, mol, auxmol, group)
     found = sizes(
         symmetry,
@@ -92,7 +93,7 @@ def densities_of_mp2(
     threads: int,
     storage: str,
 ) -> int:
-    """Of unrelaxed densities, and of the passes with the three-index density."""
+    """Memory for unrelaxed densities, and for the passes with the three-index density."""
     from outcore.chem.gradients import correlation
     from outcore.chem.gradients.least import RESPONSE_BYTES
     from outcore.chem.mp2 import gradient as mp2_gradient
@@ -110,11 +111,11 @@ def densities_of_mp2(
 
 
 def decomposition(mol: Mole, rank: int) -> int:
-    """Of a Cholesky decomposition of so many vectors."""
+    """Memory for a Cholesky decomposition with `rank` vectors."""
     largest = int(pairs.shell_sizes(mol).max()) ** 2
     return max(cholesky.search_bytes(int(mol.nao), largest), cholesky.factor_bytes(rank))
 
 
 def factor_bytes(rank: int) -> int:
-    """Of the factor of a decomposition, while an SCF goes on."""
+    """Memory for the factor of a decomposition, while an SCF runs."""
     return rank * rank * _DOUBLE

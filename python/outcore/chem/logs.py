@@ -1,4 +1,4 @@
-"""What objects of methods tell while they compute: lines on a stream, as objects of PySCF, and Python's logging."""
+"""Output of method objects while they compute: lines on a stream, as those of PySCF, and Python's logging."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from outcore.job.world import World
 
-# Levels of `verbose`, which are those of PySCF: an object tells lines of its level and of all below.
+# Levels of `verbose`, as in PySCF: an object writes the lines of its level and of all lower levels.
 WARN = 2
 NOTE = 3  # results
 INFO = 4  # iterations, and where arrays are
@@ -32,14 +32,14 @@ class Teller(Protocol):
 
 
 class Logged:
-    """An object of a method that tells what it does; see `tell`."""
+    """An object of a method that reports its progress; see `tell`."""
 
     world: World
     verbose: int = NOTE
     stdout: Any = None  # standard output, as it is when a line is written
 
     def log_as(self, other: Any) -> None:
-        """At the level, and to the stream, of another object: a molecule or a method of PySCF."""
+        """Takes level and stream from another object: a molecule or a method of PySCF."""
         self.verbose, self.stdout = other.verbose, other.stdout
 
     def log(self, level: int, text: str, *values: object) -> None:
@@ -48,7 +48,7 @@ class Logged:
 
 
 def tell(teller: Teller, level: int, text: str, *values: object) -> None:
-    """A line of the first process, which is formatted with % if somebody wants it.
+    """Writes a line at the first process. It is formatted with % only if the stream or a logger takes it.
 
     The stream `stdout` of the object gets it if `verbose` is at least its level: 0 none, 3 results, 4 iterations as
     well. The logger of the module of its class, such as `outcore.chem.cc.ccsd`, gets it whatever `verbose` is.
@@ -61,5 +61,5 @@ def tell(teller: Teller, level: int, text: str, *values: object) -> None:
 
 
 def _module(kind: type) -> str:
-    """Of the first class that is Outcore's: a program may have a subclass."""
+    """The module of the first class that is Outcore's: a program may have a subclass."""
     return next(each.__module__ for each in kind.__mro__ if each.__module__.startswith("outcore."))

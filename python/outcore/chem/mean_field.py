@@ -1,5 +1,5 @@
-"""PySCF's mean-field objects: which class a molecule gets, what is refused before and after an SCF, and objects of
-classes that are made at run time, for pickle."""
+"""PySCF's mean-field objects: the class for a molecule, checks before and after an SCF, and pickle for objects
+whose classes are made at run time."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Kind = Literal["RHF", "UHF", "ROHF"]
 
 _DEPENDENT = 1e-9  # an eigenvalue of the overlap below it is 0 within rounding
 NEAR = 1e-2  # Hartree between occupied and empty orbitals: below it noise may choose the state of an SCF
-_ELECTRONS = 1e-4  # fewer or more in the occupied orbitals are rounding
+_ELECTRONS = 1e-4  # a smaller difference in the number of electrons is rounding
 
 
 def make(mol: Mole, kind: Kind) -> Any:
-    """PySCF's object for a molecule, as its functions RHF, UHF and ROHF choose the class: RHF of unpaired electrons
-    is ROHF, and classes that know irreducible representations are taken where the molecule has symmetry."""
+    """PySCF's object for a molecule. The class is the one that PySCF's functions RHF, UHF and ROHF choose: RHF with
+    unpaired electrons is ROHF, and a molecule with symmetry gets a class with irreducible representations."""
     from pyscf.scf import hf, hf_symm, rohf, uhf, uhf_symm
 
     if kind == "RHF" and mol.spin != 0:
@@ -40,7 +40,7 @@ def make(mol: Mole, kind: Kind) -> Any:
 
 
 def give_orbitals(mf: Any) -> None:
-    """Orbitals of the right number and occupation, for a plan that looks at nothing else."""
+    """Gives the object placeholder orbitals of the right number and occupation: a plan reads nothing else."""
     mol = mf.mol
     overlaps, vectors = np.linalg.eigh(mol.intor_symmetric("int1e_ovlp"))
     coefficients = (vectors / np.sqrt(abs(overlaps)))[:, overlaps > _DEPENDENT]
@@ -56,7 +56,7 @@ def give_orbitals(mf: Any) -> None:
 
 
 def check_before(mf: Any) -> None:
-    """Raises OutcoreError for what an SCF would ignore. Needs nothing of other processes."""
+    """Raises OutcoreError for settings that an SCF would ignore. Does not communicate with other processes."""
     from pyscf.scf import hf, rohf
 
     kind, mol = type(mf).__name__, mf.mol
@@ -79,7 +79,7 @@ def check_before(mf: Any) -> None:
 
 
 def check_after(mf: Any) -> None:
-    """Raises OutcoreError if the orbitals found do not hold the electrons of the molecule."""
+    """Raises OutcoreError if the occupied orbitals do not hold as many electrons as the molecule has."""
     if mf.mo_occ is None:
         return
     electrons = float(np.sum([np.sum(each) for each in mf.mo_occ]))
@@ -104,7 +104,7 @@ def gap(energies: Any, occupied: Any) -> float:
 
 
 def refused(detail: str) -> OutcoreError:
-    """An error of what cannot be done with an object."""
+    """An error about an operation that the object does not support."""
     return OutcoreError(errno.ENOTSUP, "use a mean-field object", detail=detail)
 
 

@@ -1,4 +1,4 @@
-"""The head of objects of methods: processes, memory, threads, settings as attributes, what they tell, the end."""
+"""The base class of method objects: processes, memory, threads, settings as attributes, output, closing."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 class Means(NamedTuple):
-    """What an object may take. memory_bytes: of all processes together; None: half of what is free. threads: of
-    each process."""
+    """Resources that an object may use. memory_bytes: of all processes together; None: half of the free memory.
+    threads: of each process."""
 
     world: World
     memory_bytes: int | None
@@ -35,26 +35,26 @@ class Means(NamedTuple):
         threads: int | None,
         comm: Intracomm | World | None,
     ) -> Means:
-        """As constructors take them; of a communicator a new world. Collective."""
+        """Reads the arguments of a constructor; a communicator becomes a new world. Collective."""
         size = None if memory is None else parse_bytes(memory)
         world = comm if isinstance(comm, World) else make_world(comm, size, scratch)
         return cls(world, size, threads or launch.threads_per_rank())
 
 
 class Method(Logged):
-    """What all methods have. A constructor begins with `_open`, and ends with `_opened`.
+    """The base of all methods. A constructor begins with `_open`, and ends with `_opened`.
 
     The fields of `settings`, a frozen dataclass, are attributes: `ci.max_cycle = 100` is `ci.set(max_cycle=100)`.
     From `_opened` on a public name that the class does not have is an AttributeError, not a new attribute.
 
-    `on_iteration` is called after each iteration, by the thread of the caller; `on_progress(part, fraction)` while
-    a part of the work goes on, by any thread; `on_warning(line)` with what makes a result doubtful, which Python's
-    warnings get without it.
+    The thread of the caller calls `on_iteration` after each iteration. Any thread may call `on_progress(part,
+    fraction)` during a part of the work. `on_warning(line)` gets each reason to doubt a result; without it,
+    Python's warnings get it.
     """
 
-    title: ClassVar[str]  # of the method, as errors call it
-    fixed: ClassVar[Collection[str]] = ()  # settings that `set` does not take once `_is_fixed`
-    beside: ClassVar[Collection[str]] = ()  # names that `set` takes, and that are no fields of `settings`
+    title: ClassVar[str]  # the name of the method in errors
+    fixed: ClassVar[Collection[str]] = ()  # settings that `set` refuses once `_is_fixed`
+    beside: ClassVar[Collection[str]] = ()  # names that `set` accepts, but no fields of `settings`
 
     settings: Any
     world: World
@@ -74,8 +74,8 @@ class Method(Logged):
         comm: Intracomm | World | None,
         told_by: Any = None,
     ) -> None:
-        """What constructors take in the same way. told_by: an object of PySCF that has the `verbose` and `stdout`
-        of this. Collective."""
+        """Sets up everything that all constructors have in common. told_by: the PySCF object that gives this object
+        its `verbose` and `stdout`. Collective."""
         self.settings = settings
         if told_by is not None:
             self.log_as(told_by)
@@ -87,15 +87,15 @@ class Method(Logged):
         self._is_open = True
 
     def means(self) -> Means:
-        """What other steps with the same object may take."""
+        """Resources of this object, for other steps that use the same."""
         return Means(self.world, self.memory_bytes, self.threads)
 
     def _free(self) -> Allowance:
-        """Memory that each process can still take. Collective."""
+        """Memory that is still free for each process. Collective."""
         return free_memory_of_each(self.world, self.memory_bytes, self.threads)
 
     def progress(self, part: str) -> Callable[[float], None]:
-        """Says how much of a part is done."""
+        """A function that reports the finished fraction of a part of the work."""
 
         def tell(fraction: float) -> None:
             if self.on_progress is not None:
@@ -128,10 +128,10 @@ class Method(Logged):
             raise AttributeError(f"{type(self).__name__} of Outcore has no '{name}'")
 
     def set(self, **settings: Any) -> Self:
-        """Other settings. Collective.
+        """Changes settings. Collective.
 
-        Raises OutcoreError (EINVAL): of a name that is none of theirs, of a value that is out of range, and of what
-        was made already and depends on them."""
+        Raises OutcoreError (EINVAL): the name is unknown, the value is out of range, or existing data depends on
+        the setting."""
         with self.world.together(self.title, sorted((k, repr(v)) for k, v in settings.items())):
             names = self._settable()
             for name in settings:
@@ -147,7 +147,7 @@ class Method(Logged):
 
     @property
     def _is_fixed(self) -> bool:
-        """Whether what depends on `fixed` is made."""
+        """Whether data that depends on the `fixed` settings exists."""
         return True
 
     def _take_settings(self, settings: dict[str, Any]) -> None:
@@ -159,10 +159,10 @@ class Method(Logged):
     # ---- life ----
 
     def _give_back(self) -> None:
-        """What this object has made in its world. May be repeated. Collective."""
+        """Frees everything that this object has made in its world. May be repeated. Collective."""
 
     def close(self) -> None:
-        """Gives back what the processes have in common. May be repeated. Collective."""
+        """Frees everything that the processes share. May be repeated. Collective."""
         if not self.world.closed:
             self._give_back()
             if self._owns_world:
@@ -176,7 +176,7 @@ class Method(Logged):
     ) -> None:
         if kind is None:
             self.close()
-        elif self._owns_world:  # the others need not be here; what is kept can be opened at once
+        elif self._owns_world:  # the other processes may be elsewhere; kept files can be reopened at once
             self.world.__exit__(kind, error, traceback)
 
 

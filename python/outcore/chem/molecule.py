@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyscf.gto import Mole
 
 _BUILD = "build the molecule"
-_CHARGES_SUM = 0.05  # of charges of atoms of a neutral molecule, which are rounded
+_CHARGES_SUM = 0.05  # largest sum of the atomic charges of a neutral molecule: they are rounded
 
 Say = Callable[[str], None]
 
@@ -42,9 +42,9 @@ def build(
     """PySCF molecule from an XYZ file.
 
     basis, ecp: names of PySCF's library or files; see `basis_sets.orbital`. frame, unit: see `geometry.read`.
-    charge: None: what the comment of the file says, or 0. spin: number of unpaired electrons; None: what the
-    comment says, or 0 or 1, as the number of electrons demands. `say` gets a line for all that is done beyond that.
-    Raises OutcoreError for what is not understood, not there, or contradicts itself.
+    charge: None: that of the comment in the file, or 0. spin: number of unpaired electrons; None: that of the
+    comment, or else 0 or 1, by the number of electrons. `say` gets a line for each further decision.
+    Raises OutcoreError if a statement is not understood or contradicts another, or if something is missing.
     """
     from pyscf import gto
 
@@ -85,7 +85,7 @@ def build(
 
 
 def _charge(geometry: Geometry, charge: int | None) -> int:
-    """That of the option, or of the comment, which must not contradict each other."""
+    """The charge of the option, or of the comment. The two must not contradict each other."""
     said = geometry.comment.charge
     if charge is not None:
         if said is not None and said != charge:
@@ -105,7 +105,7 @@ def _charge(geometry: Geometry, charge: int | None) -> int:
 
 
 def _spin(geometry: Geometry, spin: int | None, mol: Mole) -> int | None:
-    """Unpaired electrons, None: as few as there can be."""
+    """Number of unpaired electrons; None: as few as possible."""
     said = geometry.comment.unpaired
     if spin is not None and said is not None and said != spin:
         raise geometry.refuse(
@@ -132,13 +132,14 @@ def _refused(path: str | Path, detail: str) -> OutcoreError:
 
 
 def integrals_key(mol: Mole) -> str:
-    """What the integrals of this very object depend on, electrons not among it, but range separation: the same as
-    long as it is not changed. Of PySCF's own tables, so not the same in another run (see `chem.problem`)."""
+    """A digest of everything that the integrals of this object depend on: range separation is included, electrons
+    are not. It stays the same as long as the object is not changed. It is made of PySCF's own tables, so it differs
+    in another run (see `chem.problem`)."""
     from pyscf.gto import mole
 
     digest = hashlib.sha256()
     env = mol._env.copy()
-    # Where effective core potentials lie is noted there when they are first asked for, in the midst of an SCF.
+    # PySCF writes the offset of effective core potentials there when it first needs it, in the midst of an SCF.
     env[[mole.AS_ECPBAS_OFFSET, mole.AS_NECPBAS]] = 0
     for part in (mol._atm, mol._bas, env):
         digest.update(np.ascontiguousarray(part).tobytes())

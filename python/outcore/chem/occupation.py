@@ -1,5 +1,5 @@
-"""Which orbitals an SCF occupies, where it is not to be the lowest: electrons of each irrep, or the orbitals that
-overlap most with given ones (Gilbert, Besley, Gill, J. Phys. Chem. A 112, 13164 (2008))."""
+"""Occupations of an SCF other than the lowest orbitals: electrons of each irrep, or the orbitals that overlap most
+with given ones (Gilbert, Besley, Gill, J. Phys. Chem. A 112, 13164 (2008))."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SWAP = re.compile(r"([ab]?)([0-9]+):([0-9]+)")
 
 
 def irreps(text: str) -> Electrons:
-    """Electrons of irreps, as PySCF's `irrep_nelec` has them: "A1=6,B1=2", or "A1=3/3,B1=2/1" of each spin.
+    """Reads electrons of irreps for PySCF's `irrep_nelec`: "A1=6,B1=2", or "A1=3/3,B1=2/1" for each spin.
 
     Raises OutcoreError (EINVAL)."""
     found: Electrons = {}
@@ -35,7 +35,7 @@ def irreps(text: str) -> Electrons:
 
 
 def check_irreps(mol: Mole, wanted: Electrons) -> None:
-    """Raises OutcoreError (EINVAL) for irreps that the molecule has not, or more electrons than it has."""
+    """Raises OutcoreError (EINVAL) for irreps that the molecule lacks, or more electrons than it has."""
     names = list(mol.irrep_name)
     unknown = [name for name in wanted if name not in names]
     if unknown:
@@ -48,7 +48,8 @@ def check_irreps(mol: Mole, wanted: Electrons) -> None:
 
 
 def swaps(text: str) -> list[tuple[str, int, int]]:
-    """Pairs of orbitals, counted from 1, whose occupations are exchanged: "5:6", or "a5:6" and "b5:6" of one spin.
+    """Reads pairs of orbitals, counted from 1, whose occupations are exchanged: "5:6", or "a5:6" and "b5:6" for one
+    spin.
 
     Raises OutcoreError (EINVAL)."""
     found = [_SWAP.fullmatch(word.strip()) for word in text.split(",")]
@@ -58,7 +59,7 @@ def swaps(text: str) -> list[tuple[str, int, int]]:
 
 
 def swapped(occupied: Any, pairs: list[tuple[str, int, int]]) -> Any:
-    """Occupations with those of pairs exchanged. Raises OutcoreError (EINVAL) where that changes nothing."""
+    """Occupations with those of the pairs exchanged. Raises OutcoreError (EINVAL) if that changes nothing."""
     new = np.array(occupied, float)
     spins: dict[str, Any] = {"": [new] if new.ndim == 1 else list(new), "a": new[:1], "b": new[1:2]}
     for spin, i, j in pairs:
@@ -78,7 +79,7 @@ def hold(mf: Any, coefficients: Any, occupied: Any) -> None:
     c, o, overlap = np.asarray(coefficients), np.asarray(occupied), mf.get_ovlp()
 
     def chosen(present: Any, reference: Any) -> Any:
-        """1 for as many of the present orbitals as there are in the reference."""
+        """1 for the present orbitals that overlap most with the reference, as many as it has; 0 for the others."""
         weights = np.sum((reference.T @ overlap @ present) ** 2, axis=0)
         picked = np.zeros(present.shape[1])
         picked[np.argsort(-weights, kind="stable")[: reference.shape[1]]] = 1
@@ -110,14 +111,14 @@ def with_irreps(mol: Mole) -> Mole:
 
 def smear(mf: Any, width: float) -> Any:
     """The object with occupations of a Fermi distribution (Mermin, Phys. Rev. 137, A1441 (1965)) of this width
-    (Hartree), of each spin by itself."""
+    (Hartree). With UHF each spin keeps its number of electrons."""
     from pyscf.scf import addons
 
     return addons.smearing(mf, sigma=width, method="fermi", fix_spin=bool(mf.istype("UHF")))
 
 
 def smeared(mf: Any) -> list[str]:
-    """Lines about energies of a smeared SCF; none of others."""
+    """Lines about the energies of a smeared SCF; an empty list for other SCFs."""
     if not mf.istype("_SmearingSCF"):
         return []
     return [

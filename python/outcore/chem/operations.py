@@ -1,6 +1,7 @@
 """Operations of the point group of a molecule on its atoms, shells and basis functions, in the frame of the caller.
 
-Those of D2h and its subgroups: they commute, and each is its own inverse. Axes may point anywhere.
+The groups are D2h and its subgroups: their operations commute, and each is its own inverse. Axes may point
+anywhere.
 """
 
 from __future__ import annotations
@@ -24,17 +25,18 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int32]
 Signs = tuple[int, ...]
 
-SAME_PLACE = 1e-7  # Bohr: atoms that an operation brings as near to each other count as exchanged
-_LOOSE = 1e-3  # Bohr: more than what PySCF takes for the same place
-_ROUNDING = 1e-13  # of the elements of a rotation of functions
-_ROWS = 64  # of a product at a time: what is beside the result stays in the caches
-# Atoms that are symmetric up to a change (Bohr) have a density that is so up to some times the change, of its norm:
-# nuclei are where they are, integrals those of symmetric atoms. The energy takes the square, times the repulsion of
-# what is left out, which is largest in the core of a heavy atom (some 5/8 of its charge): less than 1e-10 Hartree.
+SAME_PLACE = 1e-7  # Bohr: an operation exchanges two atoms if it moves one this close to the other
+_LOOSE = 1e-3  # Bohr: more than PySCF's tolerance for the same place
+_ROUNDING = 1e-13  # elements of a rotation of functions below it are rounding
+_ROWS = 64  # rows of a product at a time, so that the work space stays in the caches
+# If atoms are symmetric up to a change (Bohr), their density is symmetric up to _OF_CHANGE times the change,
+# relative to its norm: nuclei are where they are, integrals those of symmetric atoms. The error of the energy is
+# the square of that, times the repulsion of the part left out, which is largest in the core of a heavy atom (some
+# 5/8 of its charge): less than 1e-10 Hartree.
 _OF_CHANGE = 100.0
 _MOST_OF_CHANGE = 3e-6
 
-# Signs of the axes by operations, which make the groups that `chem.symmetry` names.
+# Signs of the axes under the operations of each group. `chem.symmetry` has the names of the groups.
 _IDENTITY, _INVERSION = (1, 1, 1), (-1, -1, -1)
 _C2X, _C2Y, _C2Z = (1, -1, -1), (-1, 1, -1), (-1, -1, 1)
 _SX, _SY, _SZ = (-1, 1, 1), (1, -1, 1), (1, 1, -1)
@@ -52,14 +54,14 @@ _GROUPS = {
 
 @dataclass(frozen=True, eq=False)
 class Operations:
-    """Operations of which no two move atoms alike.
+    """Operations of a point group. No two of them move the atoms alike.
 
-    group: its name. whole: operations of the group, also those that move no atom otherwise than another one does.
-    matrices: [generators][3][3], on coordinates. atoms, shells: where each goes, [operations][atoms] and
-    [operations][shells], the identity not among the operations; operation o - 1 is the product of the generators
-    whose bits o has. coordinates: [atoms][3] (Bohr), exactly symmetric. change: the largest that one of these is
-    away from that of the molecule (Bohr). axes: in rows. signs: [operations][axes], -1 of an axis that is
-    turned round.
+    group: its name. whole: number of all operations of the group, also those that move the atoms like another one.
+    matrices: [generators][3][3], act on coordinates. atoms, shells: the image of each atom and shell,
+    [operations][atoms] and [operations][shells], without the identity; operation o - 1 is the product of the
+    generators whose bits are set in o. coordinates: [atoms][3] (Bohr), exactly symmetric. change: the largest
+    distance of one of these from its place in the molecule (Bohr). axes: in rows. signs: [operations][axes], -1 if
+    the operation reverses the axis.
     """
 
     group: str
@@ -75,19 +77,19 @@ class Operations:
 
     @property
     def order(self) -> int:
-        """Of operations, the identity included: as many quartets of shells are alike at most."""
+        """Number of operations, with the identity: at most so many quartets of shells are equivalent."""
         return len(self.atoms) + 1
 
 
 @dataclass(frozen=True, eq=False)
 class FoundOperations:
-    """operations: None: none moves an atom. note: a line for the user, if there is something to say."""
+    """The result of `find`. operations: None if no operation moves an atom. note: a line for the user, or ""."""
 
     operations: Operations | None = None
     note: str = ""
 
     def lines(self) -> list[str]:
-        """What to tell of it."""
+        """Lines for the user about the operations."""
         if self.operations is None:
             return [self.note] if self.note else []
         used = self.operations
@@ -96,7 +98,7 @@ class FoundOperations:
         return [line, *([self.note] if self.note else [])]
 
     def as_json(self) -> dict[str, Any] | None:
-        """By what integrals stand for others; None: by nothing."""
+        """The symmetry by which one integral stands for others; None: no symmetry."""
         used = self.operations
         if used is None:
             return None
@@ -104,11 +106,11 @@ class FoundOperations:
 
 
 def find(mol: Mole, group: str | None = None, *beside: Mole) -> FoundOperations:
-    """The operations of `group` (None: of the largest that PySCF finds) that a molecule has: atoms and the
-    functions on them are exchanged. Those that hold to PySCF's tolerance but not to SAME_PLACE are left out, with a
-    note. beside: the same atoms with other functions, which have to be exchanged, too.
+    """Finds the operations of `group` (None: of the largest group that PySCF finds) that exchange atoms of the
+    molecule together with their functions. A group that holds within PySCF's tolerance but not within SAME_PLACE is
+    not used, with a note. beside: the same atoms with other functions, which have to be exchanged, too.
 
-    Raises OutcoreError (EINVAL) for a group that there is not, or the molecule has not."""
+    Raises OutcoreError (EINVAL) if the group does not exist, or the molecule does not have it."""
     wanted = None if group is None else known_group(group)
     asked = None if wanted == "auto" else wanted
     if asked == "C1" or (asked is None and mol.natm < 2):
@@ -136,7 +138,7 @@ def find(mol: Mole, group: str | None = None, *beside: Mole) -> FoundOperations:
     atoms = np.array([images[signs] for signs in members])
     turns = {signs: _matrix(axes, signs) for signs in members}
     if _of_frame(place, [(images[signs], turns[signs]) for signs in members]):
-        # As good as what was found: some groups leave the direction of some axes open.
+        # The axes of the frame serve as well: some groups leave the direction of some axes open.
         axes, turns = np.eye(3), {signs: np.diag(np.diag(turn).round()) for signs, turn in turns.items()}
     symmetric = np.mean(
         [place[image] @ turns[signs] for image, signs in zip(atoms, members, strict=True)], axis=0
@@ -160,7 +162,7 @@ def find(mol: Mole, group: str | None = None, *beside: Mole) -> FoundOperations:
 class FewInRows:
     """A matrix with few elements in each row.
 
-    columns, values: [rows][most that a row has], filled up with zeros.
+    columns, values: [rows][most elements of a row], filled up with zeros.
     """
 
     columns: NDArray[np.intp]
@@ -168,7 +170,7 @@ class FewInRows:
 
     @staticmethod
     def of(rows: NDArray[np.intp], columns: NDArray[np.intp], values: Floats, size: int) -> FewInRows:
-        """Of elements of a square matrix, each given once."""
+        """Makes a square matrix of its elements, each given once."""
         order = np.lexsort((columns, rows))
         rows, counts = rows[order], np.bincount(rows, minlength=size)
         place = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -183,7 +185,7 @@ class FewInRows:
 
     @property
     def transposed(self) -> FewInRows:
-        """Of a square matrix."""
+        """The transposed matrix. This one must be square."""
         rows, place = np.nonzero(self.values)
         return FewInRows.of(self.columns[rows, place], rows, self.values[rows, place], len(self.columns))
 
@@ -202,19 +204,19 @@ class FewInRows:
 
 
 def norm_of(overlap: Floats, matrix: Floats) -> float:
-    """Of a density matrix D over orthonormal functions, tr(S D S D^T)^(1/2): coefficients of functions that are
-    almost dependent may be large without a meaning."""
+    """The norm tr(S D S D^T)^(1/2) of a density matrix D, as over orthonormal functions: coefficients of almost
+    linearly dependent functions may be large without a meaning."""
     return float(np.sqrt(abs(np.sum((overlap @ matrix) * (matrix @ overlap)))))
 
 
 def left_out(change: float, norm: float) -> float:
-    """The norm of what a density of this norm may have in other irreps only because atoms are symmetric up to a
-    change (Bohr)."""
+    """The largest norm of the parts of a density in other irreps that is explained by atoms that are symmetric up
+    to a change (Bohr) only. norm: of the density."""
     return min(_OF_CHANGE * change * norm, _MOST_OF_CHANGE)
 
 
 def find_at_all(world: World, mol: Mole, group: str | None = None, *beside: Mole) -> FoundOperations:
-    """As `find`, by the first process: the same at all. Collective."""
+    """As `find`. The first process searches, all processes get its result. Collective."""
     found = FoundOperations()
     with world.together("point group of the molecule", group):
         if world.rank == 0:
@@ -223,7 +225,7 @@ def find_at_all(world: World, mol: Mole, group: str | None = None, *beside: Mole
 
 
 def matrices(mol: Mole, operations: Operations) -> list[FewInRows]:
-    """Matrices U [functions][functions] of the generators, which turn a density matrix D into U D U^T, and a
+    """Matrices U [functions][functions] of the generators: they transform a density matrix D into U D U^T, and a
     matrix F of an operator into U^T F U."""
     return [
         _rotation(mol, rotation, _of_shells(mol, atoms))
@@ -232,8 +234,8 @@ def matrices(mol: Mole, operations: Operations) -> list[FewInRows]:
 
 
 def along_axes(mol: Mole, operations: Operations) -> Mole:
-    """A copy whose atoms lie along the axes, at symmetric places. For integrals alone: nothing else is changed.
-    mol: also one with other functions on the same atoms."""
+    """A copy of the molecule whose atoms lie along the axes, at symmetric places. It serves integrals alone:
+    nothing but places changes. mol: may have other functions on the same atoms."""
     from pyscf.gto import mole
 
     placed = mol.copy()
@@ -244,14 +246,14 @@ def along_axes(mol: Mole, operations: Operations) -> Mole:
 
 
 def to_axes(mol: Mole, operations: Operations) -> FewInRows:
-    """The matrix W [functions][functions] that turns a density matrix D of the molecule into W D W^T of
-    `along_axes`, and a matrix F there into W^T F W here."""
+    """The matrix W [functions][functions] that transforms a density matrix D of the molecule into W D W^T of
+    `along_axes`, and a matrix F of `along_axes` into W^T F W of the molecule."""
     return _rotation(mol, operations.axes, np.arange(mol.nbas, dtype=np.int32))
 
 
 def functions(mol: Mole, operations: Operations) -> tuple[Integers, Floats]:
-    """Where each operation, the identity first, brings each function of `along_axes`, and with which sign:
-    [operations][functions] both."""
+    """The function to which each operation moves each function of `along_axes`, and the sign: both
+    [operations][functions], the identity first."""
     first = mol.ao_loc_nr()
     images = np.tile(np.arange(mol.nao, dtype=np.int32), (operations.order, 1))
     signs = np.ones(images.shape)
@@ -270,8 +272,7 @@ def functions(mol: Mole, operations: Operations) -> tuple[Integers, Floats]:
 
 
 def _rotation(mol: Mole, rotation: Floats, shells: Integers) -> FewInRows:
-    """The matrix of functions that turns them with a matrix on coordinates, and brings each shell to another of its
-    kind."""
+    """The matrix over functions for a rotation of coordinates that also moves each shell to another of its kind."""
     first, rows, columns, values = mol.ao_loc_nr(), [], [], []
     blocks: dict[tuple[int, int], Floats] = {}
     for shell in range(mol.nbas):
@@ -292,7 +293,7 @@ def _detected(mol: Mole, wanted: str | None) -> tuple[str, Floats, Floats]:
     """Name of the subgroup of D2h, centre (Bohr), and axes in rows."""
     from pyscf.symm import geom
 
-    # Coordinates may have been changed in place, which the list of atoms of the molecule does not know.
+    # The program may have changed coordinates in place; the list of atoms of the molecule does not show it.
     atoms = [(mol.atom_symbol(atom), place) for atom, place in enumerate(mol.atom_coords())]
     try:
         whole, center, axes = geom.detect_symm(atoms, mol._basis)
@@ -305,8 +306,8 @@ def _detected(mol: Mole, wanted: str | None) -> tuple[str, Floats, Floats]:
 
 
 def _of_frame(place: Floats, moves: list[tuple[Integers, Floats]]) -> bool:
-    """Whether a group has operations on the axes of the frame that move atoms in the same way; those of `moves` are
-    numbered by generators."""
+    """Whether operations on the axes of the frame form a group that moves atoms as `moves` do, whose index has a
+    bit for each generator."""
     signs = [np.diag(turn).round() for _, turn in moves]
     return all(
         np.abs(sign).min() == 1.0 and np.linalg.norm(place * sign - place[image], axis=1).max() <= SAME_PLACE
@@ -324,7 +325,7 @@ def _matrix(axes: Floats, signs: Signs) -> Floats:
 
 
 def _alike(mol: Mole, *beside: Mole) -> Integers:
-    """A number of each atom: the same where nuclei and potentials are, and functions, also those of `beside`."""
+    """A number for each atom: equal if nuclei, potentials and functions are, also the functions of `beside`."""
     from pyscf.gto import mole
 
     numbers: dict[tuple[Any, ...], int] = {}
@@ -337,15 +338,15 @@ def _alike(mol: Mole, *beside: Mole) -> Integers:
             float(mol._env[row[mole.PTR_ZETA]]),
             *_facts(mol._ecpbas, mol._env, potentials, atom),
         ]
-        for each in (mol, *beside):  # of others the potentials are not theirs
+        for each in (mol, *beside):  # functions only: potentials are those of `mol`
             facts += ["of a basis", *_facts(each._bas, each._env, (mole.NPRIM_OF, mole.NCTR_OF), atom)]
         found.append(numbers.setdefault(tuple(facts), len(numbers)))
     return np.array(found, np.int32)
 
 
 def _facts(table: Any, env: Floats, counts: tuple[int, ...], atom: int) -> list[Any]:
-    """Of the shells of an atom, or the terms of its potential, in a table of libcint. counts: columns whose product
-    is the number of coefficients."""
+    """Values that describe the shells of an atom, or the terms of its potential, in a table of libcint. counts:
+    columns whose product is the number of coefficients."""
     from pyscf.gto import mole
 
     facts = list[Any]()
@@ -359,8 +360,8 @@ def _facts(table: Any, env: Floats, counts: tuple[int, ...], atom: int) -> list[
 
 
 def _image(place: Floats, alike: Integers, matrix: Floats) -> tuple[Integers | None, float]:
-    """Where a matrix brings each atom, and how far away the atom there is at most; None: it permutes no atoms that
-    are alike."""
+    """The image of each atom under a matrix, and the largest distance of an image from the atom there. None in
+    place of the images: the matrix does not permute equal atoms."""
     image, away = np.empty(len(place), np.int32), 0.0
     for atom, moved in enumerate(place @ matrix.T):
         distances = np.linalg.norm(place - moved, axis=1)
@@ -372,7 +373,8 @@ def _image(place: Floats, alike: Integers, matrix: Floats) -> tuple[Integers | N
 
 
 def _generated(images: dict[Signs, Integers], *, moving: bool = False) -> tuple[list[Signs], list[Signs]]:
-    """Generators of a group among these operations, and the group. moving: one in which no two move atoms alike."""
+    """Generators of a group among these operations, and the group. moving: choose a group in which no two
+    operations move the atoms alike."""
     group: list[Signs] = [_IDENTITY]
     generators: list[Signs] = []
     for signs, image in images.items():
@@ -385,7 +387,7 @@ def _generated(images: dict[Signs, Integers], *, moving: bool = False) -> tuple[
 
 
 def _name_of(images: dict[Signs, Integers]) -> str:
-    """Of the group that these operations are."""
+    """The name of the group that these operations form."""
     rotations = sum(signs[0] * signs[1] * signs[2] > 0 for signs in images) - 1
     kinds = (len(images), rotations, _INVERSION in images)
     names = {
@@ -396,7 +398,7 @@ def _name_of(images: dict[Signs, Integers]) -> str:
 
 
 def _of_shells(mol: Mole, atoms: Integers) -> Integers:
-    """Where each shell goes: those of an atom keep their order, and may lie among those of others."""
+    """The image of each shell. The shells of an atom keep their order, and may lie among those of others."""
     atom = mol._bas[:, 0]
     shells = np.argsort(atom, kind="stable")  # by atoms
     counts = np.bincount(atom, minlength=mol.natm)
@@ -407,7 +409,8 @@ def _of_shells(mol: Mole, atoms: Integers) -> Integers:
 
 
 def _turned(angular: int, matrix: Floats, *, cartesian: bool) -> Floats:
-    """[2l+1][2l+1], or all Cartesian ones: column f is function f after the operation, in terms of all."""
+    """The matrix [2l+1][2l+1], or that of all Cartesian functions: column f is function f after the operation, in
+    terms of all functions."""
     points = np.random.default_rng(angular).normal(size=(4 * (angular + 1) * (angular + 2), 3))
     points /= np.linalg.norm(points, axis=1)[:, None]
     before, after = (_functions(angular, each, cartesian=cartesian) for each in (points, points @ matrix))

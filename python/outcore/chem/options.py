@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 GEOMETRY = typer.Argument(help="XYZ file, in Angstrom.")
 BASIS = typer.Option(help="Basis set, as PySCF names it, or a file in NWChem's format.")
-# What several methods take after an SCF.
+# Options of several methods after an SCF.
 FCIDUMP = typer.Option(help="Take the integrals from this FCIDUMP or TREXIO file, instead of a molecule.")
 FROZEN = typer.Option(
     help="Orbitals that are not correlated: a number of the lowest, 'auto' for the cores, or a list such as 0,5 or "
@@ -33,7 +33,7 @@ FROZEN_VIRTUAL = typer.Option(
     help="Virtual orbitals that are not correlated: a number of the highest, or a list as of --frozen."
 )
 ACTIVE = typer.Option(
-    help="Active orbitals: a number of the next ones behind frozen ones; a list such as 3,4,6-8, counted from 0; "
+    help="Active orbitals: a number, the next ones above the frozen ones; a list such as 3,4,6-8, counted from 0; "
     "or a number for each irrep, such as A1=3,B1=1. Occupied ones that neither names stay doubly occupied."
 )
 GROUP = typer.Option(
@@ -56,17 +56,17 @@ INTEGRALS = typer.Option(
 )
 ROHF = typer.Option("--rohf", help="Restricted open-shell.")
 SPIN_SHIFT = typer.Option(
-    help="Raises states of higher spin by it, times S(S+1), during the search of a CI (Hartree). Default: 0.05.",
+    help="Raises states of higher spin by this times S(S+1) during the search of a CI (Hartree). Default: 0.05.",
     show_default=False,
 )
 SMEARING = typer.Option(
     help="Width of a Fermi distribution of the occupations (Hartree); each spin has its electrons.",
     show_default=False,
 )
-TOLERANCE = typer.Option(help="Of --integrals cholesky (Hartree). Default: 1e-8.")
+TOLERANCE = typer.Option(help="Tolerance of --integrals cholesky (Hartree). Default: 1e-8.")
 
 
-# Of how an SCF goes, which has no effect where there is none.
+# Options of the SCF, which have no effect where there is none.
 OF_SCF = (
     *("uhf", "guess", "conv_tol", "max_cycle", "storage", "screening", "restart", "scf_level_shift"),
     *("scf_damping", "diis_space", "second_order", "stability", "irrep_nelec", "swap", "save_orbitals"),
@@ -75,7 +75,7 @@ OF_SCF = (
 
 @dataclass(frozen=True, kw_only=True)
 class MoleculeOptions(JobOptions):
-    """The molecule, and how its SCF goes."""
+    """The molecule, and the options of its SCF."""
 
     geometry: Annotated[Path, GEOMETRY]
     basis: Annotated[str, BASIS]
@@ -97,7 +97,7 @@ class MoleculeOptions(JobOptions):
         int | None, typer.Option(help="Which geometry of a file of several: 1, 2, .., or -1 for the last.")
     ] = None
     unit: Annotated[
-        str | None, typer.Option(help="Of the coordinates: angstrom or bohr. Default: what the file says.")
+        str | None, typer.Option(help="Unit of the coordinates: angstrom or bohr. Default: that of the file.")
     ] = None
     uhf: Annotated[
         bool,
@@ -137,7 +137,7 @@ class MoleculeOptions(JobOptions):
         bool | None,
         typer.Option(
             "--second-order/--no-second-order",
-            help="The SCF by second order from the start, or never. Default: where DIIS does not converge.",
+            help="Second-order SCF from the start, or never. Default: where DIIS does not converge.",
             show_default=False,
         ),
     ] = None
@@ -145,7 +145,7 @@ class MoleculeOptions(JobOptions):
         bool,
         typer.Option(
             "--stability",
-            help="Follow instabilities of the SCF to a minimum; of closed shells say whether UHF is lower.",
+            help="Follow instabilities of the SCF to a minimum; for closed shells say whether UHF is lower.",
         ),
     ] = False
     irrep_nelec: Annotated[
@@ -159,15 +159,15 @@ class MoleculeOptions(JobOptions):
         str | None,
         typer.Option(
             help="Exchange occupations of orbitals of --restart, such as 5:6, or a5:6 of spin alpha, counted from "
-            "1, and keep to what is occupied then (maximum overlap)."
+            "1, and keep the orbitals occupied that are occupied then (maximum overlap)."
         ),
     ] = None
     storage: Annotated[str, storage.option(STORAGES, "integrals")] = "auto"
     screening: Annotated[
         float | None,
         typer.Option(
-            help="Integrals (of density fitting: pairs of functions) whose Schwarz bound is below it are left out. "
-            "Default: what --error asks for; 1e-11 of density fitting."
+            help="Leave out integrals (with density fitting: pairs of functions) whose Schwarz bound is less. "
+            "Default: what --error needs; 1e-11 with density fitting."
         ),
     ] = None
     checkpoint: Annotated[
@@ -209,7 +209,7 @@ class MoleculeOptions(JobOptions):
         super().check()
 
     def _check_way(self) -> None:
-        """Of the SCF to its state."""
+        """Checks options of how the SCF reaches its state."""
         for option, value, below in (
             ("--scf-level-shift", self.scf_level_shift, 100.0),
             ("--scf-damping", self.scf_damping, 1.0),
@@ -270,7 +270,7 @@ class MoleculeOptions(JobOptions):
         }
 
     def build(self, say: Callable[[str], None]) -> Mole:
-        """The molecule. `say`: for a line that tells what was found in the file."""
+        """Builds the molecule. `say` gets lines about findings in the file."""
         from outcore.chem import molecule
 
         mol = molecule.build(
@@ -294,10 +294,10 @@ class MoleculeOptions(JobOptions):
         asked: float | None = None,
         smearing: float = 0.0,
     ) -> Any:
-        """How an SCF goes: the object itself, or one that smears occupations (Hartree).
+        """Sets the options of an SCF. Returns the object itself, or one that smears occupations.
 
         allowed_error: of its energy, see scf_options.convergence. asked: convergence of a method after it, see
-        scf_options.for_correlation."""
+        scf_options.for_correlation. smearing: width (Hartree)."""
         if self.conv_tol is not None:
             mf.conv_tol = self.conv_tol
         elif asked is not None:

@@ -1,4 +1,4 @@
-"""Orbitals that other programs have left, as the start of an SCF: Molden and TREXIO files, chkfiles of PySCF."""
+"""Orbitals from files of other programs, as the start of an SCF: Molden and TREXIO files, chkfiles of PySCF."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
 _ATTEMPTED = "begin with the orbitals of a file"
-_LIMIT_BYTES = 4 << 30  # of a file, which is read whole
-_MAX_MOMENTUM = 15  # of functions that integrals are computed of
-_DEPENDENT = 1e-4  # of an orbital's norm, what is left beside those before it
+_LIMIT_BYTES = 4 << 30  # largest file: it is read whole
+_MAX_MOMENTUM = 15  # largest angular momentum for which integrals exist
+_DEPENDENT = 1e-4  # an orbital is left out if the part outside the earlier ones has less of its norm
 
 
 def is_one(path: Path) -> bool:
-    """Whether it is a file, or a directory of TREXIO, and not one of a checkpoint."""
+    """Whether the path is a file, or a directory of TREXIO, and not one of a checkpoint."""
     return path.exists() and (not path.is_dir() or trexio_file.is_one(path))
 
 
 def start(mf: Any, path: Path) -> dict[str, Array]:
-    """Orbitals of the present molecule and kind (RHF, UHF, ROHF), made of those in a file: projected onto its
-    functions, orthonormal, and filled in the order of their occupation in the file, then of their energy. So the
-    file may be of another basis, geometry, charge or kind, but not of other atoms.
+    """Orbitals of the present molecule and kind (RHF, UHF, ROHF), made of those in a file. They are projected onto
+    the functions of the molecule, made orthonormal, and filled in the order of their occupation in the file, then
+    of their energy. So the file may have another basis, geometry, charge or kind, but not other atoms.
 
-    Raises OutcoreError: EINVAL (of other atoms, or neither kind of file), ENOENT, EIO."""
+    Raises OutcoreError: EINVAL (other atoms, or neither kind of file), ENOENT, EIO."""
     there, found = _read(path)
     _check_atoms(there, mf.mol, path)
     overlap = mf.get_ovlp()
@@ -75,7 +75,7 @@ def _present(
 
 
 def _read(path: Path) -> tuple[Mole, list[tuple[Any, Any, Any]]]:
-    """The molecule of a file, and coefficients, occupations and energies of each spin."""
+    """Reads the molecule of a file, and coefficients, occupations and energies of each spin."""
     of_trexio = trexio_file.is_one(path)
     content = b"" if path.is_dir() else plain_file.read_bytes(path, _ATTEMPTED, _LIMIT_BYTES)
     try:
@@ -86,7 +86,7 @@ def _read(path: Path) -> tuple[Mole, list[tuple[Any, Any, Any]]]:
         found = _of_spins(there, *values)
     except OutcoreError:
         raise
-    except Exception as error:  # whatever a parser of others makes of a damaged file
+    except Exception as error:  # other parsers may raise anything for a damaged file
         raise _refused(
             path,
             "neither a Molden file nor a chkfile of PySCF nor a TREXIO file with orbitals "
@@ -117,7 +117,7 @@ def _of_spins(
 
 
 def _check_tables(there: Mole) -> None:
-    """That places in tables of PySCF's, which native code follows, are those of numbers. Raises ValueError."""
+    """Checks that offsets in PySCF's tables, which native code follows, lead to numbers. Raises ValueError."""
     from pyscf.gto import mole
 
     atoms, shells, numbers = there._atm, there._bas, len(there._env)
@@ -155,7 +155,8 @@ def _molden(path: Path) -> tuple[Any, ...]:
 
 
 def _value(file: Any, name: str, path: Path) -> Any:
-    """Of a dataset that has no more elements than the file has bytes: a damaged one may say anything."""
+    """The value of a dataset. It must not have more elements than the file has bytes: a damaged file may claim any
+    shape. Raises ValueError."""
     dataset = file[name]
     if math.prod(dataset.shape) > path.stat().st_size:
         raise ValueError(f"{name} of shape {dataset.shape}")
@@ -163,7 +164,8 @@ def _value(file: Any, name: str, path: Path) -> Any:
 
 
 def _chkfile(path: Path) -> tuple[Any, ...]:
-    """Of the molecule its tables alone, which are numbers: PySCF's own reader evaluates text of the file."""
+    """Reads a chkfile. It takes the molecule from tables of numbers only: PySCF's own reader evaluates text of the
+    file."""
     import json
 
     import h5py
@@ -181,7 +183,7 @@ def _chkfile(path: Path) -> tuple[Any, ...]:
 
 
 def _check_atoms(there: Mole, mol: Mole, path: Path) -> None:
-    """Of an effective core potential, a file may have the charge that is left."""
+    """Refuses a file with other atoms. With an effective core potential a file may have the reduced charge."""
     ours = [int(mol.atom_charge(atom)) for atom in range(mol.natm)]
     whole = [_nuclear_charge(mol, atom) for atom in range(mol.natm)]
     theirs = [int(there.atom_charge(atom)) for atom in range(there.natm)]

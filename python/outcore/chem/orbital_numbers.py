@@ -1,4 +1,4 @@
-"""Numbers of orbitals as users give them: how many, or lists of which, from 0, as a mean-field object has them."""
+"""Orbitals as users name them: how many, or lists of their numbers in the mean-field object, from 0."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from outcore.base.errors import OutcoreError
 
 _LIST = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*,?", re.ASCII)
 _LISTS = (list, tuple, range, set, frozenset)
-_MOST = 1_000_000  # orbitals: more would only fill the memory
+_MOST = 1_000_000  # largest number: longer lists would only fill the memory
 
 Lists = tuple[tuple[int, ...], ...]
 
 
 def read(asked: Any, spins: int, attempted: str) -> int | Lists | None:
-    """How many, or which of each of so many spins; None if it is neither.
+    """Reads how many orbitals, or a list for each of `spins` spins; None if it is neither.
 
     asked: a number, a list, or [list of alpha, list of beta]. As text: "2", "0,5", "0-2,7", "0,1/0" for alpha and
     beta. Raises OutcoreError (EINVAL)."""
@@ -52,7 +52,7 @@ def _range(text: str, attempted: str) -> range:
 
 
 def _lists(given: list[Any], spins: int, attempted: str) -> list[tuple[int, ...]]:
-    """Of each spin."""
+    """A list for each spin."""
     nested = [isinstance(each, _LISTS) for each in given]
     if not any(nested):
         return [_numbers(given, attempted)] * spins
@@ -60,7 +60,7 @@ def _lists(given: list[Any], spins: int, attempted: str) -> list[tuple[int, ...]
         detail = f"{given}: take one list, or one of alpha and one of beta orbitals"
         raise OutcoreError(errno.EINVAL, attempted, detail=detail)
     if spins == 1:
-        detail = f"{given}: of orbitals that both spins share there is one list"
+        detail = f"{given}: both spins share their orbitals, give one list"
         raise OutcoreError(errno.EINVAL, attempted, detail=detail)
     return [_numbers(list(each), attempted) for each in given]
 
@@ -75,7 +75,8 @@ def _numbers(given: list[Any], attempted: str) -> tuple[int, ...]:
 
 
 def check(numbers: Sequence[int], count: int, spin: str, attempted: str) -> None:
-    """Raises OutcoreError (EINVAL) unless these are of so many orbitals, each once. spin: of `of_spin`."""
+    """Raises OutcoreError (EINVAL) unless each number is below `count` and is listed once. spin: the text of
+    `of_spin`."""
     outside = [each for each in numbers if not 0 <= each < count]
     if outside:
         detail = f"there is no orbital {outside[0]}{spin}: they are 0 to {count - 1}"
@@ -87,5 +88,5 @@ def check(numbers: Sequence[int], count: int, spin: str, attempted: str) -> None
 
 
 def of_spin(spin: int, spins: Sequence[object]) -> str:
-    """For a message."""
+    """Text for a message that names the spin; "" if both spins share a list."""
     return "" if len(spins) == 1 else f" of spin {('alpha', 'beta')[spin]}"

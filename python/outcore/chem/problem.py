@@ -1,5 +1,5 @@
-"""What integrals and orbitals depend on, as settings for `outcore.keep.problem`: of libcint's tables, in an order
-that does not depend on where things lie in them, and of the objects of PySCF."""
+"""Everything that integrals and orbitals depend on, as settings for `outcore.keep.problem`. They come from
+libcint's tables, in an order that does not depend on offsets in the tables, and from PySCF's objects."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 Settings = dict[str, Any]
 
-ROUNDED = ("contractions", "auxiliary contractions")  # their normalisation is computed
+ROUNDED = ("contractions", "auxiliary contractions")  # up to rounding: their normalisation is computed
 
 
 def integrals(mol: Mole) -> Settings:
-    """Of integrals over basis functions with the Coulomb operator of the molecule. Not nuclei nor electrons."""
+    """Settings of integrals over basis functions with the Coulomb operator of the molecule, without nuclei and
+    electrons."""
     from pyscf.gto import mole
 
     env = mol._env
@@ -34,7 +35,7 @@ def integrals(mol: Mole) -> Settings:
 
 
 def auxiliary(auxmol: Mole) -> Settings:
-    """Of an auxiliary basis of a molecule."""
+    """Settings of an auxiliary basis of a molecule."""
     of_its_own = integrals(auxmol)
     return {
         "auxiliary basis": [of_its_own["basis"], of_its_own["cartesian"], of_its_own["geometry"]],
@@ -44,7 +45,7 @@ def auxiliary(auxmol: Mole) -> Settings:
 
 
 def molecule(mol: Mole) -> Settings:
-    """Of orbitals: the nuclei and electrons too."""
+    """Settings of orbitals: nuclei and electrons too."""
     from pyscf.gto import mole
 
     env, atoms = mol._env, mol._atm
@@ -64,10 +65,10 @@ def molecule(mol: Mole) -> Settings:
 
 
 def mean_field(mf: Any) -> Settings:
-    """Of orbitals of a PySCF mean-field object, its one-electron Hamiltonian apart (see `restart`)."""
+    """Settings of orbitals of a PySCF mean-field object, without its one-electron Hamiltonian (see `restart`)."""
     from pyscf.lib import param
 
-    own = vars(mf)  # an object that is asked for what it has not loads all of PySCF
+    own = vars(mf)  # to ask the object for a missing attribute would load all of PySCF
     x2c = own.get("with_x2c")
     relativity = None
     if x2c is not None:
@@ -86,7 +87,7 @@ def mean_field(mf: Any) -> Settings:
 
 
 def digest(*arrays: Any) -> str:
-    """Of arrays that have to be the same bit by bit, such as orbitals."""
+    """A digest of arrays that have to be the same bit by bit, such as orbitals."""
     total = hashlib.sha256()
     for array in arrays:
         values = np.ascontiguousarray(array)
@@ -124,7 +125,7 @@ def _core_potentials(mol: Mole) -> list[list[Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can hold of it."""
+    """The value in types that JSON can hold."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What a correlated method takes from an SCF object: orbitals of each spin, or a refusal that says why."""
+"""The reference of a correlated method, from an SCF object: orbitals of each spin, or a refusal with the reason."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ Matrix = NDArray[np.float64]
 NONCANONICAL = ("refuse", "semicanonical", "diagonal")
 
 _ATTEMPTED = "take the reference of a correlation method"
-_WHOLE = 1e-8  # occupations differ by no more from 0, 1 or 2
-_ORTHONORMAL = 1e-6  # of orbitals, in the overlap of the present molecule
+_WHOLE = 1e-8  # largest difference of occupations from 0, 1 or 2
+_ORTHONORMAL = 1e-6  # largest error of orthonormality, with the overlap of the present molecule
 _CANONICAL = (
     1e-6  # Hartree: off-diagonal Fock elements below it, inside occupied and virtual orbitals, are rounding
 )
 _STATIONARY = (
     1e-8  # Hartree, or 10 times conv_tol: single excitations of a stationary determinant contribute less
 )
-_SAME_ENERGY = 1e-6  # Hartree: energies of one determinant differ by less
-_GAP = 1e-6  # Hartree between occupied and virtual orbitals, at least
+_SAME_ENERGY = 1e-6  # Hartree: two energies of one determinant differ by less
+_GAP = 1e-6  # least gap between occupied and virtual orbitals (Hartree)
 
 
 @dataclass(frozen=True)
 class Spin:
-    """Orbitals of one spin, occupied ones first, each kind by energy (Hartree). `numbers`: theirs in the mean-field
-    object, from 0, before any were made canonical. `fock`: their Fock matrix, of `as_given`."""
+    """Orbitals of one spin, occupied ones first, each kind by energy (Hartree). `numbers`: their numbers in the
+    mean-field object, from 0, before any were made canonical. `fock`: their Fock matrix, set by `as_given`."""
 
     coefficients: Matrix
     energies: Matrix
@@ -50,11 +50,11 @@ class Spin:
 
 @dataclass(frozen=True)
 class Reference:
-    """One spin if `restricted`, else two. `frozen`: orbitals that are not correlated, of `of`. `singles`:
-    second-order energy of single excitations of the others, 0 of a determinant that is stationary. `note` says what
-    was done to the orbitals, if anything. `given` is the fingerprint of those
-    they were made from: made canonical again they differ by rounding, and degenerate ones by more. `energy`: of the
-    determinant (Hartree), of `as_given`. `overlap`: of the functions."""
+    """One spin if `restricted`, else two. `frozen`: orbitals that are not correlated, set by `of`. `singles`:
+    second-order energy of single excitations of the correlated orbitals, 0 for a stationary determinant. `note`
+    says how the orbitals were changed, if at all. `given` is the fingerprint of the original orbitals: orbitals
+    that are made canonical a second time differ by rounding, and degenerate ones by more. `energy`: of the
+    determinant (Hartree), set by `as_given`. `overlap`: of the functions."""
 
     restricted: bool
     spins: list[Spin]
@@ -67,14 +67,15 @@ class Reference:
 
 
 def mark_canonical(mf: Any) -> None:
-    """Says that the orbitals of `mf` are those that its SCF has left, converged: nobody need make a Fock matrix to
-    find that out. Changed orbitals or energies undo it."""
+    """Marks the orbitals of `mf` as those of its converged SCF, so that `of` need not check them with a Fock
+    matrix. Changed orbitals or energies undo the mark."""
     mf._canonical = _fingerprint(mf)
 
 
 def keep_focks(mf: Any) -> None:
-    """Before the integrals of `mf` are closed: makes the Fock matrices that `of` and `as_given` need of its present
-    orbitals. Changed orbitals or energies undo it. All processes that share the object call it."""
+    """Computes and stores the Fock matrices of the present orbitals for `of` and `as_given`, before the integrals
+    of `mf` are closed. Changed orbitals or energies make them invalid. All processes that share the object call
+    it."""
     given = _fingerprint(mf)
     if not _is_canonical(mf, given):
         mf._kept_focks = (given, _focks(mf))
@@ -94,7 +95,7 @@ def _fingerprint(mf: Any) -> str:
 def check_method(mf: Any, attempted: str = _ATTEMPTED) -> None:
     """Raises OutcoreError unless `mf` is a molecular Hartree-Fock object of one component for each spin.
 
-    The first errors that any process would find: alike at all that hold the same object."""
+    These checks come first at every process, and give the same at all that hold the same object."""
     from pyscf.scf import dhf, ghf, hf
 
     def refused(detail: str) -> OutcoreError:
@@ -125,16 +126,16 @@ def of(
 ) -> Reference:
     """The orbitals of an RHF, UHF or ROHF object. All processes that share the object call it.
 
-    frozen, frozen_virtual: see `outcore.chem.frozen.of`. Those that are listed are left as they are, and apart from
-    the others, before these are made canonical; a number counts canonical ones.
-    noncanonical: what becomes of orbitals that do not diagonalize the Fock matrix. Orbitals of a stationary
-    determinant (say, localized ones) are always made canonical, which leaves the determinant as it is. Others, such
-    as those of ROHF: "refuse"; "semicanonical": occupied and virtual ones of each spin are made to
-    diagonalize the Fock matrix of their spin, and single excitations are added (Knowles, Andrews, Amos, Handy,
-    Pople, Chem. Phys. Lett. 186, 130 (1991); Lauderdale, Stanton, Gauss, Watts, Bartlett, ibid. 187, 21 (1991));
-    "diagonal": they stay, with the diagonal of the Fock matrix as energies and no singles, as in PySCF's
-    `mp.MP2(mf.to_uhf())`.
-    force: take an SCF that has not converged, its orbitals and energies as they are.
+    frozen, frozen_virtual: see `outcore.chem.frozen.of`. Listed orbitals stay as they are: they are set apart
+    before the others are made canonical. A number counts canonical orbitals.
+    noncanonical: the treatment of orbitals that do not diagonalize the Fock matrix. Orbitals of a stationary
+    determinant (say, localized ones) are always made canonical, which does not change the determinant. For others,
+    such as those of ROHF: "refuse" raises an error. "semicanonical": occupied and virtual orbitals of each spin are
+    rotated so that they diagonalize the Fock matrix of their spin, and single excitations are added (Knowles,
+    Andrews, Amos, Handy, Pople, Chem. Phys. Lett. 186, 130 (1991); Lauderdale, Stanton, Gauss, Watts, Bartlett,
+    ibid. 187, 21 (1991)). "diagonal": orbitals stay as they are, with the diagonal of the Fock matrix as energies
+    and no singles, as in PySCF's `mp.MP2(mf.to_uhf())`.
+    force: accept an SCF that has not converged, with its orbitals and energies as they are.
     """
     if noncanonical not in NONCANONICAL:
         raise OutcoreError(
@@ -157,8 +158,8 @@ def of(
 
 
 def as_given(mf: Any, *, force: bool = False) -> Reference:
-    """The orbitals of an RHF, UHF or ROHF object as they are, occupied ones first, with the Fock matrix of each
-    spin, whose off-diagonal elements count, and the energy of their determinant. `force`: as for `of`. All
+    """The orbitals of an RHF, UHF or ROHF object as they are, occupied ones first, with the full Fock matrix of
+    each spin (off-diagonal elements count) and the energy of their determinant. `force`: as for `of`. All
     processes that share the object call it."""
     restricted, spins, note, given = _checked(mf, force)
     if _is_canonical(mf, given):
@@ -179,8 +180,8 @@ def as_given(mf: Any, *, force: bool = False) -> Reference:
 
 
 def _energy(mf: Any, focks: list[Matrix]) -> tuple[float, str]:
-    """Of the determinant of the present orbitals (Hartree), which need not be that of the SCF; and a note if it is
-    not."""
+    """The energy of the determinant of the present orbitals (Hartree), and a note if it differs from that of the
+    SCF."""
     density, core = mf.make_rdm1(), mf.get_hcore()
     potential = np.stack([fock - core for fock in focks]) if np.ndim(density) == 3 else focks[0] - core
     found = float(mf.energy_tot(density, core, potential))
@@ -193,8 +194,9 @@ def _energy(mf: Any, focks: list[Matrix]) -> tuple[float, str]:
 def of_rank_0(
     world: World, mf: Any, attempted: str, take: Callable[[Any], Reference], *alike: Any
 ) -> Reference:
-    """`take(mf)` of rank 0, whose orbitals count. Others take part where its Fock matrix is collective. `alike`:
-    what is the same at all processes. Collective. Raises OutcoreError, the same at all."""
+    """`take(mf)` of rank 0, at all processes: the orbitals of rank 0 count. The others take part if the Fock matrix
+    of `mf` is collective. `alike`: arguments that must be the same at all processes. Collective. Raises
+    OutcoreError, the same at all."""
     from outcore.chem.driver import RootDriven
 
     found: Any = None
@@ -206,7 +208,8 @@ def of_rank_0(
 
 
 def _checked(mf: Any, force: bool) -> tuple[bool, list[Spin], str, str]:
-    """Whether the spins are alike, the orbitals of each, a note, and the fingerprint of what was given."""
+    """Whether both spins have the same orbitals and occupations; the orbitals of each spin; a note; the fingerprint
+    of the given orbitals."""
     check_method(mf)
     mo_coeff, mo_energy, mo_occ = (getattr(mf, name) for name in ("mo_coeff", "mo_energy", "mo_occ"))
     if mo_coeff is None or mo_occ is None or mo_energy is None:
@@ -234,7 +237,7 @@ Occupied = tuple[Matrix, Matrix, NDArray[np.bool_]]  # coefficients, energies, w
 
 
 def _spins(mf: Any) -> tuple[bool, list[Occupied]]:
-    """Whether the pairs of both spins are alike, and the orbitals of each spin."""
+    """Whether both spins have the same orbitals and occupations, and the orbitals of each spin."""
     mol = mf.mol
     coefficients = [np.asarray(each, np.float64) for each in _each_spin(mf.mo_coeff, 3)]
     energies = [np.asarray(each, np.float64) for each in _each_spin(mf.mo_energy, 2)]
@@ -275,7 +278,7 @@ def _spins(mf: Any) -> tuple[bool, list[Occupied]]:
 
 
 def _each_spin(values: Any, dimensions: int) -> list[Any]:
-    """Of one array, or of one for each spin, which may have different numbers of orbitals."""
+    """A list of one array, or of one for each spin. The spins may have different numbers of orbitals."""
     if isinstance(values, np.ndarray) and values.ndim < dimensions:
         return [values]
     return list(values)
@@ -287,7 +290,7 @@ def _sorted(coefficients: Matrix, energies: Matrix, occupied: NDArray[np.bool_])
 
 
 def _focks(mf: Any) -> list[Matrix]:
-    """Of each spin, over basis functions."""
+    """The Fock matrix of each spin, over basis functions."""
     of_orbitals, kept = vars(mf).get("_kept_focks", ("", []))
     if of_orbitals == _fingerprint(mf):
         return list(kept)
@@ -297,7 +300,8 @@ def _focks(mf: Any) -> list[Matrix]:
 
 
 def _canonical(mf: Any, restricted: bool, spins: list[Spin], frozen: Frozen, noncanonical: str) -> Reference:
-    """Checks the orbitals with a Fock matrix; makes them diagonalize its blocks, as `noncanonical` says."""
+    """Checks the orbitals with a Fock matrix, and rotates them so that they diagonalize its blocks, as
+    `noncanonical` says."""
     found, rotated, of_all, singles = list[Spin](), 0.0, 0.0, 0.0
     for number, (c, matrix) in enumerate(zip(spins, _focks(mf), strict=False)):
         inside = c.coefficients.T @ matrix @ c.coefficients
@@ -344,7 +348,8 @@ def _canonical(mf: Any, restricted: bool, spins: list[Spin], frozen: Frozen, non
 
 
 def _check_gaps(reference: Reference) -> None:
-    """Denominators keep their sign: no occupied orbital lies at or above an empty one of its spin."""
+    """Raises OutcoreError if an occupied orbital lies at or above an empty one of its spin: denominators must not
+    change sign."""
     for number, spin in enumerate(reference.spins):
         boxes = reference.frozen.active(number, spin.numbers, spin.occupied)
         occupied, virtual = (spin.energies[box] for box in boxes)

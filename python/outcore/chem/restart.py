@@ -1,8 +1,8 @@
-"""Checkpoints of an SCF: orbitals, from which another run goes on, on any number of processes.
+"""Checkpoints of an SCF: orbitals from which another run continues, on any number of processes.
 
 They lie in the directory that `--checkpoint` names, below ORBITALS, for every method. A run of the same problem
-goes on from them; `--restart` takes those of a run of any method, if they are orbitals of the same functions,
-electrons, kind (RHF, ROHF, UHF) and one-electron Hamiltonian.
+continues from them. `--restart` accepts those of a run of any method with the same functions, electrons, kind (RHF,
+ROHF, UHF) and one-electron Hamiltonian.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ _OF_STATE = (
     "irrep_nelec",
     "swapped",
     "sigma",
-)  # which orbitals that are a start alone need not have
+)  # settings that may differ if the orbitals only start an SCF
 _ORTHONORMAL = 1e-6
-_HAMILTONIAN = 1e-9  # of its largest element: what processors differ in when they compute the same
+_HAMILTONIAN = 1e-9  # relative to its largest element: differences between processors
 
 
 class Checkpoint:
     """Keeps the orbitals of the newest cycle under a name. Belongs to one process, the one that drives the SCF;
-    not collective. Raises OutcoreError; a save that fails leaves the checkpoint before.
+    not collective. Raises OutcoreError; a save that fails leaves the previous checkpoint.
 
-    `more`: settings that the orbitals depend on beside those of the mean-field object, such as a fitting's."""
+    `more`: further settings that the orbitals depend on, such as those of a fitting."""
 
     def __init__(
         self, mf: Any, method: str, name: str | os.PathLike[str], more: Settings | None = None
@@ -64,12 +64,12 @@ class Checkpoint:
             raise OutcoreError(errno.ENOENT, "write checkpoint", path=self._name, detail="no such directory")
 
     def cycle(self, state: dict[str, Any], number: int) -> None:
-        """For mf.callback: saves in every cycle, which count from 1."""
+        """For mf.callback: saves in every cycle. number: of the cycle, from 1."""
         orbitals = {key: state[key] for key in _NAMES}
         self.save(orbitals, number, float(state["e_tot"]), converged=False)
 
     def finish(self, stability: dict[str, Any] | None = None) -> None:
-        """Saves what the mean-field object has in the end, and what is known of its stability."""
+        """Saves the final orbitals of the mean-field object, and the report on its stability."""
         orbitals = {key: getattr(self._mf, key) for key in _NAMES}
         energy, converged = float(self._mf.e_tot), bool(self._mf.converged)
         self.save(orbitals, int(self._mf.cycles), energy, converged=converged, stability=stability)
@@ -101,28 +101,28 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class FoundOrbitals:
-    """Orbitals that a run has kept."""
+    """Orbitals of a checkpoint or a file."""
 
     orbitals: dict[str, Array]
     meta: dict[str, Any]
-    same: bool  # problem, not orbitals alone
+    same: bool  # they are of the same problem, not only of the same functions
 
     @property
     def nearly_degenerate(self) -> bool:
-        """The least noise may have chosen their state."""
+        """Whether the least noise may have chosen their state."""
         return self.same and bool(self.meta.get("nearly_degenerate", False))
 
     @property
     def stability(self) -> dict[str, Any] | None:
-        """The result of the run that has kept the orbitals; None where it has not looked."""
+        """The report on stability of the run that has kept the orbitals; None if it made none."""
         return self.meta.get("stability") if self.same else None
 
     def density(self, mf: Any) -> Array:
-        """To start from."""
+        """The density matrix from which an SCF starts."""
         return np.asarray(mf.make_rdm1(self.orbitals["mo_coeff"], self.orbitals["mo_occ"]))
 
     def finished(self, mf: Any) -> bool:
-        """They are converged as far as those of `mf` are to be; if not, an SCF goes on from them."""
+        """Whether they are converged as far as `mf` demands; if not, an SCF continues from them."""
         if not self.same:
             return False
         reached = self.meta.get("conv_tol_grad") or self.meta["conv_tol"] ** 0.5
@@ -131,12 +131,12 @@ class FoundOrbitals:
         return bool(self.meta["converged"] and enough and alike)
 
     def exhausted(self, mf: Any) -> bool:
-        """They have not converged in all cycles that `mf` may take: where that is taken as it is, an SCF that goes
-        on would make other orbitals of the same command."""
+        """Whether they have not converged in as many cycles as `mf` may take. A command that accepts them as they
+        are must not continue the SCF: it would get other orbitals than the same command got before."""
         return self.same and not self.meta["converged"] and self.meta["cycle"] >= mf.max_cycle
 
     def restore(self, mf: Any) -> None:
-        """Leaves a mean-field object as it was when its orbitals were kept."""
+        """Restores a mean-field object to its state when its orbitals were kept."""
         for name in _NAMES:
             setattr(mf, name, self.orbitals[name])
         mf.e_tot, mf.cycles = self.meta["energy_hartree"], self.meta["cycle"]
@@ -155,10 +155,11 @@ def begin(
     restart: Path | None,
     more: Callable[[], Settings] = dict,
 ) -> tuple[FoundOrbitals | None, Checkpoint | None]:
-    """What an SCF begins with, at all processes, and what keeps its orbitals, at the first. Collective.
+    """The orbitals that an SCF begins with, at all processes, and the checkpoint that keeps its orbitals, at the
+    first. Collective.
 
-    Orbitals in the directory `checkpoint` are those of a run of the same problem, and come before those of the
-    directory or file `restart`. `more`: see Checkpoint; called at the first process.
+    Orbitals in the directory `checkpoint`, of a run of the same problem, come before those of the directory or file
+    `restart`. `more`: see Checkpoint; called at the first process.
 
     Raises OutcoreError, at all processes: ENOENT (none in `restart`), and as `load`."""
     if checkpoint is not None:
@@ -183,12 +184,12 @@ def begin(
 
 
 def gradient(mf: Any) -> float:
-    """What the orbital gradient is converged to."""
+    """The limit of the orbital gradient at convergence."""
     return float(mf.conv_tol**0.5 if mf.conv_tol_grad is None else mf.conv_tol_grad)
 
 
 def _integrals(mf: Any) -> list[float | None] | None:
-    """How well two-electron integrals are stored, on which the energy depends a little; None of others."""
+    """The accuracy of stored two-electron integrals, which affects the energy a little; None if none are stored."""
     stored = getattr(mf, "settings", None)
     return None if stored is None else [stored.allowed_error, stored.screening]
 
@@ -200,7 +201,7 @@ def _told(found: FoundOrbitals) -> str:
 def find(
     mf: Any, method: str, name: str | os.PathLike[str], more: Settings | None = None
 ) -> FoundOrbitals | None:
-    """As `load`; None if there is nothing."""
+    """As `load`; None if there is no checkpoint."""
     try:
         orbitals, meta = load(mf, method, name, more)
     except OutcoreError as error:
@@ -218,11 +219,11 @@ def load(
     *,
     of_any_method: bool = False,
 ) -> tuple[dict[str, Array], dict[str, Any]]:
-    """The orbitals in a checkpoint, by name, and its meta. `of_any_method`: other methods may have `more` settings.
-    Not collective.
+    """The orbitals in a checkpoint, by name, and its metadata. `of_any_method`: accept those of other methods,
+    which may have `more` settings. Not collective.
 
-    Raises OutcoreError: ENOENT, EIO (damaged), ENOTSUP (of another format), EINVAL (of another problem or method,
-    whose settings are named).
+    Raises OutcoreError: ENOENT, EIO (damaged), ENOTSUP (another format), EINVAL (another problem or method; the
+    error names the settings that differ).
     """
     wanted = _problem(mf, method, more)
     if of_any_method:
@@ -247,7 +248,7 @@ def load(
 def density(
     mf: Any, method: str, name: str | os.PathLike[str], more: Settings | None = None
 ) -> tuple[Array, dict[str, Any]]:
-    """The density matrix of the orbitals in a checkpoint, and its meta. As `load`."""
+    """The density matrix of the orbitals in a checkpoint, and its metadata. As `load`."""
     orbitals, meta = load(mf, method, name, more)
     return np.asarray(mf.make_rdm1(orbitals["mo_coeff"], orbitals["mo_occ"])), meta
 
@@ -258,12 +259,13 @@ def _problem(mf: Any, method: str, more: Settings | None) -> Problem:
 
 
 def _hamiltonian(mf: Any) -> Array:
-    """What no list of settings is sure to cover: fields and environments that users have added."""
+    """The one-electron Hamiltonian: it shows fields and environments that users have added, which no list of
+    settings is sure to cover."""
     return np.asarray(mf.get_hcore())
 
 
 def _check(saved: Saved, mf: Any, name: str | os.PathLike[str]) -> None:
-    """What the checkpoint holds are orbitals of these functions; nothing else is read."""
+    """Checks from the description of a checkpoint that it holds orbitals of these functions. Reads no arrays."""
     meta, functions = saved.meta, mf.mol.nao
     missing = [key for key in ("hamiltonian", *_NAMES) if key not in saved]
     if missing:
@@ -302,13 +304,13 @@ def _is_report(stability: Any) -> bool:
 
 
 def _check_orbitals(mf: Any, orbitals: dict[str, Array], name: str | os.PathLike[str]) -> None:
-    """They are orthonormal, and hold the electrons."""
+    """Checks that the orbitals are orthonormal and hold the electrons of the molecule."""
     for each, values in orbitals.items():
         if not np.isfinite(values).all():
             raise _damaged(name, f"{each} has values that are no numbers")
     overlap, occupations = mf.get_ovlp(), orbitals["mo_occ"]
     coefficients = orbitals["mo_coeff"].reshape(-1, *orbitals["mo_coeff"].shape[-2:])
-    with np.errstate(all="ignore"):  # what is too large for a number is not orthonormal
+    with np.errstate(all="ignore"):  # orbitals that overflow are not orthonormal
         for c in coefficients:
             if not abs(c.conj().T @ overlap @ c - np.eye(c.shape[1])).max(initial=0.0) <= _ORTHONORMAL:
                 raise _damaged(name, "the orbitals are not orthonormal")

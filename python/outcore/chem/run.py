@@ -27,26 +27,24 @@ if TYPE_CHECKING:
     from outcore.job.world import World
 
 Made = TypeVar("Made")
-SOON = 64  # functions up to which all that decides about memory is computed within seconds
-SEARCH_BYTES = 64 << 20  # of a search that a refusal follows
+SOON = 64  # up to so many functions everything that decides about memory is computed within seconds
+SEARCH_BYTES = 64 << 20  # memory of a search whose result only goes into a refusal
 UNDECIDED = (
     3  # exit status: the SCF ended in a saddle point, or storing integrals may change its energy too much
 )
 
 
 class MoleculeRun(Run):
-    """A run whose method has a world, from `open_world`, which is closed with the run."""
+    """A run of a method with a world. `open_world` makes the world; it is closed with the run."""
 
     options: MoleculeOptions
     world: World
-    forced = False  # an SCF that has not converged is taken as it is
+    forced = False  # whether an SCF that has not converged is accepted
     asked = (
-        1e-8  # convergence of the energy of the method after the SCF (Hartree), which that of the SCF follows
+        1e-8  # convergence of the energy of the method after the SCF (Hartree), which sets that of the SCF
     )
     status = 0  # exit status of a run that has its results
-    held_bytes = (
-        0  # of each process, beside what stages take, as it was predicted when the first world was opened
-    )
+    held_bytes = 0  # memory of each process outside its stages, as predicted when the first world was opened
 
     def __init__(self, options: MoleculeOptions, *, give_back: bool = True) -> None:
         super().__init__(options, give_back=give_back)
@@ -57,11 +55,11 @@ class MoleculeRun(Run):
         self.kept_at = options.checkpoint
 
     def build(self) -> Mole:
-        """The molecule, which results have, too. Raises OutcoreError for what is wrong with it."""
+        """Builds the molecule and describes it in the results. Raises OutcoreError for faults in its input."""
         from pyscf import lib
 
         mol = self.options.build(self.say)
-        if int(mol.nao) <= SOON:  # its threads would take longer to meet than what they do
+        if int(mol.nao) <= SOON:  # threads would take longer to meet than to work
             lib.num_threads(1)
         self.results["molecule"] = {
             "atoms": [
@@ -78,7 +76,7 @@ class MoleculeRun(Run):
         return mol
 
     def open_world(self, held: int | None = None) -> None:
-        """held: see World.held_bytes. Collective."""
+        """Makes the world of the run. held: see World.held_bytes. Collective."""
         from outcore.job.processes import make_world, predicted_held
 
         self.world = make_world(self.comm, self.options.memory_bytes, self.options.scratch)
@@ -87,19 +85,19 @@ class MoleculeRun(Run):
 
     @property
     def threads(self) -> int:
-        """Of each process, at most. Collective."""
+        """The largest number of threads of a process. Collective."""
         from outcore.job.launch import threads_per_rank
 
         return int(self.world.all_reduce(self.options.threads or threads_per_rank(), "max"))
 
     @property
     def usual_bytes(self) -> int:
-        """What each process holds beside what stages take: one of the bounds of `least`."""
+        """Memory that each process holds outside its stages: one of the bounds of `least`."""
         return least.STORED_BYTES
 
     def least_of_fitted_scf(self, mol: Mole, auxmol: Mole, spins: int, group: str | None = None) -> int:
-        """What `fitted_scf` needs of each process. spins: that have densities of their own. group: of
-        DensityFitting. Collective."""
+        """Memory that `fitted_scf` needs of each process. spins: number of spins with densities of their own.
+        group: see DensityFitting. Collective."""
         from outcore.chem import least_memory
         from outcore.chem.ri.fitting import SCREENING
 
@@ -117,7 +115,7 @@ class MoleculeRun(Run):
         )
 
     def free_bytes(self) -> int:
-        """What stages may take of each process, before the first one. Collective."""
+        """Memory of each process that is free for stages, before the first stage. Collective."""
         return max(0, self._share().bytes - self.held_bytes)
 
     def _share(self) -> Allowance:
@@ -126,8 +124,8 @@ class MoleculeRun(Run):
         return min(self.world.gather(memory_share(self.world, self.options.memory_bytes, self.threads)))
 
     def predict_memory(self, stages: Mapping[str, int]) -> None:
-        """The least memory of the run, before anything is computed; `stages`: what each takes of each process.
-        Collective. Raises OutcoreError (ENOMEM) if there is less."""
+        """Determines the least memory of the run before anything is computed. stages: memory of each process in
+        each stage. Collective. Raises OutcoreError (ENOMEM) if there is less."""
         needed, share = least.Least(self.world.size, self.held_bytes, stages), self._share()
         self.results["least_memory_bytes"] = needed.bytes
         if self.options.estimate:
@@ -137,11 +135,12 @@ class MoleculeRun(Run):
         self.world.held_bytes = self.held_bytes
 
     def refuse_soon(self, mol: Mole, stages: Mapping[str, int]) -> int:
-        """Refuses memory that is too little whatever comes, before anything is computed that tells how much is
-        enough, where that may take long. stages: what each takes of each process at least. Collective.
+        """Refuses memory that is too little in any case. A large molecule is refused at once, because it may take
+        long to compute how much is enough. stages: least memory of each process in each stage. Collective.
 
-        Returns bytes of each process for a search of pivots: of few functions the search comes before the refusal,
-        which says how much is enough, and has what makes it fast. Raises OutcoreError (ENOMEM)."""
+        Returns the bytes of each process that a search of pivots may use. For few functions the search runs before
+        the refusal, which then says how much is enough; it gets the bytes that make it fast. Raises OutcoreError
+        (ENOMEM)."""
         needed, half = least.Least(self.world.size, self.held_bytes, stages), self.free_bytes() // 2
         share = self._share()
         if not self.options.estimate and int(mol.nao) > SOON:
@@ -150,8 +149,9 @@ class MoleculeRun(Run):
         return half if needed.fits(share) else max(half, SEARCH_BYTES)
 
     def predict_file(self, stage: str, largest: Callable[[], int]) -> None:
-        """The largest file of a stage, before anything is computed: bytes of one process, by a plan that is made
-        where the size of files is limited. Collective. Raises OutcoreError (EFBIG)."""
+        """Checks the size of the largest file of a stage before anything is computed. largest: plans the bytes of
+        the largest file of a process; called only where the size of files is limited. Collective. Raises
+        OutcoreError (EFBIG)."""
         if not self.options.estimate and any(self.world.gather(preflight.files_are_limited())):
             size = largest()
             place = self.options.checkpoint or self.world.scratch
@@ -159,7 +159,7 @@ class MoleculeRun(Run):
                 preflight.check_file_size(stage, place, size)
 
     def stand_in(self, mol: Mole, kind: Kind) -> Any:
-        """A mean field without an SCF: orbitals of the right number, for plans."""
+        """A mean-field object without an SCF, with placeholder orbitals of the right number, for plans."""
         from outcore.chem import mean_field
 
         mf = mean_field.make(mol, kind)
@@ -167,8 +167,8 @@ class MoleculeRun(Run):
         return mf
 
     def check_auxiliary(self, mol: Mole, names: dict[Purpose, str | None]) -> dict[Purpose, Mole]:
-        """Molecules with the auxiliary sets that a run will take, which are looked for now, and what is to be said
-        of them. Not collective. Raises OutcoreError, as `auxiliary.build`."""
+        """Molecules with the auxiliary sets of the run, which are looked up before anything is computed; says
+        warnings about them. Not collective. Raises OutcoreError, as `auxiliary.build`."""
         from outcore.chem.ri import auxiliary
 
         found = {purpose: auxiliary.build(mol, name, purpose) for purpose, name in names.items()}
@@ -182,8 +182,8 @@ class MoleculeRun(Run):
         return found
 
     def renew_world(self, mf: Any = None) -> None:
-        """What arrays have taken of the memory is free again. `mf`: of `stored_scf`, it goes on in the new world.
-        Collective."""
+        """Replaces the world by a new one, which frees the memory of all arrays. `mf`: an object of `stored_scf`,
+        which continues in the new world. Collective."""
         held = self.world.held_bytes
         self.world.close()
         self.open_world(held)
@@ -192,16 +192,16 @@ class MoleculeRun(Run):
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         super().__exit__(kind, error, traceback)
-        if interrupts.behind(error) is None:  # which this process alone may have got
+        if interrupts.behind(error) is None:  # an interrupt may have reached this process alone
             self.world.__exit__(None if error is None else type(error), error)
 
     @property
     def means(self) -> dict[str, Any]:
-        """What every method may take, as constructors take it."""
+        """Resources for every method, as arguments of its constructor."""
         return {"memory": self.options.memory, "threads": self.options.threads, "comm": self.world}
 
     def common_settings(self) -> dict[str, Any]:
-        """What methods with integrals of their own take, beside what is theirs alone."""
+        """Settings that all methods with integrals of their own have in common."""
         options = self.options
         return {
             **self.means,
@@ -210,7 +210,7 @@ class MoleculeRun(Run):
         } | ({} if options.screening is None else {"screening": options.screening})
 
     def stored_scf(self, mol: Mole, kind: Kind) -> Any:
-        """An SCF with stored integrals, which has converged. The caller closes it. Collective."""
+        """Runs an SCF with stored integrals to convergence. The caller closes it. Collective."""
         from outcore.chem.hf import scf as methods
 
         options = self.options
@@ -228,7 +228,7 @@ class MoleculeRun(Run):
         return mf
 
     def fitted_scf(self, mol: Mole, kind: Kind, auxbasis: str | None) -> Any:
-        """A density-fitted SCF, which has converged; Fock matrices are kept, and integrals closed.
+        """Runs a density-fitted SCF to convergence, keeps its Fock matrices, and closes its integrals.
         Collective."""
         from outcore.chem import ri
         from outcore.chem.reference import keep_focks
@@ -247,7 +247,7 @@ class MoleculeRun(Run):
         return mf
 
     def converge(self, mf: Any, kind: Kind, world: World, more: Callable[[], Settings] = dict) -> None:
-        """Runs an SCF, or takes the orbitals that another run has kept. `more`: see restart.begin. Collective.
+        """Runs an SCF, or restores the orbitals that another run has kept. `more`: see restart.begin. Collective.
 
         Raises NotConverged."""
         from outcore.chem import restart
@@ -279,7 +279,7 @@ class MoleculeRun(Run):
         }
 
     def doubt(self, search: SCFSearch) -> None:
-        """Warns of a state that could not be decided, which is the exit status, too."""
+        """Warns of a result that the search could not decide, and sets the exit status."""
         if search.undecided:
             self.status = UNDECIDED
             self.warn(
@@ -296,8 +296,8 @@ class MoleculeRun(Run):
             )
 
     def with_first_orbitals(self, make: Callable[[], Made]) -> Made | None:
-        """What `make` makes of `first_orbitals`; None where these have other irreps than they may have, which those
-        of the SCF need not have: an estimate is refused then. Collective."""
+        """The result of `make`, which uses `first_orbitals`; None if their irreps are refused, because those of the
+        converged SCF may differ. An estimate raises the refusal. Collective."""
         try:
             return make()
         except OutcoreError as error:
@@ -306,13 +306,12 @@ class MoleculeRun(Run):
             return None
 
     def first_orbitals(self, mol: Mole, kind: Kind) -> Any:
-        """For an estimate of a CI: an object with the orbitals that its SCF would begin with, as their irreps
-        count."""
+        """For an estimate of a CI: an object with the start orbitals of its SCF. Only their irreps matter."""
         from outcore.chem import scf_options
         from outcore.chem.hf import scf as methods
 
-        # By the kernels of the SCF: those of PySCF take gigabytes of address space, and end the process without.
-        # They take less than the SCF, whose memory is not checked yet: that of a run is told as a whole.
+        # Uses the kernels of the SCF: PySCF's take gigabytes of address space, and end the process if they get
+        # none. Ours take less than the SCF does. Memory is not checked yet: a run reports its memory as a whole.
         mf = getattr(methods, kind)(mol, comm=self.world, storage="direct", threads=self.options.threads)
         density = mf.get_init_guess(mol, self.options.guess or scf_options.GUESSES[0])
         mf.mo_energy, mf.mo_coeff = mf.eig(mf.get_fock(dm=density), mf.get_ovlp())

@@ -9,12 +9,12 @@ from outcore.base.errors import OutcoreError
 from outcore.job import preflight
 from outcore.job.preflight import check_count, check_number
 
-# Start guesses of PySCF's Hartree-Fock; it takes any other name for the first of them.
+# Start guesses of PySCF's Hartree-Fock; it reads any other name as the first of them.
 GUESSES = ("minao", "atom", "huckel", "mod_huckel", "1e", "hcore", "sap")
 
 
 def check_guess(name: str) -> None:
-    """Raises OutcoreError (EINVAL) for a start guess that PySCF would replace by another in silence."""
+    """Raises OutcoreError (EINVAL) for a start guess that PySCF would silently replace by another."""
     if name.lower() not in GUESSES:
         hint = "; --restart starts from orbitals" if name.lower().startswith("chk") else ""
         raise OutcoreError(
@@ -23,15 +23,15 @@ def check_guess(name: str) -> None:
 
 
 def convergence(allowed_error: float | None) -> float:
-    """Of the energy (Hartree), unless something else is asked for: what is not converged must not be more than what
-    storing integrals may cause. Sums in double precision end it below 1e-11."""
+    """The default convergence of the energy (Hartree): its error must not exceed the allowed error of stored
+    integrals. Sums in double precision do not converge below 1e-11."""
     return 1e-9 if allowed_error is None else min(1e-9, max(allowed_error, 1e-11))
 
 
 def for_correlation(asked: float) -> tuple[float, float]:
-    """Of the energy (Hartree) and the orbital gradient, for a method whose energy is to be converged to `asked`
-    (Hartree). Orbitals that are off by x change the energy of their determinant by x^2, but what correlation adds
-    by x. DIIS loses its way below 1e-8."""
+    """The convergence of the energy (Hartree) and of the orbital gradient, for a method whose energy is to be
+    converged to `asked` (Hartree). An error x of the orbitals changes the energy of their determinant by x^2, but
+    the correlation energy by x. DIIS does not converge further than 1e-8."""
     gradient = min(1e-7, max(10 * asked, 1e-8))
     return gradient / 1000, gradient
 
@@ -51,7 +51,7 @@ def check_one_method(uhf: bool, rohf: bool, rhf: bool = False) -> None:
 
 
 def check_smearing(given: dict[str, Any]) -> None:
-    """Raises OutcoreError for a width out of range, or where occupations are not those of a distribution."""
+    """Raises OutcoreError for a width out of range, or for options that fix occupations in another way."""
     width = given["smearing"]
     preflight.check_number("--smearing", width, zero=True, below=10.0)
     if not width:

@@ -1,4 +1,5 @@
-"""How a command brings an SCF to a state: DIIS, second order where that stalls, a look whether it is a minimum."""
+"""The search of a command for the state of an SCF: DIIS, second order where DIIS stalls, a check whether the state
+is a minimum."""
 
 from __future__ import annotations
 
@@ -22,18 +23,18 @@ if TYPE_CHECKING:
 _PATIENCE = 15  # cycles in which DIIS has to halve the gradient, or second order takes over
 _FIRST = 25  # cycles that DIIS has in any case
 _SECOND = 1e-5  # orbital gradient to which second order goes: rounding in its rotations stays far below
-_FOLLOWED = 5  # instabilities, one after another
-_FINER = 3  # times that integrals are stored again
-_LOWER = 1e-7  # Hartree, at least, by which a state that an instability leads to lies lower
+_FOLLOWED = 5  # most instabilities that are followed one after another
+_FINER = 3  # how often integrals are stored again, at most
+_LOWER = 1e-7  # Hartree: least drop of the energy when an instability is followed
 
 
 class SCFSearch:
-    """The way of one SCF to its state. `mf`: an object of ours, set up; at the end it has what was found. Methods
-    are collective.
+    """The search of one SCF for its state. `mf`: an object of Outcore with its options set; at the end it has the
+    state. Methods are collective.
 
-    Attributes: `report`, for --json: whether the state is stable, where that was looked at; `storage_error`: what
-    storing integrals does to the energy, where they are stored for an error and the SCF has converged; `no_room`:
-    why they could not be stored finer."""
+    Attributes: `report`, for --json: whether the state is stable; None if that was not checked. `storage_error`:
+    the error of the energy by stored integrals, if they are stored for an allowed error and the SCF has converged.
+    `no_room`: why they could not be stored finer."""
 
     def __init__(
         self,
@@ -46,19 +47,20 @@ class SCFSearch:
         self.mf, self.options, self._world, self._say, self._keeper = mf, options, world, say, keeper
         self._cycles = Cycles(say, keeper)
         self._second_order = False
-        self._near = False  # orbitals were nearly degenerate, of rank 0
+        self._near = False  # whether orbitals were nearly degenerate, at rank 0
         self.report: dict[str, Any] | None = None
         self.storage_error: EnergyError | None = None
         self.no_room = ""
 
     @property
     def undecided(self) -> bool:
-        """The state is a saddle point that could not be left: of exact integrals it may be another."""
+        """Whether the state is a saddle point that could not be left: with exact integrals it may be another."""
         return self.report is not None and self.report["followed"] > 0 and not self.report["stable"]
 
     def run(self, found: FoundOrbitals | None, *, anew: bool = False, as_it_is: bool = False) -> None:
-        """`found`: what to begin with. `anew`: iterates though it has converged. `as_it_is`: orbitals that have not
-        converged are taken, if all cycles were used. Raises OutcoreError, the same at all processes."""
+        """Runs the search. `found`: orbitals to begin with. `anew`: iterates even if they have converged.
+        `as_it_is`: accepts unconverged orbitals if all cycles were used. Raises OutcoreError, the same at all
+        processes."""
         mf = self.mf
         if found is not None:
             self._remember(near=found.nearly_degenerate)
@@ -81,14 +83,14 @@ class SCFSearch:
             self._save()
 
     def _save(self) -> None:
-        """Orbitals that have converged, for other programs."""
+        """Writes converged orbitals for other programs."""
         path = self.options.save_orbitals
         if path is not None and self.mf.converged and self._world.rank == 0:
             orbitals.write(path, self.mf)
             self._say(f"orbitals of the SCF in {path}")
 
     def _remember(self, *, near: bool) -> None:
-        """That orbitals were nearly degenerate, also for a run that goes on from what is kept."""
+        """Remembers that orbitals were nearly degenerate, also for a run that continues from the checkpoint."""
         self._near |= near
         if self._keeper is not None:
             self._keeper.nearly_degenerate = self._near
@@ -115,19 +117,19 @@ class SCFSearch:
             mf.kernel(density)
         finally:
             mf.check_convergence = None
-        self._remember(near=mf.nearly_degenerate)  # of these cycles, which others may follow
+        self._remember(near=mf.nearly_degenerate)  # in these cycles; more cycles may follow
         if may_change and not mf.converged and mf.cycles < options.max_cycle:
             self._say(f"DIIS does not converge; second order from cycle {mf.cycles + 1} on")
             self._newton(mf.mo_coeff, mf.mo_occ)
 
     @property
     def _free(self) -> bool:
-        """Nothing but the energy chooses the orbitals that are occupied."""
+        """Whether the energy alone chooses the occupied orbitals."""
         return self.options.swap is None and not self.mf.istype("_SmearingSCF")
 
     def _newton(self, *orbitals: Any, dm0: Any = None) -> None:
-        """Second order, from orbitals and occupations or a density: in the cycles that are left, or in as many as
-        are allowed on the way from a state to the next."""
+        """Runs second order, from orbitals and occupations or a density. It gets the cycles that DIIS has left, or
+        all allowed cycles when it leaves a converged state for a lower one."""
         mf = self.mf
         second, asked = mf.newton(), gradient(mf)
         second.conv_tol_grad = max(asked, _SECOND)
@@ -144,7 +146,7 @@ class SCFSearch:
             mark_canonical(mf)
 
     def _finish(self) -> None:
-        """DIIS from the state of second order, whose orbitals stay occupied, to the gradient that is asked for."""
+        """Runs DIIS from the state of second order to the requested gradient. Its orbitals stay occupied."""
         mf, self._cycles.before = self.mf, self.mf.cycles
         mf.callback = self._cycles
         occupation.hold(mf, mf.mo_coeff, mf.mo_occ)
@@ -157,8 +159,7 @@ class SCFSearch:
     # ---- the error of stored integrals ----
 
     def _keep_error(self) -> None:
-        """Stores integrals finer until they keep the error that is allowed, and goes on from the state that was
-        found."""
+        """Stores integrals finer until they keep the allowed error, and continues from the state that was found."""
         from outcore.chem.hf.scf import OutOfCore
 
         mf: Any = self.mf
@@ -184,7 +185,7 @@ class SCFSearch:
         self.storage_error = error
 
     def _go_on(self) -> None:
-        """From the state that was found, with other integrals."""
+        """Continues from the state that was found, with other integrals."""
         mf = self.mf
         if self._free:
             self._finish()
@@ -196,8 +197,8 @@ class SCFSearch:
     # ---- stability ----
 
     def _look(self) -> None:
-        """At the stability of the state, where it was asked for, or the way to it was hard or met orbitals of
-        nearly the same energy, some of them occupied: then the least noise decides where it leads."""
+        """Checks the stability of the state if the user asks for it, if second order was needed, or if occupied and
+        empty orbitals were nearly degenerate in a cycle: then the least noise decides which state is found."""
         near = self._world.broadcast(self._near or self.mf.nearly_degenerate)
         asked = self.options.stability
         if not self._free or not (asked or near or self._second_order):
@@ -264,7 +265,8 @@ class SCFSearch:
 
 
 class _Patience:
-    """For mf.check_convergence: PySCF's criteria, and an end where DIIS has not halved the gradient for long."""
+    """For mf.check_convergence: PySCF's criteria. It also ends the SCF if DIIS has not halved the gradient in the
+    last cycles."""
 
     def __init__(self, mf: Any) -> None:
         self._energy, self._gradient = float(mf.conv_tol), gradient(mf)
@@ -272,7 +274,7 @@ class _Patience:
         self._ending, self._given_up = False, False
 
     def __call__(self, state: dict[str, Any]) -> bool:
-        """Called in each cycle, and once more after that which says yes."""
+        """PySCF calls this in each cycle, and once more after the cycle for which it returns True."""
         change, norm = abs(state["e_tot"] - state["last_hf_e"]), float(state["norm_gorb"])
         if self._ending:
             return not self._given_up and (change < 10 * self._energy or norm < 3 * self._gradient)

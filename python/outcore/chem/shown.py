@@ -1,4 +1,4 @@
-"""What notebooks show of methods."""
+"""Output of methods in notebooks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from outcore.base import html
 
 
 def roots(title: str, energies: Iterable[float], *, converged: bool, iterations: int) -> str:
-    """Of a search for several states; energies: Hartree, of each root."""
+    """A table for a search for several states. energies: of each root (Hartree)."""
     rows: list[tuple[str, object]] = [
         (f"energy of root {root}", f"{energy:.10f} Eh") for root, energy in enumerate(energies, 1)
     ]

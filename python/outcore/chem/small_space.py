@@ -1,11 +1,11 @@
-"""The eigenvalue problem in the space of a few vectors that are neither orthogonal nor normalised, and which of its
-states are the roots: the lowest, or those that each follow a given state by overlap. Matrices are real; those of
-`of_general` need not be symmetric.
+"""The eigenvalue problem in the space of a few vectors that are neither orthogonal nor normalised, and the choice
+of its roots: the lowest states, or for each root the state that overlaps most with a given one. Matrices are real;
+those of `of_general` need not be symmetric.
 
-The lowest states are not always those that are looked for. In the functionals of ACPF and AQCC (Gdanitz and
-Ahlrichs, Chem. Phys. Lett. 143, 413 (1988); Szalay and Bartlett, Chem. Phys. Lett. 214, 481 (1993)) all but the
-references count little in the norm, so states without any reference may lie below all others. In a CI correlation
-may put states into another order than that of the references.
+The lowest states are not always the wanted ones. In the functionals of ACPF and AQCC (Gdanitz and Ahlrichs, Chem.
+Phys. Lett. 143, 413 (1988); Szalay and Bartlett, Chem. Phys. Lett. 214, 481 (1993)) all but the references count
+little in the norm, so states without any reference may lie below all others. In a CI, correlation may order states
+differently than the references.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from numpy.typing import NDArray
 Matrix = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# A root of a CI follows the state that is most like its state of the references, or a lower one that no other root
-# follows and that is so many times as much like it: where two share a reference alike, the lower one is meant.
+# A root of a CI follows the state that is most like its reference state. It takes a lower state instead that no
+# other root follows, if the likeness of that one is at least this share: if two states share a reference equally,
+# the lower one is meant.
 LOWER = 0.5
 SAME = 1e-6  # Hartree: energies that differ by less are not told apart
 
-# Of H times a vector, relative to it: many times what was seen, as sums of such errors are no bounds.
+# Error of H times a vector, relative to its norm: many times the largest observed, as sums of observed errors are
+# no bounds.
 ERRORS = {"float64": 1e-14, "float32": 1e-6}
-_NEAR = 3  # states beside each root that follows one, without which a small space loses what it has found
-_DOUBTFUL = 0.25  # of a residual, or of the tolerance: the part that may be such an error
+_NEAR = 3  # states that are kept beside each root; without them a shrunk space loses what it has found
+_DOUBTFUL = 0.25  # part of a residual, or of the tolerance, that may be such an error
 
-# Of a normalised vector, or a combination: a part independent of others counts as 0 if its square is less.
+# The part of a normalised vector that is independent of others counts as 0 if its square is less.
 _DEPENDENT = {"float64": 1e-11, "float32": 1e-5}
 
 
@@ -44,12 +46,12 @@ class Ritz:
 def ritz(
     overlap: Matrix, hamiltonian: Matrix, states: int, dtype: str = "float64", *, every: bool = False
 ) -> Ritz:
-    """The `states` lowest, or every one. The first `states` vectors are the present ones, which all count; what is
-    linearly dependent on them, or among the others, within the precision of `dtype`, in which the others are
-    stored, is left out; vectors that are zero as well. (Else a direction that lies in the space of the states would
-    take any part in them, and never leave.)
+    """The `states` lowest states, or every one. The first `states` vectors are the present states, and all count.
+    Of the other vectors, directions that depend linearly on the present states or on each other are left out,
+    within the precision of `dtype`, in which these vectors are stored; zero vectors as well. (Else a direction
+    inside the space of the states would take any share in them, and never leave.)
 
-    Raises ValueError if there are not so many independent vectors."""
+    Raises ValueError if there are fewer independent vectors than `states`."""
     basis = _independent(overlap, states, dtype)
     h = (hamiltonian + hamiltonian.T) / 2
     shift = _level(overlap, h)  # differences of energies count, not their size
@@ -59,13 +61,13 @@ def ritz(
 
 
 def _level(overlap: Matrix, hamiltonian: Matrix) -> float:
-    """About the energy of the first vector."""
+    """The energy of the first vector."""
     return float(hamiltonian[0, 0] / overlap[0, 0]) if overlap[0, 0] > 0 else 0.0
 
 
 def _independent(overlap: Matrix, states: int, dtype: str) -> Matrix:
-    """[vector][combination]: orthonormal combinations, the first of the `states` first vectors. Raises ValueError,
-    as `ritz` does."""
+    """Orthonormal combinations [vector][combination]; the first `states` of them combine the first `states`
+    vectors. Raises ValueError, as `ritz` does."""
     norms = np.sqrt(np.maximum(np.diagonal(overlap), 0.0))
     scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
     s = overlap * np.outer(scale, scale)
@@ -73,10 +75,10 @@ def _independent(overlap: Matrix, states: int, dtype: str) -> Matrix:
     present = _basis(s[:states, :states], _DEPENDENT["float64"])
     if present.shape[1] < states:
         raise ValueError(f"{present.shape[1]} independent vectors for {states} states")
-    # The others without what they have of the states.
+    # The other vectors without their parts in the space of the states.
     projector = np.eye(len(s))
     projector[:states, states:] = -present @ present.T @ s[:states, states:]
-    # These parts are not scaled: rounding errors of a small one would be an independent vector then.
+    # These vectors are not scaled: else the rounding errors of a small one would be an independent vector.
     rest = (projector.T @ s @ projector)[states:, states:]
     basis = np.zeros((len(s), states))
     basis[:states] = present
@@ -94,8 +96,8 @@ def _basis(overlap: Matrix, least: float) -> Matrix:
 
 
 def doubtful(errors: Matrix, residuals: Matrix, tolerance: float, sizes: Matrix) -> NDArray[np.bool_]:
-    """Of which states H times them, that sums of many vectors have made, may be too wrong for their residuals. It
-    may be wrong by vectors of norms `errors`; `sizes`: norms of H times the states."""
+    """For each state whether H times the state, a sum of many products, may be too wrong for its residual. errors:
+    norms of the possible errors of H times the states. sizes: norms of H times the states."""
     new = ERRORS["float64"] * sizes
     found: NDArray[np.bool_] = errors > np.maximum(_DOUBTFUL * np.maximum(residuals, tolerance), 10 * new)
     return found
@@ -103,7 +105,7 @@ def doubtful(errors: Matrix, residuals: Matrix, tolerance: float, sizes: Matrix)
 
 @dataclass
 class SmallSpace:
-    """Products of some vectors v.
+    """Products of some vectors v with each other.
 
     Attributes:
         overlap: <v|G|v> with the metric G of the functional.
@@ -118,8 +120,8 @@ class SmallSpace:
     likeness: Matrix | None = None
 
     def bordered(self, rows: SmallSpace, columns: Matrix | None = None) -> SmallSpace:
-        """With more vectors, the last ones, whose products with all are the rows. columns: [old][new] of <v|H|v>
-        of a matrix that is not symmetric."""
+        """The space with more vectors at the end. rows: products of the new vectors with all vectors. columns:
+        <v|H|v> [old][new] for a matrix that is not symmetric."""
         overlap = _bordered(self.overlap, rows.overlap)
         same = rows.plain is rows.overlap
         likeness = None
@@ -135,7 +137,7 @@ class SmallSpace:
         )
 
     def transformed(self, rows: Matrix) -> SmallSpace:
-        """Of other vectors: [new][old]."""
+        """The space of other vectors, which are combinations [new][old] of these."""
         overlap = rows @ self.overlap @ rows.T
         return SmallSpace(
             overlap,
@@ -149,12 +151,12 @@ class SmallSpace:
 class Roots:
     """Attributes:
     energies: Hartree. coefficients: [root][vector], normalised with the metric.
-    likeness: squared overlap of each root with the state that it follows, both normalised; 0 where the lowest
-        states are looked for.
-    levels: for each root energies of all states of its Hamiltonian, and of those that other roots follow there;
-        nothing where the lowest states are looked for.
-    passed: coefficients of states that no root follows, the lowest of each Hamiltonian first, of those where any is
-        below a root.
+    likeness: squared overlap of each root with the state that it follows, both normalised; 0 if roots are the
+        lowest states.
+    levels: for each root the energies of all states of its Hamiltonian, and of the states that other roots follow
+        there; empty if roots are the lowest states.
+    passed: coefficients of states that no root follows, the lowest of each Hamiltonian first. `follow` takes the
+        Hamiltonians in which any of them lies below a root.
     """
 
     energies: Matrix
@@ -165,15 +167,15 @@ class Roots:
 
 
 def lowest(space: SmallSpace, count: int, dtype: str = "float64") -> Roots:
-    """The lowest states, as `ritz` has them."""
+    """The lowest states, as `ritz` finds them."""
     found = ritz(space.overlap, space.hamiltonian, count, dtype)
     return Roots(found.energies, found.coefficients, np.zeros(count), [], np.empty((0, 0)))
 
 
 def of_general(space: SmallSpace, count: int, dtype: str = "float64") -> Roots:
-    """As `lowest`, of a matrix that is not symmetric: states of the lowest real parts of energies, or those that
-    are most like the states that roots follow. Of a complex pair the states are the real and the imaginary part, of
-    which each has a residual as large as the imaginary part of the energy."""
+    """As `lowest`, for a matrix that is not symmetric: the states with the lowest real parts of energies, or those
+    that are most like the states that roots follow. A complex pair gives two states, its real and its imaginary
+    part; each has a residual as large as the imaginary part of the energy."""
     energies, states = _of_general(space, count, dtype)
     if space.likeness is None:
         passed = states[:, count : (1 + _NEAR) * count + 1].T
@@ -189,16 +191,16 @@ def of_general(space: SmallSpace, count: int, dtype: str = "float64") -> Roots:
 
 
 def above(space: SmallSpace, count: int, more: int) -> tuple[Matrix, Matrix]:
-    """Energies and coefficients [state][vector] of the next states above the lowest `count` of `of_general`, `more`
-    at most."""
+    """Energies and coefficients [state][vector] of at most `more` states, the next above the `count` lowest of
+    `of_general`."""
     energies, states = _of_general(space, count, "float64")
     chosen = slice(count, count + more)
     return energies[chosen], states[:, chosen].T
 
 
 def _of_general(space: SmallSpace, count: int, dtype: str) -> tuple[Matrix, Matrix]:
-    """Real parts of all energies, the lowest first, and real states [vector][state]. count: the first vectors, all
-    of which are taken."""
+    """Real parts of all energies, the lowest first, and real states [vector][state]. count: number of first vectors
+    that all count, as in `ritz`."""
     basis = _independent(space.overlap, count, dtype)
     values, c = np.linalg.eig(basis.T @ space.hamiltonian @ basis)
     order = np.lexsort((values.imag, values.real))
@@ -208,12 +210,12 @@ def _of_general(space: SmallSpace, count: int, dtype: str) -> tuple[Matrix, Matr
 
 
 def follow(space: SmallSpace, shifts: Matrix) -> Roots:
-    """The root of each state that is followed, in their order. The first vectors of the space are the present
-    roots. Of a functional it is the state that is most like the root of a CI: one choice for all roots, whose
-    Hamiltonians differ.
+    """The root for each state that is followed, in their order. The first vectors of the space are the present
+    roots. For a functional, a root is the state that is most like the root of a CI: there is one choice of CI roots
+    for all roots, whose Hamiltonians differ.
 
-    shifts: Hartree, of each root: its states are those of H - shift, to whose energies the shift is added (which
-    makes a difference with a metric alone).
+    shifts: of each root (Hartree): its states are those of H - shift, and the shift is added to their energies (it
+    makes a difference only with a metric).
     Raises ValueError, as `ritz` does."""
     assert space.likeness is not None
     count, of_functional = len(shifts), space.plain is not space.overlap
@@ -245,14 +247,14 @@ def follow(space: SmallSpace, shifts: Matrix) -> Roots:
 
 
 def assign(likeness: Matrix) -> list[int]:
-    """[root][state]: a state for each root, so that the sum is largest."""
+    """A state for each root, so that the sum of their likeness [root][state] is largest."""
     from scipy.optimize import linear_sum_assignment
 
     return [int(each) for each in linear_sum_assignment(-likeness)[1]]
 
 
 def choose(likeness: Matrix) -> list[int]:
-    """[root][state], states by energy: the state of each root."""
+    """The state of each root; see LOWER. likeness: [root][state], states in order of their energies."""
     chosen = assign(likeness)
     for root, state in enumerate(chosen):
         for other in range(state):
@@ -263,8 +265,8 @@ def choose(likeness: Matrix) -> list[int]:
 
 
 def passed_over(iterations: Sequence[Roots]) -> Integers:
-    """How many states lie below each root, at least, that no root follows: as many as any small space had levels
-    below that of the last one, as its n-th level lies above the n-th state."""
+    """The least number of states below each root that no root follows. If a small space of any iteration has n
+    levels below the root, at least n states lie below it: the n-th level lies above the n-th state."""
     last = iterations[-1]
     found = np.zeros(len(last.energies), np.int64)
     for root, energy in enumerate(last.energies):
@@ -274,7 +276,7 @@ def passed_over(iterations: Sequence[Roots]) -> Integers:
 
 
 def _in_turn(parts: list[Matrix]) -> Matrix:
-    """The first rows of all, then the second ones, as many as each has."""
+    """The first rows of all parts, then their second rows, and so on."""
     if not parts:
         return np.empty((0, 0))
     places = np.concatenate([np.arange(len(each)) for each in parts])
@@ -283,7 +285,7 @@ def _in_turn(parts: list[Matrix]) -> Matrix:
 
 
 def _bordered(known: Matrix, rows: Matrix) -> Matrix:
-    """A symmetric matrix with more rows, the last ones."""
+    """A symmetric matrix with more rows and columns at the end."""
     m, size = len(known), rows.shape[1]
     found = np.zeros((size, size))
     found[:m, :m] = known

@@ -1,8 +1,8 @@
 """Whether a converged determinant is a minimum of the energy: the lowest eigenvalue of the orbital Hessian (Seeger,
-Pople, J. Chem. Phys. 66, 3045 (1977)), and where it leads if it is negative.
+Pople, J. Chem. Phys. 66, 3045 (1977)), and orbitals along its eigenvector if it is negative.
 
-PySCF's Hessians, which J and K of the mean-field object make; searched from vectors without symmetry, so that a
-direction in which only spins or mirror images part is found."""
+The Hessians are PySCF's, made of J and K of the mean-field object. The search starts from vectors without symmetry,
+so that it also finds a direction in which only spins or mirror images separate."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Vector = np.ndarray[Any, np.dtype[np.float64]]
 UNSTABLE = (
     -1e-5
 )  # Hartree, as in PySCF: an eigenvalue below it is an instability; nearer to 0 it may be rounding
-_CONVERGED = 1e-6  # Hartree, of the eigenvalue
-_MOST = 60  # products with the Hessian
-_SEED = 1977  # the same vectors in every run
+_CONVERGED = 1e-6  # convergence of the eigenvalue (Hartree)
+_MOST = 60  # most products with the Hessian
+_SEED = 1977  # fixed, for the same vectors in every run
 
 
 @dataclass(frozen=True)
 class Stability:
-    """The lowest eigenvalue (Hartree), and orbitals on the way down from there; None if it is stable."""
+    """The lowest eigenvalue (Hartree), and orbitals rotated towards a lower energy; None if it is stable."""
 
     eigenvalue: float
     orbitals: Any = None
@@ -35,8 +35,8 @@ class Stability:
 
 
 def internal(mf: Any) -> Stability:
-    """Of rotations that keep the kind of the determinant (RHF, UHF, ROHF), and its irreps if the molecule has
-    symmetry. Of the process that drives the SCF."""
+    """Stability under rotations that keep the kind of the determinant (RHF, UHF, ROHF), and its irreps if the
+    molecule has symmetry. For the process that drives the SCF."""
     from pyscf.scf import hf
     from pyscf.soscf import newton_ah
 
@@ -61,7 +61,8 @@ def internal(mf: Any) -> Stability:
 
 
 def towards_uhf(mf: Any) -> Stability:
-    """Of closed shells, whose spins may part. Of the process that drives the SCF."""
+    """Stability of closed shells under rotations that differ for both spins. For the process that drives the
+    SCF."""
     from pyscf.scf import stability
 
     _, _, product, diagonal = stability._gen_hop_rhf_external(mf)
@@ -75,8 +76,8 @@ def _rotated(coefficients: Any, angles: Any) -> Any:
 
 
 def _lowest(product: Callable[[Vector], Vector], diagonal: Vector) -> tuple[float, Vector]:
-    """The lowest eigenvalue of a symmetric matrix, and its vector. Where the diagonal is 0, symmetry forbids a
-    rotation."""
+    """The lowest eigenvalue of a symmetric matrix, and its eigenvector. Symmetry forbids a rotation whose diagonal
+    element is 0."""
     from pyscf import lib
 
     allowed = diagonal != 0

@@ -1,4 +1,4 @@
-"""Where the integrals of a method are. All methods use these words; each method has some of them."""
+"""Words for the place where the integrals of a method are. All methods use these words; each method has some."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _MEANINGS = {
 
 
 def option(has: tuple[str, ...], what: str) -> Any:
-    """--storage of a method: the words that it has, and what each means."""
+    """The option --storage of a method: its words, and the meaning of each."""
     meanings = "; ".join(f"'{word}': {_MEANINGS[word]}" for word in has)
     return typer.Option(help=f"Where {what} are. {meanings}.")
 
 
 def check(word: str, has: tuple[str, ...], method: str) -> str:
-    """The word, which the method has. Raises OutcoreError (EINVAL), which lists those that it has."""
+    """Returns the word if the method has it. Else raises OutcoreError (EINVAL), which lists the words it has."""
     if word in has:
         return word
     why = f"{method} does not have it" if word in _MEANINGS else "there is no such word"

@@ -1,4 +1,4 @@
-"""Orbitals of a molecule in the irreps of its point group: which there are, and orbitals made exactly of them."""
+"""Irreps of point groups, and orbitals of a molecule that are made to belong exactly to irreps."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ _ONE_DIMENSIONAL = (
     1,
     4,
     5,
-)  # irreps of these groups, by the numbers that PySCF has for them; x and y of others
-# are an even number and the next one
+)  # PySCF's numbers of the one-dimensional irreps of these groups. Of other irreps, x has an even
+# number, and y the next one
 ABELIAN = {"SO3": "D2h", "Dooh": "D2h", "Coov": "C2v"}  # groups that PySCF knows beside those of IRREPS
 
 _TAKE = "take the symmetry of orbitals"
-_CONTAMINATED = 1e-4  # of the square of an orbital, in other irreps: it has none
-_MIXED = 1e-12  # less of it is rounding
+_CONTAMINATED = 1e-4  # an orbital has no irrep if more of its square lies in other irreps
+_MIXED = 1e-12  # a smaller part in other irreps is rounding
 _SAME_ENERGY = 1e-4  # Hartree: an SCF leaves a degenerate shell with energies that differ by less
-_BRANCHES = 1e-6  # Hartree: Fock matrices of two branches of an irrep that differ by less differ by noise
-_WORTH_TELLING = 1e-6  # of the norm of an orbital
+_BRANCHES = 1e-6  # Hartree: a smaller difference between Fock matrices of two branches of an irrep is noise
+_WORTH_TELLING = 1e-6  # change of an orbital, relative to its norm
 
 
 @dataclass(frozen=True, eq=False)
 class Symmetric:
-    """Orbitals that are exactly of their irreps, and orthonormal.
+    """Orbitals that belong exactly to their irreps, and are orthonormal.
 
-    irreps: of each orbital, its number in the abelian group. change: the largest norm of what an orbital has lost.
-    turned: how many orbitals of degenerate shells were mixed among themselves.
+    irreps: of each orbital, the number of its irrep in the abelian group. change: the largest norm of the part that
+    an orbital has lost. turned: how many orbitals of degenerate shells were mixed among themselves.
     """
 
     coefficients: Matrix
@@ -63,7 +63,7 @@ class Symmetric:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was changed, if it is worth a line."""
+        """Lines about changes of the orbitals, if they are worth a line."""
         told = []
         if self.turned:
             told.append(
@@ -77,10 +77,10 @@ class Symmetric:
 
 
 def with_symmetry(mol: Mole, group: str | None) -> Mole | None:
-    """The molecule with the symmetry that is asked for, or None for no symmetry. group: None: that of the molecule,
-    if it was built with symmetry; "auto": the largest that it has; else a name.
+    """The molecule with the requested symmetry, or None for no symmetry. group: None: that of the molecule, if it
+    was built with symmetry; "auto": the largest that it has; else a name.
 
-    Raises OutcoreError (EINVAL) for a group that there is not, or the molecule has not."""
+    Raises OutcoreError (EINVAL) if the group does not exist, or the molecule does not have it."""
     if group is None:
         return mol if mol.symmetry and mol.groupname != "C1" else None
     wanted = known_group(group)
@@ -106,7 +106,8 @@ def with_symmetry(mol: Mole, group: str | None) -> Mole | None:
 
 
 def known_group(text: str) -> str:
-    """A group as this module names it, or "auto". Raises OutcoreError (EINVAL) for one that there is not."""
+    """The name of a group as this module spells it, or "auto". Raises OutcoreError (EINVAL) for an unknown
+    group."""
     names = {name.casefold(): name for name in (*IRREPS, *ABELIAN, "auto")}
     wanted = names.get(text.strip().casefold())
     if wanted is None:
@@ -116,9 +117,9 @@ def known_group(text: str) -> str:
 
 @contextmanager
 def own_branches(mol: Mole, differ: Callable[[Mole], bool]) -> Iterator[None]:
-    """Within it PySCF takes the irreps of the abelian subgroup, if the two branches of an irrep of a linear
-    molecule differ, as those of a shell that is filled in part do. PySCF treats both as the first one, with which
-    such an SCF never converges."""
+    """A context in which PySCF uses the irreps of the abelian subgroup, if the two branches of an irrep of a linear
+    molecule differ, as in a partly filled shell. PySCF alone treats both branches like the first, and such an SCF
+    never converges."""
     group = mol.groupname if mol.symmetry else None
     if group in _LINEAR and differ(mol):
         mol.groupname = ABELIAN[group]
@@ -130,8 +131,8 @@ def own_branches(mol: Mole, differ: Callable[[Mole], bool]) -> Iterator[None]:
 
 
 def focks_differ(fock: Matrix, mol: Mole) -> bool:
-    """Whether matrices [n][n] or [spin][n][n] of two branches of an irrep differ. Those of generalized orbitals are
-    left to PySCF."""
+    """Whether the parts of a Fock matrix [n][n] or [spin][n][n] for two branches of an irrep differ. False for
+    generalized orbitals, which are left to PySCF."""
     if fock.shape[-1] != mol.nao:
         return False
     orbitals = dict(zip(mol.irrep_id, mol.symm_orb, strict=True))
@@ -140,7 +141,7 @@ def focks_differ(fock: Matrix, mol: Mole) -> bool:
 
 
 def occupations_differ(irreps: Integers, occupied: Matrix, mol: Mole) -> bool:
-    """Whether two branches of an irrep have different numbers of electrons, of the spins of [orbital] or
+    """Whether two branches of an irrep have different numbers of electrons. irreps, occupied: [orbital] or
     [spin][orbital]."""
     return any(
         np.any(np.sum(occupied * (irreps == n) - occupied * (irreps == n + 1), -1))
@@ -150,8 +151,8 @@ def occupations_differ(irreps: Integers, occupied: Matrix, mol: Mole) -> bool:
 
 
 def irrep_of_linear(group: str, text: str | int) -> int | None:
-    """The number that an irrep of a linear molecule or an atom has in the abelian subgroup, by the name that PySCF
-    has for it; None: it has none of that name, or is of another group."""
+    """The number in the abelian subgroup of an irrep of a linear molecule or an atom, by PySCF's name for the
+    irrep; None: there is no irrep of that name, or the group is another one."""
     if group not in ABELIAN:
         return None
     from pyscf.symm import irrep_name2id
@@ -163,8 +164,8 @@ def irrep_of_linear(group: str, text: str | int) -> int | None:
 
 
 def irrep_number(group: str, text: str | int) -> int:
-    """The number of an irrep in the abelian group that is used for a point group of PySCF, by its name in either.
-    Raises OutcoreError (EINVAL)."""
+    """The number of an irrep in the abelian group that stands for a point group of PySCF, by its name in either
+    group. Raises OutcoreError (EINVAL)."""
     found = irrep_of_linear(group, text)
     if found is not None:
         return found
@@ -180,13 +181,13 @@ def irrep_number(group: str, text: str | int) -> int:
 def made_symmetric(
     mol: Mole, coefficients: Matrix, overlap: Matrix, energies: Matrix, spaces: Integers
 ) -> Symmetric:
-    """Orbitals projected on their irreps and made orthonormal within these; those of a degenerate shell are mixed
-    first, so that each is of one irrep.
+    """Projects orbitals on their irreps and makes them orthonormal within each irrep. Before that, orbitals of a
+    degenerate shell are mixed, so that each belongs to one irrep.
 
     mol: with symmetry. energies (Hartree), spaces: of each orbital; orbitals of one space may be mixed if their
     energies are the same.
 
-    Raises OutcoreError (EINVAL) if an orbital is of no irrep."""
+    Raises OutcoreError (EINVAL) if an orbital belongs to no irrep."""
     c, turned = np.array(coefficients), 0
     for shell in _shells(energies, spaces, _projected(mol, c, overlap)[2] > _MIXED):
         inside = _parts(mol, c[:, shell])
@@ -212,14 +213,15 @@ def made_symmetric(
 
 
 def _parts(mol: Mole, coefficients: Matrix) -> list[Matrix]:
-    """What each irrep has of orbitals; these are the sum."""
+    """The part of the orbitals in each irrep; the orbitals are the sum of the parts."""
     whole, counts = np.hstack(mol.symm_orb), [each.shape[1] for each in mol.symm_orb]
     shares = np.split(np.linalg.solve(whole, coefficients), np.cumsum(counts)[:-1])
     return [basis @ share for basis, share in zip(mol.symm_orb, shares, strict=True)]
 
 
 def _projected(mol: Mole, coefficients: Matrix, overlap: Matrix) -> tuple[Matrix, Integers, Matrix]:
-    """Orbitals without all but their largest part, which irrep that is of, and the squares of what they lose."""
+    """For each orbital its largest part in one irrep, the position of that irrep, and the square of the lost
+    rest."""
     parts = np.array(_parts(mol, coefficients))
     of_which = np.einsum("kpi,kpi->ki", parts, overlap @ parts).argmax(0)
     projected = np.ascontiguousarray(parts[of_which, :, np.arange(len(of_which))].T)
@@ -228,7 +230,7 @@ def _projected(mol: Mole, coefficients: Matrix, overlap: Matrix) -> tuple[Matrix
 
 
 def _shells(energies: Matrix, spaces: Integers, impure: NDArray[np.bool_]) -> list[Integers]:
-    """Orbitals of no irrep, with those of one space that have the same energy."""
+    """Degenerate shells: orbitals of no irrep, with the orbitals of their space that have the same energy."""
     order = np.lexsort((energies, spaces))
     apart = (np.diff(spaces[order]) != 0) | (np.diff(energies[order]) > _SAME_ENERGY)
     shells = np.split(order, np.flatnonzero(apart) + 1)

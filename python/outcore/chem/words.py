@@ -10,7 +10,7 @@ from pathlib import Path
 from outcore.base import plain_file
 from outcore.base.errors import OutcoreError
 
-LIMIT_BYTES = 64 << 20  # of a file of input, which is read whole
+LIMIT_BYTES = 64 << 20  # largest input file: it is read whole
 
 _BLANK = " \t\f\v"  # what separates words; other blanks of Unicode are refused where a number is expected
 _BREAK = re.compile("\r\n|\n|\r")
@@ -19,10 +19,10 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 def read_lines(path: Path, attempted: str) -> list[str]:
-    """Lines of a text in UTF-8, UTF-16 with a byte-order mark, or Latin-1, whatever ends its lines: only line feeds
-    and carriage returns do, so that a form feed or a separator of Unicode inside a line shifts no numbers of lines.
+    """Lines of a text in UTF-8, UTF-16 with a byte-order mark, or Latin-1. Only line feeds and carriage returns
+    end a line, so that a form feed or a separator of Unicode inside a line shifts no line numbers.
 
-    Raises OutcoreError: what `plain_file.read_bytes` raises, and EINVAL for a file that is empty or no text.
+    Raises OutcoreError: as `plain_file.read_bytes`, and EINVAL for a file that is empty or no text.
     """
     content = plain_file.read_bytes(path, attempted, LIMIT_BYTES)
     if not content:
@@ -82,7 +82,7 @@ def integer(word: str) -> int | None:
 
 
 def quoted(text: str, most: int = 60) -> str:
-    """For an error: the text in quotes, cut, with what cannot be seen as escapes."""
+    """The text in quotes for an error: cut, with escapes for invisible characters."""
     short = text if len(text) <= most else text[:most] + "..."
     return "'" + "".join(each if each.isprintable() else repr(each)[1:-1] for each in short) + "'"
 

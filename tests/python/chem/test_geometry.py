@@ -162,7 +162,7 @@ def test_options_settle_what_a_comment_leaves_open(build, comment):
         ("multiplicity=2", {}, "10 electrons cannot have 1 unpaired ones"),
         ("charge=0.5", {}, "no integer"),
         ("charge=1 charge=2", {}, "charge 1 and 2"),
-        ("mult=1 unpaired=2", {}, "cannot be"),
+        ("mult=1 unpaired=2", {}, "contradict each other"),
         ("-1 1 hydroxide", {}, "give --charge"),
         ("0 3", {}, "give --spin"),
         ("the triplet", {}, "give --spin"),
@@ -231,7 +231,7 @@ def test_columns_of_charges_are_no_charge_of_the_molecule(build):
         (WATER.replace("O", "-8"), "atomic number -8"),
         (WATER.replace("O 0", "O 8 0").replace("H 0", "H 1 0"), "column 2 has integers"),
         (WATER.replace("O 0 0", "O 8.0 0 0").replace("H 0", "H 1.0 0"), "column 2 has integers"),
-        (WATER.replace("O 0", "1 8 0").replace("H 0", "2 1 0"), "which are the coordinates is not clear"),
+        (WATER.replace("O 0", "1 8 0").replace("H 0", "2 1 0"), "it is not clear which are the coordinates"),
         (WATER.replace("0.1173", "0.1173 CA"), "line 3 has 'CA' after the coordinates"),
         (
             commented("Properties=species:S:1:Z:I:1:pos:R:3", "O 7 0 0 0\nH 1 0 0 1\n"),
