@@ -1,4 +1,4 @@
-"""What states of a CI look like: their largest determinants, weights by excitation, natural orbitals, moments."""
+"""Analysis of states of a CI: largest determinants, weights by excitation, natural orbitals, moments."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from outcore.chem.ci.orbitals import ActiveSpace
     from outcore.chem.ci.vector import Vectors
 
-DEBYE = 2.541746  # of an atomic unit of the dipole moment
-_WHOLE = 0.02  # of a component of the angular momentum around the axis, from a whole number
+DEBYE = 2.541746  # Debye in an atomic unit of the dipole moment
+_WHOLE = 0.02  # tolerance for <L_z^2> of a state with a single |M_L|
 
 
 @dataclass(frozen=True)
 class Determinant:
-    """alpha, beta: strings of the caller's orbitals, bit q = orbital q. The sign of the coefficient is that of
-    these orbitals in ascending order, as PySCF has it."""
+    """alpha, beta: strings over the caller's orbitals, bit q = orbital q. The sign of the coefficient refers to
+    these orbitals in ascending order, as in PySCF."""
 
     coefficient: float
     alpha: int
     beta: int
 
     def occupation(self, orbitals: int) -> str:
-        """Of each orbital in the caller's order: 2, a, b or 0."""
+        """One character for each orbital in the caller's order: 2, a, b or 0."""
         return "".join("0ab2"[(self.alpha >> q & 1) + 2 * (self.beta >> q & 1)] for q in range(orbitals))
 
 
 def to_callers(masks: Masks, permutation: Integers) -> tuple[list[int], Integers]:
-    """Strings of sorted orbitals as those of the caller's orbitals, and the signs between them."""
+    """Translates strings over sorted orbitals into strings over the caller's orbitals. Returns also the signs."""
     strings, signs = [], np.ones(len(masks), np.int64)
     for k, mask in enumerate(masks):
         occupied = [int(permutation[q]) for q in determinants.listed(int(mask))]
@@ -48,9 +48,9 @@ def to_callers(masks: Masks, permutation: Integers) -> tuple[list[int], Integers
 
 
 def largest(states: Vectors, root: int, hamiltonian: Hamiltonian, count: int) -> list[Determinant]:
-    """The determinants with the largest coefficients, by size. Collective; all processes get them.
+    """The determinants with the largest coefficients, the largest first. Collective; all processes get them.
 
-    The first has a positive coefficient: the sign of a state has no meaning."""
+    The first coefficient is positive: the sign of a state has no meaning."""
     space, best = states.tiling.space, largest_elements(states, root, count)
     a, a_signs = to_callers(space.alpha.strings[[each[1] for each in best]], hamiltonian.permutation)
     b, b_signs = to_callers(space.beta.strings[[each[2] for each in best]], hamiltonian.permutation)
@@ -61,7 +61,8 @@ def largest(states: Vectors, root: int, hamiltonian: Hamiltonian, count: int) ->
 
 
 def largest_elements(states: Vectors, root: int, count: int) -> list[tuple[float, int, int]]:
-    """Elements and their indices [alpha string][beta string], by size. Collective; all processes get them."""
+    """The largest elements with their indices [alpha string][beta string], the largest first. Collective; all
+    processes get them."""
     parity = states.tiling.space.parity
     found: list[tuple[float, int, int]] = []
     least = 0.0
@@ -85,12 +86,12 @@ def largest_elements(states: Vectors, root: int, count: int) -> list[tuple[float
 
 
 def _by_size(entry: tuple[float, int, int]) -> tuple[float, int, int]:
-    return -round(abs(entry[0]), 12), entry[1], entry[2]  # those of the same size in one order always
+    return -round(abs(entry[0]), 12), entry[1], entry[2]  # a fixed order of equal sizes
 
 
 def weights(states: Vectors, root: int, reference: tuple[int, int]) -> Matrix:
-    """[alpha][beta]: the sum of squares of coefficients of determinants that are so many excitations of each spin
-    away from a reference (strings of sorted orbitals). Collective; all processes get them."""
+    """Weights [a][b]: sums of squared coefficients of the determinants that are a alpha and b beta excitations away
+    from a reference (strings over sorted orbitals). Collective; all processes get them."""
     space = states.tiling.space
     excited = [
         (count - determinants.count(strings & np.uint64(mask))).astype(np.int64)
@@ -118,7 +119,7 @@ def _by_levels(squares: Matrix, rows: Integers, columns: Integers, shape: tuple[
 
 
 def by_excitation(levels: Matrix) -> Matrix:
-    """Of weights by excitations of each spin: those by all excitations together."""
+    """Weights by the total number of excitations, from those by excitations of each spin."""
     found = np.zeros(sum(levels.shape) - 1)
     for (a, b), weight in np.ndenumerate(levels):
         found[a + b] += weight
@@ -130,8 +131,8 @@ def by_excitation(levels: Matrix) -> Matrix:
 
 @dataclass(frozen=True)
 class NaturalOrbitals:
-    """occupations: of active orbitals, descending. rotation: (orbital, natural orbital), sorted orbitals. irreps:
-    of each natural orbital."""
+    """occupations: of natural orbitals, descending. rotation: (sorted orbital, natural orbital). irreps: of each
+    natural orbital."""
 
     occupations: Matrix
     rotation: Matrix
@@ -139,7 +140,8 @@ class NaturalOrbitals:
 
 
 def natural(density: Matrix, hamiltonian: Hamiltonian) -> NaturalOrbitals:
-    """Of a density matrix of sorted orbitals, both spins together; irrep by irrep."""
+    """Natural orbitals of a density matrix over sorted orbitals, of both spins together. Each irrep is diagonalized
+    by itself."""
     n = hamiltonian.orbitals
     occupations, rotation = np.zeros(n), np.zeros((n, n))
     for irrep in range(hamiltonian.groups):
@@ -155,13 +157,13 @@ def natural(density: Matrix, hamiltonian: Hamiltonian) -> NaturalOrbitals:
 
 
 def spin_square(electrons: tuple[int, int], found: Densities) -> float:
-    """<S^2> of orbitals that are those of both spins."""
+    """<S^2>, if both spins have the same orbitals."""
     excess = (electrons[0] - electrons[1]) / 2
     return float(excess * (excess + 1) + electrons[1] - np.einsum("pqqp", found.mixed))
 
 
 def spin_square_of(space: ActiveSpace, electrons: tuple[int, int], found: Densities) -> float:
-    """<S^2> of orbitals that may differ in spin, with the core electrons."""
+    """<S^2>, also if the spins have different orbitals, with the core electrons."""
     overlap = space.overlap
     (a, b), (core_a, core_b) = space.coefficients, space.core
     excess = (electrons[0] - electrons[1]) / 2
@@ -176,7 +178,8 @@ def spin_square_of(space: ActiveSpace, electrons: tuple[int, int], found: Densit
 
 
 def densities_in_functions(space: ActiveSpace, alpha: Matrix, beta: Matrix) -> tuple[Matrix, Matrix]:
-    """One-particle densities of sorted active orbitals, with those of the core, in basis functions."""
+    """One-particle densities of both spins over basis functions, from those over sorted active orbitals, with the
+    core."""
     found = [
         coefficients @ density @ coefficients.T + core @ core.T
         for coefficients, core, density in zip(space.coefficients, space.core, (alpha, beta), strict=True)
@@ -185,12 +188,12 @@ def densities_in_functions(space: ActiveSpace, alpha: Matrix, beta: Matrix) -> t
 
 
 def density_in_functions(space: ActiveSpace, alpha: Matrix, beta: Matrix) -> Matrix:
-    """Their sum."""
+    """The sum of `densities_in_functions` over the spins."""
     return np.sum(densities_in_functions(space, alpha, beta), axis=0)  # type: ignore[no-any-return]
 
 
 def dipole(space: ActiveSpace, alpha: Matrix, beta: Matrix) -> Matrix:
-    """The dipole moment in atomic units, of a charged molecule around the origin."""
+    """The dipole moment in atomic units. That of a charged molecule refers to the origin."""
     mol = space.mol
     with mol.with_common_origin((0.0, 0.0, 0.0)):
         operator = mol.intor_symmetric("int1e_r", comp=3)
@@ -200,7 +203,7 @@ def dipole(space: ActiveSpace, alpha: Matrix, beta: Matrix) -> Matrix:
 
 
 def transition_dipole(space: ActiveSpace, alpha: Matrix, beta: Matrix) -> Matrix:
-    """Of transition densities of sorted active orbitals, in atomic units."""
+    """The transition dipole in atomic units, from transition densities over sorted active orbitals."""
     mol = space.mol
     with mol.with_common_origin((0.0, 0.0, 0.0)):
         operator = mol.intor_symmetric("int1e_r", comp=3)
@@ -214,8 +217,7 @@ def transition_dipole(space: ActiveSpace, alpha: Matrix, beta: Matrix) -> Matrix
 
 
 def axial_momentum(space: ActiveSpace, one: tuple[Matrix, Matrix], two: tuple[Matrix, ...]) -> float:
-    """<L_z^2> around the axis of a linear molecule, of the active electrons; `one` and `two` as Densities has
-    them."""
+    """<L_z^2> of the active electrons around the axis of a linear molecule. one, two: as in Densities."""
     mol = space.mol
     axis = _axis(mol)
     with mol.with_common_origin(mol.atom_coords()[0]):
@@ -239,8 +241,8 @@ def _axis(mol: Any) -> Matrix:
 
 
 def linear_label(space: ActiveSpace, irrep: int, momentum: float) -> str:
-    """Such as Sigma_g+ and Pi_u; empty where <L_z^2> is that of no state of one |M_L|: the state is a mixture, or
-    the active orbitals are not complete shells."""
+    """A term such as Sigma_g+ or Pi_u. "" if <L_z^2> belongs to no single |M_L|: the state is a mixture, or the
+    active orbitals are not complete shells."""
     size = np.sqrt(max(momentum, 0.0))
     number = round(float(size))
     if abs(momentum - number**2) > _WHOLE * max(1, number):

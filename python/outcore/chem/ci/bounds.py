@@ -1,4 +1,4 @@
-"""What is known of the error of an energy."""
+"""Bounds and estimates of the error of an energy."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24}
 
 @dataclass(frozen=True)
 class Bound:
-    """Of one root, in Hartree. Exact energies and the next state are those of the Hamiltonian that was searched: of
-    all states among the determinants of the space, with what the spin shift adds to them.
+    """Bounds for one root, in Hartree. "Exact energies" and "the next state" refer to the Hamiltonian of the
+    search: to all states in the space of the determinants, with the spin shift added.
 
-    energy: as computed; the exact one is not above it by more than rounding, if the root is the lowest.
-    weinstein: there is an exact energy within so much of it: the norm of the residual, and what H times the vector
-        may be wrong by. Rigorous.
-    temple: the exact energy is not lower than this, if the next state is not lower than its own energy less its
+    energy: as computed. If the root is the lowest, the exact energy is not above it, except by rounding.
+    weinstein: an exact energy lies within this distance: the norm of the residual plus the possible error of H
+        times the vector. Rigorous.
+    temple: the exact energy is not below this, if the next state is not below the energy of the next root minus its
         residual norm; None for the highest root that was computed. Rigorous under that condition.
-    extrapolated: where energies go that fall as the square of residuals do, and uncertainty of it; an estimate.
-    raised: the exact energy is not lower by more than this, if the next state lies rounding.GAP or more above the
+    extrapolated: the limit of the energies, if they fall with the squares of the residuals; an estimate.
+    uncertainty: of `extrapolated`; an estimate.
+    raised: the exact energy is at most this much lower, if the next state lies rounding.GAP or more above the
         roots. Rigorous under that condition.
-    stored: what the energy of the vector differs by because its elements are stored rounded; an estimate, of
-        second order.
+    stored: the change of the energy by rounding of the stored elements of the vector; an estimate, of second order.
     """
 
     energy: float
@@ -45,7 +45,7 @@ class Bound:
 
 
 def of(iterations: Sequence[Iteration], shift: float = 0.0) -> list[Bound]:
-    """Of all roots after these iterations; `shift` is added to their energies."""
+    """The bounds of all roots after these iterations. `shift` is added to their energies."""
     last, found = iterations[-1], list[Bound]()
     norms = last.residuals + last.errors
     for root, (energy, residual) in enumerate(zip(last.energies, norms, strict=True)):
@@ -70,8 +70,8 @@ def of(iterations: Sequence[Iteration], shift: float = 0.0) -> list[Bound]:
 
 
 def _extrapolated(iterations: Sequence[Iteration], root: int) -> tuple[float, float]:
-    """By the last two iterations of one precision; what the two before would have given tells how far to trust
-    it."""
+    """Extrapolates the energy from the last two iterations, if they have the same precision. The uncertainty is the
+    difference from the extrapolation one iteration earlier."""
     points = [
         (float(each.energies[root]), float(each.residuals[root]) ** 2)
         for each in iterations[-3:]

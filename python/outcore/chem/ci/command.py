@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @with_options
 def fci(options: Options) -> int:
-    """Full CI of a molecule after its SCF, or of the integrals in an FCIDUMP file; vectors in memory or on disk.
+    """Full CI of a molecule after its SCF, or with the integrals of an FCIDUMP file; vectors in memory or on disk.
     Exit status 3: the energy is there, but the state of the SCF is a saddle point that could not be left, or there
     is no room for integrals as fine as its energy needs."""
     with _Run(options) as run:
@@ -43,7 +43,7 @@ def fci(options: Options) -> int:
 
 
 class _Run(MoleculeRun):
-    """The stages of a run, and what is shown of them."""
+    """The stages of a run, and their output."""
 
     options: Options
     energies = MappingProxyType(
@@ -57,9 +57,9 @@ class _Run(MoleculeRun):
         super().__init__(options)
         self.asked = min(self.asked, options.residual / 100)  # residuals enter energies squared
         self.open_world()
-        self._unconverged: list[str] = []  # why
+        self._unconverged: list[str] = []  # reasons of searches that have not converged
 
-    # ---- what is solved ----
+    # ---- the objects to solve ----
 
     def of_file(self) -> FCI:
         from outcore.chem.ci.fci import FCI
@@ -92,12 +92,12 @@ class _Run(MoleculeRun):
             return first
         del first, every
         mf = self.stored_scf(mol, kind)
-        mf.close()  # integrals of active orbitals are made of exact ones
+        mf.close()  # integrals of active orbitals are computed from exact ones
         return self._made(mf)
 
     def _predict_memory(self, mol: Mole, every: list[FCI]) -> None:
-        """The least memory of all stages. `every`: with the orbitals that the SCF begins with, as irreps count;
-        none: it is that of the SCF."""
+        """Determines the least memory of all stages. every: CIs with the start orbitals of the SCF, whose irreps
+        matter; if the list is empty, the least memory is that of the SCF."""
         from outcore.chem import least_memory
         from outcore.chem.ci.orbitals import transform_bytes
 
@@ -117,7 +117,7 @@ class _Run(MoleculeRun):
         return {METHOD: least_memory.stored_scf(mol, Settings(storage=self.options.storage), self.threads)}
 
     def _check_orbitals(self, mol: Mole) -> None:
-        """What is wrong with frozen and active orbitals is found before the SCF."""
+        """Checks frozen and active orbitals before the SCF."""
         from outcore.chem import active, frozen
         from outcore.chem.symmetry import irrep_number
 
@@ -146,14 +146,15 @@ class _Run(MoleculeRun):
         return {"folded": self._folded, **self.means, **self.options.settings()}
 
     def _states_of_first(self, spin: int | None) -> dict[str, Any]:
-        """Of the first object, whose orbitals and integrals are those of all. spin: unless --states has it."""
+        """The states of the first object, whose orbitals and integrals all others use. spin: 2S without
+        --states."""
         options = self.options
         if groups := options.groups():
             return {"irrep": groups[0].irrep, "spin": groups[0].spin, "roots": groups[0].roots}
         return {"irrep": options.irrep, "spin": spin, "roots": options.roots}
 
     def _calculations(self, first: FCI) -> list[FCI]:
-        """Of each irrep and spin."""
+        """An object for each irrep and spin."""
         return [first] + [
             first.with_states(irrep=each.irrep, spin=each.spin, roots=each.roots, folded=self._folded)
             for each in self.options.groups()[1:]
@@ -184,7 +185,8 @@ class _Run(MoleculeRun):
         ci.close()
 
     def _solve_several(self, first: FCI) -> None:
-        """One irrep and spin after the other; states of those before are dropped. Files are of the first."""
+        """Solves one irrep and spin after the other, and drops the states of each before the next. Files are those
+        of the first."""
         options, found = self.options, []
         for number, ci in enumerate(self._calculations(first)):
             part: dict[str, Any] = {"spin": ci.target.spin}
@@ -215,7 +217,7 @@ class _Run(MoleculeRun):
         }
 
     def _keep_apart(self, ci: FCI) -> None:
-        """States of each irrep and spin are kept in a directory of their own."""
+        """Gives each irrep and spin a directory of its own for its states."""
         if (directory := self.options.checkpoint) is None or self.options.estimate:
             return
         path = directory / f"irrep-{ci.target.irrep}-2S-{ci.target.spin}"
@@ -231,7 +233,7 @@ class _Run(MoleculeRun):
         results |= space_facts(ci) | {"blocks": ci.space.blocks}
 
     def _solve_one(self, ci: FCI) -> dict[str, Any]:
-        """States, told and as results."""
+        """Solves, prints the states, and returns them as results."""
         options, forecast = self.options, ci.forecast()
         if options.estimate:
             self.console.print(forecast.table())

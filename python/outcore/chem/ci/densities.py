@@ -1,5 +1,5 @@
-"""Density matrices of states of a CI, of one and two particles, and between states: task by task, as products with
-the Hamiltonian are computed, in the same memory."""
+"""One- and two-particle density matrices of states of a CI, and transition densities. They are computed task by
+task, like products with the Hamiltonian, in the same memory."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from outcore.chem.ci.space import Space
     from outcore.chem.ci.vector import Vectors
 
-_AHEAD = 6  # tiles that are read while one is put in its place
+_AHEAD = 6  # tiles that are being read while one is put into its panel
 
 
 @dataclass(frozen=True, eq=False)
 class Densities:
-    """Of sorted orbitals; p and q of `mixed` are of spin alpha, r and s of spin beta.
+    """Densities over sorted orbitals. In `mixed`, p and q are of spin alpha, r and s of spin beta.
 
     alpha, beta: D[p, q] = <bra| p+ q |ket>.
     same_alpha, mixed, same_beta: D[p, q, r, s] = <bra| p+ r+ s q |ket>.
@@ -42,16 +42,16 @@ class Densities:
 
     @property
     def one(self) -> Matrix:
-        """Of both spins together."""
+        """The one-particle density of both spins together."""
         return self.alpha + self.beta
 
     @property
     def two(self) -> Matrix:
-        """Of all spins together."""
+        """The two-particle density of all spins together."""
         return self.same_alpha + self.same_beta + self.mixed + self.mixed.transpose(2, 3, 0, 1)
 
     def reordered(self, positions: Integers) -> Densities:
-        """Of orbitals in another order: orbital p of that is orbital positions[p] here."""
+        """The densities for another order of orbitals: its orbital p is orbital positions[p] here."""
         pair = np.ix_(positions, positions)
         four = np.ix_(positions, positions, positions, positions)
         return Densities(
@@ -70,7 +70,7 @@ class Densities:
 
 
 class StateVectors(Protocol):
-    """Vectors of a space, orbitals of a Hamiltonian, and the plan of its products."""
+    """Vectors of a space, with their Hamiltonian and the plan of its products."""
 
     @property
     def states(self) -> Vectors: ...
@@ -83,7 +83,7 @@ class StateVectors(Protocol):
 
 
 def compute(solved: StateVectors, bra: int | Place, ket: int | Place, *, threads: int = 1) -> Densities:
-    """Between two roots, or two vectors of the same space. Collective; all processes get them. Raises
+    """Densities between two roots, or two vectors of the same space. Collective; all processes get them. Raises
     OutcoreError."""
     states, space = solved.states, solved.space
     left, right = (Place(states, each) if isinstance(each, int) else each for each in (bra, ket))
@@ -100,8 +100,8 @@ def compute(solved: StateVectors, bra: int | Place, ket: int | Place, *, threads
 
 
 class _Work:
-    """Sums of one process, [p][q][r][s] = <bra| p+ r+ s q |ket>, and panels of the roots that are kept for the next
-    task."""
+    """The sums of one process, [p][q][r][s] = <bra| p+ r+ s q |ket>, and panels of the roots, which are reused by
+    the next task."""
 
     def __init__(self, solved: StateVectors, bra: Place, ket: Place, threads: int) -> None:
         self._states, self._space = solved.states, solved.space
@@ -168,7 +168,7 @@ class _Work:
 def _one_particle(
     space: Space, mixed: Matrix, same_alpha: Matrix, same_beta: Matrix
 ) -> tuple[Matrix, Matrix]:
-    """Contractions of two-particle densities, of two or more electrons."""
+    """One-particle densities as contractions of two-particle ones, for two or more electrons."""
     alpha, beta = space.electrons
     if beta:
         of_alpha = np.einsum("pqrr->pq", mixed) / beta

@@ -1,4 +1,4 @@
-"""Determinants as pairs of strings, a few thousand of them: differences, signs and matrix elements.
+"""Matrix elements, differences and signs for a few thousand determinants, which are pairs of strings.
 
 A string is a 64-bit mask of occupied orbitals. A determinant is the alpha string times the beta string. Creators of
 a string act in the order of PySCF's `cistring`, so signs are PySCF's.
@@ -24,7 +24,7 @@ _BLOCK = 1 << 20  # pairs of determinants that are compared at a time
 
 
 class Strings(Protocol):
-    """Of one spin, sorted by irrep and value. `offsets`: where each irrep begins, and the end."""
+    """Strings of one spin, sorted by irrep and value. `offsets`: where each irrep begins, and the end."""
 
     @property
     def strings(self) -> Masks: ...
@@ -38,7 +38,7 @@ def occupations(masks: Masks, orbitals: int) -> Matrix:
 
 
 def sums(masks: Masks, levels: Matrix) -> Matrix:
-    """Of each string, what its occupied orbitals add up to. Takes a few bytes for each string."""
+    """For each string the sum of `levels` over its occupied orbitals. Takes a few bytes for each string."""
     found = np.zeros(len(masks))
     for orbital, level in enumerate(levels):
         found += np.where((masks >> np.uint64(orbital)) & _ONE, level, 0.0)
@@ -61,14 +61,15 @@ def listed(string: int) -> list[int]:
 
 
 def of_occupation(double: int, single: int, up: int) -> Iterator[tuple[int, int]]:
-    """All determinants with these orbitals doubly and singly occupied, so many of the latter with spin alpha."""
+    """All determinants with these orbitals doubly and singly occupied. up: how many of the latter have spin
+    alpha."""
     for chosen in itertools.combinations(listed(single), up):
         string = mask(list(chosen))
         yield double | string, double | (single ^ string)
 
 
 def diagonal(hamiltonian: Hamiltonian, alpha: Masks, beta: Masks) -> Matrix:
-    """Diagonal elements of the Hamiltonian (Hartree), its core energy among it."""
+    """Diagonal elements of the Hamiltonian (Hartree), with its core energy."""
     n = hamiltonian.orbitals
     one_a, one_b = (np.diagonal(each) for each in hamiltonian.ones)
     aa, ab, bb = hamiltonian.twos
@@ -83,7 +84,7 @@ def diagonal(hamiltonian: Hamiltonian, alpha: Masks, beta: Masks) -> Matrix:
 
 
 def matrix(hamiltonian: Hamiltonian, alpha: Masks, beta: Masks) -> Matrix:
-    """The Hamiltonian between determinants (Hartree), its core energy on the diagonal, by Slater's and Condon's
+    """The Hamiltonian between determinants (Hartree), with its core energy on the diagonal, by the Slater-Condon
     rules. Takes 8 bytes for each pair of determinants."""
     m = len(alpha)
     found = np.zeros((m, m))
@@ -105,7 +106,8 @@ def matrix(hamiltonian: Hamiltonian, alpha: Masks, beta: Masks) -> Matrix:
 
 
 def spin_square(alpha: Masks, beta: Masks) -> Matrix:
-    """S^2 between determinants of a space that has, with each of them, all with the same spatial occupation."""
+    """S^2 between determinants of a space. With each determinant the space must have all of the same spatial
+    occupation."""
     m = len(alpha)
     excess = count(alpha) - count(beta)
     found = np.diag(excess / 2 * (excess / 2 + 1) + count(beta & ~alpha))
@@ -123,7 +125,7 @@ def spin_square(alpha: Masks, beta: Masks) -> Matrix:
 
 
 def _swap_sign(before: int, after: int) -> int:
-    """Of a string whose electron moves from one orbital to another: of the electrons between them."""
+    """The sign of moving an electron of a string to another orbital, by the number of electrons between the two."""
     moved = before ^ after
     low, high = moved & -moved, 1 << (moved.bit_length() - 1)
     between = (high - 1) & ~(low | (low - 1))
@@ -136,7 +138,7 @@ def _swap_sign(before: int, after: int) -> int:
 def _element(
     hamiltonian: Hamiltonian, alpha: Masks, beta: Masks, i: Integers, j: Integers, moved_a: int, moved_b: int
 ) -> Matrix:
-    """<i|H|j> of pairs that differ in so many electrons of each spin."""
+    """<i|H|j> for pairs that differ in `moved_a` alpha and `moved_b` beta electrons."""
     aa, ab, bb = hamiltonian.twos
     if moved_a == moved_b == 1:
         p, q, sign_a = _single(alpha[i], alpha[j])
@@ -163,13 +165,13 @@ def _element(
 
 
 def _lowest(masks: Masks) -> Integers:
-    """The lowest orbital of each."""
+    """The lowest occupied orbital of each string."""
     below = (masks & (~masks + _ONE)) - _ONE
     return np.asarray(np.bitwise_count(below), np.int64)
 
 
 def _between(masks: Masks, p: Integers, q: Integers) -> Integers:
-    """Electrons between two orbitals."""
+    """Number of electrons between two orbitals."""
     low, high = np.minimum(p, q).astype(np.uint64), np.maximum(p, q).astype(np.uint64)
     inside = ((_ONE << high) - _ONE) & ~((_ONE << (low + _ONE)) - _ONE)
     return np.asarray(np.bitwise_count(masks & inside), np.int64)

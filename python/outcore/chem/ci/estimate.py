@@ -1,4 +1,4 @@
-"""What a CI will take, told before it begins: determinants, tasks, memory, disk, bytes moved, time."""
+"""The forecast of a CI before it begins: determinants, tasks, memory, disk, bytes moved, time."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ class Forecast:
 
     @property
     def passes(self) -> float:
-        """What is read in one product, in bytes of a stored vector."""
+        """Bytes that one product reads, over the bytes of a stored vector."""
         word = np.dtype(self.plan.work_type).itemsize
         return self.plan.product_bytes.read / (self.plan.tiling.elements * word)
 
     @property
     def over_bound(self) -> float | None:
-        """What one product reads and adds, over the least that any does; None where vectors are in memory. What is
-        read only to be added to is not in it, as it is not in what a run counts."""
+        """Bytes that one product reads and adds, over the least for any product; None if vectors are in memory.
+        Bytes that are read only to add to them are left out here, as in the counts of a run."""
         if self.plan.kind != "disk":
             return None
         moved = self.plan.product_bytes

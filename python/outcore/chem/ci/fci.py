@@ -1,4 +1,4 @@
-"""Full CI of a mean-field object, or of the integrals in a file.
+"""Full CI of a mean-field object, or with the integrals of a file.
 
 with outcore.chem.ci.FCI(mf, frozen="auto", memory="1GB") as ci:
     energy = ci.kernel()
@@ -56,37 +56,37 @@ if TYPE_CHECKING:
     from outcore.chem.ci.estimate import Forecast
     from outcore.chem.ci.solver import Solved
 
-_GUESS_MATRICES = 4  # of the small space
+_GUESS_MATRICES = 4  # matrices over the small space that exist together
 _TRANSFORM_BYTES = 1 << 30  # memory for the transformation of integrals, unless a budget says less
 
 
 class FCI(Method):
-    """All determinants of some orbitals, on one or several processes; each makes the same object and calls the same
-    methods, which are collective.
+    """A CI with all determinants of some orbitals, on one or several processes. Each process makes the same object
+    and calls the same methods, which are collective.
 
     Args:
         mf: a converged RHF, ROHF or UHF object of PySCF or of Outcore, with exact or density-fitted integrals.
         frozen: number of lowest orbitals that stay doubly occupied, "auto" for the cores of the atoms, or a list of
-            orbitals that are not correlated, from 0, virtual ones among them; as in PySCF.
+            orbitals that are not correlated, from 0; it may have virtual ones. As in PySCF.
         frozen_virtual: number of highest virtual orbitals that are not correlated, or a list.
-        active: number of orbitals beside these that are correlated, a list of their numbers, or a dict of a number
-            for each irrep, such as {"A1": 3, "B1": 1}; default all, at most 64. Occupied orbitals that a list or
-            dict leaves out stay doubly occupied.
-        group: abelian point group that is used, such as "D2h"; default that of the molecule, if it was built with
-            symmetry, else none.
+        active: number of correlated orbitals above the frozen ones, a list of their numbers, or a dict with a
+            number for each irrep, such as {"A1": 3, "B1": 1}; default all, at most 64. Occupied orbitals that a
+            list or dict leaves out stay doubly occupied.
+        group: abelian point group, such as "D2h"; default that of the molecule, if it was built with symmetry, else
+            none.
         irrep: of the states, by its name; default that of the determinant of `mf`.
         spin: 2S of the states; default that of the molecule. With orbitals of UHF it is the number of unpaired
             electrons, and states may have any spin.
         roots: number of states.
-        folded: False: vectors are never folded, and have as many unpaired electrons as 2S says.
+        folded: False: vectors are never folded, and have 2S unpaired electrons.
         memory, scratch, threads, comm: as for DensityFitting.
-        integrals: False: none are made, for `forecast` alone.
+        integrals: False: no integrals are computed; the object serves `forecast` alone.
         settings: see `outcore.chem.ci.settings.Settings`.
 
-    After `kernel`: `e_tot` (Hartree; of several roots an array), `converged`. Numbers of roots begin with 0;
-    orbitals of results are the active ones in the order of their energies, or as the file has them. `notes`: lines
-    that say how orbitals and integrals were made symmetric, and what a file left out.
-    `verbose` and `stdout` are those of `mf` at first; see `outcore.chem.logs.tell`.
+    After `kernel`: `e_tot` (Hartree; an array for several roots), `converged`. Roots are numbered from 0. Results
+    refer to the active orbitals, in the order of their energies, or of the file. `notes`: lines that say how
+    orbitals and integrals were made symmetric, and which values a file left out.
+    `verbose` and `stdout` are at first those of `mf`; see `outcore.chem.logs.tell`.
     Raises OutcoreError, the same on all processes.
     """
 
@@ -149,8 +149,8 @@ class FCI(Method):
         comm: Intracomm | World | None = JOB,
         **settings: Any,
     ) -> Self:
-        """Of the integrals in a file. irrep: a number as ORBSYM has it; default ISYM. spin: default MS2. What was
-        taken for granted in the file, and averaged away, is in `notes`."""
+        """A CI with the integrals of a file. irrep: a number as in ORBSYM; default ISYM. spin: default MS2. `notes`
+        list values that the file leaves out, and differences that were averaged away."""
         self = cls.__new__(cls)
         self._set_up(memory, scratch, threads, comm, settings)
         found: Any = None
@@ -182,7 +182,7 @@ class FCI(Method):
         comm: Intracomm | World | None = JOB,
         **settings: Any,
     ) -> Self:
-        """Of integrals that are in memory. irrep: a number of the Hamiltonian's. fixed: vectors have these
+        """A CI with integrals in memory. irrep: its number in the Hamiltonian. fixed: vectors have exactly these
         electrons of each spin."""
         self = cls.__new__(cls)
         self._set_up(memory, scratch, threads, comm, settings)
@@ -239,9 +239,9 @@ class FCI(Method):
         roots: int = 1,
         folded: bool | None = None,
     ) -> Self:
-        """Other states of the same orbitals and integrals, in the same world, before their `kernel`; arguments as
-        those of the class. The checkpoint is the same one: set another, as states of another irrep or spin are
-        refused. Raises OutcoreError (EINVAL)."""
+        """A new object for other states with the same orbitals and integrals, in the same world; arguments as for
+        the class. It has the same checkpoint: set another before its `kernel`, which refuses kept states of
+        another irrep or spin. Raises OutcoreError (EINVAL)."""
         found = copy.copy(self)
         found._owns_world, found._solved, found._densities = False, None, {}
         of = found.hamiltonian if found.orbitals is None else found.orbitals
@@ -251,7 +251,7 @@ class FCI(Method):
         return found
 
     def forecast(self) -> Forecast:
-        """What the search will take: determinants, bytes in memory and on disk, bytes moved, seconds."""
+        """The forecast of the search: determinants, bytes in memory and on disk, bytes moved, seconds."""
         from outcore.chem.ci import estimate
 
         return estimate.forecast(
@@ -277,7 +277,7 @@ class FCI(Method):
         return chosen.largest_file
 
     def least_bytes(self) -> int:
-        """What the search takes of each process at least, with its integrals."""
+        """The least memory of the search in each process, with its integrals (bytes)."""
         needed = plan.least_bytes(
             self.space,
             VectorTiling(self.space),
@@ -304,10 +304,11 @@ class FCI(Method):
     # ---- energies ----
 
     def kernel(self, start: Sequence[Place] | None = None) -> Any:
-        """The energy (Hartree), of several roots an array. Roots that are not converged: see `converged`.
+        """Runs the search and returns the energy (Hartree), an array for several roots. `converged` says whether
+        all roots have converged.
 
-        start: states of the same space, as many, from which the search begins: `solved.roots` of this or another
-            object."""
+        start: states of the same space from which the search begins, as many as roots: `solved.roots` of this or
+            another object."""
         settings, wanted = self.settings, self.target
         if start is None:
             self._drop()
@@ -351,7 +352,7 @@ class FCI(Method):
 
     @property
     def solved(self) -> Solved:
-        """What the search has found. Raises OutcoreError before `kernel`."""
+        """The result of the search. Raises OutcoreError before `kernel`."""
         if self._solved is None:
             raise OutcoreError(errno.EINVAL, "full CI", detail="there are no states; run kernel() first")
         return self._solved
@@ -370,43 +371,43 @@ class FCI(Method):
 
     @property
     def e_tot(self) -> Any:
-        """The energy (Hartree), of several roots an array."""
+        """The energy (Hartree), an array for several roots."""
         energies = self.e_states
         return float(energies[0]) if len(energies) == 1 else energies
 
     @property
     def converged(self) -> bool:
-        """All roots are."""
+        """Whether all roots have converged."""
         return bool(self.solved.converged)
 
     # ---- states ----
 
     def densities(self, root: int = 0, other: int | None = None) -> Densities:
-        """Density matrices of a root, or between <root| and |other>, of sorted orbitals (see `hamiltonian`)."""
+        """Density matrices of a root, or between <root| and |other>, over sorted orbitals (see `hamiltonian`)."""
         pair = self._root(root), self._root(root if other is None else other)
         if pair not in self._densities:
             self._densities[pair] = densities.compute(self.solved, *pair, threads=self.threads)
         return self._densities[pair]
 
     def make_rdm1s(self, root: int = 0) -> tuple[Matrix, Matrix]:
-        """D[p, q] = <p+ q> of spin alpha and beta; active orbitals."""
+        """D[p, q] = <p+ q> of spin alpha and of spin beta, over active orbitals."""
         found = self._callers(root)
         return found.alpha, found.beta
 
     def make_rdm1(self, root: int = 0) -> Matrix:
-        """D[p, q] = <p+ q> of both spins together; active orbitals."""
+        """D[p, q] = <p+ q> of both spins together, over active orbitals."""
         self._refuse_different("one-particle density of both spins")
         return self._callers(root).one
 
     def make_rdm12(self, root: int = 0) -> tuple[Matrix, Matrix]:
-        """The same, and D[p, q, r, s] = <p+ r+ s q>."""
+        """The density of `make_rdm1`, and D[p, q, r, s] = <p+ r+ s q>."""
         self._refuse_different("densities of both spins")
         found = self._callers(root)
         return found.one, found.two
 
     def make_rdm3(self, root: int = 0) -> Matrix:
-        """D[p, q, r, s, t, u] = <p+ r+ t+ u s q>, at every process; active orbitals. See `three_particle` for slabs
-        of it. Raises OutcoreError (ENOMEM)."""
+        """D[p, q, r, s, t, u] = <p+ r+ t+ u s q> over active orbitals, whole at every process. `three_particle`
+        gives slabs of it. Raises OutcoreError (ENOMEM)."""
         self._refuse_different("three-particle density of both spins")
         place = Place(self.solved.states, self._root(root))
         found = three_particle.whole(
@@ -432,7 +433,7 @@ class FCI(Method):
             )
 
     def spin_square(self, root: int = 0) -> float | None:
-        """<S^2>; None if the orbitals differ in spin, and no molecule says how much they overlap."""
+        """<S^2>; None if the orbitals differ in spin, and there is no molecule to compute their overlap."""
         found = self.densities(root)
         if not self.hamiltonian.unrestricted:
             return analysis.spin_square(self.target.electrons, found)
@@ -457,17 +458,18 @@ class FCI(Method):
         return analysis.by_excitation(levels)
 
     def dipole(self, root: int = 0) -> Matrix:
-        """The dipole moment in atomic units; of a charged molecule around the origin."""
+        """The dipole moment in atomic units. That of a charged molecule refers to the origin."""
         found = self.densities(root)
         return analysis.dipole(self._molecule("dipole moment"), found.alpha, found.beta)
 
     def transition_dipole(self, bra: int, ket: int) -> Matrix:
-        """In atomic units; its sign has no meaning."""
+        """The transition dipole in atomic units; its sign has no meaning."""
         found = self.densities(bra, ket)
         return analysis.transition_dipole(self._molecule("dipole moment"), found.alpha, found.beta)
 
     def label(self, root: int = 0) -> str:
-        """The irrep of a root; of linear molecules such as Sigma_g+, if the active orbitals are whole shells."""
+        """The irrep of a root; for linear molecules a term such as Sigma_g+, if the active orbitals are complete
+        shells."""
         name = self.hamiltonian.names[self.target.irrep]
         if self.orbitals is None or self.orbitals.group not in ("Dooh", "Coov"):
             return name
@@ -477,15 +479,15 @@ class FCI(Method):
         return analysis.linear_label(self.orbitals, self.target.irrep, momentum) or name
 
     def write_molden(self, path: str | os.PathLike[str], root: int = 0) -> None:
-        """Natural orbitals with their occupations."""
+        """Writes natural orbitals with their occupations."""
         space, found = self._molecule("molden file"), self.natural_orbitals(root)
         with self.world.together("write molden file", str(path), root):
             if self.world.rank == 0:
                 analysis.write_molden(Path(path), space, found)
 
     def write_density(self, path: str | os.PathLike[str], root: int = 0) -> None:
-        """One-particle densities, with those of frozen orbitals, in a file whose name ends as `formats.densities`
-        has it. Collective."""
+        """Writes one-particle densities, with those of frozen orbitals. The ending of the name chooses the format,
+        see `formats.densities`. Collective."""
         space, found = self._molecule("write the density"), self.densities(root)
         with self.world.together("write the density", str(path), root):
             densities_files.check("write", Path(path))
@@ -494,14 +496,14 @@ class FCI(Method):
                 densities_files.write(Path(path), space.mol, both)
 
     def write_trexio(self, path: str | os.PathLike[str], root: int = 0) -> None:
-        """Orbitals, integrals, densities and all determinants of a state, as TREXIO: see `trexio_states.write`.
-        Collective."""
+        """Writes orbitals, integrals, densities and all determinants of a state as TREXIO: see
+        `trexio_states.write`. Collective."""
         trexio_states.write(Path(path), self, root)
 
     def write_fcidump(self, path: str | os.PathLike[str]) -> None:
-        """The integrals; NELEC, MS2 and ISYM are those of the states."""
+        """Writes the integrals; NELEC, MS2 and ISYM are those of the states."""
         (alpha, beta), spin = self.target.electrons, self.target.spin
-        if alpha == beta and spin is not None:  # of a folded triplet as well
+        if alpha == beta and spin is not None:  # also for a folded triplet
             alpha, beta = alpha + spin // 2, beta - spin // 2
         with self.world.together("write FCIDUMP", str(path)):
             if self.world.rank == 0:

@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from outcore.job.world import World
 
 _APPROXIMATE = 1e-3  # Hartree: norm of the residual between two orbital steps of a CASSCF, or less
-_FEW = 8  # iterations that it may take
-_SAME_SQUARE = 1e-6  # values of <S^2>
+_FEW = 8  # most iterations of such a solve
+_SAME_SQUARE = 1e-6  # values of <S^2> that differ by less are equal
 
 
 class CIVector:
-    """A state of FCISolver. It stands for the vector, which stays where it is, and has no elements of its own; the
-    vector is there as long as its handle or that of another root is."""
+    """A handle of a state of FCISolver. The vector stays where it is; the handle has no elements. The vector
+    exists as long as its handle or that of another root does."""
 
     def __init__(self, ci: FCI, root: int) -> None:
         self._ci, self.root = ci, root
@@ -65,13 +65,13 @@ class CIVector:
         return Place(self._ci.solved.states, self.root)
 
     def __getitem__(self, index: int) -> None:
-        """No element: by the first one PySCF tells lists of arrays from those of other states."""
+        """Returns None: PySCF looks at the first element to tell lists of arrays from lists of other states."""
         if index != 0:
             raise IndexError(index)
 
     @property
     def size(self) -> int:
-        """Refused, as all that takes a state for an array is."""
+        """Refused, like all other uses of a state as an array."""
         raise self._no_array()
 
     def ravel(self, *_: Any, **__: Any) -> Any:
@@ -85,13 +85,13 @@ class CIVector:
 
     def _no_array(self) -> OutcoreError:
         detail = (
-            "it is no array in memory, as mc.newton(), PySCF's NEVPT2 and what else works on its elements want; "
+            "it is no array in memory, but mc.newton(), PySCF's NEVPT2 and others work on its elements; "
             "CASSCF's mc1step (the default) works without, and so does outcore.chem.nevpt2.NEVPT2"
         )
         return OutcoreError(errno.ENOTSUP, f"elements of {self}", detail=detail)
 
     def densities(self, other: CIVector | None = None) -> Densities:
-        """Densities of the state, or between it (bra) and another; orbitals as PySCF has them."""
+        """Densities of the state, or between it (bra) and another, over PySCF's orbitals."""
         if other is not None and other._ci is not self._ci:
             raise OutcoreError(
                 errno.ENOTSUP, "transition density", detail="the two states are of different calculations"
@@ -110,7 +110,7 @@ class CIVector:
 
     @property
     def ci(self) -> FCI:
-        """What has found it."""
+        """The object that has found the state."""
         return self._ci
 
     def __repr__(self) -> str:
@@ -124,18 +124,19 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         mol: for the names of irreps, `verbose` and `stdout`.
         memory, scratch, threads, comm: as for FCI. On several processes each makes the same calls, and the
             integrals of the first count.
-        settings: see `outcore.chem.ci.settings.Settings`; without `residual`, which follows from `conv_tol`, and
-            `any_integrals`. `checkpoint`: a directory for states of solves that are expected to take longer than
-            what a kill may lose; the first solve of another run of the same molecule begins with those of
-            the last one.
+        settings: see `outcore.chem.ci.settings.Settings`, without `residual`, which follows from `conv_tol`, and
+            `any_integrals`. `checkpoint`: a directory for the states of long solves: those expected to take longer
+            than the time that a kill may lose. The first solve of another run of the same molecule begins with the
+            states of the last solve.
 
-    Attributes, as PySCF's solvers have them: conv_tol (of the energy; residuals are converged to its square root),
-    max_cycle, nroots, wfnsym (irrep of the states by name or number, of linear molecules that of D2h or C2v which
-    it is part of; default that of the lowest orbitals), orbsym (irreps of orbitals; set by CASCI of molecules with
-    symmetry), spin (2S of the states; default the number of
-    unpaired electrons), converged. `on_solve`, if it is set, is called with the FCI object of each solve before it
-    begins, and `on_solved` with it after it has ended. `keeps_all`: states of short solves are kept as well, if
-    there is a checkpoint. A state is a CIVector. Raises OutcoreError.
+    Attributes, as in PySCF's solvers: conv_tol (of the energy; residuals are converged to its square root),
+    max_cycle, nroots, wfnsym (irrep of the states by name or number; for linear molecules the irrep of D2h or C2v
+    that contains it; default that of the lowest orbitals), orbsym (irreps of orbitals; set by CASCI of molecules
+    with symmetry), spin (2S of the states; default the number of unpaired electrons), converged. If set,
+    `on_solve` is called with the FCI object of each solve before the solve begins, and `on_solved` after it has
+    ended.
+    `keeps_all`: states of short solves are kept as well, if there is a checkpoint. A state is a CIVector. Raises
+    OutcoreError.
     """
 
     _keys = {  # noqa: RUF012  (PySCF's convention)
@@ -183,7 +184,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         self._kept: KeptSolves | None = None
         if self.settings.checkpoint is not None:
             self._kept = KeptSolves(self.world, self.settings.checkpoint, mol)
-        self._averaged = 0.0  # of integrals, in Hartree: the most that has been told
+        self._averaged = 0.0  # largest change of averaged integrals that was reported (Hartree)
 
     # ---- states ----
 
@@ -206,10 +207,10 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         ecore: float = 0.0,
         **_: Any,
     ) -> tuple[Any, Any]:
-        """Energies (Hartree, with ecore) and states; of one root a number and a CIVector. Collective.
+        """Energies (Hartree, with ecore) and states; for one root a number and a CIVector. Collective.
 
-        ci0: states to begin from; True: the last ones, if they are of the same space. What PySCF passes about its
-        own search (lindep, max_space, pspace_size, davidson_only, max_memory) is taken and not used."""
+        ci0: states to begin from; True: the last ones, if they are of the same space. Arguments for PySCF's own
+        search (lindep, max_space, pspace_size, davidson_only, max_memory) are accepted and ignored."""
         accuracy = self.conv_tol if tol is None else tol
         return self._kernel(
             (h1e, eri, norb, nelec, ecore),
@@ -257,7 +258,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         orbsym: Any,
         wfnsym: Any,
     ) -> tuple[Any, Any]:
-        if isinstance(self, addons.SpinPenaltyFCISolver):  # by PySCF's fix_spin
+        if isinstance(self, addons.SpinPenaltyFCISolver):  # made by PySCF's fix_spin
             self.fix_spin_(self.ss_penalty, self.ss_value)
         h1e, eri, norb, nelec, ecore = problem
         electrons = self._electrons(nelec)
@@ -304,7 +305,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         return self.eci, self.ci
 
     def _start(self, ci: FCI, ci0: Any) -> list[Place] | None:
-        """States to begin from: of the same determinants, as many."""
+        """States to begin from; None unless they are of the same determinants and enough for all roots."""
         roots = ci.target.roots
         if isinstance(ci0, bool | np.bool_):
             given = self._last.solved.roots if ci0 and self._last is not None else []
@@ -327,11 +328,11 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
 
     @property
     def _last(self) -> FCI | None:
-        """What the last `kernel` has found."""
+        """The FCI object of the last `kernel`; None if there is none."""
         return self._open[-1][0] if self._open else None
 
     def _sweep(self, ci0: Any) -> None:
-        """Drops the states that nobody has a handle of, but the last ones. Collective."""
+        """Drops all states without a handle, except the last ones. Collective."""
         alive = [any(each() is not None for each in handles) for _, handles in self._open]
         if self._open:
             alive[-1] = True
@@ -367,7 +368,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
             core_energy=float(ecore),
             irreps=irreps,
             group="" if irreps is None else self._group(irreps),
-            rounding=None,  # of a mean field that is not known here
+            rounding=None,  # it depends on the mean field, which is not known here
         )
 
     def _group(self, irreps: Any) -> str:
@@ -402,12 +403,13 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         return np.ascontiguousarray(_handle(fcivec, norb, nelec).densities().one.T)
 
     def make_rdm12s(self, fcivec: Any, norb: int, nelec: Any, **_: Any) -> Any:
-        """The same of each spin, and D[p, q, r, s] = <p+ r+ s q> of (alpha-alpha, alpha-beta, beta-beta)."""
+        """The densities of `make_rdm1s`, and D[p, q, r, s] = <p+ r+ s q> of (alpha-alpha, alpha-beta,
+        beta-beta)."""
         found = _handle(fcivec, norb, nelec).densities()
         return (found.alpha.T.copy(), found.beta.T.copy()), (found.same_alpha, found.mixed, found.same_beta)
 
     def make_rdm12(self, fcivec: Any, norb: int, nelec: Any, **_: Any) -> tuple[Matrix, Matrix]:
-        """Of both spins together."""
+        """The densities of `make_rdm12s`, of both spins together."""
         found = _handle(fcivec, norb, nelec).densities()
         return np.ascontiguousarray(found.one.T), found.two
 
@@ -432,7 +434,8 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         return np.ascontiguousarray(_handle(cibra, norb, nelec).densities(_handle(ciket, norb, nelec)).one.T)
 
     def trans_rdm12s(self, cibra: Any, ciket: Any, norb: int, nelec: Any, **_: Any) -> Any:
-        """And of two particles, of (alpha-alpha, alpha-beta, beta-alpha, beta-beta)."""
+        """The densities of `trans_rdm1s`, and those of two particles, of (alpha-alpha, alpha-beta, beta-alpha,
+        beta-beta)."""
         found = _handle(cibra, norb, nelec).densities(_handle(ciket, norb, nelec))
         mixed = found.mixed, np.ascontiguousarray(found.mixed.transpose(2, 3, 0, 1))
         return (found.alpha.T.copy(), found.beta.T.copy()), (found.same_alpha, *mixed, found.same_beta)
@@ -444,7 +447,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
     # ---- vectors ----
 
     def absorb_h1e(self, h1e: Any, eri: Any, norb: int, nelec: Any, fac: float = 1.0) -> Any:
-        """As PySCF's: one-electron integrals put into two-electron ones, for `contract_2e`."""
+        """As in PySCF: adds one-electron integrals to two-electron ones, for `contract_2e`."""
         return direct_spin1.absorb_h1e(h1e, eri, norb, nelec, fac)
 
     def contract_2e(self, eri: Any, fcivec: Any, norb: int, nelec: Any, *_: Any, **__: Any) -> CIVector:
@@ -485,10 +488,10 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         self._open.insert(0, (other, [weakref.ref(handle)]))
         return handle
 
-    # ---- what states look like ----
+    # ---- analysis ----
 
     def spin_square(self, fcivec: Any, norb: int, nelec: Any) -> tuple[float, float]:
-        """<S^2> and 2S+1, for orbitals that are those of both spins."""
+        """<S^2> and 2S+1, if both spins have the same orbitals."""
         vector = _handle(fcivec, norb, nelec)
         square = analysis.spin_square(vector.ci.target.electrons, vector.densities())
         return square, float(2 * (np.sqrt(max(square, 0.0) + 0.25) - 0.5) + 1)
@@ -519,10 +522,10 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         )
 
     def fix_spin_(self, shift: float | None = None, ss: float | None = None) -> Self:
-        """States have this <S^2>, S(S + 1), alone: `spin` becomes 2S. mc.fix_spin_ does the same.
+        """Restricts states to those with <S^2> = ss = S(S + 1): `spin` becomes 2S. mc.fix_spin_ does the same.
 
-        shift: the setting `spin_shift` (Hartree); None: as it is. ss: None: that of the fewest unpaired electrons.
-        Raises OutcoreError (EINVAL): there is no such spin."""
+        shift: the new setting `spin_shift` (Hartree); None: it stays. ss: None: that of the fewest unpaired
+        electrons. Raises OutcoreError (EINVAL): no spin has this <S^2>."""
         spin = None if ss is None else round(np.sqrt(1 + 4 * max(ss, 0.0)) - 1)
         if ss is not None and spin is not None and abs(spin * (spin + 2) / 4 - ss) > _SAME_SQUARE:
             raise OutcoreError(errno.EINVAL, "FCISolver", detail=f"<S^2> = {ss:g} is S(S + 1) of no spin")
@@ -550,14 +553,14 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         return self
 
     def close(self) -> None:
-        """Drops all states but those that are kept. Collective."""
+        """Drops all states, except those in the checkpoint. Collective."""
         for ci, _ in self._open:
             ci.close()
         self._open.clear()
 
 
 def _handle(vector: Any, norb: int, nelec: Any) -> CIVector:
-    """What is no state, or one of other orbitals or electrons, is refused."""
+    """The vector, if it is a state of these orbitals and electrons. Raises OutcoreError (EINVAL) otherwise."""
     if not isinstance(vector, CIVector):
         raise OutcoreError(
             errno.EINVAL, "FCISolver", detail=f"a {type(vector).__name__} is no state that it has found"

@@ -1,10 +1,11 @@
-"""FCIDUMP: integrals over orbitals as a text, the way Molpro, PySCF, Psi4 and NECI write them.
+"""FCIDUMP: text files of integrals over orbitals, as Molpro, PySCF, Psi4 and NECI write them.
 
     &FCI NORB=.., NELEC=.., MS2=.., ORBSYM=1,1,2,.., ISYM=1, [IUHF=1,] &END        (or / in place of &END)
     value p q r s        (pq|rs)             value p q 0 0      one-electron             value 0 0 0 0      core
 
-Of orbitals that differ in spin, either five blocks that end with `0.0 0 0 0 0`: alpha-alpha, beta-beta, alpha-beta,
-one-electron alpha and beta, then the core energy (Molpro); or numbers of spin orbitals, odd ones alpha (NECI).
+If orbitals differ in spin, a file has either five blocks that end with `0.0 0 0 0 0` (alpha-alpha, beta-beta,
+alpha-beta, one-electron alpha and beta) and then the core energy (Molpro), or numbers of spin orbitals, odd ones
+for alpha (NECI).
 """
 
 from __future__ import annotations
@@ -32,17 +33,18 @@ _HEADER_LINES = 200
 _KEYS = ("NORB", "NELEC", "MS2", "ORBSYM", "ISYM", "IUHF", "UHF")
 _BLOCKS = ("alpha-alpha", "beta-beta", "alpha-beta", "one-electron alpha", "one-electron beta")
 _VALUE = "% .16e"
-_UNITS = 4  # of the last digit: by which programs round apart what they had lost digits of before
-_SAMPLE = 4096  # lines; at least one of so many has all digits
+_UNITS = 4  # units of the last digit: rounding, as programs write integrals that had lost digits before
+_SAMPLE = 4096  # lines that are looked at: at least one has all digits
 
 Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Dump:
-    """What a file says.
+    """The contents of a file.
 
-    electrons: (alpha, beta). irrep: of the state, a number of the Hamiltonian's. notes: what was taken for granted.
+    electrons: (alpha, beta). irrep: number of the state's irrep in the Hamiltonian. notes: assumptions that were
+    made.
     """
 
     hamiltonian: Hamiltonian
@@ -52,19 +54,19 @@ class Dump:
 
 
 def read(path: str | Path) -> Dump:
-    """Of an FCIDUMP file, or of one of TREXIO.
+    """Reads an FCIDUMP file, or a file of TREXIO.
 
-    Raises OutcoreError for what is missing, unreadable or larger than 4 GiB, and, with the number of the line,
-    for what is damaged, complex, given twice with different values, or contradicts symmetry. A difference is one of
-    more than a few units of the last digit that the file has; what is less is averaged away, and the largest change
-    is a note."""
+    Raises OutcoreError if the file is missing, unreadable or larger than 4 GiB, and, with the number of the line,
+    if it is damaged or complex, gives an integral twice with different values, or contradicts symmetry. Values
+    differ if they do so by more than a few units of the last digit in the file. Smaller differences are averaged
+    away, and a note gives the largest change."""
     if trexio_file.is_one(Path(path)):
         return _of_trexio(Path(path))
     return _Reader(Path(path)).read()
 
 
 def _of_trexio(path: Path) -> Dump:
-    """Orbitals of a TREXIO file have no symmetry here."""
+    """Reads a TREXIO file, without symmetry of its orbitals."""
     one, two, core, electrons = trexio_file.read_integrals(path)
     found = hamiltonians.make(one, two, core_energy=core)
     return Dump(found, electrons, 0, (f"{path.name}: TREXIO; symmetry is not used",))
@@ -83,7 +85,7 @@ class _Reader:
         excess = self._integer(given, "MS2", 0)
         if n < 1 or electrons < 0 or (electrons + excess) % 2 or abs(excess) > electrons:
             raise self._refused(f"NORB={n}, NELEC={electrons}, MS2={excess} contradict each other")
-        if n > 2 * hamiltonians.MAX_ORBITALS:  # of both spins
+        if n > 2 * hamiltonians.MAX_ORBITALS:  # spin orbitals of both spins
             raise self._refused(
                 f"NORB={n}; there may be {hamiltonians.MAX_ORBITALS} orbitals", self._line_of("NORB")
             )
@@ -223,7 +225,8 @@ class _Reader:
     def _part(
         self, values: Matrix, indices: Indices, numbers: Indices, n: int, *, exchange: bool
     ) -> tuple[Matrix, Matrix, float]:
-        """One-electron, two-electron integrals and the core energy of lines that are all of one kind."""
+        """One-electron and two-electron integrals and the core energy, from the lines of one block or of a whole
+        file."""
         p, q, r, s = indices.T
         two_electron = (p > 0) & (q > 0) & (r > 0) & (s > 0)
         one_electron = (p > 0) & (q > 0) & (r == 0) & (s == 0)
@@ -232,7 +235,7 @@ class _Reader:
         strange = ~(two_electron | one_electron | levels | core)
         if strange.any():
             row = int(np.argmax(strange))
-            raise self._refused(f"orbitals {indices[row].tolist()} are those of no integral", numbers[row])
+            raise self._refused(f"orbitals {indices[row].tolist()} belong to no integral", numbers[row])
         one = self._filled((n, n), values, indices[:, :2] - 1, numbers, one_electron, [(1, 0)])
         partners = [(1, 0, 2, 3), (0, 1, 3, 2)] + ([(2, 3, 0, 1)] if exchange else [])
         two = self._filled((n,) * 4, values, indices - 1, numbers, two_electron, partners)
@@ -250,7 +253,7 @@ class _Reader:
         chosen: NDArray[np.bool_],
         partners: Sequence[tuple[int, ...]],
     ) -> Matrix:
-        """An array with the chosen values at their places and at those of their partners by symmetry."""
+        """An array with the chosen values at their places and at all places that symmetry makes equal."""
         filled, values, indices, numbers = np.zeros(shape), values[chosen], indices[chosen], numbers[chosen]
         places = [indices]
         for axes in partners:
@@ -267,7 +270,8 @@ class _Reader:
     def _average(
         self, filled: Matrix, places: list[Indices], values: Matrix, numbers: Indices, off: float
     ) -> None:
-        """What lines say differently of one element becomes their mean."""
+        """Sets each element to the mean of all values that lines give for it. Refuses values that differ by more
+        than rounding."""
         for each in places:
             wrong = self._differ(abs(filled[tuple(each.T)] - values), values, numbers)
             if wrong.any():
@@ -275,7 +279,7 @@ class _Reader:
                 told = " ".join(str(int(k) + 1) for k in places[0][row])
                 raise self._refused(
                     f"the integral {told} is {values[row]:.10g} here and {filled[tuple(each[row])]:.10g} "
-                    "elsewhere, there or as one that symmetry makes the same",
+                    "elsewhere, for the same orbitals or for orbitals that symmetry makes equal",
                     numbers[row],
                 )
         total, times = np.zeros_like(filled), np.zeros_like(filled)
@@ -294,7 +298,7 @@ class _Reader:
         return np.asarray(differences > hamiltonians.credible(self._rounding(values, numbers), values))
 
     def _rounding(self, values: Matrix, numbers: Indices) -> float:
-        """How far off values are as the file has written them in these lines (Hartree)."""
+        """The rounding error of values, from the digits in these lines (Hartree)."""
         some = numbers[:: max(1, len(numbers) // _SAMPLE)]
         words = [re.split("[eEdD]", self._text[k - 1].split()[0])[0] for k in some]
         digits = max((len(re.sub(r"\D", "", each).lstrip("0")) for each in words), default=1)
@@ -411,7 +415,7 @@ class _Reader:
             raise self._refused(error.detail) from error
 
     def _line_of(self, key: str) -> int | None:
-        """Where the header has a name."""
+        """The line of the header with this name."""
         for row, line in enumerate(self._text[:_HEADER_LINES]):
             if re.search(rf"\b{key}\s*=", line, re.IGNORECASE):
                 return row + 1
@@ -440,11 +444,11 @@ def write(
     *,
     least: float = 1e-15,
 ) -> None:
-    """Writes the integrals in the caller's order of orbitals; irreps are counted from 1, in Cotton's order. Of
-    orbitals that differ in spin in Molpro's five blocks.
+    """Writes the integrals in the caller's order of orbitals; irreps are counted from 1, in Cotton's order.
+    Integrals over orbitals that differ in spin are written in Molpro's five blocks.
 
-    electrons: (alpha, beta). irrep: of the state. least: what is smaller is left out (Hartree).
-    Raises OutcoreError; what was there before is kept then.
+    electrons: (alpha, beta). irrep: of the state. least: smaller integrals are left out (Hartree).
+    Raises OutcoreError; an existing file stays as it was then.
     """
     try:
         with plain_file.written(path) as file:

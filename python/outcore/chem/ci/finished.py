@@ -1,5 +1,5 @@
-"""What of a product H x is in it, in words that do not depend on how it was cut into tasks: another run goes on
-from there with tasks of any size."""
+"""The finished part of a product H x, described independently of its tasks: another run continues from it with
+tasks of any size."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Flags = NDArray[np.bool_]
 
 
 class ProductName(NamedTuple):
-    """Which one of an iteration: of a root's "state" or of its "correction"."""
+    """Names a product of an iteration: `of` the "state" or the "correction" of a root."""
 
     of: str
     root: int
 
 
 class Finished:
-    """Of one product. A task adds its holes with the same-spin part of their home rows; one without holes its home
-    rows, which are columns if it is transposed.
+    """The finished part of one product. A task with holes adds these, with the same-spin part of their home rows. A
+    task without holes adds its home rows; if it is transposed these are columns.
 
-    Attributes: `holes`, `rows`, `columns`: flags of those that are in the product; `tiles`: of those that may not
-    be zero."""
+    Attributes: `holes`, `rows`, `columns`: flags of those that are in the product; `tiles`: flags of tiles that may
+    differ from zero."""
 
     def __init__(self, tiling: VectorTiling) -> None:
         space = tiling.space
@@ -57,7 +57,7 @@ class Finished:
 
     @classmethod
     def of_json(cls, tiling: VectorTiling, found: Any) -> Finished:
-        """Raises ValueError: it is not what `as_json` made for this tiling."""
+        """Reads the result of `as_json`. Raises ValueError if it is not one for this tiling."""
         self = cls(tiling)
         for name in _NAMES:
             flags: Flags = getattr(self, name)
@@ -65,7 +65,7 @@ class Finished:
             if not isinstance(runs, list) or len(runs) % 2 or not all(type(each) is int for each in runs):
                 raise ValueError(f"it does not say which {name} are finished")
             if any(one > other for one, other in pairwise([0, *runs, len(flags)])):
-                raise ValueError(f"it has others than {len(flags)} {name}")
+                raise ValueError(f"it does not have {len(flags)} {name}")
             for begin, end in zip(runs[::2], runs[1::2], strict=True):
                 flags[begin:end] = True
         return self
@@ -75,7 +75,7 @@ _NAMES = ("holes", "rows", "columns", "tiles")
 
 
 def borders(flags: Flags) -> NDArray[np.int64]:
-    """Where runs of flags begin and end, in turn."""
+    """Begin and end of each run of set flags, in turn."""
     return np.flatnonzero(np.diff(flags, prepend=False, append=False)).astype(np.int64)
 
 

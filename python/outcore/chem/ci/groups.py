@@ -30,8 +30,8 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class PanelLayout:
-    """Of rows in a panel: they begin and end at multiples of `unit` elements of their sector, with `apart` elements
-    between them."""
+    """Layout of rows in a panel: they begin and end at multiples of `unit` elements of their sector, with `apart`
+    elements between them."""
 
     unit: int = 1
     apart: int = 0
@@ -44,7 +44,7 @@ class PanelLayout:
 
 @dataclass(frozen=True)
 class Task:
-    """What a panel of x and one of the product hold.
+    """A task: the rows in its panel of x and in its panel of the product.
 
     holes: a range, empty if there is no opposite-spin part. home: rows with all columns, which get the same-spin
     part. others: rows with the columns from `begins` on. Rows are alpha strings, columns beta strings, or the other
@@ -70,7 +70,7 @@ class Task:
         return int(home.sum() + others.sum())
 
     def touched(self, tiling: VectorTiling) -> Flags:
-        """Which places of the grid of all tiles, both halves, its panels hold something of."""
+        """Which tiles of the whole grid, both halves, overlap its panels."""
         space = tiling.space
         cuts, other_cuts = (tiling.columns, tiling.rows) if self.transposed else (tiling.rows, tiling.columns)
         end = other_cuts[-1]
@@ -132,7 +132,8 @@ class Holes:
         return rows.astype(np.int64), first + places // max(block.shape[1], 1)
 
     def begins(self, rows: Integers, holes: Integers) -> Integers:
-        """Of each row the first column that its hole meets; the hole meets all from it to the end of the sector."""
+        """For each row the first column that its hole meets. The hole meets all columns from there to the end of
+        the sector."""
         sectors = self.row_irreps[rows].astype(np.int64) ^ self.space.irrep
         found: Integers = self.space.beta.offsets[sectors + 1] - self.column_counts[holes, sectors]
         return found
@@ -183,9 +184,9 @@ def make_tasks(
     layout: PanelLayout | None = None,
     finished: Finished | None = None,
 ) -> list[Task] | None:
-    """All tasks of what is not `finished`, none with more than `limit` elements in a panel of this layout, nor with
-    more than `max_share` of the cost as long as it can be cut; the most expensive runs of holes first. None if a
-    task does not fit."""
+    """All tasks for the part of a product that is not `finished`. No task has more than `limit` elements in a
+    panel of this layout, nor more than `max_share` of the cost as long as it can be cut; the most expensive runs
+    of holes come first. None if a task does not fit."""
     layout = layout or PanelLayout()
     tasks: list[Task] = []
     if min(space.electrons) > 0:
@@ -268,7 +269,7 @@ class _Joined:
         return self._next_elements <= limit
 
     def take(self) -> None:
-        """What was asked for last."""
+        """Takes the run that `fits` was last asked about."""
         self.end, self._elements = self._next, self._next_elements
         self._flags[self._new] = True
         self._rows.append(self._new)

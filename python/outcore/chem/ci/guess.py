@@ -1,4 +1,4 @@
-"""Start vectors of a CI: states of a small space of determinants that lie lowest, complete in spin."""
+"""Start vectors of a CI: states of a small space of the lowest determinants, complete in spin."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 SIZE = 400  # determinants of the small space, unless more are asked for
 _SHIFT = 1e-3  # Hartree times S^2: separates states of different spin that are degenerate
-_PURE = 1e-4  # of S^2, in a space that is complete in spin
-_CANDIDATES = 8  # strings are combined to so many times the determinants that are wanted, and more
+_PURE = 1e-4  # tolerance of <S^2> in a space that is complete in spin
+_CANDIDATES = 8  # at least so many times the wanted determinants are looked at
 
 
 @dataclass(frozen=True)
 class Guess:
     """States of the small space.
 
-    alpha, beta: its determinants. energies: Hartree, ascending. vectors: [determinant][state], orthonormal; of a
-    space with as many alpha as beta electrons exactly even or odd under the exchange of spins. spin_squares: <S^2>.
+    alpha, beta: its determinants. energies: Hartree, ascending. vectors: [determinant][state], orthonormal; with as
+    many alpha as beta electrons they are exactly even or odd under the exchange of spins. spin_squares: <S^2>.
     """
 
     alpha: Masks
@@ -51,7 +51,7 @@ def start(
 
     spin: 2S of the states, None: any. roots: how many states; the space grows until it has them.
 
-    Raises OutcoreError (EINVAL) if the whole space has not so many states of this irrep and spin.
+    Raises OutcoreError (EINVAL) if the whole space has fewer states of this irrep and spin.
     """
     while True:
         chosen_a, chosen_b, whole = select(hamiltonian, alpha, beta, irrep, size)
@@ -77,8 +77,8 @@ def start(
 def select(
     hamiltonian: Hamiltonian, alpha: Strings, beta: Strings, irrep: int, size: int
 ) -> tuple[Masks, Masks, bool]:
-    """About `size` determinants of the lowest diagonal elements, with all that have the same spatial occupations;
-    and whether they are the whole space. Empty if there are none of the irrep."""
+    """About `size` determinants with the lowest diagonal elements, together with all of the same spatial
+    occupations; and whether they are the whole space. Empty if no determinant is of the irrep."""
     a, b, all_taken = _candidates(hamiltonian, alpha, beta, irrep, _CANDIDATES * size)
     if not len(a):
         return a, b, True
@@ -110,7 +110,8 @@ def _arrays(pairs: list[tuple[int, int]]) -> tuple[Masks, Masks]:
 def _candidates(
     hamiltonian: Hamiltonian, alpha: Strings, beta: Strings, irrep: int, least: int
 ) -> tuple[Masks, Masks, bool]:
-    """Determinants with the lowest sums of orbital energies, at least so many if there are, and whether all."""
+    """Determinants with the lowest sums of orbital energies, at least `least` if there are so many, and whether
+    these are all."""
     energies = _string_energies(hamiltonian, alpha, beta, irrep)
     pairs: list[tuple[float, int, int]] = []
     everything = True
@@ -133,7 +134,7 @@ def _candidates(
 def _lowest_sums(
     left: Matrix, right: Matrix, rows: Integers, columns: Integers, most: int
 ) -> list[tuple[float, int, int]]:
-    """Of two ascending lists: the lowest sums, with the numbers of what is added."""
+    """The `most` lowest sums of an element of each of two ascending lists, with the numbers of both elements."""
     found: list[tuple[float, int, int]] = []
     heap = [(float(left[0] + right[0]), 0, 0)] if len(left) and len(right) else []
     while heap and len(found) < most:
@@ -149,7 +150,7 @@ def _lowest_sums(
 def _string_energies(
     hamiltonian: Hamiltonian, alpha: Strings, beta: Strings, irrep: int
 ) -> tuple[Matrix, Matrix]:
-    """Sums of orbital energies in the field of the electrons of a low determinant of the irrep (Hartree)."""
+    """Sums of orbital energies for each string, in the field of a low determinant of the irrep (Hartree)."""
     n = hamiltonian.orbitals
     one_a, one_b = (np.diagonal(each) for each in hamiltonian.ones)
     aa, ab, bb = hamiltonian.twos
@@ -157,7 +158,7 @@ def _string_energies(
     mixed = np.einsum("ppqq->pq", ab)
     energies = determinants.sums(alpha.strings, one_a), determinants.sums(beta.strings, one_b)
     least = np.inf
-    for _ in range(20):  # the lowest determinant in the field of the last, as long as that lowers its energy
+    for _ in range(20):  # takes the lowest determinant in the field of the last one, while the energy falls
         pair = _lowest_pair(energies, alpha, beta, hamiltonian.groups, irrep)
         if pair is None:
             break
@@ -194,7 +195,7 @@ def _lowest_pair(
 
 
 def _states(hamiltonian: Hamiltonian, alpha: Masks, beta: Masks, spin: int | None) -> Guess:
-    """All states of a space of determinants, of one spin if that is given."""
+    """All states of a space of determinants; if `spin` is given, those of this spin."""
     if not len(alpha):
         nothing = np.empty(0)
         return Guess(alpha, beta, nothing, np.empty((0, 0)), nothing)
@@ -215,7 +216,7 @@ def _states(hamiltonian: Hamiltonian, alpha: Masks, beta: Masks, spin: int | Non
 
 
 def _of_one_parity(alpha: Masks, beta: Masks, vectors: Matrix) -> Matrix:
-    """States that are even or odd under the exchange of spins within rounding, exactly so."""
+    """Makes states exactly even or odd under the exchange of spins, if they are so within rounding."""
     pairs = list(zip(alpha.tolist(), beta.tolist(), strict=True))
     where = {pair: number for number, pair in enumerate(pairs)}
     if any((b, a) not in where for a, b in pairs):

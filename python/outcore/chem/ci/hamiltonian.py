@@ -17,13 +17,13 @@ Matrix = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MAX_ORBITALS = 64  # bits of a string
-ROUNDING = 1e-7  # Hartree: by which elements are off, unless a caller knows better
-_CREDIBLE = 1e-5  # of the largest element, at least of 1 Hartree: what is further off is wrong, not rounded
+ROUNDING = 1e-7  # Hartree: rounding error of elements, unless a caller knows better
+_CREDIBLE = 1e-5  # relative to the largest element or to 1 Hartree: a larger error is a fault, not rounding
 WORTH_TELLING = 1e-9  # Hartree
 
 _SPINS = ("alpha", "beta")
 _PAIRS = ("alpha-alpha", "alpha-beta", "beta-beta")
-# Of (pq|rs): which permutation of the axes gives the same element, and how an error writes that.
+# Permutations of the axes of (pq|rs) that give an equal element, and the text for it in errors.
 _PARTNERS = (((1, 0, 2, 3), "({1}{0}|{2}{3})"), ((0, 1, 3, 2), "({0}{1}|{3}{2})"))
 _EXCHANGED = ((2, 3, 0, 1), "({2}{3}|{0}{1})")
 
@@ -33,10 +33,10 @@ class Hamiltonian:
     """H = core_energy + sum_pq one_pq E_pq + 1/2 sum_pqrs (pq|rs) (E_pq E_rs - d_qr E_ps), in Hartree.
 
     Attributes:
-        one: (n, n); of orbitals that differ in spin, a pair for (alpha, beta).
-        two: (n, n, n, n), chemists' order (pq|rs); of orbitals that differ in spin, three, for (alpha-alpha,
+        one: (n, n); if orbitals differ in spin, a pair for (alpha, beta).
+        two: (n, n, n, n), chemists' order (pq|rs); if orbitals differ in spin, three arrays for (alpha-alpha,
             alpha-beta, beta-beta). In alpha-beta p and q are of spin alpha, r and s of spin beta.
-        irreps: of each orbital, ascending; the irrep of a product is the exclusive-or.
+        irreps: of each orbital, ascending; the irrep of a product is the exclusive-or of its factors.
         groups: number of irreps: 1, 2, 4 or 8.
         group: name of the point group, "" if it is not known.
         names: of the irreps.
@@ -65,22 +65,22 @@ class Hamiltonian:
 
     @property
     def ones(self) -> tuple[Matrix, Matrix]:
-        """Of both spins."""
+        """One-electron integrals of both spins."""
         return self.one if isinstance(self.one, tuple) else (self.one, self.one)
 
     @property
     def twos(self) -> tuple[Matrix, Matrix, Matrix]:
-        """Of alpha-alpha, alpha-beta, beta-beta."""
+        """Two-electron integrals of alpha-alpha, alpha-beta, beta-beta."""
         return self.two if isinstance(self.two, tuple) else (self.two, self.two, self.two)
 
     @property
     def positions(self) -> Integers:
-        """Where each orbital of the caller is here: the inverse of `permutation`."""
+        """The position of each of the caller's orbitals: the inverse of `permutation`."""
         return np.argsort(self.permutation)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was averaged away, if it is worth a line."""
+        """Lines about changes by averaging, if they are worth a line."""
         return symmetry_notes(*self.averaged)
 
     def irrep(self, text: str | int) -> int:
@@ -115,15 +115,16 @@ def make(
     names: Sequence[str] = (),
     rounding: tuple[float, float] | None = (ROUNDING, ROUNDING),
 ) -> Hamiltonian:
-    """A Hamiltonian of orbitals in any order.
+    """Makes a Hamiltonian of orbitals in any order.
 
-    one, two: as Hamiltonian has them, in the caller's order. `two` may have the 4-fold or 8-fold packing of PySCF.
-    irreps: of each orbital, None: no symmetry. group: in which they are, in Cotton's order; "": not known, and then
-    names may be given. rounding: by how much one-electron and two-electron elements may be off that symmetry makes
-    the same, which become their mean, or forbids, which become zero; None: not known, as much as is credible.
+    one, two: as in Hamiltonian, in the caller's order. `two` may have the 4-fold or 8-fold packing of PySCF.
+    irreps: of each orbital, None: no symmetry. group: the group of the irreps, in Cotton's order; "": not known,
+    and then `names` may be given. rounding: largest error of one-electron and of two-electron elements. Elements
+    that symmetry makes equal become their mean, elements that it forbids become zero, if they differ by no more.
+    None: the error is not known; as much as is credible is accepted.
 
-    Raises OutcoreError (EINVAL) for integrals that are complex, not finite, not symmetric, or that have elements
-    which the irreps forbid, and for more orbitals than MAX_ORBITALS.
+    Raises OutcoreError (EINVAL) for integrals that are complex, not finite or not symmetric, or that the irreps
+    forbid, and for more orbitals than MAX_ORBITALS.
     """
     ones = [_matrix(each, _of(_SPINS, k, one)) for k, each in enumerate(_parts(one, 2))]
     n = len(ones[0])
@@ -165,7 +166,7 @@ def make(
 
 
 def credible(rounding: float, values: Matrix) -> float:
-    """As much of this rounding as integrals of these values may have (Hartree)."""
+    """The rounding error, limited to the most that integrals of these values may have (Hartree)."""
     if rounding <= _CREDIBLE:
         return rounding
     return float(min(rounding, _CREDIBLE * max(1.0, np.max(np.abs(values), initial=0.0))))
@@ -187,7 +188,7 @@ def _names(group: str, names: Sequence[str], labels: Integers) -> tuple[str, ...
 
 
 def _parts(values: Any, count: int) -> list[Any]:
-    """One array for both spins, or so many."""
+    """A list of one array for both spins, or of `count` arrays."""
     if not _is_several(values):
         return [values]
     if len(values) != count:
@@ -200,12 +201,12 @@ def _is_several(values: Any) -> bool:
 
 
 def _of(kinds: tuple[str, ...], number: int, values: Any) -> str:
-    """Words for an error: which of the parts."""
+    """The name of a part for an error; "" if there is only one."""
     return f"{kinds[number]} " if _is_several(values) else ""
 
 
 def _real(values: Any, kind: str) -> Matrix:
-    array = np.array(values)  # a copy, which is changed
+    array = np.array(values)  # a copy: it is changed below
     if np.iscomplexobj(array):
         if abs(array.imag).max(initial=0.0) > ROUNDING:
             raise _refused(f"the {kind}integrals are complex; take real orbitals")
@@ -245,7 +246,7 @@ def unpacked(pairs: Matrix, n: int) -> Matrix:
 
 
 def _symmetrise_one(one: Matrix, limit: float, kind: str) -> float:
-    """The largest change."""
+    """Averages elements that symmetry makes equal. Returns the largest change."""
     difference = abs(one - one.T)
     if difference.max() > limit:
         p, q = (int(each) for each in np.unravel_index(difference.argmax(), one.shape))
@@ -258,7 +259,7 @@ def _symmetrise_one(one: Matrix, limit: float, kind: str) -> float:
 
 
 def _symmetrise_two(two: Matrix, limit: float, kind: str, *, exchange: bool) -> float:
-    """The largest change."""
+    """Averages elements that symmetry makes equal. Returns the largest change."""
     change = 0.0
     for axes, partner in (*_PARTNERS, *((_EXCHANGED,) if exchange else ())):
         other = two.transpose(axes)
@@ -281,12 +282,12 @@ def _symmetrise_two(two: Matrix, limit: float, kind: str, *, exchange: bool) -> 
 
 
 def _clear_one(one: Matrix, limit: float, irreps: Integers, names: Sequence[str], kind: str) -> float:
-    """The largest change."""
+    """Sets elements that the irreps forbid to zero. Returns the largest change."""
     return _clear(one, irreps[:, None] != irreps, limit, irreps, names, kind)
 
 
 def _clear_two(two: Matrix, limit: float, irreps: Integers, names: Sequence[str], kind: str) -> float:
-    """The largest change."""
+    """Sets elements that the irreps forbid to zero. Returns the largest change."""
     pairs = irreps[:, None] ^ irreps
     return _clear(two, pairs[:, :, None, None] != pairs, limit, irreps, names, kind)
 

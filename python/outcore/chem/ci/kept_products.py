@@ -1,8 +1,8 @@
-"""What an iteration of a CI has finished of its products H x outlasts a run, beside the states that x follows from.
+"""Checkpoints of the unfinished products H x of an iteration of a CI, beside the kept states.
 
-Of a product there lie the sum of its finished tasks, tile by tile, and which they are. x is not kept: it follows
-from kept states to the last bit. Another run goes on with the tasks that are left, on any number of processes, with
-any budget: see finished.py.
+For each product the checkpoint has the sum of its finished tasks, tile by tile, and a description of these tasks.
+It does not have x, which follows from the kept states to the last bit. Another run continues with the remaining
+tasks, on any number of processes, with any budget: see finished.py.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _GO_ON = "go on with kept products"
 
 @dataclass
 class Commits:
-    """Of a search, all processes together: products of another run that it went on with, or whether it began them
-    anew as integrals differ in rounding; how many commits there were within iterations, what they wrote, how long
-    they took."""
+    """Counts of a search, for all processes together. found: products of another run that it continued. anew:
+    whether it recomputed products of another run because integrals differ in rounding. count, written_bytes,
+    seconds: of commits within iterations."""
 
     found: int = 0
     anew: bool = False
@@ -49,7 +49,7 @@ class Commits:
 
 @dataclass
 class _Changed:
-    """A product, and what is newer in it than what is kept: tiles."""
+    """A product under way. tiles: flags of those that have changed since the last commit."""
 
     y: Place
     finished: Finished
@@ -57,9 +57,10 @@ class _Changed:
 
 
 class KeptProducts:
-    """Those of one search, beside its states, which belong to this from now on. Methods are collective.
+    """The kept products of one search, beside its states, which this object owns from now on. Methods are
+    collective.
 
-    Raises OutcoreError: EINVAL (of another problem), ENOTSUP (in another format), EIO (damaged)."""
+    Raises OutcoreError: EINVAL (another problem), ENOTSUP (another format), EIO (damaged)."""
 
     def __init__(self, states: KeptStates, threads: int) -> None:
         self.states, self.clock, self.commits = states, Clock(states.world), Commits()
@@ -71,7 +72,8 @@ class KeptProducts:
         self._changed: dict[ProductName, _Changed] = {}
 
     def begin(self, product: ProductName, y: Place) -> Finished:
-        """What another run has finished of a product is put into y, which is zero. Returns what that is."""
+        """Puts the finished part of a product of another run into y, which must be zero. Returns which part it
+        is."""
         finished = self._found(product, y.vectors.dtype.name)
         if finished:
             kept = self._arrays[y.vectors.dtype.name]
@@ -83,7 +85,8 @@ class KeptProducts:
         return finished
 
     def add(self, product: ProductName, tasks: Iterable[Task]) -> None:
-        """These tasks are in y at all processes. It must stay as it is until states are kept."""
+        """Notes that y has the results of these tasks, at all processes. y must not change until states are kept,
+        except by further tasks."""
         changed = self._changed[product]
         for task in tasks:
             changed.finished.add(task)
@@ -91,7 +94,7 @@ class KeptProducts:
 
     @contextmanager
     def committing(self) -> Iterator[None]:
-        """Commits what is newer than what is kept, at the end. `clock` says when."""
+        """A context that commits all changed tiles at its end. `clock` says when a commit is due."""
         begin = time.monotonic()
         with self.clock.committing():
             yield
@@ -105,34 +108,34 @@ class KeptProducts:
                 of_type = {k: v for k, v in changed.items() if v.y.vectors.dtype.name == dtype}
                 self._keep(dtype, of_type)
         except BaseException:
-            self.close()  # some tiles may be newer than what is committed
+            self.close()  # some tiles on disk may be newer than the commit
             raise
         self.commits.count += bool(changed)
         for each in changed.values():
             each.tiles[:] = False
 
     def keep(self, iteration: Iteration, states: Vectors) -> None:
-        """States, from which another run goes on; products of their iteration are needed no more."""
+        """Keeps states, from which another run continues. Products of their iteration are no longer needed."""
         self.states.keep(iteration, states)
         self._changed.clear()
         self.clock.restart()
 
     def close(self) -> None:
-        """Commits nothing. May be repeated."""
+        """Closes the arrays without a commit. May be repeated."""
         for kept in self._arrays.values():
             if kept is not None:
                 kept.drop()
         self._arrays.clear()
 
     def remove(self) -> None:
-        """Also those of other runs."""
+        """Removes kept products, also those of other runs."""
         self.close()
         self.states.remove(PRODUCTS)
 
     # ---- arrays ----
 
     def _keep(self, dtype: str, changed: dict[ProductName, _Changed]) -> None:
-        (of,) = {product.of for product in changed}  # the iteration has one kind of each type
+        (of,) = {product.of for product in changed}  # an iteration has one kind of product of each type
         kept = self._made(dtype)
         is_of = self._is_of(of)
         before = kept.metadata or {}
@@ -144,7 +147,7 @@ class KeptProducts:
         kept.flush(self._record | {"is of": is_of, "finished": finished})
 
     def _is_of(self, of: str) -> dict[str, str]:
-        """Of these and no others is what is kept."""
+        """Identifies the states and integrals that kept products belong to."""
         return {"states": self.states.stamp, "integrals": self.states.digest, "vectors": of}
 
     def _found(self, product: ProductName, dtype: str) -> Finished:

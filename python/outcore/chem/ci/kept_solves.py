@@ -1,8 +1,8 @@
-"""States of a solver that solves many times, as the orbitals of a CASSCF change, in one directory.
+"""The kept states of a solver that solves many times while the orbitals of a CASSCF change, in one directory.
 
-Each solve has a directory of its own there, `step.N`, as states of a solve may be needed until the next one has
-ended. A run that goes on begins with the states that the last step of another run has left, whatever the orbitals
-of that step were: of the same molecule, which a record beside the steps tells.
+Each solve has a directory of its own there, `step.N`, because states of a solve may be needed until the next solve
+has ended. Another run begins with the states of the last step, whatever its orbitals were. They must be of the same
+molecule, which is recorded beside the steps.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from outcore.job.world import World
 
 _NAME = re.compile(r"step\.(\d+)")
-_MOLECULE = "molecule"  # the record beside the steps: what all of them are of
+_MOLECULE = "molecule"  # the record of the molecule beside the steps
 _FORMAT = 1
 _GO_ON = "go on from kept states"
 
 
 class KeptSolves:
-    """Of a molecule (None: of a model without one). Methods are collective.
+    """The kept solves of a molecule (None: of a model without one). Methods are collective.
 
-    Raises OutcoreError: ENOENT (the directory that this one lies in is not there), EINVAL (states of another
-    molecule, whose settings are named), ENOTSUP (in another format), EIO (damaged)."""
+    Raises OutcoreError: ENOENT (the parent directory does not exist), EINVAL (states of another molecule; the error
+    names the settings that differ), ENOTSUP (another format), EIO (damaged)."""
 
     def __init__(self, world: World, directory: Path, mol: Mole | None) -> None:
         self._world, self._directory = world, directory
@@ -53,7 +53,8 @@ class KeptSolves:
         self.keep([] if self._found is None else [self._path(self._found)])
 
     def next(self) -> Path:
-        """Where the next solve keeps its states. The first one finds there what another run has left."""
+        """The directory in which the next solve keeps its states. The first solve finds the states of another run
+        there."""
         if self._found is not None:
             number, self._found = self._found, None
         else:
@@ -70,7 +71,7 @@ class KeptSolves:
                             shutil.rmtree(path)
 
     def _check(self, mol: Mole | None, any_states: bool) -> None:
-        """The record of the molecule, which is made if there is none. Of one process."""
+        """Checks the record of the molecule, or writes it if there is none. For one process."""
         settings = {} if mol is None else problem.molecule(mol)
         wanted = Problem("states of many solves", _FORMAT, settings, problem.ROUNDED)
         path = self._directory / _MOLECULE
@@ -88,7 +89,7 @@ class KeptSolves:
         stages.save(path, wanted, {}, {})
 
     def _is_kept(self, number: int) -> bool:
-        """States were committed: a kill may come between the directory and these."""
+        """Whether states of this step were committed: a kill may leave a directory without states."""
         return any(self._path(number).glob(f"{STATES}.*/manifest"))
 
     def _there(self) -> list[int]:

@@ -1,8 +1,8 @@
-"""Vectors of one space made of those of another: strings of the one are those of the other, or come out of them.
+"""Vectors of one space, made of vectors of another whose strings are the same or related.
 
-A map says of each string of the target which string of the source it is made of, and with which sign. Products of a
-map of each spin are added up: operators E_pq, the same state in strings that are sorted otherwise, or with an
-orbital more that is empty or doubly occupied.
+A map gives for each target string the source string that it is made of, and the sign. A vector is a sum of
+products of an alpha map and a beta map. Such sums are operators E_pq, the same state in another order of strings,
+or a state with a further orbital that is empty or doubly occupied.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ _ONE = np.uint64(1)
 
 @dataclass(frozen=True, eq=False)
 class StringMap:
-    """rank[k]: of target string k, the index of the source string, -1 if there is none. sign[k]: 1 or -1."""
+    """rank[k]: index of the source string of target string k, -1 if it has none. sign[k]: 1 or -1."""
 
     rank: Integers
     sign: Matrix
 
     @classmethod
     def _of(cls, source: StringList, masks: Masks, there: NDArray[np.bool_], sign: Matrix) -> StringMap:
-        """Target strings of which some are there, made of these source strings."""
+        """A map for target strings that are made of the source strings `masks`. there: which of them have one."""
         rank = np.full(len(masks), -1, np.int64)
         rank[there] = source.rank(masks[there])
         return cls(rank, sign)
 
     @classmethod
     def same(cls, source: StringList, target: StringList) -> StringMap:
-        """Of the same strings, which may be sorted otherwise."""
+        """The map between the same strings, which may be in another order."""
         masks = target.strings
         return cls._of(source, masks, np.ones(len(masks), bool), np.ones(len(masks)))
 
     @classmethod
     def replaced(cls, source: StringList, target: StringList, p: int, q: int) -> StringMap:
-        """p+ q, of one spin."""
+        """The map of p+ q, of one spin."""
         masks, (made, gone) = target.strings, (_ONE << np.uint64(p), _ONE << np.uint64(q))
         if p == q:
             return cls._of(source, masks, (masks & made) != 0, np.ones(len(masks)))
@@ -59,7 +59,7 @@ class StringMap:
 
     @classmethod
     def enlarged(cls, source: StringList, target: StringList, orbital: int, *, occupied: bool) -> StringMap:
-        """Strings with one orbital more, which is occupied or empty."""
+        """The map to strings with one more orbital, which is occupied or empty."""
         masks, bit = target.strings, _ONE << np.uint64(orbital)
         low = np.uint64((1 << orbital) - 1)
         high = ~(low | bit)
@@ -68,7 +68,8 @@ class StringMap:
         return cls._of(source, (masks & low) | ((masks & high) >> _ONE), there, sign)
 
     def reversed(self, count: int) -> StringMap:
-        """From the target's strings to the `count` source strings, each of which came into one of them."""
+        """The inverse map, from target strings to the `count` source strings. Each source string must belong to one
+        target string at most."""
         rank, sign = np.full(count, -1, np.int64), np.ones(count)
         there = np.flatnonzero(self.rank >= 0)
         rank[self.rank[there]], sign[self.rank[there]] = there, self.sign[there]
@@ -80,7 +81,7 @@ Product = tuple[StringMap, StringMap]
 
 
 def write(source: Place, target: Place, products: Sequence[Product]) -> None:
-    """The sum of `products`, applied to `source`, becomes `target`. Collective."""
+    """Writes the sum of `products`, applied to `source`, to `target`. Collective."""
     vectors = target.vectors
     with vectors.world.together("map a CI vector"):
         for tile in vectors.tiles():
@@ -89,8 +90,8 @@ def write(source: Place, target: Place, products: Sequence[Product]) -> None:
 
 
 def dots(source: Place, products: Sequence[Product], others: Sequence[Place]) -> Matrix:
-    """Scalar products of `others`, of one tiling, with the sum of `products` applied to `source`, which is nowhere
-    as a whole. Collective; all processes get them."""
+    """Scalar products of `others`, all of one tiling, with the sum of `products` applied to `source`. That sum is
+    made tile by tile, never as a whole. Collective; all processes get them."""
     vectors = others[0].vectors
     sums = np.zeros(len(others))
     with vectors.world.together("map a CI vector"):
@@ -120,8 +121,8 @@ _Part = tuple[int, "Integers", "Integers", Matrix]
 
 
 def _parts(strings: StringMap, first: int, count: int, cuts: list[int]) -> list[_Part]:
-    """Of some target strings, for each tile of the source along this axis: its number, places in the target tile,
-    places in the source tile, signs."""
+    """For `count` target strings from `first` on: for each source tile along this axis its number, places in the
+    target tile, places in the source tile, signs."""
     rank, sign = strings.rank[first : first + count], strings.sign[first : first + count]
     here = np.flatnonzero(rank >= 0)
     tiles = np.searchsorted(cuts, rank[here], side="right") - 1
@@ -133,7 +134,7 @@ def _parts(strings: StringMap, first: int, count: int, cuts: list[int]) -> list[
 
 
 def _stored(vectors: Vectors, index: int, row: int, column: int) -> Matrix | None:
-    """A tile, of the half that is not stored too; None where there is none."""
+    """A tile, also of the half that is not stored; None if there is none."""
     tiling = vectors.tiling
     number = int(tiling.number[row, column])
     if number >= 0:
