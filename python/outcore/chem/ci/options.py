@@ -35,7 +35,7 @@ from outcore.chem.options import (
 from outcore.chem.scf_options import check_one_method
 from outcore.job import preflight
 
-# What an FCIDUMP file takes the place of.
+# Options that an FCIDUMP file replaces.
 _OF_MOLECULES = (
     *("geometry", "basis", "ecp", "cart", "charge", "frame", "unit", "rohf", *OF_SCF),
     *(
@@ -47,7 +47,7 @@ _OF_MOLECULES = (
         "density",
     ),
 )
-# What only the search, and what is told of its states, depends on.
+# Options that only affect the search and the output about its states.
 _OF_STATES = (
     *(
         "roots",
@@ -68,7 +68,7 @@ _OF_STATES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Options(MoleculeOptions):
-    """Of full CI: of a molecule, after its SCF, or of the integrals in a file."""
+    """Options of full CI: of a molecule, after its SCF, or with the integrals of a file."""
 
     geometry: Annotated[Path | None, GEOMETRY] = None  # type: ignore[assignment]
     basis: Annotated[str | None, BASIS] = None  # type: ignore[assignment]
@@ -82,7 +82,7 @@ class Options(MoleculeOptions):
     irrep: Annotated[
         str | None,
         typer.Option(
-            help="Of the states, by name; a number as in ORBSYM with --fcidump. Default: that of the SCF, or "
+            help="Irrep of the states, by name; a number as in ORBSYM with --fcidump. Default: that of the SCF, or "
             "ISYM."
         ),
     ] = None
@@ -116,7 +116,7 @@ class Options(MoleculeOptions):
         bool, typer.Option("--unfolded", help="Singlets and triplets as whole vectors, not as folded halves.")
     ] = False
     ordered: Annotated[
-        bool, typer.Option("--ordered", help="Add in one order always, so that runs repeat bit by bit.")
+        bool, typer.Option("--ordered", help="Always add in one order, so that runs repeat bit by bit.")
     ] = False
     largest: Annotated[int, typer.Option(help="Print so many of the largest determinants; 0 for none.")] = 5
     energy_only: Annotated[
@@ -182,7 +182,7 @@ class Options(MoleculeOptions):
         read_states(self.states or "")
 
     def groups(self) -> tuple[AskedStates, ...]:
-        """States of one irrep and spin each; none without --states."""
+        """The groups of states of --states, each of one irrep and spin; empty without it."""
         return () if self.states is None else read_states(self.states)
 
     def _check_file(self) -> None:
@@ -194,7 +194,7 @@ class Options(MoleculeOptions):
             preflight.refuse({"--no-solve": True}, "without --write-fcidump")
 
     def _given(self, names: tuple[str, ...]) -> dict[str, Any]:
-        """Which of these options are not as they are by default."""
+        """Which of these options differ from their defaults."""
         defaults = {each.name: each.default for each in fields(self)}
         given = [name for name in sorted(names) if getattr(self, name) != defaults[name]]
         return {"GEOMETRY" if name == "geometry" else f"--{name.replace('_', '-')}": True for name in given}

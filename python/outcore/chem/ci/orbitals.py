@@ -37,27 +37,27 @@ if TYPE_CHECKING:
     from outcore.job.world import World
 
 _TAKE = "take the orbitals of a CI"
-_COPIES = 6  # of integrals, while they are made
-_HALVES = 3  # of integrals with two orbitals and two functions
-_ROWS = 160  # of PySCF's buffers, at least
+_COPIES = 6  # copies of the integrals that exist while they are made
+_HALVES = 3  # copies of integrals with two orbitals and two functions
+_ROWS = 160  # least rows of PySCF's buffers
 _ORTHONORMAL = 1e-6
 _EPSILON = 2.0**-52
-_ROUNDINGS = 32  # that an integral is off by at most: of one element, times what orbitals are made of
+_ROUNDINGS = 32  # largest error of an integral, in rounding errors of its largest term
 
 
 @dataclass(frozen=True, eq=False)
 class ActiveSpace:
-    """Orbitals that are correlated, and what lies below them.
+    """Correlated orbitals, and the core orbitals below them.
 
     Attributes:
-        overlap: of the functions, which those of a model are not those of the molecule.
-        coefficients: [function][orbital] of both spins, in the order of the Hamiltonian; twice the same of orbitals
-            that are those of both spins.
-        core: [function][orbital] of both spins: doubly occupied always.
-        electrons: (alpha, beta) of the active orbitals.
+        overlap: of the functions; those of a model are not those of the molecule.
+        coefficients: [function][orbital] for each spin, in the order of the Hamiltonian; twice the same array if
+            both spins have the same orbitals.
+        core: [function][orbital] for each spin: always doubly occupied.
+        electrons: (alpha, beta) in the active orbitals.
         occupied: strings of the determinant of the mean field.
-        group: of the molecule as PySCF names it; that of linear molecules and atoms is not abelian.
-        notes: what was done to the orbitals, so that they have irreps.
+        group: of the molecule, as PySCF names it; that of linear molecules and atoms is not abelian.
+        notes: lines about changes of the orbitals that give them irreps.
     """
 
     mol: Mole
@@ -76,7 +76,7 @@ class ActiveSpace:
 
     @property
     def reference_irrep(self) -> int:
-        """Of the determinant of the mean field."""
+        """The irrep of the determinant of the mean field."""
         found = 0
         for string in self.occupied:
             for orbital in listed(string):
@@ -84,7 +84,7 @@ class ActiveSpace:
         return found
 
     def irrep(self, text: str | int) -> int:
-        """The number of an irrep, by its name, for linear molecules also by that of PySCF, such as A1g and E1ux.
+        """The number of an irrep, by its name; for linear molecules also by PySCF's name, such as A1g and E1ux.
         Raises OutcoreError (EINVAL)."""
         found = None
         if self.hamiltonian.group == ABELIAN.get(self.group):
@@ -104,14 +104,14 @@ def of(
     scratch: str | None = None,
     integrals: bool = True,
 ) -> ActiveSpace:
-    """The orbitals of an RHF, ROHF or UHF object, PySCF's or ours, that has converged. Collective; all processes
-    get those of the first.
+    """The orbitals of a converged RHF, ROHF or UHF object of PySCF or of Outcore. Collective; all processes get
+    those of the first.
 
     frozen, frozen_virtual: see `outcore.chem.frozen.of`. active: see `outcore.chem.active.read`; occupied orbitals
     that neither a list nor numbers for irreps name stay doubly occupied. group: an abelian point group that the
     molecule has; None: that of the molecule if it was built with symmetry, else none. max_memory_bytes, scratch:
     for the transformation of integrals.
-    integrals: False: all are 0, which takes no time.
+    integrals: False: all are set to 0, without a transformation.
 
     Raises OutcoreError (EINVAL).
     """
@@ -145,7 +145,7 @@ def of(
 
 
 def _first(order: Integers, count: int) -> int:
-    """The string of the first orbitals before they were sorted."""
+    """The string of the `count` orbitals that were first before sorting."""
     return mask(np.flatnonzero(order < count))
 
 
@@ -155,7 +155,7 @@ class _Taken:
 
     core: list[Matrix]
     active: list[Matrix]
-    irreps: list[Integers]  # of the active ones
+    irreps: list[Integers]  # of the active orbitals
     group: str  # of the molecule
     abelian: str  # of the irreps
     electrons: tuple[int, int]
@@ -165,8 +165,8 @@ class _Taken:
 
 @dataclass
 class _Given:
-    """Orbitals of one spin, or of both, by occupation and energy. numbers: theirs in the mean-field object, from 0.
-    filled: how many are occupied as far as they can be."""
+    """Orbitals of one spin, or of both, by occupation and energy. numbers: their numbers in the mean-field object,
+    from 0. filled: how many of them are full."""
 
     coefficients: Matrix
     energies: Matrix
@@ -176,7 +176,8 @@ class _Given:
 
     @classmethod
     def of(cls, coefficients: Any, energies: Any, occupations: Any, overlap: Matrix, most: int) -> _Given:
-        """Sorted, if they are real and orthonormal. most: electrons that one can hold."""
+        """Sorts orbitals; raises OutcoreError unless they are real and orthonormal. most: electrons that an orbital
+        can hold."""
         if np.iscomplexobj(coefficients):
             raise _refused("the orbitals are complex; take real ones")
         c = np.asarray(coefficients, np.float64)
@@ -256,8 +257,8 @@ def _chosen(
     irreps: Integers,
     number_of: Callable[[str], int],
 ) -> tuple[Integers, Integers, str]:
-    """Positions of doubly occupied orbitals and of active ones; and which are the former though nobody has frozen
-    them, if any."""
+    """Positions of the doubly occupied orbitals and of the active ones, and a note about doubly occupied orbitals
+    that the user has not frozen, if any."""
     left = np.concatenate(left_out.active(spin, given.numbers, given.filled))
     chosen = wanted.choose(spin, left, given.numbers, irreps, number_of)
     free = chosen if wanted.named else left
@@ -293,7 +294,7 @@ def _each_spin(values: Any, dimensions: int) -> list[Any]:
 
 
 def plain(mf: Any, free_bytes: int) -> Any:
-    """An object whose two-electron integrals are exact, and need no other process, nor more memory."""
+    """An object with exact two-electron integrals, which needs neither other processes nor more memory."""
     if not isinstance(mf, RootDriven):
         return mf
     found = mean_field.make(mf.mol, "RHF")  # type: ignore[attr-defined]
@@ -303,13 +304,13 @@ def plain(mf: Any, free_bytes: int) -> Any:
 
 
 def _fitted_by_all(mf: Any) -> bool:
-    """Whether its integrals are fitted, and those of all processes together."""
+    """Whether the integrals of `mf` are fitted, and distributed over all processes."""
     return isinstance(mf, RootDriven) and _is_fitted(mf)
 
 
 def _core_fields(mf: Any, taken: _Taken, world: World, max_memory_bytes: int) -> list[Matrix]:
-    """The potential of the core electrons, of each spin that has its own orbitals (Hartree); of integrals that are
-    stored with an error exactly, as those between active orbitals are."""
+    """The potential of the core electrons for each spin with its own orbitals (Hartree). It is computed with exact
+    integrals if those of `mf` are stored with an error, as the integrals between active orbitals are."""
     if not taken.core[0].shape[1]:
         return [np.zeros((len(each), len(each))) for each in taken.core]
     densities = np.array([each @ each.T for each in taken.core])
@@ -361,20 +362,20 @@ def _hamiltonian(
 
 
 def _rounding(mol: Mole, hcore: Matrix, source: Any, orbitals: list[Matrix]) -> tuple[float, float]:
-    """How much one-electron and two-electron integrals may be off (Hartree): each is a sum whose terms have errors
-    of their last digit, and large terms cancel where functions nearly depend on each other. By Schwarz's inequality
-    a term is no larger than what four functions each contribute."""
+    """The largest rounding errors of one-electron and of two-electron integrals (Hartree). Each integral is a sum
+    whose terms have errors in their last digit, and large terms cancel if functions are nearly linearly dependent.
+    Schwarz's inequality bounds each term by contributions of its four functions."""
     sizes = np.abs(hcore.diagonal()), np.sqrt(_self_repulsion(mol, source, len(hcore)))
     largest = [max(float((c * c * each[:, None]).sum(0).max()) for c in orbitals) for each in sizes]
     return _ROUNDINGS * _EPSILON * largest[0], _ROUNDINGS * _EPSILON * largest[1] ** 2
 
 
 def _self_repulsion(mol: Mole, source: Any, functions: int) -> Matrix:
-    """(aa|aa) of each function."""
+    """(aa|aa) for each function a."""
     if isinstance(source, np.ndarray):
         if source.ndim == 4:
             return np.asarray(np.abs(np.einsum("aaaa->a", source)))
-        pairs = np.cumsum(np.arange(1, functions + 1)) - 1  # of a function with itself
+        pairs = np.cumsum(np.arange(1, functions + 1)) - 1  # pairs of a function with itself
         places = (pairs, pairs) if source.ndim == 2 else pairs * (pairs + 3) // 2
         return np.asarray(np.abs(source[places]))
     of_shells = [mol.intor("int2e", shls_slice=(k, k + 1) * 4) for k in range(mol.nbas)]
@@ -400,7 +401,7 @@ def _empty(taken: _Taken) -> tuple[Hamiltonian, list[Integers]]:
 
 
 def _two_electron(source: Any, orbitals: list[Matrix], max_memory_bytes: int) -> Any:
-    """(pq|rs) of one spin, or of (alpha-alpha, alpha-beta, beta-beta), with 4-fold packing or none. source: see
+    """(pq|rs) for both spins, or for (alpha-alpha, alpha-beta, beta-beta), with 4-fold packing or none. source: see
     `integrals_of`."""
     pairs = [(0, 0)] if len(orbitals) == 1 else [(0, 0), (0, 1), (1, 1)]
     n = orbitals[0].shape[1]
@@ -416,8 +417,8 @@ def _unpacked(source: Any, left: Matrix, right: Matrix, n: int, max_memory_bytes
 
 
 def integrals_of(mf: Any, max_memory_bytes: int) -> Any:
-    """Two-electron integrals of an object, as many times as `transformed` takes them; the molecule if they are too
-    large. Raises OutcoreError (EINVAL), see `outcore.chem.ri.given.packed_of`."""
+    """Two-electron integrals of an object as a source for `transformed`, which may use it several times; the
+    molecule if they are too large. Raises OutcoreError (EINVAL), see `outcore.chem.ri.given.packed_of`."""
     found = packed_of(mf)
     if found is not None:
         return found
@@ -427,8 +428,8 @@ def integrals_of(mf: Any, max_memory_bytes: int) -> Any:
 
 
 def transformed(source: Any, left: Matrix, right: Matrix, max_memory_bytes: int) -> Matrix:
-    """(pq|rs) as [pq][rs], pairs p >= q of orbitals on the left and on the right. What does not fit lies where
-    `temporary` says."""
+    """(pq|rs) as [pq][rs], for pairs p >= q of orbitals on the left and on the right. Data that does not fit into
+    memory lies in the directory of `temporary`."""
     from pyscf import ao2mo
 
     made = ao2mo.kernel(
@@ -438,14 +439,14 @@ def transformed(source: Any, left: Matrix, right: Matrix, max_memory_bytes: int)
 
 
 def integral_bytes(orbitals: int, *, unrestricted: bool) -> int:
-    """Of all two-electron integrals of so many active orbitals, which each process has."""
+    """Bytes of all two-electron integrals of so many active orbitals. Each process has them all."""
     return (3 if unrestricted else 1) * 8 * orbitals**4
 
 
 def transform_bytes(functions: int, orbitals: int, *, unrestricted: bool) -> int:
-    """What the first process needs at least to make them of exact ones: the copies that there are while they are
-    made symmetric, integrals that are transformed by half, rows of functions; and half as much of what PySCF takes
-    for integrals of functions, which is a third of what there is."""
+    """The least memory that the first process needs to transform exact integrals: the copies that exist while they
+    are made symmetric, half-transformed integrals, rows over functions; and half as much again for PySCF's
+    integrals over functions, which take a third of the memory."""
     pairs, done = functions * (functions + 1) // 2, orbitals * (orbitals + 1) // 2
     copies = integral_bytes(orbitals, unrestricted=unrestricted) + _COPIES * 8 * orbitals**4
     half, rows = _HALVES * 8 * pairs * done, _ROWS * 8 * (pairs + 2 * done)
@@ -458,7 +459,7 @@ def _is_fitted(mf: Any) -> bool:
 
 
 def _fitted(mf: Any, orbitals: list[Matrix]) -> Any:
-    """Of density fitting: sums over the auxiliary functions."""
+    """Integrals of density fitting: sums over the auxiliary functions."""
     from pyscf import lib
 
     if getattr(mf, "only_dfj", False):
@@ -477,7 +478,7 @@ def _fitted(mf: Any, orbitals: list[Matrix]) -> Any:
 
 @contextmanager
 def temporary(scratch: str | None) -> Iterator[None]:
-    """Where PySCF puts what does not fit into memory."""
+    """A context in which PySCF puts data that does not fit into memory into a directory below `scratch`."""
     from pyscf.lib import param
 
     before = param.TMPDIR

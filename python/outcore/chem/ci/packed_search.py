@@ -1,7 +1,8 @@
-"""The lowest states of a CI from vectors that are rounded, so that they pack: `chem.davidson` over vectors on disk.
+"""The lowest states of a CI from vectors on disk that are rounded, so that they pack: `chem.davidson` over packed
+vectors.
 
-Vectors of the small space stay as they are until it is full. H - level is kept of each, which is small of a state
-that is nearly found. At the end H is applied to the roots as they are stored: see rounding.py.
+Vectors of the small space do not change until it is full. For each vector x the search stores (H - level) x, which
+is small for a nearly converged state. At the end H is applied to the stored roots: see rounding.py.
 """
 
 from __future__ import annotations
@@ -28,23 +29,24 @@ if TYPE_CHECKING:
     from outcore.chem.small_space import Matrix
     from outcore.job.world import World
 
-_DOUBTFUL = 0.5  # of a residual, or of the tolerance: the part that may be an error of rounding
+_DOUBTFUL = 0.5  # part of a residual, or of the tolerance, that may be a rounding error
 _FIRST_SIZE = 0.3  # about the norm of the first corrections
-_DECLINE = 2  # about so many times smaller are those of the next iteration
+_DECLINE = 2  # corrections of the next iteration are about so many times smaller
 
 
 class PackedIteration(Iteration):
-    """errors: norms of what rounding of products has done to residuals."""
+    """errors: norms of the errors of the residuals by rounding of products."""
 
     @property
     def energy_errors(self) -> Matrix:
-        """None of states whose products were made anew; of others of second order in rounding errors."""
+        """Zero: states whose products were recomputed have no error, that of others is of second order in rounding
+        errors."""
         return np.zeros(len(self.energies))
 
 
 @dataclass
 class _Pass:
-    """What a pass has found. sizes: norms of corrections."""
+    """Results of a pass. sizes: norms of the corrections."""
 
     residuals: Matrix
     above: Matrix
@@ -53,10 +55,11 @@ class _Pass:
 
 
 class PackedSearch(davidson.Search[Iteration]):
-    """Makes states of an operator from k start vectors, linearly independent, the first of `basis`, which is the
-    search's from now on: closed, or among what was found. Its first half is for vectors, its second for what is
-    kept of their products. `make` makes vectors to which products are added: of a type, so many, zero. The rest is
-    as of `Search`, but that `on_iteration` gets the small space in place of states."""
+    """Finds states of an operator from k linearly independent start vectors, which are the first vectors of
+    `basis`. The search owns `basis` from now on: it closes it, or returns it with the result. Its first half is
+    for vectors, its second half for their stored products. `make(type, count)` makes zero vectors to which
+    products are added. The rest is as in `Search`, except that `on_iteration` gets the small space in place of
+    states."""
 
     def __init__(
         self,
@@ -72,17 +75,17 @@ class PackedSearch(davidson.Search[Iteration]):
         super().__init__("full CI", replace(options, exact=False), roots, PackedIteration, operator)
         self.world, self.tiling, self.operator, self.options = world, tiling, operator, options
         self._basis, self._make, self._on_iteration = basis, make, on_iteration
-        self._size = roots  # of the small space; new vectors lie behind it
+        self._size = roots  # vectors of the small space; new vectors lie behind it
         self._level = 0.0  # Hartree
-        self._wrong: Matrix = np.zeros((0, 0))  # products with one another, of errors of what is kept
-        self._products: list[Vectors] = []  # that what is kept was made of
+        self._wrong: Matrix = np.zeros((0, 0))  # scalar products of the errors of stored products
+        self._products: list[Vectors] = []  # the products before rounding
         self._corrected = list(range(roots))
-        self._rows: Matrix | None = None  # see `shrunk`: what the next pass does
+        self._rows: Matrix | None = None  # combinations that the next pass makes: see `shrunk`
         self._sizes = np.full(roots, _FIRST_SIZE)
 
     def run(self, kept: dict[str, Any] | None = None, *, anew: bool = False) -> FoundVectors:
-        """`kept`: of an iteration of another run, from which this one goes on; `anew`: with H times its states
-        alone, made anew. Collective."""
+        """Runs the search. `kept`: `Iteration.kept` of another run, from which this one continues. `anew`: it
+        continues only with the states of that run, and recomputes H times them. Collective."""
         self.start_clock()
         try:
             self._steps = self._chosen_steps()
@@ -98,7 +101,7 @@ class PackedSearch(davidson.Search[Iteration]):
             found = FoundVectors(self._basis, self.iterations, self.converged, self.why())
             self._drop()
             self._pass(self.states, [], last=True)
-        except Exception:  # not of Ctrl-C, which this process alone may have got
+        except Exception:  # not for Ctrl-C: it may have reached this process alone
             self._drop()
             raise
         return found
@@ -106,18 +109,18 @@ class PackedSearch(davidson.Search[Iteration]):
     # ---- passes ----
 
     def _begin(self) -> None:
-        """The small space is that of the states, which are multiplied."""
+        """Applies H to the states, which become the small space."""
         self._size, self._wrong = 0, np.zeros((0, 0))
         self.space = SmallSpace(*[np.zeros((0, 0))] * 3)
         self._multiply("state", list(range(self.count)))
         self._corrected, self._rows = list(range(self.count)), None
 
     def correct(self) -> None:
-        """Residuals of the states and their corrections, after the small space has shrunk if it was full."""
+        """Computes residuals of the states and their corrections. If the small space is full it shrinks first."""
         found = self._pass(self._rows, self._corrected)
         self._sizes[self._corrected] = np.maximum(found.sizes / _DECLINE, self.limits.tolerance / 1000)
         self._record(found.residuals, found.above, found.waited_seconds)
-        self._drop()  # those of vectors that are kept now
+        self._drop()  # their rounded products are stored now
 
     def _record(
         self, residuals: Matrix, above: Matrix, waited_seconds: float = 0.0, *, as_found: bool = False
@@ -150,7 +153,7 @@ class PackedSearch(davidson.Search[Iteration]):
             self._on_iteration(iteration, self._basis)
 
     def _take(self, kept: dict[str, Any]) -> None:
-        """All is as it was when another run had recorded an iteration."""
+        """Restores the state of another run after it had recorded an iteration."""
         overlap, hamiltonian = np.array(kept["overlap"]), np.array(kept["hamiltonian"])
         self.space = SmallSpace(overlap, overlap, hamiltonian)
         self._size, self._level, self._wrong = len(overlap), kept["level"], np.array(kept["wrong"])
@@ -165,24 +168,24 @@ class PackedSearch(davidson.Search[Iteration]):
         self._corrected, self._rows = active, self.shrunk(active)
 
     def renew(self) -> None:
-        """H times the states anew, as they are stored."""
+        """Recomputes H times the stored states."""
         self._pass(self.states, [])
         self._begin()
 
     def _wants_renewal(self) -> bool:
-        """At the end, and before, as often as errors of what is kept have added up."""
+        """At convergence, and earlier whenever errors of stored products have become too large."""
         least = np.maximum(self.iterations[-1].residuals, self.limits.tolerance)
         return self.converged or (not self.exhausted and bool((self.state_errors > _DOUBTFUL * least).any()))
 
     def small(self) -> NDArray[np.bool_]:
-        """True residuals are, whatever rounding has done to those that are known."""
+        """For each root whether its true residual is below the tolerance, whatever the rounding errors are."""
         found: NDArray[np.bool_] = self.iterations[-1].residuals + self.state_errors < self.limits.tolerance
         return found
 
     @property
     def state_errors(self) -> Matrix:
         found: Matrix
-        if self._renewed:  # not more than this, whether errors are independent or not
+        if self._renewed:  # a bound, whether errors are independent or not
             found = abs(self.states) @ np.sqrt(np.diagonal(self._wrong))
         else:
             found = np.sqrt(np.einsum("ij,jk,ik->i", *[self.states, self._wrong, self.states]))
@@ -195,9 +198,9 @@ class PackedSearch(davidson.Search[Iteration]):
     # ---- the small space ----
 
     def _pass(self, rows: Matrix | None, active: Sequence[int], *, last: bool = False) -> _Pass:
-        """Residuals of the states, and corrections of active ones, which are put behind the small space; that
-        becomes the one of these combinations of its vectors before, the first of them the states. last: these are
-        what is told."""
+        """Computes residuals of the states, and corrections for the `active` ones, which it puts behind the small
+        space. rows: combinations that replace the vectors of the small space in the same pass, the first of them
+        the states; None: the vectors stay. last: the states are the final ones."""
         k, m, basis = self.count, self._size, self._basis
         kept = m if rows is None else len(rows)
         level = self._level if rows is None else float(self.energies.mean())
@@ -266,7 +269,7 @@ class PackedSearch(davidson.Search[Iteration]):
         )
 
     def _shrink(self, rows: Matrix, level: float, sums: Matrix) -> None:
-        """The small space has been transformed and rounded."""
+        """Updates the small problem after a pass has transformed and rounded the vectors."""
         kept, before, reach = len(rows), self.space, self._steps.reach(level)
         overlap, mixed = sums[: 2 * kept * kept].reshape(2, kept, kept)
         of_vectors, of_products = np.sqrt(sums[2 * kept * kept :]).reshape(2, kept)
@@ -276,11 +279,11 @@ class PackedSearch(davidson.Search[Iteration]):
         self.space = SmallSpace(overlap, overlap, (hamiltonian + hamiltonian.T) / 2)
         self._wrong += np.diag((reach * of_vectors) ** 2 + of_products**2)
         self._size, self._level = kept, level
-        # Of the states as they are stored: the change is of first order in their residuals.
+        # Energies of the stored states: the change is of first order in their residuals.
         self.energies = np.diagonal(self.space.hamiltonian)[: self.count] / np.diagonal(overlap)[: self.count]
 
     def _multiply(self, of: str, roots: Sequence[int]) -> None:
-        """H times the vectors behind the small space, which are those of these roots, and become part of it."""
+        """Applies H to the vectors behind the small space, which belong to these roots, and adds them to it."""
         m, count = self._size, len(roots)
         for i, root in enumerate(roots):
             self._products.append(self._make("float64", 1))
@@ -298,8 +301,8 @@ class PackedSearch(davidson.Search[Iteration]):
         self.solve(self.space.bordered(new))
 
     def _keep_products(self, products: list[Place]) -> tuple[SmallSpace, Matrix]:
-        """H x - level x of the vectors behind the small space. Returns rows of products with all vectors, and norms
-        of what is wrong in what is kept."""
+        """Stores H x - level x of the vectors behind the small space. Returns their rows of scalar products with
+        all vectors, and the norms of the errors of what is stored."""
         m, count, step = self._size, len(products), self._steps.product()
         every = self._vectors(m + count)
         width = 2 * count * len(every)
@@ -328,7 +331,7 @@ class PackedSearch(davidson.Search[Iteration]):
         return SmallSpace(overlap, overlap, hamiltonian), errors
 
     def _chosen_steps(self) -> RoundingSteps:
-        """By the diagonal of H."""
+        """Chooses the steps of rounding from the diagonal of H."""
         sums, place = self._sums(3)
 
         def work(tile: VectorTile, inside: list[Array], outside: list[Array]) -> Sequence[int]:
@@ -344,7 +347,7 @@ class PackedSearch(davidson.Search[Iteration]):
     # ---- vectors ----
 
     def _sums(self, width: int) -> tuple[Matrix, dict[int, int]]:
-        """Of each own tile so many, and the number of its row."""
+        """Zeros for `width` sums of each own tile, and the row of each tile."""
         numbers = self._basis.own_tiles()
         return np.zeros((len(numbers), width)), {number: i for i, number in enumerate(numbers)}
 
@@ -352,7 +355,7 @@ class PackedSearch(davidson.Search[Iteration]):
         return [Place(self._basis, i) for i in range(count)]
 
     def _kept(self, count: int) -> list[Place]:
-        """Of their products."""
+        """The places of their stored products."""
         half = self._basis.count // 2
         return [Place(self._basis, half + i) for i in range(count)]
 
@@ -369,8 +372,9 @@ def _round_space(
     product_step: float,
     row: Matrix,
 ) -> None:
-    """Rounds the tiles of a transformed space, whose level becomes so much higher. Sums: overlaps, products of
-    what was added to vectors with products of H, squares of what was added to vectors and to products."""
+    """Rounds the tiles of a transformed space, and raises its level by `higher`. row gets sums: overlaps; scalar
+    products of the changes of vectors by rounding with the stored products; squares of the changes of vectors and
+    of products."""
     kept = len(vectors)
     for x, hx in zip(vectors, products, strict=True):
         np.subtract(hx, higher * x, out=hx)

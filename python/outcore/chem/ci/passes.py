@@ -1,6 +1,6 @@
 """Passes over all tiles of several vectors: each tile is read once, worked on, and written.
 
-Every sum over tiles is made in the order of their numbers, so it is the same for any number of processes and
+Sums over tiles are always made in the order of their numbers, so they are the same for any number of processes and
 threads.
 """
 
@@ -44,9 +44,10 @@ def each_tile(
     threads: int,
     work: Callable[[VectorTile, list[Array], list[Array]], Sequence[int]],
 ) -> float:
-    """`work(tile, read, written)` for tiles of these numbers, in any order, in `threads` threads, with the tile of
-    each vector that is read and memory for that of each that is written. It returns which of all of them, counted
-    through, are to be written. Returns the seconds that went by while threads did not work."""
+    """Calls `work(tile, inside, outside)` for tiles of these numbers, in any order, in `threads` threads. inside:
+    the tile of each vector that is read. outside: memory for the tile of each vector that is written. `work`
+    returns which arrays of `[*inside, *outside]` are to be written. Returns the seconds that passed while threads
+    did not work."""
     if not tiles:
         return 0.0
     begun, worked = time.perf_counter(), list[float]()
@@ -95,7 +96,7 @@ def _taken(ahead: Prefetch[int]) -> Iterator[Fetched[int]]:
 
 
 def _buffer(place: Place) -> Array | None:
-    """Vectors in memory are worked on where they are."""
+    """A buffer for tiles; None for vectors in memory, whose tiles need no copy."""
     if place.vectors.kind == "memory":
         return None
     return np.empty(place.vectors.tiling.largest, place.vectors.dtype)
@@ -112,7 +113,7 @@ def _target(place: Place, tile: VectorTile, buffer: Array | None) -> Array:
 
 
 def total(world: World, tiling_length: int, numbers: Sequence[int], sums: Matrix) -> Matrix:
-    """The sum over all tiles of all processes: `sums[i]` are those of the own tile numbers[i]. Collective."""
+    """The sum over all tiles of all processes. sums[i]: the contribution of the own tile numbers[i]. Collective."""
     everything = np.zeros((tiling_length, sums.shape[1]))
     everything[list(numbers)] = sums
     if world.size > 1:
@@ -122,7 +123,7 @@ def total(world: World, tiling_length: int, numbers: Sequence[int], sums: Matrix
 
 
 def dots(world: World, a: Sequence[Place], b: Sequence[Place], threads: int) -> Matrix:
-    """Scalar products [a][b]. Collective."""
+    """Scalar products [a][b] of all vectors. Collective."""
     tiling = a[0].vectors.tiling
     numbers = a[0].vectors.own_tiles()
     sums, place = np.zeros((len(numbers), len(a) * len(b))), {n: i for i, n in enumerate(numbers)}
@@ -145,7 +146,8 @@ def copy(
     threads: int,
     which: NDArray[np.bool_] | None = None,
 ) -> None:
-    """Also from one precision to another; `which`: of all tiles, those that are copied. Collective."""
+    """Copies vectors, also from one precision to another. which: flags of the tiles to copy; None: all.
+    Collective."""
 
     def work(tile: VectorTile, inside: list[Array], outside: list[Array]) -> Sequence[int]:
         for here, there in zip(inside, outside, strict=True):
@@ -161,9 +163,9 @@ def copy(
 
 @dataclass(frozen=True)
 class Corrected:
-    """What a pass of corrections has found: overlaps [b][b] and H [b][b'] of b = (states, kept vectors,
-    corrections), b' without the corrections; residual norms and sum (d - E) x^2 of states. waited_seconds: of this
-    process, while it did not compute."""
+    """Results of a pass of corrections: overlaps [b][b] and H [b][b'], where b are states, kept vectors and
+    corrections, and b' the same without the corrections; residual norms and sum (d - E) x^2 of states.
+    waited_seconds: seconds in which this process did not compute."""
 
     overlap: Matrix
     hamiltonian: Matrix
@@ -188,7 +190,7 @@ def correct(
     smallest: float,
     threads: int,
 ) -> Corrected:
-    """New states, residuals and corrections in one pass: see chem/ci/correction.hpp. Collective."""
+    """Makes new states, residuals and corrections in one pass: see chem/ci/correction.hpp. Collective."""
     tiling = states[0].vectors.tiling
     numbers = states[0].vectors.own_tiles()
     k, q = len(states), len(vectors)

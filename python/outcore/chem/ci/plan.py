@@ -1,5 +1,5 @@
-"""How a CI is fitted into the memory of its processes: where vectors are, and how large the tasks of products are.
-Arithmetic over the lists of strings; the same at all processes."""
+"""The plan that fits a CI into the memory of its processes: the place of vectors, and the size of the tasks of
+products. It is arithmetic over the lists of strings, the same at all processes."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 _MIB = 1 << 20
 _DOUBLE, _SINGLE = 8, 4
-_PACKED = 3  # bytes of an element of packed vectors, at most what searches have had
+_PACKED = 3  # bytes of an element of packed vectors: the most that searches had
 _PAGE_BYTES = 2 * _MIB  # panels take whole huge pages
-_PANELS = 2  # of a task: of x and of the product
-_BATCH = 144  # holes of the kernel's products of matrices
-_SLAB_BYTES = 4 * _MIB  # of the kernel's same-spin part
-_MIN_CACHE_BYTES, _MAX_CACHE_BYTES = 2 * _MIB, 64 * _MIB  # of a disk array
-_TASKS_OF_A_PROCESS = 6  # so that all end at about the same time
-_BLAS_BYTES = 8 * _MIB  # of a thread
+_PANELS = 2  # panels of a task: of x and of the product
+_BATCH = 144  # holes in a product of matrices of the kernel
+_SLAB_BYTES = 4 * _MIB  # slab of the kernel's same-spin part
+_MIN_CACHE_BYTES, _MAX_CACHE_BYTES = 2 * _MIB, 64 * _MIB  # cache of a disk array
+_TASKS_OF_A_PROCESS = 6  # so that all processes end at about the same time
+_BLAS_BYTES = 8 * _MIB  # memory of BLAS for a thread
 _STRING_BYTES = 160  # lists and flags of planning and of the kernel, for each string
 
 
 class ProductBytes(NamedTuple):
-    """read, added: from vectors and strips and to them. again: what is read to be added to, but for tiles that
-    nothing was added to before."""
+    """read, added: bytes that are read from vectors and strips, and added to them. again: bytes that are read in
+    order to add to them; tiles that are still zero are not read."""
 
     read: int
     added: int
@@ -63,9 +63,9 @@ class Plan:
     options: SearchOptions
     roots: int
     processes: int
-    kind: str  # of vectors: see vector.KINDS; of products alone, if vectors are packed
-    states_on_disk: bool  # whatever the kind: they are kept
-    packed: bool  # vectors are, on disk
+    kind: str  # place of vectors, see vector.KINDS; if vectors are packed, place of products
+    states_on_disk: bool  # states are kept on disk, whatever the kind
+    packed: bool  # vectors are packed on disk
     overlaps: bool
     panel_bytes: int  # of all tasks that are in memory together
     cache_bytes: int  # of each disk array
@@ -93,7 +93,8 @@ class Plan:
 
     @property
     def states(self) -> int:
-        """How many vectors lie with the states: these and H times them; packed, those of the small space."""
+        """Number of vectors that are stored with the states: states and H times them; if packed, those of the small
+        space and their products."""
         return 2 * self.roots * (self.options.vectors if self.packed else 1)
 
     @property
@@ -105,12 +106,12 @@ class Plan:
         return "float32" if self.options.precision == "mixed" else "float64"
 
     def state_bytes(self, dtype: str) -> int:
-        """Of states and H times them, of all processes."""
+        """Bytes of states and H times them, of all processes."""
         return 2 * self.roots * self.tiling.elements * np.dtype(dtype).itemsize
 
     @property
     def work_bytes(self) -> int:
-        """Of the other vectors, of all processes; of packed ones, the products that are made of them."""
+        """Bytes of the other vectors, of all processes; if packed, of their products before rounding."""
         if self.packed:
             return self.roots * self.tiling.elements * _DOUBLE
         pairs = (self.options.vectors - 1) * self.roots
@@ -118,8 +119,8 @@ class Plan:
 
     @property
     def kept_bytes(self) -> int:
-        """On the disk of what outlasts the run, of all processes: states, and products of an iteration. They are
-        there twice while they are written."""
+        """Bytes on disk that outlast the run, of all processes: states, and products of an iteration. Both exist
+        twice while they are written."""
         if not self.states_on_disk:
             return 0
         if self.packed:
@@ -128,20 +129,20 @@ class Plan:
 
     @property
     def scratch_bytes(self) -> int:
-        """On the disks for scratch, of all processes."""
+        """Bytes on the disks for scratch, of all processes."""
         states = self._packed_bytes if self.packed else self._states_bytes(1)
         found = 0 if self.states_on_disk or not (self.packed or self.kind == "disk") else states
         return found + (self.work_bytes + self._strip_bytes if self.kind == "disk" else 0)
 
     @property
     def _strip_bytes(self) -> int:
-        """Of those of one precision at a time."""
+        """Bytes of strips. Those of one precision exist at a time."""
         types = {self.work_type, "float64"}
         return max(2 * strips.file_bytes(self.space, each) if self.bands(each) else 0 for each in types)
 
     @property
     def largest_file(self) -> int:
-        """That of a vector; of packed ones, with its holes, that of all."""
+        """Bytes of the largest file: that of one vector; if packed, the file of all vectors, with its holes."""
         if self.kind != "disk" and not self.states_on_disk and not self.packed:
             return 0
         vectors = self.states if self.packed else 1
@@ -152,12 +153,12 @@ class Plan:
         return self.kept_bytes + self.scratch_bytes
 
     def _states_bytes(self, times: int) -> int:
-        """Of both precisions, one after the other."""
+        """Bytes of states in both precisions, one after the other."""
         found = times * self.state_bytes("float64")
         return found + (times * self.state_bytes("float32") if self.options.precision == "mixed" else 0)
 
     def tasks(self, dtype: str, finished: Finished | None = None) -> list[Task]:
-        """Of a product in this precision; of what is not `finished`."""
+        """The tasks of a product in this precision, for the part that is not `finished`."""
         product = self._product(dtype)
         if finished is None:
             return product.tasks
@@ -166,16 +167,16 @@ class Plan:
         return found
 
     def bands(self, dtype: str) -> list[Task] | None:
-        """Of whole rows, if products in this precision go through strips; see strips.py."""
+        """Tasks of whole rows, if products in this precision go through strips; else None. See strips.py."""
         return self._product(dtype).bands
 
     @property
     def product_bytes(self) -> ProductBytes:
-        """Of one product in double precision ("mixed": single), of all processes."""
+        """Bytes of one product in double precision ("mixed": single), of all processes."""
         return self._product(self.work_type).moved
 
     def _product(self, dtype: str) -> _Product:
-        """Through tiles, or through strips where that moves less."""
+        """The tasks of a product, through tiles, or through strips if that moves less."""
         if dtype not in self._made:
             by_tiles = self._by_tiles(dtype)
             by_strips = self._by_strips(dtype) if self.kind == "disk" else None
@@ -200,7 +201,7 @@ class Plan:
         word, whole = np.dtype(dtype).itemsize, strips.file_bytes(self.space, dtype)
         rows = sum(strips.task_bytes(self.space, task, dtype) for task in tasks if not task.transposed)
         tiles = word * (self._in_tiles(bands) + self._in_tiles([task for task in tasks if task.transposed]))
-        # x: tiles, rows. T: rows, but for those that nothing was added to before, and all rows in the end.
+        # Bytes of x: tiles, rows. Bytes of T: rows, except those that are still zero, and all rows at the end.
         return _Product(
             tasks,
             bands,
@@ -216,16 +217,16 @@ class Plan:
         return make_tasks(self.space, self._limit(dtype), share, layout, finished)
 
     def _limit(self, dtype: str) -> int:
-        """Elements of a panel."""
+        """Most elements of a panel."""
         slots = 2 if self.overlaps else 1
         panels = self.panel_bytes - slots * _PANELS * _PAGE_BYTES
         return panels // (2 * slots * np.dtype(dtype).itemsize)
 
     @property
     def pass_bytes(self) -> tuple[int, int]:
-        """Of one pass of corrections in the long run, of all processes: read, written."""
+        """Bytes that a typical pass of corrections reads and writes, of all processes."""
         if self.packed:
-            # The small space for corrections; vectors and products of corrections, which are kept then.
+            # A pass reads the small space for corrections; then vectors and their products, to store these.
             size, vectors = self.roots * self.tiling.elements, self.options.vectors
             products = _DOUBLE if self.kind == "disk" else 0
             return size * (3 * vectors * _PACKED + products), size * 6 * _PACKED
@@ -245,7 +246,7 @@ class Plan:
 
 
 def kernel_bytes(space: Space, threads: int, *, mixed: bool) -> int:
-    """Of integrals as the kernel has them, its tables, and the work space of its threads."""
+    """Bytes of the kernel: its integrals, its tables, and the work space of its threads."""
     n, groups, (alpha, beta) = space.orbitals, space.groups, space.electrons
     strings = sum(space.counts[0]) + sum(space.counts[1])
     integrals = 2 * n**4 // groups * (_DOUBLE + (_SINGLE if mixed else 0))
@@ -266,7 +267,7 @@ def kernel_bytes(space: Space, threads: int, *, mixed: bool) -> int:
 
 
 def _slab_elements(orbitals: int, groups: int, electrons: int, columns: int) -> int:
-    """Of the rows that a thread of the same-spin part has transposed, and its products of matrices."""
+    """Elements of the rows that a thread of the same-spin part transposes, and of its products of matrices."""
     rows = min(max(_SLAB_BYTES // (max(columns, 1) * _DOUBLE), 64), 512)
     pairs = comb(orbitals - electrons + 2, 2) // groups + 1
     return 2 * rows * columns + 2 * pairs * rows + pairs * pairs
@@ -274,7 +275,7 @@ def _slab_elements(orbitals: int, groups: int, electrons: int, columns: int) -> 
 
 @dataclass(frozen=True)
 class _Needs:
-    """What a search takes of each process, with its vectors in memory or on disk."""
+    """Memory that a search needs of each process, with its vectors in memory or on disk (bytes)."""
 
     space: Space
     tiling: VectorTiling
@@ -294,7 +295,7 @@ class _Needs:
 
     @property
     def fixed(self) -> int:
-        """Kernel, tiles under way in products, and sums."""
+        """The kernel, tiles under way in products, and sums."""
         roots, mixed = self.roots, self._mixed
         in_products = 2 * tiles_ahead(self.tiling, "float32" if mixed else "float64") * self._tile
         in_products = max(in_products, strips.buffer_bytes(self.space, "float64"))
@@ -307,27 +308,27 @@ class _Needs:
         """Tiles of all vectors in passes of corrections."""
         places = 2 * self.roots * self.options.vectors + self.roots
         found = (self.options.threads + PASS_AHEAD) * places * self._tile
-        if self.packed:  # a thread has what it rounds twice
+        if self.packed:  # a thread has two copies of the tiles that it rounds
             found += self.options.threads * (2 * self.roots + 3) * self._tile
         return found
 
     @property
     def vectors(self) -> int:
-        """Bytes in memory, if they are all there; of packed ones, products that are."""
+        """All vectors, if they are in memory; if packed, their products."""
         roots, mixed, kept = self.roots, self._mixed, self.states_on_disk
         count = self.options.vectors
         if self.packed:
             return -(-self.tiling.elements // self.processes) * roots * _DOUBLE
         pairs = 2 * roots * (0 if kept else _DOUBLE)
         pairs += 2 * roots * (count - 1) * (_SINGLE if mixed else _DOUBLE)
-        # At the switch there are both kinds of states, directions, and corrections that H was not applied to.
+        # At the switch there are states in both precisions, directions, and corrections without their products.
         if mixed and not kept:
             pairs = max(pairs, 2 * roots * (_DOUBLE + _SINGLE) + roots * (2 * count - 3) * _SINGLE)
         return -(-self.tiling.elements // self.processes) * pairs
 
     @property
     def panels(self) -> int:
-        """Of the smallest tasks."""
+        """The panels of the smallest tasks."""
         return 2 * _min_elements(self.space) * _DOUBLE + _PANELS * _PAGE_BYTES
 
     @property
@@ -335,8 +336,8 @@ class _Needs:
         return self.in_passes if self.processes > 1 or self.states_on_disk or self.packed else 0
 
     def arrays(self, kind: str) -> int:
-        """On disk, that are open together: of states, of products that are kept, of the other vectors. Packed: of
-        the small space, of products that are kept, of those that are made."""
+        """Number of disk arrays that are open together: of states, of kept products, of the other vectors. Packed:
+        of the small space, of kept products, of products under way."""
         if self.packed:
             return 1 + int(self.states_on_disk) + (self.roots if kind == "disk" else 0)
         types = 2 if self._mixed else 1
@@ -356,8 +357,8 @@ class _Needs:
 
 
 def _choices(needs: Callable[[bool], _Needs]) -> list[_Needs]:
-    """What may be in memory: all vectors, as they are; else products of packed ones. needs: by whether vectors are
-    packed."""
+    """The ways to have vectors in memory, best first: all vectors, unpacked; else products of packed vectors.
+    needs: called with whether vectors are packed."""
     plain = needs(False)
     if plain.options.error_bound <= 0:
         return [plain]
@@ -373,7 +374,7 @@ def least_bytes(
     processes: int,
     states_on_disk: bool,
 ) -> int:
-    """What `make_plan` needs of each process."""
+    """The least memory of each process that `make_plan` accepts."""
     every = _choices(partial(_Needs, space, tiling, options, roots, processes, states_on_disk))
     return min(every[-1].on_disk, *(needs.in_memory for needs in every))
 
@@ -389,8 +390,8 @@ def make_plan(
     states_on_disk: bool = False,
     limit: str = "--memory",
 ) -> Plan:
-    """For `free_bytes` at each process, which `limit` leaves. Raises OutcoreError (ENOMEM) if that is too little,
-    with what is enough."""
+    """Makes the plan for `free_bytes` at each process, which are left by `limit` (a name for errors). Raises
+    OutcoreError (ENOMEM) if that is too little; the error says how much is enough."""
     every = _choices(partial(_Needs, space, tiling, options, roots, processes, states_on_disk))
     everything = _everything(space)
 
@@ -445,7 +446,7 @@ def _everything(space: Space) -> int:
 
 
 def _min_elements(space: Space) -> int:
-    """Of x in the panel of the smallest tasks: no hole needs more."""
+    """Elements of x in the panel of the smallest tasks: no hole needs more."""
     alpha, beta = (space.counts[spin] for spin in (0, 1))
     row = max(width for g, width in enumerate(beta) if alpha[g ^ space.irrep])
     column = 0 if space.folded else max(height for g, height in enumerate(alpha) if beta[g ^ space.irrep])

@@ -1,9 +1,9 @@
-"""States of a CI that outlast a run, committed in each iteration: x and H x of every root; of a packed search all
-vectors of its small space, and what is kept of their products.
+"""Checkpoints of the states of a CI, committed in each iteration: x and H x of every root; for a packed search all
+vectors of its small space, and their stored products.
 
-They lie tile by tile, in an order that depends on the space alone, so a run goes on from them on any number of
-processes, with any budget. A killed run leaves the states of its last complete iteration, and beside them what it
-has finished of the next one: see kept_products.py.
+They lie tile by tile, in an order that depends on the space alone, so a run continues from them on any number of
+processes, with any budget. A killed run leaves the states of its last complete iteration, and beside them the
+finished part of the products of the next one: see kept_products.py.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from outcore.chem.small_space import Matrix
     from outcore.job.world import World
 
-FORMAT = 3  # of states; also of how corrections are made of them, as products of these are kept
-STATES, PRODUCTS = "states", "products"  # of an iteration: see kept_products.py
+FORMAT = 3  # of states, and of the way corrections follow from them, as products of corrections are kept
+STATES, PRODUCTS = "states", "products"  # names of kept vectors; for products see kept_products.py
 _WHAT = "states of a CI"
-_TYPES = ("float64", "float32")  # which to look for first
+_TYPES = ("float64", "float32")  # in the order in which they are looked for
 _GO_ON = "go on from kept states"
 
 
@@ -55,8 +55,8 @@ def problem(
     *,
     any_integrals: bool = False,
 ) -> Problem:
-    """All that states depend on. Integrals differ by rounding from run to run. packed: settings of packed ones.
-    any_integrals: of a step in which orbitals change, whose states are a beginning for those of any other."""
+    """Everything that states depend on. Integrals differ by rounding from run to run. packed: settings of packed
+    vectors. any_integrals: orbitals change between runs, and states for any integrals may start a search."""
     settings: dict[str, Any] = {"orbitals": "change"}
     if not any_integrals:
         settings = {"integrals": [_weighed(each) for each in _integrals(hamiltonian)]}
@@ -78,13 +78,13 @@ def _integrals(hamiltonian: Hamiltonian) -> list[Any]:
 
 
 def _weighed(integrals: Any) -> float:
-    """A number that tells integrals apart, whatever the signs of orbitals."""
+    """A number that identifies integrals. It does not depend on the signs of orbitals."""
     sizes = np.abs(np.ravel(integrals))
     return float(sizes @ (1.5 + np.sin(np.arange(1.0, len(sizes) + 1.0))))
 
 
 def allocated_bytes(directory: Path) -> int:
-    """What kept states take on the disk: a run that goes on from them writes in their place."""
+    """Bytes of kept states on the disk: a run that continues from them reuses their space."""
     return scratch.allocated_bytes(
         each for name in (STATES, PRODUCTS) for each in directory.glob(f"{name}.*")
     )
@@ -92,9 +92,9 @@ def allocated_bytes(directory: Path) -> int:
 
 @dataclass(frozen=True)
 class FoundStates:
-    """States of the last complete iteration, counted through all runs; 0: those that the search begins with.
-    multiplied: H times them is that of the present integrals, bit by bit; it is to be made again otherwise. ritz:
-    see `Iteration`. small_space: of packed vectors, see `PackedIteration.kept`; None: they are start vectors."""
+    """States of the last complete iteration. iteration: its number, counted through all runs; 0: the start vectors.
+    multiplied: H times the states belongs to the present integrals, bit by bit; if not, it has to be recomputed.
+    ritz: see `Iteration`. small_space: of packed vectors, see `Iteration.kept`; None: they are start vectors."""
 
     states: KeptVectors
     iteration: int
@@ -104,10 +104,10 @@ class FoundStates:
 
 
 class KeptStates:
-    """In a directory; of a packed search, all vectors of its small space. Methods are collective.
+    """The kept states in a directory; for a packed search, all vectors of its small space. Methods are collective.
 
-    Attributes: `digest`: of integrals, to the last bit; `stamp`: of the states that were found or kept last, and
-    of no others.
+    Attributes: `digest`: of integrals, to the last bit; `stamp`: identifies the states that were found or kept
+    last.
 
     Raises OutcoreError: ENOENT (no such directory)."""
 
@@ -134,7 +134,7 @@ class KeptStates:
             tiling.space, hamiltonian, roots, spin, spin_shift, packed, any_integrals=any_integrals
         )
         self._record = self.problem.as_json()
-        self._before = 0  # iterations of the runs that this one goes on from
+        self._before = 0  # iterations of earlier runs that this one continues
         self.digest, self.stamp = digest(*_integrals(hamiltonian)), ""
 
     def path(self, name: str, dtype: str) -> Path:
@@ -143,9 +143,10 @@ class KeptStates:
     def open(
         self, name: str, dtype: str, count: int, check: Callable[[BlockSparseArray], None]
     ) -> BlockSparseArray | None:
-        """An array of so many vectors that another run has kept; `check` looks at what it says of itself.
+        """Opens an array of `count` vectors that another run has kept; None if there is none. `check` inspects the
+        metadata of the array.
 
-        Raises OutcoreError: EIO (damaged), and what `check` raises."""
+        Raises OutcoreError: EIO (damaged), and as `check` does."""
         path = self.path(name, dtype)
         try:
             with offering(path):
@@ -168,9 +169,9 @@ class KeptStates:
         return array
 
     def find(self) -> FoundStates | None:
-        """What another run has kept, of the highest precision.
+        """The states that another run has kept, in the highest precision; None if there are none.
 
-        Raises OutcoreError: EINVAL (of another problem), ENOTSUP (in another format), EIO (damaged)."""
+        Raises OutcoreError: EINVAL (another problem), ENOTSUP (another format), EIO (damaged)."""
         for dtype in _TYPES:
             array = self.open(STATES, dtype, self._count, self._check)
             if array is not None:
@@ -198,19 +199,19 @@ class KeptStates:
             raise damaged(_GO_ON, path, "it does not say what its vectors are; remove it and run again")
 
     def make(self, dtype: str, count: int, name: str = STATES) -> KeptVectors:
-        """New states, in place of what is there. They count from the first `keep` on."""
+        """Makes new vectors in place of existing ones. Another run finds them only after the first `keep`."""
         codec = "fixed-point" if self._packed and name == STATES else "none"
         return KeptVectors.make(
             self.world, self.tiling, count, dtype, self.path(name, dtype), self._cache_bytes, codec
         )
 
     def begin(self, states: Vectors) -> None:
-        """What the search begins with, not multiplied yet, is what another run goes on from."""
+        """Keeps the start vectors, without H times them: another run may continue from them."""
         nothing = [0.0] * self.roots
         self._keep(states, {"iteration": 0, "digest": "", "ritz_hartree": nothing}, is_new=True)
 
     def keep(self, iteration: Iteration, states: Vectors) -> None:
-        """What is in these states, made by `make` or found by `find`, is what another run goes on from."""
+        """Keeps the contents of these states, which `make` or `find` returned: another run continues from them."""
         facts = {
             "iteration": self._before + iteration.number,
             "digest": self.digest,
@@ -222,7 +223,7 @@ class KeptStates:
             facts["small space"] = iteration.kept
         self._keep(states, facts, is_new=not iteration.as_found)
         if states.dtype == np.float64:
-            self.remove(STATES, "float32")  # of a lower precision: it is needed no more
+            self.remove(STATES, "float32")  # states of lower precision are no longer needed
 
     def _keep(self, states: Vectors, facts: dict[str, Any], *, is_new: bool) -> None:
         assert isinstance(states, KeptVectors)
@@ -231,7 +232,7 @@ class KeptStates:
         states.flush(self._record | {"stamp": self.stamp} | facts)
 
     def remove(self, name: str, *dtypes: str) -> None:
-        """What is kept under this name, of these types, of all if there are none."""
+        """Removes the vectors of this name with these types, with all types if none is named."""
         with self.world.together("remove kept vectors", name, *dtypes):
             if self.world.node_rank == 0:
                 for dtype in dtypes or _TYPES:

@@ -25,27 +25,27 @@ if TYPE_CHECKING:
     from outcore.chem.ci.vector import Vectors
 
 _ONE = np.uint64(1)
-_ZERO = 1e-12  # of elements of a rotation
-_MIXED = 1e-8
+_ZERO = 1e-12  # smaller elements of a rotation are 0
+_MIXED = 1e-8  # a larger element between irreps mixes them
 
 
 @dataclass(frozen=True)
 class Replacements:
-    """A rotation as replacements: slot k gets sum_j t_j of what the slots hold. In the end new orbital `which[k]`
-    is in slot k."""
+    """A rotation as a list of replacements: slot k gets sum_j t_j times the orbital in slot j. At the end slot k
+    holds new orbital `which[k]`."""
 
     replaced: list[tuple[int, Matrix]]
     which: Integers
 
 
 def steps(rotation: Matrix) -> Replacements:
-    """Of a square matrix [old][new]. Raises OutcoreError (EINVAL) if it is singular."""
+    """The replacements for a square matrix [old][new]. Raises OutcoreError (EINVAL) if it is singular."""
     n = len(rotation)
-    left, held = rotation.copy(), np.eye(n)  # what is left to make; columns: what the slots hold
+    left, held = rotation.copy(), np.eye(n)  # the rest of the rotation; the slots' orbitals in columns
     replaced, which = [], np.full(n, -1, np.int64)
     slots, orbitals = list(range(n)), list(range(n))
     for _ in range(n):
-        there = np.linalg.solve(held, left[:, orbitals])  # the new orbitals in what the slots hold
+        there = np.linalg.solve(held, left[:, orbitals])  # the new orbitals in terms of the slots
         size = abs(there[slots])
         row, column = np.unravel_index(size.argmax(), size.shape)
         if size[row, column] < _ZERO:
@@ -58,7 +58,7 @@ def steps(rotation: Matrix) -> Replacements:
 
 
 class StringRotation:
-    """Of all strings of one irrep, along the last axis of an array."""
+    """The rotation of all strings of one irrep, along the last axis of an array."""
 
     def __init__(self, masks: Masks, steps: Replacements) -> None:
         self._scaled: list[tuple[Integers, float]] = []
@@ -93,7 +93,7 @@ class StringRotation:
 
 
 def _relabelled(masks: Masks, which: Integers) -> tuple[Integers, Matrix]:
-    """Where strings of slots are among those of the orbitals in the slots, and signs."""
+    """The position of each string of slots among the strings of the orbitals in the slots, and its sign."""
     new, signs = np.zeros_like(masks), np.ones(len(masks))
     for slot, orbital in enumerate(which):
         has = (masks >> np.uint64(slot)) & _ONE
@@ -105,8 +105,8 @@ def _relabelled(masks: Masks, which: Integers) -> tuple[Integers, Matrix]:
 
 
 def rotated(solved: Solved, root: int, hamiltonian: Hamiltonian, alpha: Matrix, beta: Matrix) -> Vectors:
-    """A state in orbitals rotated by matrices [old][new] of each spin, which keep irreps apart; sorted orbitals.
-    Takes the space of one unfolded vector more, and memory for a row of tiles. Collective.
+    """A state in rotated orbitals. alpha, beta: rotations [old][new] of sorted orbitals, which must not mix irreps.
+    Needs space for one further unfolded vector, and memory for a row of tiles. Collective.
 
     Raises OutcoreError (EINVAL) for rotations that mix irreps, are singular, or differ where vectors are folded."""
     states, space = solved.states, solved.space
@@ -138,7 +138,7 @@ def _sectors(strings: StringList, made: Replacements) -> list[StringRotation]:
 
 
 def _rows(source: Vectors, root: int, target: Vectors, beta: list[StringRotation]) -> None:
-    """Rotates rows; those of this process."""
+    """Rotates the rows of this process."""
     tiling, space = target.tiling, target.tiling.space
     for row in range(source.world.rank, len(tiling.rows) - 1, source.world.size):
         columns = np.flatnonzero(tiling.there[row])
@@ -156,7 +156,7 @@ def _rows(source: Vectors, root: int, target: Vectors, beta: list[StringRotation
 
 
 def _columns(source: Vectors, target: Vectors, alpha: list[StringRotation]) -> None:
-    """Rotates columns; of a folded target keeps what is on and below the diagonal."""
+    """Rotates columns. Of a folded target it stores the tiles on and below the diagonal."""
     tiling, kept = source.tiling, target.tiling
     space, parity = tiling.space, kept.parity
     for column in range(source.world.rank, len(tiling.columns) - 1, source.world.size):
@@ -181,13 +181,13 @@ def _columns(source: Vectors, target: Vectors, alpha: list[StringRotation]) -> N
 
 
 def _sector(first: int, strings: StringList, others: StringList, irrep: int) -> tuple[int, range]:
-    """The irrep of the string with this index, and the sector of those of the other spin that go with it."""
+    """The irrep of the string with this index, and the sector of strings of the other spin that combine with it."""
     mine = int(np.searchsorted(strings.offsets, first, side="right")) - 1
     return mine, others.sector(mine ^ irrep)
 
 
 def _tile(source: Vectors, root: int, row: int, column: int) -> Matrix:
-    """Of a vector, the half that is not stored too."""
+    """A tile of a vector, also of the half that is not stored."""
     tiling = source.tiling
     number = int(tiling.number[row, column])
     if number >= 0:

@@ -1,16 +1,18 @@
-"""How vectors of a CI are rounded so that they pack, and what that does to energies.
+"""Rounding of the vectors of a CI, so that they pack, and its effect on energies.
 
-A stored vector is rounded to whole multiples of a step, a power of two, and is from then on what it is. Products of
-vectors with H times them are summed before that is rounded. So at the end of a search, when H has been applied to
-the roots as they are stored, energies are exact for these, not below the exact ones (MacDonald, Phys. Rev. 43, 830
-(1933)), and what rounding of the products does to residuals is known.
+A stored vector is rounded to whole multiples of a step, a power of two; the search goes on with the rounded vector.
+Scalar products of vectors with H times vectors are summed before H times the vectors is rounded. At the end of a
+search H is applied to the stored roots. So energies are exact expectation values of the stored roots, not below the
+exact energies (MacDonald, Phys. Rev. 43, 830 (1933)), and the effect of rounding of the products on residuals is
+known.
 
-Let H be ((E, R^T), (R, C)) in the space of k roots, with energies E and true residuals R, and beside it. Exact
-energies are those L of E - R^T (C - L)^-1 R, so with |R|^2 <= sum of |r|^2, and if C, the energies of what is
-orthogonal to the roots, lies at least `GAP` above them, no root is further than sum |r|^2 / GAP above its exact
-energy.
+Let H be ((E, R^T), (R, C)): E are the energies in the space of the k roots, R the true residuals, C is H in the
+space orthogonal to the roots. Exact energies L are eigenvalues of E - R^T (C - L)^-1 R, and |R|^2 <= sum of |r|^2.
+If all eigenvalues of C lie at least `GAP` above the exact energies, no root lies more than sum |r|^2 / GAP above
+its exact energy.
 
-Before the end errors of rounding are taken to be independent: that decides about bits and iterations alone.
+Before the end, rounding errors are assumed to be independent: the assumption affects numbers of bits and iterations
+only.
 """
 
 from __future__ import annotations
@@ -25,28 +27,29 @@ if TYPE_CHECKING:
     from outcore.chem.ci.vector import Array
     from outcore.chem.small_space import Matrix
 
-GAP = 0.1  # Hartree: what the next state is taken to lie above the roots, at least
-_PARTS = 16  # of the tolerance, that one rounding may take: some are made in each iteration
-_CORRECTIONS = 1e-2  # error of a correction as a part of it
-_FINER = 256  # are steps of states at the end of a search
-_SPREAD = math.sqrt(12.0)  # a step over the standard deviation of errors of rounding
+GAP = 0.1  # Hartree: the next state is assumed to lie at least this far above the roots
+_PARTS = 16  # one rounding may take this fraction of the tolerance: each iteration rounds several times
+_CORRECTIONS = 1e-2  # error of a correction, relative to it
+_FINER = 256  # steps of states are so many times finer at the end of a search
+_SPREAD = math.sqrt(12.0)  # a step over the standard deviation of rounding errors
 
 
 def tolerance(error_bound: float, roots: int) -> float:
-    """Norm of the true residual of each root (Hartree) for this error of the energies."""
+    """The norm of the true residual of each root (Hartree) that guarantees this error of the energies."""
     return math.sqrt(error_bound * GAP / roots)
 
 
 def raised(residuals: Matrix) -> float:
-    """How far energies may lie above the exact ones (Hartree), by norms of true residuals."""
+    """The largest distance of energies above the exact ones (Hartree), from norms of true residuals."""
     return float(residuals @ residuals) / GAP
 
 
 @dataclass(frozen=True)
 class RoundingSteps:
-    """Of the elements of vectors, for roots whose residuals are to have norms of `tolerance`.
+    """Steps for rounding elements of vectors, for roots whose residuals have to reach norms of `tolerance`.
 
-    determinants: of the space. mean, square: of its diagonal elements of H (Hartree), and of their squares."""
+    determinants: number in the space. mean, square: mean of the diagonal elements of H (Hartree) and of their
+    squares."""
 
     tolerance: float
     determinants: int
@@ -54,20 +57,21 @@ class RoundingSteps:
     square: float
 
     def reach(self, level: float) -> float:
-        """About the norm of (H - level) d for rounding errors d of norm 1 (Hartree): elements beside the diagonal
-        add little."""
+        """About the norm of (H - level) d for rounding errors d of norm 1 (Hartree): off-diagonal elements add
+        little."""
         return math.sqrt(max(self.square - 2 * level * self.mean + level**2, 0.0))
 
     def product(self) -> float:
         return self._for_norm(self.tolerance / _PARTS)
 
     def vector(self, level: float, *, last: bool = False) -> float:
-        """Of one whose product with H - level is kept, though it is rounded. last: of a state at the end."""
+        """The step for a vector that is rounded while its stored product with H - level stays. last: for a state at
+        the end."""
         found = self._for_norm(self.tolerance / _PARTS / max(self.reach(level), 1.0))
         return found / _FINER if last else found
 
     def correction(self, size: float) -> float:
-        """Of one of about this norm."""
+        """The step for a correction of about this norm."""
         return self._for_norm(_CORRECTIONS * size)
 
     def _for_norm(self, error: float) -> float:
@@ -75,11 +79,11 @@ class RoundingSteps:
 
 
 def power_below(value: float) -> float:
-    """The largest power of two that is not above it."""
+    """The largest power of two that is not above `value`."""
     return math.ldexp(1.0, math.frexp(value)[1] - 1)
 
 
 def rounded(values: Array, step: float, added: Array | None = None) -> float:
-    """Rounds in place to whole multiples of a power of two; no zero has a sign. What was added goes to `added`.
-    Returns the sum of its squares."""
+    """Rounds in place to whole multiples of `step`, a power of two; no zero has a sign. `added` gets the changes.
+    Returns the sum of their squares."""
     return _core.ci_round(values, step, added)

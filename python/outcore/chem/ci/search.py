@@ -1,7 +1,8 @@
 """The lowest states of a CI: `chem.davidson` over vectors in tiles.
 
-The first vectors of the small space are the states x themselves, which are made anew, with H x, in each iteration,
-so that a run can go on from them: in one pass with their residuals, the newest corrections t, and all products.
+The first vectors of the small space are the states x themselves. Each iteration makes them again, with H x, so that
+another run can continue from them. One pass also makes their residuals, the newest corrections t, and all scalar
+products.
 """
 
 from __future__ import annotations
@@ -25,26 +26,27 @@ if TYPE_CHECKING:
     from outcore.chem.small_space import Matrix
     from outcore.job.world import World
 
-SMALLEST = 0.02  # Hartree: denominators of corrections are not nearer to zero
-SWITCH = 1e-4  # norm of residuals below which double precision is worth its price
-_STALLED = 3  # iterations in single precision without a smaller residual
+SMALLEST = 0.02  # Hartree: least size of denominators of corrections
+SWITCH = 1e-4  # norm of residuals below which double precision is worth its cost
+_STALLED = 3  # iterations in single precision without a smaller residual, after which the search switches
 
 
 class Operator(davidson.Waiting, Protocol):
     """The Hamiltonian, without its core energy."""
 
     def apply(self, x: Place, y: Place, product: ProductName) -> None:
-        """Adds H x to y, which is zero. Collective. Neither changes until states are told of."""
+        """Adds H x to y, which must be zero. Collective. Neither may change until the next call of
+        `on_iteration`."""
 
     def diagonal(self, tile: VectorTile) -> Array:
-        """Its diagonal elements (double precision), as an array of the tile's shape; any thread."""
+        """The diagonal elements of a tile (double precision), in an array of its shape. Any thread may call it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions(davidson.Limits):
     """precision: "double", or "mixed": single precision until residuals are below `SWITCH`, then states in double
-    precision, corrections in single. error_bound: Hartree; vectors on disk are rounded for it, see rounding.py; 0:
-    they are stored as they are."""
+    precision, corrections in single. error_bound: Hartree; vectors on disk are rounded so that energies keep it,
+    see rounding.py; 0: they are not rounded."""
 
     precision: str = "double"
     threads: int = 1
@@ -53,10 +55,11 @@ class SearchOptions(davidson.Limits):
 
 @dataclass(frozen=True, kw_only=True)
 class Iteration(davidson.Iteration):
-    """energies: without the core. residuals: from H times the states as they are stored, which may be wrong by
-    vectors of norms `errors`. above: sum (d - E) x^2 of each state. ritz: energies of the small space, with which
-    corrections are made. as_found: states are those that another run has kept, bit by bit. kept: what another run
-    needs beside vectors to go on, as JSON has it; None: the rest is enough."""
+    """energies: without the core. residuals: from the stored H times the states. errors: norms of the possible
+    errors of these products. above: sum (d - E) x^2 of each state. ritz: energies of the small space, which
+    corrections use.
+    as_found: states are those that another run has kept, bit by bit. kept: further data, for JSON, that another run
+    needs to continue; None: it needs none."""
 
     errors: Matrix
     above: Matrix
@@ -67,18 +70,18 @@ class Iteration(davidson.Iteration):
 
     @property
     def energy_errors(self) -> Matrix:
-        """What energies may be wrong by, as H times the states is."""
+        """Possible errors of the energies, by errors of H times the states."""
         return self.errors
 
     def lowered(self, by: float) -> Iteration:
-        """The same with lower energies: of a Hamiltonian without a shift."""
+        """The same iteration with energies lowered by a shift of the Hamiltonian."""
         return replace(self, energies=self.energies - by)
 
 
 @dataclass
 class FoundVectors:
-    """The states that a search has found; the first k of `states` are they, H times each follows. why: they have
-    not converged."""
+    """The result of a search. states: the k states, then H times each of them. why: the reason if they have not
+    converged."""
 
     states: Vectors
     iterations: list[Iteration]
@@ -90,12 +93,12 @@ class FoundVectors:
         return self.iterations[-1]
 
 
-MakeVectors = Callable[[str, int], "Vectors"]  # of a type, so many, zero
+MakeVectors = Callable[[str, int], "Vectors"]  # makes zero vectors of a type, so many
 
 
 @dataclass
 class _Pair:
-    """A vector of the small space beside the states, and H times it."""
+    """A vector of the small space other than the states, and H times it."""
 
     vector: Vectors
     multiplied: Vectors
@@ -106,10 +109,10 @@ class _Pair:
 
 
 class Search(davidson.Search[Iteration]):
-    """Makes states of an operator, from k start vectors, linearly independent, in the first half of `states`, which
-    are the search's from now on: closed, or among what was found. `make` makes vectors of the small space,
-    `make_states` states: of a type, so many, zero. `on_iteration` is called with each iteration and its states,
-    k of them and H times each."""
+    """Finds states of an operator from k linearly independent start vectors in the first half of `states`. The
+    search owns `states` from now on: it closes them, or returns them with the result. `make` makes vectors of the
+    small space, `make_states` makes states: both make zero vectors of a type, so many. `on_iteration` is called
+    with each iteration and its states: the k states, then H times each."""
 
     def __init__(
         self,
@@ -128,11 +131,12 @@ class Search(davidson.Search[Iteration]):
         self._make, self._make_states, self._on_iteration = make, make_states, on_iteration
         self._states = states
         self._work: list[_Pair] = []
-        self._loose: list[Vectors] = []  # corrections that H was not applied to yet
+        self._loose: list[Vectors] = []  # corrections to which H has not been applied yet
 
     def run(self, ritz: Matrix | None = None) -> FoundVectors:
-        """`ritz`: of states that another run has kept, which are the start, with H times each in the second half of
-        `states`, which is zero else. Their corrections are the same then. Collective."""
+        """Runs the search. ritz: `Iteration.ritz` of states that another run has kept, if the search starts from
+        them: then the second half of `states` has H times each, and corrections are the same as in that run. None:
+        the second half of `states` is zero. Collective."""
         self.start_clock()
         try:
             kept_by_mixed = self._states.dtype != np.float64 and self.precision == "float64"
@@ -143,7 +147,7 @@ class Search(davidson.Search[Iteration]):
                 self._multiply(self._states)
             self._begin(ritz)
             self.iterate()
-        except Exception:  # not of Ctrl-C, which this process alone may have got
+        except Exception:  # not for Ctrl-C: it may have reached this process alone
             self._drop()
             raise
         self._drop()
@@ -152,7 +156,7 @@ class Search(davidson.Search[Iteration]):
     # ---- passes ----
 
     def _begin(self, ritz: Matrix | None = None) -> None:
-        """States of the space of the start vectors; `ritz`: these are the states."""
+        """Solves in the space of the start vectors. ritz: the start vectors are states with these energies."""
         self._drop()
         x, hx = self._halves(self._states)
         products = passes.dots(self.world, x, [*x, *hx], self.options.threads)
@@ -163,12 +167,12 @@ class Search(davidson.Search[Iteration]):
             self.energies, self.states = ritz, np.eye(self.count)
         self.errors = ERRORS[self._states.dtype.name] * abs(self.energies)
         self._corrected = list(range(self.count))
-        self._rows: Matrix | None = None  # see `shrunk`: what the next pass does
+        self._rows: Matrix | None = None  # combinations that the next pass makes: see `shrunk`
         self._stalled, self._best = 0, np.inf
 
     def correct(self) -> None:
-        """New states, their residuals and corrections. Vectors that became part of a direction are gone, their
-        memory is that of corrections."""
+        """Makes new states, their residuals and corrections. Corrections reuse the memory of vectors that have
+        become part of a direction."""
         x, hx = self._halves(self._states)
         k, old = self.count, len(self._work)
         to_vectors = None if self._rows is None else np.ascontiguousarray(self._rows[k:, k:])
@@ -237,7 +241,7 @@ class Search(davidson.Search[Iteration]):
         self._corrected, self._rows = active, self.shrunk(active)
 
     def renew(self) -> None:
-        """H times the states anew, without the vectors that it had become wrong with."""
+        """Recomputes H times the states, and drops the vectors whose products had become inaccurate."""
         for place in self._halves(self._states)[1]:
             self._states.clear(place.index)
         self._multiply(self._states)
@@ -250,7 +254,8 @@ class Search(davidson.Search[Iteration]):
         return self._states.dtype == np.float64
 
     def small(self) -> NDArray[np.bool_]:
-        """In single precision more corrections would be noise."""
+        """As in the base class; in single precision residuals below SWITCH are small: more corrections would be
+        noise."""
         accuracy = self.limits.tolerance if self.trusted else max(SWITCH, self.limits.tolerance)
         found: NDArray[np.bool_] = self.iterations[-1].residuals < accuracy
         return found
@@ -259,10 +264,10 @@ class Search(davidson.Search[Iteration]):
         return not self.trusted and (bool(self.small().all()) or self._stalled >= _STALLED)
 
     def _switch(self) -> None:
-        """States in double precision from now on. The other vectors stay: what was found of all of them holds, but
-        for H times the states."""
+        """Converts the states to double precision. The other vectors stay, and so do all scalar products, except
+        those of H times the states."""
         k, found = self.count, self._found
-        # While states are there in both precisions there is room for so many others.
+        # While states exist in both precisions, there is room for fewer other vectors.
         gone = max(len(self._work) - (self.options.vectors - 2) * k, 0)
         for pair in self._work[:gone]:
             pair.close()
@@ -299,21 +304,22 @@ class Search(davidson.Search[Iteration]):
         return double
 
     def _drop(self) -> None:
-        """All vectors beside the states."""
+        """Closes all vectors other than the states."""
         while self._loose:
             self._loose.pop().close()
         while self._work:
             self._work.pop().close()
 
     def _complete(self, corrections: list[_Pair], k: int, known: int) -> tuple[Matrix, Matrix]:
-        """Overlaps and H of all vectors: those of corrections with one another were not known in the pass."""
+        """Overlaps and H of all vectors. Computes the elements of H between corrections, which the pass could
+        not."""
         found = self._found
         overlap, size = found.overlap, len(found.overlap)
         hamiltonian = np.zeros((size, size))
         hamiltonian[:, :known] = found.hamiltonian
         own = found.hamiltonian[k:known, k:]
         hamiltonian[k:known, k:known] = (own + own.T) / 2
-        # H times the states is known best: it may be of higher precision than H times the others.
+        # H times the states is the most accurate: it may have a higher precision than H times the others.
         hamiltonian[:k, k:] = hamiltonian[k:, :k].T
         hamiltonian[:k, :k] = (found.hamiltonian[:k, :k] + found.hamiltonian[:k, :k].T) / 2
         hamiltonian[k:known, known:] = hamiltonian[known:, k:known].T

@@ -1,4 +1,4 @@
-"""How a CI is solved: one object for the command, for Python and for PySCF's CASSCF."""
+"""The settings of a CI: one class for the command, for Python and for PySCF's CASSCF."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from outcore.chem.ci import guess
 
 PRECISIONS = ("double", "mixed")
 MAX_VECTORS = 32
-LEAST_BOUND, MOST_BOUND = 1e-14, 1e-3  # Hartree: of errors of energies
-MAX_GUESS = 4000  # determinants, whose Hamiltonian is a matrix in memory
+LEAST_BOUND, MOST_BOUND = 1e-14, 1e-3  # Hartree: limits of `error_bound`
+MAX_GUESS = 4000  # determinants of the small space: its Hamiltonian is a matrix in memory
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Raises OutcoreError (EINVAL) for what is out of range.
+    """Settings of a CI. Raises OutcoreError (EINVAL) for values out of range.
 
     residual: norm of H x - E x below which a root is converged (Hartree).
-    max_cycle: iterations.
-    vectors: of the search, for each root, at least 2; 3 do as well as many more near equilibrium.
+    max_cycle: most iterations.
+    vectors: of the search for each root, at least 2; near equilibrium 3 are as good as many more.
     precision: "double", or "mixed": single precision until residuals are small, double in the end.
     guess_size: determinants of the small space whose states the search begins with.
-    spin_shift: Hartree; times S^2 - M(M+1) it is added to the Hamiltonian during the search, so that states of
-        higher spin stay away. Energies are without it. No effect on orbitals that differ in spin.
-    ordered: sums in one order always, so that runs repeat bit by bit.
-    error_bound: Hartree; roots are converged when their energies are within it, and vectors on disk are packed for
-        that, see rounding.py; in place of `residual`. 0: they are stored as they are.
+    spin_shift: Hartree; during the search it is added to the Hamiltonian, times S^2 - M(M+1), so that states of
+        higher spin stay away. Energies are without it. No effect if orbitals differ in spin.
+    ordered: sums are always made in one order, so that runs repeat bit by bit.
+    error_bound: Hartree; replaces `residual`: roots are converged when the errors of their energies are within it,
+        and vectors on disk are packed to this accuracy, see rounding.py. 0: they are not rounded.
     checkpoint: directory in which states are kept, and looked for first.
-    any_integrals: states that are found there may be of other integrals, as of orbitals before an optimisation
-        changed them: the search begins with them. False: they are refused.
+    any_integrals: states that are found there may belong to other integrals, as those of orbitals before an
+        optimisation step: the search begins with them. False: they are refused.
     """
 
     residual: float = 1e-6

@@ -1,6 +1,6 @@
 """The product of a Hamiltonian with a vector, task by task, with the vectors wherever they are.
 
-What the next task reads and what the last one has made is moved while a task computes.
+While a task computes, the rows of the next task are read, and the result of the last task is added to the product.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     from outcore.chem.ci.vector import Array
     from outcore.job.world import World
 
-_AHEAD_BYTES = 4 << 20  # under way while a tile is put into panels
-_CALL_FLOPS = 1e10  # of a thread in one call of the kernel, in which Ctrl-C is not heard
+_AHEAD_BYTES = 4 << 20  # bytes under way while a tile is put into panels
+_CALL_FLOPS = 1e10  # operations of a thread in one call of the kernel, during which Ctrl-C has no effect
 _POLL_S = 0.001
-_LINE_BYTES = 64  # of rows of panels that tiles are put into
-_FAILED = 1 << 40  # turns: nobody waits any more
+_LINE_BYTES = 64  # unit of rows of panels for tiles
+_FAILED = 1 << 40  # value of the turn after a failure: no process waits any longer
 
 
 @dataclass
 class SigmaTraffic:
-    """Bytes from vectors and strips and to them, and seconds that tasks waited for them, of this process or of
-    several. least: of products that were made whole, see `least_moved`; process 0 counts them."""
+    """Bytes that one process or several have read from vectors and strips and added to them, and seconds in which
+    tasks waited for them. least: the sum of `least_moved` over whole products; process 0 counts it."""
 
     read: int = 0
     added: int = 0
@@ -55,18 +55,18 @@ class SigmaTraffic:
 
     @classmethod
     def sum(cls, parts: Iterable[SigmaTraffic]) -> SigmaTraffic:
-        """Of several processes."""
+        """The sum over several processes."""
         return cls(*(sum(each) for each in zip(*map(astuple, parts), strict=True)))
 
 
 class _Slot:
-    """Panels of a task, of x and of the product, whose rows are in units of `unit` bytes. Their memory is kept for
-    the next one, as long as those of x have no more than `most` elements together."""
+    """The panels of a task, of x and of the product; their rows are in units of `unit` bytes. Their memory is
+    reused by the next task, as long as the panels of x have no more than `most` elements together."""
 
     def __init__(self, kernel: Any, dtype: str, most: int, unit: int) -> None:
         self._kernel, self._dtype, self._most, self._unit = kernel, dtype, most, unit
         self._panels: dict[bool, tuple[Any, Any]] = {}  # transposed or not
-        self._room: dict[bool, int] = {}  # elements that a panel of x has memory for
+        self._room: dict[bool, int] = {}  # elements for which a panel of x has memory
         self.number = -1
         self.task: Task | None = None
         self.touched: Flags = np.zeros((0, 0), bool)
@@ -92,31 +92,33 @@ class _Slot:
 
     @property
     def panels(self) -> tuple[Any, Any]:
-        """Of x, and of the product."""
+        """The panel of x and that of the product."""
         assert self.task is not None
         return self._panels[self.task.transposed]
 
 
 def least_moved(tiling: VectorTiling, dtype: str) -> int:
-    """Bytes that a product moves whatever its tasks: each element of x is read, and each of H x is put. With memory
-    for half as many rows as a row has neighbours no more is asked for, see docs/why/bounds.md."""
+    """Bytes that a product moves whatever its tasks are: it reads each element of x and writes each element of H x.
+    With memory for half as many rows as a row has neighbours no more is needed, see docs/why/bounds.md."""
     return 2 * tiling.elements * np.dtype(dtype).itemsize
 
 
 def tiles_ahead(tiling: VectorTiling, dtype: str) -> int:
-    """How many tiles are under way while one is put into panels."""
+    """Number of tiles that are under way while one is put into panels."""
     tile = tiling.largest * np.dtype(dtype).itemsize
     return min(max(_AHEAD_BYTES // tile, 4), 32)
 
 
 class Sigma:
-    """Adds H x to y. `threads` of each process compute; two sets of panels if it `overlaps` moving with computing.
-    `tasks` makes them for a precision, and of what is not finished, the same at all processes. `bands` makes tasks
-    of whole rows of the vector, or None: then tasks move tiles, else rows of strips, between which and tiles these
-    bands are moved before and after. `ordered`: sums are made in the same order whatever processes do, with one
-    thread each. `kept`: where finished tasks outlast the run.
+    """Adds H x to y, with `threads` threads of each process.
 
-    Making it and `apply` are collective.
+    overlaps: moving overlaps with computing, with two sets of panels. tasks: makes the tasks for a precision and
+    for the part that is not finished, the same at all processes. bands: makes tasks of whole rows of the vector, or
+    returns None. With bands, tasks move rows of strips, and the bands move rows between tiles and strips before and
+    after them; without, tasks move tiles. ordered: sums are made in one order whatever processes do, with one
+    thread each. kept: keeps finished tasks for another run.
+
+    The constructor and `apply` are collective.
     """
 
     def __init__(
@@ -137,7 +139,7 @@ class Sigma:
         self._make_tasks, self._make_bands = tasks, bands
         self.threads = 1 if ordered else threads
         self.overlaps, self.ordered = overlaps, ordered
-        self.moved, self.products = SigmaTraffic(), 0  # since it was made
+        self.moved, self.products = SigmaTraffic(), 0  # since this object was made
         self._counter = world.counter()
         self._turn = GlobalArray(world, (1,), "int64") if ordered and world.size > 1 else None
         self._slots: list[_Slot] = []
@@ -147,8 +149,8 @@ class Sigma:
         self._movers, self._stopped = 1, False
 
     def apply(self, x: Place, y: Place, product: ProductName | None = None) -> None:
-        """Adds H x to y, whose types are those of x. `product`: which one it is for other runs, which go on with
-        what is kept of it; None: nothing is. Raises OutcoreError, at all processes."""
+        """Adds H x to y, which has the type of x. product: the name under which its finished part is kept for
+        another run; None: it is not kept. Raises OutcoreError, at all processes."""
         if self._turn is not None:
             self._turn.local[...] = 0
             self._turn.sync()
@@ -174,7 +176,7 @@ class Sigma:
                 kept.add(product, tasks[ended:done])
             ended = done
 
-        # Strips that are gathered more often make sums in another order.
+        # To gather strips more often would change the order of sums.
         in_rounds = not (self.ordered and self._strips is not None)
         self._add(x, y, tasks, end, kept.clock.deadline if in_rounds else lambda: inf)
 
@@ -186,8 +188,8 @@ class Sigma:
         end_round: Callable[[int], None],
         deadline: Callable[[], float] = lambda: inf,
     ) -> None:
-        """Adds tasks to y, in rounds until a deadline, all processes together. What they have made is complete when
-        a round has ended, with so many tasks from the first on."""
+        """Adds tasks to y, in rounds of all processes together that last until a deadline. At the end of a round y
+        is complete for the first `done` tasks, and `end_round(done)` is called."""
         if not tasks:
             return
         if self._strips is not None:
@@ -209,7 +211,7 @@ class Sigma:
         y.vectors.sync()
 
     def _prepare(self, dtype: str) -> None:
-        """For products in this precision."""
+        """Makes tasks, panels and strips for products in this precision."""
         if self._strips is not None:
             self._strips.close()
         self._type, self._strips = "", None
@@ -232,7 +234,7 @@ class Sigma:
             try:
                 with team.blas_of_one_thread():
                     do()
-            except BaseException:  # movers, which are waited for, and other processes need not go on
+            except BaseException:  # this thread waits for movers, and they and others need not continue
                 self._stopped = True
                 self._counter.next(_FAILED)
                 if self._turn is not None:
@@ -249,7 +251,7 @@ class Sigma:
         return found
 
     def close(self) -> None:
-        """Gives back panels. Collective."""
+        """Frees the panels. Collective."""
         self._slots.clear()
         if self._strips is not None:
             self._strips.close()
@@ -259,7 +261,7 @@ class Sigma:
     # ---- tasks ----
 
     def _numbers(self, count: int, deadline: float) -> Iterator[int]:
-        """Of tasks that this process works on: those that none has taken, until the deadline."""
+        """Numbers of the tasks of this process. It takes tasks that no process has taken, until the deadline."""
         first = self._taken
         for number in tasks_of(self._counter, count - first):
             self._taken = first + number + 1
@@ -269,7 +271,7 @@ class Sigma:
 
     def _work(self, x: Place, y: Place, tasks: list[Task], deadline: float) -> None:
         numbers = ((number, tasks[number]) for number in self._numbers(len(tasks), deadline))
-        # Moving does not overlap with computing in one set of panels: then all threads move.
+        # With one set of panels moving does not overlap with computing: then all threads move.
         with self._moving(self.threads if len(self._slots) == 1 else 1), Pool("outcore-mover", 1) as mover:
             try:
                 which = 0
@@ -290,19 +292,19 @@ class Sigma:
 
     @contextmanager
     def _moving(self, movers: int) -> Iterator[None]:
-        """So many threads share what is moved between tiles and panels."""
+        """A context in which `movers` threads share the moves between tiles and panels."""
         self._movers = movers
         with Pool("outcore-mover", movers) as self._sharing:
             yield
 
     def _waiting(self, move: Callable[[Place], None], place: Place) -> None:
-        """Nothing computes beside it."""
+        """Moves a vector while nothing computes, and counts the seconds as waited."""
         begun = time.perf_counter()
         move(place)
         self.moved.waited_seconds += time.perf_counter() - begun
 
     def _spread(self, x: Place) -> None:
-        """x from tiles into strips."""
+        """Copies x from tiles into strips."""
         slot = self._slots[0]
         assert self._bands is not None and self._strips is not None
         with self._moving(self.threads):
@@ -312,7 +314,7 @@ class Sigma:
                 self.moved.added += self._strips.write_x(slot.panels[0], self._is_stopped)
 
     def _gather(self, y: Place) -> None:
-        """T from strips into tiles."""
+        """Adds T from strips to tiles."""
         slot = self._slots[0]
         assert self._bands is not None and self._strips is not None
         with self._moving(self.threads):
@@ -341,7 +343,7 @@ class Sigma:
         self.moved.computed_seconds += time.perf_counter() - begun
 
     def _calls(self, holes: range) -> list[int]:
-        """Where holes are cut, so that Ctrl-C is heard between calls of the kernel."""
+        """Boundaries of the holes of each call of the kernel, so that Ctrl-C takes effect between calls."""
         if not holes:
             return []
         flops = self.kernel.flops(holes.start, holes.stop)
@@ -349,7 +351,7 @@ class Sigma:
         return [holes.start + len(holes) * k // count for k in range(count + 1)]
 
     def _move(self, x: Place, y: Place, which: int, numbers: Iterator[tuple[int, Task]]) -> bool:
-        """Adds what was computed in a slot to y, and loads the next task into it; false if there is none."""
+        """Adds the result in a slot to y, and loads the next task into the slot; False if there is none."""
         slot = self._slots[which]
         self._unload(y, slot)
         coming = next(numbers, None)
@@ -378,7 +380,7 @@ class Sigma:
         self.moved.read += int(self.tiling.sizes[numbers].sum()) * x.vectors.dtype.itemsize
 
     def _in_shares(self, numbers: Integers, move: Callable[[list[int], int], None]) -> None:
-        """Of tiles, each mover a run; `move` is told how many it may have under way."""
+        """Gives each mover a run of tiles. `move(tiles, depth)` may have `depth` tiles under way."""
         depth = max(tiles_ahead(self.tiling, self._type) // self._movers, 2)
         shares = [share.tolist() for share in np.array_split(numbers, self._movers)]
         for done in [self._sharing.submit(move, share, depth) for share in shares]:
@@ -411,7 +413,7 @@ class Sigma:
             panel.load(column, row, values, transpose=True, scale=float(parity))
 
     def _unload(self, y: Place, slot: _Slot) -> None:
-        """Adds what was computed to the product."""
+        """Adds the result in a slot to the product."""
         if slot.task is None:
             return
         if self._turn is not None and not self._wait_for_turn(slot.number):
@@ -426,7 +428,7 @@ class Sigma:
         slot.task = None
 
     def _unload_to_tiles(self, y: Place, slot: _Slot) -> None:
-        """Adds T, and of a folded vector T + parity T^T."""
+        """Adds T to the tiles; for a folded vector T + parity T^T."""
         assert slot.task is not None
         numbers = slot.task.tiles(self.tiling)
         if (memory := y.vectors.values(y.index, numbers)) is not None:
@@ -467,7 +469,8 @@ class Sigma:
             values[...] = values + parity * values.T  # exactly (anti)symmetric
 
     def _wait_for_turn(self, number: int) -> bool:
-        """False if it will not come: a process has failed, whose error all raise in the end."""
+        """Waits for the turn of this task. False: it will not come, as a process has failed; all raise its
+        error."""
         assert self._turn is not None
         while (turn := self._turn.read_increment(0, 0)) < number:
             if self._stopped:

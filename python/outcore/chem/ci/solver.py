@@ -39,12 +39,12 @@ __all__ = ["Iteration", "SearchOptions", "Solved", "make_kernel", "plan", "solve
 
 @dataclass
 class Solved:
-    """What `solve` has found.
+    """The result of `solve`.
 
-    energies: of each root, with the core energy and without the spin shift (Hartree). residuals: norms. bounds:
-    what is known of their errors. why: they have not converged. states: the roots are its first vectors, in double
-    precision; H times each follows. kept_iteration: of the run that has left the states that this one began with,
-    0 if none has. moved: by all processes. products: H x, how many. commits: within iterations.
+    energies: of each root, with the core energy and without the spin shift (Hartree). residuals: norms. bounds: of
+    the errors of energies. why: the reason if roots have not converged. states: the roots in double precision,
+    then H times each. kept_iteration: number of the iteration of another run that this one began with, 0 if none.
+    moved: traffic of all processes. products: number of products H x. commits: within iterations.
     """
 
     space: Space
@@ -68,7 +68,7 @@ class Solved:
         return [Place(self.states, root) for root in range(min(len(self.energies), self.states.count))]
 
     def close(self) -> None:
-        """Gives back the states. Collective."""
+        """Closes the states. Collective."""
         self.states.close()
 
 
@@ -95,8 +95,8 @@ def plan(
     memory_bytes: int | None = None,
     kept: bool = False,
 ) -> Plan:
-    """For a budget of all processes together (None: half of what is free). Collective. Raises OutcoreError
-    (ENOMEM)."""
+    """The plan for a budget of all processes together (None: half of the free memory). Collective. Raises
+    OutcoreError (ENOMEM)."""
     free = min(world.gather(free_memory(world, memory_bytes, options.threads)))
     with world.together("full CI", repr(space), repr(options)):
         return make_plan(
@@ -144,18 +144,19 @@ def solve(
 
     Args:
         spin: 2S of the states that the search begins with, None: any.
-        memory_bytes: budget of all processes, with what they hold already; None: half of what is free.
+        memory_bytes: budget of all processes, including the memory that they hold already; None: half of the free
+            memory.
         guess_size: determinants of the small space whose states are the start.
-        spin_shift: Hartree times S^2 - M(M+1), added in the search; energies are without it.
+        spin_shift: Hartree; the search adds it times S^2 - M(M+1); energies are without it.
         checkpoint: directory where states are kept in each iteration, and found again.
-        any_integrals: states that are found there may be of other integrals: the search begins with them.
-        ordered: sums in one order always: runs with the same tasks repeat bit by bit.
+        any_integrals: states that are found there may belong to other integrals: the search begins with them.
+        ordered: sums are always made in one order: runs with the same tasks repeat bit by bit.
         start: vectors of this space to begin with, in place of those of the small space; as many as roots.
-        chosen: a plan, in place of that for the budget.
+        chosen: a plan, in place of the one for the budget.
 
     Raises OutcoreError, the same at all processes: ENOMEM (says how much is enough), EINVAL (kept states of another
-    problem, not so many states, start vectors of another space), EIO (damaged), ENOSPC; NotConverged for roots that
-    converged to another spin.
+    problem, fewer states than roots, start vectors of another space), EIO (damaged), ENOSPC; NotConverged for roots
+    that converged to another spin.
     """
     options = options or SearchOptions()
     if chosen is None:
@@ -258,7 +259,7 @@ def _search(
     told: Callable[[Iteration, Vectors], None],
     before: FoundStates | None,
 ) -> FoundVectors:
-    """From start vectors, or from states that another run has kept."""
+    """Searches from start vectors, or from states that another run has kept."""
     world, options = sigma.world, chosen.options
     as_kept = before is not None and before.multiplied
     if not chosen.packed:
@@ -269,7 +270,7 @@ def _search(
 
 
 def _check_start(start: Sequence[Place], tiling: VectorTiling, roots: int) -> None:
-    """Raises OutcoreError (EINVAL) for vectors that no search of this space can begin with."""
+    """Raises OutcoreError (EINVAL) if a search of this space cannot begin with these vectors."""
     detail = "" if len(start) == roots else f"there are {len(start)} for {roots} roots"
     for each in start:
         theirs, mine = each.vectors.tiling, tiling
@@ -294,14 +295,14 @@ def _make(world: World, chosen: Plan, dtype: str, count: int, *, packed: bool = 
 
 
 def _raised(space: Space, spin: int | None) -> float:
-    """S(S+1) - M(M+1) of states with this 2S."""
+    """S(S+1) - M(M+1) for states with this 2S."""
     m = abs(space.electrons[0] - space.electrons[1]) / 2
     s = m if spin is None else spin / 2
     return s * (s + 1) - m * (m + 1)
 
 
 def _fill(vectors: Vectors, found: Guess, space: Space) -> None:
-    """States of the small space into the first vectors, those tiles that are this process's."""
+    """Writes states of the small space to the first vectors: the own tiles of this process."""
     tiling = vectors.tiling
     rows, columns = space.alpha.rank(found.alpha), space.beta.rank(found.beta)
     numbers = tiling.numbers(rows, columns)

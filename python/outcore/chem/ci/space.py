@@ -1,7 +1,7 @@
 """The determinants of a configuration interaction: strings of both spins, symmetry blocks, and how many there are.
 
 A string is a 64-bit mask of occupied orbitals. Strings of one spin are sorted by (irrep, value); those of one irrep
-are a sector. A determinant |Ia Ib> is there if irrep(Ia) ^ irrep(Ib) is that of the state.
+are a sector. A determinant |Ia Ib> is in the space if irrep(Ia) ^ irrep(Ib) is that of the state.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from outcore.base.errors import OutcoreError
 Masks = NDArray[np.uint64]
 Integers = NDArray[np.int64]
 
-MAX_STRINGS = 1 << 27  # of a spin: more are lists and tables that no machine has the time for
+MAX_STRINGS = 1 << 27  # most strings of a spin: longer lists and tables would take too long
 
 
 class Orbitals(Protocol):
-    """What a space asks of a Hamiltonian: irreps of its orbitals, ascending; how many irreps there are; whether
+    """The part of a Hamiltonian that a space needs: irreps of the orbitals, ascending; number of irreps; whether
     orbitals differ in spin."""
 
     @property
@@ -47,7 +47,7 @@ class StringList:
         return range(int(self.offsets[irrep]), int(self.offsets[irrep + 1]))
 
     def rank(self, masks: Masks) -> Integers:
-        """Indices of strings that are in the list."""
+        """Indices of strings. Raises ValueError if one is not in the list."""
         found = np.empty(len(masks), np.int64)
         left = np.ones(len(masks), bool)
         for begin, end in zip(self.offsets[:-1], self.offsets[1:], strict=True):
@@ -91,16 +91,16 @@ def count_strings(irreps: Sequence[int], groups: int, electrons: int) -> list[in
 
 
 class Space:
-    """Determinants of so many electrons of each spin in the orbitals of a Hamiltonian.
+    """The determinants with given numbers of electrons of each spin in the orbitals of a Hamiltonian.
 
     Args:
         hamiltonian: its orbitals are sorted by irrep.
-        alpha, beta: electrons.
+        alpha, beta: numbers of electrons.
         irrep: of the state.
-        parity: of states with as many alpha as beta electrons: +1 for C = C^T (even spin), -1 for C = -C^T (odd
-            spin); only tiles on and below the diagonal are there then. 0: all tiles.
+        parity: for as many alpha as beta electrons: +1 for states with C = C^T (even spin), -1 for states with
+            C = -C^T (odd spin); then only tiles on and below the diagonal are stored. 0: all tiles are stored.
 
-    Raises OutcoreError (EINVAL): electrons that the orbitals cannot hold, a parity for unequal numbers of electrons
+    Raises OutcoreError (EINVAL): the orbitals cannot hold the electrons, a parity for unequal numbers of electrons
     or for orbitals that differ in spin, no determinant of the irrep.
     """
 
@@ -135,7 +135,7 @@ class Space:
 
     @property
     def determinants(self) -> int:
-        """How many there are, both halves of a folded vector counted."""
+        """Number of determinants; both halves of a folded vector count."""
         return sum(self.blocks)
 
     @property

@@ -1,7 +1,7 @@
-"""Whether states of a CI have the spin that was looked for.
+"""A check that states of a CI have the wanted spin.
 
-S^2 leaves the spatial occupations of determinants as they are. So the part of an eigenstate of S^2 that lies in the
-determinants of the same occupations is one as well, and the largest parts tell the spin of a state.
+S^2 does not change the spatial occupations of determinants. So the part of an eigenstate of S^2 in the determinants
+of one spatial occupation is an eigenstate as well, and the largest parts give the spin of a state.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 _LARGEST = 32  # determinants whose occupations are looked at
 _PARTS = 6
-_MOST = 1000  # determinants of a part
-_SMALL = 1e-3  # weight of a part that tells nothing
-_OTHER = 0.1  # of <S^2>: a state of this spin does not differ so much
+_MOST = 1000  # most determinants of a part
+_SMALL = 1e-3  # parts with less weight are ignored
+_OTHER = 0.1  # a larger difference of <S^2> means another spin
 
 
 def check(states: Vectors, roots: int, spin: int) -> None:
-    """Raises NotConverged if one of the first vectors is of another spin than 2S = `spin`; they are closed then.
-    Collective."""
+    """Raises NotConverged, and closes the states, if one of the first `roots` vectors has another spin than 2S =
+    `spin`. Collective."""
     wanted = spin / 2 * (spin / 2 + 1)
     for root in range(roots):
         for found in squares(states, root):
@@ -70,7 +70,7 @@ def squares(states: Vectors, root: int) -> list[float]:
 def _elements(
     states: Vectors, root: int, rows: determinants.Integers, columns: determinants.Integers
 ) -> Matrix:
-    """Single elements of a vector, those of its other half too."""
+    """Single elements of a vector, also of the half that is not stored."""
     tiling = states.tiling
     found, signs = np.empty(len(rows)), np.ones(len(rows))
     numbers = tiling.numbers(rows, columns)

@@ -1,8 +1,9 @@
-"""Rows of a vector x and of a product T on disk, for tasks that would move much more of tiles than they need.
+"""Strips: rows of a vector x and of a product T on disk, for tasks that would move much more than they need if they
+moved tiles.
 
-Of a folded vector both halves are there. Rows of a sector lie one after another, from multiples of `UNIT_BYTES`
-on, so a task moves its rows, each from the column on that it needs, and little else. T is zero until it is added
-to: what was never added to is not read. Both are scratch.
+Both halves of a folded vector are stored. Rows of a sector lie one after another and begin at multiples of
+`UNIT_BYTES`, so a task moves its rows, each from the first column that it needs, and little else. T is zero at
+first: parts to which nothing was added are not read. Both are scratch.
 """
 
 from __future__ import annotations
@@ -27,48 +28,49 @@ if TYPE_CHECKING:
     from outcore.job.world import World
     from outcore.parallel.requests import Request
 
-UNIT_BYTES = 4096  # of direct I/O
-BATCH_BYTES = 2 << 20  # of one request
-_APART_BYTES = 512  # of rows in a panel: see chem/ci/panel.cpp
-_READS, _WRITES = 2, 2  # under way, beside one that is worked on
+UNIT_BYTES = 4096  # unit of direct I/O
+BATCH_BYTES = 2 << 20  # bytes of one request
+_APART_BYTES = 512  # distance between rows in a panel: see chem/ci/panel.cpp
+_READS, _WRITES = 2, 2  # batches under way, beside one that is worked on
 
 Range = tuple[int, Any]  # a place in a file, and a part of a panel's row
 Stopped = Callable[[], bool]
 
 
 def layout(dtype: str) -> PanelLayout:
-    """Of panels whose rows are moved to and from strips."""
+    """The layout of panels whose rows are moved to and from strips."""
     word = np.dtype(dtype).itemsize
     return PanelLayout(UNIT_BYTES // word, _APART_BYTES // word)
 
 
 def task_bytes(space: Space, task: Task, dtype: str) -> int:
-    """Of the rows of a task that move, in one direction."""
+    """Bytes of the rows of a task that are moved in one direction."""
     word = np.dtype(dtype).itemsize
     return word * task.elements(space, PanelLayout(UNIT_BYTES // word))
 
 
 def _pitches(space: Space, dtype: str) -> Integers:
-    """Bytes from a row to the next, by irrep."""
+    """Bytes from a row to the next, for each irrep."""
     widths = np.array(space.counts[1], np.int64)[np.arange(space.groups) ^ space.irrep]
     found: Integers = -(-widths * np.dtype(dtype).itemsize // UNIT_BYTES) * UNIT_BYTES
     return found
 
 
 def file_bytes(space: Space, dtype: str) -> int:
-    """Of x, or of T."""
+    """Bytes of x, or of T."""
     return int(np.array(space.counts[0], np.int64) @ _pitches(space, dtype))
 
 
 def buffer_bytes(space: Space, dtype: str) -> int:
-    """Of a process that adds to T."""
+    """Bytes of the buffers of a process that adds to T."""
     return (_READS + 1) * (BATCH_BYTES + int(_pitches(space, dtype).max()))
 
 
 class Strips(Closing):
-    """Of one x and one T at a time, of this type. Making it, `clear` and `close` are collective; the rest is for
-    each process alone, one thread at a time, and ends early once it is `stopped`. Panels are those of `layout`.
-    Methods return bytes that were moved. Errors are those of SharedFile."""
+    """The strips of one x and one T at a time, of type `dtype`. The constructor, `clear` and `close` are
+    collective. Each process calls the other methods alone, from one thread at a time; they end early once
+    `stopped` returns True, and return the bytes that they have moved. Panels must have the layout of `layout`.
+    Errors are those of SharedFile."""
 
     def __init__(self, world: World, space: Space, dtype: str) -> None:
         self._offsets = space.alpha.offsets
@@ -81,7 +83,7 @@ class Strips(Closing):
             )
             for name in ("CI vector", "CI product")
         )
-        # Of each row of T: the byte from which on it was added to.
+        # For each row of T the first byte to which something was added.
         self._reached = GlobalArray(world, (len(space.alpha.strings),), "int64")
         self._locks = [world.lock() for _ in range(space.groups)] if world.size > 1 else []
 
@@ -95,15 +97,15 @@ class Strips(Closing):
             each.close()
 
     def write_x(self, panel: Any, stopped: Stopped) -> int:
-        """The rows of a panel."""
+        """Writes the rows of a panel to x."""
         return self._move(lambda _, batch: self._x.writev_async(self._ranges(panel, batch)), panel, stopped)
 
     def read_x(self, panel: Any, stopped: Stopped) -> int:
-        """All that a panel has."""
+        """Reads all rows of a panel from x."""
         return self._move(lambda _, batch: self._x.readv_async(self._ranges(panel, batch)), panel, stopped)
 
     def read_t(self, panel: Any, stopped: Stopped) -> int:
-        """All that a panel has; it is zero where nothing was added."""
+        """Reads all rows of a panel from T. Parts to which nothing was added are not read: they become zero."""
 
         def begin(irrep: int, batch: range) -> Request:
             ranges, asked = self._ranges(panel, batch), list[Range]()
@@ -130,7 +132,7 @@ class Strips(Closing):
         return moved
 
     def add_t(self, panel: Any, stopped: Stopped) -> tuple[int, int]:
-        """Adds the rows of a panel, which are changed. Returns bytes read, and written."""
+        """Adds the rows of a panel to T; this changes the panel. Returns bytes read and bytes written."""
         read = written = 0
         for irrep, batches in enumerate(self._batches(panel.rows)):
             if batches and not stopped():
@@ -175,7 +177,7 @@ class Strips(Closing):
         return read, written
 
     def _reach(self, irrep: int, rows: Integers, ranges: list[Range]) -> Integers:
-        """Notes what is added to. Returns what `_not_added` does."""
+        """Notes that something is added to these ranges. Returns the result of `_not_added` before that."""
         skipped, begins = self._not_added(irrep, rows, ranges)
         box, mine = np.s_[int(rows[0]) : int(rows[-1]) + 1], rows - rows[0]
         reached = self._reached.get(box)
@@ -184,7 +186,8 @@ class Strips(Closing):
         return skipped
 
     def _not_added(self, irrep: int, rows: Integers, ranges: list[Range]) -> tuple[Integers, Integers]:
-        """How many bytes of each range nobody has added to, its first; and where it begins in its row."""
+        """For each range the number of its first bytes to which nothing was added, and its first byte in its
+        row."""
         begins = np.array([offset for offset, _ in ranges], np.int64)
         begins -= self._bases[irrep] + (rows - self._offsets[irrep]) * self._pitches[irrep]
         reached = self._reached.get(np.s_[int(rows[0]) : int(rows[-1]) + 1])[rows - rows[0]]
@@ -192,7 +195,7 @@ class Strips(Closing):
         return skipped, begins
 
     def _batches(self, rows: Integers) -> list[list[range]]:
-        """For each irrep, places in the list of rows that move together."""
+        """For each irrep the batches of rows that are moved together, as ranges in the list of rows."""
         found = []
         for (first, last), pitch in zip(
             pairwise(np.searchsorted(rows, self._offsets).tolist()), self._pitches.tolist(), strict=True

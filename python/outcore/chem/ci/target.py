@@ -1,4 +1,4 @@
-"""Which states of a CI are looked for: electrons of each spin, irrep, spin, and how vectors are folded."""
+"""The wanted states of a CI: electrons of each spin, irrep, spin, and folding of vectors."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
 MAX_ROOTS = 64
 _STATES = re.compile(r"\s*([^:,\s]+)\s*:\s*(\d{1,3})\s*:\s*(\d{1,3})\s*", re.ASCII)
-_FOLDED = (0, 2)  # 2S of states that have no lower ones of their parity in the way, as a rule
+_FOLDED = (0, 2)  # values of 2S whose lowest states are, as a rule, the lowest of their parity
 
 
 @dataclass(frozen=True)
 class Target:
-    """electrons: (alpha, beta). irrep: a number of the Hamiltonian's. spin: 2S, None for states of any spin, as
-    those of orbitals that differ in spin are. parity: of vectors under the exchange of spins, 0: not folded."""
+    """electrons: (alpha, beta). irrep: its number in the Hamiltonian. spin: 2S, None for states of any spin, as
+    with orbitals that differ in spin. parity: of vectors under the exchange of spins, 0: not folded. roots: number
+    of states."""
 
     electrons: tuple[int, int]
     irrep: int
@@ -38,7 +39,7 @@ class Target:
 
 @dataclass(frozen=True)
 class AskedStates:
-    """States of one irrep (None: that of the lowest orbitals) and spin. spin: 2S."""
+    """Wanted states of one irrep (None: that of the lowest orbitals) and one spin (2S)."""
 
     irrep: str | None
     spin: int
@@ -49,7 +50,7 @@ class AskedStates:
 
 
 def read_states(text: str) -> tuple[AskedStates, ...]:
-    """Of "A1:0:2,B2:2:1": irrep, 2S and number of states. Raises OutcoreError (EINVAL)."""
+    """Reads a text such as "A1:0:2,B2:2:1": irrep, 2S and number of states. Raises OutcoreError (EINVAL)."""
     found: list[AskedStates] = []
     for part in text.split(","):
         matched = _STATES.fullmatch(part)
@@ -74,18 +75,18 @@ def of(
     folded: bool | None = None,
     fixed: bool = False,
 ) -> Target:
-    """The states of so many electrons, of both spins together those of (alpha, beta).
+    """The target for states with the total number of electrons in `electrons` = (alpha, beta).
 
-    spin: 2S; None: alpha - beta. Vectors of an even number of electrons are those of as many alpha as beta ones
-    for 2S = 0 and 2, and then folded unless `folded` is False; else of as many unpaired ones as 2S says. With
-    orbitals that differ in spin, vectors have 2S unpaired electrons, and states any spin. fixed: vectors have the
-    electrons that are given, alpha and beta.
+    spin: 2S; None: alpha - beta. For 2S = 0 and 2, vectors have as many alpha as beta electrons and are folded,
+    unless `folded` is False; else they have 2S unpaired electrons. With orbitals that differ in spin, vectors have
+    2S unpaired electrons, and states may have any spin. fixed: vectors have exactly the given alpha and beta
+    electrons.
 
-    Raises OutcoreError (EINVAL) for what cannot be.
+    Raises OutcoreError (EINVAL) for impossible states.
     """
     total, n = sum(electrons), hamiltonian.orbitals
     wanted = electrons[0] - electrons[1] if spin is None else spin
-    if wanted < 0 and spin is None:  # more beta than alpha electrons: the same states turned over
+    if wanted < 0 and spin is None:  # more beta than alpha electrons: the same states with spins exchanged
         wanted = -wanted if not hamiltonian.unrestricted else wanted
     if abs(wanted) > total or (total - wanted) % 2 or (spin is not None and spin < 0):
         raise _impossible(f"{total} electrons cannot have 2S = {wanted}")

@@ -1,8 +1,8 @@
-"""Three-particle densities of a state, in slabs D[p, q, :, :, :, :], which are nowhere together.
+"""Three-particle densities of a state, in slabs D[p, q, :, :, :, :], which exist one at a time.
 
 D[p, q, r, s, t, u] = <p+ r+ t+ u s q>, of both spins together, follows from the two-particle density between the
-state and E_pq times it. That has another irrep as a rule, so both are taken without symmetry, on disk if memory is
-short.
+state and E_pq times the state. The latter usually has another irrep, so both are copied into a space without
+symmetry, on disk if memory is short.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from outcore.chem.ci.plan import Plan
     from outcore.chem.ci.vector import Vectors
 
-_COPIES = 2  # of a whole density: in sorted orbitals and in those of the caller
-PRODUCTS = 2  # pairs of a vector and H times it that a plan has room for
+_COPIES = 2  # copies of a whole density: over sorted orbitals and over those of the caller
+PRODUCTS = 2  # pairs of a vector and H times it for which a plan has room
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,18 +43,19 @@ class _Held:
 
 
 def without_symmetry(found: Hamiltonian) -> Hamiltonian:
-    """The same orbitals in the same order, in one irrep."""
+    """The Hamiltonian of the same orbitals in the same order, all in one irrep."""
     return hamiltonian.make(found.one, found.two, core_energy=found.core_energy)
 
 
 def slabs(
     place: Place, found: Hamiltonian, *, memory_bytes: int | None, threads: int, begin: int = 0
 ) -> Iterator[tuple[int, int, Matrix]]:
-    """p, q and D[p, q, :, :, :, :], p >= q, of the sorted orbitals of `found`, from number `begin` on;
-    D[q, p, r, s, t, u] is D[p, q, s, r, u, t]. Collective, as each step is; all processes get them. memory_bytes:
-    as `solver.plan`.
+    """Yields p, q and D[p, q, :, :, :, :] for p >= q over the sorted orbitals of `found`, from pair number `begin`
+    on; D[q, p, r, s, t, u] is D[p, q, s, r, u, t]. Collective, and so is each step; all processes get all slabs.
+    memory_bytes: as for `solver.plan`.
 
-    Raises OutcoreError (ENOMEM): less than the vectors' tiles and panels take, with what is enough."""
+    Raises OutcoreError (ENOMEM): less memory than tiles and panels of the vectors need; the error says how much is
+    enough."""
     numbers = [(p, q) for p in range(found.orbitals) for q in range(p + 1)][begin:]
     if not numbers:
         return
@@ -86,7 +87,8 @@ def _same(source: Space, target: Space) -> mapped.Product:
 
 
 def whole(place: Place, found: Hamiltonian, *, memory_bytes: int | None, threads: int) -> Matrix:
-    """All of D, n^6 elements, at every process. Collective. Raises OutcoreError (ENOMEM) with what is enough."""
+    """All of D, n^6 elements, at every process. Collective. Raises OutcoreError (ENOMEM), which says how much is
+    enough."""
     n, world = found.orbitals, place.vectors.world
     free, needed = free_memory_of_each(world, memory_bytes, threads), _COPIES * 8 * n**6
     with world.together("three-particle density", n):

@@ -1,4 +1,4 @@
-"""How a vector of determinants is cut into tiles [alpha strings][beta strings], and where each lies in a list."""
+"""The tiles [alpha strings][beta strings] of a vector of determinants, and their order."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from outcore.chem.ci.space import Integers, Masks, Space, StringList
 
-_MIN_SIDE, _MAX_SIDE = 128, 352  # strings of a tile, at most
-_TILES = 1_500  # about as many: more take longer to ask for than to move, fewer move more than is needed
+_MIN_SIDE, _MAX_SIDE = 128, 352  # limits of the most strings of a tile
+_TILES = 1_500  # wanted number of tiles: with more, requests take longer than moves; fewer move too much
 
 
 def side_of(space: Space) -> int:
-    """Strings of a tile. It depends on the space alone, so that vectors outlast a run with another budget."""
+    """The most strings of a tile. It depends on the space alone, so that a run with another budget can use kept
+    vectors."""
     side = isqrt(space.determinants // (2 * _TILES)) // 16 * 16
     return min(max(side, _MIN_SIDE), _MAX_SIDE)
 
 
 def boundaries(strings: StringList, side: int) -> list[int]:
-    """Where the list is cut into tiles of at most `side` strings: at the borders of sectors; then strings that
-    share their highest orbitals share their tiles, as far as they can, as the groups of tasks do."""
+    """Boundaries that cut the list into tiles of at most `side` strings. They include the borders of sectors. As
+    far as possible, strings that share their highest orbitals lie in one tile, as in the groups of tasks."""
     cuts = [0]
     for begin, end in zip(strings.offsets[:-1], strings.offsets[1:], strict=True):
         _cut(strings.strings, int(begin), int(end), side, cuts)
@@ -33,15 +34,15 @@ def boundaries(strings: StringList, side: int) -> list[int]:
 
 
 def _cut(values: Masks, begin: int, end: int, side: int, cuts: list[int]) -> None:
-    """Of strings that share their highest orbitals: those with the same next one are a run. Runs stay together as
-    long as a tile has room; what is longer than a tile is cut the same way."""
+    """Cuts strings that share their highest orbitals. Strings with the same next orbital form a run. Runs stay
+    together as long as a tile has room; a run that is longer than a tile is cut in the same way."""
     if end - begin <= side:
         if end > begin:
             cuts.append(end)
         return
     changed = values[begin + 1 : end] ^ values[begin : end - 1]
     lowest = 1 << (int(changed.max()).bit_length() - 1)
-    # The run with the highest orbital of all, and what comes before it.
+    # The run with the highest orbital of all, and the strings before it.
     middle = begin + 1 + int(np.flatnonzero(changed >= np.uint64(lowest))[-1])
     before = len(cuts)
     _cut(values, begin, middle, side, cuts)
@@ -58,7 +59,7 @@ def _cut(values: Masks, begin: int, end: int, side: int, cuts: list[int]) -> Non
 
 @dataclass(frozen=True)
 class VectorTile:
-    """Of a vector: its number, its place in the grid, the indices of its first strings, and its shape."""
+    """A tile of a vector: its number, its place in the grid, the indices of its first strings, and its shape."""
 
     number: int
     row: int
@@ -72,15 +73,16 @@ class VectorTile:
 
     @property
     def on_diagonal(self) -> bool:
-        """Of a folded vector: it holds both of its halves."""
+        """Whether the tile lies on the diagonal. In a folded vector it holds both of its halves."""
         return self.first[0] == self.first[1] and self.row == self.column
 
 
 class VectorTiling:
-    """The tiles of vectors of a space. Folded: those on and below the diagonal, the former square.
+    """The tiles of vectors of a space. Of folded vectors there are the tiles on and below the diagonal; those on
+    the diagonal are square.
 
     rows, columns: boundaries. number[row, column]: of a tile, -1 where there is none. offsets[number]: elements
-    before it in a list of all tiles."""
+    before the tile in a list of all tiles."""
 
     def __init__(self, space: Space, side: int | None = None) -> None:
         side = side_of(space) if side is None else side
@@ -110,7 +112,7 @@ class VectorTiling:
 
     @cached_property
     def places(self) -> Integers:
-        """[tile] = (elements before it, indices of its first strings, its shape), for kernels."""
+        """For kernels: for each tile the elements before it, the indices of its first strings, its shape."""
         rows, columns = np.asarray(self.rows), np.asarray(self.columns)
         row, column = self.index.T
         found: Integers = np.stack(
@@ -126,7 +128,8 @@ class VectorTiling:
         return found
 
     def numbers(self, rows: Integers, columns: Integers) -> Integers:
-        """Of the tiles that hold elements with these indices; -1: in the other half of a folded vector."""
+        """Numbers of the tiles that hold the elements with these indices; -1: in the other half of a folded
+        vector."""
         places = (
             np.searchsorted(self.rows, rows, side="right") - 1,
             np.searchsorted(self.columns, columns, side="right") - 1,
@@ -135,7 +138,7 @@ class VectorTiling:
 
     @property
     def elements(self) -> int:
-        """Of a vector, as it is stored."""
+        """Number of stored elements of a vector."""
         return int(self.offsets[-1])
 
     @cached_property
@@ -144,10 +147,10 @@ class VectorTiling:
         return int(self.sizes.max())
 
     def weight(self, tile: VectorTile) -> float:
-        """How often its elements count in a sum over all determinants."""
+        """How often the elements of a tile count in a sum over all determinants."""
         return 2.0 if self.parity and not tile.on_diagonal else 1.0
 
 
 def _irreps(cuts: list[int], strings: StringList) -> Integers:
-    """Of each tile of an axis."""
+    """The irrep of each tile of an axis."""
     return np.searchsorted(strings.offsets, cuts[:-1], side="right") - 1

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from outcore.chem.ci.space import Space
 
 _ATTEMPTED = "write TREXIO"
-PIECE = 1 << 18  # determinants that are written together: 24 bytes each, and copies of the library
+PIECE = 1 << 18  # determinants that are written together: 24 bytes each, and the library's copies
 
 
 def check_name(option: str, path: Path | None) -> None:
-    """Raises OutcoreError for another ending, or if the package is missing."""
+    """Raises OutcoreError if the name of a file has another ending, or if the package is missing."""
     if path is None:
         return
     if path.suffix not in trexio_file.SUFFIXES:
@@ -31,7 +31,7 @@ def check_name(option: str, path: Path | None) -> None:
 
 
 def check(ci: FCI) -> None:
-    """Raises OutcoreError (ENOTSUP) for orbitals that differ in spin."""
+    """Raises OutcoreError (ENOTSUP) if orbitals differ in spin."""
     if ci.hamiltonian.unrestricted:
         raise OutcoreError(
             errno.ENOTSUP, _ATTEMPTED, detail="orbitals of spin alpha and beta differ; take those of ROHF"
@@ -39,9 +39,10 @@ def check(ci: FCI) -> None:
 
 
 def write(path: Path, ci: FCI, root: int = 0) -> None:
-    """Replaces a file that is there. Orbitals are the active ones, sorted by irrep; integrals, electrons and
-    `nucleus.repulsion` are those that frozen ones leave, as in an FCIDUMP file. The first process writes, in the
-    memory of one tile and of PIECE determinants. Collective. Raises OutcoreError."""
+    """Writes a state, and replaces an existing file. Orbitals are the active ones, sorted by irrep. Integrals,
+    electrons and `nucleus.repulsion` are those of the active space, as in an FCIDUMP file: frozen orbitals are
+    folded into them. The first process writes, with memory for one tile and PIECE determinants. Collective. Raises
+    OutcoreError."""
     found = ci.densities(root)
     with ci.world.together(_ATTEMPTED, str(path), root):
         check(ci)

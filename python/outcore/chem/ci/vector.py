@@ -6,9 +6,9 @@
         block = request.wait()
 
 They lie in a back-end of extended arrays with the axes alpha strings, beta strings, vectors: a process has the
-same tiles of all vectors. A tile is a contiguous array [alpha strings][beta strings]. Tiles are moved one-sidedly,
-by any process, any thread, at any time; accumulates are atomic. New vectors are zero. What one process has put
-others see after `sync`.
+same tiles of all vectors. A tile is a contiguous array [alpha strings][beta strings]. Any process and any thread
+may move tiles at any time, one-sidedly; accumulates are atomic. New vectors are zero. Others see the data that a
+process has put after `sync`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ KINDS = ("memory", "global", "disk")
 
 
 class Vectors(Closing):
-    """`count` vectors of one tiling and type. Making, `sync` and `close` are collective."""
+    """`count` vectors of one tiling and type. The constructor, `sync` and `close` are collective."""
 
     def __init__(self, tiling: VectorTiling, backend: Backend) -> None:
         self.world, self.tiling, self.backend = backend.world, tiling, backend
@@ -55,8 +55,8 @@ class Vectors(Closing):
         return tile.number * self.count + vector
 
     def values(self, vector: int, numbers: Integers) -> tuple[Array, Integers] | None:
-        """Of vectors in the memory of this process: what all tiles lie in, and `VectorTiling.places` there of the
-        tiles of these numbers."""
+        """For vectors in the memory of this process: the array that holds all tiles, and `VectorTiling.places` of
+        the tiles of these numbers in that array. None for other vectors."""
         if self._memory is None:
             return None
         found = self.tiling.places[numbers]
@@ -64,8 +64,8 @@ class Vectors(Closing):
         return self._memory.flat, found
 
     def get_async(self, vector: int, tile: VectorTile, out: Array | None = None) -> Request:
-        """`wait()` of what is returned returns the tile: in `out` if that is given (contiguous, of its shape), but
-        vectors in memory return the tile itself."""
+        """Begins to read a tile; `wait()` of the request returns it. The tile is in `out` if that is given
+        (contiguous, of its shape), but vectors in memory return the tile itself."""
         number = self._number(vector, tile)
         if self._memory is not None:
             return done(self._memory.view(number)[:, :, 0])
@@ -73,7 +73,7 @@ class Vectors(Closing):
         return then(self.backend.get_async(number, result[:, :, None]), lambda _: result)
 
     def put_async(self, vector: int, tile: VectorTile, value: Array) -> Request:
-        """`value` must not change until it is complete."""
+        """Begins to write a tile. `value` must not change until the request is complete."""
         number = self._number(vector, tile)
         if self._memory is not None and self._memory.view(number).ctypes.data == value.ctypes.data:
             return done()
@@ -94,20 +94,20 @@ class Vectors(Closing):
         self.acc_async(vector, tile, value).wait()
 
     def own_tiles(self) -> list[int]:
-        """Numbers of the tiles that this process works on when each process works on its own: every tile is that
-        of one process, near to it if it can be."""
+        """Numbers of the tiles of this process in passes over all tiles. Each tile belongs to one process, which is
+        near to it if possible."""
         if self.kind != "global":
             return list(range(self.world.rank, len(self.tiling), self.world.size))
         edges, rank = [*even_ranges(self.tiling.offsets, self.world.size), len(self.tiling)], self.world.rank
         return list(range(edges[rank], edges[rank + 1])) if rank < len(edges) - 1 else []
 
     def tiles(self) -> Iterator[VectorTile]:
-        """The own tiles."""
+        """The tiles of `own_tiles`."""
         return (self.tiling[number] for number in self.own_tiles())
 
     @property
     def nbytes(self) -> int:
-        """Of all processes together."""
+        """Bytes of all processes together."""
         return self.count * self.tiling.elements * self.dtype.itemsize
 
     def clear(self, vector: int) -> None:
@@ -119,7 +119,7 @@ class Vectors(Closing):
         self.sync()
 
     def sync(self) -> None:
-        """What has been put and added is there for all. Collective."""
+        """After it all processes see the data that was put and added before. Collective."""
         self.backend.sync()
 
     def close(self) -> None:
@@ -127,8 +127,8 @@ class Vectors(Closing):
         self.backend.close()
 
     def dense(self, vector: int = 0) -> Array:
-        """All of a vector as a matrix [alpha strings][beta strings] at this process, its upper half too. For small
-        ones."""
+        """A whole vector as a matrix [alpha strings][beta strings] at this process, both halves of a folded one.
+        For small vectors."""
         space, parity = self.tiling.space, self.tiling.parity
         found = np.zeros((len(space.alpha.strings), len(space.beta.strings)), self.dtype)
         for number in range(len(self.tiling)):
@@ -142,7 +142,7 @@ class Vectors(Closing):
 
 
 class KeptVectors(Vectors):
-    """On the disks of all processes, in a persistent array, which `flush` commits."""
+    """Vectors on the disks of all processes, in a persistent array, which `flush` commits."""
 
     def __init__(self, tiling: VectorTiling, array: BlockSparseArray) -> None:
         layout = layout_of(tiling, array.grid[2])
@@ -160,7 +160,7 @@ class KeptVectors(Vectors):
         cache_bytes: int | None = None,
         codec: str = "none",
     ) -> KeptVectors:
-        """In place of what is there. Collective."""
+        """Makes vectors in place of existing ones. Collective."""
         layout = layout_of(tiling, count)
         options: dict[str, Any] = {
             "path": path,
@@ -172,31 +172,33 @@ class KeptVectors(Vectors):
 
     @staticmethod
     def tilings(tiling: VectorTiling, count: int) -> list[list[int]]:
-        """Those of the array."""
+        """The tilings of the array for `count` vectors."""
         return [list(axis.cuts) for axis in layout_of(tiling, count).tilings]
 
     @property
     def metadata(self) -> Any:
-        """Of what another run finds."""
+        """The metadata that another run finds."""
         return self._array.metadata
 
     def flush(self, metadata: Any) -> None:
-        """What was put so far is what another run finds. Collective."""
+        """Commits the data that was put so far, with metadata, for another run. Collective."""
         self._array.flush(metadata)
 
     def drop(self) -> None:
-        """Closes them; another run finds what was flushed. Not collective: nobody else may use them any more."""
+        """Closes the vectors without a commit: another run finds the last flush. Not collective: no other process
+        may use them any more."""
         self.backend.drop()
 
     def close(self) -> None:
-        """As `drop`, once nobody uses them any more: vectors that changed since are not what the metadata say."""
+        """As `drop`, but waits until no process uses the vectors any more. It does not commit, because metadata
+        would not describe vectors that have changed since the last flush."""
         if not self._array.closed:
             self.world.barrier()
             self.drop()
 
 
 def layout_of(tiling: VectorTiling, count: int) -> Layout:
-    """Of a folded vector the tiles on and below the diagonal are there."""
+    """The layout of an array of vectors. Folded vectors have the tiles on and below the diagonal."""
     axes = [Tiling(cuts[-1], cuts) for cuts in (tiling.rows, tiling.columns, range(count + 1))]
     return Layout(axes, np.repeat(tiling.there[:, :, None], count, axis=2))
 
@@ -211,7 +213,7 @@ def make(
     cache_bytes: int | None = None,
     codec: str = "none",
 ) -> Vectors:
-    """Vectors of zeros. Of those on disk: `cache_bytes`, at each process, and `codec`. Collective."""
+    """Makes vectors of zeros. cache_bytes (at each process) and codec are for vectors on disk. Collective."""
     where = "process" if kind == "memory" and world.size == 1 else "global" if kind == "memory" else kind
     distribution = (
         [first * count for first in even_ranges(tiling.offsets, world.size)] if where == "global" else None

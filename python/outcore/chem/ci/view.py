@@ -1,4 +1,4 @@
-"""What a run of full CI shows: the space, iterations, states."""
+"""The output of a run of full CI: the space, iterations, states."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from outcore.chem.ci.fci import FCI
 
 _SMALL = 1e-5  # weights below it are not shown
-_LINE = 8  # occupations of natural orbitals
+_LINE = 8  # occupations of natural orbitals in a line
 
 
 def told(name: str) -> str:
@@ -26,7 +26,7 @@ def told(name: str) -> str:
 
 
 def space_lines(ci: FCI) -> Iterator[str]:
-    """What is diagonalized."""
+    """Lines about the space that is diagonalized."""
     h, space, target = ci.hamiltonian, ci.space, ci.target
     counts = np.bincount(h.irreps, minlength=h.groups)
     of_irreps = ", ".join(
@@ -59,7 +59,8 @@ def space_facts(ci: FCI) -> dict[str, Any]:
 
 
 def sorted_states(searches: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """All states of several searches, rising, from their results. root: of a search, from 1."""
+    """All states of several searches in the order of energy, from their results. root: number in its search, from
+    1."""
     found = [
         {
             "energy_hartree": energy,
@@ -87,7 +88,7 @@ def states_table(states: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def in_one_line(forecast: Forecast) -> str:
-    """What a run will take."""
+    """The forecast of a run in one line."""
     moved = (forecast.read_bytes + forecast.written_bytes) / 1e6
     disk = f", disk {forecast.disk_bytes / 1e6:.0f} MB" if forecast.disk_bytes else ""
     return (
@@ -97,14 +98,14 @@ def in_one_line(forecast: Forecast) -> str:
 
 
 def found_lines(ci: FCI) -> Iterator[str]:
-    """What a solved CI has found of another run."""
+    """Lines about data of another run that a solved CI has used."""
     solved, commits = ci.solved, ci.solved.commits
     if solved.kept_iteration:
         yield f"began with states of iteration {solved.kept_iteration} of another run, of {ci.settings.checkpoint}"
     if commits.found:
-        yield f"products of another run that this one went on with: {commits.found}"
+        yield f"products of another run that this one continued: {commits.found}"
     if commits.anew:
-        yield "products of another run were begun anew, as integrals differ in rounding"
+        yield "products of another run were recomputed, as integrals differ in rounding"
 
 
 class Iterations:
@@ -130,7 +131,7 @@ class Iterations:
 
 
 class StateView:
-    """Of a solved CI; collective."""
+    """The output about a solved CI. Methods are collective."""
 
     def __init__(self, ci: FCI, say: Callable[[str], None]) -> None:
         self._ci, self._say = ci, say

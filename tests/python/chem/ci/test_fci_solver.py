@@ -374,7 +374,7 @@ def test_what_works_on_elements_is_refused_by_name(water, solver):
         lambda: np.asarray(casci.ci),
     ):
         with pytest.raises(
-            OutcoreError, match=r"elements of <state 0 of .*it is no array in memory, as mc.newton"
+            OutcoreError, match=r"elements of <state 0 of .*it is no array in memory, but mc.newton"
         ):
             work()
 
