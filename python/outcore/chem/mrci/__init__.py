@@ -5,17 +5,17 @@ Names are loaded at first use: `outcore.chem.mrci.MRCI`.
 Files:
 
     command, options, settings, before:
-        `outcore mrci`, and what is wrong before its SCF
+        `outcore mrci`, and checks before its SCF
     mrci:
         the object
     spaces, orbitals, references, configurations, records:
-        orbitals, references and the space that they reach
+        orbitals, references and the space of their excitations
     integrals, transform, tables, operator, few_electrons:
         integrals and the Hamiltonian
     solver, checks, reference_vectors, reference_states, size_consistency:
-        the search, what is refused of its states, which it follows, ACPF, AQCC and corrections
+        the search, checks of its states, the states that it follows, ACPF, AQCC and corrections
     vectors, packed, storage, kept:
-        vectors in memory, packed, in files, kept
+        vectors in memory, packed vectors, the choice between them, kept states
     density, estimate, plan:
         densities and natural orbitals; predictions
 """

@@ -1,4 +1,4 @@
-"""What is wrong with a multireference CI of a molecule, as far as electrons and functions tell before its SCF."""
+"""Checks of a multireference CI before its SCF, from numbers of electrons and basis functions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check(
     settings: Settings,
     free: Allowance,
 ) -> None:
-    """choice: None: it is known after the SCF. Collective.
+    """Checks a multireference CI. choice: None: it is known only after the SCF. Collective.
 
     Raises OutcoreError: EINVAL; EFBIG (references); ENOSPC (integrals)."""
     with world.together("check a multireference CI"):
@@ -50,7 +50,7 @@ def check(
 
 
 def _counts(mol: Mole) -> list[int]:
-    """Functions of each irrep."""
+    """Number of basis functions of each irrep."""
     groups = len(Group.of(mol).irreps)
     if groups == 1:
         return [int(mol.nao)]

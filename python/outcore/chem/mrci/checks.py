@@ -1,6 +1,6 @@
-"""What a multireference CI refuses of the states that its search has found. Functions are collective.
+"""Checks of the states that the search of a multireference CI has found. Functions are collective.
 
-States that have not converged are not judged: `MRCI.converged` says so.
+They check converged states only; `MRCI.converged` says whether all have converged.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from outcore.base.errors import NotConverged, OutcoreError
 if TYPE_CHECKING:
     from outcore.chem.mrci.mrci import MRCI
 
-_PURE = 0.1  # <S^2> of states differs by less from that of their spin
+_PURE = 0.1  # largest difference of <S^2> from the value of the spin
 
 
 def packing(ci: MRCI) -> None:
-    """Raises OutcoreError (ERANGE) if packing has raised energies by more than their bound."""
+    """Raises OutcoreError (ERANGE) if packing has raised an energy by more than the error bound."""
     bound = ci.settings.error_bound
     if bound and not ci.packing_error <= bound:
         raise OutcoreError(
@@ -29,7 +29,8 @@ def packing(ci: MRCI) -> None:
 
 
 def weights(ci: MRCI) -> None:
-    """A state with little of the references is none that they describe. Raises NotConverged."""
+    """Raises NotConverged if the weight of the references in a state is below the least: then they do not describe
+    it."""
     least = ci.settings.limit_of_weights
     for root in _converged(ci):
         weight = ci.reference_weight(root)
@@ -37,15 +38,15 @@ def weights(ci: MRCI) -> None:
             raise NotConverged(
                 None,
                 "converge the CI",
-                detail=f"root {root + 1} has a weight of references of {weight:.4f}, less than {least:g}: they "
-                "do not describe this state; take more active orbitals or other references, fewer roots, or a "
-                "smaller least weight",
+                detail=f"root {root + 1} has a weight of references of {weight:.4f}, less than {least:g}: the "
+                "references do not describe this state; take more active orbitals or other references, fewer "
+                "roots, or a smaller least weight",
             )
 
 
 def spins(ci: MRCI) -> None:
-    """Energies of roots that have converged to states of another spin would be those of no state. Raises
-    NotConverged."""
+    """Raises NotConverged if a root has converged to a state of another spin: with the spin shift its energy would
+    belong to no state."""
     wanted = ci.spin / 2 * (ci.spin / 2 + 1)
     for root in _converged(ci):
         found = ci.spin_square(root)

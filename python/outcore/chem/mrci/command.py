@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from outcore.chem.ri.auxiliary import Purpose
     from outcore.chem.ri.source import Source
 
-_SHOWN = 0.01  # electrons in an orbital
+_SHOWN = 0.01  # natural occupations below it are not printed
 NAMES = {"ci": "MRCI", "acpf": "MR-ACPF", "aqcc": "MR-AQCC"}  # of functionals
 
 
 @with_options
 def mrci(options: Options) -> int:
-    """Multireference CI of a molecule after its SCF, or of the integrals in an FCIDUMP file: all single and double
-    excitations from references. Exit status 3: the energy is there, but the state of the SCF is a saddle point that
-    could not be left, or there is no room for integrals as fine as its energy needs."""
+    """Multireference CI of a molecule after its SCF, or with the integrals of an FCIDUMP file: all single and
+    double excitations from references. Exit status 3: the energy is there, but the state of the SCF is a saddle
+    point that could not be left, or there is no room for integrals as fine as its energy needs."""
     with _Run(options) as run:
         ci = run.of_file() if options.fcidump is not None else run.of_molecule()
         run.solve(ci)
@@ -59,7 +59,7 @@ def in_words(traffic: RecordSizes) -> str:
 
 
 class _Run(MoleculeRun):
-    """The stages of a run, and what is shown of them."""
+    """The stages of a run, and their output."""
 
     options: Options
     _source: Source | None = None
@@ -118,7 +118,7 @@ class _Run(MoleculeRun):
         return ci
 
     def _check(self, mol: Mole, choice: OrbitalChoice | None) -> dict[Purpose, Mole]:
-        """What is known to be wrong before an SCF. Molecules with auxiliary sets."""
+        """Checks the calculation before an SCF. Returns the molecules with auxiliary sets."""
         from outcore.chem.mrci import before
         from outcore.job.processes import free_memory_of_each
 
@@ -132,9 +132,9 @@ class _Run(MoleculeRun):
         return sets
 
     def _predict_memory(self, mol: Mole, kind: Kind, first: MRCI | None, sets: dict[Purpose, Mole]) -> None:
-        """The least memory of all stages. `first`: with the orbitals that the SCF begins with, as irreps count;
-        None: it is that of the SCF. Of decomposed integrals it is known once there are pivots, which are found
-        first only where they decide."""
+        """Determines the least memory of all stages. first: a CI with the start orbitals of the SCF, whose irreps
+        matter; None: the least memory is that of the SCF. With decomposed integrals it depends on the pivots, which
+        are searched only if the decision depends on them."""
         from outcore.chem import least_memory
         from outcore.chem.mrci import plan
         from outcore.chem.ri.cholesky import Cholesky
@@ -251,7 +251,7 @@ class _Run(MoleculeRun):
             "records": len(records),
         }
         if by_weight:
-            self.say("references are chosen after the SCF, by their weight")
+            self.say("references are chosen by their weight, after the SCF")
         if options.estimate:
             found = forecast(ci)
             for line in found.lines():
@@ -268,7 +268,7 @@ class _Run(MoleculeRun):
         ci.kernel()
         seconds = time.monotonic() - begin
         if ci.went_on:
-            self.say(f"went on from states in {options.checkpoint}")
+            self.say(f"continued from states in {options.checkpoint}")
         self._energies(ci, seconds)
         if options.dipole:
             open_shells = ci.electrons[0] != ci.electrons[1]

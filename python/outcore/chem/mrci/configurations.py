@@ -1,4 +1,4 @@
-"""Configurations: which internal orbitals are doubly and which are singly occupied.
+"""Configurations: the doubly and the singly occupied internal orbitals.
 
 A configuration is a 64-bit number: bit p of the lower half says that orbital p is doubly occupied, bit p of the
 upper half that it is singly occupied.
@@ -27,17 +27,17 @@ def made(double: int, single: int) -> int:
 
 
 def doubles(configurations: Configurations) -> Masks:
-    """Doubly occupied orbitals of each."""
+    """Doubly occupied orbitals of each configuration, as masks."""
     return configurations & _LOWER
 
 
 def singles(configurations: Configurations) -> Masks:
-    """Singly occupied orbitals of each."""
+    """Singly occupied orbitals of each configuration, as masks."""
     return configurations >> _HALF
 
 
 def of_occupation(occupation: Iterable[int]) -> int:
-    """From 0, 1 or 2 electrons of each orbital."""
+    """The configuration with 0, 1 or 2 electrons in each orbital."""
     double = single = 0
     for orbital, electrons in enumerate(occupation):
         if electrons not in (0, 1, 2):
@@ -48,7 +48,7 @@ def of_occupation(occupation: Iterable[int]) -> int:
 
 
 def of_strings(alpha: Masks, beta: Masks) -> Configurations:
-    """Of determinants."""
+    """The configurations of determinants."""
     return (alpha & beta) | (alpha ^ beta) << _HALF
 
 
@@ -59,7 +59,7 @@ def electrons(configurations: Configurations) -> Integers:
 
 
 def irreps(configurations: Configurations, orbitals: Iterable[int]) -> Integers:
-    """Of each, from those of the orbitals."""
+    """The irrep of each configuration. orbitals: their irreps."""
     found = np.zeros(len(configurations), np.int64)
     open_shells = singles(configurations)
     for orbital, irrep in enumerate(orbitals):
@@ -68,7 +68,7 @@ def irreps(configurations: Configurations, orbitals: Iterable[int]) -> Integers:
 
 
 def every(orbitals: Iterable[int], count: int, below: int = 0) -> Configurations:
-    """All of so many electrons in these orbitals, above a doubly occupied core `below` (a mask)."""
+    """All configurations of `count` electrons in these orbitals, above a doubly occupied core `below` (a mask)."""
     found = {0: [(below, 0)]}
     for orbital in orbitals:
         bit = 1 << orbital
@@ -83,7 +83,7 @@ def every(orbitals: Iterable[int], count: int, below: int = 0) -> Configurations
 
 
 def count_every(orbitals: int, count: int) -> int:
-    """How many those are, without making them."""
+    """Number of configurations that `every` makes."""
     return sum(
         comb(orbitals, pairs) * comb(orbitals - pairs, count - 2 * pairs)
         for pairs in range(count // 2 + 1)
@@ -92,7 +92,7 @@ def count_every(orbitals: int, count: int) -> int:
 
 
 def with_one_less(configurations: Configurations, orbitals: int) -> Configurations:
-    """All that have one electron less, each once."""
+    """All configurations with one electron less than one of these, each once."""
     parts = []
     for orbital in range(orbitals):
         low, high = np.uint64(1 << orbital), np.uint64(1 << (orbital + 32))
@@ -102,7 +102,7 @@ def with_one_less(configurations: Configurations, orbitals: int) -> Configuratio
 
 
 def with_one_more(configurations: Configurations, orbitals: int) -> Configurations:
-    """All that have one electron more, each once."""
+    """All configurations with one electron more than one of these, each once."""
     parts = []
     for orbital in range(orbitals):
         low, high = np.uint64(1 << orbital), np.uint64(1 << (orbital + 32))
@@ -114,8 +114,8 @@ def with_one_more(configurations: Configurations, orbitals: int) -> Configuratio
 def reached(
     references: Configurations, orbitals: int
 ) -> tuple[Configurations, Configurations, Configurations]:
-    """Internal configurations with 0, 1 and 2 electrons in external orbitals that differ from a reference by
-    at most two electrons."""
+    """Internal configurations that differ from a reference by at most two electrons: those with 0, with 1 and with
+    2 electrons in external orbitals."""
     one = with_one_less(references, orbitals)
     two = with_one_less(one, orbitals)
     back = with_one_more(two, orbitals)
@@ -125,7 +125,7 @@ def reached(
 
 
 def determinants(configurations: Configurations, alpha: int, beta: int) -> tuple[Masks, Masks]:
-    """Strings of all determinants of so many electrons of each spin."""
+    """Strings of all determinants of the configurations with `alpha` and `beta` electrons."""
     strings: list[Masks] = []
     partners: list[Masks] = []
     double, single = doubles(configurations), singles(configurations)
@@ -147,7 +147,7 @@ def determinants(configurations: Configurations, alpha: int, beta: int) -> tuple
 
 
 def count_determinants(configurations: Configurations, alpha: int, beta: int) -> int:
-    """How many those are, without making them."""
+    """Number of determinants that `determinants` makes."""
     pairs, open_shells = (
         np.bitwise_count(each).astype(int) for each in (doubles(configurations), singles(configurations))
     )
@@ -160,7 +160,7 @@ def count_determinants(configurations: Configurations, alpha: int, beta: int) ->
 
 
 def _bits(masks: Masks, count: int) -> NDArray[np.uint64]:
-    """[number][mask]: the occupied orbitals of each as masks of one bit."""
+    """[number][mask]: each occupied orbital of each mask, as a mask of one bit."""
     found = np.zeros((count, len(masks)), np.uint64)
     left = masks.copy()
     for number in range(count):
@@ -170,7 +170,7 @@ def _bits(masks: Masks, count: int) -> NDArray[np.uint64]:
 
 
 def functions(open_shells: int, spin: int) -> int:
-    """Spin functions of so many singly occupied orbitals, of 2S = spin."""
+    """Number of spin functions with 2S = `spin` of so many singly occupied orbitals."""
     if spin < 0 or open_shells < spin or (open_shells - spin) % 2:
         return 0
     down = (open_shells - spin) // 2

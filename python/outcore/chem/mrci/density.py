@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 Matrix = NDArray[np.float64]
 _ORTHONORMAL = 1e-6
-AddTo = Callable[[Matrix, Matrix], None]  # what tasks of the kernel add to sums of each spin
+AddTo = Callable[[Matrix, Matrix], None]  # adds the results of tasks to the sums of each spin
 
 
 @dataclass(frozen=True)
 class NaturalOrbitals:
-    """Occupations, descending; coefficients [function][orbital], None without a molecule; names of irreps."""
+    """Natural orbitals: occupations, descending; coefficients [function][orbital], None without a molecule; names
+    of irreps."""
 
     occupations: Matrix
     coefficients: Matrix | None
@@ -30,7 +31,8 @@ class NaturalOrbitals:
 
 
 def check_pairs(electrons: tuple[int, int]) -> None:
-    """Whether there are pairs of an alpha and a beta electron, if there are two. Raises OutcoreError (ENOTSUP)."""
+    """Raises OutcoreError (ENOTSUP) if there are two or more electrons, but no pair of an alpha and a beta
+    electron."""
     if min(electrons) == 0 and sum(electrons) > 1:
         raise OutcoreError(
             errno.ENOTSUP, "density of a multireference CI", detail="all electrons have one spin"
@@ -40,7 +42,7 @@ def check_pairs(electrons: tuple[int, int]) -> None:
 def of_sums(
     alpha: Matrix, beta: Matrix, electrons: tuple[int, int], norm: float, *, folded: bool
 ) -> tuple[Matrix, Matrix]:
-    """[p][q] = <p+ q> of alpha and of beta, from sums over pairs of an alpha and a beta electron.
+    """[p][q] = <p+ q> of spin alpha and of spin beta, from sums over pairs of an alpha and a beta electron.
 
     Raises OutcoreError (ENOTSUP) without such pairs."""
     check_pairs(electrons)
@@ -49,8 +51,8 @@ def of_sums(
 
 
 def in_functions(found: Correlated, spins: tuple[Matrix, Matrix]) -> tuple[Matrix, Matrix]:
-    """Densities of alpha and beta over the correlated orbitals, in their order, as those over basis functions, with
-    frozen orbitals. Raises OutcoreError (EINVAL) without a molecule that has these functions."""
+    """Alpha and beta densities over basis functions, with frozen orbitals. spins: densities over the correlated
+    orbitals, in their order. Raises OutcoreError (EINVAL) if there is no molecule with these functions."""
     c, frozen, mol = found.coefficients, found.frozen, found.mol
     if c is None or frozen is None or mol is None:
         raise _refused("the integrals are of a file, which has no molecule")
@@ -69,7 +71,7 @@ def _refused(detail: str) -> OutcoreError:
 
 
 def natural(found: Correlated, density: Matrix) -> NaturalOrbitals:
-    """Of a density over the correlated orbitals, in their order; each of one irrep."""
+    """Natural orbitals of a density over the correlated orbitals, in their order. Each belongs to one irrep."""
     labels = np.array([*found.orbitals.internal, *found.orbitals.external])
     vectors, values = np.zeros_like(density), np.zeros(len(labels))
     for irrep in range(found.orbitals.groups):

@@ -1,4 +1,4 @@
-"""What a multireference CI takes, before it is done."""
+"""The forecast of a multireference CI."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from outcore.chem.mrci.transform import row_bytes
 if TYPE_CHECKING:
     from outcore.chem.mrci.mrci import MRCI
 
-BITS = 16  # of an element that is packed for a bound of 1e-8 Hartree, about
+BITS = 16  # about the bits of an element that is packed for a bound of 1e-8 Hartree
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Bytes. vector: as it is. search_memory: of a search in the memory of one process, vectors as they are.
-    search_packed: of one with packed records, in memory and files together: packed for an error bound, or as they
-    are. integrals: with an internal orbital, at each process. tables: between external pairs, at each process or
-    on disk."""
+    """Numbers of bytes. vector: not packed. search_memory: a search in the memory of one process, vectors not
+    packed.
+    search_packed, search_as_they_are: a search with records, in memory and files together, packed for an error
+    bound or not packed. integrals: those with an internal orbital, at each process. tables: integrals between
+    external pairs, at each process or on disk."""
 
     records: int
     vector: int

@@ -1,4 +1,5 @@
-"""The Hamiltonian of one electron, and of none: a matrix between orbitals. That of more is made of their pairs."""
+"""The Hamiltonian of one electron, and of none: a matrix between orbitals. The one for more electrons uses pairs of
+electrons."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
 
 class FewElectronOperator:
-    """At each process whole; each has its blocks of the vectors. Methods that sum are collective.
+    """The operator for at most one electron. Each process has all of the matrix, and its blocks of the vectors.
+    Methods that sum are collective.
 
     Args:
         one: [n][n] over internal and external orbitals (Hartree).
@@ -36,7 +38,7 @@ class FewElectronOperator:
         return MemoryVector(self.layout)
 
     def make_room(self, closing: Sequence[Vector]) -> None:
-        """All vectors have it."""
+        """Nothing to do: all vectors are in memory."""
 
     def apply(self, x: Vector, y: Vector) -> float:
         assert isinstance(x, MemoryVector) and isinstance(y, MemoryVector)
@@ -47,14 +49,14 @@ class FewElectronOperator:
         return float(whole @ product)
 
     def project(self, x: Vector) -> None:
-        """All is in the space."""
+        """Nothing to do: all vectors lie in the space."""
 
     def diagonal(self, block: int) -> Array:
         found: Array = np.diagonal(self._matrix)[self.layout.slice(block)]
         return found
 
     def densities(self, x: Vector, orbitals: int) -> tuple[Array, Array]:
-        """[p][q] = <p+ q> of alpha and of beta, of which there is no electron."""
+        """[p][q] = <p+ q> of spin alpha and of spin beta; there is no beta electron."""
         assert isinstance(x, MemoryVector)
         whole, found = self.world.all_reduce(x.data), np.zeros((orbitals, orbitals))
         if len(self._orbitals):
@@ -62,14 +64,14 @@ class FewElectronOperator:
         return found, np.zeros_like(found)
 
     def add_density(self, x: Vector, alpha: Array, beta: Array) -> None:
-        """There are no pairs."""
+        """Nothing to do: there are no pairs of electrons."""
 
     def exchange(self, x: Vector) -> float:
         return 0.0
 
 
 def _orbitals(layout: VectorLayout) -> Integers:
-    """Of the electron, for each element of a vector; none without an electron."""
+    """The orbital of the electron for each element of a vector; empty without an electron."""
     records = layout.records
     if not sum(records.electrons):
         return np.zeros(0, np.int64)

@@ -1,7 +1,7 @@
-"""Integrals of two electrons of a multireference CI: of all orbitals, or made of three-index factors.
+"""Two-electron integrals of a multireference CI: stored over all orbitals, or products of three-index factors.
 
-Those with an internal orbital are in memory. Those between pairs of external orbitals are asked for one orbital at
-a time, so that they need not be anywhere at once.
+Integrals with an internal orbital are in memory. Integrals between pairs of external orbitals are read for one
+orbital at a time, so they need not exist all at once.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ _ROWS = 128
 
 
 class External(Protocol):
-    """nbytes: in memory."""
+    """Integrals between pairs of external orbitals. nbytes: in memory."""
 
     nbytes: int
 
     def column(self, c: int) -> Matrix:
-        """(ac|bd) [a][bd] of external orbitals, pairs b >= d. Any thread."""
+        """(ac|bd) [a][bd] over external orbitals, pairs b >= d. Any thread may call it."""
 
 
 @dataclass(frozen=True, eq=False)
 class TwoElectron:
-    """Hartree; internal orbitals come before external ones.
+    """Two-electron integrals (Hartree); internal orbitals come before external ones.
 
-    rows: (pq|rs) [pq][rs], pairs r >= s, of pairs pq with an internal orbital, see `internal_pairs`. coulomb,
-    exchange: (pp|qq), (pq|pq) as [p][q]. title: for people, where they are from. made_of: of
-    integrals that are decomposed to a tolerance, and so differ from run to run, all that they depend on; None: rows
-    tell them from others.
+    rows: (pq|rs) [pq][rs], pairs r >= s, for pairs pq with an internal orbital, see `internal_pairs`. coulomb,
+    exchange: (pp|qq), (pq|pq) as [p][q]. title: text for the user about their origin. made_of: everything that
+    integrals depend on if they are decomposed to a tolerance, as these differ from run to run; None: `rows`
+    identify the integrals.
     """
 
     rows: Matrix
@@ -61,7 +61,7 @@ class TwoElectron:
 
 
 class Whole:
-    """Of integrals [ab][cd] that are all in memory."""
+    """Integrals [ab][cd] that are all in memory."""
 
     def __init__(self, integrals: Matrix) -> None:
         self._integrals, self.nbytes = integrals, integrals.nbytes
@@ -95,7 +95,8 @@ def _pairs_with(c: int, orbitals: int) -> Integers:
 
 
 def internal_pairs(internal: int, orbitals: int) -> Integers:
-    """Numbers of the pairs p >= q with an internal orbital: of two, then of each external p all internal q."""
+    """Numbers of the pairs p >= q with an internal orbital: first the pairs of two internal orbitals, then for each
+    external p all internal q."""
     p, q = np.tril_indices(internal)
     outer = _pair(np.arange(internal, orbitals)[:, None], np.arange(internal))
     return np.concatenate([_pair(p, q), outer.ravel()])
@@ -107,8 +108,8 @@ def external_pairs(internal: int, orbitals: int) -> Integers:
 
 
 def weighed(values: Matrix) -> float:
-    """A number that tells integrals apart, whatever the signs of orbitals. It is made of squares: the many
-    integrals that are zero but for rounding add nothing to it."""
+    """A number that identifies integrals. It does not depend on the signs of orbitals. It is made of squares, so
+    the many integrals that are zero except for rounding add nothing."""
     squares = np.square(np.ravel(values))
     return float(squares @ (1.5 + np.sin(np.arange(1.0, len(squares) + 1.0))))
 
@@ -119,7 +120,7 @@ def none() -> TwoElectron:
 
 
 def symmetrize(integrals: Matrix) -> float:
-    """(pq|rs) [pq][rs] and (rs|pq) become their mean, in place. Returns the largest change."""
+    """Replaces (pq|rs) [pq][rs] and (rs|pq) by their mean, in place. Returns the largest change."""
     n, change = len(integrals), 0.0
     for first in range(0, n, _ROWS):
         rows, columns = slice(first, min(first + _ROWS, n)), slice(0, min(first + _ROWS, n))
@@ -131,7 +132,7 @@ def symmetrize(integrals: Matrix) -> float:
 
 
 def of_whole(integrals: Matrix, internal: int, title: str = "integrals in memory") -> TwoElectron:
-    """From (pq|rs) [pq][rs] of all pairs."""
+    """The integrals from (pq|rs) [pq][rs] of all pairs."""
     n = _orbitals(len(integrals))
     inner, outer = internal_pairs(internal, n), external_pairs(internal, n)
     same = _pair(np.arange(n), np.arange(n))
@@ -148,7 +149,7 @@ def of_whole(integrals: Matrix, internal: int, title: str = "integrals in memory
 def of_factors(
     factors: Matrix, internal: int, title: str, made_of: dict[str, Any] | None = None
 ) -> TwoElectron:
-    """From B[Q, pq] of all pairs."""
+    """The integrals from factors B[Q, pq] of all pairs."""
     n = _orbitals(factors.shape[1])
     same = _pair(np.arange(n), np.arange(n))
     both = _pair(np.arange(n)[:, None], np.arange(n))
@@ -163,7 +164,7 @@ def of_factors(
 
 
 def transformed(blocks: Iterable[Matrix], count: int, coefficients: Matrix) -> Matrix:
-    """So many rows over pairs p >= q of orbitals, from blocks of symmetric matrices over functions."""
+    """`count` rows over pairs p >= q of orbitals, from blocks of symmetric matrices over functions."""
     p, q = np.tril_indices(coefficients.shape[1])
     found, row = np.empty((count, len(p))), 0
     for block in blocks:
@@ -173,7 +174,7 @@ def transformed(blocks: Iterable[Matrix], count: int, coefficients: Matrix) -> M
 
 
 def of_source(world: World, source: Source, coefficients: Matrix, limit_bytes: int) -> Matrix:
-    """B[Q, pq] of orbitals, at all processes. Collective; coefficients are those of the first process.
+    """B[Q, pq] over orbitals, at all processes. Collective; the coefficients of the first process count.
 
     Raises OutcoreError: ENOMEM (larger than limit_bytes)."""
     n = coefficients.shape[1]
@@ -199,7 +200,7 @@ def check_factors(rows: int, orbitals: int, limit_bytes: int) -> None:
 
 
 def spread(world: World, found: Matrix | None, shape: tuple[int, int]) -> Matrix:
-    """What the first process has, at all. Collective."""
+    """Copies the array of the first process to all processes. Collective."""
     if world.size == 1:
         assert found is not None
         return found
@@ -211,8 +212,8 @@ def spread(world: World, found: Matrix | None, shape: tuple[int, int]) -> Matrix
 
 
 def fields(factors: Matrix, occupied: list[Matrix]) -> tuple[Matrix, list[Matrix]]:
-    """Coulomb matrix of a determinant of these orbitals, [orbital][occupied] of each spin, and the exchange matrix
-    of each spin (Hartree)."""
+    """The Coulomb matrix of a determinant, and the exchange matrix of each spin (Hartree). occupied: occupied
+    orbitals [orbital][occupied] of each spin."""
     n = len(occupied[0])
     both = _pair(np.arange(n)[:, None], np.arange(n))
     coulomb, exchange = np.zeros((n, n)), [np.zeros((n, n)) for _ in occupied]
@@ -229,7 +230,8 @@ def fields(factors: Matrix, occupied: list[Matrix]) -> tuple[Matrix, list[Matrix
 def in_the_field(
     core_energy: float, hamiltonian: Matrix, factors: Matrix, frozen: int
 ) -> tuple[float, Matrix, Matrix]:
-    """Energy, one-electron integrals and factors of orbitals in the field of the first ones, doubly occupied."""
+    """Energy, one-electron integrals and factors of the other orbitals in the field of the first `frozen` ones,
+    which are doubly occupied."""
     n = len(hamiltonian)
     core = np.arange(frozen)
     both = _pair(np.arange(n)[:, None], np.arange(n))

@@ -1,6 +1,6 @@
-"""States of a multireference CI that outlast a run: committed in each iteration, so that a killed run loses the
-iteration under way. They lie in blocks that depend on the space alone: another run goes on from them on any number
-of processes, with any memory.
+"""Checkpoints of the states of a multireference CI, committed in each iteration: a killed run loses only the
+iteration under way. The blocks depend on the space alone: another run continues on any number of processes, with
+any memory.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ FORMAT = 3
 _NAME = "states"
 _GO_ON = "go on from kept states"
 
-States = Callable[[int], "Array"]  # [state][element] of a block
+States = Callable[[int], "Array"]  # returns [state][element] of a block
 
 
 def problem(
     found: Correlated, records: Records, roots: int, spin: int, functional: str, spin_shift: float
 ) -> Problem:
-    """All that states depend on. Integrals differ by rounding from run to run."""
+    """Everything that states depend on. Integrals differ by rounding from run to run."""
     settings = {
         "integrals": found.two.made_of or [weighed(found.one), weighed(found.two.rows)],
         "irreps of orbitals": [*found.orbitals.internal, *found.orbitals.external],
@@ -54,7 +54,7 @@ def problem(
 
 
 class KeptStates:
-    """In a directory. Methods are collective.
+    """The kept states in a directory. Methods are collective.
 
     Raises OutcoreError: ENOENT (no such directory)."""
 
@@ -77,9 +77,9 @@ class KeptStates:
         return range(self._world.rank, len(self._layout.blocks), self._world.size)
 
     def find(self, states: list[Vector]) -> bool:
-        """Whether another run has kept states; they are written to vectors then.
+        """Reads the states of another run into `states`. Returns whether there were any.
 
-        Raises OutcoreError: EINVAL (of another problem), ENOTSUP (in another format), EIO (damaged)."""
+        Raises OutcoreError: EINVAL (another problem), ENOTSUP (another format), EIO (damaged)."""
         try:
             with offering(self._path):
                 array = only_flushed(BlockSparseArray.open(self._world, self._path, read_only=False))
@@ -109,7 +109,7 @@ class KeptStates:
             raise damaged(_GO_ON, self._path, "its tiles are others; remove it and run again")
 
     def keep(self, iteration: Iteration, states: States) -> None:
-        """They are what another run goes on from."""
+        """Keeps the states, from which another run continues."""
         if self._array is None:
             there = np.ones((self._roots, len(self._layout.blocks)), bool)
             self._array = only_flushed(
@@ -132,11 +132,12 @@ class KeptStates:
 
     @property
     def iteration(self) -> int:
-        """Of the runs before this one: how many iterations there were."""
+        """Number of iterations of the earlier runs that this one continues."""
         return self._before
 
     def close(self) -> None:
-        """Commits nothing: only `keep` does. After an error tiles may be of two iterations. May be repeated."""
+        """Closes without a commit: only `keep` commits, because after an error tiles may belong to two iterations.
+        May be repeated."""
         if self._array is not None:
             self._array.drop()
             self._array = None

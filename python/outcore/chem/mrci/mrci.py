@@ -1,4 +1,4 @@
-"""Multireference CI with single and double excitations, of a CASSCF object or of the integrals in a file.
+"""Multireference CI with single and double excitations, of a CASSCF object or with the integrals of a file.
 
 with outcore.chem.mrci.MRCI(mc, memory="1GB") as ci:
     energy = ci.kernel()
@@ -67,20 +67,19 @@ class _Target:
 
 
 class MRCI(Method):
-    """All single and double excitations from a list of references, uncontracted, on one or several processes; each
-    makes the same object and calls the same methods, which are collective.
+    """A CI with all single and double excitations from a list of references, uncontracted, on one or several
+    processes. Each process makes the same object and calls the same methods, which are collective.
 
     Args:
-        mc: a CASCI or CASSCF object of PySCF that has run: orbitals, active space and reference vector are taken
-            from it.
-        frozen, frozen_virtual: orbitals beside its active space that are not correlated: numbers of the lowest and
+        mc: a CASCI or CASSCF object of PySCF that has run. It gives the orbitals, the active space and the
+            reference vector.
+        frozen, frozen_virtual: orbitals outside its active space that are not correlated: numbers of the lowest and
             of the highest ones, "auto" for the cores, or lists, from 0; as in PySCF.
-        group: abelian point group that is used; default that of the molecule, if it was built with symmetry, else
-            none.
+        group: abelian point group; default that of the molecule, if it was built with symmetry, else none.
         given: see `Given` and `Settings`.
 
-    After `kernel`: `e_tot`, `e_reference` (Hartree; of several roots arrays), `converged`.
-    `verbose` and `stdout` are those of `mc` at first; see `outcore.chem.logs.tell`.
+    After `kernel`: `e_tot`, `e_reference` (Hartree; arrays for several roots), `converged`.
+    `verbose` and `stdout` are at first those of `mc`; see `outcore.chem.logs.tell`.
     Raises OutcoreError, the same on all processes.
     """
 
@@ -122,10 +121,10 @@ class MRCI(Method):
         with_integrals: bool = True,
         **given: Unpack[Given],
     ) -> Self:
-        """Of a converged RHF or ROHF object: so many orbitals in the order of occupation and energy, or lists of
-        them, from 0, or a dict of a number for each irrep, see `outcore.chem.mrci.spaces.Asked`.
-        with_integrals: False: none are made, to know the space alone; of references by weight the largest that it
-        may be."""
+        """A CI of a converged RHF or ROHF object. Orbitals are numbers in the order of occupation and energy, or
+        lists, from 0, or a dict with a number for each irrep, see `outcore.chem.mrci.spaces.Asked`.
+        with_integrals: False: no integrals are computed, and the object only has the space; if references are
+        chosen by weight, the largest possible space."""
         self = cls.__new__(cls)
         target = self._set_up(given, mf)
         asked = Asked(frozen, frozen_virtual, inactive, active)
@@ -147,8 +146,8 @@ class MRCI(Method):
         frozen_virtual: Frozen = None,
         **given: Unpack[Given],
     ) -> Self:
-        """Of the integrals in a file, whose orbitals are frozen, inactive, active and external ones in this
-        order, if only their numbers are given, see `from_mean_field`; the first ones are taken as occupied."""
+        """A CI with the integrals of a file. If only numbers of orbitals are given, the file has frozen, inactive,
+        active and external orbitals in this order, see `from_mean_field`. Its first orbitals count as occupied."""
         self = cls.__new__(cls)
         target = self._set_up(given)
         asked = Asked(frozen, frozen_virtual, inactive, active)
@@ -168,10 +167,10 @@ class MRCI(Method):
         self._found: solver.Found | None = None
         self._operator: solver.Operator | None = None
         self._kernel: _core.MRCIKernel | None = None
-        self._tables: DiskArray | None = None  # that it reads
-        self.report: PackingReport | None = None  # of packed vectors
-        self.went_on = False  # from states that another run has kept
-        self.kept_iteration = 0  # of that run, and of those before it
+        self._tables: DiskArray | None = None  # tables that the kernel reads
+        self.report: PackingReport | None = None  # about packed vectors
+        self.went_on = False  # whether it continued from states of another run
+        self.kept_iteration = 0  # iterations of that run and of those before it
         return target
 
     def _wanted(self) -> transform.Wanted:
@@ -207,8 +206,8 @@ class MRCI(Method):
         return isinstance(self.settings.references, float)
 
     def _choose(self, mf: Any, vectors: list[Matrix] | None = None, *, with_integrals: bool = True) -> None:
-        """References, all that they reach, and integrals, which are made first where references depend on them.
-        vectors: of a CASCI object, None without one."""
+        """Sets references, the space of their excitations, and integrals. Integrals are computed first if
+        references depend on them. vectors: of a CASCI object, None without one."""
         chosen = self._references(vectors)
         later = self._by_weight and vectors is None
         if not later or not with_integrals:
@@ -230,7 +229,8 @@ class MRCI(Method):
         )
 
     def _references(self, vectors: list[Matrix] | None = None) -> Configurations:
-        """As rank 0 chooses them; by weight without vectors all candidates of `_heaviest`. Collective."""
+        """References as rank 0 chooses them. For a choice by weight without vectors these are all candidates of
+        `_heaviest`. Collective."""
         chosen: Any = None
         with self.world.together("choose references", str(self.settings.references)):
             if self.world.rank == 0:
@@ -252,7 +252,7 @@ class MRCI(Method):
         return references.of_file(Path(wanted), found.choice, sum(found.electrons))
 
     def _heaviest(self, every: Configurations) -> Configurations:
-        """By weight in states of their own, as rank 0 finds them. Collective."""
+        """References chosen by their weight in states of all candidates, as rank 0 finds them. Collective."""
         states = self._states_of(every)
         chosen: Any = None
         with self.world.together("choose references by weight"):
@@ -265,7 +265,7 @@ class MRCI(Method):
         return self.world.broadcast(chosen)
 
     def _states_of(self, chosen: Configurations) -> reference_states.ReferenceStates:
-        """Of references alone, as rank 0 finds them. Collective."""
+        """States in the space of the references alone, as rank 0 finds them. Collective."""
         found, free = None, self._free()
         with self.world.together("find states of references"):
             if self.world.rank == 0:
@@ -276,16 +276,16 @@ class MRCI(Method):
 
     @property
     def functions(self) -> Functions:
-        """How many configuration state functions the space has."""
+        """Numbers of configuration state functions in the space."""
         return self.records.functions(self.spin)
 
     # ---- energies ----
 
     def kernel(self) -> Any:
-        """The energy (Hartree), of several roots an array. Each root follows a state of the references: they are in
-        the order of these. Roots that are not converged: see `converged`.
+        """Runs the search and returns the energy (Hartree), an array for several roots. Each root follows a state
+        of the references, and roots are in the order of these states. `converged` says whether all have converged.
 
-        Raises OutcoreError: ENOMEM, ENOSPC; NotConverged of a root of another spin, or of one with little of the
+        Raises OutcoreError: ENOMEM, ENOSPC; NotConverged for a root of another spin, or with a small weight of the
         references.
         """
         self._drop()
@@ -346,11 +346,11 @@ class MRCI(Method):
         return storage.choose(self.world, self.layout, self._kernel or self._make_kernel(), options, wishes)
 
     def _make_kernel(self) -> _core.MRCIKernel:
-        """From the integrals; those between external pairs are moved into it. Collective."""
+        """Makes the kernel from the integrals. Those between external pairs are moved into it. Collective."""
         found = self.orbitals
         m = (self.electrons[0] - self.electrons[1]) / 2
         shift = self.settings.shift
-        raised = shift * (self.spin / 2 * (self.spin / 2 + 1) - m * (m + 1))  # a state of this spin is by it
+        raised = shift * (self.spin / 2 * (self.spin / 2 + 1) - m * (m + 1))  # shift of a state of this spin
         kernel = _core.MRCIKernel(
             self.layout.space,
             found.one,
@@ -406,7 +406,7 @@ class MRCI(Method):
 
     @property
     def found(self) -> solver.Found:
-        """What the search has found. Raises OutcoreError before `kernel`."""
+        """The result of the search. Raises OutcoreError before `kernel`."""
         if self._found is None:
             raise self._refused("there are no states; run kernel() first")
         return self._found
@@ -424,25 +424,25 @@ class MRCI(Method):
 
     @property
     def e_tot(self) -> Any:
-        """The energy (Hartree), of several roots an array."""
+        """The energy (Hartree), an array for several roots."""
         energies = self.e_states
         return float(energies[0]) if len(energies) == 1 else energies
 
     @property
     def e_reference(self) -> Any:
-        """The energy of the references alone (Hartree), of several roots an array. Raises OutcoreError before
-        `kernel`."""
+        """The energy in the space of the references alone (Hartree), an array for several roots. Raises
+        OutcoreError before `kernel`."""
         _ = self.found
         energies = self._references_found.energies
         return float(energies[0]) if len(energies) == 1 else energies
 
     @property
     def converged(self) -> bool:
-        """All roots are."""
+        """Whether all roots have converged."""
         return not self.found.unconverged
 
     def _norms(self, root: int) -> tuple[float, float]:
-        """Sums of squares of the coefficients of references, and of all."""
+        """Sums of squares of the coefficients: of references, and of all determinants."""
         layout, inside = self.layout, self.records.is_reference
         state, sums = self.found.states[root], np.zeros(2)
         with self.world.together("read a state of a multireference CI"):
@@ -455,7 +455,7 @@ class MRCI(Method):
         return float(total[0]), float(total[1])
 
     def reference_weight(self, root: int = 0) -> float:
-        """Sum of squares of the coefficients of references."""
+        """The weight of the references: sum of squares of their coefficients in the normalised state."""
         inside, all_of_them = self._norms(root)
         return inside / all_of_them
 
@@ -465,8 +465,8 @@ class MRCI(Method):
         return float(self.found.likeness[root])
 
     def passed_over(self, root: int = 0) -> int:
-        """How many states lie below the root, at least, that no root follows, as they are less like the references.
-        Raises OutcoreError before `kernel`."""
+        """The least number of states below the root that no root follows, because they are less like the
+        references. Raises OutcoreError before `kernel`."""
         return int(self.found.passed[root])
 
     # ---- states ----
@@ -480,7 +480,7 @@ class MRCI(Method):
         return m * (m + 1) + self.electrons[1] - exchange / self._norms(root)[1]
 
     def _densities(self, root: int) -> tuple[Matrix, Matrix]:
-        """Of alpha and beta, of the correlated orbitals in their order here."""
+        """Alpha and beta densities over the correlated orbitals, in the order of `orbitals`."""
         state, n = self.found.states[root], self.orbitals.count
         if isinstance(self._operator, FewElectronOperator):
             return self._operator.densities(state, n)
@@ -491,15 +491,15 @@ class MRCI(Method):
         return density.of_sums(alpha, beta, self.electrons, norm, folded=self.records.parity != 0)
 
     def make_rdm1(self, root: int = 0) -> Matrix:
-        """D[p, q] = <p+ q> of both spins together, of orbitals behind the frozen ones in the caller's order.
+        """D[p, q] = <p+ q> of both spins together, over the orbitals that are not frozen, in the caller's order.
         Collective."""
         alpha, beta = self.make_rdm1s(root)
         return alpha + beta
 
     def make_rdm1s(self, root: int = 0, *, ao_repr: bool = False) -> tuple[Matrix, Matrix]:
-        """D[p, q] = <p+ q> of spin alpha and beta, as `make_rdm1`; with ao_repr over basis functions, of all
-        electrons. Expectation values of the state, without a response of orbitals. Collective. Raises OutcoreError,
-        with ao_repr also for integrals of a file."""
+        """D[p, q] = <p+ q> of spin alpha and of spin beta, over the orbitals of `make_rdm1`; with ao_repr over
+        basis functions, for all electrons. They are expectation values of the state, without response of orbitals.
+        Collective. Raises OutcoreError; with ao_repr also if the integrals come from a file."""
         alpha, beta = self._densities(root)
         if ao_repr:
             return density.in_functions(self.orbitals, (alpha, beta))
@@ -507,13 +507,14 @@ class MRCI(Method):
         return alpha[np.ix_(back, back)], beta[np.ix_(back, back)]
 
     def natural_orbitals(self, root: int = 0) -> NaturalOrbitals:
-        """Of the correlated orbitals."""
+        """Natural orbitals of the correlated orbitals."""
         alpha, beta = self._densities(root)
         return density.natural(self.orbitals, alpha + beta)
 
     def write_density(self, path: str | os.PathLike[str], root: int = 0) -> None:
-        """One-particle densities, with those of frozen orbitals, in a file whose name ends as `formats.densities`
-        has it. Collective. Raises OutcoreError, also for integrals of a file, which has no molecule."""
+        """Writes one-particle densities, with those of frozen orbitals. The ending of the name chooses the format,
+        see `formats.densities`. Collective. Raises OutcoreError, also if the integrals come from a file, without a
+        molecule."""
         spins = self.make_rdm1s(root, ao_repr=True)
         with self.world.together("write the density", str(path), root):
             densities.check("write", Path(path))
@@ -521,7 +522,7 @@ class MRCI(Method):
                 densities.write(Path(path), self.orbitals.mol, spins)
 
     def corrections(self, root: int = 0) -> Corrections:
-        """For the lack of size consistency, of a CI."""
+        """Corrections of a CI for its lack of size consistency."""
         if self.settings.functional != "ci":
             raise self._refused(f"{self.settings.functional.upper()} has no corrections")
         correlation = float(self.e_states[root] - self._references_found.energies[root])
@@ -540,13 +541,14 @@ class MRCI(Method):
 
     @property
     def streamed_bytes(self) -> int:
-        """Integrals between pairs of external orbitals that each product reads from disk; 0: they are in memory."""
+        """Bytes of integrals between pairs of external orbitals that each product reads from disk; 0: they are in
+        memory."""
         return 0 if self._tables is None else self._tables.nbytes
 
     @property
     def packing_error(self) -> float:
-        """By how much packing raises the energies, of the root with most (Hartree): sum (d - E) delta^2 over the
-        errors of its elements, with the diagonal d of H."""
+        """The largest rise of an energy of a root by packing (Hartree): sum (d - E) delta^2 over the errors delta
+        of the elements, with the diagonal d of H."""
         return float(self.found.packing_errors.max())
 
     def _give_back(self) -> None:
@@ -566,6 +568,6 @@ class MRCI(Method):
 
 
 def _vectors(given: Any) -> list[Matrix]:
-    """Of a CASCI object: of one state, or of each; none if any is no array."""
+    """The vectors of a CASCI object, of one state or of each; empty if one of them is no array."""
     several = list(given) if isinstance(given, list | tuple) else [given]
     return several if all(isinstance(each, np.ndarray) for each in several) else []

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from outcore import _core
     from outcore.chem.mrci.vectors import Array, Vector, VectorLayout
 
-TASK_OPERATIONS = 2e7  # of a task: some milliseconds
-_TASKS = 16  # at least, of each thread, where each reads integrals from disk
+TASK_OPERATIONS = 2e7  # operations of a task: some milliseconds
+_TASKS = 16  # least tasks of each thread if tasks read integrals from disk
 
 
 class MemoryOperator:
-    """For a single process, whose threads add to one vector."""
+    """The operator for a single process. Its threads add to one vector."""
 
     waited_seconds = 0.0
 
@@ -35,10 +35,10 @@ class MemoryOperator:
         return MemoryVector(self.layout)
 
     def make_room(self, closing: Sequence[Vector]) -> None:
-        """All vectors have it."""
+        """Nothing to do: all vectors are in memory."""
 
     def apply(self, x: Vector, y: Vector) -> float:
-        """Adds H x to y, which is zero; returns <x|H|x>."""
+        """Adds H x to y, which must be zero. Returns <x|H|x>."""
         assert isinstance(x, MemoryVector) and isinstance(y, MemoryVector)
         given, added = x.data, y.data
         offsets = np.ascontiguousarray(self.layout.offsets[:-1])
@@ -55,14 +55,14 @@ class MemoryOperator:
         return total
 
     def project(self, x: Vector) -> None:
-        """Takes out what is not in the space."""
+        """Removes the part of a vector outside the space of interacting couplings, if there are such."""
         assert isinstance(x, MemoryVector)
         singlets = self.layout.singlets
         if singlets is not None:
             singlets.project(0, len(singlets), x.data, np.ascontiguousarray(self.layout.offsets[:-1]))
 
     def add_density(self, x: Vector, alpha: Array, beta: Array) -> None:
-        """Sums of `kernel.density`."""
+        """Adds the sums of `kernel.density` to `alpha` and `beta`."""
         assert isinstance(x, MemoryVector)
         offsets = np.ascontiguousarray(self.layout.offsets[:-1])
         for task in self._tasks:

@@ -38,7 +38,7 @@ from outcore.job import preflight
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
-# What an FCIDUMP file takes the place of.
+# Options that an FCIDUMP file replaces.
 _OF_MOLECULES = (
     *("geometry", "basis", "ecp", "cart", "charge", "frame", "unit", "rohf", *OF_SCF),
     *("group", "integrals", "tolerance", "auxbasis", "jkbasis", "dipole", "density"),
@@ -47,7 +47,7 @@ _OF_MOLECULES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Options(MoleculeOptions):
-    """Of multireference CI: of a molecule, after its SCF, or of the integrals in a file."""
+    """Options of multireference CI: of a molecule, after its SCF, or with the integrals of a file."""
 
     geometry: Annotated[Path | None, GEOMETRY] = None  # type: ignore[assignment]
     basis: Annotated[str | None, BASIS] = None  # type: ignore[assignment]
@@ -80,7 +80,7 @@ class Options(MoleculeOptions):
     frozen_virtual: Annotated[str, FROZEN_VIRTUAL] = "0"
     inactive: Annotated[
         str | None,
-        typer.Option(help="Orbitals that are doubly occupied in all references, as --active takes them."),
+        typer.Option(help="Orbitals that are doubly occupied in all references, in the form of --active."),
     ] = None
     active: Annotated[str | None, ACTIVE] = None
     cas: Annotated[
@@ -90,15 +90,15 @@ class Options(MoleculeOptions):
     references: Annotated[
         str,
         typer.Option(
-            help="'symmetry': all configurations of the active orbitals of the irrep of the state; 'all': of any "
-            "irrep; a number, such as 0.001: those that have this weight in a state of the active orbitals alone; "
+            help="'symmetry': all configurations of the active orbitals with the irrep of the state; 'all': with "
+            "any irrep; a number, such as 0.001: those with this weight in a state of the active orbitals alone; "
             "else a file that lists them, one line of 0, 1 and 2 each."
         ),
     ] = "symmetry"
     couplings: Annotated[
         str,
         typer.Option(
-            help="'all' spin functions of each configuration, or 'interacting': those alone that the Hamiltonian "
+            help="'all' spin functions of each configuration, or 'interacting': only those that the Hamiltonian "
             "couples to references."
         ),
     ] = Settings.couplings
@@ -106,7 +106,7 @@ class Options(MoleculeOptions):
     irrep: Annotated[
         str | None,
         typer.Option(
-            help="Of the states, by name; a number as in ORBSYM with --fcidump. Default: that of the SCF, or "
+            help="Irrep of the states, by name; a number as in ORBSYM with --fcidump. Default: that of the SCF, or "
             "ISYM."
         ),
     ] = None
@@ -123,9 +123,7 @@ class Options(MoleculeOptions):
     density: Annotated[Path | None, DENSITY] = None
     error_bound: Annotated[
         float,
-        typer.Option(
-            help="Vectors are packed with at most this error of the energy (Hartree); 0: not packed."
-        ),
+        typer.Option(help="Pack vectors with at most this error of the energy (Hartree); 0: do not pack."),
     ] = Settings.error_bound
     residual: Annotated[
         float, typer.Option(help="Norm of the residual below which a root is converged (Hartree).")
@@ -137,7 +135,7 @@ class Options(MoleculeOptions):
         float | None,
         typer.Option(
             help="Least weight of the references in each root; a smaller one is an error. Default: "
-            "0.1, 0.5 for --acpf and --aqcc.",
+            "0.1; 0.5 for --acpf and --aqcc.",
             show_default=False,
         ),
     ] = None
@@ -195,7 +193,7 @@ class Options(MoleculeOptions):
             raise _refused("--frozen auto: with --fcidump a number is needed, or a list")
 
     def _cas(self) -> tuple[int, int]:
-        """Electrons and orbitals."""
+        """The numbers of electrons and of orbitals in --cas."""
         numbers = str(self.cas).split(",")
         if len(numbers) != 2 or not all(each.strip().isdigit() for each in numbers):
             raise _refused(
@@ -207,7 +205,8 @@ class Options(MoleculeOptions):
         return Asked(self.frozen, self.frozen_virtual, inactive, active)
 
     def asked(self, mol: Mole | None, orbitals: int, electrons: tuple[int, int]) -> Asked:
-        """Orbitals of a molecule, or, None, of a file. electrons: alpha, beta; all of them."""
+        """The choice of orbitals, for a molecule, or for a file (None). electrons: all alpha and all beta
+        electrons."""
         if self.cas is None:
             return self._asked(self.inactive, self.active)
         wanted, active = self._cas()

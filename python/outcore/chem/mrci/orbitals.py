@@ -37,8 +37,8 @@ _ORTHONORMAL = 1e-6
 
 @dataclass(frozen=True)
 class Group:
-    """An abelian point group, or one of orbitals that has no name, and its irreps. molecular: the group of the
-    molecule, which is larger if that is linear or an atom."""
+    """An abelian point group and its irreps; the group of orbitals in a file may have no name. molecular: the
+    group of the molecule, which is larger if the molecule is linear or an atom."""
 
     name: str
     irreps: tuple[str, ...]
@@ -46,13 +46,13 @@ class Group:
 
     @classmethod
     def of(cls, mol: Mole | None) -> Group:
-        """Of a molecule that was built with symmetry, else C1."""
+        """The group of a molecule that was built with symmetry, else C1."""
         name = str(mol.groupname) if mol is not None and mol.symmetry else "C1"
         abelian = ABELIAN.get(name, name)
         return cls(abelian, IRREPS[abelian], name)
 
     def number_of(self, irrep: str | int) -> int:
-        """Of an irrep, by its name, of linear molecules also by that of PySCF, such as A1g and E1ux.
+        """The number of an irrep, by its name; for linear molecules also by PySCF's name, such as A1g and E1ux.
         Raises OutcoreError (EINVAL)."""
         found = irrep_of_linear(self.molecular, irrep)
         if found is not None:
@@ -68,15 +68,15 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class Correlated:
-    """Internal orbitals (inactive, active) and external ones, these sorted by irrep.
+    """The correlated orbitals: internal ones (inactive, active), then external ones, sorted by irrep.
 
     Attributes:
         one: [n][n] with the field of the frozen orbitals (Hartree).
         electrons: alpha, beta, without those of frozen orbitals.
-        permutation: orbital k here is orbital permutation[k] of the caller, those that are frozen left out.
+        permutation: orbital k here is orbital permutation[k] of the caller, counted without frozen orbitals.
         coefficients, frozen: [function][orbital], None without a molecule.
         irrep: of the determinant of the mean field.
-        notes: what was taken for granted in a file, or done to orbitals and integrals so that they are symmetric.
+        notes: lines about assumptions for a file, and about changes that make orbitals and integrals symmetric.
     """
 
     one: Matrix
@@ -99,8 +99,8 @@ class Correlated:
 
 
 def of_mean_field(mf: Any, world: World, asked: Asked, *, group: str | None = None) -> Correlated:
-    """Of a converged RHF or ROHF object, without integrals: orbitals by occupation and energy. Collective; all get
-    those of the first process.
+    """The orbitals of a converged RHF or ROHF object by occupation and energy, without integrals. Collective; all
+    processes get those of the first.
 
     Raises OutcoreError (EINVAL)."""
     found: Any = None
@@ -125,8 +125,9 @@ def of_mean_field(mf: Any, world: World, asked: Asked, *, group: str | None = No
 
 
 def of_active_space(mc: Any, world: World, asked: Asked, *, group: str | None = None) -> Correlated:
-    """Of a CASCI or CASSCF object of PySCF, without integrals: its orbitals, its core as frozen and inactive ones,
-    its active space. asked: of it, those that are frozen. Collective. Raises OutcoreError (EINVAL)."""
+    """The orbitals of a CASCI or CASSCF object of PySCF, without integrals: its core becomes frozen and inactive
+    orbitals, its active space the active ones. asked: only its frozen orbitals are used. Collective. Raises
+    OutcoreError (EINVAL)."""
     found: Any = None
     with world.together(_TAKE, str(asked), group):
         for name in ("mo_coeff", "ncore", "ncas", "nelecas", "_scf"):
@@ -161,8 +162,8 @@ def _of_casci(mc: Any, asked: Asked) -> OrbitalSpaces:
 
 
 def of_file(path: Path, world: World, asked: Asked) -> Correlated:
-    """Of the integrals in an FCIDUMP file, whose orbitals are in the order frozen, inactive, active, external, if
-    only their numbers are given. Collective. Raises OutcoreError."""
+    """The orbitals and integrals of an FCIDUMP file. If only numbers of orbitals are given, the file has frozen,
+    inactive, active and external orbitals in this order. Collective. Raises OutcoreError."""
     found: Any = None
     with world.together("read FCIDUMP", str(path), str(asked)):
         if world.rank == 0:
@@ -201,7 +202,8 @@ def of_file(path: Path, world: World, asked: Asked) -> Correlated:
 def _without_core(
     energy: float, one: Matrix, two: Matrix, core: Integers, rest: Integers
 ) -> tuple[float, Matrix, Matrix]:
-    """Integrals of some orbitals in the field of others, doubly occupied."""
+    """Energy and integrals of the orbitals `rest` in the field of the orbitals `core`, which are doubly
+    occupied."""
     coulomb = np.einsum("pqii->pq", two[:, :, core][..., core])
     field = 2 * coulomb - np.einsum("piiq->pq", two[:, core][:, :, core])
     energy += float(np.trace((2 * one + field)[np.ix_(core, core)]))
@@ -209,7 +211,8 @@ def _without_core(
 
 
 def check_choice(choice: OrbitalChoice, orbitals: int, electrons: tuple[int, int]) -> None:
-    """Of so many orbitals above the frozen ones, and electrons in them. Raises OutcoreError (EINVAL)."""
+    """Checks a choice among so many orbitals above the frozen ones, with so many electrons in them. Raises
+    OutcoreError (EINVAL)."""
     if min(choice.frozen, choice.inactive, choice.active) < 0 or (choice.internal < 1 and max(electrons) > 0):
         raise _refused(f"{choice.inactive} inactive and {choice.active} active orbitals")
     if choice.internal > orbitals:
@@ -231,8 +234,8 @@ def check_choice(choice: OrbitalChoice, orbitals: int, electrons: tuple[int, int
 
 
 def _order(chosen: OrbitalSpaces, irreps: Integers) -> tuple[Integers, Integers]:
-    """Positions of the correlated orbitals: inactive and active ones as they are, external ones by irrep; and their
-    ranks among correlated ones."""
+    """Positions of the correlated orbitals: inactive and active ones in the given order, external ones by irrep;
+    and their ranks among correlated orbitals."""
     external = chosen.external[np.argsort(irreps[chosen.external], kind="stable")]
     order = np.concatenate([chosen.inactive, chosen.active, external])
     return order, np.searchsorted(np.sort(order), order)
@@ -251,8 +254,9 @@ def _of_coefficients(
     group: str | None,
     active_electrons: tuple[int, int] | None = None,
 ) -> Correlated:
-    """Without integrals. given: coefficients, and energies (Hartree) if orbitals have any. alike: the same number
-    of orbitals that may be mixed. choose: spaces, of irreps and of what numbers these."""
+    """The correlated orbitals without integrals. given: coefficients, and energies (Hartree) if orbitals have any.
+    alike: a number for each orbital, equal for orbitals that may be mixed. choose: chooses the spaces, from the
+    irreps and a function that returns the number of an irrep by name."""
     mol = mf.mol
     overlap = np.asarray(mf.get_ovlp())
     c = np.asarray(given[0], np.float64)

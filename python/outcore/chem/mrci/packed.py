@@ -1,8 +1,9 @@
-"""Vectors of a multireference CI as packed records, in memory that all processes share and in a file, and the
+"""Vectors of a multireference CI as packed records, in the memory of all processes and in a file, and the
 Hamiltonian on them.
 
-A product is made task by task: one thread reads the records of the next tasks, others compute, one adds what the
-last tasks have given. Each record is read, unpacked, added to, packed and written once a task, under its lock.
+A product is made task by task: one thread reads the records of the next tasks, others compute, one adds the
+results of the last tasks. To add to a record, the thread reads, unpacks, adds, packs and writes it once a task,
+under its lock.
 """
 
 from __future__ import annotations
@@ -26,19 +27,20 @@ if TYPE_CHECKING:
     from outcore.job.world import World
 
 SMALLEST_MEMORY = 4096  # of a process, in bytes
-_AHEAD = 1  # tasks that were read and wait, and that wait to be added
+_AHEAD = 1  # tasks that wait after they were read, and tasks that wait to be added
 _POLL_S = 0.05
-_TASKS = 16  # at least, of each thread that computes
-_GROUPS = 64  # that are made singlets at a time
+_TASKS = 16  # least tasks of each thread that computes
+_GROUPS = 64  # groups that are projected on singlets at a time
 _STOP = 1 << 48  # far beyond any number of tasks
 
 
 @dataclass(frozen=True, kw_only=True)
 class Packing:
-    """memory_bytes: of this process for records. states, products: largest errors of elements of states, and of
-    the products of H with vectors; corrections: of those of corrections, for a norm of 1; 0: as they are. vectors:
-    how many there may be at a time, of so many roots. task_elements: of what a task reads. workers: threads that
-    compute, of all processes."""
+    """memory_bytes: memory of this process for records. states, products: largest errors of elements of states,
+    and of products of H with vectors. corrections: the same for elements of corrections of norm 1. An error of 0:
+    no rounding. vectors: most vectors at a time. roots: their number. task_elements: most elements that a task
+    reads.
+    workers: threads that compute, of all processes."""
 
     memory_bytes: int
     states: float
@@ -52,7 +54,8 @@ class Packing:
 
 @dataclass(frozen=True)
 class RecordSizes:
-    """Requests for records, their packed bytes in all, and of the smallest and the largest (0: there was none)."""
+    """Number of requests for records, their packed bytes in all, and those of the smallest and the largest record
+    (0: there was no request)."""
 
     count: int
     bytes: int
@@ -66,9 +69,9 @@ class RecordSizes:
 
 @dataclass(frozen=True)
 class PackingReport:
-    """Of all processes: elements and packed bytes of all vectors when they were most, and what was moved, in all
-    and to and from the file. blocked_seconds: in which threads that compute waited for records, of the process
-    with most."""
+    """A report of all processes: elements and packed bytes of all vectors at their maximum, and traffic of
+    records, in all and of the file. blocked_seconds: time in which computing threads waited for records, the most
+    of any process."""
 
     elements: int
     packed_bytes: int
@@ -86,7 +89,7 @@ class PackingReport:
 
     @property
     def bits(self) -> float:
-        """Of an element."""
+        """Bits of an element."""
         return 8 * self.packed_bytes / max(self.elements, 1)
 
     @property
@@ -96,7 +99,7 @@ class PackingReport:
 
 
 class PackedVector:
-    """Units number * count .. of the store."""
+    """A vector in the units of the store from number * (units of a vector) on."""
 
     def __init__(self, operator: PackedOperator, number: int, *, product: bool) -> None:
         self._operator, self.number, self._product = operator, number, product
@@ -111,7 +114,7 @@ class PackedVector:
             self.error = min(packing.states, packing.corrections * size)
 
     def units(self, wanted: Integers) -> Integers:
-        """Their numbers in the store."""
+        """The numbers of units of this vector in the store."""
         return wanted + self.number * len(self._operator.layout.unit_sizes)
 
     def _block(self, block: int) -> Integers:
@@ -123,13 +126,13 @@ class PackedVector:
         return data
 
     def write(self, block: int, data: Array) -> Array:
-        """Returns what is stored."""
+        """Returns the stored elements, which may be rounded."""
         data = np.ascontiguousarray(data)
         self._operator.store.put(self._block(block), self.error, data, self._idle)
         return self.read(block) if self.error else data
 
     def erase(self, block: int) -> None:
-        """It is zero again."""
+        """Sets a block to zero."""
         self._operator.store.erase(self._block(block))
 
     def close(self) -> None:
@@ -138,8 +141,8 @@ class PackedVector:
 
 
 class PackedOperator:
-    """Makes vectors, and applies H to them. Collective to make and close; so are `make` and `apply`, and closing a
-    vector."""
+    """Makes vectors, and applies H to them. The constructor, `close`, `make` and `apply` are collective, and so is
+    closing a vector."""
 
     def __init__(
         self,
@@ -156,7 +159,7 @@ class PackedOperator:
         self._free = list(range(packing.vectors))
         self._largest = np.zeros(3, np.int64)  # elements, bytes in memory, bytes in the file
         self._counter = world.counter()
-        self._hot_bytes = 0  # of a vector that is multiplied, and of its product
+        self._hot_bytes = 0  # packed bytes of vectors that are multiplied and of their products
         sizes = np.tile(layout.unit_sizes, packing.vectors)
         memory_bytes = max(SMALLEST_MEMORY, packing.memory_bytes)
         self.store = RecordStore(world, "vectors", sizes, memory_bytes=memory_bytes)
@@ -187,7 +190,7 @@ class PackedOperator:
         return found
 
     def add_density(self, x: Vector, alpha: Array, beta: Array) -> None:
-        """Sums of `kernel.density`. Collective."""
+        """Adds the sums of `kernel.density` to `alpha` and `beta`. Collective."""
         assert isinstance(x, PackedVector)
         mine = np.zeros_like(alpha), np.zeros_like(beta)
         with self.world.together("density of a multireference CI"):
@@ -219,22 +222,22 @@ class PackedOperator:
     # ---- products ----
 
     def read(self, units: Integers, x: PackedVector) -> Piece:
-        """Some units of a vector."""
+        """Reads some units of a vector."""
         layout = self.layout
         sizes, first, counts = layout.unit_sizes[units], layout.units[units], np.diff(layout.units)[units]
         data = np.empty(int(sizes.sum()))
         self.store.get(x.units(units), data)
-        begin = np.cumsum(sizes) - sizes  # of each unit
+        begin = np.cumsum(sizes) - sizes  # first element of each unit
         records = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
         offsets = layout.offsets[records] + np.repeat(begin - layout.offsets[first], counts)
         return Piece(units, records, offsets, data)
 
     def units_of(self, task: _core.MRCITask) -> Integers:
-        """What a task needs."""
+        """The units that a task reads."""
         return self.kernel.units_of(task, self.layout.unit_of)
 
     def apply(self, x: Vector, y: Vector) -> float:
-        """Adds H x to y, which is zero; returns <x|H|x> of what is stored of x, as it is before H x is packed."""
+        """Adds H x to y, which must be zero. Returns <x|H|x> for the stored x, computed before H x is packed."""
         assert isinstance(x, PackedVector) and isinstance(y, PackedVector)
         self._counter.reset()
         product = _Product(self, x, y)
@@ -248,7 +251,8 @@ class PackedOperator:
         return twice * total
 
     def project(self, x: Vector) -> None:
-        """Takes out what is not in the space. Collective."""
+        """Removes the part of a vector outside the space of interacting couplings, if there are such.
+        Collective."""
         assert isinstance(x, PackedVector)
         layout, singlets = self.layout, self.layout.singlets
         if singlets is None:
@@ -267,13 +271,14 @@ class PackedOperator:
                 self.store.add(x.units(data.units), x.error, change)
 
     def make_room(self, closing: Sequence[Vector]) -> None:
-        """Before idle vectors are written, and these are closed: what is multiplied next, its product, and what is
-        made of it have memory before idle vectors, which are read by passes alone. Collective."""
+        """Called before idle vectors are written and the vectors `closing` are closed. Reserves memory for the
+        vectors that are multiplied next and for their products. These come before idle vectors, which only passes
+        read. Collective."""
         kept = sum(self._bytes_of(each)[1] for each in closing if isinstance(each, PackedVector))
         self.store.set_reserve(max(0, self._hot_bytes - kept) // self.world.size)
 
     def _bytes_of(self, *vectors: PackedVector) -> tuple[int, int, int]:
-        """Elements that are not zero, packed bytes in memory and in the file. Collective."""
+        """Elements of the stored units, and their packed bytes in memory and in the file. Collective."""
         mine = slice(self.world.rank, None, self.world.size)
         units = np.concatenate([each.units(np.arange(len(self.layout.unit_sizes)))[mine] for each in vectors])
         places = self.store.place(units)
@@ -283,7 +288,7 @@ class PackedOperator:
         return elements, in_memory, in_file
 
     def _measure(self, x: PackedVector, y: PackedVector) -> None:
-        """How large vectors are, and where, while there are most of them. Collective."""
+        """Measures the size and the place of vectors, and keeps the largest. Collective."""
         self._hot_bytes = self.packing.roots * sum(self._bytes_of(x, y)[1:])
         every = [PackedVector(self, number, product=False) for number in range(self.packing.vectors)]
         found = np.array(self._bytes_of(*every), np.int64)
@@ -307,7 +312,7 @@ class PackedOperator:
 
 
 def _together(each: list[tuple[int, int, int, int]]) -> RecordSizes:
-    """Of all processes."""
+    """The sizes for all processes together."""
     there = [one for one in each if one[0]] or [(0, 0, 0, 0)]
     counts, sizes, least, most = zip(*there, strict=True)
     return RecordSizes(sum(counts), sum(sizes), min(least), max(most))
@@ -315,7 +320,7 @@ def _together(each: list[tuple[int, int, int, int]]) -> RecordSizes:
 
 @dataclass
 class Piece:
-    """Units of a vector, and their records, which begin at offsets of x and of t."""
+    """Units of a vector, and their records. Record records[k] begins at offsets[k] of x, and of the result t."""
 
     units: Integers
     records: Integers
@@ -397,7 +402,7 @@ def _put(pieces: queue.Queue[Piece | None], piece: Piece | None, stopped: team.S
 
 
 def _get(pieces: queue.Queue[Piece | None], stopped: team.Stopped) -> Piece | None:
-    """None at the end, and after an error."""
+    """The next piece; None at the end, and after an error."""
     while not stopped():
         try:
             return pieces.get(timeout=_POLL_S)

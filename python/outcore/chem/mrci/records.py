@@ -1,5 +1,5 @@
-"""The space of a multireference CI: internal determinants of all configurations that references reach, each
-with the external orbitals that symmetry allows."""
+"""The space of a multireference CI: the internal determinants of all configurations that are reached from
+references by at most two excitations, each with the external orbitals that symmetry allows."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ MAX_RECORDS = 1 << 27
 
 @dataclass(frozen=True)
 class Orbitals:
-    """Irreps of internal orbitals in their order, and of external ones, ascending; numbers of irreps multiply by
-    exclusive or."""
+    """Irreps of internal orbitals in their order, and of external ones, ascending. The irrep of a product is the
+    exclusive-or of numbers."""
 
     internal: tuple[int, ...]
     external: tuple[int, ...]
@@ -38,7 +38,7 @@ class Orbitals:
         return [self.external.count(g) for g in range(self.groups)]
 
     def size(self, kind: int, irrep: int) -> int:
-        """Coefficients of a record."""
+        """Number of coefficients of a record."""
         n = self.counts
         if kind == 0:
             return int(irrep == 0)
@@ -53,8 +53,8 @@ class Orbitals:
 
 @dataclass(frozen=True)
 class Functions:
-    """Configuration state functions: all internal (z), with one external electron (y), with two coupled to a
-    triplet (x) and to a singlet (w)."""
+    """Numbers of configuration state functions: all electrons internal (z), one external (y), two external coupled
+    to a triplet (x) and to a singlet (w)."""
 
     z: int
     y: int
@@ -67,12 +67,11 @@ class Functions:
 
 
 class Records:
-    """Sorted as the native space wants them.
+    """The records of the space, sorted as the native space expects them.
 
     references: configurations; all that differ from one of them by at most two electrons are in the space.
-    interacting: None, or of so many inactive orbitals: see `Settings.couplings`. electrons: alpha, beta. irrep: of
-    the state. parity: of folded vectors, which have as many alpha as beta
-    electrons; 0: not folded.
+    interacting: None, or the number of inactive orbitals: see `Settings.couplings`. electrons: alpha, beta. irrep:
+    of the state. parity: of folded vectors, which have as many alpha as beta electrons; 0: not folded.
 
     Raises OutcoreError: EINVAL (no reference, no determinant), EFBIG (too many).
     """
@@ -132,14 +131,15 @@ class Records:
         return alpha, beta, sizes[labels ^ self.irrep]
 
     def _core_electrons(self, strings: Masks) -> Integers:
-        """In inactive orbitals."""
+        """Number of electrons in inactive orbitals."""
         assert self.interacting is not None
         core = np.uint64((1 << self.interacting) - 1)
         found: Integers = np.bitwise_count(strings & core).astype(np.int64)
         return found
 
     def _may_be_singlets(self, alpha: Masks, beta: Masks, difference: int) -> NDArray[np.bool_]:
-        """Without those in which inactive and external electrons have more of one spin, if two are missing."""
+        """Flags of the records to keep. A record with two holes in inactive orbitals is dropped if its inactive and
+        external electrons together have more of one spin."""
         of_alpha, of_beta = self._core_electrons(alpha), self._core_electrons(beta)
         missing = 2 * (self.interacting or 0) - of_alpha - of_beta
         found: NDArray[np.bool_] = (missing != 2) | (of_alpha + difference == of_beta)
@@ -162,12 +162,12 @@ class Records:
 
     @property
     def elements(self) -> int:
-        """Of a vector as it is stored."""
+        """Number of stored elements of a vector."""
         return int(self.sizes.sum())
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
-        """How often each record counts: folded, those with a partner twice."""
+        """How often each record counts: in folded vectors, records with a partner count twice."""
         if not self.parity:
             return np.ones(len(self))
         own = np.isin(self.kinds, (0, 3)) & (self.alpha == self.beta)
@@ -175,12 +175,12 @@ class Records:
 
     @cached_property
     def determinants(self) -> int:
-        """How many there are, both halves of folded vectors counted."""
+        """Number of determinants; both halves of folded vectors count."""
         return round(float(self.weights @ self.sizes))
 
     @cached_property
     def is_reference(self) -> NDArray[np.bool_]:
-        """Of each record, whether its determinant is of a reference configuration."""
+        """For each record whether its determinant belongs to a reference configuration."""
         inside = self.kinds == 0
         found = np.zeros(len(self), bool)
         found[inside] = np.isin(
@@ -189,13 +189,13 @@ class Records:
         return found
 
     def functions(self, spin: int) -> Functions:
-        """Configuration state functions of 2S = spin, for as many electrons."""
+        """Numbers of configuration state functions with 2S = `spin`, for the electrons of the records."""
         n, groups = self.orbitals.counts, self.orbitals.groups
         found = [0, 0, 0, 0]
         for outside, each in enumerate(self.configurations):
             open_shells = np.bitwise_count(configurations.singles(each)).astype(int)
             labels = configurations.irreps(each, self.orbitals.internal) ^ self.irrep
-            core = self._core_shells(each, outside)  # -1, or open shells of two inactive holes
+            core = self._core_shells(each, outside)  # open shells of two inactive holes, or -1
             keys, counts = np.unique(np.stack([open_shells, labels, core]), axis=1, return_counts=True)
             for (k, label, holes), count in zip(keys.T.tolist(), counts.tolist(), strict=True):
                 if outside == 0:
@@ -248,7 +248,8 @@ class Records:
 
 
 def ranges(sizes: Integers, elements: int) -> list[tuple[int, int]]:
-    """Of things of these sizes: of about so many elements each, at least one thing."""
+    """Ranges of consecutive items with these sizes. Each range has about `elements` elements, and at least one
+    item."""
     ends = np.cumsum(sizes)
     found, first, begin = [], 0, 0
     while first < len(sizes):

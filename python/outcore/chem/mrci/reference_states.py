@@ -1,4 +1,4 @@
-"""States of the references alone, with which a multireference CI begins and to which it is compared."""
+"""States in the space of the references alone: a multireference CI begins with them and is compared to them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 Matrix = NDArray[np.float64]
 
-MAX_DETERMINANTS = 4000  # whose Hamiltonian is a matrix in memory
-_MATRICES = 5  # of so many rows and columns, that finding their states takes
-_PURE = 0.05  # <S^2> of states of the spin that is looked for differs by less
+MAX_DETERMINANTS = 4000  # their Hamiltonian is a matrix in memory
+_MATRICES = 5  # matrices over the determinants that exist while their states are found
+_PURE = 0.05  # largest difference of <S^2> from the value of the wanted spin
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class ReferenceStates:
     beta: Masks
 
     def coefficients(self, alpha: Masks, beta: Masks) -> Matrix:
-        """[state][determinant] of some of the determinants, in another order."""
+        """Coefficients [state][determinant] of these determinants, which may be some of all, in any order."""
         where = {
             (a, b): i for i, (a, b) in enumerate(zip(self.alpha.tolist(), self.beta.tolist(), strict=True))
         }
@@ -46,9 +46,9 @@ class ReferenceStates:
 
 
 def check(found: Correlated, references: Configurations, electrons: tuple[int, int], irrep: int) -> None:
-    """References, or those that are chosen by weight in states of them all. Needs no integrals.
+    """Checks references, or candidates for a choice by weight in their states. Needs no integrals.
 
-    Raises OutcoreError: EFBIG (too many)."""
+    Raises OutcoreError: EFBIG (too many determinants)."""
     count = configurations.count_determinants(_of_irrep(found, references, irrep), *electrons)
     if count > MAX_DETERMINANTS:
         raise OutcoreError(
@@ -67,7 +67,7 @@ def _of_irrep(found: Correlated, references: Configurations, irrep: int) -> Conf
 
 
 def matrix_bytes(count: int) -> int:
-    """What finding the states of so many determinants takes."""
+    """Memory for finding the states of so many determinants."""
     return 8 * _MATRICES * count**2
 
 
@@ -80,7 +80,7 @@ def of(
     roots: int,
     free: Allowance,
 ) -> ReferenceStates:
-    """The lowest states of 2S = spin.
+    """The `roots` lowest states with 2S = `spin` in the space of the references.
 
     Raises OutcoreError: EFBIG (too many references), ENOMEM (their Hamiltonian), EINVAL (fewer states)."""
     check(found, references, electrons, irrep)
@@ -125,7 +125,7 @@ def _none() -> tuple[Matrix, Matrix]:
 
 
 def _of_one_spin(energies: Matrix, vectors: Matrix, squares: Matrix) -> tuple[Matrix, Matrix]:
-    """States that are degenerate may be mixed: those of one spin each."""
+    """Rotates degenerate states, which may be mixed, so that each has one spin."""
     first = 0
     while first < len(energies):
         last = first + 1

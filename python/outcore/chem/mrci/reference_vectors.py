@@ -15,7 +15,7 @@ class ReferenceVectors:
     """States of the references as vectors of the whole space.
 
     Args:
-        values: [state][reference], of normalised states, references in the order of records.
+        values: [state][reference] of normalised states; references are in the order of records.
     """
 
     def __init__(self, layout: VectorLayout, values: Matrix) -> None:
@@ -26,14 +26,14 @@ class ReferenceVectors:
         return len(self._values)
 
     def _of(self, block: int) -> tuple[Integers, Matrix]:
-        """Their elements of a block, and values of these."""
+        """Positions of the references in a block, and their values [state][reference]."""
         records = self._layout.records_of(block)
         first, last = np.searchsorted(self._records, [records.start, records.stop])
         offsets = self._layout.offsets
         return offsets[self._records[first:last]] - offsets[records.start], self._values[:, first:last]
 
     def block(self, block: int) -> Matrix | None:
-        """[state][element]; None: there is no reference in it."""
+        """The block of all states [state][element]; None: it has no reference."""
         at, values = self._of(block)
         if not len(at):
             return None
@@ -42,7 +42,7 @@ class ReferenceVectors:
         return found
 
     def products(self, block: int, x: Array) -> Matrix:
-        """[state][vector], of a block of some vectors."""
+        """Scalar products [state][vector] with a block of some vectors."""
         at, values = self._of(block)
         found: Matrix = (values * self._layout.weights(block)[at]) @ x[:, at].T
         return found

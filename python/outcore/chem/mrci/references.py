@@ -1,4 +1,4 @@
-"""Which configurations are the references of a multireference CI."""
+"""The choice of the references of a multireference CI."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BY_WEIGHT = "choose references by weight"
 
 
 def check_space(choice: OrbitalChoice, electrons: int) -> None:
-    """Whether all of the active space can be listed. Raises OutcoreError: EFBIG (more than MAX_REFERENCES)."""
+    """Raises OutcoreError (EFBIG) if the active space has more than MAX_REFERENCES configurations."""
     left = electrons - 2 * choice.inactive
     count = configurations.count_every(choice.active, left)
     if count > MAX_REFERENCES:
@@ -41,7 +41,7 @@ def check_space(choice: OrbitalChoice, electrons: int) -> None:
 
 
 def of_space(found: Correlated, irrep: int, *, symmetry: bool) -> Configurations:
-    """All of the active space; with `symmetry` those whose orbitals multiply to the irrep of the state.
+    """All configurations of the active space; with `symmetry` only those of the irrep of the state.
 
     Raises OutcoreError: EFBIG, see `check_space`."""
     choice, total = found.choice, sum(found.electrons)
@@ -54,7 +54,8 @@ def of_space(found: Correlated, irrep: int, *, symmetry: bool) -> Configurations
 
 
 def of_file(path: Path, choice: OrbitalChoice, electrons: int) -> Configurations:
-    """One line each: 0, 1 or 2 electrons of every active orbital, such as 222000; what follows # is a comment.
+    """Reads references from a file, one in each line: 0, 1 or 2 electrons of every active orbital, such as 222000.
+    The rest of a line after # is a comment.
 
     Raises OutcoreError (EINVAL), with the line."""
     listed = []
@@ -78,8 +79,8 @@ def of_file(path: Path, choice: OrbitalChoice, electrons: int) -> Configurations
 
 
 def by_weight(found: Correlated, vectors: Sequence[Matrix], threshold: float) -> Configurations:
-    """Those that have this weight in one of some vectors [alpha string][beta string] of the active space, strings
-    in the order of their values. Raises OutcoreError (EINVAL)."""
+    """References with at least this weight in one of the vectors [alpha string][beta string] of the active space;
+    strings are in the order of their values. Raises OutcoreError (EINVAL)."""
     choice = found.choice
     counts = [each - choice.inactive for each in found.electrons]
     strings = [_strings(choice.active, each) for each in counts]
@@ -98,8 +99,8 @@ def by_weight(found: Correlated, vectors: Sequence[Matrix], threshold: float) ->
 
 
 def heaviest(every: Configurations, vectors: Matrix, threshold: float) -> Configurations:
-    """Configurations whose determinants together have at least this weight in one of the vectors; every: of each
-    determinant; vectors: [vector][determinant]. Raises OutcoreError (EINVAL)."""
+    """Configurations whose determinants together have at least this weight in one of the vectors. every: the
+    configuration of each determinant. vectors: [vector][determinant]. Raises OutcoreError (EINVAL)."""
     kept, where = np.unique(every, return_inverse=True)
     squares = vectors**2 / np.sum(vectors**2, axis=1, keepdims=True)
     weights = np.max([np.bincount(where.ravel(), each) for each in squares], axis=0)

@@ -1,4 +1,4 @@
-"""How a multireference CI is solved: one object for the command and for Python."""
+"""The settings of a multireference CI: one class for the command and for Python."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 COUPLINGS = ("all", "interacting")
 INTEGRALS = ("conventional", "ri", "cholesky")
-WORDS = ("symmetry", "all")  # of references
+WORDS = ("symmetry", "all")  # words for references
 
 _SPIN_SHIFT = 0.05  # Hartree
-# Of the references: of a single one whose bond is broken a CI has 0.25, of a state without references 0.00. ACPF
-# and AQCC take for granted that references are most of a state.
+# Least weight of the references in a state. In a CI the weight is 0.25 for a single reference with a broken bond,
+# and 0.00 for a state without references. ACPF and AQCC assume that references make up most of a state.
 MIN_WEIGHTS = {"ci": 0.1, "acpf": 0.5, "aqcc": 0.5}
 
 
 class Given(TypedDict, total=False):
-    """What every way to make an MRCI takes; the rest are `Settings`.
+    """Arguments of all constructors of MRCI; the rest are `Settings`.
 
     irrep: of the states, by its name; default that of the determinant of the mean field. spin: 2S of the states;
     default that of the active space. roots: number of states. memory, scratch, threads, comm: as for
-    DensityFitting. source: a Cholesky decomposition of these integrals that is there already.
+    DensityFitting. source: an existing Cholesky decomposition of these integrals.
     """
 
     irrep: str | int | None
@@ -62,28 +62,28 @@ class Given(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Raises OutcoreError (EINVAL) for what is out of range.
+    """Settings of a multireference CI. Raises OutcoreError (EINVAL) for values out of range.
 
-    references: "symmetry": all configurations of the active space that multiply to the irrep of the state; "all":
-        of any irrep; a path: those that a file lists; a number: those of this weight in a reference vector, or,
-        without one, in a state of those of "symmetry".
-    couplings: "all": of the spins of each configuration; "interacting": where two electrons of inactive orbitals
-        are in external ones, only those in which these four electrons are a singlet, as H couples no others to
+    references: "symmetry": all configurations of the active space with the irrep of the state; "all": with any
+        irrep; a path: the configurations that a file lists; a number: configurations with this weight in a
+        reference vector, or, without one, in a state of the configurations of "symmetry".
+    couplings: "all": all spin couplings of each configuration; "interacting": if two electrons of inactive orbitals
+        are in external ones, only couplings in which these four electrons are a singlet, as H couples no others to
         references.
     functional: "ci", "acpf" or "aqcc".
     residual: norm below which a root is converged (Hartree).
-    min_weight: of the references in a root; less is an error. None: that of MIN_WEIGHTS.
-    spin_shift: Hartree; times S^2 - S(S+1), of the spin S that is looked for, it is added to the Hamiltonian, so
-        that states of higher spin stay away; None: 0.05. Energies are without it.
-    error_bound: Hartree; vectors are packed so that it bounds the error of the energy, as far as the diagonal of H
-        tells. 0: they are stored as they are.
-    vector_memory: bytes of each process for vectors; None: what the budget leaves. The rest is in a file.
+    min_weight: least weight of the references in a root; less is an error. None: that of MIN_WEIGHTS.
+    spin_shift: Hartree; it is added to the Hamiltonian, times S^2 - S(S+1) for the wanted spin S, so that states of
+        higher spin stay away; None: 0.05. Energies are without it.
+    error_bound: Hartree; vectors are packed so that it bounds the error of the energy, estimated with the diagonal
+        of H. 0: they are not rounded.
+    vector_memory: bytes of each process for vectors; None: the rest of the budget. Other vectors are in a file.
     checkpoint: directory in which states are kept, and looked for first.
-    integrals: of two electrons: "conventional": all of them, decomposed to rounding where they do not fit into
-        memory; "ri": density fitting with `auxbasis` (None: that of the basis for MP2) of what differs from the
+    integrals: two-electron integrals. "conventional": all of them, decomposed to rounding if they do not fit into
+        memory; "ri": density fitting with `auxbasis` (None: that of the basis for MP2) for everything beyond the
         field of the SCF; "cholesky": decomposed to `tolerance` (Hartree).
-    integral_memory: bytes of each process for integrals between pairs of external orbitals; None: half of what
-        the budget leaves. Larger ones are read from a disk array in each product.
+    integral_memory: bytes of each process for integrals between pairs of external orbitals; None: half of the rest
+        of the budget. Larger ones are read from a disk array in each product.
     """
 
     references: str | float | Path = "symmetry"
@@ -104,12 +104,12 @@ class Settings:
 
     @property
     def shift(self) -> float:
-        """The spin shift that is applied."""
+        """The spin shift, or its default (Hartree)."""
         return _SPIN_SHIFT if self.spin_shift is None else self.spin_shift
 
     @property
     def limit_of_weights(self) -> float:
-        """The least weight that is applied."""
+        """The least weight of references, or its default."""
         return MIN_WEIGHTS[self.functional] if self.min_weight is None else self.min_weight
 
     @property

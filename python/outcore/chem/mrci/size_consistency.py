@@ -1,4 +1,4 @@
-"""What a truncated CI lacks: corrections of its energy, and functionals in its place."""
+"""Remedies for the lack of size consistency of a truncated CI: corrections of its energy, and other functionals."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ FUNCTIONALS = ("ci", "acpf", "aqcc")
 
 
 def penalty(functional: str, electrons: int) -> float:
-    """The weight of all but the references in the norm of a functional."""
+    """The weight of all determinants except references in the norm of a functional."""
     n = electrons
-    if n < 2:  # which are not correlated
+    if n < 2:  # no correlation
         return 1.0
     if functional == "acpf":
         return 2.0 / n
@@ -24,7 +24,7 @@ def penalty(functional: str, electrons: int) -> float:
 
 @dataclass(frozen=True)
 class Corrections:
-    """Hartree, to be added to the energy of a CI."""
+    """Corrections (Hartree) to be added to the energy of a CI."""
 
     davidson: float
     renormalised: float
@@ -37,12 +37,12 @@ class Corrections:
 
 
 def corrections(correlation: float, weight: float, electrons: int) -> Corrections:
-    """correlation: the energy of the CI above that of the references. weight: sum of squares of the
-    coefficients of the references in the CI. electrons: that are correlated."""
+    """The corrections of a CI. correlation: the energy of the CI minus that of the references. weight: sum of
+    squares of the coefficients of the references in the CI. electrons: number of correlated ones."""
     n, missing = electrons, 1.0 - weight
     if not 0 < weight <= 1:
         return Corrections(math.nan, math.nan, math.nan, math.nan)
-    if n < 2:  # which are not correlated
+    if n < 2:  # no correlation
         return Corrections(0.0, 0.0, 0.0, 0.0)
     meissner = correlation * missing / weight * (n - 2) * (n - 3) / (n * (n - 1))
     return Corrections(

@@ -1,7 +1,7 @@
 """States of a multireference CI: `chem.davidson` over vectors in blocks, which may be packed.
 
-Vectors stay as they are until the small space is full. With a metric that is not 1 for all determinants the states
-are those of ACPF or AQCC: the energy of each is above that of its own state of the references.
+Vectors do not change until the small space is full. A metric other than 1 gives the states of ACPF or AQCC: then
+the energy of each state is measured from the energy of its own state of the references.
 """
 
 from __future__ import annotations
@@ -23,31 +23,32 @@ if TYPE_CHECKING:
     from outcore.chem.small_space import Matrix
     from outcore.job.world import World
 
-SMALLEST = 0.05  # Hartree: denominators of corrections are not nearer to zero
+SMALLEST = 0.05  # Hartree: least size of denominators of corrections
 _FIRST_SIZE = 0.3  # about the norm of the first corrections
-_DECLINE = 4  # about so many times smaller are those of the next iteration
-# A search of packed vectors stalls if residuals are worth more than this part of what they were worth before, and
-# not more than so many times what is wanted: then errors of packing are what is left.
+_DECLINE = 4  # corrections of the next iteration are about so many times smaller
+# A search of packed vectors stalls if the second-order energy of the residuals is more than _STALLED times that of
+# the previous iteration, and less than _NEAR times the wanted one: then only errors of packing are left.
 _STALLED, _NEAR = 0.5, 20
-# H is symmetric, but <t|H x> of a state x and <x|H t> of a new vector, both normalised, differ by more than this
-# (Hartree) if the former has become wrong, by packing, say.
+# H is symmetric. If <t|H x> of a state x and <x|H t> of a new vector t, both normalised, differ by more than this
+# (Hartree), the stored H x has become wrong, say by packing.
 _ASYMMETRIC = 0.1
 
 
 class Operator(davidson.Waiting, Protocol):
-    """H without its reference energy."""
+    """The Hamiltonian minus the reference energy."""
 
     def make(self, *, product: bool = False) -> Vector:
-        """A zero vector, of states or of their products with H. Collective, as closing it is."""
+        """Makes a zero vector, for states or, if `product`, for products with H. Collective, and so is closing
+        it."""
 
     def make_room(self, closing: Sequence[Vector]) -> None:
-        """Idle vectors are written next, and these are closed then. Collective."""
+        """Announces that the caller writes idle vectors next, and then closes the vectors `closing`. Collective."""
 
     def apply(self, x: Vector, y: Vector) -> float:
-        """Adds H x to y, which is zero; returns <x|H|x>, exact of what is stored of x. Collective."""
+        """Adds H x to y, which must be zero. Returns <x|H|x>, exact for the stored x. Collective."""
 
     def project(self, x: Vector) -> None:
-        """Takes out what is not in the space, of a vector that was made block by block. Collective."""
+        """Removes the part outside the space from a vector that was made block by block. Collective."""
 
     def diagonal(self, block: int) -> Array: ...
     def add_density(self, x: Vector, alpha: Array, beta: Array) -> None: ...
@@ -56,7 +57,7 @@ class Operator(davidson.Waiting, Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions(davidson.Limits):
-    """vectors: at least 3. worth: residuals are small as well if their second-order energy is less (Hartree)."""
+    """vectors: at least 3. worth: a residual is also small enough if its second-order energy is less (Hartree)."""
 
     worth: float = 0.0
     max_iterations: int = 50
@@ -64,13 +65,14 @@ class SearchOptions(davidson.Limits):
     threads: int = 1
 
     def most(self, roots: int) -> int:
-        """Vectors that there are at a time: those of the small space, their products, and corrections."""
+        """Most vectors at a time: those of the small space, their products, and corrections."""
         return (2 * (self.vectors + self.passed) + 1) * roots
 
 
 @dataclass(frozen=True, kw_only=True)
 class Iteration(davidson.Iteration):
-    """energies: above the reference energy. worth: by how much residuals would lower them, in second order."""
+    """energies: minus the reference energy. worth: the second-order energies of the residuals, by which they would
+    lower the energies."""
 
     worth: Matrix
 
@@ -81,18 +83,18 @@ class Found:
     multiplied: list[Vector]
     iterations: list[Iteration]
     unconverged: list[int]  # roots
-    why: str  # they have not converged
+    why: str  # reason if roots have not converged
     packing_errors: Matrix  # Hartree: sum (d - E) delta^2 over errors delta of the states' elements
     likeness: Matrix  # see small_space.Roots
     passed: Integers  # see small_space.passed_over
 
 
 class Search(davidson.Search[Iteration]):
-    """`on_iteration` is called with each iteration, `keep` with each and with what gives a block of all states;
-    collective.
+    """The search for the states. `on_iteration` is called with each iteration; `keep` with each iteration and a
+    function that returns a block of all states. Both calls are collective.
 
-    references: states that the roots follow. shifts: of a functional, energies of these above that of the first
-    (Hartree)."""
+    references: states that the roots follow. shifts: for a functional, energies of these states minus that of the
+    first (Hartree)."""
 
     def __init__(
         self,
@@ -112,17 +114,17 @@ class Search(davidson.Search[Iteration]):
         self._vectors: list[Vector] = []
         self._multiplied: list[Vector] = []
         self._exact: dict[int, float] = {}
-        self._new: list[Vector] = []  # corrections that H was not applied to yet
+        self._new: list[Vector] = []  # corrections to which H has not been applied yet
         self._sizes = np.full(self.count, _FIRST_SIZE)
         self._packing_errors = np.zeros(self.count)
 
     def run(self, states: list[Vector]) -> Found:
-        """From independent start vectors, which are the search's from now on. Collective."""
+        """Runs the search from independent start vectors, which it owns from now on. Collective."""
         self.start_clock()
         try:
             self._start(states)
             self.iterate()
-        except Exception:  # of records, too, which nobody may be able to erase: they end with the operator
+        except Exception:  # records may fail, too, and resist erasing: vectors end with the operator
             self._vectors, self._multiplied, self._new = [], [], []
             raise
         self._drop_new()
@@ -161,8 +163,8 @@ class Search(davidson.Search[Iteration]):
         self._exact[len(self._multiplied) - 1] = self.operator.apply(vector, self._multiplied[-1])
 
     def _products(self, rows: range) -> SmallSpace:
-        """Products of these vectors with all, and of all states of the references with these. Products with H are
-        new: how wrong they may be, and those before have become, is kept."""
+        """Scalar products of these vectors with all, and with all states of the references. Their products with H
+        are new: notes the possible errors of these, and the asymmetry that shows errors of earlier ones."""
         layout, m, k, of_functional = self.layout, len(self._vectors), self.count, self.layout.penalty != 1
         sums = np.zeros((4, len(rows), m + 1))
         likeness = np.zeros((k, len(rows)))
@@ -192,12 +194,12 @@ class Search(davidson.Search[Iteration]):
             self._asymmetry = float((differences[norms > 0] / norms[norms > 0]).max(initial=0.0))
         if len(rows) == m:
             hamiltonian = (hamiltonian + hamiltonian.T) / 2
-        for row in rows:  # what is stored of H v may be rounded
+        for row in rows:  # the stored H v may be rounded
             hamiltonian[row - rows.start, row] = self._exact[row]
         return SmallSpace(overlap, plain if of_functional else overlap, hamiltonian, likeness)
 
     def _each_block(self, work: Callable[[int], Any]) -> list[Any]:
-        """Results of this process's blocks, in their order."""
+        """Results of `work` for the blocks of this process, in their order."""
         mine = range(self.world.rank, len(self.layout.blocks), self.world.size)
         found: dict[int, Any] = {}
 
@@ -211,7 +213,7 @@ class Search(davidson.Search[Iteration]):
     # ---- one iteration ----
 
     def correct(self) -> None:
-        """The corrections are new vectors."""
+        """As in the base class; the corrections are new vectors."""
         k, layout = self.count, self.layout
         new = [self.operator.make() for _ in range(k)]
         for each, size in zip(new, self._sizes, strict=True):
@@ -263,7 +265,7 @@ class Search(davidson.Search[Iteration]):
         return bool(_STALLED * before < now < _NEAR * self.options.worth)
 
     def expand(self) -> None:
-        """H of the corrections, and the states of the larger space."""
+        """Applies H to the corrections, and solves in the larger space."""
         active = self.active()
         for i, each in enumerate(self._new):
             if i not in active:
@@ -279,13 +281,13 @@ class Search(davidson.Search[Iteration]):
         larger = self.space.bordered(self._products(range(m, len(self._vectors))))
         if self._asymmetry > _ASYMMETRIC:
             self.space, self.states = larger, np.pad(self.states, ((0, 0), (0, len(self._vectors) - m)))
-            self.every = []  # its levels may be wrong
+            self.every = []  # earlier levels may be wrong
             self._multiply_anew()
         else:
             self.solve(larger)
 
     def _shrink(self, rows: Matrix) -> None:
-        """The small space becomes that of these combinations of its vectors, the first of them the states."""
+        """Replaces the vectors of the small space by these combinations; the first of them are the states."""
         k, count = self.count, len(rows)
         combined = rows
 
@@ -300,7 +302,7 @@ class Search(davidson.Search[Iteration]):
                         errors[i] = (self.layout.weights(block) * gap) @ (stored - data) ** 2
             return errors
 
-        while len(self._vectors) < count:  # of the first iteration
+        while len(self._vectors) < count:  # in the first iteration
             self._vectors.append(self.operator.make())
             self._multiplied.append(self.operator.make(product=True))
             combined = np.pad(combined, ((0, 0), (0, 1)))
@@ -323,12 +325,12 @@ class Search(davidson.Search[Iteration]):
             self.world.barrier()
 
     def renew(self) -> None:
-        """H of the states anew, as they are stored."""
+        """Recomputes H times the stored states."""
         self._drop_new()
         self._multiply_anew()
 
     def _multiply_anew(self) -> None:
-        """H of the present states, which are all that is left of the small space."""
+        """Shrinks the small space to the present states, and recomputes H times them."""
         self._shrink(self.states)
         for each in self._multiplied:
             each.close()

@@ -1,4 +1,4 @@
-"""Which orbitals of a multireference CI are frozen, inactive, active and external, as users ask for them."""
+"""The frozen, inactive, active and external orbitals of a multireference CI, as users choose them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _CHOOSE = "choose orbitals of a multireference CI"
 
 @dataclass(frozen=True)
 class OrbitalChoice:
-    """Numbers of orbitals: doubly occupied always; doubly occupied in references; whose occupation references
-    choose; empty always."""
+    """Numbers of orbitals. frozen: always doubly occupied; inactive: doubly occupied in references; active:
+    references differ in their occupation; left_out: always empty."""
 
     frozen: int
     inactive: int
@@ -37,12 +37,12 @@ class OrbitalChoice:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a user asks for.
+    """A user's choice of orbitals.
 
     frozen, frozen_virtual: see `outcore.chem.frozen.of`.
     inactive, active: see `outcore.chem.active.read`; 0 and None: none. Numbers count the next orbitals by
-        occupation and energy: inactive ones behind frozen ones, active ones behind these. Beside lists and numbers
-        of irreps doubly occupied orbitals that are in neither are inactive, too.
+        occupation and energy: inactive ones above frozen ones, active ones above these. With lists or numbers for
+        irreps, all doubly occupied orbitals that neither names are inactive, too.
     """
 
     frozen: frozen_orbitals.Asked = None
@@ -51,14 +51,14 @@ class Asked:
     active: active_orbitals.Asked = None
 
     def read(self) -> tuple[Active, Active]:
-        """Inactive and active ones. Raises OutcoreError (EINVAL)."""
+        """The choices of inactive and of active orbitals. Raises OutcoreError (EINVAL)."""
         return _read(self.inactive), _read(self.active)
 
 
 @dataclass(frozen=True)
 class GivenOrbitals:
-    """Orbitals by occupation and energy. numbers: theirs, from 0, as users count. filled: how many are doubly
-    occupied, and single: how many next ones are singly."""
+    """Orbitals by occupation and energy. numbers: their numbers for users, from 0. filled: how many are doubly
+    occupied; single: how many of the next ones are singly occupied."""
 
     numbers: Integers
     filled: int
@@ -66,14 +66,14 @@ class GivenOrbitals:
 
     @classmethod
     def of(cls, orbitals: int, electrons: Sequence[int]) -> GivenOrbitals:
-        """The lowest are occupied."""
+        """Orbitals in order, the lowest ones occupied."""
         low, high = sorted(int(each) for each in electrons)
         return cls(np.arange(orbitals), low, high - low)
 
 
 @dataclass(frozen=True)
 class OrbitalSpaces:
-    """Positions of orbitals. notes: what nobody has asked for."""
+    """Positions of orbitals. notes: lines about choices that the user has not made."""
 
     frozen: Integers
     inactive: Integers
@@ -89,8 +89,8 @@ class OrbitalSpaces:
 
 
 def before_irreps(mol: Any, asked: Asked, given: GivenOrbitals) -> NDArray[np.int64]:
-    """A number for each orbital, the same of orbitals that may be mixed with each other: frozen, inactive, active
-    and external ones, as far as numbers and lists tell. mol: None without a molecule."""
+    """A number for each orbital, equal for orbitals that may be mixed with each other: frozen, inactive, active and
+    external ones, as far as numbers and lists determine them. mol: None without a molecule."""
     inactive, active = asked.read()
     found = np.zeros(len(given.numbers), np.int64)
     if _of_irreps(inactive, active):
@@ -117,7 +117,8 @@ def choose(
     irreps: Integers | None = None,
     number_of: Callable[[str], int] | None = None,
 ) -> OrbitalSpaces:
-    """mol: None without a molecule. irreps: of each orbital; number_of: an irrep by its name; None: not asked for.
+    """Chooses the spaces. mol: None without a molecule. irreps: of each orbital. number_of: returns the number of
+    an irrep by its name. Both may be None if the choice needs no irreps.
 
     Raises OutcoreError (EINVAL)."""
     left_out = frozen_orbitals.of(mol, asked.frozen, asked.frozen_virtual, [(given.numbers, given.filled)])
@@ -159,8 +160,8 @@ def choose(
 
 
 def before_scf(mol: Any, asked: Asked, number_of: Callable[[str], int]) -> OrbitalChoice | None:
-    """How many there will be, and what is wrong, as far as it is known before an SCF; None if numbers of irreps are
-    asked for. Raises OutcoreError (EINVAL)."""
+    """Checks the choice before an SCF, and returns the numbers of orbitals; None if the choice needs irreps. Raises
+    OutcoreError (EINVAL)."""
     given = GivenOrbitals.of(int(mol.nao), mol.nelec)
     inactive, active = asked.read()
     if not _of_irreps(inactive, active):

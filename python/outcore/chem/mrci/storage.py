@@ -1,4 +1,4 @@
-"""Where vectors of a multireference CI are: in the memory of one process, or packed records of all."""
+"""The place of vectors of a multireference CI: the memory of one process, or packed records of all processes."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from outcore.chem.mrci.vectors import VectorLayout
     from outcore.job.world import World
 
-_PIECES = 4  # tasks that are read, or added, or wait, besides one for each thread
+_PIECES = 4  # tasks that are being read or added, or wait, in addition to one for each thread
 _LARGEST_TASK = 1 << 23  # elements
-_LEAST = 4 << 20  # bytes for records and tasks
-_TEMPORARY = 8  # arrays of a block that a pass makes for each state, besides the vectors
-_PACKED_BYTES = 3  # of an element, at most what searches of packed vectors have had
-_WHOLE_BYTES = 12  # of an element, with what is left free between records: more memory is of no use
-PACKED_VECTORS = 3  # of the small space: a state, its last direction and its correction
-PASSED_VECTORS = 4  # more of them, for each state, where states are passed over
-_SHARE = 1 / 16  # of the error bound that packing of a vector may take; searches add some vectors
+_LEAST = 4 << 20  # least bytes for records and tasks
+_TEMPORARY = 8  # arrays of a block that a pass makes for each state, in addition to the vectors
+_PACKED_BYTES = 3  # bytes of a packed element: the most that searches had
+_WHOLE_BYTES = 12  # bytes of an element with the free space between records: more memory is of no use
+PACKED_VECTORS = 3  # vectors of the small space for each state: the state, its last direction, its correction
+PASSED_VECTORS = 4  # further vectors for each state, if states are passed over
+_SHARE = 1 / 16  # share of the error bound for packing a vector; searches add several vectors
 _GAP = 0.3  # Hartree: about a correlation energy
-_CORRECTIONS = 1e-3  # error of a correction as a part of it
-_ADDITIONS = 8  # root of how often elements of a product are added to, about
+_CORRECTIONS = 1e-3  # error of a correction, relative to it
+_ADDITIONS = 8  # about the square root of the number of additions to an element of a product
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +49,10 @@ class Wishes:
 def choose(
     world: World, layout: VectorLayout, kernel: _core.MRCIKernel, options: SearchOptions, wishes: Wishes
 ) -> tuple[Operator, SearchOptions]:
-    """Vectors in memory as they are, if they fit and nothing else is asked for. Collective.
+    """Chooses vectors in memory, not packed, if they fit, there is one process, and the user asks for nothing else;
+    else packed records. Collective.
 
-    Raises OutcoreError: ENOMEM, with what is needed at least."""
+    Raises OutcoreError: ENOMEM, which says how much is needed at least."""
     elements = layout.records.elements
     free = free_memory_of_each(world, wishes.memory_bytes, options.threads)
     packed = world.size > 1 or wishes.error_bound > 0 or wishes.vector_memory is not None
@@ -107,19 +108,20 @@ def choose(
 
 
 def least_bytes(block: int, threads: int, penalty: float, vectors: int, roots: int) -> int:
-    """What passes over packed vectors take of a process at least, of so many elements in a block, with records and
-    tasks."""
+    """The least memory of a process for passes over packed vectors with `block` elements in a block, with records
+    and tasks."""
     options = SearchOptions(vectors=min(vectors, PACKED_VECTORS), passed=passed_vectors(penalty))
     return 8 * block * threads * (options.most(roots) + (_TEMPORARY - 1) * roots) + _LEAST
 
 
 def passed_vectors(penalty: float) -> int:
-    """That there have to be: of a functional, whose space has states without references."""
+    """Number of vectors that are needed for states that are passed over. Only functionals need them: their spaces
+    have low states without references."""
     return PASSED_VECTORS if penalty != 1 else 0
 
 
 def _pass_bytes(world: World, layout: VectorLayout, options: SearchOptions, roots: int) -> int:
-    """What passes over vectors have in memory, at the process with most threads. Collective."""
+    """Memory of passes over vectors, at the process with most threads. Collective."""
     largest = max(layout.size(block) for block in range(len(layout.blocks)))
     threads = min(options.threads, -(-len(layout.blocks) // world.size))
     return int(
@@ -128,8 +130,9 @@ def _pass_bytes(world: World, layout: VectorLayout, options: SearchOptions, root
 
 
 def _errors(world: World, layout: VectorLayout, kernel: _core.MRCIKernel, bound: float) -> dict[str, float]:
-    """Of each element of states, so that sum |d - E| delta^2 is at most a part of the bound; of products, so that
-    their part in residuals is worth no more; of corrections. Collective."""
+    """Allowed errors of elements. states: so that sum |d - E| delta^2 is at most a share of the bound. products: so
+    that the second-order energy of their errors in residuals is no more. corrections: relative to their norm.
+    Collective."""
     if bound == 0:
         return {"states": 0.0, "corrections": 0.0, "products": 0.0}
     sums = np.zeros(2)

@@ -1,5 +1,5 @@
-"""Where a product finds the integrals between pairs of external orbitals: tables in memory, or in a disk array that
-it reads in slabs."""
+"""The integrals between pairs of external orbitals for products: tables in memory, or in a disk array that a
+product reads in slabs."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from outcore.chem.mrci.records import Orbitals
     from outcore.job.world import World
 
-_SLAB_ELEMENTS = 1 << 20  # that a product reads at once
+_SLAB_ELEMENTS = 1 << 20  # elements that a product reads at once
 _CHUNK_ELEMENTS = 1 << 17
 
 
 def table_bytes(orbitals: Orbitals) -> int:
-    """Of all tables."""
+    """Bytes of all tables."""
     return _bytes_of(orbitals.counts)
 
 
 def _bytes_of(counts: list[int]) -> int:
-    """Of so many external orbitals of each irrep."""
+    """Bytes of tables for so many external orbitals of each irrep."""
     total = 0
     for irrep in range(len(counts)):
         pairs = sum(n * counts[g ^ irrep] for g, n in enumerate(counts))
@@ -36,8 +36,9 @@ def _bytes_of(counts: list[int]) -> int:
 
 
 def min_table_bytes(counts: list[int], others: int) -> int:
-    """At least, of so many orbitals of each irrep, of which some are not external, whatever their irreps: of each
-    orbital that is left out tables become smaller by at most what the first one takes."""
+    """A lower bound of the bytes of tables. counts: orbitals of each irrep. others: how many of them are not
+    external; their irreps are unknown. To leave out one orbital makes tables smaller by at most the bytes of the
+    first one."""
     whole = _bytes_of(counts)
     taken = (
         whole - _bytes_of([n - (g == irrep) for g, n in enumerate(counts)])
@@ -48,8 +49,8 @@ def min_table_bytes(counts: list[int], others: int) -> int:
 
 
 def check_disk(world: World, size_bytes: int) -> None:
-    """Raises OutcoreError if tables of this size are too large for the disk (ENOSPC), or the part of a process for
-    a file (EFBIG). Collective."""
+    """Raises OutcoreError if tables of this size are too large for the disk (ENOSPC), or if the part of a process
+    is too large for a file (EFBIG). Collective."""
     check_room(
         world,
         "integrals of a multireference CI",
@@ -66,7 +67,7 @@ def in_memory(kernel: _core.MRCIKernel, external: External, orbitals: int, threa
 def on_disk(
     world: World, kernel: _core.MRCIKernel, external: External, orbitals: int, threads: int
 ) -> DiskArray:
-    """The array, which the caller closes when the kernel is not used any more. Collective."""
+    """Writes the tables to a disk array. The caller closes it when the kernel is no longer used. Collective."""
     array = DiskArray(world, (max(kernel.external_size, 1),), chunk=(_CHUNK_ELEMENTS,))
 
     def work(_thread: int, c: int) -> None:

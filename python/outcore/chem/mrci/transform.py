@@ -33,15 +33,14 @@ Matrix = NDArray[np.float64]
 
 _TRANSFORM = "transform integrals of a multireference CI"
 _WHOLE = (
-    3  # times all integrals: with what they are made of, half of them transformed, or with tables of them
+    3  # times all integrals: together with their source and with half-transformed ones, or with their tables
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Which integrals: see `Settings.integrals`. free: memory that each process can still take. source: a
-    decomposition that is there already. tables_bytes: of
-    those between external pairs that may lie there; None: half of it."""
+    """The wanted integrals: see `Settings.integrals`. free: free memory of each process. source: an existing
+    decomposition. tables_bytes: most memory for integrals between external pairs; None: half of the free memory."""
 
     kind: str
     tolerance: float
@@ -57,7 +56,7 @@ class Wanted:
 
 
 def with_integrals(found: Correlated, mf: Any, world: World, wanted: Wanted) -> Correlated:
-    """Collective. Raises OutcoreError: ENOMEM, ENOSPC."""
+    """The orbitals with their integrals. Collective. Raises OutcoreError: ENOMEM, ENOSPC."""
     check_memory(found.count, found.choice.internal, wanted.free.bytes)
     mine = table_bytes(found.orbitals)
     fitted = wanted.kind == "conventional" and vars(mf).get("with_df") is not None
@@ -99,7 +98,7 @@ def with_integrals(found: Correlated, mf: Any, world: World, wanted: Wanted) -> 
 
 
 def _of_source(world: World, mf: Any, wanted: Wanted, coefficients: Matrix, limit: int) -> tuple[Matrix, str]:
-    """Factors, and where they are from."""
+    """Factors of our own, and a text about their origin."""
     source: Source
     given = given_integrals.of_rank_0(world, mf)
     if wanted.kind == "ri" and given is not None:
@@ -123,7 +122,7 @@ def _of_source(world: World, mf: Any, wanted: Wanted, coefficients: Matrix, limi
 
 
 def _of_pyscf(world: World, mf: Any, wanted: Wanted, coefficients: Matrix, limit: int) -> tuple[Matrix, str]:
-    """Factors that an object of PySCF has."""
+    """Factors of a PySCF object, and a text about their origin."""
     from pyscf import lib
 
     made: Matrix | None = None
@@ -144,9 +143,9 @@ def _of_pyscf(world: World, mf: Any, wanted: Wanted, coefficients: Matrix, limit
 
 
 def _around_the_scf(mf: Any, given: Reference, coefficients: Matrix, factors: Matrix) -> tuple[float, Matrix]:
-    """Energy and one-electron integrals of orbitals, with which the determinant of the SCF has its energy and the
-    mean of its Fock matrices, as in coupled cluster: factors that are made for correlation describe the field of
-    all electrons badly, and give only what differs from it."""
+    """An energy and one-electron integrals that give the determinant of the SCF its energy and the mean of its Fock
+    matrices, as in coupled cluster. Factors for correlation describe the field of all electrons badly, so they are
+    used only for differences from it."""
     overlap = np.asarray(mf.get_ovlp())
     inside = coefficients.T @ overlap
     spins = given.spins
@@ -193,24 +192,25 @@ def _whole(found: Correlated, mf: Any, free_bytes: int, scratch: str) -> Correla
 
 
 def integral_bytes(orbitals: int) -> int:
-    """Of all two-electron integrals."""
+    """Bytes of all two-electron integrals."""
     return 8 * (orbitals * (orbitals + 1) // 2) ** 2
 
 
 def whole_bytes(functions: int, orbitals: int, internal: int, *, several: bool) -> int:
-    """What making all integrals at once takes of a process; `several`: these copy them from the first."""
+    """Memory of a process for making all integrals at once. several: several processes, which copy them from the
+    first."""
     pairs, done = functions * (functions + 1) // 2, orbitals * (orbitals + 1) // 2
     copies = _WHOLE * integral_bytes(orbitals) + (2 if several else 1) * row_bytes(orbitals, internal)
     return copies + 8 * pairs * done + (2 * integral_bytes(orbitals) if several else 0)
 
 
 def factor_bytes(rank: int, orbitals: int) -> int:
-    """Of three-index factors."""
+    """Bytes of three-index factors."""
     return 8 * rank * (orbitals * (orbitals + 1) // 2)
 
 
 def row_bytes(orbitals: int, internal: int) -> int:
-    """Of integrals with an internal orbital, at each process."""
+    """Bytes of integrals with an internal orbital, at each process."""
     rows = internal * (internal + 1) // 2 + (orbitals - internal) * internal
     return 8 * rows * (orbitals * (orbitals + 1) // 2)
 

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-BLOCK_ELEMENTS = 1 << 18  # of vectors that a pass has in memory at a time
-UNIT_ELEMENTS = 1 << 12  # of records that are moved together, if one is not larger
+BLOCK_ELEMENTS = 1 << 18  # elements of each vector that a pass has in memory at a time
+UNIT_ELEMENTS = 1 << 12  # elements of records that are moved together, unless one record is larger
 
 
 class VectorLayout:
-    """What is the same for all vectors of a space.
+    """The common layout of all vectors of a space.
 
     units: ranges of records that are moved together. blocks: ranges of units that passes work on. penalty: metric
-    of all but the references: 1 for CI; ACPF and AQCC have less.
+    of all determinants except the references: 1 for CI, less for ACPF and AQCC.
     """
 
     def __init__(self, records: Records, penalty: float = 1.0, block_elements: int = BLOCK_ELEMENTS) -> None:
@@ -45,7 +45,7 @@ class VectorLayout:
         return slice(int(self.units[first]), int(self.units[last]))
 
     def slice(self, block: int) -> slice:
-        """Of a vector."""
+        """The elements of a block in a vector."""
         records = self.records_of(block)
         return slice(int(self.offsets[records.start]), int(self.offsets[records.stop]))
 
@@ -58,7 +58,7 @@ class VectorLayout:
         return self._repeated(self.records.weights, block)
 
     def metric(self, block: int) -> Array:
-        """The same, times what a wave function is normalised with."""
+        """The weight of each element of a block, times the metric of the functional."""
         return self._repeated(self._metric, block)
 
     def _repeated(self, values: Array, block: int) -> Array:
@@ -72,23 +72,23 @@ class VectorLayout:
 
 
 class Vector(Protocol):
-    """Zero at first. Blocks may be read and written by several threads, each block by one at a time."""
+    """A vector, zero at first. Several threads may read and write blocks, but only one at a time the same block."""
 
     def read(self, block: int) -> Array:
-        """Not to be changed."""
+        """The elements of a block. The caller must not change them."""
 
     def write(self, block: int, data: Array) -> Array:
-        """Returns what is stored, which may be rounded."""
+        """Writes a block. Returns the stored elements, which may be rounded."""
 
     def expect(self, size: float | None, *, idle: bool = False) -> None:
-        """About the norm of what is written from now on, which is a correction of states; None: of states. idle: it
-        is not multiplied, nor added to, soon."""
+        """Tells the vector what the caller is going to write. size: about the norm, if that is a correction of a
+        state; None: states. idle: the vector will not soon be multiplied or added to."""
 
     def close(self) -> None: ...
 
 
 class MemoryVector:
-    """In one array."""
+    """A vector in one array."""
 
     def __init__(self, layout: VectorLayout) -> None:
         self.layout = layout
@@ -102,7 +102,7 @@ class MemoryVector:
         return data
 
     def expect(self, size: float | None, *, idle: bool = False) -> None:
-        """It is stored as it is."""
+        """Nothing to do: elements are not rounded."""
 
     def close(self) -> None:
         self.data = np.zeros(0)

@@ -164,7 +164,7 @@ def test_it_goes_on(water, tmp_path, capsys):
     capsys.readouterr()
     assert run(water, *SPACE, *kept, "--iterations", "12") == 0
     output = capsys.readouterr().out
-    assert "converged orbitals found" in output and "went on from states" in output
+    assert "converged orbitals found" in output and "continued from states" in output
     assert "MRCI energy of root 1: -76.11600" in output
 
 
