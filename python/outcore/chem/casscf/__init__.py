@@ -5,7 +5,7 @@ Files:
     command, options:
         `outcore casscf`
     space:
-        which orbitals are active: by number, by irrep, by atomic orbitals (AVAS)
+        the choice of active orbitals: by number, by irrep, by atomic orbitals (AVAS)
     kept:
-        orbitals that another run goes on from
+        orbitals from which another run continues
 """

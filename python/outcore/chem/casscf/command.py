@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 _ENERGY, _GRADIENT = 1e-9, 1e-5  # Hartree: convergence of a CASSCF
 _CI_ENERGY = 1e-12  # Hartree
-_HALF = 2  # of what is free: fitted integrals have one part, the CI what is left
-_MADE = 4  # copies of a piece of exact integrals while vectors are made of it
-_LIBRARIES = 14 << 20  # of CASSCF and NEVPT2, beside those of an SCF and a CI
+_HALF = 2  # fitted integrals get one half of the free memory, the CI gets the rest
+_MADE = 4  # copies of a piece of exact integrals that exist while vectors are made from it
+_LIBRARIES = 14 << 20  # memory of libraries for CASSCF and NEVPT2, beyond those of an SCF and a CI
 
 
 def _of_converged(mc: Any, orbitals: Any, **_: Any) -> tuple[bool, float, float, Any, Any, None]:
-    """In place of PySCF's optimisation, where the orbitals are those of its end: states alone."""
+    """Replaces PySCF's optimisation if the orbitals have converged already: it only finds the states."""
     energy, of_active, states = mc.casci(orbitals, mc.ci, mc.ao2mo(orbitals))
     return True, energy, of_active, states, orbitals, None
 
@@ -52,7 +52,7 @@ def casscf(options: Options) -> int:
 
 
 class _Run(MoleculeRun):
-    """The stages of a run, and what is shown of them."""
+    """The stages of a run, and their output."""
 
     options: Options
 
@@ -76,8 +76,8 @@ class _Run(MoleculeRun):
             )
         self.open_world()
         self._converged = True
-        self._vectors: Cholesky | None = None  # of exact integrals, for NEVPT2
-        self._later_bytes = 0  # what stages after the SCF need
+        self._vectors: Cholesky | None = None  # Cholesky vectors of exact integrals, for NEVPT2
+        self._later_bytes = 0  # memory that stages after the SCF need
 
     @property
     def usual_bytes(self) -> int:
@@ -112,8 +112,8 @@ class _Run(MoleculeRun):
         self._solve(self._mean_field(mol, kind))
 
     def _predict(self, mol: Mole, kind: Kind, sets: dict[Purpose, Mole]) -> list[FCI] | None:
-        """The least memory of all stages; see `_first`. That of decomposed integrals is known once there are
-        pivots."""
+        """Determines the least memory of all stages, and returns the result of `_first`. With decomposed integrals
+        the memory is known only after the search of pivots."""
         from outcore.chem import least_memory
         from outcore.chem.ri.cholesky import EXACT, Cholesky
 
@@ -140,7 +140,7 @@ class _Run(MoleculeRun):
     def _with_vectors(
         self, mol: Mole, first: list[FCI], of_scf: dict[str, int], found: Cholesky
     ) -> dict[str, int]:
-        """Of all stages, beside the factor of a decomposition."""
+        """Memory of all stages, with the factor of a decomposition."""
         from outcore.chem import least_memory
 
         stages = of_scf | self._of_states(mol, first, self._of_nevpt2(mol, first[0], vectors=found))
@@ -152,7 +152,8 @@ class _Run(MoleculeRun):
     def _of_nevpt2(
         self, mol: Mole, first: FCI, *, fitted: Mole | None = None, vectors: Cholesky | None = None
     ) -> int:
-        """Of integrals with outer orbitals: of auxiliary functions, or of vectors of exact ones."""
+        """Memory of integrals with outer orbitals, from auxiliary functions or from Cholesky vectors of exact
+        ones."""
         from outcore.chem import frozen
         from outcore.chem.nevpt2.integrals import least_bytes
         from outcore.chem.ri import pairs
@@ -174,7 +175,7 @@ class _Run(MoleculeRun):
         return self.threads * made + least_bytes(n, columns, rows, counts, 1, self.threads, "auto", others)
 
     def _check_orbitals(self, mol: Mole) -> None:
-        """What is wrong with active and frozen orbitals is found before the SCF."""
+        """Checks active and frozen orbitals before the SCF."""
         from outcore.chem import frozen
         from outcore.chem.symmetry import irrep_number
 
@@ -206,7 +207,8 @@ class _Run(MoleculeRun):
         return {METHOD: least_memory.stored_scf(mol, Settings(storage=self.options.storage), self.threads)}
 
     def _first(self, mol: Mole, kind: Kind) -> list[FCI] | None:
-        """Full CI of the active orbitals that the SCF begins with, as irreps count; of each irrep and spin."""
+        """A full CI for each irrep and spin, with active orbitals among the start orbitals of the SCF: only their
+        irreps matter."""
         from outcore.chem.ci.fci import FCI
 
         def make() -> list[FCI]:
@@ -229,8 +231,8 @@ class _Run(MoleculeRun):
         return self.with_first_orbitals(make)
 
     def _of_states(self, mol: Mole, first: list[FCI], integrals: int) -> dict[str, int]:
-        """Of the CI, of integrals with two active orbitals, as PySCF holds them, and of vectors and integrals of
-        NEVPT2, beside the states."""
+        """Memory of the CI, of PySCF's integrals with two active orbitals, and of vectors and integrals of NEVPT2,
+        together with the states."""
         from outcore.chem import least_memory
         from outcore.chem.nevpt2.orbitals import TITLE
         from outcore.chem.nevpt2.perturbers import least_bytes
@@ -264,7 +266,7 @@ class _Run(MoleculeRun):
         mf = mean_field.make(mol, kind)
         for name in ("mo_coeff", "mo_energy", "mo_occ", "e_tot", "converged"):
             setattr(mf, name, getattr(solved, name))
-        # Exact integrals that PySCF keeps leave what comes after them its memory.
+        # PySCF may keep exact integrals only as far as they leave later stages their memory.
         mf.verbose, mf.max_memory = 0, (self._share().bytes - self._later_bytes) / 1e6
         if options.integrals == "ri":
             half = self._share().bytes - self.free_bytes() // _HALF
@@ -301,7 +303,7 @@ class _Run(MoleculeRun):
             solver.nroots, solver.spin, solver.conv_tol = group.roots, group.spin, _CI_ENERGY
             solver.wfnsym = group.irrep
             solver.on_solve, solver.on_solved = self._show_iterations, self._tell_kept
-            solver.keeps_all = options.nevpt2  # which goes on with the same states to the last digits alone
+            solver.keeps_all = options.nevpt2  # it continues only with the same states, to the last digits
         mc.fcisolver, mc.verbose, mc.max_memory = solvers[0], 0, self._share().bytes / 1e6
         orbitals = space.coefficients
         if len(groups) > 1:
@@ -333,7 +335,7 @@ class _Run(MoleculeRun):
             solver.close()
 
     def _show_iterations(self, ci: FCI) -> None:
-        """Of a CASCI, and of a CI that takes so long that a kill would lose much."""
+        """Shows the iterations of a CASCI, and of a CI that takes so long that a kill would lose much."""
         from outcore.chem.ci.view import Iterations
 
         is_long = ci.settings.checkpoint is not None and ci.forecast().total_seconds > clock.INTERVAL_S
@@ -350,7 +352,7 @@ class _Run(MoleculeRun):
     _iteration, _has_converged = 0, False
 
     def _watch(self, mc: Any, mf: Any, space: CasSpace) -> Any:
-        """Iterations are told of and kept; the orbitals to begin with."""
+        """Prints and keeps each iteration of `mc`. Returns the orbitals to begin with."""
         options, orbitals = self.options, space.coefficients
         if options.checkpoint is not None:
             from outcore.chem.casscf.kept import KeptOrbitals
@@ -387,7 +389,7 @@ class _Run(MoleculeRun):
         return orbitals
 
     def _describe(self, calculations: list[FCI]) -> None:
-        """calculations: of each irrep and spin."""
+        """Describes the space in the output. calculations: one for each irrep and spin."""
         from outcore.chem.ci.view import space_facts, space_lines
 
         for line in dict.fromkeys(line for each in calculations for line in space_lines(each)):
@@ -396,7 +398,7 @@ class _Run(MoleculeRun):
         self.results |= facts[0] | ({"spaces": facts} if len(facts) > 1 else {})
 
     def _states(self, mc: Any) -> list[tuple[Any, float]]:
-        """Handles and energies."""
+        """Handles and energies of all states."""
         if self.options.count == 1:
             return [(mc.ci, float(mc.e_tot))]
         energies = getattr(mc, "e_states", mc.e_tot)
@@ -478,7 +480,7 @@ class _Run(MoleculeRun):
         }
 
     def _write_density(self, mc: Any) -> None:
-        """Of the states that are asked for."""
+        """Writes the density of the requested states."""
         from outcore.chem.formats import densities as files
 
         path, mo = self.options.density, np.asarray(mc.mo_coeff)
@@ -499,6 +501,6 @@ class _Run(MoleculeRun):
 
 
 def _calculations(mc: Any) -> list[FCI]:
-    """Of each irrep and spin."""
+    """The FCI object of each irrep and spin."""
     states = mc.ci if isinstance(mc.ci, list) else [mc.ci]
     return list(dict.fromkeys(state.ci for state in states))

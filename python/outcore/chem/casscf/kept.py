@@ -1,4 +1,4 @@
-"""Orbitals of a CASSCF in the directory of a checkpoint, from which a run of the same problem goes on."""
+"""Orbitals of a CASSCF in the directory of a checkpoint, from which a run of the same problem continues."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from outcore.keep.problem import Problem
 
 Matrix = NDArray[np.float64]
 
-# In the directory of a checkpoint: orbitals, and the beginning of names of states, of the first irrep and spin, ..
+# Names in the directory of a checkpoint: of the orbitals, and the beginning of the names of states.
 NAME, STATES = "casscf", "ci"
 _FORMAT = 1
 _ORTHONORMAL = 1e-6
 
 
 class KeptOrbitals:
-    """Of a mean field and more settings that orbitals depend on. Raises OutcoreError."""
+    """The kept orbitals for a mean field and further settings that orbitals depend on. Raises OutcoreError."""
 
     def __init__(self, directory: Path, mf: Any, more: dict[str, Any]) -> None:
         self._path, self._mf = directory / NAME, mf
@@ -31,13 +31,13 @@ class KeptOrbitals:
         self._problem = Problem("CASSCF orbitals", _FORMAT, settings, problem.ROUNDED)
 
     def save(self, coefficients: Matrix, iteration: int, *, converged: bool = False) -> None:
-        """Coefficients [function][orbital], in place of those before."""
+        """Saves coefficients [function][orbital] in place of earlier ones."""
         facts = {"iteration": iteration, "converged": converged}
         stages.save(self._path, self._problem, {"mo_coeff": np.asarray(coefficients)}, facts)
 
     def find(self) -> tuple[Matrix, int, bool] | None:
-        """And the iteration that they are of, and whether they have converged with it; None if there are none.
-        Raises OutcoreError: of another problem (EINVAL), damaged (EIO)."""
+        """The kept coefficients, the number of their iteration, and whether the CASSCF had converged; None if there
+        are none. Raises OutcoreError: another problem (EINVAL), damaged (EIO)."""
         try:
             with stages.opened(self._path, self._problem, "continue a CASSCF") as saved:
                 found, iteration = np.asarray(saved["mo_coeff"]), saved.meta.get("iteration")

@@ -24,7 +24,7 @@ INTEGRALS = ("conventional", "ri")
 
 @dataclass(frozen=True, kw_only=True)
 class Options(MoleculeOptions):
-    """Of a CASSCF or CASCI of a molecule, after its SCF."""
+    """Options of a CASSCF or CASCI of a molecule, after its SCF."""
 
     without: ClassVar[tuple[str, ...]] = ("uhf",)
 
@@ -36,15 +36,15 @@ class Options(MoleculeOptions):
     active: Annotated[
         str | None,
         typer.Option(
-            help="Active orbitals of the SCF: a list such as 3,4,6-8, counted from 0, or a number of each irrep "
-            "such as A1=3,B1=1, behind those that --cas or --core leaves doubly occupied."
+            help="Active orbitals of the SCF: a list such as 3,4,6-8, counted from 0, or a number for each irrep "
+            "such as A1=3,B1=1, above those that --cas or --core leaves doubly occupied."
         ),
     ] = None
     core: Annotated[
         str | None,
         typer.Option(
-            help="Doubly occupied orbitals of each irrep, such as A1=2,B2=1, below those of --active. Default: as "
-            "many as the electrons of --cas leave: all of irreps without active orbitals, the lowest of others."
+            help="Doubly occupied orbitals of each irrep, such as A1=2,B2=1, below those of --active. Default: for "
+            "all electrons outside --cas: all of irreps without active orbitals, the lowest of others."
         ),
     ] = None
     avas: Annotated[
@@ -71,14 +71,14 @@ class Options(MoleculeOptions):
         bool, typer.Option("--casci", help="Keep the orbitals of the SCF, or those of --avas, as they are.")
     ] = False
     irrep: Annotated[
-        str | None, typer.Option(help="Of the states, by name. Default: that of the lowest active orbitals.")
+        str | None, typer.Option(help="Irrep of the states. Default: that of the lowest active orbitals.")
     ] = None
     roots: Annotated[int, typer.Option(help="Number of states.")] = 1
     states: Annotated[str | None, STATES] = None
     weights: Annotated[
         str | None,
         typer.Option(
-            help="Of the states in the average that orbitals are optimised for. Default: all the same."
+            help="Weights of the states in the average for which orbitals are optimised. Default: all the same."
         ),
     ] = None
     iterations: Annotated[int, typer.Option(help="Maximum number of iterations after the SCF.")] = 50
@@ -87,9 +87,7 @@ class Options(MoleculeOptions):
     )
     quasi_degenerate: Annotated[
         bool,
-        typer.Option(
-            "--quasi-degenerate", help="With --nevpt2: QD-NEVPT2, in which states mix, of all states."
-        ),
+        typer.Option("--quasi-degenerate", help="With --nevpt2: QD-NEVPT2, which mixes all states."),
     ] = False
     frozen: Annotated[str, FROZEN] = "0"
     frozen_virtual: Annotated[str, FROZEN_VIRTUAL] = "0"
@@ -161,12 +159,12 @@ class Options(MoleculeOptions):
             )
 
     def space(self) -> AskedSpace:
-        """Which orbitals are active."""
+        """The choice of active orbitals."""
         names = tuple(each.strip() for each in self.avas.split(",")) if self.avas is not None else ()
         return AskedSpace(self._cas(), self.active, self.core, names, self.avas_threshold)
 
     def groups(self, spin: int) -> tuple[AskedStates, ...]:
-        """States of one irrep and spin each. spin: 2S of the SCF. Raises OutcoreError (EINVAL)."""
+        """The groups of states, each of one irrep and spin. spin: 2S of the SCF. Raises OutcoreError (EINVAL)."""
         if self.states is None:
             return (AskedStates(self.irrep, spin, self.roots),)
         return read_states(self.states)
@@ -189,13 +187,13 @@ class Options(MoleculeOptions):
         return int(numbers[0]), int(numbers[1])
 
     def density_weights(self) -> list[float]:
-        """Of all states in the density that is written."""
+        """The weight of each state in the density that is written."""
         if self.density_of == "average":
             return self.state_weights()
         return [float(number == int(self.density_of)) for number in range(1, self.count + 1)]
 
     def state_weights(self) -> list[float]:
-        """Of all states; they add up to 1. Raises OutcoreError (EINVAL)."""
+        """The weight of each state in the average; they add up to 1. Raises OutcoreError (EINVAL)."""
         if self.weights is None:
             return [1.0 / self.count] * self.count
         try:

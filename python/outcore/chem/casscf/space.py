@@ -1,5 +1,5 @@
-"""The active orbitals of a CASSCF, of a mean field: those around the highest occupied one, listed ones, a number of
-each irrep, or those that atomic orbitals span (AVAS).
+"""The active orbitals of a CASSCF, chosen from those of a mean field: orbitals around the highest occupied one,
+listed ones, a number for each irrep, or those that atomic orbitals span (AVAS).
 
 AVAS: Sayfutyarova, Sun, Chan, Knizia, J. Chem. Theory Comput. 13, 4063 (2017).
 """
@@ -21,14 +21,14 @@ from outcore.chem.symmetry import ABELIAN, IRREPS, irrep_number, made_symmetric
 Matrix = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-THRESHOLD = 0.2  # of AVAS: the share of an active orbital in the atomic ones, at least
+THRESHOLD = 0.2  # AVAS: least share of an active orbital in the atomic ones
 _ALL_SINGLY = 3  # AVAS keeps singly occupied orbitals, as PySCF numbers its options
 
 
 @dataclass(frozen=True, eq=False)
 class CasSpace:
-    """coefficients [function][orbital]: doubly occupied orbitals, active and virtual ones. electrons: of the active
-    ones."""
+    """coefficients [function][orbital]: doubly occupied orbitals, then active, then virtual ones. core, orbitals:
+    numbers of doubly occupied and of active ones. electrons: in active orbitals."""
 
     coefficients: Matrix
     core: int
@@ -38,10 +38,13 @@ class CasSpace:
 
 @dataclass(frozen=True)
 class AskedSpace:
-    """cas: electrons and orbitals. active: a list of orbitals as the SCF has them, from 0, or a number of each
-    irrep, behind the doubly occupied ones: `core` of each irrep, or as many as electrons of `cas` leave, all of
-    irreps without active orbitals and the lowest of the others.
-    avas: atomic orbitals such as "N 2p", of which an active orbital has at least the share `threshold`."""
+    """A user's choice of active orbitals.
+
+    cas: numbers of electrons and of orbitals. active: a list of orbitals of the SCF, from 0, or a number for each
+    irrep. With numbers, active orbitals lie above the doubly occupied ones of their irrep. core: number of these
+    for each irrep; None: orbitals for all electrons outside `cas`: all doubly occupied ones of irreps without
+    active orbitals, and the lowest of the others.
+    avas: atomic orbitals such as "N 2p": an active orbital has at least the share `threshold` in them."""
 
     cas: tuple[int, int] | None = None
     active: str | None = None
@@ -50,7 +53,7 @@ class AskedSpace:
     threshold: float = THRESHOLD
 
     def check(self) -> None:
-        """Raises OutcoreError (EINVAL)."""
+        """Raises OutcoreError (EINVAL) if options are missing or contradict each other."""
         if self.avas and (self.cas or self.active):
             raise _refused("--avas finds electrons and orbitals: --cas and --active have no effect with it")
         if not (self.avas or self.cas or self.active):
@@ -58,23 +61,23 @@ class AskedSpace:
         listed, counts = self._listed, self.of_irreps
         if self.active is not None and listed is None and counts is None:
             raise _refused(
-                f"--active {self.active}: give a list such as 3,4,6-8 or a number of each irrep such as A1=3,B1=1; "
-                "--cas N,M takes numbers"
+                f"--active {self.active}: give a list such as 3,4,6-8 or a number for each irrep such as "
+                "A1=3,B1=1; for a number of orbitals give --cas N,M"
             )
         if counts is not None and (self.cas is None) == (self.core is None):
             raise _refused(
-                f"--active {self.active} needs either --cas N,M or --core, which say how many orbitals lie below"
+                f"--active {self.active} needs either --cas N,M or --core, which tell how many orbitals lie below"
             )
         if self.core is not None and counts is None:
             raise _refused("--core has no effect without --active of irreps, such as A1=3,B1=1")
         if self.core is not None and read(self.core).of_irreps is None:
-            raise _refused(f"--core {self.core}: give a number of each irrep, such as A1=3,B1=1")
+            raise _refused(f"--core {self.core}: give a number for each irrep, such as A1=3,B1=1")
         number = None if self.active is None else len(listed or ()) or sum(each for _, each in counts or ())
         if self.cas is not None and number is not None and self.cas[1] != number:
             raise _refused(f"--cas has {self.cas[1]} orbitals, --active {number}")
 
     def check_irreps(self, mol: Any) -> None:
-        """Their names. Raises OutcoreError (EINVAL)."""
+        """Checks the names of irreps. Raises OutcoreError (EINVAL)."""
         number_of = partial(irrep_number, _group(mol))
         for text in (self.active, self.core):
             read(text).check(int(mol.nao), number_of)
@@ -86,15 +89,15 @@ class AskedSpace:
 
     @property
     def of_irreps(self) -> tuple[tuple[str, int], ...] | None:
-        """How many of each irrep, by name."""
+        """The number of active orbitals of each irrep, by name; None if they are not chosen so."""
         return None if self.active is None else read(self.active).of_irreps
 
     def places(
         self, occupations: Integers, irreps: Integers | None = None, group: str = "C1"
     ) -> tuple[Integers, int]:
-        """Of active orbitals among all, and their electrons; not of AVAS. occupations: of all orbitals, as the SCF
-        has them. irreps: of all, numbers in a point group, which numbers of each irrep need. Raises OutcoreError
-        (EINVAL)."""
+        """Positions of active orbitals among all, and the number of their electrons; not for AVAS. occupations: of
+        all orbitals, in the order of the SCF. irreps: of all orbitals, numbers in the point group `group`; needed
+        for numbers of each irrep. Raises OutcoreError (EINVAL)."""
         listed, total, count = self._listed, int(occupations.sum()), len(occupations)
         if self.of_irreps is not None:
             assert irreps is not None
@@ -123,7 +126,7 @@ class AskedSpace:
         return found, electrons
 
     def _pairs_below(self, total: int) -> int:
-        """Doubly occupied orbitals beside the electrons of `cas`."""
+        """Number of doubly occupied orbitals for the electrons outside `cas`."""
         assert self.cas is not None
         core, odd = divmod(total - self.cas[0], 2)
         if odd or core < 0:
@@ -131,7 +134,7 @@ class AskedSpace:
         return core
 
     def _by_irreps(self, occupations: Integers, irreps: Integers, group: str) -> Integers:
-        """Numbers of each irrep, behind those that stay doubly occupied."""
+        """Positions of active orbitals for numbers of each irrep, above those that stay doubly occupied."""
         if self.core is None:
             below = self._core_of_irreps(occupations, irreps, group)
         else:
@@ -158,8 +161,8 @@ class AskedSpace:
         return active
 
     def _core_of_irreps(self, occupations: Integers, irreps: Integers, group: str) -> dict[int, int]:
-        """Doubly occupied orbitals of each irrep: all of those that have no active orbitals, and the lowest of the
-        others."""
+        """Number of doubly occupied orbitals of each irrep: all of irreps without active orbitals, and the lowest
+        of the others."""
         active = [irrep_number(group, name) for name, _ in self.of_irreps or ()]
         is_other = ~np.isin(irreps, active) & (occupations == 2)
         left = self._pairs_below(int(occupations.sum())) - int(np.count_nonzero(is_other))
@@ -168,13 +171,13 @@ class AskedSpace:
         return dict(zip(*(each.tolist() for each in np.unique(core, return_counts=True)), strict=True))
 
     def of_first(self, mf: Any) -> tuple[Integers, int]:
-        """`places` in the orbitals of a mean field, which may be those that an SCF begins with."""
+        """`places` in the orbitals of a mean field, which may be the start orbitals of an SCF."""
         occupations = np.asarray(mf.mo_occ).round().astype(np.int64)
         irreps = None if self.of_irreps is None else _symmetric(mf)[1]
         return self.places(occupations, irreps, _group(mf.mol))
 
     def choose(self, mf: Any) -> CasSpace:
-        """Of a converged RHF or ROHF object. Raises OutcoreError (EINVAL)."""
+        """The active space in the orbitals of a converged RHF or ROHF object. Raises OutcoreError (EINVAL)."""
         if self.avas:
             return self._of_avas(mf)
         occupations, coefficients = np.asarray(mf.mo_occ).round().astype(np.int64), np.asarray(mf.mo_coeff)
@@ -212,7 +215,7 @@ def _group(mol: Any) -> str:
 
 
 def _symmetric(mf: Any) -> tuple[Matrix, Integers]:
-    """Orbitals that are each of one irrep, and the numbers of these."""
+    """Orbitals that each belong to one irrep, and the numbers of the irreps."""
     coefficients = np.asarray(mf.mo_coeff)
     if not mf.mol.symmetry:
         return coefficients, np.zeros(coefficients.shape[1], np.int64)

@@ -1,4 +1,4 @@
-"""Files of other programs with orbitals and densities, by the ending of their names.
+"""Files of other programs with orbitals and densities. The ending of a name chooses the format.
 
 Files:
 
@@ -7,7 +7,7 @@ Files:
     densities:
         one-particle densities: natural orbitals, matrices, values on a grid, TREXIO
     hdf5_text:
-        texts of HDF5 files that may be damaged
+        texts in HDF5 files that may be damaged
     trexio_file:
-        what TREXIO files hold, and how
+        contents and conventions of TREXIO files
 """

@@ -1,4 +1,4 @@
-"""One-particle densities in files that other programs read, by the ending of their names."""
+"""One-particle densities in files for other programs. The ending of a name chooses the format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _ATTEMPTED = "write the density"
 
 
 def check(option: str, path: Path | None) -> None:
-    """Raises OutcoreError for a name whose ending is of no format, or of one whose package is missing."""
+    """Raises OutcoreError if the ending of the name belongs to no format, or if the package of the format is
+    missing."""
     if path is not None and path.suffix not in SUFFIXES:
         raise OutcoreError(
             errno.EINVAL,
@@ -32,7 +33,7 @@ def check(option: str, path: Path | None) -> None:
 
 
 def natural_orbitals(mol: Any, density: Matrix) -> tuple[Matrix, Matrix]:
-    """Occupations, the largest first, and orbitals [n][N] of a density over basis functions."""
+    """Natural orbitals of a density over basis functions: occupations, the largest first, and orbitals [n][N]."""
     overlap = mol.intor_symmetric("int1e_ovlp")
     values, vectors = np.linalg.eigh(overlap)
     root = (vectors * np.sqrt(values)) @ vectors.T
@@ -42,10 +43,10 @@ def natural_orbitals(mol: Any, density: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def write(path: Path, mol: Any, spins: tuple[Matrix, Matrix], weighted: Matrix | None = None) -> None:
-    """Densities of alpha and beta over basis functions, [n][n]. Replaces a file that is there. Not collective.
+    """Writes alpha and beta densities [n][n] over basis functions. Replaces an existing file. Not collective.
 
     .molden: natural orbitals with their occupations.
-    .npz: NumPy's arrays over basis functions `total`, `spin` (alpha less beta), and `weighted` (Hartree), where a
+    .npz: NumPy arrays over basis functions: `total`, `spin` (alpha minus beta), and `weighted` (Hartree), if a
         method has it: see `gradients.Densities`.
     .cube: the density of all electrons (1/Bohr^3) at 80 points of each axis of a box around the molecule.
     .h5, .trexio: both densities in natural orbitals.

@@ -1,6 +1,6 @@
-"""A text of an HDF5 file that may be damaged. HDF5 keeps texts of any length in global heaps; its library follows
-what a damaged one says, for ever or out of its bytes. So the heap is read here, and checked (HDF5 File Format
-Specification 3.0, III.E: Global Heap, and VIII.B)."""
+"""A text in an HDF5 file that may be damaged. HDF5 keeps texts of variable length in global heaps. In a damaged
+heap its library may loop for ever or read past the end. So this module reads the heap itself and checks it (HDF5
+File Format Specification 3.0, III.E: Global Heap, and VIII.B)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _REFERENCE = struct.Struct("<IQI")  # length, address of the heap, number of the
 _HEAP = struct.Struct("<4sB3xQ")  # signature, version, bytes of all of it
 _OBJECT = struct.Struct("<HH4xQ")  # number, references, bytes
 _ALIGNED = 8
-_LARGEST_BYTES = 1 << 26  # of a heap that one text is in
+_LARGEST_BYTES = 1 << 26  # largest heap with one text
 
 
 def text_of(dataset: Any, path: Path) -> str:
-    """Of a dataset of h5py with a single text, in the file at `path`. Raises ValueError: it has none, or it is
-    damaged."""
+    """The text of a dataset of h5py with a single text, in the file at `path`. Raises ValueError if it has none,
+    or if the file is damaged."""
     import h5py
 
     if dataset.shape != ():
@@ -37,7 +37,7 @@ def text_of(dataset: Any, path: Path) -> str:
 
 
 def _object(content: bytes, heap: int, wanted: int, length: int) -> bytes:
-    """That of a number in a heap, `length` bytes of it."""
+    """The object with number `wanted` in a heap: its first `length` bytes."""
     signature, version, size = _HEAP.unpack(_part(content, heap, _HEAP.size))
     if signature != b"GCOL" or version != 1 or not _HEAP.size <= size <= _LARGEST_BYTES:
         raise ValueError("its texts are damaged")
@@ -58,5 +58,5 @@ def _object(content: bytes, heap: int, wanted: int, length: int) -> bytes:
 
 def _part(content: bytes, first: int, count: int) -> bytes:
     if first + count > len(content):
-        raise ValueError("a text lies behind the end of the file")
+        raise ValueError("a text lies beyond the end of the file")
     return content[first : first + count]

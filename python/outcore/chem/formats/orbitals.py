@@ -1,4 +1,4 @@
-"""Orbitals of an SCF in files that other programs read: of each spin, with energies and occupations."""
+"""Orbitals of an SCF in files for other programs: of each spin, with energies and occupations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ATTEMPTED = "write orbitals"
 
 
 def check(option: str, path: Path | None) -> None:
-    """Raises OutcoreError (EINVAL) for a name whose ending is of no format."""
+    """Raises OutcoreError (EINVAL) if the ending of the name belongs to no format."""
     if path is not None and path.suffix not in FORMATS:
         raise OutcoreError(
             errno.EINVAL, f"{option} {path}", detail=f"its name must end in {' or '.join(FORMATS)}"
@@ -27,9 +27,10 @@ def check(option: str, path: Path | None) -> None:
 
 
 def write(path: Path, mf: Any) -> None:
-    """Of a PySCF mean-field object that has been run; in the place of a file that is there. Not collective.
+    """Writes the orbitals of a PySCF mean-field object that has been run. Replaces an existing file. Not
+    collective.
 
-    Raises OutcoreError: EINVAL (another ending, no orbitals), and what the system says."""
+    Raises OutcoreError: EINVAL (another ending, no orbitals), and errors of the system."""
     check("write", path)
     if mf.mo_coeff is None:
         raise OutcoreError(errno.EINVAL, _ATTEMPTED, path=path, detail="the SCF has not been run")

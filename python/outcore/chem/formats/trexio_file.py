@@ -1,9 +1,9 @@
 """TREXIO files: a molecule, its functions and potentials, orbitals, integrals and densities.
 
 Names end in .h5 (HDF5) or .trexio (a directory of text). Spherical functions of a shell are in TREXIO's order (m =
-0, 1, -1, 2, -2, ..), Cartesian ones in alphabetical order, which is that of PySCF. Two-electron integrals are
-<ij|kl>.
-Charges of nuclei are those that potentials leave. Posenitskiy et al., J. Chem. Phys. 158, 174801 (2023).
+0, 1, -1, 2, -2, ..), Cartesian ones in alphabetical order, as in PySCF. Two-electron integrals are <ij|kl>. Charges
+of nuclei are reduced by the electrons that potentials replace. Posenitskiy et al., J. Chem. Phys. 158, 174801
+(2023).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BUFFER = 1 << 20  # integrals that are moved together
 
 
 def module(attempted: str) -> Any:
-    """Raises OutcoreError if the package is not installed."""
+    """The package of TREXIO. Raises OutcoreError if it is not installed."""
     try:
         import trexio
     except ModuleNotFoundError as error:
@@ -34,10 +34,10 @@ def module(attempted: str) -> Any:
 
 
 def is_one(path: Path) -> bool:
-    """Whether a file or a directory is of TREXIO, as far as names in it say."""
+    """Whether a file or a directory belongs to TREXIO, by the names in it."""
     if path.is_dir():
         return (path / "metadata.txt").exists() or (path / "nucleus.txt").exists()
-    if not path.is_file():  # a FIFO would be waited for
+    if not path.is_file():  # to open a FIFO would wait
         return False
     try:
         with path.open("rb") as file:
@@ -56,8 +56,8 @@ def is_one(path: Path) -> bool:
 
 @contextmanager
 def opened(path: Path, mode: str, attempted: str) -> Iterator[Any]:
-    """A file; "w" is of a new one, which `plain_file.replaced` removes for a caller that fails. Raises
-    OutcoreError."""
+    """A context with an open file. mode: "w": a new file; `plain_file.replaced` removes it if the caller fails.
+    Raises OutcoreError."""
     trexio = module(attempted)
     back_end = trexio.TREXIO_TEXT if path.suffix == ".trexio" else trexio.TREXIO_HDF5
     try:
@@ -134,7 +134,8 @@ def _write_functions(file: Any, trexio: Any, mol: Any) -> None:
 
 
 def _norm(momentum: int, *, cartesian: bool) -> float:
-    """Of solid harmonics that TREXIO takes without norm; PySCF norms Cartesian s and p alone."""
+    """The norm of solid harmonics, which TREXIO leaves out; of Cartesian functions PySCF normalises only s and
+    p."""
     return 1.0 if cartesian and momentum > 1 else float(np.sqrt((2 * momentum + 1) / (4 * np.pi)))
 
 
@@ -163,7 +164,7 @@ def _write_potentials(file: Any, trexio: Any, mol: Any) -> None:
 
 
 def order(mol: Any) -> Any:
-    """Of the functions: which of PySCF's each one of TREXIO is."""
+    """For each function in TREXIO's order its index in PySCF's order."""
     places: list[Any] = []
     begin = 0
     for shell in range(mol.nbas):
@@ -172,7 +173,7 @@ def order(mol: Any) -> Any:
         within = np.arange(size)
         if not mol.cart:
             m = np.array([0] + [sign * k for k in range(1, momentum + 1) for sign in (1, -1)])
-            # PySCF has x, y, z of p functions, and m = -l, .., l of others.
+            # PySCF has p functions in the order x, y, z, others in the order m = -l, .., l.
             within = np.array([2, 0, 1]) if momentum == 1 else m + momentum
         for _ in range(mol.bas_nctr(shell)):
             places.append(within + begin)
@@ -188,7 +189,8 @@ def write_orbitals(
     occupations: list[Matrix],
     energies: list[Matrix] | None = None,
 ) -> None:
-    """spins: coefficients [function][orbital] of PySCF's functions, of both spins together or of each."""
+    """Writes orbitals. spins: coefficients [function][orbital] over PySCF's functions, of both spins together or of
+    each."""
     trexio, places = module("write TREXIO"), order(mol)
     every = np.concatenate([each[places] for each in spins], axis=1)
     counts = [each.shape[1] for each in spins]
@@ -202,7 +204,8 @@ def write_orbitals(
 
 
 def write_one_electron(file: Any, mol: Any, hamiltonian: Matrix) -> None:
-    """Integrals over functions: overlap, kinetic, of nuclei, of potentials; and the Hamiltonian of the SCF."""
+    """Writes integrals over functions: overlap, kinetic energy, nuclei, potentials; and the Hamiltonian of the
+    SCF."""
     trexio, places = module("write TREXIO"), order(mol)
     box = np.ix_(places, places)
     trexio.write_ao_1e_int_overlap(file, np.ascontiguousarray(mol.intor("int1e_ovlp")[box]))
@@ -214,7 +217,8 @@ def write_one_electron(file: Any, mol: Any, hamiltonian: Matrix) -> None:
 
 
 def write_two_electron(file: Any, two: Matrix, least: float = 1e-15) -> None:
-    """Over orbitals: `two` is (pq|rs) with all its symmetry, of which each integral is written once."""
+    """Writes integrals over orbitals. two: (pq|rs) with its full symmetry; each distinct integral is written
+    once."""
     trexio, n, offset = module("write TREXIO"), len(two), 0
     first, second = np.tril_indices(n)
     for pair, (p, q) in enumerate(zip(first, second, strict=True)):
@@ -230,7 +234,7 @@ def write_two_electron(file: Any, two: Matrix, least: float = 1e-15) -> None:
 
 
 def write_state(path: Path, mf: Any) -> None:
-    """The state of an SCF: molecule, orbitals, one-electron integrals. A new file."""
+    """Writes the state of an SCF to a new file: molecule, orbitals, one-electron integrals."""
     unrestricted = np.ndim(mf.mo_occ) == 2
     kind = "UHF" if unrestricted else "ROHF" if mf.mol.spin else "RHF"
     c, o, e = (
@@ -248,8 +252,8 @@ def write_state(path: Path, mf: Any) -> None:
 def write_densities(
     path: Path, mol: Any, spins: tuple[Matrix, Matrix], natural: tuple[Matrix, Matrix]
 ) -> None:
-    """One-particle densities over functions, of alpha and beta, in their natural orbitals (occupations,
-    coefficients). A new file."""
+    """Writes alpha and beta one-particle densities over functions to a new file, in terms of natural orbitals
+    (occupations, coefficients)."""
     trexio = module("write TREXIO")
     occupations, orbitals = natural
     bridge = mol.intor_symmetric("int1e_ovlp") @ orbitals
@@ -267,8 +271,8 @@ def write_densities(
 
 
 def read_orbitals(path: Path) -> tuple[Any, Any, Any, Any]:
-    """A molecule, and coefficients, occupations and energies of its orbitals; of both spins, pairs. Raises
-    ValueError for what a file lacks, and OutcoreError."""
+    """Reads a molecule, and coefficients, occupations and energies of its orbitals; for orbitals of each spin these
+    are pairs. Raises ValueError if a file lacks something, and OutcoreError."""
     trexio = module("read TREXIO")
     with opened(path, "r", "read TREXIO") as file:
         if not trexio.has_mo_coefficient(file) or not trexio.has_basis_exponent(file):
@@ -292,7 +296,7 @@ def read_orbitals(path: Path) -> tuple[Any, Any, Any, Any]:
 
 
 def _read_molecule(file: Any, trexio: Any) -> Any:
-    """Its functions alone are used: those of PySCF's norm."""
+    """Reads the molecule, for its functions only; they have PySCF's norm."""
     from pyscf import gto
 
     labels = [f"{label}{k}" for k, label in enumerate(trexio.read_nucleus_label(file))]
@@ -309,7 +313,7 @@ def _read_molecule(file: Any, trexio: Any) -> Any:
     mol.verbose, mol.unit = 0, "bohr"
     mol.cart = bool(trexio.has_ao_cartesian(file) and trexio.read_ao_cartesian(file))
     mol.atom = list(zip(labels, np.asarray(trexio.read_nucleus_coord(file)).tolist(), strict=True))
-    mol._basis = basis  # as it stands: PySCF would sort it
+    mol._basis = basis  # set directly: PySCF would sort it
     charges = np.asarray(trexio.read_nucleus_charge(file))
     mol.spin = round(charges.sum()) % 2
     mol.build(basis={}, dump_input=False, parse_arg=False)
@@ -320,7 +324,7 @@ def _read_molecule(file: Any, trexio: Any) -> Any:
 
 
 def _weights(file: Any, trexio: Any) -> Any:
-    """Of primitives, with all factors."""
+    """The coefficients of primitives, with all factors."""
     weights = np.asarray(trexio.read_basis_coefficient(file))
     if trexio.has_basis_prim_factor(file):
         weights = weights * np.asarray(trexio.read_basis_prim_factor(file))
@@ -335,7 +339,7 @@ def _weights(file: Any, trexio: Any) -> Any:
 
 
 def read_integrals(path: Path) -> tuple[Matrix, Matrix, float, tuple[int, int]]:
-    """h [p][q], (pq|rs), the core energy and (alpha, beta) electrons. Raises OutcoreError."""
+    """Reads h [p][q], (pq|rs), the core energy and the numbers of (alpha, beta) electrons. Raises OutcoreError."""
     attempted = "read TREXIO"
     trexio = module(attempted)
     with opened(path, "r", attempted) as file:

@@ -7,11 +7,11 @@ Files:
     nevpt2, settings:
         strongly contracted NEVPT2 of one state
     quasi:
-        states that mix by it: QD-NEVPT2
+        QD-NEVPT2, in which states mix
     orbitals:
         canonical core and virtual orbitals, and integrals of active electrons
     kept:
-        what is finished, for another run
+        finished parts, for another run
     integrals:
         three-index integrals with outer orbitals, and their memory
     active:

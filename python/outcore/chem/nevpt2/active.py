@@ -1,10 +1,11 @@
-"""What the active electrons contribute: densities of electrons and of holes, and what a Hamiltonian makes of them.
+"""The part of the active electrons: densities of electrons and of holes, and their contractions with the
+Hamiltonian.
 
-Densities are those of both spins together: one[p, q] = <p+ q>, two[p, q, r, s] = <p+ r+ s q>, and of three
-particles D[p, q, r, s, t, u] = <p+ r+ t+ u s q>, of which there are slabs D[p, q] alone. A hole has the operators
-of an electron turned over, the one-electron integrals of a hole are those of an electron in the field of the full
-shell, negative, and the two-electron integrals are the same: so formulas for electrons that leave are formulas
-for those that come.
+Densities are those of both spins together: one[p, q] = <p+ q>, two[p, q, r, s] = <p+ r+ s q>, and for three
+particles D[p, q, r, s, t, u] = <p+ r+ t+ u s q>, of which only slabs D[p, q] exist. For a hole, creators and
+annihilators are exchanged. Its one-electron integrals are those of an electron in the field of the full shell,
+with the opposite sign; its two-electron integrals are the same. So formulas for electrons that leave also hold for
+electrons that arrive.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ class Particles:
 
     @property
     def gone_one(self) -> Matrix:
-        """K[a, b] = <a+ [H, b]>: of a particle that leaves."""
+        """K[a, b] = <a+ [H, b]>, for a particle that leaves."""
         return -self.field_one
 
     @property
     def gone_two(self) -> Matrix:
-        """K[a, b, c, d] = <a+ b+ [H, d c]>, c of the spin of a: of two that leave."""
+        """K[a, b, c, d] = <a+ b+ [H, d c]>, where c has the spin of a, for two particles that leave."""
         pair = np.einsum("cqds,aqbs->abcd", self.g, self.two)
         found: Matrix = -self.field_two.transpose(0, 2, 1, 3) - self.field_two.transpose(2, 0, 3, 1)
         found -= pair
@@ -54,7 +55,7 @@ class Particles:
 
     @property
     def moved(self) -> tuple[Matrix, Matrix]:
-        """N[a, b, c, d] = <E_ba E_cd> and K[a, b, c, d] = <E_ba [H, E_cd]>: of one that is moved."""
+        """N[a, b, c, d] = <E_ba E_cd> and K[a, b, c, d] = <E_ba [H, E_cd]>, for a particle that moves."""
         h, g, one, two = self.h, self.g, self.one, self.two
         unit, norm = np.eye(len(h)), moved_norm(one, two)
         found = self.field_two.transpose(0, 1, 3, 2) - self.field_two.transpose(1, 0, 2, 3)
@@ -65,8 +66,8 @@ class Particles:
 
     @property
     def exchanged(self) -> tuple[Matrix, Matrix]:
-        """N[a, b, c, d] = <a+ b d+ c> and K[a, b, c, d] = <a+ b [H, d+ c]>, of a and c with one spin, b and d with
-        another, both summed over: of one that is moved and may turn its spin."""
+        """N[a, b, c, d] = <a+ b d+ c> and K[a, b, c, d] = <a+ b [H, d+ c]>, where a and c have one spin, b and d
+        another, both summed over: for a particle that moves and may flip its spin."""
         h, g, one, two = self.h, self.g, self.one, self.two
         unit, field, norm = np.eye(len(h)), self.field_one, exchanged_norm(one, two)
         found = np.einsum("dbac->abcd", self.field_two) - np.einsum("cabd->abcd", self.field_two)
@@ -83,9 +84,9 @@ class Particles:
 
 @dataclass(frozen=True, eq=False)
 class Between:
-    """Densities between a state and another one that is orthogonal to it, the mean of both orders, of electrons
-    and of holes. Overlaps of perturbers of two states are the same function of them as norms are of densities of a
-    state, but for constants, which are times <1>."""
+    """Transition densities between a state and another one that is orthogonal to it, the mean of both orders, of
+    electrons and of holes. Overlaps of perturbers of two states are the same function of them as norms are of the
+    densities of a state, except that constants are multiplied by <1> = 0."""
 
     one: Matrix
     two: Matrix
@@ -119,8 +120,8 @@ def of(
     slabs: Iterable[tuple[int, int, Matrix]],
     fields: tuple[Matrix, Matrix],
 ) -> tuple[Particles, Particles]:
-    """Electrons and holes. slabs: p, q and D[p, q], p >= q, of electrons. fields: `field_two` of both, of the slabs
-    before; each slab is added before the next one is asked for."""
+    """The particles for electrons and for holes. slabs: p, q and D[p, q], p >= q, of electrons. fields:
+    `field_two` of both as sums over earlier slabs; each slab is added to them before the next one is requested."""
     n = len(h)
     of_holes = -(h + 2 * np.einsum("pqrr->pq", g) - np.einsum("prrq->pq", g))
     hole_one = 2 * np.eye(n) - one.T
@@ -141,7 +142,7 @@ def of(
 
 
 def holes_of_two(one: Matrix, two: Matrix, norm: float = 1.0) -> Matrix:
-    """<p r s+ q+>, of the spins of p and q, and r and s, summed over. norm: <1>."""
+    """<p r s+ q+>, summed over the spin of p and q and over that of r and s. norm: <1>."""
     unit = np.eye(len(one))
     found: Matrix = two + norm * (
         4 * np.einsum("pq,rs->pqrs", unit, unit) - 2 * np.einsum("ps,rq->pqrs", unit, unit)
@@ -155,7 +156,8 @@ def holes_of_three(p: int, q: int, three: Matrix, one: Matrix, two: Matrix) -> M
     """<p r t u+ s+ q+> as [r, s, t, u] for a pair p, q, from D[p, q].
 
     Sums over all ways to pair operators: deltas of both spins, with the sign of the permutation, a factor of 2 for
-    each loop of deltas, and a density of the rest with a sign for each of its electrons. Of real orbitals."""
+    each loop of deltas, and a density of the other operators with a sign for each of its electrons. For real
+    orbitals."""
     unit, d = np.eye(len(one)), two
     found = -three
     # One delta, and the density of two electrons.
@@ -168,7 +170,7 @@ def holes_of_three(p: int, q: int, three: Matrix, one: Matrix, two: Matrix) -> M
     for order in permutations(range(3)):
         loops = _loops(order)
         sign = (-1) ** (len(order) - loops)
-        for inside in (None, 0, 1, 2):  # the row whose partner is found by a density
+        for inside in (None, 0, 1, 2):  # the row whose partner comes from a density
             factor = sign * 2.0 ** (loops if inside is None else loops - 1) * (1 if inside is None else -1)
             parts, names = [], []
             for row, column in enumerate(order):
@@ -180,7 +182,7 @@ def holes_of_three(p: int, q: int, three: Matrix, one: Matrix, two: Matrix) -> M
 
 
 def _loops(order: tuple[int, ...]) -> int:
-    """Of a permutation."""
+    """Number of loops of a permutation."""
     left, found = set(range(len(order))), 0
     while left:
         at, found = left.pop(), found + 1

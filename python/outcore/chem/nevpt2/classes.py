@@ -1,9 +1,9 @@
-"""Energies of classes of perturbers, of integrals with two, three and four outer orbitals.
+"""Energies of the classes of perturbers with two, three and four outer orbitals.
 
-A perturber has a norm N and an energy K above the state, both without its outer orbitals, and contributes
--N / (e + K / N), with e of energies of outer orbitals. To the coupling with another state it contributes the same
-with the overlap of the perturbers of both states for the first N. i, j are core orbitals, r, s virtual ones,
-a, b, .. active ones. A pair i, j or r, s is there twice, and counts half each time.
+A perturber has a norm N and an energy K / N above the state, both for its active part. It contributes
+-N / (e + K / N), where e is from the energies of outer orbitals. Its contribution to the coupling with another
+state is the same with the overlap of the perturbers of both states in place of the first N. i, j are core
+orbitals, r, s virtual ones, a, b, .. active ones. A pair i, j or r, s occurs twice, and counts half each time.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 Matrix = NDArray[np.float64]
 
 NAMES = ("ijrs", "ijr", "rsi", "ij", "rs", "ir", "i", "r")
-_ZERO = 1e-14  # of norms: a perturber that there is not
+_ZERO = 1e-14  # a perturber with a smaller norm does not exist
 
 
 @dataclass
 class ClassSums:
-    """Energies by `NAMES`, in Hartree, those of couplings [other state][name], and the least e + K / N of all
-    perturbers."""
+    """Energies by `NAMES` (Hartree), their contributions to couplings [other state][name], and the least e + K / N
+    of all perturbers."""
 
     energies: Matrix
     couplings: Matrix
@@ -49,13 +49,13 @@ class ClassSums:
 
     @classmethod
     def of_numbers(cls, numbers: Matrix) -> ClassSums:
-        """Of what `numbers` gave."""
+        """Restores the sums from `numbers`."""
         energies, *couplings = numbers[:-1].reshape(-1, len(NAMES))
         return cls(energies.copy(), np.array(couplings).reshape(-1, len(NAMES)), float(numbers[-1]))
 
     @property
     def numbers(self) -> Matrix:
-        """All of them in one row."""
+        """All sums in one row."""
         return np.concatenate([self.energies, self.couplings.ravel(), [self.least]])
 
     def add(
@@ -67,7 +67,8 @@ class ClassSums:
         weight: float = 1.0,
         overlaps: Sequence[Matrix] = (),
     ) -> None:
-        """Perturbers of one class, arrays of one shape. overlaps: with those of each other state."""
+        """Adds perturbers of one class, in arrays of one shape. outer: energies e. overlaps: with the perturbers of
+        each other state."""
         there, number = norm > _ZERO, NAMES.index(name)
         gaps = (outer + energy / np.where(there, norm, 1.0))[there]
         self.energies[number] -= weight * (norm[there] / gaps).sum()
@@ -76,7 +77,7 @@ class ClassSums:
         self.least = min(self.least, float(gaps.min(initial=np.inf)))
 
     def of_all(self, world: World) -> ClassSums:
-        """Of all processes. Collective."""
+        """The sums over all processes. Collective."""
         parts = world.gather((self.energies, self.couplings, self.least))
         return ClassSums(
             np.sum([each for each, _, _ in parts], axis=0),
@@ -95,7 +96,8 @@ def energies(
     threads: int,
     tell: Callable[[float], None],
 ) -> ClassSums:
-    """Of the classes ijrs, ijr, rsi, ij, rs and ir. others: what couples the state with others. Collective."""
+    """Sums for the classes ijrs, ijr, rsi, ij, rs and ir. others: transition densities to the states that couple.
+    Collective."""
     classes = _Classes(orbitals, integrals, electrons, holes, others)
     core, _, virtual = orbitals.counts
     blocks = [slice(each, each + integrals.plan.block) for each in range(0, virtual, integrals.plan.block)]
@@ -115,7 +117,7 @@ def energies(
 
 
 class _Classes:
-    """Sums of one process."""
+    """The sums of one process."""
 
     def __init__(
         self,
@@ -143,7 +145,7 @@ class _Classes:
     # ---- one core orbital ----
 
     def core_orbital(self, i: int, blocks: list[slice]) -> None:
-        """Perturbers ij, rsi and ir of a core orbital."""
+        """Adds perturbers ij, rsi and ir of a core orbital."""
         of_i = self._integrals.core_active[:, i]
         all_cores = self._integrals.product(of_i, self._integrals.core_active).transpose(1, 0, 2)
         norm, energy, *overlaps = _quadratic(
@@ -168,7 +170,7 @@ class _Classes:
         self.sums.add("rsi", norm, energy, gaps, 0.5 if one == other else 1.0, overlaps)
 
     def _moved_from(self, i: int, outer: Matrix, of_i: Matrix, virtual: slice) -> None:
-        """Of i, r: what an active electron does beside, and with its place between (see `Particles`)."""
+        """Adds perturbers ir: an active electron moves as well, with or without an exchange (see `Particles`)."""
         integrals = self._integrals
         j = integrals.product(outer[:, virtual], self._inside)  # (ri|ab): [r][a][b]
         k = integrals.product(of_i, self._outside[:, :, virtual]).transpose(2, 0, 1)  # (ra|bi): [r][b][a]
@@ -189,7 +191,7 @@ class _Classes:
     # ---- virtual pairs ----
 
     def virtual_pairs(self, virtual: slice) -> None:
-        """Perturbers rs."""
+        """Adds perturbers rs."""
         all_pairs = self._integrals.product(self._outside[:, :, virtual], self._outside)  # [a][r][b][s]
         norm, energy, *overlaps = _quadratic(
             all_pairs.transpose(1, 3, 0, 2), [*self._pairs[0], *(each.pairs[0] for each in self._others)]
@@ -199,7 +201,7 @@ class _Classes:
     # ---- core pairs ----
 
     def core_pairs(self, numbers: Callable[[int], Iterator[int]], threads: int) -> None:
-        """Perturbers ijrs, as pairs of RI-MP2, and ijr."""
+        """Adds perturbers ijrs, computed like pairs of RI-MP2, and ijr."""
         source, plan = self._integrals.core_virtual, self._integrals.plan.transform
         assert source is not None
         count, virtual = source.orbitals.shape
@@ -236,7 +238,7 @@ class _Classes:
 
 
 class _Overlaps:
-    """Forms of the overlaps of a state's perturbers with those of another one."""
+    """Quadratic forms for overlaps of the perturbers of a state with those of another one."""
 
     def __init__(self, between: Between) -> None:
         self.one, self.hole_one = between.one, between.hole_one
@@ -262,18 +264,18 @@ def _coupled(u: Matrix, w: Matrix, form: Matrix) -> Matrix:
 
 
 def _of_pairs(particles: Particles) -> list[Matrix]:
-    """Norms and energies of two particles that leave, [ab][cd]."""
+    """Quadratic forms [ab][cd] of norms and energies for two particles that leave."""
     size = len(particles.h) ** 2
     return [_of_norm(particles.two), np.ascontiguousarray(particles.gone_two).reshape(size, size)]
 
 
 def _quadratic(values: Matrix, forms: list[Matrix]) -> list[Matrix]:
-    """values F values over the last two indices."""
+    """values F values over the last two indices, for each form F."""
     flat = values.reshape(*values.shape[:-2], -1)
     return [np.sum((flat @ form) * flat, axis=-1) for form in forms]
 
 
 def _forms(j: Matrix, k: Matrix, moved: Matrix, exchanged: Matrix) -> Matrix:
-    """2 jMj - jMk - kMj + kXk, of each row."""
+    """2 jMj - jMk - kMj + kXk for each row, with the forms M = moved and X = exchanged."""
     found: Matrix = np.sum((j @ moved) * (2 * j - k) - (k @ moved) * j + (k @ exchanged) * k, axis=1)
     return found

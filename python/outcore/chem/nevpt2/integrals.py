@@ -1,6 +1,6 @@
-"""Three-index integrals between core, active and virtual orbitals, which products of two give all others.
+"""Three-index integrals between core, active and virtual orbitals. All other integrals are products of two of them.
 
-B[P, i, r] of core and virtual orbitals lies where RI-MP2 has it, and is read orbital by orbital; those with an
+B[P, i, r] of core and virtual orbitals is stored as in RI-MP2, and read orbital by orbital. Integrals with an
 active orbital are fewer, and stay in the memory of every process.
 """
 
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 Matrix = NDArray[np.float64]
 
 _DOUBLE = 8
-_FORMS = 4  # of overlaps with perturbers of another state, each as large as a two-particle density
-_WIDEST = 64  # virtual orbitals of a block; more do not make BLAS faster
+_FORMS = 4  # forms for overlaps with perturbers of another state, each as large as a two-particle density
+_WIDEST = 64  # most virtual orbitals of a block; more do not make BLAS faster
 
 
 @dataclass(frozen=True)
 class Plan:
-    """transform: of three-index integrals. block: virtual orbitals whose products with all others are in memory."""
+    """transform: plan of the three-index integrals. block: number of virtual orbitals whose products with all
+    others are in memory together."""
 
     transform: TransformPlan
     block: int
@@ -43,7 +44,8 @@ class Plan:
 
 @dataclass(frozen=True)
 class _Needs:
-    """Bytes of each process. counts: of core, active and virtual orbitals; rows: P. others: states that couple."""
+    """Bytes that each process needs. counts: of core, active and virtual orbitals. rows: number of functions P.
+    others: number of states that couple."""
 
     counts: tuple[int, int, int]
     rows: int
@@ -51,7 +53,8 @@ class _Needs:
 
     @property
     def held(self) -> int:
-        """With an active orbital, twice while they are read; of perturbers with one outer orbital; of pairs."""
+        """Arrays that are held all the time: integrals with an active orbital, twice while they are read;
+        integrals of perturbers with one outer orbital; pairs; forms."""
         core, active, virtual = self.counts
         three = 2 * self.rows * active * (core + active + virtual)
         return _DOUBLE * (
@@ -59,7 +62,8 @@ class _Needs:
         ) + _DOUBLE * (_FORMS * self.others * active**4)
 
     def block(self, width: int) -> int:
-        """Products of a core orbital and some virtual ones, of all active and virtual ones, with densities."""
+        """Work space for `width` virtual orbitals: products with a core orbital, and with all active and virtual
+        orbitals, and their contractions with densities."""
         _, active, virtual = self.counts
         of_pairs = 3 * width * virtual * active**2
         return _DOUBLE * (max(4 * width * virtual * active, of_pairs) + self.rows * virtual)
@@ -74,7 +78,7 @@ def plan(
     storage: str,
     others: int = 0,
 ) -> Plan:
-    """Within what is free at each process. Raises OutcoreError (ENOMEM) with what is enough."""
+    """The plan for the free memory of each process. Raises OutcoreError (ENOMEM), which says how much is enough."""
     needs = _Needs(counts, sizes.auxiliary, others)
     least = min_for_transform(sizes, processes, threads, storage) + needs.held + needs.block(1)
     if free.bytes < least:
@@ -102,13 +106,13 @@ def least_bytes(
     storage: str,
     others: int = 0,
 ) -> int:
-    """What `plan` needs of each process. functions, columns, rows: see `outcore.chem.ri.rows.Rows`."""
+    """The least memory of each process for `plan`. functions, columns, rows: see `outcore.chem.ri.rows.Rows`."""
     sizes, needs = _sizes(functions, columns, rows, counts), _Needs(counts, rows, others)
     return min_for_transform(sizes, processes, threads, storage) + needs.held + needs.block(1)
 
 
 def _sizes(functions: int, columns: int, rows: int, counts: tuple[int, int, int]) -> TransformSizes:
-    """Of the kinds of integrals that there are."""
+    """The sizes of all kinds of integrals that are not empty."""
     core, active, virtual = counts
     shapes = [(core, virtual), (core, active), (active, active + virtual)]
     first, second = zip(*(each for each in shapes if all(each)), strict=True)
@@ -116,8 +120,8 @@ def _sizes(functions: int, columns: int, rows: int, counts: tuple[int, int, int]
 
 
 class OuterIntegrals:
-    """core_virtual: B[P, i, r], None without such pairs. core_active, active: B[P, i, a], B[P, a, any active or
-    virtual]. Making and closing it is collective."""
+    """The three-index integrals. core_virtual: B[P, i, r], None without such pairs. core_active: B[P, i, a].
+    active: B[P, a, any active or virtual]. The constructor and `close` are collective."""
 
     def __init__(
         self,
@@ -177,7 +181,7 @@ class OuterIntegrals:
         return np.asarray(found.reshape(left.shape[1:] + right.shape[1:]))
 
     def core_orbital(self, i: int) -> Matrix:
-        """B[P, r] of a core orbital and the virtual ones. Not collective."""
+        """B[P, r] of core orbital i with all virtual ones. Not collective."""
         assert self.core_virtual is not None
         found = self.core_virtual.local(i, i + 1)
         if found is None:

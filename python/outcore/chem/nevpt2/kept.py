@@ -1,7 +1,7 @@
-"""What NEVPT2 has finished lies in the directory of a checkpoint, and another run goes on from there.
+"""Finished parts of NEVPT2 in the directory of a checkpoint, from which another run continues.
 
-Two records for each root: three-particle densities contracted with integrals (`Densities`), which follow from the
-state alone, and sums and norms of perturbers, which follow from integrals with outer orbitals, too.
+Each root has two records: three-particle densities contracted with integrals, which depend on the state alone, and
+sums and norms of perturbers, which also depend on integrals with outer orbitals.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ if TYPE_CHECKING:
 
 Matrix = NDArray[np.float64]
 
-_FIRST = "same_"  # of names of arrays that the others follow from
-_SAME = 1e-8  # of densities and integrals in atomic units: of one state, not of one that was found anew
+_FIRST = "same_"  # prefix of the names of arrays on which the others depend
+_SAME = 1e-8  # densities and integrals of the same state differ by less, those of a recomputed state by more
 _GO_ON = "go on with NEVPT2"
 
 
 class KeptParts:
-    """Arrays by name, alike at all processes, in one file that process 0 writes.
+    """Arrays by name, the same at all processes, in one file that process 0 writes.
 
-    path: None keeps nothing. same: arrays that all others follow from. Where those of a file differ, its states or
-    orbitals were found anew: the others are not used, and `is_other` says so. Making it and `put` are collective.
+    path: None: nothing is kept. same: arrays on which all others depend. If those of a file differ, its states or
+    orbitals were recomputed: then the other arrays are not used, and `is_other` is True. The constructor and `put`
+    are collective.
 
-    Raises OutcoreError: EINVAL (of another problem, whose settings are named), ENOTSUP (in another format), EIO
-    (damaged), and what writing raises."""
+    Raises OutcoreError: EINVAL (another problem; the error names the settings that differ), ENOTSUP (another
+    format), EIO (damaged), and errors of writing."""
 
     def __init__(self, world: World, path: Path | None, problem: Problem, same: Mapping[str, Matrix]) -> None:
         self._world, self._path, self._problem = world, path, problem
@@ -58,15 +59,15 @@ class KeptParts:
         return bool(self._arrays)
 
     def get(self, name: str, shape: tuple[int, ...]) -> Matrix | None:
-        """None: there is none. Raises OutcoreError (EIO): it has another shape."""
+        """The kept array; None if there is none. Raises OutcoreError (EIO) if it has another shape."""
         found = self._arrays.get(name)
         if found is not None and found.shape != shape:
             raise self._damaged(f"'{name}' has the shape {found.shape}, not {shape}")
         return found
 
     def put(self, arrays: Mapping[str, Matrix], *, at_once: bool = False) -> None:
-        """In place of those of the same names; the caller may go on to fill them, and calls again then. at_once:
-        commits, whenever the last one was."""
+        """Keeps arrays in place of earlier ones with the same names. The caller may continue to fill them, and then
+        calls again. at_once: commits now, whenever the last commit was."""
         self._arrays |= arrays
         if self._path is None or not (self._clock.is_late() or at_once):
             return
@@ -75,7 +76,7 @@ class KeptParts:
                 stages.save(self._path, self._problem, self._same | self._arrays, {})
 
     def _found(self, path: Path) -> tuple[dict[str, Matrix], bool]:
-        """What lies there, and whether it is of another state. Of process 0."""
+        """Reads the kept arrays, and whether they belong to another state. Called by process 0."""
         try:
             with stages.opened(path, self._problem, _GO_ON) as saved:
                 arrays = {name: np.asarray(each, np.float64) for name, each in saved.items()}

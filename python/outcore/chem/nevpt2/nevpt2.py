@@ -6,9 +6,8 @@
     correlation = outcore.chem.nevpt2.NEVPT2(mc, memory="2GB").kernel()
 
 Angeli, Cimiraglia, Evangelisti, Leininger, Malrieu, J. Chem. Phys. 114, 10252 (2001); Angeli, Cimiraglia,
-Malrieu, J. Chem. Phys. 117, 9138 (2002). Perturbers with one outer orbital are vectors here (see `perturbers`),
-in place of contractions of a four-particle density: a resolution of the identity in determinants of the active
-space.
+Malrieu, J. Chem. Phys. 117, 9138 (2002). Perturbers with one outer orbital are vectors here (see `perturbers`).
+This resolution of the identity in determinants replaces contractions of a four-particle density.
 """
 
 from __future__ import annotations
@@ -49,20 +48,20 @@ if TYPE_CHECKING:
     from outcore.chem.ri.auxiliary import Purpose
     from outcore.chem.ri.cholesky import Cholesky
 
-_FORMAT = 1  # of what is kept
-_NEAR = 0.0  # Hartree: a perturber that is no higher than the state
+_FORMAT = 1  # of checkpoints
+_NEAR = 0.0  # Hartree: a perturber must lie above the state by more than this
 
 
 class NEVPT2(Method):
     """SC-NEVPT2 of one root of a CASCI or CASSCF object of PySCF whose states `outcore.chem.ci.FCISolver` has
-    found: on the processes, in the scratch directory and with the threads of that.
+    found. It uses the processes, the scratch directory and the threads of that solver.
 
-    Integrals are those of the mean field: fitted with its auxiliary functions, or exact, which are made by a
-    Cholesky decomposition of all of them.
+    Integrals are those of the mean field: fitted with its auxiliary functions, or exact, by a Cholesky
+    decomposition of all of them.
 
     Args:
         mc: the object, after its `kernel`. Core and virtual orbitals are made canonical here, for the root.
-        root: of several states, from 0.
+        root: number of the state, from 0.
         frozen: number of lowest core orbitals that are not correlated, or "auto" for the cores of the atoms.
         frozen_virtual: number of the highest virtual orbitals that are not correlated.
         auxbasis: auxiliary functions of the integrals with outer orbitals, as `auxiliary.build` takes them; default
@@ -70,17 +69,16 @@ class NEVPT2(Method):
         memory: of all processes together; default that of the solver.
         screening: of fitted integrals.
         storage: "auto": integrals of core and virtual orbitals stay in memory if they fit; "disk".
-        checkpoint: directory in which finished densities and perturbers are kept, and looked for first. What
-            follows from other states, as from a search that was begun anew, is not used.
-        force: take states that have not converged.
-        source: vectors of exact integrals of this molecule that are there already, right within
-            `outcore.chem.ri.cholesky.EXACT`.
+        checkpoint: directory in which finished densities and perturbers are kept, and looked for first. Those of
+            other states are not used, nor those of the same states after a new search.
+        force: accept states that have not converged.
+        source: existing vectors of exact integrals of this molecule, accurate to `outcore.chem.ri.cholesky.EXACT`.
 
-    After `kernel`: `e_corr` (Hartree), `e_tot`, `e_classes` (of each class of perturbers, by its outer orbitals:
-    "ijrs", "ijr", "rsi", "ij", "rs", "ir", "i", "r"; i and j are core orbitals, r and s virtual ones). What makes
-    a result doubtful is in `warnings`; `kernel` gives it to `on_warning(line)`, or without one to Python's
-    warnings, as `outcore.chem.doubts.DoubtfulResult`. `verbose` and `stdout` are those of `mc` at first. Making
-    it and `kernel` are collective. Raises OutcoreError, the same on all processes.
+    After `kernel`: `e_corr` (Hartree), `e_tot`, `e_classes` (the energy of each class of perturbers, by its outer
+    orbitals: "ijrs", "ijr", "rsi", "ij", "rs", "ir", "i", "r"; i and j are core orbitals, r and s virtual ones).
+    `warnings` has the reasons to doubt a result; `kernel` passes them to `on_warning(line)`, or without it to
+    Python's warnings, as `outcore.chem.doubts.DoubtfulResult`. `verbose` and `stdout` are at first those of `mc`.
+    The constructor and `kernel` are collective. Raises OutcoreError, the same on all processes.
     """
 
     title = orbitals.TITLE
@@ -121,10 +119,10 @@ class NEVPT2(Method):
         )
         self.e_cas = orbitals.energy_of(mc, root)
         if not (getattr(mc, "converged", True) and self.state.ci.converged) and not force:
-            raise refused("the CASCI or CASSCF has not converged; force=True takes it as it is")
+            raise refused("the CASCI or CASSCF has not converged; force=True accepts it")
         self._given = None
         if self._fitting is None:
-            # Orbitals may be of Kohn-Sham: the integrals of the active space are those of Hartree-Fock.
+            # Orbitals may come from Kohn-Sham: the integrals of the active space are those of Hartree-Fock.
             mf = mc._scf.to_hf() if hasattr(mc._scf, "xc") else mc._scf
             self._given = given_integrals.of_rank_0(self.world, mf)
         if self._given is not None and not (auxbasis is None and screening is None):
@@ -161,16 +159,16 @@ class NEVPT2(Method):
 
     @property
     def converged(self) -> bool:
-        """Of the states: the perturbation theory has nothing to converge."""
+        """Whether the states have converged: the perturbation theory itself does not iterate."""
         return bool(self.state.ci.converged)
 
     @property
     def warnings(self) -> list[str]:
-        """What makes the result doubtful, a line each."""
+        """Reasons to doubt the result, one line each."""
         if self._least > _NEAR:
             return []
         return [
-            f"a perturber lies {-self._least:.6f} Eh below the state: it is no perturbation, and belongs into the "
+            f"a perturber lies {-self._least:.6f} Eh below the state: it is no perturbation, and belongs to the "
             "active space"
         ]
 
@@ -189,8 +187,9 @@ class NEVPT2(Method):
         return self.column(())[0]
 
     def column(self, others: Sequence[CIVector]) -> tuple[float, Matrix]:
-        """The correlation energy (Hartree), and what the perturbers of the state add to its coupling with each of
-        `others`: orthogonal states of its space and orbitals. See `quasi`. Collective."""
+        """The correlation energy (Hartree), and the contributions of the perturbers of this state to its coupling
+        with each of `others`. These are orthogonal states in the same space and orbitals. See `quasi`.
+        Collective."""
         found = orbitals.of(self.world, self._mc, self.state, self.e_cas, *self._frozen)
         core, _, virtual = found.counts
         sums = ClassSums.none(len(others))
@@ -218,7 +217,7 @@ class NEVPT2(Method):
         return self.e_corr, sums.couplings.sum(axis=1)
 
     def _active(self, found: orbitals.CasOrbitals) -> tuple[Particles, Particles]:
-        """Of electrons and of holes."""
+        """The active parts for electrons and for holes."""
         state, n = self.state, len(found.h)
         densities = state.ci.densities(state.root)
         h, g, one, two = found.h, found.g, densities.one, densities.two
@@ -246,7 +245,8 @@ class NEVPT2(Method):
         return active.of(h, g, one, two, told(), (electrons, holes))
 
     def _kept(self, name: str, settings: dict[str, Any], same: dict[str, Matrix]) -> KeptParts:
-        """What an earlier run has finished. same: what it follows from, beside the settings. Collective."""
+        """Opens the finished parts of an earlier run. same: arrays that they depend on, in addition to settings.
+        Collective."""
         path = None
         if self._checkpoint is not None:
             Stages(self.world, self._checkpoint)
@@ -261,9 +261,9 @@ class NEVPT2(Method):
             self.world, path, Problem(f"NEVPT2: {name}", _FORMAT, of_state, problem.ROUNDED), same
         )
         if kept:
-            self.log(NOTE, "NEVPT2: goes on with %s in %s", name, path)
+            self.log(NOTE, "NEVPT2: continues with %s in %s", name, path)
         if kept.is_other:
-            self.log(NOTE, "NEVPT2: %s in %s follow from other states, and are not used", name, path)
+            self.log(NOTE, "NEVPT2: %s in %s belong to other states, and are not used", name, path)
         return kept
 
     def _kept_perturbers(
@@ -297,7 +297,7 @@ class NEVPT2(Method):
         holes: Particles,
         between: Sequence[active.Between],
     ) -> ClassSums:
-        """Of perturbers with several outer orbitals."""
+        """The sums over perturbers with several outer orbitals."""
         numbers = kept.get("several", (len(NAMES) * (1 + len(between)) + 1,))
         if numbers is not None:
             return ClassSums.of_numbers(numbers)
@@ -315,7 +315,7 @@ class NEVPT2(Method):
         return sums
 
     def _between(self, other: CIVector) -> active.Between:
-        """What couples the state with another one."""
+        """The transition densities between the state and another one."""
         state = self.state
         found = ci_densities.compute(state.ci.solved, state.place, other.place, threads=self.threads)
         return active.Between.of(found.one, found.two)
@@ -355,7 +355,7 @@ class NEVPT2(Method):
         g: Any,
         others: Sequence[Place],
     ) -> None:
-        """Perturbers with one core ("i") or one virtual orbital ("r"); g[x, a, b, c] = (xa|bc). Collective."""
+        """Adds perturbers with one core ("i") or one virtual orbital ("r"). g[x, a, b, c] = (xa|bc). Collective."""
         outer, energies = (
             (found.core, -found.core_energies) if name == "i" else (found.virtual, found.virtual_energies)
         )
@@ -387,14 +387,14 @@ class NEVPT2(Method):
 
 
 def _auxiliary_of(fitting: Any) -> Any:
-    """The auxiliary functions of a density fitting, as `auxiliary.build` takes them."""
+    """The auxiliary functions of a density fitting, as an argument of `auxiliary.build`."""
     if isinstance(fitting, DensityFitting):
         return fitting.given_auxbasis
     return fitting.auxbasis if fitting.auxmol is None else fitting.auxmol._basis
 
 
 def _one_outer(integrals: OuterIntegrals) -> tuple[Any, Any]:
-    """(xa|bc) of core and of virtual orbitals x."""
+    """(xa|bc) for core and for virtual orbitals x."""
     count = integrals.counts[1]
     inside, outside = integrals.active[:, :, :count], integrals.active[:, :, count:]
     of_virtual = integrals.product(outside, inside).transpose(1, 0, 2, 3)

@@ -1,5 +1,5 @@
-"""The orbitals of a CASSCF: core and virtual ones that diagonalize the Fock matrix of a state, and the integrals of
-its active electrons."""
+"""The orbitals of a CASSCF for NEVPT2: core and virtual ones that diagonalize the Fock matrix of a state, and the
+integrals over active orbitals."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 Matrix = NDArray[np.float64]
 
 TITLE = "NEVPT2"
-_EQUAL = 1e-5  # Hartree: energies that differ less are those of degenerate orbitals
+_EQUAL = 1e-5  # Hartree: orbitals whose energies differ by less are degenerate
 _WEIGHTS = (1.0, np.sqrt(2.0), np.sqrt(3.0))  # of x^2, y^2, z^2: no two directions are alike
-_SAME = 1e-6  # Hartree: of one energy of a state, from its densities and from the solver
+_SAME = 1e-6  # Hartree: largest difference of a state's energies from its densities and from the solver
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +33,8 @@ class CasOrbitals:
     """core, active, virtual: coefficients [function][orbital] of the correlated core and virtual orbitals, and of
     the active ones in the order of the state's strings. Energies in Hartree.
 
-    h, g: one-electron integrals in the field of the core, and (pq|rs), of active orbitals.
-    core_field: of functions, the one-electron integrals in the field of the core.
+    h, g: over active orbitals: one-electron integrals in the field of the core, and (pq|rs).
+    core_field: over functions: one-electron integrals in the field of the core.
     e_core: energy of core electrons and nuclei. frozen: orbitals that are not correlated.
     """
 
@@ -51,12 +51,13 @@ class CasOrbitals:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Of core, active and virtual ones."""
+        """Numbers of core, active and virtual orbitals."""
         return self.core.shape[1], self.active.shape[1], self.virtual.shape[1]
 
 
 def states_of(mc: Any) -> list[CIVector]:
-    """Raises OutcoreError (EINVAL, ENOTSUP): of an object that has none, or not of FCISolver."""
+    """The states of a CASCI or CASSCF object. Raises OutcoreError (EINVAL, ENOTSUP) if it has none, or if they are
+    not those of FCISolver."""
     found = getattr(mc, "ci", None)
     if found is None:
         raise refused("there are no states; run mc.kernel() first")
@@ -70,7 +71,7 @@ def states_of(mc: Any) -> list[CIVector]:
 
 
 def state_of(mc: Any, root: int) -> CIVector:
-    """Raises OutcoreError (EINVAL, ENOTSUP): as `states_of`, or of orbitals that differ in spin."""
+    """The state of a root. Raises OutcoreError (EINVAL, ENOTSUP) as `states_of`, or if orbitals differ in spin."""
     states = states_of(mc)
     if not 0 <= root < len(states):
         raise refused(f"root {root}: there are {len(states)}, counted from 0")
@@ -81,7 +82,7 @@ def state_of(mc: Any, root: int) -> CIVector:
 
 
 def energy_of(mc: Any, root: int) -> float:
-    """Of a root (Hartree), as the object has it."""
+    """The energy of a root (Hartree), as the object has it."""
     for name in ("e_states", "e_tot"):
         found = getattr(mc, name, None)
         if found is not None and (np.ndim(found) == 1 or name == "e_tot"):
@@ -92,7 +93,7 @@ def energy_of(mc: Any, root: int) -> float:
 def of(
     world: World, mc: Any, state: CIVector, energy: float, frozen: Asked, frozen_virtual: Asked
 ) -> CasOrbitals:
-    """Those of the first process. Collective. Raises OutcoreError (EINVAL)."""
+    """The orbitals for a state; all processes get those of the first. Collective. Raises OutcoreError (EINVAL)."""
     mo = np.asarray(mc.mo_coeff, np.float64)
     order = state.ci.hamiltonian.permutation
     first, last = int(mc.ncore), int(mc.ncore) + int(mc.ncas)
@@ -100,7 +101,7 @@ def of(
         raise refused(f"{last - first} active orbitals, but a state of {len(order)}")
     core, active, virtual = mo[:, :first], mo[:, first:last][:, order], mo[:, last:]
     density = 2 * core @ core.T
-    # Every process calls what may be collective; results of the first count.
+    # Every process makes the calls that may be collective; the results of the first count.
     h, core_energy = mc.get_h1eff(mo)
     g = mc.get_h2eff(mo)
     hcore = np.asarray(mc.get_hcore())
@@ -135,20 +136,20 @@ def of(
 
 
 def _check_energy(state: CIVector, h: Matrix, g: Matrix, core_energy: float, energy: float) -> None:
-    """Raises OutcoreError (EINVAL) if the state is none of these orbitals."""
+    """Raises OutcoreError (EINVAL) if the state does not have its energy in these orbitals."""
     densities = state.ci.densities(state.root)
     found = core_energy + float(np.sum(h * densities.one) + np.sum(g * densities.two) / 2)
     if abs(found - energy) > _SAME:
         raise refused(
-            f"in the orbitals of mc the state has {found:.8f} Eh, not {energy:.8f}: they are not those that it was "
-            "found with; run mc.kernel() again"
+            f"in the orbitals of mc the state has {found:.8f} Eh, not {energy:.8f}: it was found with other "
+            "orbitals; run mc.kernel() again"
         )
 
 
 def _correlated(
     mol: Any, frozen: Asked, virtual: Asked, core: Matrix, outer: Matrix
 ) -> tuple[frozen_orbitals.Frozen, Any, Any]:
-    """What is frozen, and places of the other core and of the other virtual orbitals."""
+    """The frozen orbitals, and positions of the other core and of the other virtual orbitals."""
     count = core.shape[1]
     numbers = np.arange(count + outer.shape[1])
     found = frozen_orbitals.of(mol, frozen, virtual, [(numbers, count)])
@@ -163,8 +164,8 @@ def _correlated(
 
 
 def _canonical(coefficients: Matrix, fock: Matrix, extent: Matrix | None) -> tuple[Matrix, Matrix]:
-    """Energies and orbitals. Energies of perturbers depend on how orbitals of one energy are rotated: these
-    diagonalize `extent`, so runs repeat, and those of linear molecules lie in planes."""
+    """Energies and canonical orbitals. Energies of perturbers depend on the rotation of degenerate orbitals. These
+    are made to diagonalize `extent`, so that runs repeat, and orbitals of linear molecules lie in planes."""
     energies, rotation = np.linalg.eigh(coefficients.T @ fock @ coefficients)
     found = coefficients @ rotation
     ends = np.flatnonzero(np.diff(energies, append=np.inf) > _EQUAL) + 1
@@ -176,8 +177,8 @@ def _canonical(coefficients: Matrix, fock: Matrix, extent: Matrix | None) -> tup
 
 
 def _extent(mol: Any, overlap: Matrix) -> Matrix | None:
-    """x^2, y^2 and z^2 of functions, each with a weight of its own; None of a model, whose functions lie
-    nowhere."""
+    """The matrix of x^2, y^2 and z^2 over functions, each with its own weight; None for a model, whose functions
+    have no place."""
     if not is_of_functions(overlap, mol):
         return None
     charges, places = mol.atom_charges(), mol.atom_coords()

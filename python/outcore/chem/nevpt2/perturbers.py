@@ -1,8 +1,8 @@
-"""Perturbers with one core or one virtual orbital, as vectors: no density of three or four particles is made.
+"""Perturbers with one core or one virtual orbital, as vectors: no density of three or four particles is needed.
 
-All of a perturber V|0> that has one electron in virtual orbital x, or one hole in core orbital x, lies in the
-space of the active orbitals and x. The integrals (xa|bc) and h_xa are a Hamiltonian V there: its product with the
-state, in which x is empty or doubly occupied, is the perturber. <V H V> takes a product with the active
+A perturber V|0> with one electron in virtual orbital x, or one hole in core orbital x, lies in the space of the
+active orbitals and x. The integrals (xa|bc) and h_xa form a Hamiltonian V in this space. The product of V with the
+state, in which x is empty or doubly occupied, is the perturber. <V H V> needs one product with the active
 Hamiltonian.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def least_bytes(found: Hamiltonian, source: Space, threads: int) -> int:
-    """What vectors of perturbers take of a process at least; of the orbitals of a CI, and its space."""
+    """The least memory of a process for vectors of perturbers. found, source: Hamiltonian and space of the CI."""
     n, electrons = found.orbitals, source.electrons
     plain = _Plain(n + 1)
     spaces = [Space(plain, electrons[0] + each, electrons[1] + each, 0, source.parity) for each in (0, 1)]
@@ -40,7 +40,7 @@ def least_bytes(found: Hamiltonian, source: Space, threads: int) -> int:
 
 
 class _Plain:
-    """So many orbitals of one irrep."""
+    """A number of orbitals that all have one irrep."""
 
     groups, unrestricted = 1, False
 
@@ -49,10 +49,11 @@ class _Plain:
 
 
 class Perturbers:
-    """Of one state, with an orbital that is occupied (core) or not (virtual). Making and using it is collective.
+    """Perturbers of one state, with an outer orbital that is occupied (core) or empty (virtual). The constructor
+    and all methods are collective.
 
-    place: the state, of the sorted orbitals of integrals h[p, q] and g[p, q, r, s] (Hartree). energy: <H> of the
-    state. memory_bytes: as `solver.plan`. Raises OutcoreError (ENOMEM) with what is enough."""
+    place: the state, over the sorted orbitals of the integrals h[p, q] and g[p, q, r, s] (Hartree). energy: <H> of
+    the state. memory_bytes: as for `solver.plan`. Raises OutcoreError (ENOMEM), which says how much is enough."""
 
     def __init__(
         self,
@@ -83,16 +84,16 @@ class Perturbers:
         self._back = [(alpha.reversed(len(source.alpha.strings)), beta.reversed(len(source.beta.strings)))]
 
     def _enlarged(self, h: Matrix, g: Matrix) -> tuple[Matrix, Matrix]:
-        """Integrals over active orbitals and one without any, the last."""
+        """Integrals over the active orbitals and a last orbital, for which all are zero."""
         n = len(h)
         one, two = np.zeros((n + 1,) * 2), np.zeros((n + 1,) * 4)
         one[:n, :n], two[:n, :n, :n, :n] = h, g
         return one, two
 
     def moments(self, h: Matrix, g: Matrix, others: Sequence[Place] = ()) -> Matrix:
-        """<V V> and <V (H - E) V> of integrals h[a] = h_xa in the field of the core and g[a, b, c] = (xa|bc), and
-        <V V> between the state and each of `others`, vectors of its space: by one product more, V of the perturber,
-        for all of them. Collective."""
+        """<V V> and <V (H - E) V> for integrals h[a] = h_xa in the field of the core and g[a, b, c] = (xa|bc), and
+        <V V> between the state and each of `others`, which are vectors of its space. The latter need one further
+        product, V times the perturber, for all together. Collective."""
         n = self._orbital
         one, two = np.zeros((n + 1,) * 2), np.zeros((n + 1,) * 4)
         one[n, :n] = one[:n, n] = h
@@ -111,7 +112,7 @@ class Perturbers:
         return np.array(moments)
 
     def _multiply(self, found: Hamiltonian, x: Place, y: Place) -> None:
-        """y becomes H x."""
+        """Sets y to H x."""
         y.vectors.clear(y.index)
         with self._world.together("CI kernel"):
             kernel = solver.make_kernel(self._space, found)

@@ -1,4 +1,4 @@
-"""Quasi-degenerate SC-NEVPT2: states of a CASCI or CASSCF that mix by what lies outside of the active space.
+"""Quasi-degenerate SC-NEVPT2: states of a CASCI or CASSCF that mix through perturbers outside the active space.
 
     correlation = outcore.chem.nevpt2.QDNEVPT2(mc, memory="2GB")
     energies = correlation.kernel()
@@ -8,10 +8,10 @@ state. A perturber V_l|m> of state m, which lies E_l(m) - E_m above it, gives th
 
     H_nm = <n|H|m> - sum_l <V_l n|V_l m> / (E_l(m) - E_m)
 
-with all outer orbitals those of m. So a column is SC-NEVPT2 of one state, its diagonal element the energy of that,
-and the other elements have overlaps of perturbers for norms: they take densities between states, and of the
-perturbers with one outer orbital one product with a Hamiltonian more. The mean of the matrix and its transpose is
-diagonalized.
+where all outer orbitals are those of m. So a column is SC-NEVPT2 of one state, and its diagonal element is the
+energy of that state. The other elements have overlaps of perturbers in place of norms: they need transition
+densities, and for perturbers with one outer orbital one further product with a Hamiltonian. The mean of the matrix
+and its transpose is diagonalized.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ if TYPE_CHECKING:
     from outcore.chem.ri.cholesky import Cholesky
 
 TITLE = "QD-NEVPT2"
-_ORTHOGONAL = 1e-5  # overlap of two states that have converged, at most
+_ORTHOGONAL = 1e-5  # largest overlap of two converged states
 
 
 class QDNEVPT2(Method):
     """QD-NEVPT2 of all roots of a CASCI or CASSCF object of PySCF whose states `outcore.chem.ci.FCISolver` has
-    found: on the processes, in the scratch directory and with the threads of that. States of different irreps or
-    spins do not mix.
+    found. It uses the processes, the scratch directory and the threads of that solver. States of different irreps
+    or spins do not mix.
 
     Args: as `NEVPT2`, without `root`.
 
-    After `kernel`: `e_tot` (Hartree, of the mixed states, rising), `mixing` [root][mixed state], `e_roots`
-    (SC-NEVPT2 of each root), `e_classes` (of each root, as those of `NEVPT2`), `hamiltonian` [root][root] (the mean
-    of `columns` and its transpose), `columns` [root][root] (the second root is that whose perturbers are taken).
-    What makes a result doubtful is in `warnings`, as those of `NEVPT2`. Making it and `kernel` are collective.
+    After `kernel`: `e_tot` (Hartree, of the mixed states, in rising order), `mixing` [root][mixed state], `e_roots`
+    (SC-NEVPT2 of each root), `e_classes` (of each root, as in `NEVPT2`), `hamiltonian` [root][root] (the mean of
+    `columns` and its transpose), `columns` [root][root] (with the perturbers of the second root). `warnings` has
+    the reasons to doubt a result, as in `NEVPT2`. The constructor and `kernel` are collective.
     Raises OutcoreError, the same on all processes: EINVAL (fewer than two states, states that overlap), ENOTSUP
     (states of one irrep and spin in different worlds or spaces of vectors).
     """
@@ -114,7 +114,7 @@ class QDNEVPT2(Method):
         self._opened()
 
     def _check_states(self, states: list[CIVector]) -> None:
-        """That those which may mix are orthogonal vectors of one space. Collective."""
+        """Checks that states that may mix are orthogonal vectors of one space. Collective."""
         for n, m in combinations(range(len(states)), 2):
             if self._kinds[n] != self._kinds[m]:
                 continue
@@ -140,12 +140,12 @@ class QDNEVPT2(Method):
 
     @property
     def hamiltonian(self) -> Matrix:
-        """The effective one, [root][root] (Hartree)."""
+        """The effective Hamiltonian [root][root] (Hartree)."""
         return (self.columns + self.columns.T) / 2
 
     @property
     def e_roots(self) -> Matrix:
-        """SC-NEVPT2 of each root, which does not mix (Hartree)."""
+        """The SC-NEVPT2 energy of each root, without mixing (Hartree)."""
         return np.diag(self.columns).copy()
 
     @property
@@ -158,12 +158,12 @@ class QDNEVPT2(Method):
 
     @property
     def converged(self) -> bool:
-        """Of the states."""
+        """Whether all states have converged."""
         return all(each.converged for each in self._roots)
 
     @property
     def warnings(self) -> list[str]:
-        """What makes the result doubtful, a line each."""
+        """Reasons to doubt the result, one line each."""
         return [f"root {root}: {line}" for root, each in enumerate(self._roots) for line in each.warnings]
 
     @property
@@ -181,7 +181,7 @@ class QDNEVPT2(Method):
     # ---- energies ----
 
     def kernel(self) -> Matrix:
-        """Energies of the mixed states (Hartree), rising. Collective."""
+        """Energies of the mixed states (Hartree), in rising order. Collective."""
         columns = np.zeros((self.roots, self.roots))
         for m, method in enumerate(self._roots):
             others = [n for n in range(self.roots) if n != m and self._kinds[n] == self._kinds[m]]
@@ -196,7 +196,7 @@ class QDNEVPT2(Method):
         return self.e_tot
 
     def _mixed(self) -> tuple[Matrix, Matrix]:
-        """Energies and mixing, of each irrep and spin by itself."""
+        """Energies and mixing. Each irrep and spin is diagonalized by itself."""
         effective, energies = self.hamiltonian, np.zeros(self.roots)
         mixing = np.zeros((self.roots, self.roots))
         for kind in dict.fromkeys(self._kinds):
@@ -216,7 +216,7 @@ class QDNEVPT2(Method):
 
 
 def _nothing(_: str) -> None:
-    """For warnings that are told later."""
+    """Ignores a warning that is reported later."""
 
 
 def _kind(state: CIVector) -> tuple[int, int | None]:

@@ -9,6 +9,6 @@ from outcore.chem.ri.fitting import SCREENING
 
 @dataclass(frozen=True)
 class Settings:
-    """screening: of pairs of functions in fitted integrals, see `outcore.chem.ri.pairs.Pairs`."""
+    """screening: threshold for pairs of functions in fitted integrals, see `outcore.chem.ri.pairs.Pairs`."""
 
     screening: float = SCREENING

@@ -386,7 +386,7 @@ def test_an_estimate_computes_no_energy(run):
             "0 doubly occupied and 3 active orbitals of B1, but there are 1",
         ),
         (["--cas", "4,4", "--core", "A1=2"], "--core has no effect without --active of irreps"),
-        (["--active", "A1=2", "--core", "2"], "--core 2: give a number of each irrep"),
+        (["--active", "A1=2", "--core", "2"], "--core 2: give a number for each irrep"),
         (["--avas", "O 2p", "--core", "A1=2"], "--core has no effect with --avas"),
         (["--cas", "4,4", "--states", "A1:0"], "is no irrep, 2S and number of states"),
         (["--cas", "4,4", "--states", "A1:0:1,A1:0:2"], "is named twice"),

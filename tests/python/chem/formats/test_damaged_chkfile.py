@@ -40,7 +40,7 @@ def test_a_table_that_leads_nowhere_is_refused(
     ("place", "value", "said"),
     [
         ("length", 255 << 24, "bytes is one of"),
-        ("heap", 1 << 40, "behind the end of the file"),
+        ("heap", 1 << 40, "beyond the end of the file"),
         ("number", 3, "is not where the file says"),
         ("size of the heap", 1 << 56, "damaged"),
         ("size of the text", 227, "bytes is one of"),
