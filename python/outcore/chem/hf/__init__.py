@@ -5,15 +5,15 @@ Names are loaded at first use: `outcore.chem.hf.RHF`.
 Files:
 
     command, view:
-        `outcore scf`, and what it shows
+        `outcore scf`, and its output
     scf:
         mean-field objects
     settings, plan, estimate, accuracy:
-        what to store, how finely, and what that takes
+        which integrals are stored, how finely, and the cost
     integrals, stores, kept:
-        integrals over all processes, shared, kept after a run
+        integrals over all processes, integrals that objects share, integrals kept after a run
     skeleton:
-        densities by irreps, J and K of integrals that stand for their copies
+        densities by irreps, J and K from integrals that stand for their symmetric copies
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How finely integrals are stored for the error of the energy that is allowed; see docs/why/accuracy.md."""
+"""The accuracy with which integrals are stored, for an allowed error of the energy; see docs/why/accuracy.md."""
 
 from __future__ import annotations
 
@@ -18,36 +18,38 @@ if TYPE_CHECKING:
 
     from outcore.job.world import World
 
-SIGMAS = 4.0  # the error of the energy exceeds as many standard deviations in 1 of 16 000 cases
-LARGEST_STEP = 1e-7  # whatever the density: J and K of other densities stay good
-# The variance of what is left out is estimated from what is there. Where that is little, or nothing, it may be more
-# by this many terms: the largest that was found, or twice what one at its limit is expected to be.
+SIGMAS = 4.0  # the error of the energy exceeds so many standard deviations in 1 of 16 000 cases
+LARGEST_STEP = 1e-7  # largest step for any density, so that J and K of other densities stay accurate
+# The variance from quartets that are left out is estimated from a few of them. If these are few or none, the
+# variance may be larger by so many terms: each the largest that was found, or twice the expected one of a quartet
+# at its limit.
 _FEW_TERMS = 8
-# Units in the last place of the one-electron energy, the largest term, that sums lose: from experience, of energies
-# that two programs find.
+# Units in the last place of the one-electron energy, the largest term, that sums lose. From experience with
+# energies of two programs.
 _LOST_UNITS = 32
-# Mean of (step * Gamma)^2 over the stored integrals in units of the base step: what rounding up to whole bytes and
-# crude densities make of it, from experience. It varies more where integrals are few.
+# Mean of (step * Gamma)^2 over the stored integrals, in units of the base step, with rounding up to whole bytes and
+# crude densities. From experience. It varies more if integrals are few.
 _MEAN_SQUARE = 1 / 4
 _FEW = 1e5
-# Of the largest density between two functions of an atom with unpaired electrons, from experience.
+# Density between two functions of an atom with unpaired electrons, relative to the largest possible. From
+# experience.
 _MIXED = 0.3
-# Of what is allowed, that integrals are stored for after they have missed it with the same density.
+# If integrals miss the allowed error, they are stored again for this share of it with the same density.
 _MARGIN = 0.5
 
 
 @dataclass(frozen=True)
 class EnergyError:
-    """What storing integrals, and leaving some out, does to an energy (Hartree)."""
+    """The error of an energy (Hartree) because integrals are stored with rounding, and some are left out."""
 
     sigma: float  # standard deviation
-    worst: float  # if all errors had the worst sign and size
-    allowed: float | None  # what was asked for; None: steps were given instead
-    arithmetic: float = 0.0  # what sums in double precision may add, here and in what it is compared with
+    worst: float  # the error if all errors of integrals had the worst sign and size
+    allowed: float | None  # the requested bound; None: steps were given instead
+    arithmetic: float = 0.0  # possible error of sums in double precision, here and in a reference energy
 
     @property
     def bound(self) -> float:
-        """The error that is promised not to be exceeded, in the sense of statistics."""
+        """The statistical bound of the error."""
         return SIGMAS * self.sigma + self.arithmetic
 
     def _repr_html_(self) -> str:
@@ -61,38 +63,41 @@ class EnergyError:
 
     @property
     def kept(self) -> bool:
-        """What was asked for is kept; finer integrals do not help against what arithmetic adds."""
+        """Whether the allowed error is kept. The error of arithmetic does not count: finer integrals do not reduce
+        it."""
         return self.allowed is None or SIGMAS * self.sigma <= self.allowed
 
 
 @dataclass(frozen=True)
 class Finer:
-    """For integrals that are stored again, because the first ones do not keep the error that is allowed."""
+    """The basis of finer steps, for integrals that are stored again because the first ones miss the allowed
+    error."""
 
     densities: NDArray[
         np.float64
-    ]  # [1][n][n] of closed shells, [2][n][n] of each spin: of the orbitals found
-    factor: float  # times the error allowed: what steps are made for
+    ]  # of the orbitals found: [1][n][n] for closed shells, [2][n][n] for each spin
+    factor: float  # steps are chosen for this factor times the allowed error
 
     def with_crude(self, crude: NDArray[np.float64]) -> NDArray[np.float64]:
-        """All densities [..][n][n] that steps are made for. Exchange of two spins is that of their sum and their
-        difference, as if each were of closed shells."""
+        """All densities [..][n][n] for which steps are chosen. The exchange of two spins equals that of their sum
+        and of their difference, each taken as a closed-shell density."""
         spins = self.densities
         own = spins if len(spins) == 1 else np.array([spins[0] + spins[1], spins[0] - spins[1]])
         return np.concatenate([crude, own])
 
 
 def finer(before: Finer | None, densities: NDArray[np.float64], error: EnergyError) -> Finer:
-    """What follows `before` (None: crude densities alone), whose `error`, of these densities, is above what is
-    allowed: first the densities themselves, then smaller steps for them."""
+    """The next basis of finer steps after `before` (None: crude densities only). error: of the energy with these
+    densities; it exceeds the allowed one. The first time steps are chosen for the densities themselves, then they
+    become smaller."""
     if before is None or error.allowed is None:
         return Finer(densities, 1.0)
     return Finer(densities, before.factor * _MARGIN * min(1.0, error.allowed / (SIGMAS * error.sigma)))
 
 
 def sigma(variance: float, largest: float, term: float) -> float:
-    """Standard deviation of the energy from its variance, the largest term in it of what is left out, and what a
-    quartet at its limit adds to the energy."""
+    """Standard deviation of the energy. variance: of the energy. largest: the largest term in it from a quartet
+    that is left out. term: contribution to the energy of a quartet at the limit of being left out."""
     return math.sqrt(variance + _FEW_TERMS * (largest + (2 * term) ** 2))
 
 
@@ -104,13 +109,14 @@ def for_error(
     world: World,
     group: _core.ShellGroup | None = None,
 ) -> tuple[_core.Accuracy, float]:
-    """Steps that keep the energy's error below `error`, from densities [..][n][n], and what a quartet at its
-    limit adds to the energy of these. group: of shells, by which quartets stand for others: their values, copies
-    counted, err as those of any other quartet. Collective; the same on all processes."""
+    """Steps that keep the error of the energy below `error`, from densities [..][n][n], and the contribution to the
+    energy of a quartet at the limit of being left out. group: operations on shells by which quartets stand for
+    others: their values, with copies counted, have errors like those of any other quartet. Collective; the same on
+    all processes."""
     with world.together("accuracy of the integrals"):
         integrals = _core.Screening(
             basis, error / 10, threads, None, group
-        ).integrals  # about as many will be stored
+        ).integrals  # about the number that will be stored
         squares = _MEAN_SQUARE * (integrals + math.sqrt(_FEW * integrals))
         base = min(1.0, error / SIGMAS * math.sqrt(12 / squares))
         steps = _core.Accuracy(basis, densities, base, min(LARGEST_STEP, 100 * error))
@@ -118,13 +124,14 @@ def for_error(
 
 
 def arithmetic(one_electron_energy: float) -> float:
-    """What sums in double precision may add to the error of an energy (Hartree)."""
+    """The possible error of an energy by sums in double precision (Hartree)."""
     return _LOST_UNITS * math.ulp(1.0) * abs(one_electron_energy)
 
 
 def crude_densities(mol: Mole) -> NDArray[np.float64]:
-    """Densities [2][n][n] that need no two-electron integrals: of the superposition of atomic potentials (Lehtola,
-    J. Chem. Theory Comput. 15, 1593 (2019)), which fills all functions, and of atoms in a minimal basis."""
+    """Two densities [2][n][n] that need no two-electron integrals: one from a superposition of atomic potentials
+    (Lehtola, J. Chem. Theory Comput. 15, 1593 (2019)), which fills all functions, and one of atoms in a minimal
+    basis."""
     from pyscf.scf import hf
 
     n = mol.nao
@@ -141,8 +148,8 @@ def crude_densities(mol: Mole) -> NDArray[np.float64]:
 
 
 def _mix_shells(mol: Mole, densities: NDArray[np.float64]) -> None:
-    """Adds to the densities of each atom, between its functions, a part of what they may be: unpaired electrons mix
-    shells, such as s and d of a metal, that the symmetry of crude densities keeps apart."""
+    """Adds to the density between functions of each atom a part of the largest possible one. Unpaired electrons mix
+    shells, such as s and d of a metal, which the symmetry of crude densities keeps apart."""
     for *_, first, last in mol.aoslice_by_atom():
         atom = slice(first, last)
         for density in densities:
@@ -151,8 +158,8 @@ def _mix_shells(mol: Mole, densities: NDArray[np.float64]) -> None:
 
 
 def _atomic_potentials(mol: Mole) -> NDArray[np.float64]:
-    """Potential of the electrons of neutral atoms, exchange included, as far as the basis has them (effective core
-    potentials stand for the others)."""
+    """The potential of the electrons of neutral atoms, with exchange. It includes the electrons in the basis;
+    effective core potentials stand for the others."""
     from pyscf.data.elements import charge as nuclear_charge
     from pyscf.gto.basis import load
     from pyscf.gto.mole import conc_env, fakemol_for_cgtf_charge
@@ -165,7 +172,7 @@ def _atomic_potentials(mol: Mole) -> NDArray[np.float64]:
         return np.array(load(SCF.sap_basis, symbol)[0][1:]).T
 
     potential = np.zeros(mol.nao * (mol.nao + 1) // 2)
-    shells = (0, mol.nbas, 0, mol.nbas, mol.nbas, mol.nbas + 1)  # of the last the charge
+    shells = (0, mol.nbas, 0, mol.nbas, mol.nbas, mol.nbas + 1)  # the last shell is the charge
     for atom in range(mol.natm):
         electrons = mol.atom_charge(atom)
         if electrons == 0:  # a ghost: functions without a nucleus

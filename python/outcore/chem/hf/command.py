@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from outcore.chem.hf.integrals import IntegralWork
     from outcore.trace.report import RawRates, Report
 
-_EVENTS = 1 << 20  # of a process, recorded for --trace
-_INTEGRAL_BYTES = 16  # that one takes on disk, with its indices, at most
+_EVENTS = 1 << 20  # most events of a process that --trace records
+_INTEGRAL_BYTES = 16  # most bytes of an integral on disk, with its indices
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options(DensityOptions):
-    """Of Hartree-Fock with stored integrals."""
+    """Options of Hartree-Fock with stored integrals."""
 
     rohf: Annotated[bool, ROHF] = False
     smearing: Annotated[float, SMEARING] = 0.0
@@ -48,7 +48,7 @@ class Options(DensityOptions):
     storage: Annotated[str, storage_words.option(STORAGES, "integrals")] = "disk"
     disk: Annotated[
         str | None,
-        typer.Option(help="Disk for integrals, all processes, if mixed or auto. Default: what is free."),
+        typer.Option(help="Disk for integrals, all processes, if mixed or auto. Default: the free space."),
     ] = None
     error: Annotated[
         float | None,
@@ -146,7 +146,7 @@ def _scf(run: MoleculeRun, options: Options) -> int:
         _ = mf.two_electron
     view.stored()
     search = SCFSearch(mf, options, mf.world, run.say, keeper)
-    search.run(found, anew=True)  # with the integrals of this run
+    search.run(found, anew=True)  # iterates with the integrals of this run
     storage_error = search.storage_error or mf.energy_error()
     run_seconds = run.seconds
     work = mf.two_electron.work()
@@ -168,8 +168,8 @@ def _scf(run: MoleculeRun, options: Options) -> int:
 
 
 def _check_options(given: dict[str, Any]) -> None:
-    """Raises OutcoreError for options that exclude each other, have no effect, or are out of range. An estimate is
-    of all ways to run: it takes the options of any."""
+    """Raises OutcoreError for options that exclude each other, have no effect, or are out of range. An estimate
+    covers all ways to run, and accepts the options of each."""
 
     storage_words.check(given["storage"], STORAGES, METHOD)
     scf_options.check_one_method(given["uhf"], given["rohf"], given["rhf"])
@@ -192,7 +192,7 @@ def _check_options(given: dict[str, Any]) -> None:
 
 
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
-    """For the methods: the given options that Settings has; the others have defaults there."""
+    """The given options that belong to Settings; the others keep their defaults there."""
     storage, disk, keep = given["storage"], given["disk"], given["keep_integrals"]
     settings = {
         name: given[name] for name in ("error", "screening", "records", "scratch", "threads", "group")
@@ -209,7 +209,8 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _least(run: MoleculeRun, mf: Any) -> dict[str, int]:
-    """The least memory of each process, with the storage that is asked for, also for an estimate of all."""
+    """The least memory of each process in each stage, with the requested storage, also for an estimate of all
+    ways."""
     from outcore.chem.least_memory import stored_scf
 
     storage = run.options.storage
@@ -222,7 +223,7 @@ def _least(run: MoleculeRun, mf: Any) -> dict[str, int]:
     if isinstance(run.options, DensityOptions) and run.options.gradient:
         from outcore.chem.gradients import least as of_gradients
 
-        # What the SCF holds stays: records that are kept in memory, buffers.
+        # Memory of the SCF stays in use: records that are kept in memory, buffers.
         spins = 1 if mf.istype("RHF") and not mf.mol.spin else 2
         found["gradient"] = found[METHOD] + of_gradients.of_exact(mf.mol, spins, run.threads)
     return found
@@ -238,8 +239,9 @@ def _forecast(run: Run, mf: Any) -> None:
 
 
 def _begin_io(mf: Any, trace_file: Path | None) -> RawRates | None:
-    """Raw rates of the scratch disk (rank 0), then counters from zero, so that the report shows the run alone. A
-    small molecule, whose integrals are fewer bytes than are moved to measure, has rates that earlier runs found."""
+    """Measures raw rates of the scratch disk (rank 0), then sets counters to zero, so that the report shows the run
+    alone. For a small molecule, whose integrals have fewer bytes than a measurement moves, it uses rates of earlier
+    runs."""
     from outcore import trace
     from outcore.job import machine
 
@@ -261,7 +263,7 @@ def _begin_io(mf: Any, trace_file: Path | None) -> RawRates | None:
 def _end_io(
     comm: Intracomm | None, run_seconds: float, raw: RawRates | None, trace_file: Path | None
 ) -> Report | None:
-    """The I/O report of all processes (rank 0), and the trace file."""
+    """Makes the I/O report of all processes (rank 0), and writes the trace file."""
     from outcore import trace
     from outcore.trace import report
 

@@ -1,4 +1,4 @@
-"""What a Hartree-Fock run will take, from a measured sample of its integrals, before it is begun."""
+"""The forecast of a Hartree-Fock run, from a measured sample of its integrals."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What each way to run takes in integrals, bytes and seconds; the time of start-up and of linear algebra, which
-    is the same for all, is not in it. `auto` keeps `memory_bytes` in memory and the rest of its bytes on disk."""
+    """Integrals, bytes and seconds of each way to run. The time of start-up and of linear algebra is the same for
+    all, and is not included. `auto` keeps `memory_bytes` in memory and the rest of its bytes on disk."""
 
     functions: int
     integrals: int
@@ -84,9 +84,9 @@ class Forecast:
 
 
 def forecast(mol: Mole, settings: Settings, world: World) -> Forecast:
-    """The ways disk, mixed (within settings.disk_bytes, or half of what everything takes), auto and direct.
-    Collective; nothing is stored. The +- of the table is two standard errors of the sample; how many cycles an SCF
-    takes nobody knows."""
+    """Forecasts the ways disk, mixed (within settings.disk_bytes, or half of the bytes of all integrals), auto and
+    direct. Collective; nothing is stored. The +- of the table is two standard errors of the sample; the number of
+    cycles of an SCF is not known before."""
     integrals = TwoElectronIntegrals(mol, replace(settings, storage="auto"), world=world)
     sample = integrals.survey()
     estimate = integrals.estimate()
@@ -123,7 +123,8 @@ def forecast(mol: Mole, settings: Settings, world: World) -> Forecast:
 
 
 def sample_of_direct(mol: Mole, settings: Settings, world: World) -> plan.Sample:
-    """That of a direct run, which screens otherwise than one that stores for an error of the energy. Collective."""
+    """The sample of a direct run, whose screening differs from that of a run that stores for an error of the
+    energy. Collective."""
     integrals = TwoElectronIntegrals(
         mol, replace(settings, storage="direct", disk_bytes=None, keep=None), world=world
     )

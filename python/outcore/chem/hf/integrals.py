@@ -41,21 +41,21 @@ Progress = Callable[[float], None]
 
 
 _NO_LIMIT = (1 << 63) - 1
-_SMALL = 127.0  # times the cutoff: cheapest to keep, first to be negligible for a change of the density
-_PREFETCH = 2  # records read ahead, at least
+_SMALL = 127.0  # times the cutoff: smaller integrals are cheap to keep, and soon negligible in an SCF
+_PREFETCH = 2  # least number of records read ahead
 _SMALLEST_PART = (
-    1e-11  # norm of what a change of the density has in an irrep, where small changes are left out
+    1e-11  # parts of a density change in an irrep with a smaller norm are left out, if screening is allowed
 )
-_PAIR_BYTES = 16  # of the lists of pairs of shells, for each pair of functions at most
-_DIIS_MATRICES = 40  # of n*n doubles, which an SCF driver with DIIS over 8 vectors, two spins, may hold
+_PAIR_BYTES = 16  # most bytes of the lists of pairs of shells, for each pair of functions
+_DIIS_MATRICES = 40  # of n*n doubles: an SCF driver with DIIS over 8 vectors, two spins, may hold so many
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What is known before any integral is computed."""
+    """Numbers that are known before any integral is computed."""
 
     functions: int
-    integrals: int  # that pass the screening
+    integrals: int  # number that passes the screening
     disk_bytes: int  # all processes: an upper bound if everything is kept, else the budget
     free_bytes: int  # in this node's scratch directory
     record_memory_bytes: int  # all processes: for records that stay in memory
@@ -65,7 +65,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Summary:
-    """What was computed and kept, all processes together."""
+    """Numbers of integrals that were computed and kept, for all processes together."""
 
     quartets: int
     computed: int
@@ -73,8 +73,8 @@ class Summary:
     memory_bytes: int  # of records in memory
     disk_bytes: int  # of records on disk
     records: int
-    damaged: int  # records that came back damaged
-    lost_tasks: int  # whose integrals did not all find a place; those are recomputed
+    damaged: int  # records that were read back damaged
+    lost_tasks: int  # tasks with integrals that found no place; these are recomputed
     seconds: float
 
     @property
@@ -84,21 +84,21 @@ class Summary:
 
 @dataclass(frozen=True)
 class IntegralWork:
-    """What the integrals have taken so far, this process's clock; counts of all processes."""
+    """The work for integrals so far. Seconds are by the clock of this process, counts are of all processes."""
 
     store_seconds: float
-    contractions: int  # times J and K were made
+    contractions: int  # how often J and K were made
     contract_seconds: float
-    expected_seconds: float | None  # for all of that, if a sample was measured
-    damaged: int  # records that came back damaged
-    lost_tasks: int  # whose integrals did not all find a place; those are recomputed
+    expected_seconds: float | None  # predicted seconds for all of that, if a sample was measured
+    damaged: int  # records that were read back damaged
+    lost_tasks: int  # tasks with integrals that found no place; these are recomputed
 
 
 class TwoElectronIntegrals:
-    """J and K of a molecule. Every method is collective over `comm` (None: a process on its own), or the `world`
-    given instead; the first error of any process is raised by all.
+    """J and K of a molecule. Every method is collective over `comm` (None: a process on its own), or over a given
+    `world`; all processes raise the first error of any.
 
-    Which integrals are computed, and how well they are kept: `Settings`.
+    `Settings` say which integrals are computed, and how accurately they are kept.
     """
 
     def __init__(
@@ -110,14 +110,14 @@ class TwoElectronIntegrals:
         world: World | None = None,
         finer: Finer | None = None,
     ) -> None:
-        """`finer`: what steps are made for beside crude densities; the integrals are made anew then, also where
-        others are kept. None: as those that are kept."""
+        """finer: the basis of steps in addition to crude densities. With it integrals are recomputed, even if
+        others are kept. None: that of kept integrals, if there are any."""
         self.settings = settings
         self.key = molecule.integrals_key(mol)
         self.world = shared(comm) if world is None else world
         self._stored = False
         self._store_seconds = self._seconds_before = 0.0
-        self.contractions, self.contract_seconds = 0, 0.0  # J and K made so far, all of them together
+        self.contractions, self.contract_seconds = 0, 0.0  # of all J and K so far
         self._threads = settings.threads or launch.threads_per_rank()
         self._sums: GlobalArray | None = None
         self.symmetry = operations.find_at_all(self.world, mol, settings.group)
@@ -132,7 +132,7 @@ class TwoElectronIntegrals:
             self.scratch = "" if settings.storage == "direct" else self._find_scratch()
             self._small_below = 0.0
             self._prefetch = self._fit_memory()
-        # The same at all: who reads a record need not have written it.
+        # The same at all processes: a process may read records of others.
         self._small_below = float(self.world.all_reduce(self._small_below, "min"))
         self.finer = self._find_finer() if finer is None else finer
         self._accuracy, self._term = self._choose_accuracy()
@@ -147,19 +147,19 @@ class TwoElectronIntegrals:
         self._native = _core.TwoElectron(self._basis, self._screening, rule, self._threads)
         self._keeps, self._keeps_all = not rule.keeps_none, rule.keeps_all
         self._counter = self.world.counter()
-        # One budget of disk for all: whoever computes faster may keep more.
+        # One budget of disk for all: a process that computes faster may keep more.
         self._disk_used = self.world.counter() if self._keeps and settings.storage != "disk" else None
-        # Of passes over the records of all processes.
+        # The counter for passes over the records of all processes.
         self._tickets = self.world.counter() if self._keeps and settings.records == "any" else None
 
     @property
     def keeps(self) -> bool:
-        """Something is stored, so `store` comes before `jk`."""
+        """Whether integrals are stored; then `store` must come before `jk`."""
         return self._keeps
 
     @property
     def reused(self) -> bool:
-        """The integrals are those that a run before has kept."""
+        """Whether the integrals are those that an earlier run has kept."""
         return self._kept is not None
 
     def estimate(self) -> Estimate:
@@ -178,15 +178,15 @@ class TwoElectronIntegrals:
 
     @property
     def task_integrals(self) -> NDArray[np.float64]:
-        """Integrals of each task, as they are dealt out to threads of all processes, some at a time."""
+        """Number of integrals of each task. Tasks are dealt out to threads of all processes."""
         return self._cost
 
     def expected(self, contractions: int = plan.CYCLES) -> plan.Work | None:
-        """What that many times J and K will take, if a sample was measured to plan the run. Not collective."""
+        """The predicted work of making J and K so often; None if no sample was measured. Not collective."""
         return None if self.sample is None else self.sample.work(self.rule, cycles=contractions)
 
     def work(self) -> IntegralWork:
-        """What has been done so far. Collective."""
+        """The work so far. Collective."""
         summary = self.summary()
         expected = self.expected(max(1, self.contractions))
         return IntegralWork(
@@ -199,7 +199,7 @@ class TwoElectronIntegrals:
         )
 
     def count_before(self, work: IntegralWork) -> None:
-        """Counts the work of integrals whose place these have taken."""
+        """Adds the work of the integrals that these replace."""
         self._seconds_before += work.store_seconds
         self.contractions += work.contractions
         self.contract_seconds += work.contract_seconds
@@ -234,8 +234,8 @@ class TwoElectronIntegrals:
         return mine
 
     def _choose_accuracy(self) -> tuple[_core.Accuracy, float]:
-        """How finely integrals are stored, if they are, and what a quartet that may be left out adds to the energy,
-        about and at most. Collective."""
+        """The accuracy of stored integrals, and about the largest contribution to the energy of a quartet that may
+        be left out. Collective."""
         error = self.settings.allowed_error
         if error is None or self.settings.storage == "direct":
             return _core.Accuracy(self.settings.cutoff), self.settings.cutoff
@@ -272,12 +272,12 @@ class TwoElectronIntegrals:
                 disk = (
                     free if settings.disk_bytes is None else min(free, settings.disk_bytes // self.world.size)
                 )
-            if settings.storage == "auto" and not settings.keep:  # what lies in memory cannot be kept
+            if settings.storage == "auto" and not settings.keep:  # records in memory cannot be kept
                 memory = max(0, self._free_memory().bytes - self._work_bytes(self._prefetch))
         return int(self.world.all_reduce(memory, "min")), int(self.world.all_reduce(disk, "min"))
 
     def _choose(self) -> plan.Rule:
-        """Which integrals are kept. Collective."""
+        """Chooses the integrals to keep. Collective."""
         settings = self.settings
         if settings.storage in ("disk", "direct"):
             return plan.KEEP_ALL if settings.storage == "disk" else plan.KEEP_NONE
@@ -294,8 +294,8 @@ class TwoElectronIntegrals:
         return self.world.broadcast(rule)
 
     def store(self, progress: Progress | None = None) -> Summary:
-        """Computes the integrals that are kept and stores them; once. Refuses before computing if they may not fit.
-        Opens those that a run before has kept instead, if there are any."""
+        """Computes the integrals to keep and stores them, once. If they may not fit, it refuses before it computes.
+        If an earlier run has kept integrals, it opens these instead."""
         start = time.monotonic()
         self._counter.reset()
         if self._kept is None and self.settings.storage == "disk":
@@ -321,7 +321,7 @@ class TwoElectronIntegrals:
         return self.summary()
 
     def _find_finer(self) -> Finer | None:
-        """What the integrals that a run before has kept were stored for."""
+        """The basis of finer steps of the integrals that an earlier run has kept."""
         found = None
         with self.world.together("find kept integrals"):
             if self.settings.keep and self.settings.storage != "direct" and self.world.rank == 0:
@@ -336,7 +336,7 @@ class TwoElectronIntegrals:
         return self.world.broadcast(found)
 
     def _keep(self) -> None:
-        """Makes what was stored known to later runs."""
+        """Commits the stored integrals for later runs."""
         with self.world.together("keep integrals"):
             mine = self._native.commit()
         files = self.world.gather(mine)
@@ -353,7 +353,8 @@ class TwoElectronIntegrals:
         self._native.open_kept(self._options(""), files, self.world.rank, self.world.size)
 
     def _problem(self) -> Problem:
-        """What kept integrals depend on. Steps that keep to an error depend on nuclei and electrons."""
+        """Everything that kept integrals depend on. Steps for an allowed error also depend on nuclei and
+        electrons."""
         settings, mol, found = self.settings, self._mol, self.symmetry.operations
         of_molecule = problem.integrals if settings.allowed_error is None else problem.molecule
         what = {
@@ -368,7 +369,7 @@ class TwoElectronIntegrals:
         return Problem(kept.WHAT, kept.FORMAT, what, problem.ROUNDED)
 
     def _numbering(self) -> dict[str, int]:
-        """What the records' numbers of tasks are of, and the rule's of kinds of shells."""
+        """The lists that numbers in records and in the rule refer to: of tasks, and of pairs of kinds of shells."""
         kinds = self._basis.kinds
         return {
             "tasks": len(self._cost),
@@ -395,9 +396,9 @@ class TwoElectronIntegrals:
     def jk(
         self, densities: Matrices, symmetry: Sequence[int], *, screened: bool = True
     ) -> tuple[Matrices, Matrices]:
-        """J and K, [count][n][n] of doubles each, of `densities` [count][n][n] of any real type, symmetric (+1) or
-        antisymmetric (-1) as `symmetry` says. The densities of rank 0 count; all processes get the same result. Not
-        `screened`: nothing is left out because of the densities."""
+        """J and K, each [count][n][n] of doubles. densities: [count][n][n] of any real type; those of rank 0 count.
+        symmetry: +1 for symmetric, -1 for antisymmetric ones. screened: False: nothing is left out because of small
+        densities. All processes get the same result."""
         start = time.monotonic()
         cutoff = self.settings.density_cutoff if screened else 0.0
         parts = self._parts(densities, _SMALLEST_PART if cutoff > 0 else 0.0)
@@ -420,7 +421,7 @@ class TwoElectronIntegrals:
         return coulomb, exchange
 
     def _parts(self, densities: Matrices, floor: float = 0.0) -> list[DensityPart]:
-        """The densities of rank 0 by irreps. Collective."""
+        """Splits the densities of rank 0 into parts by irreps. Collective."""
         parts: list[DensityPart] = []
         with self.world.together("densities by irreps"):
             if self.world.rank == 0:
@@ -428,7 +429,7 @@ class TwoElectronIntegrals:
         return self.world.broadcast(parts)
 
     def _contracted(self, part: DensityPart, symmetry: list[int], cutoff: float) -> tuple[Matrices, Matrices]:
-        """J and K of a part, as far as this process has them."""
+        """J and K of a part, from the integrals of this process."""
         if self._keeps and not self._stored:
             raise OutcoreError(errno.EINVAL, "J and K", detail="the integrals have not been stored")
         self._native.begin(part.matrices, symmetry, cutoff)
@@ -439,8 +440,8 @@ class TwoElectronIntegrals:
         return self._skeletons.average(part, coulomb), self._skeletons.average(part, exchange)
 
     def energy_error(self, densities: Matrices) -> EnergyError:
-        """What the rounding of the stored integrals does to the energy of `densities` [1][n][n], of closed shells,
-        or [2][n][n], of each spin; those of rank 0 count."""
+        """The error of the energy by rounding of stored integrals. densities: [1][n][n] for closed shells, or
+        [2][n][n] for each spin; those of rank 0 count."""
         parts = self._parts(densities)
         variance = worst = largest = 0.0
         for part in parts:
@@ -450,7 +451,7 @@ class TwoElectronIntegrals:
             with self.world.together("error of the energy"):
                 *sums, most = self._native.energy_error(spins, self._counter, self._tickets)
             of_part = self.world.all_reduce(np.array(sums))
-            # All parts take the same errors of integrals: in the worst case they add up.
+            # All parts use the same integrals: in the worst case their errors add up.
             variance += len(parts) * float(of_part[0])
             worst += float(of_part[1])
             largest += len(parts) * float(self.world.all_reduce(most, "max"))
@@ -458,7 +459,7 @@ class TwoElectronIntegrals:
         return EnergyError(sigma, worst, self.settings.allowed_error)
 
     def close(self) -> None:
-        """Drops the integrals and their file. Collective if they are placed globally."""
+        """Drops the integrals and their file. Collective if any process may read any record."""
         if self._tickets is None:
             self._native.drop()
         else:
@@ -467,7 +468,7 @@ class TwoElectronIntegrals:
         self.abandon()
 
     def abandon(self) -> None:
-        """As close, but not collective: what is placed globally lies on the disks until the world closes."""
+        """As `close`, but not collective: a file of all processes stays on the disks until the world closes."""
         del self._native
         self._sums = None
         self._stored = False
@@ -479,13 +480,13 @@ class TwoElectronIntegrals:
             self._tickets.reset()
 
     def _sum(self, coulomb: Matrices, exchange: Matrices) -> tuple[Matrices, Matrices]:
-        """The sums over processes, bit by bit the same on all of them: each process adds its matrices to global
-        ones, a part at each process."""
+        """The sums over processes, bit by bit the same at all: each process adds its matrices to global ones, which
+        are distributed over the processes."""
         size = coulomb.size
         if self._sums is None or self._sums.size != 2 * size:
             self._sums = GlobalArray(self.world, 2 * size)
         else:
-            self._sums.local[...] = 0.0  # everybody is here again, so nobody reads the sums before these
+            self._sums.local[...] = 0.0  # all processes are here again, so none still reads earlier sums
             self._sums.sync()
         self._sums.acc(np.s_[:size], coulomb.ravel())
         self._sums.acc(np.s_[size:], exchange.ravel())
@@ -516,7 +517,7 @@ class TwoElectronIntegrals:
         )
 
     def _check_disk(self) -> None:
-        """Raises OutcoreError (ENOSPC, EFBIG). Collective."""
+        """Raises OutcoreError (ENOSPC, EFBIG) if the integrals may not fit. Collective."""
         with self.world.together("look at the scratch disk"):
             size = self.estimate().disk_bytes
             here = bytes_here(self.world, self.scratch, size)
@@ -529,11 +530,12 @@ class TwoElectronIntegrals:
         )
 
     def _work_bytes(self, prefetch: int) -> int:
-        """Of this process: its matrices, buffers and work space."""
+        """Bytes of matrices, buffers and work space of this process."""
         return work_bytes(self._basis, self.settings, self._threads, prefetch, self._small_below)
 
     def _seconds_per_byte(self) -> float:
-        """Core seconds for which writing a byte once and reading it in every cycle may keep this node waiting."""
+        """Core seconds that this node may lose by waiting, for a byte that is written once and read in every
+        cycle."""
         from outcore.job import machine
 
         rates, _ = machine.planning_disk(self.scratch)
@@ -541,13 +543,12 @@ class TwoElectronIntegrals:
         return cores * (1 / rates.write_bytes_per_s + plan.CYCLES / rates.read_bytes_per_s)
 
     def _free_memory(self) -> Allowance:
-        """This process's part of the memory budget, without what it holds."""
+        """The part of the memory budget of this process that is still free."""
         return free_memory(self.world, self.settings.memory_bytes, self._threads)
 
     def _fit_memory(self) -> int:
-        """The deepest prefetch up to the one asked for that keeps to the memory budget. Chooses below what
-        integrals are small: these have records of their own, which later cycles may leave out, if there is memory
-        for them."""
+        """The deepest prefetch within the memory budget, at most the requested one. Also sets the limit of small
+        integrals: they get records of their own, which later cycles may skip, if there is memory for them."""
         free = self._free_memory()
         for small in (_SMALL * self.settings.cutoff, 0.0) if self.settings.density_cutoff > 0 else (0.0,):
             self._small_below = small
@@ -567,8 +568,8 @@ class TwoElectronIntegrals:
 def work_bytes(
     basis: _core.Basis, settings: Settings, threads: int, prefetch: int = _PREFETCH, small_below: float = 0.0
 ) -> int:
-    """What an SCF takes of one process, beside what it keeps of integrals in memory: matrices, buffers, work space,
-    the list of pairs of shells. Prefetched as little as possible it is the least that an SCF takes."""
+    """Memory of an SCF in one process, without records in memory: matrices, buffers, work space, the list of pairs
+    of shells. With the least prefetch it is the least memory of an SCF."""
     native = _core.integral_memory_bytes(
         basis,
         threads,

@@ -1,12 +1,12 @@
-"""Two-electron integrals that stay on disk after a run, for the same problem again.
+"""Two-electron integrals that stay on disk after a run, for another run of the same problem.
 
     DIRECTORY/integrals                 a checkpoint: the problem, what was kept, and where each record lies
     DIRECTORY/integrals-<run>.<rank>    the records
 
-The checkpoint is written last: records without one are of a run that was killed, and are removed by the next that
-keeps its integrals there. A directory belongs to one job at a time. Integrals of another problem, or kept
-otherwise, are refused with what differs, never reused and never overwritten. What the checkpoint says is bound
-together by a fingerprint of its own, and nothing is believed of it that could lead elsewhere or take memory.
+The checkpoint is written last: records without one belong to a run that was killed, and the next run that keeps its
+integrals there removes them. A directory belongs to one job at a time. Integrals of another problem, or with other
+settings, are refused with the difference; they are never reused and never overwritten. A fingerprint protects the
+contents of the checkpoint, and values that could lead to other files or take much memory are checked.
 """
 
 from __future__ import annotations
@@ -39,47 +39,48 @@ T = TypeVar("T")
 
 WHAT = "two-electron integrals"
 _REUSE = "reuse kept integrals"
-FORMAT = 3  # of records and their index, and which integrals are in them; another one is refused
+FORMAT = 3  # of records, of their index, and of the choice of integrals in them; others are refused
 _RECORDS = re.compile(r"integrals-[0-9a-f]+\.[0-9]+")
 _PAGE = 4096  # bytes; a record has at least one page
-_INDEX_BYTES = 128  # more than a record or a range of slabs takes in an index
+_INDEX_BYTES = 128  # more than the bytes of a record or a range of slabs in an index
 _MAX_RECORD = 1 << 30  # bytes
-_MAX_WORTH = 4096  # powers of two of a bound
+_MAX_WORTH = 4096  # most powers of two of a bound
 
-Files = list[tuple[str, bytes]]  # names and indices, as `_core.TwoElectron.commit` gives them
+Files = list[tuple[str, bytes]]  # names and indices, as `_core.TwoElectron.commit` returns them
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept: which integrals, and the files with them."""
+    """Kept integrals: the rule that has chosen them, and their files."""
 
     rule: Rule
     files: Files
-    finer: Finer | None = None  # what their steps were made for, beside crude densities
+    finer: Finer | None = None  # the basis of their steps in addition to crude densities
 
 
 def new_name() -> str:
-    """Of the records of a run; each process adds its rank."""
+    """A name for the records of a run; each process adds its rank."""
     return f"integrals-{secrets.token_hex(6)}"
 
 
 def find(
     directory: str, problem: Problem, screening: dict[str, int], finer: Finer | None = None
 ) -> Kept | None:
-    """What is kept in `directory`; None if there is nothing. `screening`: of the present problem, numbers by
-    name, that records are numbered by. `finer`: what `find_finer` has found. Not collective. Raises OutcoreError:
-    EINVAL (of another problem, or kept otherwise), ENOTSUP (in another format), EIO (damaged)."""
+    """The integrals kept in `directory`; None if there are none. screening: numbers by name that describe the
+    lists of the present problem to which records refer. finer: the result of `find_finer`. Not collective. Raises
+    OutcoreError: EINVAL (another problem, or other settings), ENOTSUP (another format), EIO (damaged)."""
     return _of_saved(directory, problem, lambda saved, name: _found(saved, name, screening, finer))
 
 
 def find_finer(directory: str, problem: Problem, functions: int) -> Finer | None:
-    """What the integrals that are kept in `directory` were stored for, beside crude densities; None: nothing else,
-    or nothing is kept. `find` sees whether it belongs to them. Not collective. Raises OutcoreError as `find`."""
+    """The basis of finer steps of the integrals kept in `directory`; None: they have none, or no integrals are
+    kept. `find` checks whether it belongs to the integrals. Not collective. Raises OutcoreError as `find`."""
     return _of_saved(directory, problem, lambda saved, name: _finer(saved, name, functions))
 
 
 def _of_saved(directory: str, problem: Problem, take: Callable[[Checkpoint, Path], T | None]) -> T | None:
-    """What `take` finds; None if nothing is kept, also where a run was killed before it had kept it."""
+    """The result of `take` for the checkpoint; None if there is none, also because a run was killed before it wrote
+    one."""
     name = Path(directory) / "integrals"
     with ExitStack() as inside:
         try:
@@ -125,7 +126,7 @@ def _damaged(name: Path, detail: str) -> OutcoreError:
 
 
 def _seal(fingerprint: str, kept: Kept) -> str:
-    """Of all that the records are read by."""
+    """A digest of all data by which records are read."""
     rule = kept.rule
     numbers = [] if rule.factors is None else [rule.factors, rule.worth, [rule.first_exponent, rule.least]]
     words = [fingerprint, *(name for name, _ in kept.files)]
@@ -136,7 +137,8 @@ def _seal(fingerprint: str, kept: Kept) -> str:
 
 
 def _check_screening(meta: dict[str, Any], screening: dict[str, int], name: Path) -> None:
-    """The records name tasks by number: bounds that another machine has computed may make another list."""
+    """Refuses integrals whose list of tasks differs. Records name tasks by number, and bounds computed on another
+    machine may give another list."""
     found = meta.get("screening")
     if found != screening:
         detail = (
@@ -147,8 +149,8 @@ def _check_screening(meta: dict[str, Any], screening: dict[str, int], name: Path
 
 
 def _check(saved: Checkpoint, screening: dict[str, int], name: Path) -> None:
-    """What the checkpoint says of itself can be used. Names lead to files of this directory alone, and arrays are
-    no larger than records can have made them."""
+    """Checks that the contents of a checkpoint are safe to use: names lead to files of this directory only, and
+    arrays are no larger than records allow."""
     meta = saved.meta
     files, least, first = (meta.get(key) for key in ("files", "least", "first_exponent"))
     names = isinstance(files, list) and all(
@@ -183,8 +185,8 @@ def is_kept(meta: Any) -> bool:
 
 
 def verify(name: Path, saved: Mapping[str, Any], meta: dict[str, Any]) -> Iterator[str]:
-    """The damaged records of a checkpoint `name` with these arrays and facts. Not collective.
-    Raises OutcoreError (EIO) for facts that lead nowhere."""
+    """Yields messages about damaged records of the checkpoint `name` with these arrays and facts. Not collective.
+    Raises OutcoreError (EIO) if the facts are not usable."""
     files, settings = meta.get("files"), meta.get("settings")
     record_bytes = settings.get("record") if isinstance(settings, dict) else None
     if (
@@ -204,7 +206,7 @@ def verify(name: Path, saved: Mapping[str, Any], meta: dict[str, Any]) -> Iterat
 
 
 def save(directory: str, problem: Problem, screening: dict[str, int], kept: Kept) -> None:
-    """Makes what was kept known to later runs, and removes records that no run knows. Not collective."""
+    """Writes the checkpoint for later runs, and removes records that belong to no checkpoint. Not collective."""
     rule = kept.rule
     arrays: dict[str, Any] = {}
     if rule.factors is not None and rule.worth is not None:

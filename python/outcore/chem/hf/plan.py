@@ -1,4 +1,4 @@
-"""What to keep of the two-electron integrals and what to recompute, and what that takes, from a measured sample.
+"""The choice of two-electron integrals to keep and to recompute, and its cost, from a measured sample.
 
 A quartet of shells is worth keeping by the time that recomputing it in the cycles to come would take, for each byte
 that it takes in a record. Times and bytes are those of a sample of quartets drawn in proportion to their integrals
@@ -221,8 +221,8 @@ def survey(
 
 
 def _cycles(contribution: Floats, cutoff: float, most: int) -> Floats:
-    """In how many of `most` cycles quartets that add this much to the Fock matrix of the whole density add more
-    than `cutoff` for its change."""
+    """In how many of `most` cycles a quartet contributes more than `cutoff` for the change of the density, if it
+    contributes this much to the Fock matrix of the whole density."""
     decay = -np.log(_LAST_CHANGE) / max(1, most - 1)
     needed = 1.0 + np.log(np.maximum(contribution / cutoff, 1.0)) / decay
     result: Floats = np.minimum(needed, most)

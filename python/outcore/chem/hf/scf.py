@@ -6,7 +6,7 @@
 
 The objects are PySCF mean-field objects: start guess, DIIS, convergence and all later methods are PySCF's;
 J and K come from `outcore.chem.hf.integrals`. On several processes (mpiexec) every process makes the same object
-and calls the same methods; rank 0 drives the iterations, the others supply their part of J and K, and all end
+and calls the same methods. Rank 0 drives the iterations, the others compute their part of J and K, and all end
 with the same orbitals and energy.
 """
 
@@ -42,30 +42,30 @@ _WORLD: Any = object()  # default of `comm`: the processes of this job
 
 _SETTINGS = """
     Parameters (all by keyword; see `outcore.chem.hf.settings.Settings` for defaults): `storage` ("disk", "mixed",
-    "direct" or "auto"), `disk_bytes` (that mixed and auto may use), `keep` (directory
-    in which the integrals stay after the run, and are looked for before they are computed), `error`
-    (of the energy, that storing may cause) or `screening` (of integrals), `records` ("own": a process
-    reads the records it wrote; "any": any of them), `scratch` (directory),
-    `memory` (of all processes together, in bytes or as "400MB"), `threads` (of each process), `record_bytes`,
-    `prefetch`, `page_cache`, `group` (point group by which integrals stand for others; default the largest that the
-    molecule has), `comm` (an mpi4py communicator, or an outcore.World; default all processes of the job, None for
-    this process alone).
+    "direct" or "auto"), `disk_bytes` (most bytes for mixed and auto), `keep` (directory in which the integrals stay
+    after the run, and are looked for before they are computed), `error` (allowed error of the energy by stored
+    integrals) or `screening` (of integrals), `records` ("own": a process reads the records it wrote; "any": any of
+    them), `scratch` (directory), `memory` (of all processes together, in bytes or as "400MB"), `threads` (of each
+    process), `record_bytes`, `prefetch`, `page_cache`, `group` (point group by which integrals stand for others;
+    default the largest that the molecule has), `comm` (an mpi4py communicator, or an outcore.World; default all
+    processes of the job, None for this process alone).
 
-    `on_estimate(estimate)` is called at rank 0 before integrals are computed, `on_progress(fraction)` while they
-    are stored; `stored_summary` says afterwards what was. `close` (or leaving a `with` block) drops the
-    integrals and their file.
+    Rank 0 calls `on_estimate(estimate)` before integrals are computed, and `on_progress(fraction)` while they are
+    stored. Afterwards `stored_summary` describes the stored integrals. `close` (or leaving a `with` block) drops
+    the integrals and their file.
     Raises OutcoreError, the same on all processes.
     """
 
 
 @dataclass(frozen=True)
 class JKRequest:
-    """J and K of as many densities, symmetric (1) or antisymmetric (-1), which rank 0 has."""
+    """A request for J and K of densities at rank 0. symmetry: 1 for each symmetric, -1 for each antisymmetric
+    one."""
 
     symmetry: list[int]
-    screened: bool  # by the density, where the storage does
+    screened: bool  # whether small densities may screen integrals, if the storage does that
     omega: float  # of the Coulomb operator, 0: 1/r
-    own: bool  # the operator is that of the molecule
+    own: bool  # whether the operator is that of the molecule
 
 
 class OutOfCore(RootDriven):
@@ -81,16 +81,16 @@ class OutOfCore(RootDriven):
     on_progress: Progress | None
     on_estimate: Callable[[Estimate], None] | None
     stored_summary: Summary | None
-    _stores: Stores  # of all objects that are made of each other
+    _stores: Stores  # shared by all objects that are made of each other
     _keys = {"settings", "comm", "on_estimate", "on_progress", "stored_summary"}  # noqa: RUF012  (PySCF's convention)
-    _screens = True  # by the density, where the storage does
+    _screens = True  # whether small densities may screen integrals, if the storage does that
 
     def set_up(self, settings: Settings, comm: Intracomm | World | None) -> None:
-        """Instead of a constructor, which PySCF's class has."""
+        """Sets the attributes, in place of a constructor: PySCF's class has its own."""
         self.settings, self.comm = settings, comm
-        self.direct_scf_tol = settings.cutoff  # of integrals that PySCF itself computes
-        # Recomputing pays for a small change of the density; stored integrals cost the same for any density,
-        # and the full one has no accumulated rounding.
+        self.direct_scf_tol = settings.cutoff  # for integrals that PySCF itself computes
+        # To recompute integrals is cheaper for a small change of the density. Stored integrals cost the same for
+        # any density, and the full density has no accumulated rounding.
         self.direct_scf = settings.storage != "disk"
         self.on_progress = self.on_estimate = self.stored_summary = None
         self._eri: Any = None
@@ -98,8 +98,8 @@ class OutOfCore(RootDriven):
 
     @property
     def two_electron(self) -> TwoElectronIntegrals:
-        """The integrals of the present molecule, stored if they are kept on disk. Collective when they have to
-        be made: integrals of another geometry or basis are never reused."""
+        """The integrals of the present molecule, already stored if the settings store any. Collective if they have
+        to be made: integrals of another geometry or basis are never reused."""
         return self._integrals(float(self.mol.omega or 0.0), own=True)
 
     def _integrals(self, omega: float, *, own: bool) -> TwoElectronIntegrals:
@@ -126,11 +126,11 @@ class OutOfCore(RootDriven):
 
     @property
     def world(self) -> World:
-        """The processes that work on it. Collective when asked for the first time."""
+        """The processes of this object. The first call is collective."""
         return self.comm if isinstance(self.comm, World) else shared(self.comm)
 
     def means(self) -> Means:
-        """What other steps with the same object may take."""
+        """Resources of this object, for other steps that use the same."""
         settings = self.settings
         threads = settings.threads or launch.threads_per_rank()
         return Means(self.world, settings.memory_bytes, threads)
@@ -153,10 +153,11 @@ class OutOfCore(RootDriven):
         """J and K of one density matrix `[n][n]` or many `[..][n][n]`; collective outside `kernel`.
 
         hermi: 1 Hermitian, 2 anti-Hermitian, 0 neither; None: 0 for generalized orbitals, else 1.
-        omega: of the range-separated Coulomb operator, erf(omega r) / r, or erfc if negative, 0 for 1/r, None for
-        what the molecule says.
-        Integrals of an operator that is not the molecule's are recomputed, those of another molecule by PySCF at
-        each process. Integrals that were set as `_eri` are used instead of all others, as in PySCF.
+        omega: of the range-separated Coulomb operator, erf(omega r) / r, or erfc if negative; 0: 1/r; None: that of
+        the molecule.
+        Integrals of another operator than that of the molecule are recomputed. Integrals of another molecule are
+        computed by PySCF at each process. Integrals that were set as `_eri` are used instead of all others, as in
+        PySCF.
         """
         if dm is None:
             dm = self.make_rdm1()  # type: ignore[attr-defined]
@@ -215,7 +216,7 @@ class OutOfCore(RootDriven):
             _ = self.two_electron
 
     def answer(self, request: JKRequest) -> None:
-        """J and K of densities which rank 0 has."""
+        """Takes part in J and K of densities that rank 0 has."""
         n = self.mol.nao
         integrals = self._integrals(request.omega, own=request.own)
         integrals.jk(np.empty((len(request.symmetry), n, n)), request.symmetry, screened=request.screened)
@@ -223,10 +224,10 @@ class OutOfCore(RootDriven):
     # ---- energies ----
 
     def _finalize(self) -> Any:
-        """The energy of the orbitals found, from J and K of all of their density: those of the cycles have what
-        screening by the change of the density left out in each, all of one sign in systems that are alike
-        everywhere."""
-        exact = vars(self).get("_scf", self)  # below a solver whose own J and K may be approximate
+        """Computes the final energy from J and K of the whole density. J and K of the cycles lack contributions
+        that screening by the change of the density has left out in each cycle, and in homogeneous systems these
+        all have one sign."""
+        exact = vars(self).get("_scf", self)  # a solver's own J and K may be approximate
         if self.settings.density_cutoff > 0 and self.mo_coeff is not None:  # type: ignore[attr-defined]
             exact._screens = False
             try:
@@ -236,8 +237,8 @@ class OutOfCore(RootDriven):
         return super()._finalize()  # type: ignore[misc]
 
     def energy_error(self) -> EnergyError:
-        """What storing integrals, and leaving some out, does to the energy of the present orbitals: a pass over the
-        integrals. Collective. Of Hartree-Fock with orbitals of one spin each."""
+        """The error of the energy of the present orbitals because integrals are stored with rounding, and some are
+        left out. It takes a pass over the integrals. Collective. Only for Hartree-Fock (RHF, ROHF, UHF)."""
         if isinstance(self, ghf.GHF | hf.KohnShamDFT):
             raise mean_field.refused(
                 f"the error of stored integrals is known of RHF, ROHF and UHF, not of {type(self).__name__}"
@@ -249,9 +250,9 @@ class OutOfCore(RootDriven):
         return replace(error, arithmetic=accuracy.arithmetic(one_electron))
 
     def store_finer(self, error: EnergyError) -> str:
-        """Stores the integrals again with smaller steps, made for the density of the present orbitals: where
-        `error`, of their energy, is above what is allowed. `kernel(mf.make_rdm1())` goes on from there. Returns
-        nothing, or why there is no room for them: then they stay as they are. Collective."""
+        """Stores the integrals again with smaller steps, chosen for the density of the present orbitals, because
+        the `error` of their energy exceeds the allowed one. `kernel(mf.make_rdm1())` continues from there. Returns
+        "", or the reason why there is no room for them: then integrals are stored as before. Collective."""
         densities = np.asarray(self.make_rdm1())  # type: ignore[attr-defined]
         densities = self.world.broadcast(densities.reshape(-1, *densities.shape[-2:]))
         finer = accuracy.finer(self.two_electron.finer, densities, error)
@@ -269,7 +270,7 @@ class OutOfCore(RootDriven):
     def __exit__(self, *exception: object) -> None:
         if exception[0] is None:
             self.close()
-        else:  # perhaps at this process alone: the others must not be waited for
+        else:  # perhaps at this process alone: it must not wait for the others
             self._stores.abandon()
 
     def reset(self, mol: Mole | None = None) -> Any:
@@ -277,17 +278,17 @@ class OutOfCore(RootDriven):
         self.close()
         return super().reset(mol)  # type: ignore[misc]
 
-    # ---- what PySCF makes of it ----
+    # ---- objects that PySCF makes of this one ----
 
     def nuc_grad_method(self) -> Any:
-        """Nuclear gradients, on the same processes; of Kohn-Sham and generalized orbitals those of PySCF."""
+        """Nuclear gradients, on the same processes; for Kohn-Sham and generalized orbitals those of PySCF."""
         return own_gradients(self) or super().nuc_grad_method()  # type: ignore[misc]
 
     Gradients = nuc_grad_method
 
     def density_fit(self, auxbasis: Any = None, with_df: Any = None, only_dfj: bool = False) -> Any:
         """Fits J and K out of core, on the same processes, with the same scratch directory and memory. `undo_df`
-        comes back to this. With only_dfj J alone is fitted, and K comes from the integrals of this."""
+        returns to this object. With only_dfj only J is fitted, and K comes from the integrals of this object."""
         from outcore.chem.ri.fitting import DensityFitting
         from outcore.chem.ri.scf import fit
 
@@ -323,7 +324,7 @@ class OutOfCore(RootDriven):
         return fit(solver, with_df, only_dfj=only_dfj)
 
     def after_fitting(self) -> None:
-        """What density fitting has changed."""
+        """Restores attributes that density fitting has changed."""
         if "_comm_before" in vars(self):
             self.comm = vars(self).pop("_comm_before")
         self.direct_scf = self.settings.storage != "disk"
@@ -337,7 +338,7 @@ class OutOfCore(RootDriven):
         return self._carry(super().to_hf())  # type: ignore[misc]
 
     def _carry(self, made: Any) -> Any:
-        """An object that PySCF has made anew, as one of ours."""
+        """Turns an object that PySCF has made into one of Outcore."""
         made = lib.set_class(made, (OutOfCore, made.__class__))
         made.set_up(self.settings, self.comm)
         made._stores, made.stored_summary = self._stores, self.stored_summary
@@ -367,8 +368,8 @@ class OutOfCore(RootDriven):
 
 @keywords.checked(Settings)
 def out_of_core(mf: Any, *, comm: Intracomm | World | None = _WORLD, **settings: Any) -> Any:
-    """A PySCF mean-field object (restricted, unrestricted, restricted open-shell, generalized, Kohn-Sham) whose J
-    and K are those of `outcore.chem.hf.integrals`: a new object that shares what the given one knows."""
+    """A PySCF mean-field object (restricted, unrestricted, restricted open-shell, generalized, Kohn-Sham) with J
+    and K of `outcore.chem.hf.integrals`: a new object that shares the attributes of the given one."""
     if not isinstance(mf, hf.SCF) or isinstance(mf, dhf.DHF) or "cell" in vars(mf):
         raise mean_field.refused(
             f"{type(mf).__name__} is no molecular mean-field method of one or two components"
@@ -386,7 +387,7 @@ def out_of_core(mf: Any, *, comm: Intracomm | World | None = _WORLD, **settings:
 
 
 def RHF(mol: Mole, **settings: Any) -> Any:
-    """Restricted Hartree-Fock; of unpaired electrons ROHF, as PySCF's function RHF."""
+    """Restricted Hartree-Fock; with unpaired electrons ROHF, as PySCF's function RHF."""
     return out_of_core(mean_field.make(mol, "RHF"), **settings)
 
 
@@ -411,7 +412,7 @@ def _pyscfs_jk(
 
 
 def _by_symmetry(densities: Matrices, hermi: int) -> tuple[Matrices, list[int]]:
-    """Density matrices as symmetric and antisymmetric ones, which is what the kernels take."""
+    """Splits density matrices into symmetric and antisymmetric ones, as the kernels need."""
     if hermi == 1:
         return densities, [1] * len(densities)
     if hermi == 2:

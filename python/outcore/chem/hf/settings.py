@@ -1,4 +1,4 @@
-"""How two-electron integrals are computed and kept."""
+"""Settings for the computation and storage of two-electron integrals."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ STORAGES = ("disk", "mixed", "direct", "auto")
 
 _MIB = 1 << 20
 _MIN_RECORD = 64 << 10
-_ERROR = 1e-9  # of the energy, in Hartree, unless something else is asked for
+_ERROR = 1e-9  # default of the allowed error of the energy (Hartree)
 _CUTOFF_FACTOR = 0.01
-DENSITY_FACTOR = 0.01  # of the cutoff, for what contributes little with a density
+DENSITY_FACTOR = 0.01  # times the cutoff: limit for contributions that are small because of the density
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How integrals are computed and kept. Bytes are of one job: all its processes together."""
+    """Settings for the computation and storage of integrals. Bytes are of one job: all its processes together."""
 
-    # "disk": all kept there; "direct": all recomputed; "mixed": what is worth most is kept on disk, within
-    # disk_bytes; "auto": in memory, then on disk, and only if that is faster than recomputing
+    # "disk": all integrals are kept on disk; "direct": all are recomputed; "mixed": those worth most are kept on
+    # disk, within disk_bytes; "auto": they are kept in memory, then on disk, if that is faster than recomputing
     storage: str = "disk"
-    error: float | None = None  # of the energy that storing may cause (Hartree); None: 1e-9, or see screening
+    error: float | None = None  # allowed error of the energy (Hartree); None: 1e-9, or see screening
     screening: float | None = (
         None  # instead of error: quartets below it are left out, values kept within half of it
     )
     keep: str | None = None  # directory in which the integrals stay after the run, and are looked for
-    disk_bytes: int | None = None  # for mixed and auto; None: what is free
-    # "own": each process reads the records that it wrote to disk; "any": any of them, as it has time, from a
-    # file of all in the scratch directories of the world, or from keep
+    disk_bytes: int | None = None  # for mixed and auto; None: the free space
+    # "own": each process reads the records that it wrote to disk; "any": a process reads any record when it has
+    # time, from a file of all processes in the scratch directories of the world, or from keep
     records: str = "own"
     scratch: str | None = None  # directory; None: the fastest node-local temporary directory
     memory: int | str | None = None  # in bytes or as "400MB"; None: half of what is available
@@ -98,24 +98,24 @@ class Settings:
 
     @property
     def allowed_error(self) -> float | None:
-        """Of the energy, by storing integrals (Hartree); None if screening is given instead."""
+        """Allowed error of the energy by stored integrals (Hartree); None if screening is given instead."""
         if self.screening is not None:
             return None
         return _ERROR if self.error is None else self.error
 
     @property
     def cutoff(self) -> float:
-        """The screening, or what comes to about the same error."""
+        """The screening threshold, or the one that gives about the allowed error."""
         return (
             self.screening if self.screening is not None else _CUTOFF_FACTOR * (self.allowed_error or _ERROR)
         )
 
     @property
     def density_cutoff(self) -> float:
-        """What contributes less to every Fock matrix element is left out, for the densities of one call; 0: nothing
-        is. Stored integrals err in the same way in each cycle; what is left out because of the density differs from
-        cycle to cycle and adds up, so it must be much less for an SCF to converge as far, and small enough for one
-        to 1e-9 whatever the error asked for."""
+        """Quartets that contribute less than this to every Fock matrix element, for the densities of one call, are
+        left out; 0: nothing is left out. Stored integrals have the same errors in each cycle. Contributions left
+        out because of the density differ from cycle to cycle and add up. So they must be much smaller for an SCF
+        to converge as far, and small enough for convergence to 1e-9 whatever the allowed error is."""
         if self.storage == "disk":
             return 0.0
         cutoff = self.cutoff if self.screening is not None else min(self.cutoff, _CUTOFF_FACTOR * _ERROR)

@@ -1,8 +1,8 @@
-"""J and K of a molecule with symmetry, from quartets of shells that stand for their copies.
+"""J and K of a molecule with symmetry, from quartets of shells that stand for their symmetric copies.
 
-Sums over those quartets alone are skeletons, which are averaged over the operations of the group. That is exact for
-a density of one irrep: an operation turns it into itself or its negative, and the skeleton is averaged with the
-same signs. Any other density is the sum of its parts in the irreps, each of which has a skeleton of its own.
+Sums over these quartets only are skeletons. A skeleton is averaged over the operations of the group. That is exact
+for a density of one irrep: an operation turns it into itself or its negative, and the skeleton is averaged with the
+same signs. Any other density is the sum of its parts in the irreps, and each part has its own skeleton.
 Source: Dupuis, King, Int. J. Quantum Chem. 11, 613 (1977).
 """
 
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 Matrices = NDArray[np.float64]
 
-# What a density has in an irrep is left out if its norm is less than this of that of the density: what an SCF in
-# double precision leaves.
+# A part of a density in an irrep is left out if its norm, relative to that of the density, is less: an SCF in
+# double precision leaves so much.
 _ROUNDING = 1e-10
 
 
 @dataclass(frozen=True)
 class DensityPart:
-    """What some densities have in one irrep: `signs` [generators], by which operations turn it."""
+    """The parts of some densities in one irrep. signs: [generators], factors of the parts under the operations."""
 
     signs: tuple[int, ...]
-    which: list[int]  # densities
+    which: list[int]  # numbers of the densities
     matrices: Matrices  # [which][n][n]
 
 
 class Skeletons:
-    """Of the operations of a molecule; None: there are none, and all densities are of one irrep."""
+    """Skeletons for the operations of a molecule; None: there are none, and all densities have one irrep."""
 
     def __init__(self, mol: Mole, found: Operations | None) -> None:
-        self._generators: list[tuple[FewInRows, FewInRows]] = []  # U and its transposed, of each
+        self._generators: list[tuple[FewInRows, FewInRows]] = []  # U and its transpose, for each
         self._change = 0.0
         if found is not None:
             self._generators = [(u, u.transposed) for u in operations.matrices(mol, found)]
@@ -49,8 +49,8 @@ class Skeletons:
             self._overlap = mol.intor_symmetric("int1e_ovlp")
 
     def parts(self, densities: Matrices, floor: float = 0.0) -> list[DensityPart]:
-        """Densities [count][n][n] by irreps, those that are symmetric first. `floor`: parts with a smaller norm are
-        left out, too."""
+        """Splits densities [count][n][n] by irreps, the totally symmetric parts first. floor: parts with a smaller
+        norm are left out."""
         if not self._generators:
             return [DensityPart((), list(range(len(densities))), densities)]
         found: dict[tuple[int, ...], list[tuple[int, Matrices]]] = {}
@@ -65,7 +65,7 @@ class Skeletons:
         ]
 
     def average(self, part: DensityPart, matrices: Matrices) -> Matrices:
-        """J or K [which][n][n] of a part, in the place of the skeletons."""
+        """Averages skeletons [which][n][n] to J or K of a part, in place."""
         for sign, (_, transposed) in zip(part.signs, self._generators, strict=True):
             for number, matrix in enumerate(matrices):
                 matrices[number] = (matrix + sign * transposed.turned(matrix)) / 2
@@ -75,7 +75,7 @@ class Skeletons:
         return operations.norm_of(self._overlap, matrix)
 
     def _split(self, density: Matrices, least: float) -> dict[tuple[int, ...], Matrices]:
-        """Parts of one density by their signs, without those of less than `least`; at least one."""
+        """The parts of one density by their signs, without those whose norm is less than `least`; at least one."""
         parts: dict[tuple[int, ...], Matrices] = {(): density}
         for generator, _ in self._generators:
             halves = {}

@@ -1,4 +1,4 @@
-"""Two-electron integrals of several Coulomb operators, which objects that are made of each other share."""
+"""Two-electron integrals of several Coulomb operators, shared by objects that are made of each other."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 @dataclass
 class Stores:
-    """`own`: of the operator that the molecule has, kept as the settings say. `others`: of other operators, by the
-    omega of PySCF, recomputed in each call. Making, getting and closing them is collective."""
+    """own: integrals of the molecule's operator, kept as the settings say. others: integrals of other operators, by
+    PySCF's omega, recomputed in each call. `get`, `replace` and `close` are collective."""
 
     own: TwoElectronIntegrals | None = None
     others: dict[float, TwoElectronIntegrals] = field(default_factory=dict)
@@ -39,8 +39,9 @@ class Stores:
         own: bool,
         store: Callable[[TwoElectronIntegrals], None],
     ) -> TwoElectronIntegrals:
-        """Those of the molecule as it is, for the operator of `omega` (0: 1/r). Integrals of another geometry,
-        basis or operator are never reused. `store` is called with new ones of its own operator."""
+        """The integrals of the present molecule for the operator of `omega` (0: 1/r). Integrals of another
+        geometry, basis or operator are never reused. store: called with new integrals of the molecule's
+        operator."""
         with mol.with_range_coulomb(omega):
             key = integrals_key(mol)
             if own:
@@ -64,8 +65,8 @@ class Stores:
         finer: Finer,
         store: Callable[[TwoElectronIntegrals], None],
     ) -> str:
-        """Stores those of the molecule again, with smaller steps. Returns nothing, or why there is no room for
-        them: then they are stored as before. Collective."""
+        """Stores the integrals of the molecule's operator again, with smaller steps. Returns "", or the reason why
+        there is no room for them: then they are stored as before. Collective."""
         before = self.own
         assert before is not None
         work, coarse = before.work(), before.finer
@@ -102,7 +103,7 @@ class Stores:
             each.close()
 
     def abandon(self) -> None:
-        """As close, but not collective."""
+        """As `close`, but not collective."""
         for each in self._all():
             each.abandon()
 
@@ -113,7 +114,8 @@ class Stores:
 
 
 def _direct(settings: Settings) -> Settings:
-    """As accurate, and without a disk. Memory is not limited again: what the records of "auto" have is taken."""
+    """Settings of the same accuracy without a disk. Memory has no limit here: records of "auto" may already use the
+    budget."""
     return Settings(
         storage="direct",
         error=settings.error,

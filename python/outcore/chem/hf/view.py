@@ -1,4 +1,4 @@
-"""What a Hartree-Fock run shows: progress, what is kept, cycles, result."""
+"""The output of a Hartree-Fock run: progress, stored integrals, cycles, result."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class View:
-    """Lines of a run; at the process that drives it are the numbers."""
+    """The lines of a run. The process that drives the SCF has the numbers."""
 
     def __init__(self, run: Run, mf: Any, method: str) -> None:
         self._run, self._mf, self._method = run, mf, method
         self.say = run.say
 
     def details(self) -> Iterator[str]:
-        """Of the header: where integrals are, and how well they are kept."""
+        """Lines of the header: the place of integrals, and their accuracy."""
         settings = self._mf.settings
         if settings.storage != "direct":
             yield f"scratch {settings.keep or find_scratch(settings.scratch)}"
@@ -64,7 +64,7 @@ class View:
         self.say(f"{estimate.integrals:.3e} integrals pass the screening: {where}; {memory}")
 
     def stored(self) -> None:
-        """What was kept and where, what is recomputed and why, and what that is expected to take."""
+        """Tells how many integrals were kept and where, how many are recomputed and why, and the predicted time."""
         mf, summary = self._mf, self._mf.stored_summary
         integrals = mf.two_electron
         for line in integrals.symmetry.lines():
@@ -133,8 +133,8 @@ class View:
 
 
 class Cycles:
-    """For mf.callback: a line for each cycle, whose orbitals are kept before it is shown. Made when the cycles
-    begin. `before`: cycles that came before those of `mf.kernel`."""
+    """For mf.callback: keeps the orbitals of each cycle, then shows a line. To be made when the cycles begin.
+    before: number of cycles before those of `mf.kernel`."""
 
     def __init__(self, say: Callable[[str], None], keeper: Checkpoint | None = None) -> None:
         self._say, self._keeper, self._begin = say, keeper, time.monotonic()
@@ -144,13 +144,13 @@ class Cycles:
         self._cycle(state, self.before + int(state["cycle"]) + 1)
 
     def after(self, before: int) -> Callable[[dict[str, Any]], None]:
-        """The same for PySCF's second-order solver, whose cycles count from `before`."""
+        """The callback for PySCF's second-order solver, whose cycles follow `before` others."""
         last = before
 
         def cycle(state: dict[str, Any]) -> None:
             nonlocal last
             number = before + int(state["imacro"]) + 1
-            if number == last:  # told once more at the end
+            if number == last:  # PySCF calls once more at the end
                 return
             last = state["mf"].cycles = number
             self._cycle(state | {"norm_ddm": np.linalg.norm(state["dm"] - state["dm_last"])}, number)
