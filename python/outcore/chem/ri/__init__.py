@@ -11,13 +11,13 @@ Files:
     auxiliary, metric, pairs:
         auxiliary bases, the Coulomb metric, pairs of shells
     axes, symmetry:
-        molecules along the axes of their point group, and what its operations exchange there
+        molecules along the axes of their point group, and the functions that its operations exchange there
     source, three_index, cholesky, given:
-        where three-index integrals come from: fitting, Cholesky, integrals that the caller gives
+        sources of three-index integrals: fitting, Cholesky decomposition, integrals that the caller gives
     rows, transformed:
-        rows over basis functions, and integrals of occupied and virtual orbitals made of them
+        rows over basis functions, and integrals over occupied and virtual orbitals made from them
     plan, forecast, traffic, problem, disk_pass:
-        memory, predictions, what moved, what is kept, passes over disk arrays
+        memory, predictions, traffic, settings of kept integrals, passes over disk arrays
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Auxiliary basis sets: which one goes with an orbital basis, and molecules that carry it."""
+"""Auxiliary basis sets: the choice of one for an orbital basis, and molecules with it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 Purpose = Literal["jk", "mp2"]
 
 _UNIVERSAL = {"jk": "def2-universal-jkfit", "mp2": "def2-tzvpp-ri"}  # sets that have most elements
-_SUFFIX = re.compile("-(jkfit|rifit|ri)$")  # of the name of an auxiliary set, after that of its orbital basis
+_SUFFIX = re.compile("-(jkfit|rifit|ri)$")  # in the name of an auxiliary set, after that of its orbital basis
 _TITLE = {"jk": "Coulomb and exchange", "mp2": "MP2"}
 
 
 def build(mol: Mole, name: Any = None, purpose: Purpose = "jk") -> Mole:
-    """The molecule with an auxiliary basis in place of its own. `name`: a set of PySCF's library or a file; what
-    else PySCF takes as a basis; None: the set that PySCF has on record for the orbital basis; "auto": that, and
-    even-tempered functions for the elements without one, as PySCF makes them; "etb" and "autoaux": even-tempered
-    functions for all. Those of a ghost atom are those of its element. A set on record that was made for another
-    orbital basis is taken, and `stand_in` says so.
+    """The molecule with an auxiliary basis in place of its own. name: a set of PySCF's library or a file, or
+    anything else that PySCF reads as a basis; None: the set that PySCF has on record for the orbital basis;
+    "auto": that set, and PySCF's even-tempered functions for elements without one; "etb" and "autoaux":
+    even-tempered functions for all. A ghost atom gets the functions of its element. A set on record that was made
+    for another orbital basis is used, and `stand_in` says so.
 
     Raises OutcoreError (EINVAL): an unknown set, or one that lacks an element; no set on record; no atoms.
-    Even-tempered functions are never taken without being asked for.
+    Even-tempered functions are used only on request.
     """
     from pyscf.df import addons
 
@@ -79,8 +79,8 @@ def _elements(symbols: list[str]) -> list[str]:
 
 
 def _of_element(mol: Mole, symbol: str, way: str, purpose: Purpose) -> Any:
-    """For the atoms with this symbol: the name of the set on record for their basis, or functions that PySCF makes
-    of it, as for an atom of their element, whose nucleus a ghost lacks."""
+    """The functions for the atoms with this symbol: the name of the set on record for their basis, or functions
+    that PySCF makes from their basis. PySCF makes them for an atom of the element, as a ghost has no nucleus."""
     from pyscf import gto
     from pyscf.df import addons
 
@@ -91,7 +91,7 @@ def _of_element(mol: Mole, symbol: str, way: str, purpose: Purpose) -> Any:
             errno.EINVAL, "find an auxiliary basis", detail=f"'{symbol}' has no element, or no orbital basis"
         )
     try:
-        with warnings.catch_warnings():  # of a package that might know more bases
+        with warnings.catch_warnings():  # the library warns about a package that might know more bases
             warnings.simplefilter("ignore")
             atom = gto.Mole(atom=[(element, (0.0, 0.0, 0.0))], basis=basis, spin=None, verbose=0)
             atom.build(dump_input=False, parse_arg=False)
@@ -111,7 +111,8 @@ def _orbital_basis(mol: Mole, symbol: str) -> str:
 
 
 def _made_for(name: str, basis: str, purpose: Purpose) -> bool:
-    """Whether an auxiliary set bears the name of an orbital basis, or the Basis Set Exchange has it for that."""
+    """Whether an auxiliary set has the name of an orbital basis, or the Basis Set Exchange assigns it to that
+    basis."""
     from pyscf.gto import basis as names
     from pyscf.gto import mole
 
@@ -122,7 +123,7 @@ def _made_for(name: str, basis: str, purpose: Purpose) -> bool:
 
 
 def _entry(table: Any, symbol: str) -> Any:
-    """What a table of PySCF's has for a symbol: its own entry, that of the symbol without its label, that of its
+    """The entry of a PySCF table for a symbol: its own, or that of the symbol without its label, or that of its
     element, or the one for all others."""
     if not isinstance(table, dict):
         return None
@@ -133,29 +134,29 @@ def _entry(table: Any, symbol: str) -> Any:
 
 
 def title(auxmol: Mole) -> str:
-    """Its name, or names, for people to read."""
+    """The name or names of the auxiliary basis, for the user."""
     return str(auxmol.auxiliary_title)
 
 
 def stand_in(auxmol: Mole) -> str:
-    """The sets that were taken from the record though they were made for another orbital basis than that of the
-    molecule, as in "def2-svp-jkfit for sto-3g"; empty if none was."""
+    """The sets on record that were made for another orbital basis than that of the molecule, as in "def2-svp-jkfit
+    for sto-3g"; "" if there are none."""
     return str(auxmol.auxiliary_stand_in)
 
 
 def warning(auxmol: Mole, purpose: Purpose) -> str:
-    """A line about sets that stand in for others; empty if there are none."""
+    """A line about sets that were made for another orbital basis; "" if there are none."""
     sets = stand_in(auxmol)
     return (
         f"auxiliary basis of {_TITLE[purpose]}: {sets}, which it was not made for: errors may be larger than "
-        "usual; name a set, or 'autoaux' for functions made of the basis"
+        "usual; name a set, or 'autoaux' for functions made from the basis"
         if sets
         else ""
     )
 
 
 def warn(auxmol: Mole, purpose: Purpose, world: World) -> None:
-    """The same in PySCF's log of the molecule, at the first process."""
+    """Writes the line of `warning` to PySCF's log of the molecule, at the first process."""
     line = warning(auxmol, purpose)
     if line and world.rank == 0:
         from pyscf.lib import logger

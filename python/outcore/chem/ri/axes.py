@@ -1,4 +1,4 @@
-"""A molecule along the axes of its point group, where an operation o brings each function m to plus or minus
+"""A molecule along the axes of its point group, where an operation o turns each function m into plus or minus
 another one, s_o(m) o(m). Without operations it is the molecule itself."""
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 Matrix = NDArray[np.float64]
 Integers = NDArray[np.int32]
 
-_DIGITS = 12  # of axes, which are the same wherever they are found
+_DIGITS = 12  # digits of axes, so that they are the same in every run
 
 
 class Axes:
     """
     Attributes:
-        found: the operations, and what to say of them.
-        order: how many there are with the identity; 1 without symmetry.
-        mol: along the axes, for integrals alone.
-        shells: [operations][shells], where they go, without the identity; None: there are no operations.
-        images, signs: [operations][functions], where they go and with which sign, the identity first.
+        found: the operations, and a note about them.
+        order: number of operations, with the identity; 1 without symmetry.
+        mol: along the axes, for integrals only.
+        shells: [operations][shells], the image of each shell, without the identity; None: there are no operations.
+        images, signs: [operations][functions], image and sign of each function, the identity first.
     """
 
     def __init__(self, mol: Mole, found: FoundOperations) -> None:
@@ -45,12 +45,12 @@ class Axes:
 
     @property
     def aligned(self) -> bool:
-        """Whether axes are those of the frame, in any order."""
+        """Whether the axes are those of the frame, in any order."""
         return self.order == 1 or bool(np.count_nonzero(self._turn.values) == len(self._turn.values))
 
     @property
     def settings(self) -> Settings:
-        """What integrals along the axes depend on: permutations of atoms, and the axes."""
+        """Settings that integrals along the axes depend on: permutations of atoms, and the axes."""
         used = self.found.operations
         return {
             "symmetry operations": None if used is None else used.atoms,
@@ -58,17 +58,17 @@ class Axes:
         }
 
     def orbitals_to_axes(self, orbitals: Matrix) -> Matrix:
-        """Coefficients [n][any] for the functions along the axes."""
+        """Transforms coefficients [n][any] to the functions along the axes."""
         return orbitals if self.order == 1 else self._turn @ orbitals
 
     def densities_to_axes(self, matrices: Matrix) -> Matrix:
-        """Density matrices [count][n][n] for the functions along the axes."""
+        """Transforms density matrices [count][n][n] to the functions along the axes."""
         if self.order == 1:
             return matrices
         return np.array([_turned(self._turn, each) for each in matrices])
 
     def from_axes(self, matrices: Matrix) -> Matrix:
-        """Matrices [count][n][n] of operators, for the functions of the molecule: in their place."""
+        """Transforms matrices [count][n][n] of operators to the functions of the molecule, in place."""
         if self.order > 1:
             for number, each in enumerate(matrices):
                 matrices[number] = _turned(self._back, each)

@@ -1,15 +1,15 @@
 """Cholesky decomposition of two-electron integrals to any tolerance: (mn|ls) = sum_J L[J,mn] L[J,ls].
 
-Two steps. The first finds the pivots, products K of two functions, with vectors of those products alone that may
-become pivots; these lie in memory, and on scratch where that is too small. Its vectors at the pivots are a factor
-of the matrix (K|K'). The integrals alone decide which products become pivots, and in which order: memory, processes
-and threads do not, nor does rounding where equivalent atoms have equal diagonal elements. The second step makes
-rows (K|mn) when they are asked for, shell by shell, and solves with that factor: vectors over all products are
-nowhere at a time.
+There are two steps. The first finds the pivots, which are products K of two functions. Its vectors cover only the
+products that may become pivots; they lie in memory, and on scratch if memory is too small. Its vectors at the
+pivots are a factor of the matrix (K|K'). Pivots and their order depend on the integrals only, not on memory,
+processes and threads; nor do they depend on rounding if equivalent atoms have equal diagonal elements. The second
+step makes rows (K|mn) on request, shell by shell, and solves with that factor: vectors over all products never
+exist together.
 
-Of the pairs of shells that the operations of the molecule exchange one has its integrals computed, in both
-steps; those of the others are the same in other places, with signs. Axes have to be those of the frame: a product
-of turned functions is a sum of products that are each right within the tolerance.
+Among pairs of shells that the operations of the molecule exchange, both steps compute the integrals of one pair;
+those of the others are the same at other places, with signs. The axes have to be those of the frame: otherwise a
+product of rotated functions is a sum of products, each of which has an error up to the tolerance.
 
 Beebe, Linderberg, Int. J. Quantum Chem. 12, 683 (1977); Koch, Sanchez de Meras, Pedersen, J. Chem. Phys. 118, 9481
 (2003); Folkestad, Kjonstad, Koch, J. Chem. Phys. 150, 194112 (2019).
@@ -43,25 +43,26 @@ if TYPE_CHECKING:
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
-EXACT = 1e-11  # Hartree: a tolerance whose energies are those of all integrals, within 1e-9
-_SPAN = 1e-2  # of the largest diagonal element: smaller ones are no pivots of the same batch
+EXACT = 1e-11  # Hartree: with this tolerance energies agree with those of all integrals within 1e-9
+_SPAN = 1e-2  # relative to the largest diagonal element: pivots of a batch have larger elements
 _PIECE = 32  # rows that are transformed at once, if no pair of shells has more
-_BATCH_BYTES = 1 << 30  # of the columns of a batch, whatever the memory: the batch decides which are pivots
-_TIED = 1e-10  # relative: diagonal elements that differ by less are equal but for rounding
-_ROUNDING = 1e-14  # of the largest element of the whole diagonal: rounding of elements that have become small
-_COLUMNS = 4  # of the memory of the first step, the part of columns that are there at a time
-_COPIES = 6  # of columns
-_PANEL_BYTES = 8 << 20  # of vectors that are read or broadcast at once
-_OF_CHANGE = 100.0  # Hartree per Bohr: what integrals change by with places of atoms
+_BATCH_BYTES = 1 << 30  # columns of a batch, whatever the memory: the choice of pivots depends on the batch
+_TIED = 1e-10  # relative: diagonal elements that differ by less are equal except for rounding
+_ROUNDING = 1e-14  # relative to the largest diagonal element: rounding of elements that have become small
+_COLUMNS = 4  # columns take this fraction of the memory of the first step
+_COPIES = 6  # copies of columns
+_PANEL_BYTES = 8 << 20  # bytes of vectors that are read or broadcast at once
+_OF_CHANGE = 100.0  # Hartree per Bohr: change of integrals with places of atoms
 
 
 class Cholesky:
-    """Rows of pivots, and what makes vectors of them. Collective to make; rank 0 decides, all have the same pivots.
+    """Rows of the pivots, and the factor that turns them into vectors. The constructor is collective; rank 0
+    decides, and all processes have the same pivots.
 
-    tolerance: the diagonal (mn|mn) is right within it, and so are all integrals (Hartree).
+    tolerance: largest error of the diagonal (mn|mn), and so of all integrals (Hartree).
     group: point group whose symmetry is used (None: the largest that a molecule has; "C1": none).
-    limit_bytes: of memory of the first step, and of the factor. check: is called when `rank` and `cuts` are known,
-        and no factor is made yet, in place of the check that the factor fits; collective. Raises OutcoreError:
+    limit_bytes: memory of the first step, and of the factor. check: called when `rank` and `cuts` are known,
+        before the factor is made, in place of the check that the factor fits; collective. Raises OutcoreError:
         ENOMEM, ENOSPC, EINVAL.
     """
 
@@ -106,10 +107,10 @@ class Cholesky:
         self.title = f"{self.rank} Cholesky vectors, tolerance {tolerance:g} Eh"
 
     def _order_rows(self, m: Values, n: Values) -> None:
-        """Of pivots m n."""
+        """Sets the order of rows for the pivots m n, and the pieces in which they are made."""
         self.rank = len(m)
-        # Rows are in the order of pairs of shells, whose integrals are computed together: those that operations
-        # exchange side by side, and in one piece if it has room for them.
+        # Rows are in the order of pairs of shells, whose integrals are computed together. Pairs that operations
+        # exchange lie side by side, and in one piece if it has room for them.
         pairs = self._shells.of[m] * self._shells.count + self._shells.of[n]
         standing = self._shells.standing(m, n)
         rows = np.lexsort((pairs, standing))
@@ -122,7 +123,7 @@ class Cholesky:
         self.cuts = _pieces(ends[parted[ends - 1] | np.isin(ends, whole)].tolist())
 
     def matrices(self, piece: int) -> Values:
-        """(K|mn) of the pivots of some pairs of shells."""
+        """(K|mn) for the pivots K of one piece, as symmetric matrices [K][n][n]."""
         first, last = self.cuts[piece], self.cuts[piece + 1]
         count = len(self._shells.of)
         result = np.empty((last - first, count, count))
@@ -153,7 +154,7 @@ def _pieces(ends: list[int]) -> tuple[int, ...]:
 
 class Shells:
     """Integrals (mn|K) of all products m >= n with those of one pair of shells. With symmetry they are along the
-    axes of the molecule, and of pairs that operations exchange one stands for all."""
+    axes of the molecule, and one of the pairs that operations exchange stands for all."""
 
     def __init__(self, mol: Mole, axes: Axes | None = None) -> None:
         self._axes = Axes(mol, FoundOperations()) if axes is None else axes
@@ -164,12 +165,12 @@ class Shells:
 
     @property
     def count(self) -> int:
-        """Of shells."""
+        """Number of shells."""
         return int(self._mol.nbas)
 
     @property
     def of_symmetry(self) -> Settings:
-        """What integrals depend on, beside the molecule."""
+        """Settings that integrals depend on, in addition to the molecule."""
         return self._axes.settings
 
     @cached_property
@@ -184,15 +185,15 @@ class Shells:
         return str(self._mol._add_suffix("int2e"))
 
     def rows(self, m: Values, n: Values, of: Values | None = None) -> Values:
-        """[K][mn] of products K = m n of the same pair of shells. `of`: some products mn alone."""
+        """(K|mn) as [K][mn] for products K = m n of one pair of shells. of: which products mn; None: all."""
         a, b = int(self.of[m[0]]), int(self.of[n[0]])
         return self._taken(self._block(a, b), a, b, m, n, of)
 
     def rows_of(
         self, products: list[tuple[Values, Values]], of: Values | None = None
     ) -> Iterator[tuple[int, Values]]:
-        """The same of several pairs of shells, with the number of each: those that operations exchange come one
-        after the other, and their integrals are computed once."""
+        """Yields the number and the rows of each of several pairs of shells. Pairs that operations exchange come
+        one after the other, and their integrals are computed once."""
         if self._axes.order == 1:
             yield from ((number, self.rows(*each, of)) for number, each in enumerate(products))
             return
@@ -214,12 +215,12 @@ class Shells:
                 yield number, rows
 
     def standing(self, m: Values, n: Values) -> Values:
-        """A number of the pairs of shells that stand for those of products m n."""
+        """For each product m n the number of the pair of shells that stands for its pair."""
         a, b = self.of[m], self.of[n]
         return np.asarray(np.min([_number(image[a], image[b]) for image in self._shell_images], axis=0))
 
     def from_axes(self, matrices: Values) -> Values:
-        """Matrices [count][n][n] for the functions of the molecule: in their place."""
+        """Transforms matrices [count][n][n] to the functions of the molecule, in place."""
         return self._axes.from_axes(matrices)
 
     def diagonal(self) -> Values:
@@ -240,18 +241,20 @@ class Shells:
 
     @cached_property
     def _shell_images(self) -> list[Values]:
-        """Where each operation, the identity first, brings each shell."""
+        """The image of each shell under each operation, the identity first."""
         shells = self._axes.shells
         return [np.arange(self.count), *(() if shells is None else shells)]
 
     def _standing(self, a: int, b: int) -> tuple[int, int, int]:
-        """The pair of shells that stands for another one, and the operation that brings this there: 0 of itself."""
+        """The pair of shells that stands for the pair a, b, and the operation that moves a, b there: 0 if it
+        stands for itself."""
         images = [(int(image[a]), int(image[b])) for image in self._shell_images]
         operation = min(range(len(images)), key=lambda which: _number(*images[which]))
         return max(images[operation]), min(images[operation]), operation
 
     def _images(self, operation: int, of: Values | None) -> tuple[Values, Values]:
-        """Where an operation brings products mn, in rows of the lower triangle, and with which signs."""
+        """The images of products mn under an operation, as numbers in rows of the lower triangle, and their
+        signs."""
         image, sign = self._axes.images[operation], self._axes.signs[operation]
         i, j = np.tril_indices(len(self.of))
         if of is not None:
@@ -259,7 +262,7 @@ class Shells:
         return _number(image[i], image[j]), sign[i] * sign[j]
 
     def _block(self, a: int, b: int) -> Values:
-        """[mn][K] of all products of functions with those of a pair of shells."""
+        """(mn|K) as [mn][K], for all products mn and the products K of a pair of shells."""
         from pyscf.gto import moleintor
 
         mol, first = self._mol, self._first
@@ -283,13 +286,13 @@ class Shells:
 
 
 def _number(i: Any, j: Any) -> Any:
-    """Of a pair in either order, as in rows of the lower triangle."""
+    """The number of a pair, in either order, in rows of the lower triangle."""
     high, low = np.maximum(i, j).astype(np.int64), np.minimum(i, j)
     return high * (high + 1) // 2 + low
 
 
 class _Vectors:
-    """Rows of one length, which are added: the first in memory, the others in a file of this process."""
+    """A growing list of rows of one length: the first are in memory, the others in a file of this process."""
 
     def __init__(self, width: int, limit_bytes: int, scratch: str) -> None:
         self._width, self._limit, self._scratch = width, limit_bytes, scratch
@@ -307,7 +310,7 @@ class _Vectors:
         self._written += block.nbytes
 
     def panels(self) -> Iterator[Values]:
-        """All rows, in their order, valid until the next are asked for."""
+        """Yields all rows in order, in panels. A panel is valid until the next one is requested."""
         yield from self._blocks
         if self._file is None:
             return
@@ -326,8 +329,8 @@ class _Vectors:
 def _symmetric(
     world: World, source: Mole | GivenIntegrals, tolerance: float, group: str | None
 ) -> Shells | GivenIntegrals:
-    """What makes integrals: those that are given, or of a molecule. With symmetry if each integral is right within
-    the tolerance then: those of symmetric atoms are, and axes are those of the frame. Collective."""
+    """The source of integrals: given ones, or those of a molecule. It uses symmetry if each integral is then still
+    right within the tolerance: atoms must be symmetric enough, and the axes those of the frame. Collective."""
     if hasattr(source, "packed"):
         return source
     axes = Axes(source, operations.find_at_all(world, source, group))
@@ -338,8 +341,8 @@ def _symmetric(
 
 @dataclass(frozen=True)
 class _Found:
-    """Products of functions m >= n that are pivots, in the order in which they were found, with their places in
-    `vectors`, of products that may become pivots; these are to be closed."""
+    """The pivots, as products of functions m >= n in the order in which they were found. where: their positions in
+    `vectors`, whose rows cover the products that may become pivots. The caller closes `vectors`."""
 
     m: Values
     n: Values
@@ -357,7 +360,7 @@ class _Found:
 
 
 def search(shells: Shells | GivenIntegrals, tolerance: float, limit_bytes: int, scratch: str) -> _Found:
-    """The first step. Raises OutcoreError: ENOSPC, EINVAL."""
+    """The first step: finds the pivots. Raises OutcoreError: ENOSPC, EINVAL."""
     diagonal = shells.diagonal()
     kept = np.flatnonzero(diagonal > tolerance)  # others never become pivots
     diagonal = diagonal[kept]
@@ -390,8 +393,8 @@ def search(shells: Shells | GivenIntegrals, tolerance: float, limit_bytes: int, 
 
 
 def search_bytes(functions: int, largest_pair: int) -> int:
-    """What the first step takes at least: integrals of all products with those of one pair of shells, in the copies
-    that there are of them at a time, and panels of vectors."""
+    """The least memory of the first step: all copies of the integrals of all products with those of one pair of
+    shells, and panels of vectors."""
     return _COPIES * 8 * (functions * (functions + 1) // 2) * largest_pair + 2 * _PANEL_BYTES
 
 
@@ -403,10 +406,10 @@ def factor_bytes(rank: int) -> int:
 def _batch(
     pairs: Values, diagonal: Values, of: Values, least: float, most: int, first: int | None = None
 ) -> list[Values]:
-    """Products of the pairs of shells with the largest diagonal elements, at least one pair. of: products of which
-    pairs are taken. first: the pair that comes before all others."""
+    """Products of the pairs of shells with the largest diagonal elements, at most `most` products, but at least one
+    pair. of: products from which to choose. first: the pair that comes first."""
     order = of[diagonal[of] >= least]
-    # Elements that are equal but for rounding are in the order of their numbers.
+    # Elements that are equal except for rounding come in the order of their numbers.
     digits = np.round(np.log(diagonal[order]) / _TIED / 100)
     order = order[np.argsort(-digits, kind="stable")]
     listed = pairs[order].tolist() if first is None else [int(first), *pairs[order].tolist()]
@@ -424,8 +427,9 @@ def _batch(
 
 
 class _Choice:
-    """Which product of a batch is the next pivot: that with the largest element of the diagonal, which is changed
-    from outside, as long as it is above `least`. Of equal ones the first, as rounding differs from run to run."""
+    """Chooses the next pivot of a batch: the product with the largest diagonal element, as long as it is above
+    `least`. Among equal ones it is the first, as rounding differs from run to run. The caller changes the
+    diagonal."""
 
     def __init__(self, products: Values, diagonal: Values, least: float, rounding: float) -> None:
         self.products, self.diagonal, self._least, self._rounding = products, diagonal, least, rounding
@@ -440,8 +444,8 @@ class _Choice:
 
 
 def _eliminate(columns: Values, of_columns: Values, choice: _Choice) -> tuple[list[int], Values]:
-    """Pivots as long as the next one is among those whose columns are given, and their vectors. Changes the
-    diagonal."""
+    """Eliminates pivots as long as the next one has its column here. Returns the pivots and their vectors. Changes
+    the diagonal."""
     diagonal, found = choice.diagonal, list[int]()
     vectors = np.empty_like(columns)
     place = dict(zip(of_columns.tolist(), range(len(of_columns)), strict=True))

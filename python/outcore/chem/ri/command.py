@@ -39,7 +39,7 @@ _AUXILIARY = (
 )
 
 
-_SPINS = {"aa": (0, 0), "bb": (1, 1), "ab": (0, 1)}  # of the pairs of a name
+_SPINS = {"aa": (0, 0), "bb": (1, 1), "ab": (0, 1)}  # spins of the pairs by name
 
 
 @with_options
@@ -100,7 +100,7 @@ def _factors(text: str) -> tuple[float, float]:
 
 
 class _Run(MoleculeRun):
-    """The stages of a run, and what is shown of them."""
+    """The stages of a run, and their output."""
 
     options: Options
     energies = MappingProxyType(
@@ -123,8 +123,8 @@ class _Run(MoleculeRun):
         rohf: bool = False,
         smearing: float = 0.0,
     ) -> None:
-        """auxiliary: the sets that the stages of the run will take, which are looked for now, as is what may be
-        wrong with `frozen`: of occupied and of virtual orbitals."""
+        """auxiliary: the sets for the stages of the run. frozen: occupied and virtual ones. Both are checked
+        now."""
         from outcore.chem.frozen import before_scf
 
         super().__init__(options)
@@ -137,7 +137,7 @@ class _Run(MoleculeRun):
         correlated = None if frozen is None else before_scf(self._mol, *frozen, spins=spins)
         self.open_world()
         if options.full and not options.estimate:
-            self._disk_rates()  # before what is counted begins
+            self._disk_rates()  # measured before counters start
             trace.reset()
         self._mf: Any = None
         self.header(options.title(self._method, self._mol), f"scratch {self.world.scratch}")
@@ -151,7 +151,7 @@ class _Run(MoleculeRun):
             )
 
     def _needs(self, sets: dict[Purpose, Mole], frozen: Frozen | None) -> dict[str, int]:
-        """The least memory of each stage, of each process."""
+        """The least memory of each process in each stage."""
         options, mol = self.options, self._mol
         spins = 1 if self._kind == "RHF" and not mol.spin else 2
         return density_command.fitted_needs(
@@ -240,12 +240,12 @@ class _Run(MoleculeRun):
         return None if self._alone else self.asked
 
     def densities_of_scf(self) -> None:
-        """Of a run without a method after the SCF: what is asked of its density."""
+        """Computes the requested properties of the density, in a run that ends with the SCF."""
         if self.options.of_density and not self.options.estimate:
             density_command.of_scf(self, self.options, self._mf)
 
     def _renew(self) -> None:
-        """A new world, also for J and K that a stage asks for after the SCF."""
+        """Makes a new world, also for J and K that later stages need."""
         self.renew_world()
         fitting = self._mf.with_df
         self._mf.with_df = fitting.another(fitting.given_auxbasis, self.world)
@@ -253,7 +253,7 @@ class _Run(MoleculeRun):
     def _densities_of_mp2(self, auxbasis: str | None, frozen: tuple[str, str]) -> None:
         from outcore.chem.mp2.gradient import response
 
-        self._renew()  # memory of the arrays of the energy is free again
+        self._renew()  # frees the memory of the arrays of the energy
         mp2 = self._made(self._mf, auxbasis, frozen)
         with self.stages() as mp2.on_progress, response(mp2) as found:
             density_command.show(self, self.options, self._mol, found.densities, found.gradient)
@@ -261,7 +261,7 @@ class _Run(MoleculeRun):
     # ---- forecasts ----
 
     def _forecast(self, stage: str, planned: Any) -> Any:
-        """What a stage will take, from rank 0, whose clock counts."""
+        """Prints the forecast of a stage by rank 0, whose clock counts."""
         nothing: Any = None
         with self.world.together("estimate"):
             if self.world.rank == 0:
@@ -286,7 +286,7 @@ class _Run(MoleculeRun):
         self.results[f"{stage}_traffic"] = traffic.as_json()
 
     def _disk_rates(self) -> RawRates | None:
-        """Of the scratch directory, at the process that prints. Collective."""
+        """Raw rates of the scratch directory, at the process that prints. Collective."""
         from outcore.job import machine
 
         raw = None
@@ -296,7 +296,7 @@ class _Run(MoleculeRun):
         return raw
 
     def io_report(self) -> None:
-        """What the whole run did with its files, if --report asks for it. Collective."""
+        """Prints the I/O report of the whole run, if --report asks for it. Collective."""
         if not self.options.full or self.options.estimate:
             return
         raw = self._disk_rates()
@@ -305,7 +305,7 @@ class _Run(MoleculeRun):
             gathered.render(self.console)
 
     def _kept_orbitals(self, mf: Any) -> tuple[FoundOrbitals | None, Checkpoint | None]:
-        """Orbitals of another run, at all processes, and what keeps new ones, at the first."""
+        """Orbitals of another run, at all processes, and the checkpoint for new ones, at the first."""
         from outcore.chem import restart
         from outcore.chem.ri.problem import settings
 

@@ -24,7 +24,7 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Batch:
-    """Some rows [begin : begin + len(rows), :], valid until they are released."""
+    """Rows [begin : begin + len(rows), :], valid until `release` is called."""
 
     begin: int
     rows: Matrix
@@ -32,15 +32,15 @@ class Batch:
 
 
 class DiskPass:
-    """Rows in rounds of a batch for each process, from disk to where they are needed. All processes `start` it, go
-    on with `batches` until there are none, and `close` it, which is all that remains after an error.
+    """A pass over the rows of a disk array. In each round every process gets one batch of rows. All processes call
+    `start`, take `batches` until there are none, and call `close`. After an error only `close` is allowed.
 
     Args:
         disk: two dimensions [rows][columns].
-        buffers: of global arrays, each of `size` rows at each process; used in turn, not as they come free: threads
-            end in any order, and all processes must read into the same.
-        kept_at: named in errors, if the array outlasts the run.
-        stop: how many rows there are to read; None: all.
+        buffers: global arrays with `size` rows at each process. They are used in turn, not when they become free:
+            threads end in any order, and all processes must read into the same buffer.
+        kept_at: path for errors, if the array outlasts the run.
+        stop: number of rows to read; None: all.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class DiskPass:
         self._ahead.start()
 
     def batches(self) -> Generator[Batch, None, None]:
-        """This process's; `release` each. Throws what a read throws, at all processes."""
+        """The batches of this process; it must `release` each. Raises errors of reads, at all processes."""
         rounds = iter(self._ahead)
         while True:
             with offering(self._kept_at):
@@ -82,7 +82,7 @@ class DiskPass:
                 fetched.release()
 
     def close(self) -> None:
-        """Takes part in the reads that are left, for which others wait."""
+        """Takes part in the remaining reads, for which other processes wait."""
         self._ahead.finish()
 
     def _read(self, begin: int, slot: int) -> Request:

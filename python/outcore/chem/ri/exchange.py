@@ -1,13 +1,13 @@
 """Exchange of densities that have the symmetry of the molecule.
 
-Such a density has orbitals of one irrep each: C[o(m), i] = c_o s_o(m) C[m, i] with the characters c of i. With rows
-of integrals of an irrep, what is half transformed, x[m] = sum_n B[P, mn] C[n, i], is of the product of both. So
-functions that stand for others are enough: K[m, m'] = sum x[m] x[m'] over all x of one irrep, for each irrep by
-itself, and
+Each orbital of such a density has one irrep: C[o(m), i] = c_o s_o(m) C[m, i] with the characters c of i. Rows of
+integrals have one irrep, too, and a half-transformed row x[m] = sum_n B[P, mn] C[n, i] has the product of both
+irreps. So functions that stand for others are enough: K[m, m'] = sum x[m] x[m'] over all x of one irrep, for each
+irrep by itself, and
 
     K[o(m), o'(m')] = s_o(m) s_o'(m') sum_irreps c_o c_o' K_irrep[m, m'].
 
-With g operations the first product takes 1/g of what it takes without symmetry, the second 1/g^2.
+With g operations the first product takes 1/g of the operations without symmetry, the second 1/g^2.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 Matrix = NDArray[np.float64]
 
 _NEGLIGIBLE = 1e-14  # occupations below it, relative to the largest, are rounding
-_ROUNDING = 1e-12  # of the norm of a density: what it has in other irreps
+_ROUNDING = 1e-12  # a smaller part between irreps, relative to the norm of a density, is rounding
 
 
 class Blocks:
-    """A symmetric density matrix [n][n] along the axes, over combinations of functions that are of one irrep each.
+    """A symmetric density matrix [n][n] along the axes, over combinations of functions that each have one irrep.
 
-    is_symmetric: it has nothing between different irreps, but for rounding and for what atoms have that are
-    symmetric up to a change."""
+    is_symmetric: all elements between different irreps are zero, except for rounding, and for the deviation of
+    nearly symmetric atoms from symmetry."""
 
     def __init__(self, symmetry: FittingSymmetry, density: Matrix) -> None:
         self._combinations, counts = symmetry.combinations
@@ -70,7 +70,7 @@ class Blocks:
 
 
 def unfolded(symmetry: FittingSymmetry, sums: Matrix) -> Matrix:
-    """K [n][n] along the axes, of sums [irreps][standing][standing] over what is half transformed."""
+    """K [n][n] along the axes, from sums [irreps][standing][standing] over half-transformed rows."""
     standing, n = symmetry.standing, symmetry.images.shape[1]
     by_operation = np.tensordot(symmetry.characters, sums, axes=(0, 0))
     found = np.zeros((n, n))

@@ -45,19 +45,19 @@ SCREENING = 1e-11
 class DensityFitting(df.DF):  # type: ignore[misc]
     """A `with_df` of PySCF whose integrals lie in memory and on disk, at all processes of a job.
 
-    Parameters: `auxbasis` (as `auxiliary.build` takes it), `memory` (of all processes together, in bytes or as
-    "400MB"; default half of what is available), `scratch` (directory), `threads` (of each process),
-    `screening` (of pairs of functions, see Pairs), `comm` (an mpi4py communicator or an outcore.World; default all
-    processes of the job, None for this process alone), `storage` ("auto": what fits stays in memory; "disk"),
+    Parameters: `auxbasis` (see `auxiliary.build`), `memory` (of all processes together, in bytes or as "400MB";
+    default half of the available memory), `scratch` (directory), `threads` (of each process), `screening` (of
+    pairs of functions, see Pairs), `comm` (an mpi4py communicator or an outcore.World; default all processes of
+    the job, None for this process alone), `storage` ("auto": integrals stay in memory as far as they fit; "disk"),
     `checkpoint` (directory where the integrals are kept, or found, if another run has made them; not those of
     range-separated operators), `operators` (how many Coulomb operators share the memory: 2 for range-separated
     hybrids), `spins` (2: the densities of both spins differ, and take twice the memory), `group` (point group by
     which integrals stand for others: a name of D2h or of its subgroups; default the largest that the molecule has;
     "C1": none).
 
-    `build` (done by whatever needs the integrals first), `get_jk`, `reset` and `close` are collective; the
-    density of rank 0 counts. `loop` is not, once they are built. Integrals of a molecule that has changed are
-    made anew. Raises OutcoreError, the same on all processes.
+    `build`, `get_jk`, `reset` and `close` are collective; the density of rank 0 counts. The first step that needs
+    the integrals calls `build`. After that `loop` is not collective. Integrals of a molecule that has changed are
+    recomputed. Raises OutcoreError, the same on all processes.
     """
 
     _auxbasis: Any
@@ -100,33 +100,34 @@ class DensityFitting(df.DF):  # type: ignore[misc]
 
     @property
     def world(self) -> World:
-        """The processes that work on it. Collective when asked for the first time."""
-        if self._world is None or self._world.closed:  # by who has made it
+        """The processes of this object. The first call is collective."""
+        if self._world is None or self._world.closed:  # its maker may have closed it
             self._owns_world = True
             self._world = make_world(self._comm, self._memory_bytes, self._scratch)
         return self._world
 
     def free_memory(self) -> Allowance:
-        """Memory that is left to this process, for one of several operators."""
+        """Free memory of this process, for one of the operators that share it."""
         free = free_memory(self.world, self._memory_bytes, self.threads)
         return Allowance(free.bytes // (1 if self.mol.omega else self._operators), free.reason)
 
     def means(self) -> Means:
-        """What other steps with the same fitting may take."""
+        """Resources of this object, for other steps that use the same."""
         return Means(self.world, self._memory_bytes, self.threads)
 
     @property
     def given_auxbasis(self) -> Any:
-        """As it was given: a name, functions, or None."""
+        """The auxiliary basis as the user gave it: a name, functions, or None."""
         return self._auxbasis
 
     @property
     def storage(self) -> str:
-        """Where integrals are: what fits in memory ("auto"), or all on disk ("disk")."""
+        """The place of integrals: in memory as far as they fit ("auto"), or all on disk ("disk")."""
         return self._storage
 
     def min_bytes(self) -> int:
-        """What integrals, J and K of the present molecule need of each process. Collective, as `world` is."""
+        """The least memory of each process for integrals, J and K of the present molecule. Collective, as `world`
+        is."""
         symmetry = FittingSymmetry.find(self.world, self.mol, self.auxiliary_molecule(), self.group)
         found = sizes(
             symmetry,
@@ -138,7 +139,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         transfer = DiskArray.transfer_bytes(self.world)
         return min_for_integrals(found, self.world.size, self.threads, self._storage, transfer_bytes=transfer)
 
-    # ---- what PySCF asks for ----
+    # ---- integrals, J and K for PySCF ----
 
     def build(self) -> Self:
         """Makes the integrals of the present molecule, at the present omega. Collective."""
@@ -147,7 +148,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         return self
 
     def prepare(self) -> ThreeIndex:
-        """Plans the integrals, in place of those that are there. Collective."""
+        """Plans new integrals in place of existing ones. Collective."""
         self.close_integrals()
         with self.world.together("auxiliary basis", self.title):
             self.auxmol = self.auxiliary_molecule()
@@ -176,7 +177,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         return f"{integrals_key(self.mol)} {self.title} {self.screening!r} {self.group}"
 
     def integrals(self) -> ThreeIndex:
-        """Those of the present molecule: built if they are not there. Collective if so."""
+        """The integrals of the present molecule. Builds them if there are none; then it is collective."""
         if self.three_index is None or self._key != self._present_key():
             self.prepare()
         assert self.three_index is not None
@@ -198,7 +199,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         return self.integrals().rows
 
     def loop(self, blksize: int | None = None) -> Iterator[Matrix]:
-        """B in blocks of rows [rows][n(n+1)/2], each its own, as PySCF packs pairs."""
+        """Yields B in blocks of rows [rows][n(n+1)/2], with pairs packed as in PySCF. Each block is a new array."""
         integrals = self.integrals()
         for batch in integrals.rows_of(blksize or self.blockdim):
             yield lib.pack_tril(integrals.matrices(batch))
@@ -214,8 +215,8 @@ class DensityFitting(df.DF):  # type: ignore[misc]
     ) -> tuple[Any, Any]:
         """J and K [...][n][n] of density matrices [...][n][n]. Collective.
 
-        omega: of the range-separated Coulomb operator, erf(omega r) / r, or erfc if negative; integrals of it are
-        made once and kept beside the others.
+        omega: of the range-separated Coulomb operator, erf(omega r) / r, or erfc if negative; its integrals are
+        made once and kept in addition to the others.
         """
         if np.iscomplexobj(dm):
             (j, k), (j_imag, k_imag) = (
@@ -238,8 +239,8 @@ class DensityFitting(df.DF):  # type: ignore[misc]
 
     @contextmanager
     def range_coulomb(self, omega: float | None) -> Iterator[DensityFitting]:
-        """The fitting of the range-separated operator. In this context the molecule has its integrals, also the one
-        with the auxiliary basis, from which PySCF's gradients take them."""
+        """A context with the fitting of the range-separated operator. In it the molecule, and the one with the
+        auxiliary basis, have the integrals of that operator, which PySCF's gradients use."""
         key = f"{omega or 0:.6f}"
         if key not in self._rsh_df:
             other = lib.view(self, self.__class__)
@@ -256,7 +257,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
 
     @property
     def auxbasis(self) -> Any:
-        """The functions themselves, where a name was given: PySCF's gradients may know others by that name."""
+        """The functions themselves if a name was given: PySCF's gradients may know other functions by that name."""
         if isinstance(self._auxbasis, dict | list):
             return self._auxbasis
         return self.auxiliary_molecule().basis
@@ -295,13 +296,14 @@ class DensityFitting(df.DF):  # type: ignore[misc]
 
     @property
     def title(self) -> str:
-        """Tells the fittings of one object apart, alike at all processes, where a dictionary may have its elements
-        in another order."""
+        """A text that distinguishes the fittings of one object, the same at all processes, though a dictionary may
+        have its elements in another order."""
         given = self._auxbasis
         return str(sorted(given.items()) if isinstance(given, dict) else given)
 
     def another(self, auxbasis: Any, comm: World | None = None) -> DensityFitting:
-        """One of the same settings with another auxiliary basis, on the same processes if no others are given."""
+        """A fitting with the same settings and another auxiliary basis, on the same processes if no others are
+        given."""
         other: DensityFitting = lib.view(self, self.__class__)
         other._forget()
         other._world, other._owns_world = (self.world if comm is None else comm), False
@@ -310,7 +312,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
         return other
 
     def _forget(self) -> None:
-        """What was made of the molecule, without closing it: others have it."""
+        """Drops integrals of the molecule without closing them: other objects use them."""
         self.three_index, self._rsh_df, self.auxmol, self._key = None, {}, None, ""
 
     def __getstate__(self) -> dict[str, Any]:
@@ -336,7 +338,7 @@ class DensityFitting(df.DF):  # type: ignore[misc]
     # ---- life ----
 
     def plan_for(self, operators: int, spins: int) -> None:
-        """Makes room for as many operators and spins. Collective: integrals that were planned for fewer go."""
+        """Makes room for so many operators and spins. Collective: closes integrals that were planned for fewer."""
         if operators > self._operators or spins > self._spins:
             self.close_integrals()
             self._operators, self._spins = max(operators, self._operators), max(spins, self._spins)

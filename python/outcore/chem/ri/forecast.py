@@ -1,4 +1,4 @@
-"""What a calculation will take, told before it begins: memory, disk, bytes moved, time."""
+"""Forecasts of a calculation before it begins: memory, disk, bytes moved, time."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ if TYPE_CHECKING:
     from outcore.chem.ri.pairs import Pairs
     from outcore.chem.ri.three_index import ThreeIndex
 
-CYCLES = 10  # of an SCF, as a rule
+CYCLES = 10  # usual number of cycles of an SCF
 _SAMPLE_S = 0.02
 _COPIES = (
     10  # in the cache of a core, that take as long as a byte from the disk: asked for, checked, put in place
 )
-_DRIVER = 90  # times n^3 operations, of products of matrices, is what a cycle takes beside J and K
+_DRIVER = 90  # a cycle takes so many times n^3 operations of matrix products in addition to J and K
 _DOUBLE = 8
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """All processes together; memory of integrals and work space, beside what a process has anyway."""
+    """Numbers of all processes together. memory_bytes: integrals and work space, without the memory that processes
+    hold anyway."""
 
     memory_bytes: int
     disk_bytes: int
@@ -60,7 +61,7 @@ class Forecast:
         return html.facts("Integrals of density fitting, estimate", rows)
 
     def against(self, written: int, read: int, seconds: float) -> str:
-        """The line of a run that is done."""
+        """The line that compares a finished run with this forecast."""
         return (
             f"predicted / actual: to disk {self.written_bytes / 1e6:.0f} / {written / 1e6:.0f} MB, "
             f"from disk {self.read_bytes / 1e6:.0f} / {read / 1e6:.0f} MB, {self.seconds:.1f} / {seconds:.1f} s"
@@ -69,8 +70,8 @@ class Forecast:
 
 @dataclass(frozen=True)
 class FittingRates:
-    """Of one thread while others do the same, measured on samples of the real thing (a few hundredths of a second
-    each); of the disk."""
+    """Rates of one thread while other threads do the same, each measured on a sample of the real work (a few
+    hundredths of a second); and rates of the disk."""
 
     integrals: float  # a second
     expanded: float  # elements
@@ -85,7 +86,7 @@ class FittingRates:
     def measure(
         cls, native: Any, pairs: Pairs, auxiliary: int, orbitals: int, threads: int, scratch: str | None
     ) -> FittingRates:
-        """For `auxiliary` functions, and `orbitals` occupied ones; `scratch` None: no disk is used. Not
+        """Measures rates for so many auxiliary functions and occupied orbitals. scratch: None: no disk is used. Not
         collective."""
         from outcore.trace.report import RawRates
 
@@ -126,7 +127,7 @@ class FittingRates:
 
 
 def jk_rate(integrals: ThreeIndex, threads: int) -> float:
-    """Rows a second from which one thread makes J and K while others do the same, by a sample."""
+    """Rows a second that one thread contracts to J and K while others do the same, from a sample."""
     pairs, spins, rows = integrals.pairs, integrals.spins, integrals.plan.half_rows
     orbitals = np.ones((max(integrals.orbitals, 1), pairs.functions))
 
@@ -146,7 +147,7 @@ def jk_rate(integrals: ThreeIndex, threads: int) -> float:
 
 
 def scf(integrals: ThreeIndex, rates: FittingRates, threads: int) -> Forecast:
-    """Of making the integrals, and J and K in CYCLES cycles, and once before and after."""
+    """The forecast for making the integrals, and for J and K in CYCLES cycles, once before and once after them."""
     plan, size = integrals.plan, integrals.world.size
     n, columns = integrals.pairs.functions, integrals.pairs.columns
     rows = integrals.metric_functions
@@ -169,7 +170,7 @@ def mp2(
     size: int,
     threads: int,
 ) -> Forecast:
-    """`same`: pairs of spins whose orbitals are correlated, (0, 0) alone of closed shells."""
+    """The forecast of MP2. same: pairs of spins that are correlated; only (0, 0) for closed shells."""
     n, rows, workers = sizes.functions, sizes.auxiliary, threads * size
     shapes = list(zip(sizes.occupied, sizes.virtual, strict=True))
     made = rows * sizes.columns / rates.integrals + rows * n**2 / rates.expanded
@@ -186,11 +187,11 @@ def mp2(
             # Processes share the tiles of a block, and each of them holds the block.
             for block, count in Counter(block for block, _ in tasks).items():
                 read += min(size, count) * (block[1] - block[0]) * v_a * rows * _DOUBLE
-    deep, wide = plan.chunk  # what is stored are whole chunks
+    deep, wide = plan.chunk  # whole chunks are stored
     disk = sum(-(-rows // deep) * deep * -(-o // wide) * wide * v * _DOUBLE for o, v in shapes)
     disk = 0 if plan.in_memory else disk
     fitted_read = disk
-    if disk <= size * plan.cache_bytes:  # nothing of it leaves the caches
+    if disk <= size * plan.cache_bytes:  # all of it stays in the caches
         fitted_read, read = 0, 0.0
     seconds = max(made / workers, disk / rates.written) + rows**3 / rates.flops
     seconds += max(fitted / workers, disk / rates.written + fitted_read / rates.read)

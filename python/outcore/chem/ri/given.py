@@ -1,5 +1,5 @@
-"""Two-electron integrals that a mean-field object of PySCF has been given, `mf._eri`: those of a model, or of a
-molecule changed by its user. Vectors of a decomposition are made of them as they are of a molecule's.
+"""Two-electron integrals that a user has given to a mean-field object of PySCF, `mf._eri`: those of a model, or
+changed ones of a molecule. They are decomposed into vectors like the integrals of a molecule.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
-_SYMMETRIC = 1e-9  # of the largest integral: what more breaks (pq|rs) = (qp|rs) = (rs|pq) is no rounding
-_OVERLAP = 1e-9  # that differs less from that of the molecule is the same
-_THE_MOLECULES = 1e-13  # of the largest integral: what one of the molecule's may differ by from run to run
+_SYMMETRIC = 1e-9  # of the largest integral: larger deviations from (pq|rs) = (qp|rs) = (rs|pq) are errors
+_OVERLAP = 1e-9  # an overlap that differs by less from that of the molecule is the same
+_THE_MOLECULES = 1e-13  # of the largest integral: differences of a molecule's integrals between runs
 _ZERO = 1e-10  # of the largest integral: eigenvalues that are less negative are 0
 _PIECE = 32  # vectors that are transformed at once
 _TAKE = "take the integrals of a mean-field object"
@@ -37,9 +37,9 @@ UNFITTED = (
 
 @dataclass(frozen=True)
 class GivenIntegrals:
-    """(mn|ls) in rows of the lower triangle of pairs m >= n, l >= s, and of that of pairs (PySCF's 8-fold
-    symmetry); each function is a shell of its own. `settings`: what tells them, the Hamiltonian and the overlap
-    from others."""
+    """Given integrals (mn|ls), packed in rows of the lower triangle of pairs m >= n, l >= s, and of the triangle of
+    pairs (PySCF's 8-fold symmetry). Each function is a shell of its own. settings: identify the integrals, the
+    Hamiltonian and the overlap."""
 
     packed: Values
     functions: int
@@ -55,7 +55,7 @@ class GivenIntegrals:
         return self.functions
 
     def rows(self, m: Values, n: Values, of: Values | None = None) -> Values:
-        """[K][mn] of products K = m n, m >= n. `of`: some products mn alone."""
+        """(K|mn) as [K][mn] for products K = m n, m >= n. of: which products mn; None: all."""
         k = (m * (m + 1) // 2 + n)[:, None]
         every = np.arange(self.functions * (self.functions + 1) // 2) if of is None else of
         low, high = np.minimum(k, every), np.maximum(k, every)
@@ -64,20 +64,20 @@ class GivenIntegrals:
     def rows_of(
         self, products: list[tuple[Values, Values]], of: Values | None = None
     ) -> Iterator[tuple[int, Values]]:
-        """The same of several lists of products, with the number of each."""
+        """Yields the number and the rows of each of several lists of products."""
         yield from ((number, self.rows(m, n, of)) for number, (m, n) in enumerate(products))
 
     def standing(self, m: Values, n: Values) -> Values:
-        """A number of each product m n."""
+        """A number for each product m n, which stands for itself."""
         return np.asarray(m * self.count + n)
 
     def from_axes(self, matrices: Values) -> Values:
-        """These are of no axes."""
+        """Returns the matrices: there are no axes."""
         return matrices
 
     @property
     def of_symmetry(self) -> dict[str, Any]:
-        """There is none."""
+        """No settings: there is no symmetry."""
         return {}
 
     def diagonal(self) -> Values:
@@ -87,7 +87,7 @@ class GivenIntegrals:
 
 
 def of_rank_0(world: World, mf: Any) -> GivenIntegrals | None:
-    """Of the object of rank 0; None if the integrals are those of its molecule. Collective.
+    """The integrals given to the object of rank 0; None if they are those of its molecule. Collective.
 
     Raises OutcoreError (EINVAL), the same at all."""
     found: GivenIntegrals | None = None
@@ -112,10 +112,11 @@ def _of(mf: Any) -> GivenIntegrals | None:
 
 
 def packed_of(mf: Any) -> Values | None:
-    """What `mf._eri` holds, see GivenIntegrals; None: nothing, the integrals are those of the molecule.
+    """The integrals in `mf._eri`, packed as in GivenIntegrals; None if there are none: then the integrals are
+    those of the molecule.
 
-    Raises OutcoreError (EINVAL): they are none of real functions, or missing of functions that are not the
-    molecule's."""
+    Raises OutcoreError (EINVAL): they are not those of real functions, or they are missing although the functions
+    are not those of the molecule."""
     eri, overlap = vars(mf).get("_eri"), np.asarray(mf.get_ovlp())
     if eri is None:
         if not is_of_functions(overlap, mf.mol):
@@ -134,19 +135,19 @@ def packed_of(mf: Any) -> Values | None:
 
 
 def is_of_functions(overlap: Values, mol: Any) -> bool:
-    """Whether an overlap is that of the functions of a molecule, which has some."""
-    own = mol.intor_symmetric("int1e_ovlp")  # models say of themselves how many functions they have (nao_nr)
+    """Whether an overlap is that of the functions of a molecule that has functions."""
+    own = mol.intor_symmetric("int1e_ovlp")  # not nao_nr: models set this number themselves
     return overlap.shape == own.shape != (0, 0) and bool(abs(overlap - own).max() <= _OVERLAP)
 
 
 def _packed(eri: Values, functions: int) -> Values:
-    """In PySCF's 8-fold form, of any of its forms."""
+    """Converts integrals in any of PySCF's forms to the 8-fold form."""
     from pyscf import ao2mo
 
     pairs = functions * (functions + 1) // 2
     if eri.size not in (functions**4, pairs**2, pairs * (pairs + 1) // 2):
         raise _refused(
-            f"mf._eri has the shape {eri.shape}, which is that of integrals of no form over {functions} functions"
+            f"mf._eri has the shape {eri.shape}, which fits no form of integrals over {functions} functions"
         )
     limit = _SYMMETRIC * float(abs(eri).max(initial=0.0))
     if eri.size == functions**4 and functions > 1:
@@ -167,7 +168,8 @@ def _packed(eri: Values, functions: int) -> Values:
 
 
 def _are_of_the_molecule(mf: Any, given: GivenIntegrals) -> bool:
-    """By the Coulomb matrix of a density that nothing cancels in: an integral that differs changes an element."""
+    """Whether given integrals are those of the molecule. It compares Coulomb matrices of a density without
+    cancellation: a different integral changes an element."""
     from pyscf.scf import hf
 
     n = given.functions
@@ -184,7 +186,8 @@ def _are_of_the_molecule(mf: Any, given: GivenIntegrals) -> bool:
 
 
 def vectors(world: World, given: GivenIntegrals, tolerance: float, limit_bytes: int) -> Cholesky | Signed:
-    """Rows of three-index integrals of given ones, each right within a tolerance (Hartree). Collective.
+    """Rows of three-index integrals from given ones, which reproduce each integral within a tolerance (Hartree).
+    Collective.
 
     Raises OutcoreError: as Cholesky."""
     if _is_positive(world, given):
@@ -197,7 +200,7 @@ def vectors(world: World, given: GivenIntegrals, tolerance: float, limit_bytes: 
 
 
 def _matrix(given: GivenIntegrals) -> tuple[Values, Values]:
-    """Products with an integral that is not 0, and the matrix of their integrals."""
+    """Products that have an integral other than 0, and the matrix of their integrals."""
     i, j = np.tril_indices(given.functions)
     some = (k for k in range(len(i)) if k == 0 or given.rows(i[k : k + 1], j[k : k + 1]).any())
     kept = np.array(list(some), int)
@@ -205,7 +208,7 @@ def _matrix(given: GivenIntegrals) -> tuple[Values, Values]:
 
 
 def _is_positive(world: World, given: GivenIntegrals) -> bool:
-    """Whether the matrix of integrals has no negative eigenvalues but for rounding, as those of a repulsion."""
+    """Whether the matrix of integrals has no negative eigenvalues except by rounding, as for a repulsion."""
     found = False
     with world.together(_TAKE):
         if world.rank == 0:
@@ -218,10 +221,10 @@ def _is_positive(world: World, given: GivenIntegrals) -> bool:
 
 
 class Signed:
-    """Vectors of integrals of any sign, say of an attraction: (mn|ls) = sum_Q s_Q B[Q,mn] B[Q,ls], of the
-    eigenvalues of the matrix of integrals. Collective to make.
+    """Vectors for integrals of any sign, say of an attraction: (mn|ls) = sum_Q s_Q B[Q,mn] B[Q,ls]. They come from
+    eigenvectors of the matrix of integrals. The constructor is collective.
 
-    signs: s_Q, 1 or -1, those of 1 first."""
+    signs: s_Q, 1 or -1, those with 1 first."""
 
     def __init__(self, world: World, given: GivenIntegrals, tolerance: float, limit_bytes: int) -> None:
         found: Any = None
@@ -237,7 +240,7 @@ class Signed:
                     )
                 values, eigenvectors = np.linalg.eigh(matrix)
                 large = np.flatnonzero(abs(values) > tolerance / 10)
-                if not len(large):  # of no interaction
+                if not len(large):  # there is no interaction
                     large = np.arange(min(1, len(values)))
                 large = large[np.argsort(values[large] < 0, kind="stable")]
                 rows = eigenvectors[:, large].T * np.sqrt(abs(values[large]))[:, None]

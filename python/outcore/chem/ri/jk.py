@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Matrix = NDArray[np.float64]
 
-_CACHED_BYTES = 1 << 20  # of rows that are used twice for J stay in the cache of a core
+_CACHED_BYTES = 1 << 20  # rows that J uses twice stay in the cache of a core if they have no more bytes
 _NEGLIGIBLE = 1e-14  # occupations below it, relative to the largest, are rounding
 
 
@@ -35,8 +35,8 @@ class DensityFactors:
 
     @classmethod
     def of(cls, density: Matrix, orbitals: Matrix | None = None) -> DensityFactors:
-        """`orbitals`, scaled by the roots of their occupations, if the density is made of them; else those that its
-        eigenvectors, or singular vectors if it is not symmetric, are."""
+        """Factors of a density. orbitals: those of the density, scaled by the roots of their occupations, if they
+        are known; else factors are eigenvectors, or singular vectors if the density is not symmetric."""
         if orbitals is not None and np.allclose(orbitals @ orbitals.T, density, rtol=0, atol=1e-12):
             return cls(orbitals, None, np.ones(orbitals.shape[1]))
         if np.allclose(density, density.T, rtol=0, atol=1e-14):
@@ -51,14 +51,15 @@ class DensityFactors:
 
 @dataclass(frozen=True)
 class JKRequest:
-    """What is asked for: densities [count][n][n], or none for J; their factors, or none for K."""
+    """A request. densities: [count][n][n] for J; None: no J. factors: of the densities for K; None: no K."""
 
     densities: Matrix | None
     factors: list[DensityFactors] | None
 
     @classmethod
     def of(cls, dm: Any, *, with_j: bool, with_k: bool) -> JKRequest:
-        """Of real density matrices [...][n][n], with PySCF's tags `mo_coeff` and `mo_occ` or without."""
+        """The request for real density matrices [...][n][n], with or without PySCF's tags `mo_coeff` and
+        `mo_occ`."""
         densities = np.asarray(dm, np.float64)
         densities = densities.reshape(-1, *densities.shape[-2:])
         factors = None
@@ -69,7 +70,7 @@ class JKRequest:
 
 
 def _tagged_orbitals(dm: Any, count: int) -> list[Matrix | None]:
-    """Orbitals times the roots of their occupations, for each density that comes with them."""
+    """For each density its orbitals times the roots of their occupations; None if it has no tags with them."""
     if getattr(dm, "mo_coeff", None) is None or getattr(dm, "mo_occ", None) is None:
         return [None] * count
     occupations = np.asarray(dm.mo_occ, np.float64)
@@ -78,7 +79,7 @@ def _tagged_orbitals(dm: Any, count: int) -> list[Matrix | None]:
     if np.iscomplexobj(coefficients):
         return [None] * count
     coefficients = coefficients.reshape(-1, *coefficients.shape[-2:])
-    if len(occupations) * 2 == count:  # restricted open shells: those of each spin
+    if len(occupations) * 2 == count:  # restricted open shells: one density for each spin
         occupations = np.concatenate([occupations > 0, occupations == 2]).astype(np.float64)
         coefficients = np.concatenate([coefficients, coefficients])
     if len(occupations) != count:
@@ -90,15 +91,15 @@ def _tagged_orbitals(dm: Any, count: int) -> list[Matrix | None]:
 
 
 def jk(integrals: ThreeIndex, request: JKRequest, threads: int, orbitals: int) -> tuple[Any, Any]:
-    """J and K [count][n][n], or None: the sums over all processes, the same bits at each. Collective; the request
-    must be the same at all. At most `orbitals` of them are transformed at once, which bounds the memory. `threads`:
-    at most."""
+    """J and K [count][n][n], or None if not requested: sums over all processes, bit by bit the same at each.
+    Collective; the request must be the same at all. orbitals: most orbitals that are transformed at once, which
+    bounds the memory. threads: most threads."""
     world, symmetry = integrals.world, integrals.symmetry
     columns = None if request.densities is None else integrals.columns.gather(request.densities)
     groups = _all_groups(integrals, request.factors or [], orbitals)
     stop = None if groups or columns is None else integrals.needed(columns)  # K needs all rows
     if not groups and integrals.rows_in_memory < integrals.rows:
-        # J alone waits for the disk: the threads that read have a core then. [M33]
+        # J without K waits for the disk: this leaves a core for the threads that read. [M33]
         threads = max(1, threads - 1)
     workers = list[JkWorker]()
     batches = integrals.batches(stop)
@@ -108,7 +109,7 @@ def jk(integrals: ThreeIndex, request: JKRequest, threads: int, orbitals: int) -
         try:
             for irrep, rows in integrals.by_irreps(batch):
                 workers[thread].add(irrep, rows)
-        finally:  # another thread may wait for its buffer
+        finally:  # another thread may wait for the buffer
             batch.release()
 
     try:
@@ -134,8 +135,8 @@ def jk(integrals: ThreeIndex, request: JKRequest, threads: int, orbitals: int) -
 
 
 class OrbitalGroup(NamedTuple):
-    """Orbitals as rows, left and right (None: the same), their sign, and their irrep if all are of one, and the
-    density is symmetric."""
+    """Orbitals as rows, left and right (None: the same), their sign, and their irrep if all have the same irrep and
+    the density is symmetric."""
 
     left: Matrix
     right: Matrix | None = None
@@ -144,7 +145,7 @@ class OrbitalGroup(NamedTuple):
 
 
 def _all_groups(integrals: ThreeIndex, factors: list[DensityFactors], most: int) -> list[list[OrbitalGroup]]:
-    """Of each density, as the first process says whether it is symmetric. Collective."""
+    """Groups of orbitals for each density. The first process decides whether a density is symmetric. Collective."""
     symmetry = integrals.symmetry
     if symmetry.order == 1 or not factors:
         return [_groups(symmetry, each, most) for each in factors]
@@ -166,7 +167,7 @@ def _all_groups(integrals: ThreeIndex, factors: list[DensityFactors], most: int)
 
 
 def _groups(symmetry: FittingSymmetry, factors: DensityFactors, most: int) -> list[OrbitalGroup]:
-    """At most `most` orbitals of one sign at a time, along the axes of the integrals."""
+    """Groups of at most `most` orbitals of one sign, along the axes of the integrals."""
     order = np.argsort(factors.signs, kind="stable")
     left, signs = symmetry.orbitals_to_axes(factors.left[:, order]), factors.signs[order]
     right = None if factors.right is None else symmetry.orbitals_to_axes(factors.right[:, order])
@@ -183,7 +184,7 @@ def _groups(symmetry: FittingSymmetry, factors: DensityFactors, most: int) -> li
 
 
 class JkWorker:
-    """The part of one thread: J as a row of columns for each irrep,
+    """The sums of one thread: J as a row of columns for each irrep,
     K = sum_P sum_i sign_i (B_P left_i)(B_P right_i)^T."""
 
     def __init__(
@@ -208,7 +209,8 @@ class JkWorker:
 
     @staticmethod
     def total(workers: list[JkWorker]) -> tuple[Any, list[Matrix]]:
-        """J and K of all. The list is empty afterwards: what they worked in is given back before more is taken."""
+        """Sums of J and K over all workers. It empties the list, so that work space is freed before more memory is
+        needed."""
         coulomb, exchange = workers[0].coulomb, workers[0].exchange
         workers.pop(0)
         while workers:
@@ -219,7 +221,7 @@ class JkWorker:
         return coulomb, exchange
 
     def add(self, irrep: int, rows: Matrix) -> None:
-        """What rows of an irrep contribute."""
+        """Adds the contribution of rows of one irrep."""
         if self._columns is not None:
             columns, coulomb = self._columns[irrep], self.coulomb[irrep]
             few = max(1, _CACHED_BYTES // rows[0].nbytes)
@@ -236,11 +238,11 @@ class JkWorker:
                     self._add(irrep, rows[first : first + at_once], group, total)
 
     def _add_symmetric(self, irrep: int, rows: Matrix, groups: list[OrbitalGroup], total: Matrix) -> None:
-        """Of a symmetric density; see `exchange`."""
+        """Adds the contribution of rows to K of a symmetric density; see `exchange`."""
         standing, room = total.shape[-1], len(self._half[0])
         begin = 0
         while begin < len(groups):
-            # As many orbitals as there is room for share the expanded rows.
+            # As many orbitals as fit into the work space share the expanded rows.
             counts = np.cumsum([len(group.left) for group in groups[begin:]])
             end = begin + max(1, int(np.searchsorted(counts * standing, room, side="right")))
             some = groups[begin:end]
@@ -282,7 +284,7 @@ class JkWorker:
             for side, half in zip(sides, halves, strict=True):
                 np.matmul(side, self._matrices[: len(part)], out=half[first : first + len(part)])
         x, y = halves[0].reshape(-1, n), halves[-1].reshape(-1, n)
-        np.matmul(x.T, y, out=self._product)  # of x with itself BLAS does half the work
+        np.matmul(x.T, y, out=self._product)  # BLAS does half the work for x with itself
         if sign != 1.0:
             self._product *= sign
         total += self._product

@@ -1,4 +1,4 @@
-"""The Coulomb metric (P|Q) of an auxiliary basis, and what makes fitted integrals out of three-centre ones."""
+"""The Coulomb metric (P|Q) of an auxiliary basis, which turns three-centre integrals into fitted ones."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ if TYPE_CHECKING:
 
 Matrix = NDArray[np.float64]
 
-LINEAR_DEPENDENCE = 1e-7  # of eigenvalues that are left out; PySCF's bound
-_ROUNDINGS = 10  # times the rounding of a sum of all functions: a metric whose condition is worse is singular
-_PIECE_BYTES = 8 << 20  # broadcast at once
+LINEAR_DEPENDENCE = 1e-7  # eigenvalues up to it are left out; PySCF's bound
+_ROUNDINGS = 10  # times the rounding of a sum over all functions: a metric with a worse condition is singular
+_PIECE_BYTES = 8 << 20  # bytes of one broadcast
 
 
 class Metric:
-    """Makes B with sum_P B_Pmn B_Pls = sum_PQ (mn|P) (P|Q)^-1 (Q|ls), for any P of B.
+    """Makes B with sum_P B_Pmn B_Pls = sum_PQ (mn|P) (P|Q)^-1 (Q|ls).
 
-    B = L^-1 (P|mn) with the Cholesky factor L of the metric. A metric that is singular within rounding, whether it
-    has such a factor or not, is diagonalised instead, eigenvalues up to LINEAR_DEPENDENCE are left out, and B has
-    `rank` rows, fewer than `functions`. Those of range-separated operators are as a rule. Collective to make;
-    rank 0 decides, all have the same factor, bit by bit. Making it takes twice the memory of the metric, as
-    eigenvectors have a place of their own; once made, once.
+    B = L^-1 (P|mn) with the Cholesky factor L of the metric. A metric that is singular within rounding is
+    diagonalised instead, even if a factor can be computed: eigenvalues up to LINEAR_DEPENDENCE are left out, and B
+    has `rank` rows, fewer than `functions`. The metrics of range-separated operators usually are singular. The
+    constructor is collective; rank 0 decides, and all processes have the same factor, bit by bit. The constructor
+    needs twice the memory of the metric, as eigenvectors need their own place; afterwards the object needs it once.
 
     Args:
-        adapted, irreps: orthonormal combinations of functions in rows, so many of each irrep, one irrep after the
-            other. Between different ones the metric is 0: it is factorised block by block, and rows of B are of one
-            irrep each, too, `ranks` of each. None: there is one.
+        adapted, irreps: orthonormal combinations of functions in rows, one irrep after the other, and their number
+            in each irrep. Between different irreps the metric is 0, so it is factorised block by block. Rows of B
+            have one irrep each, too, `ranks` of each. None: there is one irrep.
     """
 
     def __init__(
         self, world: World, auxmol: Mole, adapted: FewInRows | None = None, irreps: tuple[int, ...] = ()
     ) -> None:
         self.functions = int(auxmol.nao)
-        self.smallest: float | None = None  # eigenvalue, if it was diagonalised
+        self.smallest: float | None = None  # smallest eigenvalue, if the metric was diagonalised
         factors = list[Matrix]()
         with world.together("Coulomb metric"):
             if world.rank == 0:
@@ -61,7 +61,7 @@ class Metric:
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """Rows of B of each irrep."""
+        """Number of rows of B of each irrep."""
         return tuple(map(len, self._factors))
 
     @property
@@ -70,7 +70,7 @@ class Metric:
 
     @property
     def dropped(self) -> int:
-        """Combinations of functions that depend on others, and were left out."""
+        """Number of linearly dependent combinations of functions that were left out."""
         return self.functions - self.rank
 
     def _factorize(self, auxmol: Mole, adapted: FewInRows | None, irreps: tuple[int, ...]) -> list[Matrix]:
@@ -92,13 +92,13 @@ class Metric:
         return found
 
     def fit(self, block: Matrix) -> Matrix:
-        """(P|x) as rows of `block` [functions][any] becomes B: in place, in its first `rank` rows, which are
-        returned. Any thread."""
+        """Turns (P|x), the rows of `block` [functions][any], into B in place. Returns the first `rank` rows, which
+        have B. Any thread may call it."""
         if self._adapted is not None:
             return self._fit_by_irreps(self._adapted, block)
         (factor,) = self._factors
         if self.smallest is None:
-            # Rows depend on those above, so the last come first.
+            # Rows depend on those above, so the last rows are computed first.
             for first in range((self.rank - 1) // PANEL * PANEL, -1, -PANEL):
                 last = min(first + PANEL, self.rank)
                 block[first:last] = factor[first:last, :last] @ block[:last]
@@ -126,11 +126,11 @@ class Metric:
         return block[: self.rank]
 
     def coefficients(self, block: Matrix) -> Matrix:
-        """B as rows of `block` [functions][any] becomes (P|Q)^-1 (Q|x), in place, and is returned. Any thread. Of a
-        metric that was not diagonalised, without irreps."""
+        """Turns B, the rows of `block` [functions][any], into (P|Q)^-1 (Q|x) in place, and returns it. Any thread
+        may call it. Only for a metric without irreps that was not diagonalised."""
         assert self.smallest is None and self._adapted is None
         (factor,) = self._factors
-        # Rows depend on those below, so the first come first.
+        # Rows depend on those below, so the first rows are computed first.
         for first in range(0, self.rank, PANEL):
             last = min(first + PANEL, self.rank)
             block[first:last] = factor[first:, first:last].T @ block[first:]
@@ -139,7 +139,7 @@ class Metric:
 
 def _overlaps(auxmol: Mole, adapted: FewInRows | None, irreps: tuple[int, ...]) -> list[Matrix]:
     """The blocks of the metric."""
-    # The transpose of a symmetric matrix is itself, and one of both LAPACK works on in place.
+    # A symmetric matrix equals its transpose, and LAPACK can work on one of the two in place.
     overlap = np.asarray(auxmol.intor("int2c2e", hermi=1))
     if adapted is None:
         return [overlap if overlap.flags.f_contiguous else overlap.T]
@@ -156,12 +156,12 @@ def _overlaps(auxmol: Mole, adapted: FewInRows | None, irreps: tuple[int, ...]) 
 
 
 def _inverse_factors(overlaps: list[Matrix]) -> list[Matrix] | None:
-    """L^-1 of the blocks of a metric, in their place; None if it is singular within rounding: with eigenvalues of
-    1e-14 a factor may well be found, and B has their rounding divided by their roots."""
+    """L^-1 of the blocks of a metric, in place; None if it is singular within rounding. With eigenvalues of 1e-14 a
+    factor may exist, but B then has their rounding errors divided by their roots."""
     norms = [linalg.lapack.dlange("1", each) if len(each) else 0.0 for each in overlaps]
     functions, uppers, inverse_norm = sum(map(len, overlaps)), list[Matrix](), 0.0
     for norm, overlap in zip(norms, overlaps, strict=True):
-        if not len(overlap):  # an irrep that no function is of
+        if not len(overlap):  # no function has this irrep
             uppers.append(overlap)
             continue
         try:

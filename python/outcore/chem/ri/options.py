@@ -14,7 +14,7 @@ from outcore.chem.symmetry import known_group
 
 @dataclass(frozen=True, kw_only=True)
 class Options(DensityOptions):
-    """What both commands are asked for."""
+    """Options of both commands."""
 
     storage: Annotated[str, storage.option(STORAGES, "integrals")] = "auto"
     group: Annotated[str | None, GROUP] = None

@@ -20,8 +20,8 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Slab:
-    """Neighbouring columns that are computed together: `table` has its pairs, columns counted from `begin`, of
-    which `used` hold something."""
+    """Neighbouring columns that are computed together. table: pairs of shells, with columns counted from `begin`.
+    used: number of columns that are in use."""
 
     begin: int
     used: int
@@ -29,14 +29,15 @@ class Slab:
 
 
 class Pairs:
-    """Products mn of orbital functions, by pairs of shells i >= j, in columns that are divided into slabs of
-    `width`; slabs end with columns that nothing is in. Pairs whose Schwarz bound sqrt((mn|mn)), times the largest
-    of all pairs, is below `screening` are left out: it bounds what they contribute to any fitted integral. Of pairs
-    that operations exchange, whose shells go to `images` [operations][shells], one is there.
+    """Products mn of orbital functions, by pairs of shells i >= j, in columns. Columns are divided into slabs of
+    `width`; the last columns of a slab may be empty. Pairs whose Schwarz bound sqrt((mn|mn)), times the largest
+    bound of all pairs, is below `screening` are left out: that product bounds their contribution to any fitted
+    integral. Of pairs that operations exchange only one is kept; `images` [operations][shells] has the images of
+    shells.
 
-    `table`: rows (i, j, column), as the native code takes them. `row`, `column`: m and n of each column. `weight`:
-    how often a sum over all m and n has its products, divided by the operations that leave the pair; 0 where
-    nothing is.
+    table: rows (i, j, column), for the native code. row, column: m and n of each column. weight: how often a sum
+    over all m and n has the product of a column, divided by the number of operations that leave its pair in place;
+    0 for empty columns.
     """
 
     def __init__(
@@ -77,7 +78,8 @@ class Pairs:
         self._index(fixed)
 
     def sample(self, count: int) -> tuple[Table, int]:
-        """About so many of the pairs, from all over, one after the other; and how many columns they have."""
+        """About `count` pairs from all parts of the table, in consecutive columns; and the number of these
+        columns."""
         some = self.table[:: max(1, len(self.table) // count)].copy()
         lengths = self._sizes[some[:, 0]] * self._sizes[some[:, 1]]
         some[:, 2] = np.concatenate([[0], np.cumsum(lengths)[:-1]])
@@ -95,9 +97,9 @@ class Pairs:
             self.weight[box] = (1.0 if i == j else 2.0) / operations
 
     def images(self, shells: Table) -> Table:
-        """Rows (i, j, column, operation), as the native code takes them: all pairs that those here stand for, in
-        either order of their shells, each once. shells: [operations][shells], without the identity, whose number is
-        0."""
+        """Rows (i, j, column, operation) for the native code: all pairs for which those of the table stand, in
+        either order of their shells, each once. shells: [operations][shells], images without the identity, whose
+        number is 0."""
         i, j, columns = self.table.T
         seen, found = list[NDArray[np.int64]](), list[Table]()
         for number, image in enumerate((np.arange(shells.shape[1]), *shells)):
@@ -110,15 +112,15 @@ class Pairs:
         return np.ascontiguousarray(np.concatenate(found))
 
     def gather(self, matrices: Matrix) -> Matrix:
-        """Matrices [...][n][n] as rows [...][columns], so that a product with a row of integrals sums over all m
-        and n: the symmetric part counts."""
+        """Packs matrices [...][n][n] into rows [...][columns], so that the product with a row of integrals is a
+        sum over all m and n. Only the symmetric part counts."""
         symmetric = matrices[..., self.row, self.column]
         symmetric += matrices[..., self.column, self.row]
         symmetric *= self.weight / 2
         return np.ascontiguousarray(symmetric)
 
     def elements(self, matrices: Matrix) -> Matrix:
-        """The symmetric parts of matrices [...][n][n] as rows [...][columns]."""
+        """Packs the symmetric parts of matrices [...][n][n] into rows [...][columns], without weights."""
         symmetric = matrices[..., self.row, self.column]
         symmetric += matrices[..., self.column, self.row]
         symmetric *= 0.5
@@ -128,7 +130,7 @@ class Pairs:
 def kept_columns(
     bounds: Matrix, sizes: NDArray[np.int64], screening: float, images: Table | None = None
 ) -> int:
-    """Columns of the pairs that `Pairs` keeps, without its slabs."""
+    """Number of columns of the pairs that `Pairs` keeps, without the empty columns of slabs."""
     i, j = np.tril_indices(len(sizes))
     kept = bounds * bounds.max() >= screening
     if images is not None:
@@ -137,13 +139,13 @@ def kept_columns(
 
 
 def _numbers(i: Any, j: Any) -> NDArray[np.int64]:
-    """Of pairs of shells in either order."""
+    """Numbers of pairs of shells, in either order."""
     high, low = np.maximum(i, j).astype(np.int64), np.minimum(i, j)
     return np.asarray(high * (high + 1) // 2 + low)
 
 
 def _stand_for_others(i: Any, j: Any, images: Table) -> NDArray[np.bool_]:
-    """Whether pairs have the lowest number of those that operations bring them to."""
+    """For each pair whether its number is the lowest among those of its images under the operations."""
     own = _numbers(i, j)
     stand = np.ones(len(own), np.bool_)
     for image in images:
@@ -152,7 +154,7 @@ def _stand_for_others(i: Any, j: Any, images: Table) -> NDArray[np.bool_]:
 
 
 def _leaving(i: Any, j: Any, images: Table) -> NDArray[np.int64]:
-    """How many operations, the identity included, leave pairs where they are."""
+    """For each pair the number of operations, with the identity, that leave it in place."""
     own = _numbers(i, j)
     found = np.ones(len(own), np.int64)
     for image in images:
@@ -161,7 +163,7 @@ def _leaving(i: Any, j: Any, images: Table) -> NDArray[np.int64]:
 
 
 def columns_of(mol: Mole, auxmol: Mole, screening: float, threads: int) -> int:
-    """Products of functions in a row of three-index integrals."""
+    """Number of products of functions in a row of three-index integrals."""
     bounds = np.array(native(mol, auxmol).bounds(threads))
     return kept_columns(bounds, shell_sizes(mol), screening)
 
@@ -190,6 +192,6 @@ def native(mol: Mole, auxmol: Mole) -> Any:
 
 
 def shell_sizes(mol: Mole) -> NDArray[np.int64]:
-    """Functions of each shell."""
+    """Number of functions of each shell."""
     sizes: NDArray[np.int64] = np.diff(mol.ao_loc_nr()).astype(np.int64)
     return sizes

@@ -1,4 +1,4 @@
-"""How a calculation is fitted into the memory of its processes. Pure arithmetic, the same at all of them."""
+"""Plans that fit a calculation into the memory of its processes. Pure arithmetic, the same at all of them."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from outcore.base.sizes import in_words
 from outcore.chem import storage as storage_words
 
 METHOD = "density fitting"
-STORAGES = ("auto", "disk")  # what fits stays in memory; all on disk
+STORAGES = ("auto", "disk")  # in memory as far as integrals fit; all on disk
 
 _MIB = 1 << 20
 _DOUBLE = 8
-SCF_MATRICES = 28  # of n*n doubles for each spin, which an SCF driver with DIIS over 8 vectors holds
+SCF_MATRICES = 28  # matrices of n*n doubles for each spin that an SCF driver with DIIS over 8 vectors holds
 PANEL = 192  # auxiliary functions that are fitted at once
 READ_AHEAD = 3  # batches of rows under way while threads work on others: one is begun as another ends
-_INNER = 512  # rows of a product of matrices that BLAS is at its best with
-_CHUNK_BYTES = 128 << 10  # what a disk array reads and checks as a whole
+_INNER = 512  # inner dimension of a matrix product at which BLAS is fastest
+_CHUNK_BYTES = 128 << 10  # chunk that a disk array reads and checks as a whole
 _WIDEST_SLAB = 2048
-_MAX_ROWS = 16  # of a batch; more do not make BLAS faster
-_MAX_TRANSFORMED_ROWS = 32  # no fewer than the functions of a shell
-_CACHE_BYTES = 2 * _MIB  # of a disk array at one process, at least
-_TRANSFER_PART = 12  # of a budget, which a collective transfer of a disk array takes at most
+_MAX_ROWS = 16  # most rows of a batch; more do not make BLAS faster
+_MAX_TRANSFORMED_ROWS = 32  # must not be less than the functions of a shell
+_CACHE_BYTES = 2 * _MIB  # least cache of a disk array at one process
+_TRANSFER_PART = 12  # a collective transfer of a disk array takes at most this fraction of a budget
 _MIN_TRANSFER_BYTES, _MAX_TRANSFER_BYTES = 256 << 10, 30 * _MIB
 _PAGE_BYTES = 2 * _MIB  # large buffers take whole huge pages
 
 
 @dataclass(frozen=True)
 class IntegralSizes:
-    """What is to be fitted: functions, auxiliary functions, kept columns, orbitals of one spin that exchange is
-    made of, the largest product of two shells, how many spins have densities of their own, and the auxiliary
-    functions of each irrep, if integrals have symmetry: columns are those that stand for others then."""
+    """Sizes of a fitting: functions, auxiliary functions, kept columns, orbitals of one spin for exchange, the
+    largest product of two shells, number of spins with densities of their own, and auxiliary functions of each
+    irrep if integrals have symmetry. With symmetry columns are those that stand for others."""
 
     functions: int
     auxiliary: int
@@ -46,12 +46,12 @@ class IntegralSizes:
 
     @property
     def bytes(self) -> int:
-        """Of all three-index integrals."""
+        """Bytes of all three-index integrals."""
         return self.auxiliary * self.columns * _DOUBLE
 
     @property
     def metric(self) -> int:
-        """Elements of the metric that are not 0 by symmetry."""
+        """Number of elements of the metric that are not 0 by symmetry."""
         return sum(count**2 for count in self.irreps or (self.auxiliary,))
 
 
@@ -62,16 +62,16 @@ class IntegralPlan:
     width: int  # columns of a slab
     chunk_rows: int
     batch_rows: int
-    half_rows: int  # of a batch, that are half transformed at once
-    memory_rows: int  # that stay in memory
+    half_rows: int  # rows of a batch that are half transformed at once
+    memory_rows: int  # rows that stay in memory
     cache_bytes: int  # of the disk array
-    build_bytes: int  # beside what is there already, while integrals are made
-    iterate_bytes: int  # while J and K are
+    build_bytes: int  # further memory while integrals are made
+    iterate_bytes: int  # further memory while J and K are made
     memory_bytes: int  # integrals in memory
 
 
 def check_storage(storage: str) -> str:
-    """Raises OutcoreError (EINVAL)."""
+    """Checks a word for the storage. Raises OutcoreError (EINVAL)."""
     return storage_words.check(storage, STORAGES, METHOD)
 
 
@@ -85,8 +85,9 @@ def plan_integrals(
     transfer_bytes: int,
     limit: str = "--memory",
 ) -> IntegralPlan:
-    """The plan for `free_bytes` at each process, which `limit` leaves. A collective transfer of a disk array
-    takes `transfer_bytes` of them. Raises OutcoreError (ENOMEM) if nothing fits, with what does."""
+    """The plan for `free_bytes` at each process, which are left by `limit` (a name for errors). A collective
+    transfer of a disk array takes `transfer_bytes` of them. Raises OutcoreError (ENOMEM) if no plan fits; the
+    error says how much is enough."""
     from_disk = partial(_Integrals, sizes, threads, transfer_bytes)
     in_memory = partial(_Integrals, sizes, threads, None)
     share = _share(sizes, processes)
@@ -112,20 +113,20 @@ def plan_integrals(
 def min_for_integrals(
     sizes: IntegralSizes, processes: int, threads: int, storage: str, *, transfer_bytes: int
 ) -> int:
-    """What `plan_integrals` needs of each process."""
+    """The least memory of each process for `plan_integrals`."""
     from_disk = _Integrals(sizes, threads, transfer_bytes, width=1, rows=1).bytes
     in_memory = _Integrals(sizes, threads, None, width=1, rows=1).bytes + _share(sizes, processes)
     return min(from_disk, in_memory) if storage == "auto" else from_disk
 
 
 def max_transfer_bytes(beside_bytes: int) -> int:
-    """The most memory of a collective transfer of a disk array, in the least budget that has room for it and for
-    `beside_bytes`: a part of the budget, up to a limit."""
+    """The most memory of a collective transfer of a disk array: a part of the budget, up to a limit. The budget is
+    the smallest one that has room for the transfer and for `beside_bytes`."""
     return min(beside_bytes // (_TRANSFER_PART - 1) + _MIN_TRANSFER_BYTES, _MAX_TRANSFER_BYTES)
 
 
 def _share(sizes: IntegralSizes, processes: int) -> int:
-    """Of one process, of all integrals."""
+    """Bytes of the integrals of one process."""
     return -(-sizes.auxiliary // processes) * sizes.columns * _DOUBLE
 
 
@@ -136,7 +137,7 @@ def blas_bytes(threads: int) -> int:
 
 @dataclass(frozen=True)
 class _Integrals:
-    """What slabs of `width` columns and batches of `rows` rows take."""
+    """Memory for slabs of `width` columns and batches of `rows` rows."""
 
     sizes: IntegralSizes
     threads: int
@@ -150,7 +151,7 @@ class _Integrals:
 
     @property
     def chunk_rows(self) -> int:
-        """So many that a chunk is about what a disk array reads and checks as a whole."""
+        """Rows of a chunk, so that the chunk has about the size that a disk array reads and checks as a whole."""
         return min(max(_CHUNK_BYTES // (self.slab_width * _DOUBLE), 1), self.rows)
 
     @property
@@ -162,7 +163,7 @@ class _Integrals:
 
     @property
     def half_rows(self) -> int:
-        """So many that BLAS is at its best, and no more."""
+        """Rows that are half transformed at once: just enough for the best speed of BLAS."""
         return min(self.rows, -(-_INNER // self.sizes.orbitals))
 
     @property
@@ -171,8 +172,9 @@ class _Integrals:
 
     @property
     def build_bytes(self) -> int:
-        """The metric, twice while it is made, with symmetry beside its blocks and some panels; then for each thread
-        a slab, and the panel that is fitted; what is on its way to the disk."""
+        """Memory while integrals are made. First the metric, twice while it is factorised; with symmetry its
+        blocks and some panels in addition. Then for each thread a slab and the panel that is being fitted, and the
+        cache of the disk array."""
         sizes = self.sizes
         panels = 3 * PANEL if sizes.irreps else 0
         made = sizes.auxiliary * (sizes.auxiliary + panels) + sizes.metric
@@ -181,11 +183,12 @@ class _Integrals:
 
     @property
     def iterate_bytes(self) -> int:
-        """Matrices of the SCF, with symmetry densities and a sum along its axes, too; for each thread expanded
-        ones, two sums and a product, and half transformed rows; batches that are used and read."""
+        """Memory while J and K are made: matrices of the SCF, with symmetry also densities and a sum along its
+        axes; for each thread expanded matrices, sums and a product, and half-transformed rows; batches that are
+        used and read."""
         n, spins = self.sizes.functions, self.sizes.spins
         of_scf, expanded = SCF_MATRICES, matrices_at_once(n)
-        if self.sizes.irreps:  # expanded for symmetric densities, and for others
+        if self.sizes.irreps:  # matrices are expanded for symmetric densities, and for others
             of_scf, expanded = of_scf + 4, 2 * expanded
         matrices = (of_scf * spins + self.threads * (expanded + spins + 2)) * n**2
         half = self.threads * self.half_rows * n * self.sizes.orbitals
@@ -214,7 +217,7 @@ class _Integrals:
 
 
 def _largest(integrals: Callable[..., _Integrals], free_bytes: int) -> _Integrals:
-    """The widest slabs and the longest batches that fit, though the least if none does."""
+    """The widest slabs and the longest batches that fit; the smallest ones if none do."""
     width, rows = _WIDEST_SLAB, _MAX_ROWS
     while width > 1 and integrals(width=width, rows=1).build_bytes > free_bytes:
         width //= 2
@@ -224,14 +227,15 @@ def _largest(integrals: Callable[..., _Integrals], free_bytes: int) -> _Integral
 
 
 def matrices_at_once(n: int) -> int:
-    """Matrices [n][n] that one thread expands before it uses them: what stays in the cache of its core."""
+    """Number of matrices [n][n] that one thread expands before it uses them: as many as fit into the cache of its
+    core."""
     return max(1, min(_MAX_ROWS, _MIB // (n * n * _DOUBLE)))
 
 
 @dataclass(frozen=True)
 class TransformSizes:
-    """What MP2 is made of: basis functions, kept columns, auxiliary functions; active occupied and virtual orbitals
-    of each spin that has integrals of its own."""
+    """Sizes of MP2: basis functions, kept columns, auxiliary functions; active occupied and virtual orbitals of
+    each spin with integrals of its own."""
 
     functions: int
     columns: int
@@ -241,12 +245,12 @@ class TransformSizes:
 
     @property
     def orbital_bytes(self) -> int:
-        """Of one occupied orbital's integrals, of the spin with most."""
+        """Bytes of the integrals of one occupied orbital, for the spin with the most."""
         return self.auxiliary * max(self.virtual) * _DOUBLE
 
     @property
     def bytes(self) -> int:
-        """Of all transformed integrals."""
+        """Bytes of all transformed integrals."""
         return sum(o * v for o, v in zip(self.occupied, self.virtual, strict=True)) * self.auxiliary * _DOUBLE
 
 
@@ -255,10 +259,10 @@ class TransformPlan:
     """Bytes are of one process."""
 
     batch_rows: int  # auxiliary functions that are transformed at once
-    in_memory: bool  # all integrals, distributed over processes
+    in_memory: bool  # whether all integrals are in memory, distributed over processes
     chunk: tuple[int, int]  # of a disk array: auxiliary functions, occupied orbitals
-    block: int  # occupied orbitals that are held
-    tile: int  # occupied orbitals that pass by
+    block: int  # occupied orbitals that are held in memory
+    tile: int  # occupied orbitals that are read one tile after another
     cache_bytes: int  # of a disk array
     memory_bytes: int  # integrals in memory
     transform_bytes: int
@@ -268,7 +272,7 @@ class TransformPlan:
 
 _MAX_TILE = 4  # orbitals; more do not make BLAS faster
 _LARGEST_SHELL = 21  # functions
-TILES = 3  # that pass by: one is worked on, the others are being read
+TILES = 3  # tiles in memory: one is worked on, the others are being read
 
 
 def plan_transform(
@@ -280,8 +284,8 @@ def plan_transform(
     *,
     limit: str = "--memory",
 ) -> TransformPlan:
-    """The plan for `free_bytes` at each process, which `limit` leaves. Raises OutcoreError (ENOMEM) if not even one
-    orbital fits."""
+    """The plan for `free_bytes` at each process, which are left by `limit` (a name for errors). Raises OutcoreError
+    (ENOMEM) if not even one orbital fits."""
     needs = _Transform(sizes, processes, threads)
     most, virtual = needs.most, needs.virtual
     tile, share, per_row, shell = needs.tile, needs.share, needs.per_row, needs.shell
@@ -329,14 +333,14 @@ def plan_transform(
 
 
 def min_for_transform(sizes: TransformSizes, processes: int, threads: int, storage: str) -> int:
-    """What `plan_transform` needs of each process."""
+    """The least memory of each process for `plan_transform`."""
     needs = _Transform(sizes, processes, threads)
     return min(needs.min_on_disk, needs.min_in_memory) if storage == "auto" else needs.min_on_disk
 
 
 @dataclass(frozen=True)
 class _Transform:
-    """What the stages of MP2 take of each process."""
+    """Memory of each process in the stages of MP2."""
 
     sizes: TransformSizes
     processes: int
@@ -352,7 +356,7 @@ class _Transform:
 
     @property
     def tile(self) -> int:
-        """Orbitals that pass by, as many as make BLAS fast."""
+        """Orbitals of a tile, just enough for a fast BLAS."""
         return min(_MAX_TILE, self.most)
 
     @property
@@ -361,7 +365,7 @@ class _Transform:
 
     @property
     def shell(self) -> int:
-        """Auxiliary functions of the largest shell that there may be."""
+        """Number of auxiliary functions of the largest possible shell."""
         return min(self.sizes.auxiliary, _LARGEST_SHELL)
 
     @property
@@ -372,20 +376,20 @@ class _Transform:
 
     @property
     def per_row(self) -> int:
-        """Of an auxiliary function that is transformed."""
+        """Bytes for one auxiliary function that is transformed."""
         products = sum(o * v for o, v in zip(self.sizes.occupied, self.sizes.virtual, strict=True))
         return self.threads * (self.sizes.columns + products) * _DOUBLE
 
     @property
     def share(self) -> int:
-        """Of all transformed integrals."""
+        """Bytes of the transformed integrals of one process."""
         return sum(
             -(-o // self.processes) * v * self.sizes.auxiliary * _DOUBLE
             for o, v in zip(self.sizes.occupied, self.sizes.virtual, strict=True)
         )
 
     def pairs(self, block: int, tile: int, tiles: int = TILES) -> int:
-        """Of a block of orbitals that is held, and tiles that pass by."""
+        """Bytes for a block of orbitals that is held, and for tiles that are read."""
         passing = self.threads * tile * self.virtual**2 * _DOUBLE
         return (block + tiles * tile) * self.sizes.orbital_bytes + passing
 
@@ -394,7 +398,7 @@ class _Transform:
 
     @property
     def min_in_memory(self) -> int:
-        # A process that is alone has everything in its memory, and copies nothing.
+        # A single process has all integrals in its memory, and needs no copies.
         pairs = self.pairs(1, self.tile) if self.processes > 1 else self.pairs(0, self.tile, 0)
         return self.fixed + self.share + max(self.shell * self.per_row, 2 * self.metric, pairs)
 
@@ -406,7 +410,7 @@ class _Transform:
 def pair_tasks(
     rows: int, columns: int, block: int, tile: int, same: bool
 ) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Ranges of i and j; those of one block of i follow one another."""
+    """Tasks as ranges of i and of j. Tasks with the same range of i follow one another."""
     tasks = []
     for i in range(0, rows, block):
         end = min(i + block, rows)

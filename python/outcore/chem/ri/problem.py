@@ -1,4 +1,4 @@
-"""What fitted integrals depend on, and the format in which they are kept."""
+"""Settings that fitted integrals depend on, and the format in which these are kept."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from outcore.chem.ri import auxiliary, metric
 if TYPE_CHECKING:
     from pyscf.gto import Mole
 
-FORMAT = 2  # of all arrays and their facts
+FORMAT = 2  # of all kept arrays and their metadata
 
 
 def settings(mol: Mole, auxmol: Mole, screening: float) -> problem.Settings:
-    """What fitted integrals of a molecule and its auxiliary basis depend on."""
+    """Settings that fitted integrals of a molecule and its auxiliary basis depend on."""
     return {
         **problem.integrals(mol),
         **problem.auxiliary(auxmol),
@@ -28,11 +28,12 @@ ROUNDED = (*problem.ROUNDED, f"auxiliary contractions {_OF_SCF}")
 
 
 def of_mean_field(mf: Any) -> problem.Settings:
-    """The fitting of an SCF, on which its orbitals and their response depend; of exact integrals nothing."""
+    """Settings of the fitting of an SCF, on which its orbitals and their response depend; empty for exact
+    integrals."""
     fitting = vars(mf).get("with_df")
     if fitting is None:
         return {}
-    # As it was given, of ours; functions themselves of PySCF's.
+    # For our fitting the auxiliary basis as it was given; for PySCF's the functions themselves.
     given = getattr(fitting, "given_auxbasis", None) or fitting.auxbasis
     found = problem.auxiliary(auxiliary.build(mf.mol, given))
     found["screening"] = float(getattr(fitting, "screening", 0.0))

@@ -1,5 +1,5 @@
-"""Rows of three-index integrals over basis functions, as they are transformed: (P|mn) of auxiliary functions, or
-those of two-electron integrals that the mean-field object gives."""
+"""Rows of three-index integrals over basis functions, for transformation: (P|mn) of auxiliary functions, or
+vectors of two-electron integrals."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from outcore.job.world import World
 
 Matrix = NDArray[np.float64]
-Block = tuple[slice, slice]  # what is made together (shells, say), and the rows of it
+Block = tuple[slice, slice]  # units that are made together (shells, say), and their rows
 
 
 class Fit(Protocol):
-    """What makes B of rows: in place, in the first `rank` of them. Any thread."""
+    """Turns rows into B, in place, in the first `rank` rows. Any thread may call it."""
 
     @property
     def rank(self) -> int: ...
@@ -58,11 +58,11 @@ class Rows(Protocol):
     signs: Matrix | None
 
     def blocks(self, most: int) -> list[Block]:
-        """With at most `most` rows each, if no block that cannot be parted has more."""
+        """Blocks with at most `most` rows each; a block that cannot be split may have more."""
         ...
 
     def maker(self, most: int) -> Maker:
-        """Of the rows of blocks, for one thread."""
+        """An object that makes the rows of blocks, for one thread. most: rows of a block."""
         ...
 
     def fit(self, world: World) -> Fit:
@@ -74,8 +74,8 @@ class Rows(Protocol):
 
 class Maker(Protocol):
     def matrices(self, block: Block) -> Iterator[Matrix]:
-        """Rows of a block in their order as symmetric matrices [some][n][n], at most `matrices_at_once(n)`, valid
-        until the next."""
+        """Yields rows of a block in order, as symmetric matrices [some][n][n], at most `matrices_at_once(n)` at a
+        time, valid until the next are requested."""
         ...
 
 
@@ -94,7 +94,7 @@ class FittedRows:
         screening: float,
         purpose: Purpose = "mp2",
     ) -> None:
-        """purpose: of auxiliary functions that the basis has on record. Collective."""
+        """purpose: for which the auxiliary set on record is chosen. Collective."""
         with world.together("auxiliary basis", str(auxbasis)):
             self.auxmol = auxiliary.build(mol, auxbasis, purpose)
             auxiliary.warn(self.auxmol, purpose, world)
@@ -145,7 +145,7 @@ class _FittedMaker:
 
 
 class GivenRows:
-    """Made from vectors of given integrals."""
+    """Rows from vectors of given integrals."""
 
     kind = "three-index functions"
 
@@ -178,12 +178,12 @@ class GivenRows:
 
 
 class ExactRows(GivenRows):
-    """Made from vectors of all integrals of a molecule."""
+    """Rows from vectors of all integrals of a molecule."""
 
     kind = "vectors of exact integrals"
 
     def __init__(self, world: World, mol: Mole, limit_bytes: int, source: Cholesky | None = None) -> None:
-        """source: vectors that were made before. Collective. Raises OutcoreError: as
+        """source: existing vectors. Collective. Raises OutcoreError: as
         `outcore.chem.ri.cholesky.Cholesky`."""
         self._source = source or Cholesky(world, mol, EXACT, limit_bytes)
         self.functions, self.signs = int(mol.nao), None

@@ -4,7 +4,7 @@
     energy = mf.kernel()
     mf = outcore.chem.ri.density_fit(pyscf.dft.RKS(mol, xc="b3lyp"), memory="2GB")
 
-They are PySCF's objects with a `with_df` of ours. On several processes every process makes the same object and
+They are PySCF's objects with a `with_df` of Outcore. On several processes every process makes the same object and
 calls the same methods; rank 0 drives the iterations, and all end with the same orbitals.
 """
 
@@ -34,9 +34,10 @@ if TYPE_CHECKING:
 
 
 class OutOfCoreFitting(RootDriven):
-    """What `density_fit` puts before a mean-field class. `close`, or leaving a `with` block, drops integrals.
+    """The mixin that `density_fit` puts before a mean-field class. `close`, or leaving a `with` block, drops
+    integrals.
 
-    A `with_df` that is not a DensityFitting is PySCF's own business, as is None."""
+    A `with_df` that is None, or not a DensityFitting, is left to PySCF."""
 
     __name_mixin__ = "OutOfCore"
 
@@ -49,7 +50,7 @@ class OutOfCoreFitting(RootDriven):
 
     @property
     def world(self) -> World:
-        if "_scf" in vars(self):  # a solver, whose requests go the way of its mean field
+        if "_scf" in vars(self):  # a solver: its requests go to its mean field
             return self._scf.world  # type: ignore[attr-defined, no-any-return]
         if self._fits:
             return self.with_df.world  # type: ignore[no-any-return]
@@ -57,12 +58,12 @@ class OutOfCoreFitting(RootDriven):
         return shared(None) if below is None else below
 
     def means(self) -> Means:
-        """What other steps with the same object may take."""
+        """Resources of this object, for other steps that use the same."""
         return self.with_df.means()  # type: ignore[no-any-return]
 
     def iterating(self) -> AbstractContextManager[Any]:
-        """What PySCF does between two J and K is little, and threads of BLAS look for more work for a while before
-        they sleep: they would take more from the next J and K than they give."""
+        """A context with one thread of BLAS. PySCF does little work between two J and K, and threads of BLAS spin
+        for a while before they sleep: they would slow down the next J and K by more than they gain."""
         return blas_of_one_thread()
 
     def prepare(self) -> None:
@@ -78,11 +79,12 @@ class OutOfCoreFitting(RootDriven):
 
     @property
     def _needs_exact(self) -> bool:
-        """J or K of the class below: of exchange that is not fitted, of a Hessian alone that is."""
+        """Whether J or K of the class below is needed: exchange is not fitted, or only the Hessian is."""
         return bool(vars(self).get("only_dfj")) or "_scf" in vars(self)
 
     def _agree(self) -> None:
-        """Others that share the fitting may have another molecule."""
+        """Sets the molecule of the fitting to that of this object: objects that share the fitting may have
+        others."""
         if self.with_df.mol is not self.mol and integrals_key(self.with_df.mol) != integrals_key(self.mol):
             self.with_df.reset(self.mol)
 
@@ -95,19 +97,20 @@ class OutOfCoreFitting(RootDriven):
         with_k: bool = True,
         omega: float | None = None,
     ) -> tuple[Any, Any]:
-        """As PySCF's. Of the object's own molecule alone: raises OutcoreError for another."""
+        """As PySCF's, but only for the object's own molecule: raises OutcoreError for another."""
         if self._fits:
             if mol is not None and mol is not self.mol and integrals_key(mol) != integrals_key(self.mol):
                 raise OutcoreError(
                     errno.EINVAL,
                     "J and K",
-                    detail="they are asked for another molecule than that of the fitted object: reset(mol) it",
+                    detail="they are needed for another molecule than that of the fitted object: call reset(mol)",
                 )
             self._agree()
         return super().get_jk(mol, dm, hermi, with_j, with_k, omega)  # type: ignore[misc,no-any-return]
 
     def answer(self, request: Any) -> None:
-        """To a fitting of this object, or of the one below a second-order solver, or to the class below."""
+        """Passes a request to the fitting of this object, or of the object below a second-order solver, or to the
+        class below."""
         if not isinstance(request, tuple):
             super().answer(request)
             return
@@ -118,13 +121,13 @@ class OutOfCoreFitting(RootDriven):
                 fitting.answer(what, omega)
                 return
         raise mean_field.refused(
-            f"J and K are asked of a fitting that only the first process has: {auxbasis}"
+            f"J and K were requested from a fitting that only the first process has: {auxbasis}"
         )
 
-    # ---- what PySCF makes of it ----
+    # ---- objects that PySCF makes of this one ----
 
     def nuc_grad_method(self) -> Any:
-        """Nuclear gradients, on the same processes; of Kohn-Sham and generalized orbitals those of PySCF."""
+        """Nuclear gradients, on the same processes; for Kohn-Sham and generalized orbitals those of PySCF."""
         return own_gradients(self) or super().nuc_grad_method()  # type: ignore[misc]
 
     Gradients = nuc_grad_method
@@ -141,7 +144,7 @@ class OutOfCoreFitting(RootDriven):
         return fit(solver, with_df, only_dfj=only_dfj)
 
     def undo_df(self) -> Any:
-        """The object before density fitting; one of PySCF leaves Outcore, and says so in a warning."""
+        """The object before density fitting. If that is one of PySCF, it leaves Outcore and warns of it."""
         inside = lib.view(self, lib.drop_class(self.__class__, OutOfCoreFitting))
         plain = type(inside).undo_df(inside)
         if isinstance(plain, RootDriven):
@@ -160,7 +163,7 @@ class OutOfCoreFitting(RootDriven):
         return self._refit(self.undo_quietly().to_hf())
 
     def undo_quietly(self) -> Any:
-        """As undo_df, for what is fitted again."""
+        """As `undo_df` without its warning, for an object that is fitted again."""
         with lib.temporary_env(self, verbose=0):
             plain = self.undo_df()
         plain.verbose = self.verbose  # type: ignore[attr-defined]
@@ -190,7 +193,7 @@ class OutOfCoreFitting(RootDriven):
 
 
 def operators_and_spins(mf: Any) -> tuple[int, int]:
-    """How many Coulomb operators, and densities of one spin, an SCF has at the same time."""
+    """Numbers of Coulomb operators, and of spin densities, that an SCF has at the same time."""
     operators = 1
     if isinstance(mf, hf.KohnShamDFT):
         omega, _, _ = mf._numint.rsh_and_hybrid_coeff(mf.xc, spin=mf.mol.spin)
@@ -199,7 +202,7 @@ def operators_and_spins(mf: Any) -> tuple[int, int]:
 
 
 def fit(mf: Any, fitting: Any, *, only_dfj: bool = False) -> Any:
-    """A mean-field object whose J and K, or J alone, are those of a DensityFitting."""
+    """A mean-field object whose J and K, or only J, come from a DensityFitting."""
     fitted = df_jk.density_fit(mf, with_df=fitting, only_dfj=only_dfj)
     if isinstance(fitted, OutOfCoreFitting):
         return fitted
@@ -208,13 +211,13 @@ def fit(mf: Any, fitting: Any, *, only_dfj: bool = False) -> Any:
 
 def density_fit(mf: Any, auxbasis: Any = None, **settings: Any) -> Any:
     """A PySCF mean-field object (restricted, unrestricted, Kohn-Sham) whose J and K are fitted out of core: a new
-    object that shares what the given one knows. `settings` are those of DensityFitting: `memory`, `scratch`,
+    object that shares the attributes of the given one. `settings` are those of DensityFitting: `memory`, `scratch`,
     `threads`, `screening`, `comm`.
 
     Range-separated hybrids get integrals of both operators, each with half of the memory. Raises OutcoreError
     (ENOTSUP) for relativistic four-component and periodic methods.
     """
-    # In its variables: an object that is asked for what it has not loads all of PySCF.
+    # Looked up in its variables: to ask an object for a missing attribute would load all of PySCF.
     if not isinstance(mf, hf.SCF) or isinstance(mf, dhf.DHF) or "cell" in vars(mf):
         raise OutcoreError(
             errno.ENOTSUP,
@@ -226,7 +229,7 @@ def density_fit(mf: Any, auxbasis: Any = None, **settings: Any) -> Any:
 
 
 def RHF(mol: Mole, auxbasis: Any = None, **settings: Any) -> Any:
-    """Restricted Hartree-Fock with density fitting, of unpaired electrons ROHF; see `density_fit`."""
+    """Restricted Hartree-Fock with density fitting, with unpaired electrons ROHF; see `density_fit`."""
     return density_fit(mean_field.make(mol, "RHF"), auxbasis, **settings)
 
 

@@ -1,5 +1,5 @@
-"""Where three-index integrals B with (mn|ls) = sum_Q B[Q,mn] B[Q,ls] come from: rows X[K,mn], one for each function
-K of a set, and a metric that makes B of them; of vectors that are B themselves (Cholesky) there is none.
+"""Sources of three-index integrals B with (mn|ls) = sum_Q B[Q,mn] B[Q,ls]: rows X[K,mn], one for each function K
+of a set, and a metric or a factor that turns them into B.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Source(Protocol):
 
     Attributes:
         cuts: boundaries of the rows that are made together.
-        rank: rows of B, after `fit`.
-        title: for people.
-        settings: what B depends on beside the orbital basis.
-        signs: of the rows of B where integrals are differences, sum_Q s_Q B[Q,mn] B[Q,ls], those of 1 first; None:
-            all are 1.
+        rank: number of rows of B, after `fit`.
+        title: text for the user.
+        settings: everything that B depends on in addition to the orbital basis.
+        signs: s_Q of the rows of B if integrals are differences, sum_Q s_Q B[Q,mn] B[Q,ls], those with 1 first;
+            None: all are 1.
     """
 
     cuts: tuple[int, ...]
@@ -41,11 +41,11 @@ class Source(Protocol):
     signs: Values | None
 
     def matrices(self, piece: int) -> Values:
-        """Those rows as symmetric matrices [rows][n][n], valid until this thread asks for others."""
+        """The rows of a piece as symmetric matrices [rows][n][n], valid until this thread requests others."""
         ...
 
     def fit(self, block: Values) -> Values:
-        """Rows [cuts[-1]][any] become those of B, [rank][any]; in place where that can be."""
+        """Turns rows [cuts[-1]][any] into those of B, [rank][any]; in place if possible."""
         ...
 
 
@@ -57,7 +57,7 @@ class Fitted:
     def __init__(
         self, world: Any, mol: Any, auxbasis: Any, threads: int, screening: float, purpose: Purpose = "mp2"
     ) -> None:
-        """purpose: of auxiliary functions that the basis has on record. Collective."""
+        """purpose: for which the auxiliary set on record is chosen. Collective."""
         with world.together("auxiliary basis", str(auxbasis)):
             self.auxmol = auxiliary.build(mol, auxbasis, purpose)
             self._native = pair_lists.native(mol, self.auxmol)
@@ -87,8 +87,8 @@ def cuts_of(auxmol: Any) -> tuple[int, ...]:
 
 
 def _pieces(first: Any, most: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Neighbouring shells with at most `most` functions together, or one shell: boundaries in shells and in
-    functions."""
+    """Boundaries, in shells and in functions, of pieces of neighbouring shells with at most `most` functions
+    together, or of one shell."""
     shells, functions = [0], [0]
     for shell in range(1, len(first) - 1):
         if first[shell + 1] - functions[-1] > most:

@@ -1,13 +1,13 @@
-"""Point-group symmetry of three-index integrals: which are made, and how the others follow from them.
+"""Point-group symmetry of three-index integrals: the integrals that are computed, and how others follow from them.
 
-Integrals are those of the molecule along the axes of its group. There an operation o brings each basis function m
-to plus or minus another one, s_o(m) o(m). Rows are of combinations of auxiliary functions, of one irrep each.
-With its characters c,
+Integrals are those of the molecule along the axes of its group. There an operation o turns each basis function m
+into plus or minus another one, s_o(m) o(m). Each row belongs to a combination of auxiliary functions with one
+irrep. With the characters c of this irrep,
 
     B[P, o(m) o(n)] = c_o s_o(m) s_o(n) B[P, mn],
 
-so one of the pairs of shells that operations exchange stands for them, and the metric has a block for each irrep.
-Without operations there is one irrep, and each pair stands for itself.
+so one of the pairs of shells that operations exchange stands for all of them, and the metric has a block for each
+irrep. Without operations there is one irrep, and each pair stands for itself.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ Integers = NDArray[np.int32]
 class FittingSymmetry(Axes):
     """Operations on the functions of a molecule and on those of its auxiliary basis.
 
-    Attributes, beside those of Axes:
-        auxmol: along the axes, for integrals alone.
-        characters: [irreps][operations], that all are 1 of the first.
-        adapted: orthonormal combinations of auxiliary functions, each of one irrep, in rows
+    Attributes, in addition to those of Axes:
+        auxmol: along the axes, for integrals only.
+        characters: [irreps][operations]; those of the first irrep are all 1.
+        adapted: orthonormal combinations of auxiliary functions, each with one irrep, in rows
             [combinations][functions], one irrep after the other; None: there are no operations.
-        irreps: how many combinations each irrep has; empty without operations.
-        combinations: the same of orbital functions, and how many each irrep has.
-        standing_shells: whether each shell stands for those that operations bring it to. standing: their functions.
+        irreps: number of combinations of each irrep; empty without operations.
+        combinations: combinations of orbital functions, likewise, and their number in each irrep.
+        standing_shells: for each shell whether it stands for its images. standing: functions of these shells.
     """
 
     def __init__(self, mol: Mole, auxmol: Mole, found: FoundOperations) -> None:
@@ -67,13 +67,13 @@ class FittingSymmetry(Axes):
 
     @classmethod
     def find(cls, world: World, mol: Mole, auxmol: Mole, group: str | None) -> FittingSymmetry:
-        """The operations of `group` that exchange atoms with the functions of both bases. Collective. Raises
-        OutcoreError: as `operations.find`."""
+        """Finds the operations of `group` that exchange atoms together with their functions in both bases.
+        Collective. Raises OutcoreError: as `operations.find`."""
         return cls(mol, auxmol, operations.find_at_all(world, mol, group, auxmol))
 
 
 class Columns:
-    """Columns of pairs that stand for others, and all that they stand for."""
+    """Columns of pairs that stand for others, and the pairs for which they stand."""
 
     def __init__(self, symmetry: FittingSymmetry, pairs: Pairs, native: Any) -> None:
         self.symmetry, self._pairs, self._native = symmetry, pairs, native
@@ -93,12 +93,12 @@ class Columns:
 
     @property
     def standing(self) -> int:
-        """Functions that stand for others."""
+        """Number of functions that stand for others."""
         return self._pairs.functions if self.irreps == 1 else len(self.symmetry.standing)
 
     def gather(self, matrices: Matrix) -> Matrix:
-        """Matrices [count][n][n] as rows [irreps][count][columns], so that a product with a row of integrals of an
-        irrep sums over all m and n: the symmetric part counts."""
+        """Packs matrices [count][n][n] into rows [irreps][count][columns], so that the product with a row of
+        integrals of an irrep is a sum over all m and n. Only the symmetric part counts."""
         symmetry, pairs = self.symmetry, self._pairs
         if symmetry.order == 1:
             return pairs.gather(matrices)[None]
@@ -116,8 +116,8 @@ class Columns:
         return found
 
     def expand(self, irrep: int, rows: Matrix, out: Matrix) -> None:
-        """Rows [count][columns] of an irrep as symmetric matrices [count][n][n], for the functions along the axes.
-        Elements of pairs that were left out are left alone."""
+        """Expands rows [count][columns] of an irrep to symmetric matrices [count][n][n] over the functions along
+        the axes. Elements of pairs that were left out do not change."""
         symmetry = self.symmetry
         if symmetry.order == 1:
             self._native.expand(self._pairs.table, rows, out, 1)
@@ -125,7 +125,8 @@ class Columns:
             self._images(self._table, self._places, irrep, rows, out)
 
     def expand_standing(self, irrep: int, rows: Matrix, out: Matrix) -> None:
-        """The same as matrices [count][n][standing]: of the second index functions that stand for others alone."""
+        """As `expand`, to matrices [count][n][standing]: the second index has only functions that stand for
+        others."""
         self._images(self._standing_table, self._standing_places, irrep, rows, out)
 
     def _images(self, table: Table, places: Integers, irrep: int, rows: Matrix, out: Matrix) -> None:
@@ -133,8 +134,8 @@ class Columns:
         self._native.expand_images(table, rows, symmetry.signs, symmetry.characters[irrep], places, out, 1)
 
     def total(self, sums: Matrix) -> Matrix:
-        """Sums of rows [irreps][count][columns] as symmetric matrices [count][n][n], for the functions of the
-        molecule."""
+        """Expands sums of rows [irreps][count][columns] to symmetric matrices [count][n][n] over the functions of
+        the molecule."""
         n = self._pairs.functions
         found = np.zeros((sums.shape[1], n, n))
         of_irrep = found if self.irreps == 1 else np.zeros_like(found)
@@ -148,7 +149,7 @@ class Columns:
 def sizes(
     symmetry: FittingSymmetry, bounds: Matrix, *, screening: float, orbitals: int, spins: int
 ) -> IntegralSizes:
-    """What is to be fitted; see IntegralSizes. bounds: of pairs, as Pairs takes them."""
+    """The sizes of a fitting. bounds: of pairs, see Pairs."""
     shells = pair_lists.shell_sizes(symmetry.mol)
     return IntegralSizes(
         int(symmetry.mol.nao),
@@ -162,15 +163,16 @@ def sizes(
 
 
 def _adapted(characters: Matrix, images: Integers, signs: Matrix) -> tuple[FewInRows, tuple[int, ...]]:
-    """Sums over the images of each function that stands for others, with the signs of each irrep."""
+    """Symmetry-adapted combinations and their number in each irrep: sums over the images of each function that
+    stands for others, with the signs of the irrep."""
     first = np.flatnonzero(images.min(axis=0) == np.arange(images.shape[1]))
     images, signs = images[:, first], signs[:, first]
-    same = images[:, None] == images  # operations that bring a function to the same one
+    same = images[:, None] == images  # operations with the same image of a function
     fresh = ~np.array([same[number, :number].any(axis=0) for number in range(len(images))])
     rows, columns, values, irreps = list[Any](), list[Any](), list[Any](), list[int]()
     for each in characters:
         sums = np.einsum("abf,bf->af", same, each[:, None] * signs)
-        used = fresh & (sums != 0.0)  # not what operations that leave a function in its place turn round
+        used = fresh & (sums != 0.0)  # 0 if an operation that leaves a function in place reverses it
         counts = used.sum(axis=0)
         row = np.cumsum(counts > 0) - 1 + sum(irreps)
         which, function = np.nonzero(used)

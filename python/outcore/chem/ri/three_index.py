@@ -1,5 +1,5 @@
-"""Three-index integrals B[P, mn] of all processes: made in slabs of columns mn, kept in rows P, in memory as far as
-that goes and on disk beyond."""
+"""Three-index integrals B[P, mn] of all processes. They are made in slabs of columns mn and stored in rows P: in
+memory as far as they fit, the others on disk."""
 
 from __future__ import annotations
 
@@ -40,27 +40,28 @@ if TYPE_CHECKING:
 Matrix = NDArray[np.float64]
 
 STAGE = "three-index integrals"
-NAME = "three_index"  # of the array that is kept
-_ROUNDING = 1e-12  # of the norm of a density: what it has of an irrep
+NAME = "three_index"  # name of the kept array
+_ROUNDING = 1e-12  # a smaller part of a density in an irrep, relative to the largest, is rounding
 
 
 class ThreeIndex:
-    """B[P, mn], with sum_P B[P,mn] B[P,ls] the fitted (mn|ls); columns as `pairs` has them. Of products that the
-    point group exchanges one is there, and rows are of one irrep each, one irrep after the other; see `symmetry`.
+    """B[P, mn]: the fitted (mn|ls) is sum_P B[P,mn] B[P,ls]. Columns are those of `pairs`. Of products that the
+    point group exchanges only one is stored, and each row has one irrep, one irrep after the other; see `symmetry`.
 
-    Rows below `plan.memory_rows` lie in a global array, a part at each process; the others in a disk
-    array, whose chunks are some rows of one slab: slabs of columns are written, and rows are read, in whole
-    chunks. Making it (which only plans), `build` and `close` are collective.
+    Rows below `plan.memory_rows` lie in a global array, distributed over the processes. The others lie in a disk
+    array, whose chunks are some rows of one slab, so that slabs of columns are written, and rows are read, in whole
+    chunks. The constructor (which only plans), `build` and `close` are collective.
 
     Args:
         world: the processes.
         mol, auxmol: with the orbital basis, and with the auxiliary one.
-        orbitals: of one spin, that exchange is made of, and how many `spins` differ: what memory is planned for.
-        free_memory: says how much memory of this process can be used, after what the plan needs is there.
+        orbitals, spins: number of orbitals of one spin for exchange, and of spins that differ: for the plan of
+        memory.
+        free_memory: returns the free memory of this process; called when the tables for the plan exist.
         screening: bound below which pairs are left out (see Pairs).
         storage: see plan.STORAGES.
         group: point group whose symmetry is used (None: the largest that there is; "C1": none).
-        stages: where all rows are kept on disk, or found, if another run has made them.
+        stages: directory where all rows are kept on disk, or found, if another run has made them.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class ThreeIndex:
         self.rows_in_memory = 0
         self.rows, self.dropped, self.seconds = self.metric_functions, 0, 0.0
         self._ranks: Sequence[int] = self.sizes.irreps or (self.metric_functions,)  # rows of each irrep
-        self.waited_seconds = 0.0  # for rows from the disk, so far, by this process
+        self.waited_seconds = 0.0  # in which this process has waited for rows from the disk
         shells = pair_lists.shell_sizes(mol)
         self._pairs_of = partial(pair_lists.Pairs, bounds, shells, screening, images=self.symmetry.shells)
         self.resumed = self._kept is not None and self._open(self._kept)
@@ -117,7 +118,7 @@ class ThreeIndex:
         self.columns = Columns(self.symmetry, self.pairs, self.native)
 
     def build(self, progress: Progress | None = None) -> bool:
-        """Makes them, unless they are there; says whether it did. Collective."""
+        """Makes the integrals, unless they exist. Returns whether it made them. Collective."""
         if self.resumed or self._memory is not None or self._disk is not None:
             return False
         start = time.monotonic()
@@ -134,7 +135,8 @@ class ThreeIndex:
         return True
 
     def forecast(self) -> Forecast:
-        """What making them and an SCF with them will take, by samples of this process. Not collective."""
+        """The forecast for making the integrals and for an SCF with them, from samples of this process. Not
+        collective."""
         rates = FittingRates.measure(
             self.native,
             self.pairs,
@@ -146,7 +148,7 @@ class ThreeIndex:
         return forecast_scf(self, rates, self._threads)
 
     def _open(self, kept: Stage) -> bool:
-        """Takes what another run has left, with its layout. False if there is nothing."""
+        """Opens the integrals that another run has kept, with their layout. False if there are none."""
         disk = self._disk = kept.open(self._wrong, cache_bytes=self.plan.cache_bytes, read_only=True)
         if disk is None:
             return False
@@ -177,11 +179,11 @@ class ThreeIndex:
 
     @property
     def bytes(self) -> int:
-        """Of all rows, wherever they are."""
+        """Bytes of all rows, in memory and on disk."""
         return self.rows * self.pairs.columns * 8
 
     def summary(self, auxmol: Mole) -> str:
-        """For people: what was made, and where it is."""
+        """A line for the user about the integrals and their place."""
         every = self.pairs.functions * (self.pairs.functions + 1) // 2
         lost = f", {self.dropped} linearly dependent ones left out" if self.dropped else ""
         inside = self.rows_in_memory * self.pairs.columns * 8
@@ -205,7 +207,8 @@ class ThreeIndex:
                 self._disk = DiskArray(self.world, shape, chunk=chunk, cache_bytes=cache)
 
     def _fill(self, metric: Metric, progress: Progress | None) -> None:
-        """Threads of all processes take slabs as they come to them; while one is written others are computed."""
+        """Makes the integrals. Threads of all processes take the next slab when they are free; while one slab is
+        written, others are computed."""
         counter = self.world.counter()
         slabs = self.pairs.slabs
         with self.world.together(STAGE):
@@ -238,8 +241,8 @@ class ThreeIndex:
     # ---- reading ----
 
     def batches(self, stop: int | None = None) -> Batches:
-        """This process's share of the rows below `stop` (None: of all), in batches; all processes together go over
-        all of them. Each thread may use one at a time; `release` each. Collective, see Batches."""
+        """The share of this process of the rows below `stop` (None: of all), in batches; all processes together
+        get all rows. Each thread may use one batch at a time, and must `release` it. Collective, see Batches."""
         stop = self.rows if stop is None else stop
         memory = None
         if self._memory is not None:
@@ -250,14 +253,14 @@ class ThreeIndex:
         return Batches(self, memory, disk)
 
     def needed(self, columns: Matrix) -> int:
-        """How many of the first rows a product with densities needs, which `columns.gather` has made rows of: those
-        of other irreps give nothing but rounding. As the first process says. Collective."""
+        """How many of the first rows a product with densities needs: rows of later irreps give only rounding.
+        columns: the densities, packed by `columns.gather`. The first process decides. Collective."""
         norms = np.linalg.norm(columns, axis=(1, 2))
         last = int(np.flatnonzero(norms > _ROUNDING * norms.max()).max(initial=0))
         return int(self.world.broadcast(sum(self._ranks[: last + 1])))
 
     def by_irreps(self, batch: Batch) -> Iterator[tuple[int, Matrix]]:
-        """Numbers of irreps, and the rows of a batch that are of each."""
+        """Yields the number of each irrep, and the rows of a batch with this irrep."""
         for irrep, (first, last) in enumerate(pairwise(accumulate(self._ranks, initial=0))):
             rows = batch.rows[max(0, first - batch.begin) : max(0, last - batch.begin)]
             if len(rows):
@@ -276,7 +279,7 @@ class ThreeIndex:
         return DiskPass(world, disk, self._buffers, size, kept_at, stop)
 
     def matrices(self, batch: Batch) -> Matrix:
-        """Rows as symmetric matrices [count][n][n] of the molecule's functions."""
+        """The rows of a batch as symmetric matrices [count][n][n] over the functions of the molecule."""
         n, at = self.pairs.functions, 0
         result = np.zeros((len(batch.rows), n, n))
         for irrep, rows in self.by_irreps(batch):
@@ -294,7 +297,7 @@ class ThreeIndex:
             yield Batch(begin, rows)
 
     def _get(self, begin: int, end: int, buffer: Matrix) -> list[Request]:
-        """Starts to read rows, which may lie on both sides of the border between memory and disk."""
+        """Starts to read rows, from memory, from disk, or from both."""
         inside = self.rows_in_memory
         transfers = []
         if begin < inside and self._memory is not None:
@@ -307,7 +310,7 @@ class ThreeIndex:
         return transfers
 
     def close(self) -> None:
-        """Gives memory and disk back. Collective."""
+        """Frees memory and disk. Collective."""
         for array in (self._memory, self._disk, *(self._buffers or ())):
             if array is not None:
                 array.close()
@@ -315,8 +318,8 @@ class ThreeIndex:
 
 
 class Batches:
-    """Rows in memory, then those on disk, which are read ahead, collectively: all processes take batches until
-    there are none, or close this, which is all that remains after an error."""
+    """Batches of rows in memory, then of rows on disk, which are read ahead collectively. So all processes take
+    batches until there are none, or call `close`; after an error only `close` is allowed."""
 
     def __init__(
         self, integrals: ThreeIndex, memory: tuple[int, Matrix] | None, disk: DiskPass | None
@@ -329,7 +332,7 @@ class Batches:
 
     def _generate(self) -> Iterator[Batch]:
         if self._disk is not None:
-            self._disk.start()  # before anything else; an error of it is one of whoever takes batches
+            self._disk.start()  # before anything else; its errors are raised where batches are taken
         if self._memory is not None:
             (begin, rows), size = self._memory, self._integrals.plan.batch_rows
             for first in range(0, len(rows), size):
@@ -339,7 +342,7 @@ class Batches:
                 yield replace(batch, begin=self._integrals.rows_in_memory + batch.begin)
 
     def close(self) -> None:
-        """Takes part in what others go on with."""
+        """Takes part in the remaining reads of other processes."""
         if self._disk is not None:
             self._disk.close()
             self._integrals.waited_seconds += self._disk.waited_seconds

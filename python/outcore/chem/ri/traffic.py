@@ -1,4 +1,4 @@
-"""What a stage moved to and from the disks, how fast, and how much of that was hidden behind computing."""
+"""The disk traffic of a stage: bytes, speed, and the share of time that overlapped with computing."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Traffic:
-    """Of all processes. `read_seconds` and `write_seconds`: at least one request was under way, at the process
-    where that was longest. `waited_seconds`: threads stood still for what was read, the mean of all."""
+    """The traffic of all processes. read_seconds, write_seconds: time with at least one request under way, at the
+    process where that was longest. waited_seconds: time that threads waited for reads, the mean of all."""
 
     written_bytes: int = 0
     read_bytes: int = 0
     write_seconds: float = 0.0
     read_seconds: float = 0.0
     waited_seconds: float = 0.0
-    nodes: int = 1  # with a disk each
+    nodes: int = 1  # each with its disk
 
     @property
     def used(self) -> bool:
@@ -33,7 +33,7 @@ class Traffic:
 
     @property
     def overlapped(self) -> float | None:
-        """Share of the time of reading that passed while this program computed; None: nothing was read."""
+        """Share of the time of reading that overlapped with computing; None: nothing was read."""
         if self.read_seconds == 0:
             return None
         return 1.0 - min(self.waited_seconds / self.read_seconds, 1.0)
@@ -42,7 +42,7 @@ class Traffic:
         return asdict(self) | {"overlapped": self.overlapped}
 
     def lines(self, raw: RawRates | None) -> list[str]:
-        """For people; `raw` is what the disk of a node can do, None if that was not measured."""
+        """Lines for the user. raw: rates that the disk of a node can reach; None if they were not measured."""
         able = (None, None) if raw is None else (raw.write_bytes_per_s, raw.read_bytes_per_s)
         found = [
             f"disk: {moved / 1e6:.0f} MB {done}, {moved / seconds / 1e9:.2f} GB/s while under way"
@@ -63,7 +63,7 @@ class Traffic:
 
 
 class TrafficWatch:
-    """Counts from when it is made."""
+    """Counts the traffic since this object was made."""
 
     def __init__(self) -> None:
         self._before = self._now()
@@ -78,7 +78,7 @@ class TrafficWatch:
         return written, read, taken["device_write_busy_ns"] * 1e-9, taken["device_read_busy_ns"] * 1e-9
 
     def traffic(self, world: World, waited_seconds: float) -> Traffic:
-        """Since then; `waited_seconds` is this process's. Collective."""
+        """The traffic so far. waited_seconds: of this process. Collective."""
         written, read, writing, reading = (
             after - before for after, before in zip(self._now(), self._before, strict=True)
         )

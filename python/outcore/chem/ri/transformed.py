@@ -1,4 +1,4 @@
-"""Integrals (P|ia), or B[P, i, a] made of them, of occupied and virtual orbitals, in memory or on disk."""
+"""Integrals (P|ia) over occupied and virtual orbitals, or B[P, i, a] made from them, in memory or on disk."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Matrix = NDArray[np.float64]
 
-_COLUMNS = 512  # fitted at once
+_COLUMNS = 512  # columns that are fitted at once
 
 
 TRANSFORMED, FITTED = "transformed", "fitted"  # stages
@@ -35,7 +35,8 @@ TRANSFORMED, FITTED = "transformed", "fitted"  # stages
 @dataclass(frozen=True)
 class ActiveOrbitals:
     """Active orbitals of one spin: coefficients [n][any] and energies (Hartree). numbers: of occupied ones in the
-    mean-field object, from 0. In place of virtual ones there may be any that go with the occupied ones."""
+    mean-field object, from 0. Any orbitals that are combined with the occupied ones may replace the virtual
+    ones."""
 
     occupied: Matrix
     virtual: Matrix
@@ -49,8 +50,8 @@ class ActiveOrbitals:
 
 
 class Transformed:
-    """B[P, i, a] of one spin: a global array, some orbitals i at each process, or a disk array. Written in
-    rows P, fitted and read in orbitals i. Making and closing it, and `fit`, are collective."""
+    """B[P, i, a] of one spin: a global array with some orbitals i at each process, or a disk array. It is written
+    in rows P, and fitted and read in orbitals i. The constructor, `close` and `fit` are collective."""
 
     def __init__(
         self,
@@ -68,12 +69,12 @@ class Transformed:
         shape = (auxiliary, occupied, virtual)
         self._shape = shape
         self._array: GlobalArray | DiskArray
-        self.waited_seconds = 0.0  # of reading by `fit`, the mean of threads
-        self.stage = ""  # the last that is complete
+        self.waited_seconds = 0.0  # in which threads waited for reads, the mean of threads
+        self.stage = ""  # the last complete stage
         if kept is not None and (found := kept.open(self._wrong, cache_bytes=plan.cache_bytes)) is not None:
             self._array, self.stage, self.rows = found, found.metadata["stage"], found.metadata["rows"]
         elif plan.in_memory:
-            # Of fewer orbitals than processes some have none.
+            # With fewer orbitals than processes some have none.
             begins = sorted({occupied * rank // world.size for rank in range(world.size)})
             self._array = GlobalArray(world, shape, distribution=[[0], begins, [0]])
         else:
@@ -99,7 +100,7 @@ class Transformed:
         return self._array.put_async(np.s_[begin : begin + len(block)], block)
 
     def sync(self) -> None:
-        """What all processes have put is visible to all. Collective."""
+        """After it all processes see the data that was put before. Collective."""
         if isinstance(self._array, DiskArray):
             self._array.sync()
             self.world.barrier()
@@ -107,21 +108,23 @@ class Transformed:
             self._array.sync()
 
     def complete(self, stage: str) -> None:
-        """The elements put so far are a stage, which another run need not repeat. Collective."""
+        """Marks the elements that were put so far as a complete stage, which another run need not repeat.
+        Collective."""
         self.sync()
         self.stage = stage
         if self._kept is not None and isinstance(self._array, DiskArray):
             self._kept.complete(self._array, stage=stage, rows=self.rows)
 
     def fit(self, metric: Fit, threads: int) -> None:
-        """(P|ia) becomes B, in place."""
+        """Turns (P|ia) into B, in place. Collective."""
         self.apply(metric.fit, threads)
         self.rows = metric.rank
         self.complete(FITTED)
 
     def apply(self, function: Callable[[Matrix], Matrix], threads: int) -> None:
-        """Columns [P] of all pairs of orbitals become what `function` makes of blocks of them, in place or in its
-        first rows. Any thread calls it. What others read is there after `sync`."""
+        """Applies `function` to the columns [P] of all pairs of orbitals, in blocks. It changes a block in place,
+        and returns its first rows that count. Any thread may call it. Other processes see the result after
+        `sync`."""
         with self.world.together("transform integrals"):
             if isinstance(self._array, GlobalArray):
                 local = self._array.local.reshape(self._array.shape[0], -1)
@@ -134,7 +137,7 @@ class Transformed:
                 self._apply_on_disk(function, threads)
 
     def _apply_on_disk(self, function: Callable[[Matrix], Matrix], threads: int) -> None:
-        """Each process and thread its share of the tiles."""
+        """As `apply`: each process and thread works on its share of the tiles."""
         occupied, virtual = self.orbitals.shape
         tile, rows = self._plan.tile, self.rows
         buffers = [np.empty(rows * tile * virtual) for _ in range(threads)]
@@ -153,13 +156,13 @@ class Transformed:
         self.waited_seconds += sum(waited) / threads
 
     def _own_tiles(self) -> range:
-        """Where those begin that this process works on, of an array on disk."""
+        """First orbitals of the tiles of this process, for an array on disk."""
         tile = self._plan.tile
         return range(self.world.rank * tile, self.orbitals.shape[0], tile * self.world.size)
 
     def tiles(self) -> Iterator[tuple[int, Matrix]]:
-        """This process's share of the orbitals, [P][some][a] with the number of the first, each valid until the
-        next; all processes together have all of them. Not collective."""
+        """Yields the share of this process of the orbitals: the number of the first orbital, and [P][some][a],
+        valid until the next is requested. All processes together get all orbitals. Not collective."""
         occupied, virtual = self.orbitals.shape
         tile = self._plan.tile
         if isinstance(self._array, GlobalArray):
@@ -179,13 +182,13 @@ class Transformed:
 
     @property
     def identity(self) -> str:
-        """Of this array alone, the same in runs that find it; empty in memory."""
+        """A text that identifies this array, the same in runs that find it; "" for an array in memory."""
         return self._array.identity if isinstance(self._array, DiskArray) else ""
 
     # ---- orbitals ----
 
     def local(self, begin: int, end: int) -> Matrix | None:
-        """B[:, begin:end, :] in place, [P][i][a], if this process has all of it in memory."""
+        """A view of B[:, begin:end, :] as [P][i][a], if this process has all of it in memory; else None."""
         if not isinstance(self._array, GlobalArray):
             return None
         patch = self._array.patch[1]
@@ -220,8 +223,9 @@ def transform(
     progress: Progress | None = None,
     use: Callable[[int, Matrix], None] | None = None,
 ) -> None:
-    """(P|ia) of all rows P, in blocks of about `batch_rows` that processes take as they come to them. `use`: called
-    with rows of (P|mn), [some][n][n], as they are made, and the number of the first, by any thread. Collective."""
+    """Computes (P|ia) for all rows P, in blocks of about `batch_rows`; processes take the next block when they are
+    free. use: any thread calls it with the number of the first of some rows (P|mn), and these rows [some][n][n],
+    when they are made. Collective."""
     blocks = rows.blocks(batch_rows)
     counter = world.counter()
     with world.together("three-centre integrals"):
@@ -233,7 +237,7 @@ def transform(
 
 
 class _Worker:
-    """Rows over functions into those of molecular orbitals: the part of one thread."""
+    """Transforms rows from functions to molecular orbitals, in one thread."""
 
     def __init__(
         self,
@@ -249,7 +253,7 @@ class _Worker:
         self._whole = [np.empty((rows, *each.orbitals.shape)) for each in integrals]
 
     def work(self, block: Block) -> None:
-        """(P|ia) of the rows of a block."""
+        """Computes (P|ia) for the rows of a block."""
         rows, first = block[1], 0
         for matrices in self._maker.matrices(block):
             count, n, _ = matrices.shape

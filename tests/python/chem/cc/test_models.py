@@ -59,7 +59,7 @@ def test_kept_amplitudes_are_of_the_given_integrals(tmp_path: Path) -> None:
 def test_what_cannot_be_treated_is_named() -> None:
     mf = hubbard(2.0)
     mf._eri = np.zeros((6, 6))
-    with pytest.raises(OutcoreError, match=r"shape \(6, 6\), which is that of integrals of no form"):
+    with pytest.raises(OutcoreError, match=r"shape \(6, 6\), which fits no form of integrals"):
         CCSD(mf, comm=None, memory="1GB")
     mf._eri = np.random.default_rng(1).normal(size=(6, 6, 6, 6))
     with pytest.raises(OutcoreError, match="lacks the symmetry"):
