@@ -42,7 +42,7 @@ class Active:
         return self.listed is not None or self.of_irreps is not None
 
     def listed_among(self, spin: int, numbers: Integers) -> NDArray[np.bool_]:
-        """Which of these orbitals of a spin a list names."""
+        """For each of these orbitals of a spin whether a list names it."""
         return np.isin(numbers, self.listed[spin] if self.listed is not None else ())
 
     def check(self, orbitals: int, number_of: Callable[[str], int]) -> None:

@@ -21,7 +21,7 @@ Potential = list[Any]  # [electrons, [[l, [terms of r^0, r^1, ...]], ...]], l = 
 
 _READ = "read basis set"
 _MOMENTA = "SPDFGHIKLM"  # "L" is not one of them: in a file it is SP
-_MAX_POWER = 6  # of r in a potential
+_MAX_POWER = 6  # largest power of r in a potential
 _FORMAT = "; files are read in NWChem's format"
 
 

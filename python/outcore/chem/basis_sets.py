@@ -19,7 +19,7 @@ from outcore.base.errors import OutcoreError
 from outcore.chem import basis_file
 from outcore.chem.basis_file import BasisFile, Potential, Shells
 
-_SUFFIXES = (".nw", ".nwchem", ".bas", ".basis", ".gbs", ".dat", ".txt", ".ecp")  # of files of basis sets
+_SUFFIXES = (".nw", ".nwchem", ".bas", ".basis", ".gbs", ".dat", ".txt", ".ecp")  # endings of basis set files
 
 # The set whose potentials each of these sets was made for, where PySCF has the potentials under another name.
 _FAMILIES = (

@@ -55,7 +55,7 @@ class Frozen:
         return inside, outside[: max(0, len(outside) - self.highest)]
 
     def apart(self, spin: int, numbers: Sequence[int] | Integers) -> NDArray[np.bool_]:
-        """Which of these orbitals are listed."""
+        """For each of these orbitals whether it is listed."""
         return np.isin(numbers, self.listed[spin])
 
     def as_json(self) -> Any:
@@ -70,7 +70,7 @@ class Frozen:
         return {"lowest": self.lowest, "highest": self.highest, "listed": listed}
 
     def __str__(self) -> str:
-        """For people."""
+        """Text for the user."""
         each = [", ".join(map(str, numbers)) or "none" for numbers in self.listed]
         lists = each[0] if len(set(each)) == 1 else f"{each[0]} (alpha) and {each[1]} (beta)"
         counts = [

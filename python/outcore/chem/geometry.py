@@ -28,7 +28,7 @@ CHARGES = ("charge", "charges", "initial_charges", "initial_charge", "formal_cha
 _READ = "read geometry"
 _FARTHEST = 1e6  # largest coordinate of a molecule
 _COINCIDENT = 0.05  # Angstrom: closer than that, functions of two atoms are the same within rounding
-_TOO_CLOSE = 0.2  # of the sum of two covalent radii: no bond is so short, but one in nanometres is
+_TOO_CLOSE = 0.2  # times the sum of two covalent radii: no bond is so short, except one in nanometres
 _CLOSE = 0.5
 _GHOST = re.compile(
     r"(?:ghost[-_:@]?|x[-_:]|@|bq[-_:]?)(?P<before>[a-z][\w@.:-]*)|(?P<after>[a-z]\w*?)(?:[-_]bq|:)"

@@ -32,7 +32,7 @@ _SPIN_NAMES = {  # and how much the number exceeds that of unpaired electrons
     r"n?_?unpaired(?:[ _-]?electrons)?": 0,
 }
 _SPINS = {re.compile(rf"(?<![a-z0-9]){name}(?![a-z0-9]){_VALUE}"): more for name, more in _SPIN_NAMES.items()}
-_KEYS = re.compile("|".join([_CHARGE_NAME, *_SPIN_NAMES]))  # whose values must be numbers
+_KEYS = re.compile("|".join([_CHARGE_NAME, *_SPIN_NAMES]))  # keys whose values must be numbers
 _WORDS = {  # words that hint at charge or spin, but give no value: options have to
     re.compile(r"\b(?:di|tri)?cations?\b"): "--charge",
     re.compile(r"\b(?:di|tri)?anions?\b"): "--charge",

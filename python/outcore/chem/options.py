@@ -87,14 +87,14 @@ class MoleculeOptions(JobOptions):
     ] = None
     cart: Annotated[bool, typer.Option("--cart", help="Cartesian d, f, g functions.")] = False
     charge: Annotated[
-        int | None, typer.Option(help="Total charge. Default: what the comment of the XYZ file says, or 0.")
+        int | None, typer.Option(help="Total charge. Default: that in the comment of the XYZ file, or 0.")
     ] = None
     spin: Annotated[
         int | None,
-        typer.Option(help="Unpaired electrons (2S). Default: what the comment says, or 0, or 1 if odd."),
+        typer.Option(help="Unpaired electrons (2S). Default: those in the comment, or 0, or 1 if odd."),
     ] = None
     frame: Annotated[
-        int | None, typer.Option(help="Which geometry of a file of several: 1, 2, .., or -1 for the last.")
+        int | None, typer.Option(help="Number of the geometry in a file: 1, 2, .., or -1 for the last.")
     ] = None
     unit: Annotated[
         str | None, typer.Option(help="Unit of the coordinates: angstrom or bohr. Default: that of the file.")
@@ -107,8 +107,8 @@ class MoleculeOptions(JobOptions):
     conv_tol: Annotated[
         float | None,
         typer.Option(
-            help="Convergence of the energy (Hartree). Default: 1e-9, or --error if that is less; what a method "
-            "after the SCF needs."
+            help="Convergence of the energy (Hartree). Default: 1e-9, or --error if that is less; for a method "
+            "after the SCF as it needs."
         ),
     ] = None
     max_cycle: Annotated[int, typer.Option(help="Maximum number of SCF cycles.")] = 50

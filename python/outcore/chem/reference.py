@@ -340,7 +340,7 @@ def _canonical(mf: Any, restricted: bool, spins: list[Spin], frozen: Frozen, non
             f"the orbitals of {type(mf).__name__} are not those of a stationary determinant of RHF or UHF "
             f"(single excitations contribute {of_all:.2e} Eh): take UHF as the reference; or "
             "noncanonical='semicanonical', which is ROHF-MP2 with singles; or noncanonical='diagonal', which "
-            "neglects what is not on the diagonal of the Fock matrix, as PySCF's mp.MP2(mf.to_uhf()) does"
+            "neglects off-diagonal elements of the Fock matrix, as PySCF's mp.MP2(mf.to_uhf()) does"
         )
     if noncanonical == "diagonal":
         return Reference(restricted, found, frozen, note="diagonal of the Fock matrix, no singles")

@@ -43,7 +43,7 @@ def check_iterations(conv_tol: float | None, max_cycle: int) -> None:
 
 
 def check_one_method(uhf: bool, rohf: bool, rhf: bool = False) -> None:
-    """Raises OutcoreError (EINVAL) where more than one was asked for."""
+    """Raises OutcoreError (EINVAL) if the user asks for more than one method."""
     names = {"--uhf": uhf, "--rohf": rohf, "--rhf": rhf}
     asked = [name for name, is_asked in names.items() if is_asked]
     if len(asked) > 1:

@@ -38,7 +38,7 @@ _ONE_DIMENSIONAL = (
     5,
 )  # PySCF's numbers of the one-dimensional irreps of these groups. Of other irreps, x has an even
 # number, and y the next one
-ABELIAN = {"SO3": "D2h", "Dooh": "D2h", "Coov": "C2v"}  # groups that PySCF knows beside those of IRREPS
+ABELIAN = {"SO3": "D2h", "Dooh": "D2h", "Coov": "C2v"}  # further groups of PySCF, and the group used for them
 
 _TAKE = "take the symmetry of orbitals"
 _CONTAMINATED = 1e-4  # an orbital has no irrep if more of its square lies in other irreps

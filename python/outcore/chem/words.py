@@ -12,7 +12,7 @@ from outcore.base.errors import OutcoreError
 
 LIMIT_BYTES = 64 << 20  # largest input file: it is read whole
 
-_BLANK = " \t\f\v"  # what separates words; other blanks of Unicode are refused where a number is expected
+_BLANK = " \t\f\v"  # separators of words; other blanks of Unicode are refused where a number is expected
 _BREAK = re.compile("\r\n|\n|\r")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eEdD][+-]?[0-9]+)?")
 _INTEGER = re.compile(r"[+-]?[0-9]+")

@@ -171,7 +171,7 @@ class Options(MoleculeOptions):
 
     @property
     def count(self) -> int:
-        """Of states."""
+        """Number of states."""
         return sum(each.roots for each in self.groups(0))
 
     def _cas(self) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""Configuration interaction: all determinants of some orbitals, or those that references reach.
+"""Configuration interaction: all determinants of some orbitals, or single and double excitations from references.
 
 Names are loaded at first use: `outcore.chem.ci.FCI`, `outcore.chem.ci.MRCI`.
 
@@ -17,15 +17,15 @@ Files:
     solver, search, guess, bounds:
         the search for states
     packed_search, rounding:
-        the search over rounded vectors, and what rounding does to energies
+        the search over rounded vectors, and the effect of rounding on energies
     analysis, densities, three_particle, trexio_states:
-        what states look like, densities, states in files of TREXIO
+        analysis of states, densities, states in files of TREXIO
     rotation, mapped:
-        states in rotated orbitals, and of other spaces
+        states in rotated orbitals, and in other spaces
     plan, estimate:
         memory, predictions
     restart, finished, kept_products, kept_solves:
-        what another run goes on from: states, what an iteration has finished, states of many solves
+        checkpoints: states, finished parts of an iteration, states of many solves
 """
 
 from __future__ import annotations
@@ -49,6 +49,6 @@ def __getattr__(name: str) -> Any:
         from outcore.chem.ci.fci_solver import FCISolver
 
         return FCISolver
-    if name == "MRCI":  # of a room that this one does not know
+    if name == "MRCI":  # this room does not know that one
         return import_module("outcore.chem.mrci").MRCI
     raise AttributeError(f"module 'outcore.chem.ci' has no attribute '{name}'")

@@ -59,7 +59,7 @@ class Task:
     transposed: bool = False
 
     def elements(self, space: Space, layout: PanelLayout | None = None) -> int:
-        """Of a panel."""
+        """Number of elements of a panel."""
         rows, columns = (space.beta, space.alpha) if self.transposed else (space.alpha, space.beta)
         irreps = [np.searchsorted(rows.offsets, each, side="right") - 1 for each in (self.home, self.others)]
         sectors = [each ^ space.irrep for each in irreps]
@@ -155,7 +155,7 @@ class Holes:
 
 
 def _irreps(strings: StringList) -> NDArray[np.int8]:
-    """Of each string."""
+    """The irrep of each string."""
     return np.repeat(np.arange(len(strings.offsets) - 1, dtype=np.int8), np.diff(strings.offsets))
 
 
@@ -212,7 +212,8 @@ def make_tasks(
 def _groups(
     space: Space, limit: int, max_share: float, layout: PanelLayout, done: Flags | None
 ) -> list[Task] | None:
-    """With runs that share as few orbitals as possible: joined, as long as they fit and none is `done`."""
+    """Tasks with holes, from runs that share as few orbitals as possible. Runs are joined as long as they fit and
+    none is `done`. None if a run does not fit."""
     holes = Holes(space)
     done = np.zeros(len(holes), bool) if done is None else done
     cost = np.arange(float(len(holes)), 0.0, -1.0) if space.folded else np.ones(len(holes))

@@ -221,7 +221,7 @@ class Options(MoleculeOptions):
             preflight.refuse({"--unfolded": self.unfolded}, "with --uhf, whose vectors are not folded")
 
     def settings(self) -> dict[str, Any]:
-        """For FCI."""
+        """The settings of FCI."""
         found: dict[str, Any] = {
             "residual": self.residual,
             "max_cycle": self.iterations,

@@ -302,7 +302,7 @@ class PackedSearch(davidson.Search[Iteration]):
 
     def _keep_products(self, products: list[Place]) -> tuple[SmallSpace, Matrix]:
         """Stores H x - level x of the vectors behind the small space. Returns their rows of scalar products with
-        all vectors, and the norms of the errors of what is stored."""
+        all vectors, and the norms of the errors of the stored products."""
         m, count, step = self._size, len(products), self._steps.product()
         every = self._vectors(m + count)
         width = 2 * count * len(every)

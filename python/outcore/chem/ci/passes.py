@@ -31,7 +31,7 @@ AHEAD = 2  # tiles of each vector that are being read while threads work on othe
 
 @dataclass(frozen=True)
 class Place:
-    """One vector of a set."""
+    """One vector of a set, by its index."""
 
     vectors: Vectors
     index: int

@@ -73,7 +73,7 @@ class Solved:
 
 
 def make_kernel(space: Space, hamiltonian: Hamiltonian, spin_shift: float = 0.0) -> Any:
-    """The native kernel of products and densities."""
+    """The native kernel for products and densities."""
     return _core.CIKernel(
         space.irreps,
         space.groups,

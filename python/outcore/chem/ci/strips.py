@@ -88,7 +88,7 @@ class Strips(Closing):
         self._locks = [world.lock() for _ in range(space.groups)] if world.size > 1 else []
 
     def clear(self) -> None:
-        """T is zero."""
+        """Sets T to zero. Collective."""
         self._reached.local[...] = self._pitches.max()
         self._reached.sync()
 

@@ -30,7 +30,7 @@ class Target:
     roots: int
 
     def title(self, hamiltonian: Hamiltonian) -> str:
-        """In words."""
+        """The target in words."""
         spin = "any spin" if self.spin is None else f"2S = {self.spin}"
         name = hamiltonian.names[self.irrep]
         irrep = f"irrep {name}" if name.isdigit() else name

@@ -78,7 +78,7 @@ def sorted_states(searches: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def states_table(states: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Of `sorted_states`."""
+    """Lines of a table of `sorted_states`."""
     yield f"{'state':>5} {'energy / Eh':>18} {'above / eV':>11} {'2S':>3} {'root':>4}  irrep"
     for number, each in enumerate(states, 1):
         yield (

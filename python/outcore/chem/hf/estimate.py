@@ -30,8 +30,8 @@ class Forecast:
     disk_budget_bytes: int
     memory_budget_bytes: int
     ways: dict[str, Work]
-    disk_measured: bool = True  # else a slow one is assumed
-    symmetry: tuple[str, ...] = ()  # what the molecule has
+    disk_measured: bool = True  # False: a slow disk is assumed
+    symmetry: tuple[str, ...] = ()  # lines about the symmetry of the molecule
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

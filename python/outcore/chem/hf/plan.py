@@ -111,7 +111,7 @@ class Sample:
 
     @property
     def bytes(self) -> float:
-        """Of all integrals in records."""
+        """Bytes of all integrals in records."""
         return float(np.sum(self._weight * self._bytes))
 
     def rule(self, memory_bytes: float, disk_bytes: float, seconds_per_byte: float = 0.0) -> Rule:
@@ -221,8 +221,8 @@ def survey(
 
 
 def _cycles(contribution: Floats, cutoff: float, most: int) -> Floats:
-    """In how many of `most` cycles a quartet contributes more than `cutoff` for the change of the density, if it
-    contributes this much to the Fock matrix of the whole density."""
+    """In how many of `most` cycles quartets that add this much to the Fock matrix of the whole density add more
+    than `cutoff` for its change."""
     decay = -np.log(_LAST_CHANGE) / max(1, most - 1)
     needed = 1.0 + np.log(np.maximum(contribution / cutoff, 1.0)) / decay
     result: Floats = np.minimum(needed, most)
@@ -246,7 +246,7 @@ def _factors(kinds: int, bra: NDArray[np.intp], ket: NDArray[np.intp], seconds: 
 
 
 def _standard_error(terms: Floats, blocks: int = 20) -> float:
-    """Of the sum of a sample's terms, from the sums of blocks of neighbours."""
+    """The standard error of the sum of a sample's terms, from the sums of blocks of neighbours."""
     if len(terms) < 2 * blocks:
         return float(np.sum(terms))
     sums = np.array([block.sum() for block in np.array_split(terms, blocks)])

@@ -39,7 +39,7 @@ class Settings:
     # time, from a file of all processes in the scratch directories of the world, or from keep
     records: str = "own"
     scratch: str | None = None  # directory; None: the fastest node-local temporary directory
-    memory: int | str | None = None  # in bytes or as "400MB"; None: half of what is available
+    memory: int | str | None = None  # in bytes or as "400MB"; None: half of the free memory
     threads: int | None = None  # of each process; None: its share of the cores
     record_bytes: int = 4 * _MIB
     prefetch: int = 4  # records read ahead of the contraction, at least 2

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from outcore.chem.ri.source import Source
 
 _SHOWN = 0.01  # natural occupations below it are not printed
-NAMES = {"ci": "MRCI", "acpf": "MR-ACPF", "aqcc": "MR-AQCC"}  # of functionals
+NAMES = {"ci": "MRCI", "acpf": "MR-ACPF", "aqcc": "MR-AQCC"}  # names of functionals
 
 
 @with_options

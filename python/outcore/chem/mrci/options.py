@@ -220,7 +220,7 @@ class Options(MoleculeOptions):
         return self._asked(inactive, active)
 
     def settings(self) -> dict[str, Any]:
-        """For MRCI."""
+        """The settings of MRCI."""
         found: dict[str, Any] = {
             "references": self._references(),
             "couplings": self.couplings,

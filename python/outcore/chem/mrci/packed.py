@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from outcore.chem.mrci.vectors import Array, Integers, Vector, VectorLayout
     from outcore.job.world import World
 
-SMALLEST_MEMORY = 4096  # of a process, in bytes
+SMALLEST_MEMORY = 4096  # least bytes of a process
 _AHEAD = 1  # tasks that wait after they were read, and tasks that wait to be added
 _POLL_S = 0.05
 _TASKS = 16  # least tasks of each thread that computes

@@ -115,7 +115,7 @@ def heaviest(every: Configurations, vectors: Matrix, threshold: float) -> Config
 
 
 def _strings(orbitals: int, electrons: int) -> NDArray[np.uint64]:
-    """By value."""
+    """All strings, in the order of their values."""
     masks = np.arange(1 << orbitals, dtype=np.uint64)
     chosen: NDArray[np.uint64] = masks[np.bitwise_count(masks) == electrons]
     return chosen

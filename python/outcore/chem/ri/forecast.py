@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CYCLES = 10  # usual number of cycles of an SCF
 _SAMPLE_S = 0.02
 _COPIES = (
-    10  # in the cache of a core, that take as long as a byte from the disk: asked for, checked, put in place
+    10  # copies in the cache of a core that take as long as a byte from the disk (request, check, placement)
 )
 _DRIVER = 90  # a cycle takes so many times n^3 operations of matrix products in addition to J and K
 _DOUBLE = 8

@@ -45,7 +45,7 @@ class Rows(Protocol):
     """Attributes:
     functions, columns, count: basis functions, their products in a row, rows.
     kind, title: of rows, for people.
-    settings: what they depend on.
+    settings: everything that they depend on.
     signs: see `outcore.chem.ri.source.Source`.
     """
 
