@@ -10,10 +10,10 @@ import typer
 from outcore.base.errors import OutcoreError
 
 _MEANINGS = {
-    "auto": "in memory what fits there",
+    "auto": "in memory as far as they fit",
     "memory": "all in memory",
     "disk": "all on disk",
-    "mixed": "what is worth most on disk, the rest recomputed",
+    "mixed": "those worth most on disk, the rest recomputed",
     "direct": "nowhere, recomputed when needed",
 }
 

@@ -478,7 +478,7 @@ def _fitted(mf: Any, orbitals: list[Matrix]) -> Any:
 
 @contextmanager
 def temporary(scratch: str | None) -> Iterator[None]:
-    """A context in which PySCF puts data that does not fit into memory into a directory below `scratch`."""
+    """A context in which PySCF puts data that does not fit into memory into the directory `scratch`, if given."""
     from pyscf.lib import param
 
     before = param.TMPDIR

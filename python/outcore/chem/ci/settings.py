@@ -74,7 +74,7 @@ class Settings:
             ),
             (
                 self.error_bound > 0 and self.residual != Settings.residual,
-                "a residual beside an error bound, which says itself when roots are converged",
+                "a residual beside an error bound, which already decides when roots are converged",
             ),
             (
                 self.error_bound > 0 and self.precision != "double",
