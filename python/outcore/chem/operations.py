@@ -60,8 +60,8 @@ class Operations:
     matrices: [generators][3][3], act on coordinates. atoms, shells: the image of each atom and shell,
     [operations][atoms] and [operations][shells], without the identity; operation o - 1 is the product of the
     generators whose bits are set in o. coordinates: [atoms][3] (Bohr), exactly symmetric. change: the largest
-    distance of one of these from its place in the molecule (Bohr). axes: in rows. signs: [operations][axes], -1 if
-    the operation reverses the axis.
+    difference of one of these from the coordinate in the molecule (Bohr). axes: in rows. signs:
+    [operations][axes], -1 if the operation reverses the axis.
     """
 
     group: str
@@ -107,8 +107,8 @@ class FoundOperations:
 
 def find(mol: Mole, group: str | None = None, *beside: Mole) -> FoundOperations:
     """Finds the operations of `group` (None: of the largest group that PySCF finds) that exchange atoms of the
-    molecule together with their functions. A group that holds within PySCF's tolerance but not within SAME_PLACE is
-    not used, with a note. beside: the same atoms with other functions, which have to be exchanged, too.
+    molecule together with their functions. Operations that hold within PySCF's tolerance but not within SAME_PLACE
+    are left out, with a note. beside: the same atoms with other functions, which have to be exchanged, too.
 
     Raises OutcoreError (EINVAL) if the group does not exist, or the molecule does not have it."""
     wanted = None if group is None else known_group(group)

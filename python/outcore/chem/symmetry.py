@@ -230,7 +230,7 @@ def _projected(mol: Mole, coefficients: Matrix, overlap: Matrix) -> tuple[Matrix
 
 
 def _shells(energies: Matrix, spaces: Integers, impure: NDArray[np.bool_]) -> list[Integers]:
-    """Degenerate shells: orbitals of no irrep, with the orbitals of their space that have the same energy."""
+    """Groups of two or more impure orbitals (mixed from several irreps) with the same space and energy."""
     order = np.lexsort((energies, spaces))
     apart = (np.diff(spaces[order]) != 0) | (np.diff(energies[order]) > _SAME_ENERGY)
     shells = np.split(order, np.flatnonzero(apart) + 1)

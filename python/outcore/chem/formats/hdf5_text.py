@@ -37,7 +37,7 @@ def text_of(dataset: Any, path: Path) -> str:
 
 
 def _object(content: bytes, heap: int, wanted: int, length: int) -> bytes:
-    """The object with number `wanted` in a heap: its first `length` bytes."""
+    """The object with number `wanted` in a heap. It must have `length` bytes."""
     signature, version, size = _HEAP.unpack(_part(content, heap, _HEAP.size))
     if signature != b"GCOL" or version != 1 or not _HEAP.size <= size <= _LARGEST_BYTES:
         raise ValueError("its texts are damaged")
