@@ -184,7 +184,7 @@ def begin(
 
 
 def gradient(mf: Any) -> float:
-    """The limit of the orbital gradient at convergence."""
+    """What the orbital gradient is converged to."""
     return float(mf.conv_tol**0.5 if mf.conv_tol_grad is None else mf.conv_tol_grad)
 
 

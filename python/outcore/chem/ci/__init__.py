@@ -21,7 +21,7 @@ Files:
     analysis, densities, three_particle, trexio_states:
         analysis of states, densities, states in files of TREXIO
     rotation, mapped:
-        states in rotated orbitals, and in other spaces
+        states in rotated orbitals, and of other spaces
     plan, estimate:
         memory, predictions
     restart, finished, kept_products, kept_solves:

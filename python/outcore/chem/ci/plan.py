@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 _MIB = 1 << 20
 _DOUBLE, _SINGLE = 8, 4
-_PACKED = 3  # bytes of an element of packed vectors: the most that searches had
+_PACKED = 3  # bytes of an element of packed vectors, at most what searches have had
 _PAGE_BYTES = 2 * _MIB  # panels take whole huge pages
-_PANELS = 2  # panels of a task: of x and of the product
-_BATCH = 144  # holes in a product of matrices of the kernel
-_SLAB_BYTES = 4 * _MIB  # slab of the kernel's same-spin part
-_MIN_CACHE_BYTES, _MAX_CACHE_BYTES = 2 * _MIB, 64 * _MIB  # cache of a disk array
-_TASKS_OF_A_PROCESS = 6  # so that all processes end at about the same time
-_BLAS_BYTES = 8 * _MIB  # memory of BLAS for a thread
+_PANELS = 2  # of a task: of x and of the product
+_BATCH = 144  # holes of the kernel's products of matrices
+_SLAB_BYTES = 4 * _MIB  # of the kernel's same-spin part
+_MIN_CACHE_BYTES, _MAX_CACHE_BYTES = 2 * _MIB, 64 * _MIB  # of a disk array
+_TASKS_OF_A_PROCESS = 6  # so that all end at about the same time
+_BLAS_BYTES = 8 * _MIB  # of a thread
 _STRING_BYTES = 160  # lists and flags of planning and of the kernel, for each string
 
 
 class ProductBytes(NamedTuple):
-    """read, added: bytes that are read from vectors and strips, and added to them. again: bytes that are read in
-    order to add to them; tiles that are still zero are not read."""
+    """read, added: from vectors and strips and to them. again: what is read to be added to, but for tiles that
+    nothing was added to before."""
 
     read: int
     added: int
@@ -172,11 +172,11 @@ class Plan:
 
     @property
     def product_bytes(self) -> ProductBytes:
-        """Bytes of one product in double precision ("mixed": single), of all processes."""
+        """Of one product in double precision ("mixed": single), of all processes."""
         return self._product(self.work_type).moved
 
     def _product(self, dtype: str) -> _Product:
-        """The tasks of a product, through tiles, or through strips if that moves less."""
+        """Through tiles, or through strips where that moves less."""
         if dtype not in self._made:
             by_tiles = self._by_tiles(dtype)
             by_strips = self._by_strips(dtype) if self.kind == "disk" else None
@@ -201,7 +201,7 @@ class Plan:
         word, whole = np.dtype(dtype).itemsize, strips.file_bytes(self.space, dtype)
         rows = sum(strips.task_bytes(self.space, task, dtype) for task in tasks if not task.transposed)
         tiles = word * (self._in_tiles(bands) + self._in_tiles([task for task in tasks if task.transposed]))
-        # Bytes of x: tiles, rows. Bytes of T: rows, except those that are still zero, and all rows at the end.
+        # x: tiles, rows. T: rows, but for those that nothing was added to before, and all rows in the end.
         return _Product(
             tasks,
             bands,
@@ -217,7 +217,7 @@ class Plan:
         return make_tasks(self.space, self._limit(dtype), share, layout, finished)
 
     def _limit(self, dtype: str) -> int:
-        """Most elements of a panel."""
+        """Elements of a panel."""
         slots = 2 if self.overlaps else 1
         panels = self.panel_bytes - slots * _PANELS * _PAGE_BYTES
         return panels // (2 * slots * np.dtype(dtype).itemsize)
@@ -328,7 +328,7 @@ class _Needs:
 
     @property
     def panels(self) -> int:
-        """The panels of the smallest tasks."""
+        """Of the smallest tasks."""
         return 2 * _min_elements(self.space) * _DOUBLE + _PANELS * _PAGE_BYTES
 
     @property
@@ -390,8 +390,8 @@ def make_plan(
     states_on_disk: bool = False,
     limit: str = "--memory",
 ) -> Plan:
-    """Makes the plan for `free_bytes` at each process, which are left by `limit` (a name for errors). Raises
-    OutcoreError (ENOMEM) if that is too little; the error says how much is enough."""
+    """For `free_bytes` at each process, which `limit` leaves. Raises OutcoreError (ENOMEM) if that is too little,
+    with what is enough."""
     every = _choices(partial(_Needs, space, tiling, options, roots, processes, states_on_disk))
     everything = _everything(space)
 

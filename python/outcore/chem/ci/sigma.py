@@ -110,13 +110,11 @@ def tiles_ahead(tiling: VectorTiling, dtype: str) -> int:
 
 
 class Sigma:
-    """Adds H x to y, with `threads` threads of each process.
-
-    overlaps: moving overlaps with computing, with two sets of panels. tasks: makes the tasks for a precision and
-    for the part that is not finished, the same at all processes. bands: makes tasks of whole rows of the vector, or
-    returns None. With bands, tasks move rows of strips, and the bands move rows between tiles and strips before and
-    after them; without, tasks move tiles. ordered: sums are made in one order whatever processes do, with one
-    thread each. kept: keeps finished tasks for another run.
+    """Adds H x to y. `threads` of each process compute; two sets of panels if it `overlaps` moving with computing.
+    `tasks` makes them for a precision, and of what is not finished, the same at all processes. `bands` makes tasks
+    of whole rows of the vector, or None: then tasks move tiles, else rows of strips, between which and tiles these
+    bands are moved before and after. `ordered`: sums are made in the same order whatever processes do, with one
+    thread each. `kept`: where finished tasks outlast the run.
 
     The constructor and `apply` are collective.
     """
@@ -176,7 +174,7 @@ class Sigma:
                 kept.add(product, tasks[ended:done])
             ended = done
 
-        # To gather strips more often would change the order of sums.
+        # Strips that are gathered more often make sums in another order.
         in_rounds = not (self.ordered and self._strips is not None)
         self._add(x, y, tasks, end, kept.clock.deadline if in_rounds else lambda: inf)
 
@@ -188,8 +186,8 @@ class Sigma:
         end_round: Callable[[int], None],
         deadline: Callable[[], float] = lambda: inf,
     ) -> None:
-        """Adds tasks to y, in rounds of all processes together that last until a deadline. At the end of a round y
-        is complete for the first `done` tasks, and `end_round(done)` is called."""
+        """Adds tasks to y, in rounds until a deadline, all processes together. What they have made is complete when
+        a round has ended, with so many tasks from the first on."""
         if not tasks:
             return
         if self._strips is not None:
@@ -211,7 +209,7 @@ class Sigma:
         y.vectors.sync()
 
     def _prepare(self, dtype: str) -> None:
-        """Makes tasks, panels and strips for products in this precision."""
+        """For products in this precision."""
         if self._strips is not None:
             self._strips.close()
         self._type, self._strips = "", None
@@ -261,7 +259,7 @@ class Sigma:
     # ---- tasks ----
 
     def _numbers(self, count: int, deadline: float) -> Iterator[int]:
-        """Numbers of the tasks of this process. It takes tasks that no process has taken, until the deadline."""
+        """Of tasks that this process works on: those that none has taken, until the deadline."""
         first = self._taken
         for number in tasks_of(self._counter, count - first):
             self._taken = first + number + 1
@@ -271,7 +269,7 @@ class Sigma:
 
     def _work(self, x: Place, y: Place, tasks: list[Task], deadline: float) -> None:
         numbers = ((number, tasks[number]) for number in self._numbers(len(tasks), deadline))
-        # With one set of panels moving does not overlap with computing: then all threads move.
+        # Moving does not overlap with computing in one set of panels: then all threads move.
         with self._moving(self.threads if len(self._slots) == 1 else 1), Pool("outcore-mover", 1) as mover:
             try:
                 which = 0
@@ -304,7 +302,7 @@ class Sigma:
         self.moved.waited_seconds += time.perf_counter() - begun
 
     def _spread(self, x: Place) -> None:
-        """Copies x from tiles into strips."""
+        """x from tiles into strips."""
         slot = self._slots[0]
         assert self._bands is not None and self._strips is not None
         with self._moving(self.threads):
@@ -314,7 +312,7 @@ class Sigma:
                 self.moved.added += self._strips.write_x(slot.panels[0], self._is_stopped)
 
     def _gather(self, y: Place) -> None:
-        """Adds T from strips to tiles."""
+        """T from strips into tiles."""
         slot = self._slots[0]
         assert self._bands is not None and self._strips is not None
         with self._moving(self.threads):

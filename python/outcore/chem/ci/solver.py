@@ -95,8 +95,8 @@ def plan(
     memory_bytes: int | None = None,
     kept: bool = False,
 ) -> Plan:
-    """The plan for a budget of all processes together (None: half of the free memory). Collective. Raises
-    OutcoreError (ENOMEM)."""
+    """For a budget of all processes together (None: half of what is free). Collective. Raises OutcoreError
+    (ENOMEM)."""
     free = min(world.gather(free_memory(world, memory_bytes, options.threads)))
     with world.together("full CI", repr(space), repr(options)):
         return make_plan(

@@ -261,7 +261,7 @@ class _Run(MoleculeRun):
     # ---- forecasts ----
 
     def _forecast(self, stage: str, planned: Any) -> Any:
-        """Prints the forecast of a stage by rank 0, whose clock counts."""
+        """What a stage will take, from rank 0, whose clock counts."""
         nothing: Any = None
         with self.world.together("estimate"):
             if self.world.rank == 0:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from outcore.chem.ri.pairs import Pairs
     from outcore.chem.ri.three_index import ThreeIndex
 
-CYCLES = 10  # usual number of cycles of an SCF
+CYCLES = 10  # of an SCF, as a rule
 _SAMPLE_S = 0.02
 _COPIES = (
     10  # copies in the cache of a core that take as long as a byte from the disk (request, check, placement)
@@ -147,7 +147,7 @@ def jk_rate(integrals: ThreeIndex, threads: int) -> float:
 
 
 def scf(integrals: ThreeIndex, rates: FittingRates, threads: int) -> Forecast:
-    """The forecast for making the integrals, and for J and K in CYCLES cycles, once before and once after them."""
+    """Of making the integrals, and J and K in CYCLES cycles, and once before and after."""
     plan, size = integrals.plan, integrals.world.size
     n, columns = integrals.pairs.functions, integrals.pairs.columns
     rows = integrals.metric_functions

@@ -135,8 +135,7 @@ class ThreeIndex:
         return True
 
     def forecast(self) -> Forecast:
-        """The forecast for making the integrals and for an SCF with them, from samples of this process. Not
-        collective."""
+        """What making them and an SCF with them will take, by samples of this process. Not collective."""
         rates = FittingRates.measure(
             self.native,
             self.pairs,
