@@ -153,7 +153,7 @@ def test_charge_multiplicity_and_ghosts_are_the_molecules(tmp_path):
         (first("mrci", "gradient", cas="2,2"), "mrci has no gradient"),
         (first("hf", frozen=1), "'outcore scf' has no option 'frozen'"),
         (first("hf", charge=1), "'charge' is set by"),
-        (first("ccsd", triples=True), "'triples' is said by"),
+        (first("ccsd", triples=True), "'triples' is set by"),
         (first("hf", conv_tol={}), "conv_tol is neither text"),
         (first("hf", estimate=True), "'estimate' has no effect here"),
         (first("hf") | {"protocols": {"wavefunction": "all"}}, "orbitals are not returned"),
