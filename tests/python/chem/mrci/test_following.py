@@ -65,7 +65,9 @@ def test_roots_of_a_functional_are_those_of_a_ci(error_bound):
 
 def test_references_that_do_not_describe_a_state_are_an_error():
     """An error of ACPF; without the limit the root is found."""
-    wanted = r"root 1 has a weight of references of 0\.3\d*, less than 0\.5: the references do not describe this"
+    wanted = (
+        r"root 1 has a weight of references of 0\.3\d*, less than 0\.5: the references do not describe this"
+    )
     with lif(functional="acpf", max_cycle=80) as ci, pytest.raises(NotConverged, match=wanted):
         ci.kernel()
     with lif(functional="acpf", max_cycle=80, min_weight=0) as ci:
