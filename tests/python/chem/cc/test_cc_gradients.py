@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +159,9 @@ def test_an_estimate_tells_what_the_run_says_that_it_has_predicted(tmp_path: Pat
     common = ["ccsd", geometry, "--basis", "6-31g", *sets, "--triples", "--gradient", "--memory", "1GB"]
 
     def told(*more: object) -> Any:
-        assert cli.run([str(each) for each in (*common, *more, "--json", result)]) == 0
+        # In a process of its own: what other tests have left in this one counts as its memory.
+        given = [str(each) for each in (*common, *more, "--json", result)]
+        subprocess.run([sys.executable, "-m", "outcore", *given], capture_output=True, check=True)
         return json.loads(result.read_text())
 
     found = told("--estimate")["estimate"]["densities"]
