@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from outcore.cli.bench import BenchOptions
@@ -31,12 +32,14 @@ def run(
     command: list[str],
     of_line: Callable[[str], Found | None],
     killed_in: int | None = None,
+    log: Path | None = None,
 ) -> tuple[list[Found], int]:
     """Runs a command; returns its iterations and its largest resident memory in bytes.
 
     Args:
         of_line: parses a line of the output; returns None if the line reports no iteration.
         killed_in: number of the iteration in which the command gets SIGKILL; None: it runs to its end.
+        log: a file to which the lines of iterations are appended at once.
 
     Raises Failed if the command ended in another way."""
     found: list[Found] = []
@@ -50,6 +53,9 @@ def run(
         if (iteration := of_line(line)) is None:
             continue
         found.append(iteration)
+        if log is not None:
+            with log.open("a") as file:
+                file.write(line)
         options.say(f"{name}: {line.strip()}")
         if killed_in is not None and iteration.number == killed_in - 1:
             time.sleep(iteration.seconds / 2)

@@ -34,11 +34,11 @@ class Case:
     are_pi: bool = True
 
 
-def hexagons(*centres: float) -> str:
-    """A row of carbon rings with these centres on the x axis, and their hydrogen atoms."""
+def hexagons(*centres: float | tuple[float, float]) -> str:
+    """Carbon rings with these centres, a number for one on the x axis, and their hydrogen atoms."""
     rings = [
-        (x + _BOND * math.cos(math.radians(30 + 60 * k)), _BOND * math.sin(math.radians(30 + 60 * k)))
-        for x in centres
+        (x + _BOND * math.cos(math.radians(30 + 60 * k)), y + _BOND * math.sin(math.radians(30 + 60 * k)))
+        for x, y in (each if isinstance(each, tuple) else (each, 0.0) for each in centres)
         for k in range(6)
     ]
     carbons = list(dict.fromkeys((round(x, 6), round(y, 6)) for x, y in rings))
@@ -58,6 +58,15 @@ BIPHENYLENE = Case("biphenylene/STO-3G", hexagons(-(_WIDE / 2 + 0.755), _WIDE / 
 ANTHRACENE = Case("anthracene/STO-3G", hexagons(-_WIDE, 0.0, _WIDE), "sto-3g", 14)
 TETRACENE = Case(
     "tetracene/6-31G", hexagons(-1.5 * _WIDE, -0.5 * _WIDE, 0.5 * _WIDE, 1.5 * _WIDE), "6-31g", 18
+)
+_NAPHTHALENE = (
+    1.5 * _BOND + 0.035
+)  # its height above the middle of perylene, whose longer bonds are 1.47 Angstrom
+PERYLENE = Case(
+    "perylene/6-31G",
+    hexagons(*((x * _WIDE / 2, y * _NAPHTHALENE) for x in (-1, 1) for y in (-1, 1))),
+    "6-31g",
+    20,
 )
 CASES = (NITROGEN, BIPHENYLENE, ANTHRACENE)
 
