@@ -122,7 +122,11 @@ def defer(*, stays: bool = False) -> None:
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Turns the garbage collector off while modules are loaded: they stay anyway."""
+    """Stops garbage collection while modules are loaded.
+
+    In the process of a command every object that is alive at the end of it stays, also in a cycle. An object that
+    is alive then drops its references to such cycles itself before the process ends, if the core has made a part of
+    them: nanobind reports it as leaked otherwise."""
     enabled = gc.isenabled()
     gc.disable()
     try:

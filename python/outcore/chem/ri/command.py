@@ -150,6 +150,12 @@ class _Run(MoleculeRun):
                 ).largest_file(),
             )
 
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        super().__exit__(kind, error, traceback)
+        self._mf = (
+            None  # its callbacks point back at this run, and the collector looks at neither: start.loading
+        )
+
     def _needs(self, sets: dict[Purpose, Mole], frozen: Frozen | None) -> dict[str, int]:
         """The least memory of each process in each stage."""
         options, mol = self.options, self._mol
