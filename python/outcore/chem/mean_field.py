@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Kind = Literal["RHF", "UHF", "ROHF"]
 
 _DEPENDENT = 1e-9  # an eigenvalue of the overlap below it is 0 within rounding
+_DECADES = 0.43  # by which DIIS lowers the orbital gradient of a closed shell, in each cycle after the first
 NEAR = 1e-2  # Hartree between occupied and empty orbitals: below it noise may choose the state of an SCF
 _ELECTRONS = 1e-4  # a smaller difference in the number of electrons is rounding
 
@@ -53,6 +54,17 @@ def give_orbitals(mf: Any) -> None:
     mf.mo_energy = np.where(occupations > 0, -1.0, 1.0)
     mf.converged = True
     mark_canonical(mf)
+
+
+def gradient(mf: Any) -> float:
+    """What the orbital gradient is converged to."""
+    return float(mf.conv_tol**0.5 if mf.conv_tol_grad is None else mf.conv_tol_grad)
+
+
+def expected_cycles(mf: Any) -> int:
+    """How many cycles DIIS takes as a rule to `gradient`, not more than it may take."""
+    falls = max(0.0, -math.log10(gradient(mf)))
+    return int(min(1 + math.ceil(falls / _DECADES), mf.max_cycle))
 
 
 def check_before(mf: Any) -> None:

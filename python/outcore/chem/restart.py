@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.base.errors import OutcoreError
-from outcore.chem import orbital_file, problem
+from outcore.chem import mean_field, orbital_file, problem
 from outcore.chem.reference import mark_canonical
 from outcore.keep import stages
 from outcore.keep.problem import Problem
@@ -89,7 +89,7 @@ class Checkpoint:
             "energy_hartree": energy,
             "converged": converged,
             "conv_tol": float(self._mf.conv_tol),
-            "conv_tol_grad": gradient(self._mf),
+            "conv_tol_grad": mean_field.gradient(self._mf),
             "integrals": _integrals(self._mf),
             "nearly_degenerate": self.nearly_degenerate
             or bool(getattr(self._mf, "nearly_degenerate", False)),
@@ -126,7 +126,7 @@ class FoundOrbitals:
         if not self.same:
             return False
         reached = self.meta.get("conv_tol_grad") or self.meta["conv_tol"] ** 0.5
-        enough = self.meta["conv_tol"] <= mf.conv_tol and reached <= gradient(mf)
+        enough = self.meta["conv_tol"] <= mf.conv_tol and reached <= mean_field.gradient(mf)
         alike = self.meta.get("integrals", _integrals(mf)) == _integrals(mf)
         return bool(self.meta["converged"] and enough and alike)
 
@@ -181,11 +181,6 @@ def begin(
                 found = FoundOrbitals(orbitals, meta, same=False)
                 say(f"restart from {_told(found)} of {restart}")
     return world.broadcast(found), keeper
-
-
-def gradient(mf: Any) -> float:
-    """What the orbital gradient is converged to."""
-    return float(mf.conv_tol**0.5 if mf.conv_tol_grad is None else mf.conv_tol_grad)
 
 
 def _integrals(mf: Any) -> list[float | None] | None:

@@ -9,8 +9,8 @@ from outcore.base.errors import NotConverged
 from outcore.chem import occupation, stability
 from outcore.chem.formats import orbitals
 from outcore.chem.hf.view import Cycles
+from outcore.chem.mean_field import gradient
 from outcore.chem.reference import mark_canonical
-from outcore.chem.restart import gradient
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,6 +112,7 @@ class SCFSearch:
             return
         may_change = options.second_order is None and self._free
         mf.callback = self._cycles
+        self._cycles.begin()
         mf.check_convergence = _Patience(mf) if may_change else None
         try:
             mf.kernel(density)

@@ -133,12 +133,16 @@ class View:
 
 
 class Cycles:
-    """For mf.callback: keeps the orbitals of each cycle, then shows a line. To be made when the cycles begin.
-    before: number of cycles before those of `mf.kernel`."""
+    """For mf.callback: keeps the orbitals of each cycle, then shows a line. before: number of cycles before those
+    of `mf.kernel`."""
 
     def __init__(self, say: Callable[[str], None], keeper: Checkpoint | None = None) -> None:
         self._say, self._keeper, self._begin = say, keeper, time.monotonic()
         self.before = 0
+
+    def begin(self) -> None:
+        """The first cycle begins now, not when this object was made."""
+        self._begin = time.monotonic()
 
     def __call__(self, state: dict[str, Any]) -> None:
         self._cycle(state, self.before + int(state["cycle"]) + 1)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import math
 import time
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from outcore.chem.operations import FoundOperations
     from outcore.chem.restart import Checkpoint, FoundOrbitals
     from outcore.chem.ri.auxiliary import Purpose
+    from outcore.chem.ri.forecast import Forecast
     from outcore.trace.report import RawRates
 
 _AUXILIARY = (
@@ -179,6 +182,7 @@ class _Run(MoleculeRun):
 
     def scf(self, auxbasis: str | None) -> None:
         from outcore.chem import ri
+        from outcore.chem.mean_field import expected_cycles
         from outcore.chem.search import SCFSearch
 
         method = getattr(ri, self._kind)
@@ -188,7 +192,7 @@ class _Run(MoleculeRun):
         if self.options.estimate:
             integrals = mf.with_df.prepare()
             self._tell_symmetry(integrals.symmetry.found)
-            self._forecast("SCF", integrals)
+            self._forecast("SCF", partial(integrals.forecast, expected_cycles(mf)))
             mf.with_df.close_integrals()
             return
         begin = time.monotonic()
@@ -199,7 +203,7 @@ class _Run(MoleculeRun):
         else:
             integrals = mf.with_df.prepare()
             self._tell_symmetry(integrals.symmetry.found)
-            forecast = self._forecast("SCF", integrals)
+            forecast = self._forecast("SCF", partial(integrals.forecast, expected_cycles(mf)))
             watch, begin = TrafficWatch(), time.monotonic()
             with self.progress("three-index integrals") as progress:
                 integrals.build(progress)
@@ -266,13 +270,13 @@ class _Run(MoleculeRun):
 
     # ---- forecasts ----
 
-    def _forecast(self, stage: str, planned: Any) -> Any:
+    def _forecast(self, stage: str, measure: Callable[[], Forecast]) -> Forecast:
         """What a stage will take, from rank 0, whose clock counts."""
         nothing: Any = None
         with self.world.together("estimate"):
             if self.world.rank == 0:
-                nothing = planned.forecast()
-        forecast = self.world.broadcast(nothing)
+                nothing = measure()
+        forecast: Forecast = self.world.broadcast(nothing)
         free = _core.file_system(self.world.scratch).free_bytes
         self.say(f"{stage} estimate: {forecast}; {free / 1e9:.1f} GB free in {self.world.scratch}")
         if self.options.estimate:
@@ -343,7 +347,7 @@ class _Run(MoleculeRun):
         self._renew()
         mp2 = self._made(self._mf, auxbasis, frozen, scs=scs)
         mp2.prepare()
-        forecast = self._forecast("MP2", mp2)
+        forecast = self._forecast("MP2", mp2.forecast)
         if self.options.estimate:
             return
         mp2.on_warning = self.warn

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from outcore.chem.ri.pairs import Pairs
     from outcore.chem.ri.three_index import ThreeIndex
 
-CYCLES = 10  # of an SCF, as a rule
 _SAMPLE_S = 0.02
 _COPIES = (
     10  # copies in the cache of a core that take as long as a byte from the disk (request, check, placement)
@@ -146,12 +145,12 @@ def jk_rate(integrals: ThreeIndex, threads: int) -> float:
     return rows * frequency(use, threads, 4 * _SAMPLE_S)  # nearly all of the time of an SCF
 
 
-def scf(integrals: ThreeIndex, rates: FittingRates, threads: int) -> Forecast:
-    """Of making the integrals, and J and K in CYCLES cycles, and once before and after."""
+def scf(integrals: ThreeIndex, rates: FittingRates, threads: int, cycles: int) -> Forecast:
+    """Of making the integrals, and J and K in so many cycles, and once before and after."""
     plan, size = integrals.plan, integrals.world.size
     n, columns = integrals.pairs.functions, integrals.pairs.columns
     rows = integrals.metric_functions
-    workers, passes = threads * size, CYCLES + 2
+    workers, passes = threads * size, cycles + 2
     disk = (rows - plan.memory_rows) * columns * _DOUBLE
     metric = integrals.sizes.metric
     made = rows * columns / rates.integrals + metric * columns / rates.flops

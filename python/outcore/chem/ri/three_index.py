@@ -134,8 +134,9 @@ class ThreeIndex:
         self.seconds = time.monotonic() - start
         return True
 
-    def forecast(self) -> Forecast:
-        """What making them and an SCF with them will take, by samples of this process. Not collective."""
+    def forecast(self, cycles: int) -> Forecast:
+        """What making them and an SCF of so many cycles with them will take, by samples of this process. Not
+        collective."""
         rates = FittingRates.measure(
             self.native,
             self.pairs,
@@ -144,7 +145,7 @@ class ThreeIndex:
             self._threads,
             self.world.scratch if self.plan.memory_rows < self.metric_functions else None,
         )
-        return forecast_scf(self, rates, self._threads)
+        return forecast_scf(self, rates, self._threads, cycles)
 
     def _open(self, kept: Stage) -> bool:
         """Opens the integrals that another run has kept, with their layout. False if there are none."""
