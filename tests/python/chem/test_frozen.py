@@ -61,7 +61,7 @@ def test_numbers_are_those_of_the_object() -> None:
         ((None, [2]), OPEN[:1], "orbital 2 is occupied, not virtual"),
         (([0, 4], 1), SIX, "a number of virtual orbitals beside a list that has virtual ones"),
         (([0, 1, 2], 3), SIX, "all orbitals are frozen"),
-        (([[0], [1]], None), SIX, "of orbitals that both spins share there is one list"),
+        (([[0], [1]], None), SIX, "both spins share their orbitals, give one list"),
         (([[0], [1], [2]], None), OPEN, "one of alpha and one of beta"),
         ((True, None), SIX, "neither a number of orbitals nor 'auto'"),
         (("core", None), SIX, "neither a number of orbitals nor 'auto'"),

@@ -154,7 +154,7 @@ def test_references_by_weight(water, capsys):
     assert "34 references" not in output and "MRCI energy of root 1: -76.115" in output
     assert run(water, *SPACE, "--references", "0.001", "--estimate") == 0
     output = capsys.readouterr().out
-    assert "at most 34 references, 16093 determinants" in output and "chosen after the SCF" in output
+    assert "at most 34 references, 16093 determinants" in output and "chosen by their weight" in output
 
 
 def test_it_goes_on(water, tmp_path, capsys):
