@@ -43,7 +43,7 @@ def test_emulated_storage_is_pointed_out(monkeypatch, tmp_path):
     finding = by_name(doctor.findings(tmp_path))["emulated"]
     assert "a disk of 20 MB/s, latency 3 ms" in finding.found
     assert "blocking" in finding.found
-    assert "not the storage of this machine" in finding.cost
+    assert "not of this machine's storage" in finding.cost
 
 
 def test_missing_mpi_costs_more_processes(monkeypatch):
