@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from outcore.chem.ci.estimate import Speeds
+from outcore.chem.ci.speeds import Speeds
 from outcore.cli.bench import Claim
 from outcore.tensor.plan.rates import ASSUMED, Rates
 
@@ -134,19 +131,6 @@ def together(*every: dict[str, float]) -> dict[str, float]:
     """Adds the seconds of parts that have the same name."""
     names = dict.fromkeys(name for parts in every for name in parts)
     return {name: sum(parts.get(name, 0.0) for parts in every) for name in names}
-
-
-def uneven(costs: Iterable[float] | np.ndarray[Any, Any], workers: int) -> float:
-    """The time of the last worker over the mean time of all. Each worker takes the next task, in the order of
-    `costs`, when it has finished one."""
-    each = np.asarray(costs, float)
-    total = float(each.sum())
-    if workers >= len(each):
-        return float(each.max()) * workers / total
-    ends = [0.0] * workers
-    for cost in each.tolist():
-        heapq.heapreplace(ends, ends[0] + cost)
-    return max(ends) * workers / total
 
 
 def claims(method: str, what: str, found: dict[int, Taken | str]) -> list[Claim]:

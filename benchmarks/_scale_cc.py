@@ -18,9 +18,10 @@ from outcore.chem.cc.plan.triple_sizes import block_bytes
 from outcore.chem.ri import auxiliary
 from outcore.chem.ri.source import cuts_of
 from outcore.keep import clock
+from outcore.parallel.tasks import uneven
 from outcore.tensor.plan.rates import Rates
 
-from ._cluster import Cluster, Taken, longest, together, uneven
+from ._cluster import Cluster, Taken, longest, together
 
 _VECTORS = 6  # that the extrapolation stores
 _DOUBLE = 8

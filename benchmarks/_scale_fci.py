@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,8 +17,9 @@ from outcore.chem.ci.plan import Plan, make_plan
 from outcore.chem.ci.search import SearchOptions
 from outcore.chem.ci.space import Space
 from outcore.chem.ci.tiles import VectorTiling
+from outcore.parallel.tasks import uneven
 
-from ._cluster import Cluster, Taken, together, uneven
+from ._cluster import Cluster, Taken, together
 
 BOUND = 1e-6  # Hartree, error bound for packed vectors on disk
 
@@ -105,7 +107,13 @@ class Planned:
         """Raises OutcoreError (ENOMEM)."""
         begin = time.perf_counter()
         plan = make_plan(
-            case.space, case.tiling, options(cluster, **changes), cluster.free_bytes, processes=cluster.size
+            case.space,
+            case.tiling,
+            options(cluster, **changes),
+            cluster.free_bytes,
+            processes=cluster.size,
+            nodes=tuple(node for node in range(cluster.nodes) for _ in range(cluster.processes)),
+            speeds=cluster.speeds(),
         )
         plan.tasks(plan.work_type)
         return cls(case, cluster, plan, time.perf_counter() - begin)
@@ -130,7 +138,7 @@ def taken(case: Case, cluster: Cluster) -> Taken | str:
 
 def of_forecast(found: estimate.Forecast, last: float, planning: float) -> Taken:
     """Converts a forecast. last: computing time of the last process over the mean of all. planning: seconds."""
-    computing, moving, correcting = found.parts
+    computing, moving, correcting, turning = found.parts  # turning: of rows
     count = estimate.ITERATIONS
     names = "disk" if found.plan.kind == "disk" else "network"
     products = {"products of matrices": computing, "uneven tasks": computing * (last - 1)}
@@ -140,6 +148,8 @@ def of_forecast(found: estimate.Forecast, last: float, planning: float) -> Taken
     elif not found.plan.overlaps:
         products[f"vectors over the {names}"] = moving
     on_disk = found.plan.kind == "disk" or found.plan.packed
+    if turning:
+        products["rows over the network, while nothing computes"] = turning
     passes = {"passes of corrections" + (" on disk" if on_disk else ""): correcting}
     iteration = together(products, passes)
     parts = {name: count * seconds for name, seconds in iteration.items()}
@@ -153,5 +163,31 @@ def of_forecast(found: estimate.Forecast, last: float, planning: float) -> Taken
         disk,
         found.network_bytes * count,
         f"{found.plan.in_words}; {sum(iteration.values()):.3g} s an iteration, {count} of them; "
-        f"{len(found.plan.tasks(found.plan.work_type))} tasks; {found.disk_bytes / 1e12:.3g} TB of disk",
+        f"{len(found.plan.tasks(found.plan.work_type))} tasks; {found.disk_bytes / 1e12:.3g} TB of disk"
+        + _between_nodes(found.plan),
     )
+
+
+def _between_nodes(plan: Plan) -> str:
+    """What a product moves there, in vectors of all determinants, for people."""
+    moved, space = plan.product_bytes, plan.space
+    if not moved.crossing:
+        return ""
+    whole = space.determinants * np.dtype(plan.work_type).itemsize
+    least = least_crossing(space.orbitals, space.electrons[0], max(plan.nodes) + 1) / (
+        2 if space.folded else 1
+    )
+    return (
+        f"; between nodes a product moves {moved.crossing / whole:.2f} vectors of all determinants for tasks and "
+        f"{moved.turning / whole:.2f} from tiles into rows and back, as each element is in the row of its alpha "
+        f"and in that of its beta string; without a point group {least:.2f} cross at least"
+    )
+
+
+def least_crossing(orbitals: int, electrons: int, nodes: int) -> float:
+    """Vectors between nodes in a product, at least, without a point group and with as many electrons of each spin:
+    see docs/why/bounds.md."""
+    met = electrons * (orbitals - electrons) + 1
+    rest = met - orbitals
+    share = (math.sqrt(rest * rest + 4 * orbitals * met / nodes) - rest) / (2 * orbitals)
+    return 2 * (nodes * share - 1)

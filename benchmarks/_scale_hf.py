@@ -15,8 +15,9 @@ from outcore.chem.hf.integrals import TwoElectronIntegrals, work_bytes
 from outcore.chem.hf.settings import Settings
 from outcore.job import resources
 from outcore.job.world import World
+from outcore.parallel.tasks import uneven
 
-from ._cluster import Cluster, Taken, core, uneven
+from ._cluster import Cluster, Taken, core
 from ._cluster import largest as _largest
 from ._molecules import alkane
 
@@ -100,7 +101,7 @@ def taken(of: Sampled, cluster: Cluster) -> Taken | str:
     }
     name, (chosen, work) = min(ways.items(), key=lambda item: item[1][1].seconds)
     computing = chosen.work(rule if name == "auto" else plan.KEEP_NONE, 0.0, memory).seconds
-    last = uneven(of.chunks, threads)
+    last = uneven(of.chunks.tolist(), threads)
     matrices = _MATRICES * 8.0 * of.functions**2 * plan.CYCLES  # bytes of each process
     away = matrices * cluster.size * (1 - 1 / cluster.nodes)
     on_disk = max(0.0, work.bytes - memory) if name == "auto" else 0.0

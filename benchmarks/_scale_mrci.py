@@ -19,8 +19,9 @@ from outcore.chem.mrci.storage import PACKED_VECTORS
 from outcore.chem.mrci.tables import table_bytes
 from outcore.chem.mrci.transform import row_bytes
 from outcore.chem.mrci.vectors import VectorLayout
+from outcore.parallel.tasks import uneven
 
-from ._cluster import Cluster, Taken, core, longest, uneven
+from ._cluster import Cluster, Taken, core, longest
 from ._cluster import largest as _largest
 
 _SIDE = 64  # side of the kernel's matrices: about the external orbitals of an irrep

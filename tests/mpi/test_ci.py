@@ -17,6 +17,8 @@ import ci_water
 from outcore.base.errors import OutcoreError
 from outcore.chem.ci import FCI, rounding, solver
 from outcore.chem.ci.kept_products import KeptProducts
+from outcore.chem.ci.lists import Lists
+from outcore.chem.ci.near import Near
 from outcore.job.world import World
 from outcore.keep import clock
 
@@ -66,6 +68,9 @@ def solve(
         ("hosts", "strips", 6 * 576, 2, 1),
         ("processes", "strips", 20 * 576, 1, 1),
         ("processes", "strips", 20 * 576, 2, 0),
+        ("processes", "rows", 3000, 2, 1),
+        ("processes", "rows", 20000, 1, 0),
+        ("hosts", "rows", 3000, 1, 1),
     ],
 )
 def test_energies_are_pyscfs_on_every_process(
@@ -132,6 +137,49 @@ def test_tiles_that_are_larger_than_a_share_leave_processes_without_any(comm, sh
     assert energies[1] == pytest.approx(energies[0], abs=1e-9)
 
 
+@pytest.mark.parametrize("lengths", [(7, 7), (9, 0), (0, 9)])
+def test_a_process_takes_tasks_of_its_node_and_then_those_that_others_have_left(comm, lengths):
+    with World(comm, nodes="processes") as world, Lists(world, of_nodes=True) as lists:
+        wanted = [lengths[node % 2] for node in range(world.size)]
+        for _ in range(2):
+            lists.reset()
+            taken = list(lists.tasks(wanted))
+            order = [(number - world.node) % world.size for number, _ in taken]
+            assert order == sorted(order)
+            last = [
+                max([task + 1 for number, task in taken if number == each], default=0)
+                for each in range(world.size)
+            ]
+            assert last == lists.taken
+            every = sorted(pair for of_one in comm.allgather(taken) for pair in of_one)
+            assert every == [(number, task) for number, count in enumerate(wanted) for task in range(count)]
+
+
+@pytest.mark.processes(2)
+def test_an_error_while_copies_of_rows_come_is_that_of_all(comm, given, shared_tmp_path, monkeypatch):
+    def fail(self, stopped):
+        raise OSError("no rows today")
+
+    if comm.rank == 1:
+        monkeypatch.setattr(Near, "fetch", fail)
+    with (
+        World(comm, scratch=shared_tmp_path, memory="300MB", nodes="processes") as world,
+        pytest.raises(OutcoreError, match="no rows today"),
+    ):
+        solve(world, given, "rows", 1000, slots=2)
+
+
+def test_plans_know_nodes_and_rates_unless_sums_are_ordered(comm, given, shared_tmp_path):
+    found = ci_water.hamiltonian(given)
+    with World(comm, scratch=shared_tmp_path, memory="300MB", nodes="processes") as world:
+        space, options = ci_water.space(found), solver.SearchOptions()
+        chosen = solver.plan(world, space, options)
+        assert chosen.nodes == (tuple(range(comm.size)) if comm.size > 1 else ())
+        assert (chosen.speeds is None) == (comm.size == 1)
+        assert len(set(comm.allgather(chosen.speeds))) == 1
+        assert solver.plan(world, space, options, ordered=True).speeds is None
+
+
 def test_too_little_memory_is_refused_at_all(comm, given, shared_tmp_path):
     with World(comm, scratch=shared_tmp_path, memory="300MB") as world:
         hamiltonian = ci_water.hamiltonian(given)
@@ -152,7 +200,8 @@ def test_states_are_found_by_all(comm, given, shared_tmp_path):
 
 
 @pytest.mark.processes(2)
-def test_products_are_gone_on_with_by_all(comm, given, shared_tmp_path, monkeypatch):
+@pytest.mark.parametrize(("nodes", "kind", "elements"), [("hosts", "disk", 600), ("processes", "rows", 1000)])
+def test_products_are_gone_on_with_by_all(comm, given, shared_tmp_path, monkeypatch, nodes, kind, elements):
     class Stop(Exception):
         pass
 
@@ -162,12 +211,12 @@ def test_products_are_gone_on_with_by_all(comm, given, shared_tmp_path, monkeypa
             raise Stop
 
     right, kept = KeptProducts._commit, shared_tmp_path / "kept"
-    with World(comm, scratch=shared_tmp_path, memory="300MB") as world:
+    with World(comm, scratch=shared_tmp_path, memory="300MB", nodes=nodes) as world:
         with monkeypatch.context() as patched, pytest.raises(Stop):
             patched.setattr(clock, "INTERVAL_S", 0.0)
             patched.setattr(KeptProducts, "_commit", commit)
-            solve(world, given, "disk", 600, checkpoint=kept)
-        solved, _ = solve(world, given, "global", 1250, checkpoint=kept)
+            solve(world, given, kind, elements, slots=1 + (kind == "rows"), checkpoint=kept)
+        solved, _ = solve(world, given, "rows" if kind == "rows" else "global", 1250, checkpoint=kept)
         assert solved.commits.found == 1
         expected, _ = solve(world, given, "global", 20000)
         assert solved.energies[0] == pytest.approx(expected.energies[0], abs=1e-10)

@@ -45,3 +45,12 @@ def test_a_network_that_there_is_no_memory_to_measure_is_measured_later(comm, mo
         machine.network(world)
         assert world.broadcast(rate_cache.path().exists()) is True
     rate_cache.forget()
+
+
+def test_between_nodes_each_process_gets_from_one_of_the_next_node(comm):
+    for nodes in ("hosts", "processes"):
+        with outcore.World(comm, nodes=nodes) as world:
+            asked = comm.allgather(machine._next(world))
+            assert sorted(asked) == list(range(comm.size))
+            of = comm.allgather(world.node)
+            assert of[asked[comm.rank]] == (world.node + 1) % world.node_count

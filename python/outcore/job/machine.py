@@ -238,9 +238,9 @@ def _blas() -> str:
 
 
 def network(world: World) -> float:
-    """Bytes a second that a process reads from the memory of another one while all do the same, each from the next
-    rank; the slowest process counts. Infinite for one process; the rate of a slow network if the budget leaves no
-    room to measure. Collective; the same at all."""
+    """Bytes a second that a process reads from the memory of another one while all do the same: each from one of
+    the next node, or from the next rank if there is one node; the slowest process counts. Infinite for one process;
+    the rate of a slow network if the budget leaves no room to measure. Collective; the same at all."""
     if world.size == 1:
         return math.inf
     nodes = world.gather(os.uname().nodename)
@@ -264,9 +264,9 @@ def network(world: World) -> float:
 def _network(world: World) -> float:
     from outcore.arrays.global_array import GlobalArray
 
-    count = _NETWORK_BYTES // 8
+    count, other = _NETWORK_BYTES // 8, _next(world)
     with GlobalArray(world, (world.size, count), distribution=[list(range(world.size)), [0]]) as array:
-        buffer, other = np.empty((1, count)), (world.rank + 1) % world.size
+        buffer = np.empty((1, count))
         array.get(np.s_[other : other + 1, :], buffer)
         world.barrier()
         gets, begin = 0, time.perf_counter()
@@ -275,3 +275,12 @@ def _network(world: World) -> float:
             gets += 1
         world.barrier()
     return gets * _NETWORK_BYTES / passed
+
+
+def _next(world: World) -> int:
+    """Of processes of several nodes one of the next node, so that all of a node share its network."""
+    if world.node_count == 1:
+        return (world.rank + 1) % world.size
+    there = (world.node + 1) % world.node_count
+    others = [rank for rank, node in enumerate(world.gather(world.node)) if node == there]
+    return others[world.node_rank % len(others)]

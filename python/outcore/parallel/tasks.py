@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,18 @@ def tasks_of(counter: Counter, count: int) -> Iterator[int]:
     """The tasks, among 0 .. count, that this process gets, one whenever the caller asks."""
     while (task := counter.next()) < count:
         yield task
+
+
+def uneven(costs: Sequence[float], workers: int) -> float:
+    """How much longer the last of some workers takes than their mean, if each takes the next task when it has done
+    one: tasks in the order of `costs`, whose sum is not zero."""
+    total = float(sum(costs))
+    if workers >= len(costs):
+        return float(max(costs)) * workers / total
+    ends = [0.0] * workers
+    for cost in costs:
+        heapq.heapreplace(ends, ends[0] + cost)
+    return max(ends) * workers / total
 
 
 def each_task(

@@ -94,13 +94,6 @@ def test_a_disk_that_is_too_small_is_a_refusal():
 # ---- arithmetic ----
 
 
-@pytest.mark.parametrize(
-    ("costs", "workers", "times"), [([1] * 8, 4, 1.0), ([4, 1, 1, 1, 1], 2, 1.0), ([3, 1], 4, 3.0)]
-)
-def test_the_last_worker_decides(costs, workers, times):
-    assert cluster.uneven(costs, workers) == pytest.approx(times)
-
-
 def test_the_largest_size_that_fits():
     assert cluster.largest(range(1, 100), lambda n: n * n <= 50) == 7
     assert cluster.largest(range(8, 100), lambda n: n * n <= 50) is None

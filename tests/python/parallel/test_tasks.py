@@ -3,7 +3,7 @@
 import pytest
 
 import outcore
-from outcore.parallel.tasks import each_task, run_tasks
+from outcore.parallel.tasks import each_task, run_tasks, uneven
 
 
 @pytest.fixture
@@ -38,3 +38,10 @@ def test_after_an_error_nothing_is_left_to_other_processes(counter, threads):
     with pytest.raises(OSError, match="task"):
         each_task(counter, 10**6, threads, work)
     assert counter.next() > 10**6
+
+
+@pytest.mark.parametrize(
+    ("costs", "workers", "times"), [([1] * 8, 4, 1.0), ([4, 1, 1, 1, 1], 2, 1.0), ([3, 1], 4, 3.0)]
+)
+def test_the_last_worker_decides(costs, workers, times):
+    assert uneven(costs, workers) == pytest.approx(times)

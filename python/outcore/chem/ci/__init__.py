@@ -12,8 +12,10 @@ Files:
         integrals, orbitals, FCIDUMP files
     space, target, tiles, determinants, spins:
         determinants, states, tiles of vectors
-    groups, sigma, passes, strips, vector:
-        the sigma vector: tasks, products, passes, rows on disk
+    groups, sigma, passes, vector:
+        the sigma vector: tasks, products, passes
+    strips; rows, near, deal, copies, lists:
+        rows on disk; in the memory of several nodes, copies of them, and which node does and needs what
     solver, search, guess, bounds:
         the search for states
     packed_search, rounding:
@@ -22,8 +24,8 @@ Files:
         analysis of states, densities, states in files of TREXIO
     rotation, mapped:
         states in rotated orbitals, and of other spaces
-    plan, estimate:
-        memory, predictions
+    plan, products, estimate, speeds:
+        memory, ways to make products, predictions, rates
     restart, finished, kept_products, kept_solves:
         checkpoints: states, finished parts of an iteration, states of many solves
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +9,10 @@ import numpy as np
 
 from outcore import _core
 from outcore.base import html
-from outcore.chem.ci import solver
+from outcore.chem.ci import solver, speeds
 from outcore.chem.ci.plan import Plan
+from outcore.chem.ci.products import alone, between_nodes
 from outcore.chem.ci.sigma import least_moved
-from outcore.job import machine
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,20 +21,20 @@ if TYPE_CHECKING:
     from outcore.chem.ci.search import SearchOptions
     from outcore.chem.ci.solver import Solved
     from outcore.chem.ci.space import Space
+    from outcore.chem.ci.speeds import Speeds
     from outcore.job.world import World
 
 ITERATIONS = 14  # as a rule, for a residual of 1e-6
-_OF_PEAK = 0.5  # of the rate of large products of matrices that a whole product H x reaches
 _FLOPS_OF_PASS = 40.0  # for each element of a pass of corrections, at about the rate of memory
-_GEMM = (256, 256, 256)
 
 
 @dataclass(frozen=True)
 class Forecast:
     """Of all processes together. Bytes and seconds are of one iteration: a product for each root, and a pass of
     corrections. `disk_measured`: else the disk is assumed to be slow. `network_bytes`: between nodes. `parts`:
-    seconds of computing and moving in products, which go on at the same time if the plan `overlaps`, and of
-    corrections."""
+    seconds of computing and moving in products, which go on at the same time if the plan `overlaps`, of
+    corrections, and of moving that nothing goes on beside: tiles into rows before products and back after them,
+    the first task of a process and the last one."""
 
     plan: Plan
     names: tuple[str, ...]  # of irreps
@@ -47,7 +46,7 @@ class Forecast:
     seconds: float
     disk_measured: bool
     network_bytes: float = 0.0
-    parts: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    parts: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
 
     @property
     def total_seconds(self) -> float:
@@ -79,6 +78,8 @@ class Forecast:
         tasks = len(plan.tasks(plan.work_type))
         over = self.over_bound
         least = "" if over is None else f"; {over:.2f} times the least is moved"
+        crossing = f"{self.network_bytes / 1e6:.0f} MB an iteration"
+        between_nodes = [("between nodes", crossing)] if self.network_bytes else []
         return [
             ("determinants", f"{space.determinants}"),
             ("blocks", ", ".join(blocks)),
@@ -95,6 +96,7 @@ class Forecast:
                 f"{self.flops / 1e9:.1f} Gflop, {self.seconds:.1f} s"
                 + ("" if self.disk_measured else ", disk not measured"),
             ),
+            *between_nodes,
             (f"{ITERATIONS} iterations", f"{self.total_seconds:.0f} s"),
         ]
 
@@ -125,6 +127,7 @@ class Forecast:
             "disk_bytes": self.disk_bytes,
             "iteration_read_bytes": self.read_bytes,
             "iteration_written_bytes": self.written_bytes,
+            "iteration_network_bytes": self.network_bytes,
             "iteration_flops": self.flops,
             "iteration_seconds": self.seconds,
             "seconds": self.total_seconds,
@@ -144,21 +147,6 @@ class Forecast:
         )
 
 
-@dataclass(frozen=True)
-class Speeds:
-    """What a forecast reckons with. gemm: operations a second of one thread in products of 256 rows, columns and
-    inner extent, of the type of the work. read, write: bytes a second of the disks of all nodes together; infinite
-    where a plan has nothing on disk. network: bytes a second that all processes together get from other nodes.
-    disk_measured: else the disk is assumed to be slow."""
-
-    gemm: float
-    read: float = math.inf
-    write: float = math.inf
-    network: float = math.inf
-    nodes: int = 1
-    disk_measured: bool = True
-
-
 def forecast(
     world: World,
     space: Space,
@@ -172,47 +160,45 @@ def forecast(
     """For a budget of all processes together. Collective. Raises OutcoreError (ENOMEM)."""
     options = options or solver.SearchOptions()
     plan = solver.plan(world, space, options, roots=roots, memory_bytes=memory_bytes, kept=kept)
-    network = machine.network(world) * world.size if world.node_count > 1 else math.inf
+    found = speeds.measured(world, options.threads, plan.work_type, disks=_uses_disks(plan))
     with world.together("estimate of a CI"):
-        found = of_plan(plan, hamiltonian, _measured(world, plan, network))
-    return world.broadcast(found) if world.size > 1 else found
-
-
-def _measured(world: World, plan: Plan, network: float) -> Speeds:
-    """Of the machine of this job."""
-    gemm = machine.gemm(*_GEMM, plan.options.threads, plan.work_type)
-    if not _uses_disks(plan):
-        return Speeds(gemm, network=network, nodes=world.node_count)
-    disk, measured = machine.planning_disk(world.scratch)
-    read, write = (each * world.node_count for each in (disk.read_bytes_per_s, disk.write_bytes_per_s))
-    return Speeds(gemm, read, write, network, world.node_count, measured)
+        result = of_plan(plan, hamiltonian, found)
+    return world.broadcast(result) if world.size > 1 else result
 
 
 def _uses_disks(plan: Plan) -> bool:
     return plan.kind == "disk" or plan.packed or plan.states_on_disk
 
 
-def of_plan(plan: Plan, hamiltonian: Hamiltonian, speeds: Speeds) -> Forecast:
-    """Of a plan, on a machine of these speeds. Tiles lie on all nodes alike, so that of what a product moves the
-    share of the other nodes goes over the network, beside the disk; passes of corrections work on own tiles."""
+def of_plan(plan: Plan, hamiltonian: Hamiltonian, rates: Speeds) -> Forecast:
+    """Of a plan, on a machine of these rates. Tiles lie on all nodes alike, so that of what a product moves the
+    share of the other nodes goes over the network, beside the disk, but for rows, which lie at nodes that need
+    them; passes of corrections work on own tiles."""
     kernel = solver.make_kernel(plan.space, hamiltonian)
     flops = plan.roots * product_flops(plan.space, kernel)
     moved = plan.product_bytes
     read, written = plan.roots * (moved.read + moved.again), plan.roots * moved.added
     passes_read, passes_written = plan.pass_bytes
-    rate = speeds.gemm * plan.options.threads * plan.processes
-    computing = flops / (_OF_PEAK * rate)
+    rate = rates.gemm * plan.options.threads * plan.processes
+    computing = rates.of_product(flops, plan.options.threads * plan.processes)
     correcting = _FLOPS_OF_PASS * plan.roots * plan.tiling.elements / rate * 4
-    crossing = (read + written) * (1 - 1 / speeds.nodes)
-    moving = crossing / speeds.network
+    turning = 0.0
+    if plan.product.deal is None:
+        crossing = (read + written) * (1 - 1 / rates.nodes)
+        moving = crossing / rates.network
+    else:
+        crossing = plan.roots * (moved.crossing + moved.turning)
+        moving, turning = (plan.roots * each for each in between_nodes(plan.product, rates))
+        if plan.overlaps:
+            turning += alone(plan.product, computing, moving)
     if plan.kind == "disk":
-        moving = max(moving, read / speeds.read + written / speeds.write)
+        moving = max(moving, read / rates.read + written / rates.write)
     if plan.kind == "disk" or plan.packed:
-        correcting += passes_read / speeds.read + passes_written / speeds.write
+        correcting += passes_read / rates.read + passes_written / rates.write
     elif plan.states_on_disk:
         states = plan.state_bytes(plan.work_type)
-        correcting += states / speeds.read + states / speeds.write
-    seconds = (max(computing, moving) if plan.overlaps else computing + moving) + correcting
+        correcting += states / rates.read + states / rates.write
+    seconds = (max(computing, moving) if plan.overlaps else computing + moving) + turning + correcting
     return Forecast(
         plan,
         tuple(hamiltonian.names),
@@ -222,9 +208,9 @@ def of_plan(plan: Plan, hamiltonian: Hamiltonian, speeds: Speeds) -> Forecast:
         written + passes_written,
         flops,
         seconds,
-        speeds.disk_measured,
+        rates.disk_measured,
         crossing,
-        (computing, moving, correcting),
+        (computing, moving, correcting, turning),
     )
 
 

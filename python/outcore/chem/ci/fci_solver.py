@@ -466,7 +466,9 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         product = vectors.make(world, tiling, plan.kind, cache_bytes=plan.cache_bytes)
         with world.together("CI kernel"):
             kernel = solver.make_kernel(ci.space, found)
-        sigma = Sigma(world, kernel, tiling, plan.tasks, threads=ci.threads, overlaps=plan.overlaps)
+        sigma = Sigma(
+            world, kernel, tiling, plan.tasks, deal=plan.deal, threads=ci.threads, overlaps=plan.overlaps
+        )
         sigma.apply(vector.place, Place(product, 0))
         sigma.close()
         return self._held(ci, product)

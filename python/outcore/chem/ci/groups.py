@@ -113,21 +113,23 @@ class Holes:
         return np.concatenate([[0], cuts, [len(shared)]]) if len(shared) else np.zeros(1, np.int64)
 
     @cached_property
-    def _rows(self) -> NDArray[np.int32]:
+    def reached(self) -> NDArray[np.int32]:
         """[hole][electron]: indices of the alpha strings with one electron more."""
         space = self.space
         found = np.empty((len(self), space.orbitals - space.electrons[0] + 1), np.int32)
         places = np.zeros(len(self), np.int64)
+        by_value = np.argsort(space.alpha.strings)
+        values = space.alpha.strings[by_value]
         for orbital in range(space.orbitals):
             bit = np.uint64(1 << orbital)
             empty = np.flatnonzero((self.masks & bit) == 0)
-            found[empty, places[empty]] = space.alpha.rank(self.masks[empty] | bit)
+            found[empty, places[empty]] = by_value[np.searchsorted(values, self.masks[empty] | bit)]
             places[empty] += 1
         return found
 
     def rows(self, first: int, last: int) -> tuple[Integers, Integers]:
         """Alpha strings that these holes reach, ascending, and the lowest hole that reaches each."""
-        block = self._rows[first:last]
+        block = self.reached[first:last]
         rows, places = np.unique(block, return_index=True)
         return rows.astype(np.int64), first + places // max(block.shape[1], 1)
 
@@ -196,13 +198,13 @@ def make_tasks(
         tasks += made
     else:
         done = None if finished is None else finished.rows
-        made = _slabs(space, limit, layout, done, transposed=False)
+        made = make_slabs(space, limit, layout, done, transposed=False)
         if made is None:
             return None
         tasks += made
     if not space.folded:
         done = None if finished is None else finished.columns
-        slabs = _slabs(space, limit, layout, done, transposed=True)
+        slabs = make_slabs(space, limit, layout, done, transposed=True)
         if slabs is None:
             return None
         tasks += slabs
@@ -324,10 +326,10 @@ def make_bands(tiling: VectorTiling, limit: int, layout: PanelLayout) -> list[Ta
     return bands
 
 
-def _slabs(
-    space: Space, limit: int, layout: PanelLayout, done: Flags | None, *, transposed: bool
+def make_slabs(
+    space: Space, limit: int, layout: PanelLayout, done: Flags | None = None, *, transposed: bool
 ) -> list[Task] | None:
-    """Whole rows that are not `done`, as many as fit."""
+    """Whole rows that are not `done`, as many as fit into `limit` elements. None if a row does not."""
     rows, columns = (space.beta, space.alpha) if transposed else (space.alpha, space.beta)
     tasks, nothing = [], np.zeros(0, np.int64)
     for g in range(space.groups):

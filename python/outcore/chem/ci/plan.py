@@ -7,51 +7,36 @@ import errno
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from math import comb
-from typing import TYPE_CHECKING, NamedTuple
+from math import comb, inf
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from outcore.base.errors import OutcoreError
 from outcore.base.sizes import in_words
 from outcore.chem.ci import strips
-from outcore.chem.ci.groups import PanelLayout, make_bands, make_tasks
 from outcore.chem.ci.passes import AHEAD as PASS_AHEAD
+from outcore.chem.ci.products import PAGE_BYTES, PANELS, Products
 from outcore.chem.ci.sigma import tiles_ahead
 
 if TYPE_CHECKING:
+    from outcore.chem.ci.deal import Deal
     from outcore.chem.ci.finished import Finished
     from outcore.chem.ci.groups import Task
+    from outcore.chem.ci.products import Product, ProductBytes
     from outcore.chem.ci.search import SearchOptions
     from outcore.chem.ci.space import Space
+    from outcore.chem.ci.speeds import Speeds
     from outcore.chem.ci.tiles import VectorTiling
 
 _MIB = 1 << 20
 _DOUBLE, _SINGLE = 8, 4
 _PACKED = 3  # bytes of an element of packed vectors, at most what searches have had
-_PAGE_BYTES = 2 * _MIB  # panels take whole huge pages
-_PANELS = 2  # of a task: of x and of the product
 _BATCH = 144  # holes of the kernel's products of matrices
 _SLAB_BYTES = 4 * _MIB  # of the kernel's same-spin part
 _MIN_CACHE_BYTES, _MAX_CACHE_BYTES = 2 * _MIB, 64 * _MIB  # of a disk array
-_TASKS_OF_A_PROCESS = 6  # so that all end at about the same time
 _BLAS_BYTES = 8 * _MIB  # of a thread
 _STRING_BYTES = 160  # lists and flags of planning and of the kernel, for each string
-
-
-class ProductBytes(NamedTuple):
-    """read, added: from vectors and strips and to them. again: what is read to be added to, but for tiles that
-    nothing was added to before."""
-
-    read: int
-    added: int
-    again: int
-
-
-class _Product(NamedTuple):
-    tasks: list[Task]
-    bands: list[Task] | None
-    moved: ProductBytes
 
 
 @dataclass(frozen=True)
@@ -72,7 +57,10 @@ class Plan:
     vector_bytes: int  # in memory
     fixed_bytes: int
     limit: str
-    _made: dict[str, _Product] = field(default_factory=dict, init=False, repr=False, compare=False)
+    nodes: tuple[int, ...] = ()  # of each process; none given: all on one
+    array_bytes: float = inf  # that the world has for arrays, vectors among them
+    speeds: Speeds | None = None  # None: what the network can do counts for nothing
+    _made: dict[str, Product] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def memory_bytes(self) -> int:
@@ -160,11 +148,16 @@ class Plan:
     def tasks(self, dtype: str, finished: Finished | None = None) -> list[Task]:
         """The tasks of a product in this precision, for the part that is not `finished`."""
         product = self._product(dtype)
-        if finished is None:
-            return product.tasks
-        found = self._tasks(dtype, PanelLayout() if product.bands is None else strips.layout(dtype), finished)
-        assert found is not None, "parts of tasks that fit do not fit"
-        return found
+        return product.tasks if finished is None else self.products.left(product, dtype, finished)
+
+    def deal(self, dtype: str) -> Deal | None:
+        """Which node does which of the tasks, if products in this precision go through rows; see rows.py."""
+        return self._product(dtype).deal
+
+    @property
+    def product(self) -> Product:
+        """In double precision ("mixed": single)."""
+        return self._product(self.work_type)
 
     def bands(self, dtype: str) -> list[Task] | None:
         """Tasks of whole rows, if products in this precision go through strips; else None. See strips.py."""
@@ -173,54 +166,27 @@ class Plan:
     @property
     def product_bytes(self) -> ProductBytes:
         """Of one product in double precision ("mixed": single), of all processes."""
-        return self._product(self.work_type).moved
+        return self.product.moved
 
-    def _product(self, dtype: str) -> _Product:
-        """Through tiles, or through strips where that moves less."""
-        if dtype not in self._made:
-            by_tiles = self._by_tiles(dtype)
-            by_strips = self._by_strips(dtype) if self.kind == "disk" else None
-            less = by_strips is not None and sum(by_strips.moved) < sum(by_tiles.moved)
-            self._made[dtype] = by_strips if by_strips is not None and less else by_tiles
-        return self._made[dtype]
-
-    def _by_tiles(self, dtype: str) -> _Product:
-        found = self._tasks(dtype, PanelLayout())
-        assert found is not None, "the plan was made for panels that do not fit"
-        word = np.dtype(dtype).itemsize
-        moved = word * self._in_tiles(found)
-        again = max(moved - word * self.tiling.elements, 0) if self.kind == "disk" else 0
-        return _Product(found, None, ProductBytes(moved, moved, again))
-
-    def _by_strips(self, dtype: str) -> _Product | None:
-        layout = strips.layout(dtype)
-        tasks = self._tasks(dtype, layout)
-        bands = make_bands(self.tiling, self._limit(dtype), layout)
-        if tasks is None or bands is None:
-            return None
-        word, whole = np.dtype(dtype).itemsize, strips.file_bytes(self.space, dtype)
-        rows = sum(strips.task_bytes(self.space, task, dtype) for task in tasks if not task.transposed)
-        tiles = word * (self._in_tiles(bands) + self._in_tiles([task for task in tasks if task.transposed]))
-        # x: tiles, rows. T: rows, but for those that nothing was added to before, and all rows in the end.
-        return _Product(
-            tasks,
-            bands,
-            ProductBytes(tiles + 2 * rows, whole + rows + tiles, tiles - word * self.tiling.elements),
+    @property
+    def products(self) -> Products:
+        return Products(
+            self.space,
+            self.tiling,
+            self.kind,
+            self.processes,
+            self.options.threads * self.processes,
+            self.nodes or (0,) * self.processes,
+            self.overlaps,
+            self.panel_bytes,
+            self.array_bytes - self.vector_bytes - self._caches,
+            self.speeds,
         )
 
-    def _in_tiles(self, tasks: list[Task]) -> int:
-        """Elements of the tiles that tasks move."""
-        return sum(int(self.tiling.sizes[task.tiles(self.tiling)].sum()) for task in tasks)
-
-    def _tasks(self, dtype: str, layout: PanelLayout, finished: Finished | None = None) -> list[Task] | None:
-        share = 1.0 if self.processes == 1 else 1.0 / (_TASKS_OF_A_PROCESS * self.processes)
-        return make_tasks(self.space, self._limit(dtype), share, layout, finished)
-
-    def _limit(self, dtype: str) -> int:
-        """Elements of a panel."""
-        slots = 2 if self.overlaps else 1
-        panels = self.panel_bytes - slots * _PANELS * _PAGE_BYTES
-        return panels // (2 * slots * np.dtype(dtype).itemsize)
+    def _product(self, dtype: str) -> Product:
+        if dtype not in self._made:
+            self._made[dtype] = self.products.choose(dtype)
+        return self._made[dtype]
 
     @property
     def pass_bytes(self) -> tuple[int, int]:
@@ -240,6 +206,8 @@ class Plan:
         ]
         kept = ", states on disk" if self.states_on_disk and self.kind != "disk" else ""
         through = ", products through strips of rows" if self.bands(self.work_type) else ""
+        if self.deal(self.work_type):
+            through = ", products through rows at the nodes whose tasks need them"
         if self.packed:
             return f"vectors packed on disk, products {where}{through}"
         return f"vectors {where}{kept}{through}"
@@ -329,7 +297,7 @@ class _Needs:
     @property
     def panels(self) -> int:
         """Of the smallest tasks."""
-        return 2 * _min_elements(self.space) * _DOUBLE + _PANELS * _PAGE_BYTES
+        return 2 * _min_elements(self.space) * _DOUBLE + PANELS * PAGE_BYTES
 
     @property
     def buffers(self) -> int:
@@ -389,9 +357,13 @@ def make_plan(
     processes: int = 1,
     states_on_disk: bool = False,
     limit: str = "--memory",
+    nodes: tuple[int, ...] = (),
+    array_bytes: float = inf,
+    speeds: Speeds | None = None,
 ) -> Plan:
-    """For `free_bytes` at each process, which `limit` leaves. Raises OutcoreError (ENOMEM) if that is too little,
-    with what is enough."""
+    """For `free_bytes` at each process, which `limit` leaves. `nodes`: of each process; `array_bytes`: that the
+    world has for arrays; `speeds`: of several nodes, so that products take the least time there. Raises
+    OutcoreError (ENOMEM) if that is too little, with what is enough."""
     every = _choices(partial(_Needs, space, tiling, options, roots, processes, states_on_disk))
     everything = _everything(space)
 
@@ -400,7 +372,8 @@ def make_plan(
     ) -> Plan:
         return Plan(
             space, tiling, options, roots, processes, kind, states_on_disk, needs.packed, overlaps,
-            min(panels, everything * (2 if overlaps else 1)), cache, vectors, needs.fixed + buffers, limit,
+            min(panels, everything * (2 if overlaps else 1)), cache, vectors, needs.fixed + buffers, limit, nodes,
+            array_bytes, speeds,
         )  # fmt: skip
 
     for needs in every:
@@ -442,7 +415,7 @@ def make_plan(
 
 def _everything(space: Space) -> int:
     """Bytes of the panels of a single task, in double precision."""
-    return 2 * space.determinants * _DOUBLE + _PANELS * _PAGE_BYTES
+    return 2 * space.determinants * _DOUBLE + PANELS * PAGE_BYTES
 
 
 def _min_elements(space: Space) -> int:

@@ -20,15 +20,20 @@ import numpy as np
 from outcore import _core
 from outcore.arrays.global_array import GlobalArray
 from outcore.base.threads import Pool
+from outcore.chem.ci.deal import first_of_nodes
+from outcore.chem.ci.lists import Lists
+from outcore.chem.ci.rows import Rows
 from outcore.chem.ci.strips import UNIT_BYTES, Strips
 from outcore.parallel import team
 from outcore.parallel.prefetch import Prefetch
 from outcore.parallel.tasks import tasks_of
 
 if TYPE_CHECKING:
+    from outcore.chem.ci.deal import Deal
     from outcore.chem.ci.finished import ProductName
     from outcore.chem.ci.groups import Flags, Task
     from outcore.chem.ci.kept_products import KeptProducts
+    from outcore.chem.ci.near import Near
     from outcore.chem.ci.passes import Place
     from outcore.chem.ci.space import Integers
     from outcore.chem.ci.tiles import VectorTile, VectorTiling
@@ -113,8 +118,9 @@ class Sigma:
     """Adds H x to y. `threads` of each process compute; two sets of panels if it `overlaps` moving with computing.
     `tasks` makes them for a precision, and of what is not finished, the same at all processes. `bands` makes tasks
     of whole rows of the vector, or None: then tasks move tiles, else rows of strips, between which and tiles these
-    bands are moved before and after. `ordered`: sums are made in the same order whatever processes do, with one
-    thread each. `kept`: where finished tasks outlast the run.
+    bands are moved before and after. `deal` says which node does which tasks and has which rows, or is None; else
+    tasks move rows that lie in memory, see rows.py. `ordered`: sums are made in the same order whatever processes
+    do, with one thread each. `kept`: where finished tasks outlast the run.
 
     The constructor and `apply` are collective.
     """
@@ -126,6 +132,7 @@ class Sigma:
         tiling: VectorTiling,
         tasks: Callable[..., list[Task]],
         bands: Callable[[str], list[Task] | None] = lambda _: None,
+        deal: Callable[[str], Deal | None] = lambda _: None,
         *,
         threads: int = 1,
         overlaps: bool = True,
@@ -134,16 +141,20 @@ class Sigma:
     ) -> None:
         self.world, self.kernel, self.tiling = world, kernel, tiling
         self._kept = kept
-        self._make_tasks, self._make_bands = tasks, bands
+        self._make_tasks, self._make_bands, self._make_deal = tasks, bands, deal
         self.threads = 1 if ordered else threads
         self.overlaps, self.ordered = overlaps, ordered
         self.moved, self.products = SigmaTraffic(), 0  # since this object was made
         self._counter = world.counter()
+        self._lists = Lists(world, of_nodes=False)
         self._turn = GlobalArray(world, (1,), "int64") if ordered and world.size > 1 else None
         self._slots: list[_Slot] = []
         self._type, self.tasks = "", list["Task"]()
         self._bands: list[Task] | None = None
+        self._deal: Deal | None = None
         self._strips: Strips | None = None
+        self._rows: Rows | None = None
+        self._near: Near | None = None  # copies of rows that tasks use
         self._movers, self._stopped = 1, False
 
     def apply(self, x: Place, y: Place, product: ProductName | None = None) -> None:
@@ -160,22 +171,20 @@ class Sigma:
             self.moved.least += least
             self._add(x, y, self.tasks, partial(self._end_round, y))
             return
-        kept, tasks, ended = self._kept, self.tasks, 0
+        kept, tasks = self._kept, self.tasks
         finished = kept.begin(product, y)
         self.moved.least += 0 if finished else least
         if finished:
             with self.world.together("tasks of products that are left"):
                 tasks = self._make_tasks(self._type, finished)
 
-        def end(done: int) -> None:
-            nonlocal ended
+        def end(done: list[Task]) -> None:
             with kept.committing() if kept.clock.is_late() else nullcontext():
                 self._end_round(y, done)
-                kept.add(product, tasks[ended:done])
-            ended = done
+                kept.add(product, done)
 
         # Strips that are gathered more often make sums in another order.
-        in_rounds = not (self.ordered and self._strips is not None)
+        in_rounds = not (self.ordered and self._lines is not None)
         self._add(x, y, tasks, end, kept.clock.deadline if in_rounds else lambda: inf)
 
     def _add(
@@ -183,45 +192,85 @@ class Sigma:
         x: Place,
         y: Place,
         tasks: list[Task],
-        end_round: Callable[[int], None],
+        end_round: Callable[[list[Task]], None],
         deadline: Callable[[], float] = lambda: inf,
     ) -> None:
         """Adds tasks to y, in rounds until a deadline, all processes together. What they have made is complete when
-        a round has ended, with so many tasks from the first on."""
+        a round has ended, with its tasks."""
         if not tasks:
             return
-        if self._strips is not None:
-            self._strips.clear()
+        self._near = None if self._rows is None or tasks is not self.tasks else self._rows.near
+        if self._near is not None:
+            self._near.begin()
+        if self._lines is not None:
+            self._lines.clear()
             self._collectively("spread a CI vector", partial(self._waiting, self._spread, x))
-        done = 0
-        while done < len(tasks):
-            self._taken = done
-            work = partial(self._work, x, y, tasks, deadline())
+        if self._rows is not None:
+            self._rows.sync()
+        first = self._first_of_lists(tasks)
+        done = first[:-1]
+        while done != first[1:]:
+            work = partial(self._work, x, y, tasks, list(zip(done, first[1:], strict=True)), deadline())
+            self._lists.reset()
             self._collectively("product with the CI Hamiltonian", work)
-            done = int(self.world.all_reduce(self._taken, "max"))
-            end_round(done)
-            if self._strips is not None and done < len(tasks):
-                self._strips.clear()
+            taken = self.world.all_reduce(np.array(self._lists.taken), "max").tolist()
+            ended = [tasks[begin : begin + count] for begin, count in zip(done, taken, strict=True)]
+            done = [begin + count for begin, count in zip(done, taken, strict=True)]
+            if self._near is not None and done != first[1:]:
+                self._collectively("send sums of a CI product", partial(self._send_rest, self._near))
+            end_round([task for each in ended for task in each])
+            if self._lines is not None and done != first[1:]:
+                self._lines.clear()
 
-    def _end_round(self, y: Place, done: int) -> None:
-        if self._strips is not None:
+    def _first_of_lists(self, tasks: list[Task]) -> list[int]:
+        """The number of the first task of each list, and how many tasks there are."""
+        if len(self._lists) == 1:
+            return [0, len(tasks)]
+        assert self._deal is not None
+        if tasks is self.tasks:
+            return self._deal.first
+        return first_of_nodes([task.cost for task in tasks], self._deal.nodes)
+
+    def _send_rest(self, near: Near) -> None:
+        self.moved.added += near.send_rest()
+
+    def _end_round(self, y: Place, _: list[Task]) -> None:
+        if self._rows is not None:
+            self._rows.sync()
+        if self._lines is not None:
             self._collectively("gather a CI product", partial(self._waiting, self._gather, y))
         y.vectors.sync()
 
+    @property
+    def _lines(self) -> Strips | Rows | None:
+        """What tasks move, if it is not tiles."""
+        return self._strips if self._rows is None else self._rows
+
     def _prepare(self, dtype: str) -> None:
         """For products in this precision."""
-        if self._strips is not None:
-            self._strips.close()
-        self._type, self._strips = "", None
+        if self._lines is not None:
+            self._lines.close()
+        self._type, self._strips, self._rows, self._near = "", None, None, None
         with self.world.together("tasks of products", dtype):
             self._slots.clear()
-            self.tasks, self._bands = self._make_tasks(dtype), self._make_bands(dtype)
+            self._deal, self._bands = self._make_deal(dtype), self._make_bands(dtype)
+            self.tasks = self._make_tasks(dtype) if self._deal is None else self._deal.tasks
             unit = _LINE_BYTES if self._bands is None else UNIT_BYTES
-            most = max(task.elements(self.tiling.space) for task in [*self.tasks, *(self._bands or [])])
+            if self._deal is not None:
+                most = self._deal.largest
+            else:
+                most = max(task.elements(self.tiling.space) for task in [*self.tasks, *(self._bands or [])])
             slots = 2 if self.overlaps and len(self.tasks) > 1 else 1
             self._slots = [_Slot(self.kernel, dtype, most, unit) for _ in range(slots)]
         if self._bands is not None:
             self._strips = Strips(self.world, self.tiling.space, dtype)
+        if self._deal is not None:
+            copies = None if self.ordered else self._deal.copies  # sums of copies come in another order
+            self._rows = Rows(self.world, self.tiling, dtype, self._deal.owners, copies)
+        dealt = self._deal is not None and len(self._deal.nodes) == self.world.node_count
+        if self._lists.of_nodes != (dealt and not self.ordered):
+            self._lists.close()
+            self._lists = Lists(self.world, of_nodes=not self._lists.of_nodes)
         self._type = dtype
 
     def _collectively(self, what: str, do: Callable[[], None]) -> None:
@@ -235,6 +284,9 @@ class Sigma:
             except BaseException:  # this thread waits for movers, and they and others need not continue
                 self._stopped = True
                 self._counter.next(_FAILED)
+                self._lists.stop()
+                if self._near is not None:
+                    self._near.fail()
                 if self._turn is not None:
                     self._turn.read_increment(0, _FAILED)
                 raise
@@ -251,26 +303,29 @@ class Sigma:
     def close(self) -> None:
         """Frees the panels. Collective."""
         self._slots.clear()
-        if self._strips is not None:
-            self._strips.close()
+        if self._lines is not None:
+            self._lines.close()
+        self._lists.close()
         if self._turn is not None:
             self._turn.close()
 
     # ---- tasks ----
 
-    def _numbers(self, count: int, deadline: float) -> Iterator[int]:
-        """Of tasks that this process works on: those that none has taken, until the deadline."""
-        first = self._taken
-        for number in tasks_of(self._counter, count - first):
-            self._taken = first + number + 1
-            yield first + number
-            if time.monotonic() > deadline:
+    def _taken(self, lists: list[tuple[int, int]], deadline: float) -> Iterator[int]:
+        """Numbers of tasks that this process works on: of those of each list that none has taken, until the
+        deadline."""
+        for which, number in self._lists.tasks([last - first for first, last in lists]):
+            yield lists[which][0] + number
+            if self._stopped or time.monotonic() > deadline:
                 return
 
-    def _work(self, x: Place, y: Place, tasks: list[Task], deadline: float) -> None:
-        numbers = ((number, tasks[number]) for number in self._numbers(len(tasks), deadline))
+    def _work(
+        self, x: Place, y: Place, tasks: list[Task], lists: list[tuple[int, int]], deadline: float
+    ) -> None:
+        numbers = ((number, tasks[number]) for number in self._taken(lists, deadline))
         # Moving does not overlap with computing in one set of panels: then all threads move.
-        with self._moving(self.threads if len(self._slots) == 1 else 1), Pool("outcore-mover", 1) as mover:
+        movers = self.threads if len(self._slots) == 1 else 1
+        with self._moving(movers), Pool("outcore-mover", 1) as mover, self._fetching():
             try:
                 which = 0
                 coming = mover.submit(self._move, x, y, which, numbers)
@@ -289,6 +344,25 @@ class Sigma:
                 raise
 
     @contextmanager
+    def _fetching(self) -> Iterator[None]:
+        """Meanwhile copies of rows come that the node of this process needs."""
+        if self._near is None:
+            yield
+            return
+        with Pool("outcore-fetcher", 1) as fetcher:
+            coming = fetcher.submit(self._fetch, self._near)
+            yield
+            self.moved.read += coming.result()
+
+    def _fetch(self, near: Near) -> int:
+        try:
+            return near.fetch(self._is_stopped)
+        except BaseException:  # nobody need wait for what does not come
+            self._stopped = True
+            near.fail()
+            raise
+
+    @contextmanager
     def _moving(self, movers: int) -> Iterator[None]:
         """A context in which `movers` threads share the moves between tiles and panels."""
         self._movers = movers
@@ -302,7 +376,11 @@ class Sigma:
         self.moved.waited_seconds += time.perf_counter() - begun
 
     def _spread(self, x: Place) -> None:
-        """x from tiles into strips."""
+        """x from tiles into strips, or into rows."""
+        if self._rows is not None:
+            read, put = self._of_tiles(x, self._rows.put_x)
+            self.moved.read, self.moved.added = self.moved.read + read, self.moved.added + put
+            return
         slot = self._slots[0]
         assert self._bands is not None and self._strips is not None
         with self._moving(self.threads):
@@ -312,7 +390,11 @@ class Sigma:
                 self.moved.added += self._strips.write_x(slot.panels[0], self._is_stopped)
 
     def _gather(self, y: Place) -> None:
-        """T from strips into tiles."""
+        """T from strips, or from rows, into tiles."""
+        if self._rows is not None:
+            read, added = self._of_tiles(y, self._rows.add_to_tiles)
+            self.moved.read, self.moved.added = self.moved.read + read, self.moved.added + added
+            return
         slot = self._slots[0]
         assert self._bands is not None and self._strips is not None
         with self._moving(self.threads):
@@ -320,6 +402,16 @@ class Sigma:
                 slot.take(number, self._bands[number], self.tiling)
                 self.moved.read += self._strips.read_t(slot.panels[1], self._is_stopped)
                 self._unload_to_tiles(y, slot)
+
+    def _of_tiles(
+        self, place: Place, move: Callable[[Place, list[int], Callable[[], bool]], tuple[int, int]]
+    ) -> tuple[int, int]:
+        """Of those that this process has, each thread some: what `move` returns."""
+        shares = np.array_split(np.array(place.vectors.own_tiles(), np.int64), self.threads)
+        with self._moving(self.threads):
+            every = [self._sharing.submit(move, place, share.tolist(), self._is_stopped) for share in shares]
+            moved = [each.result() for each in every]
+        return sum(read for read, _ in moved), sum(written for _, written in moved)
 
     def _is_stopped(self) -> bool:
         return self._stopped
@@ -362,10 +454,16 @@ class Sigma:
     def _load(self, x: Place, slot: _Slot) -> None:
         assert slot.task is not None
         slot.panels[1].clear(self._movers)
-        if self._strips is not None and not slot.task.transposed:
+        if self._rows is not None and not slot.task.transposed:
+            self.moved.read += self._rows.read_x(slot.panels[0], self._is_stopped, self._node(slot))
+        elif self._strips is not None and not slot.task.transposed:
             self.moved.read += self._strips.read_x(slot.panels[0], self._is_stopped)
         else:
             self._load_from_tiles(x, slot)
+
+    def _node(self, slot: _Slot) -> int | None:
+        """Whose copies of rows the task in a slot uses; None: none."""
+        return None if self._near is None or self._deal is None else self._deal.node(slot.number)
 
     def _load_from_tiles(self, x: Place, slot: _Slot) -> None:
         assert slot.task is not None
@@ -416,11 +514,14 @@ class Sigma:
             return
         if self._turn is not None and not self._wait_for_turn(slot.number):
             return
-        if self._strips is not None and not slot.task.transposed:
+        read = written = 0
+        if self._rows is not None and not slot.task.transposed:
+            read, written = self._rows.add_t(slot.panels[1], self._is_stopped, self._node(slot))
+        elif self._strips is not None and not slot.task.transposed:
             read, written = self._strips.add_t(slot.panels[1], self._is_stopped)
-            self.moved.read, self.moved.added = self.moved.read + read, self.moved.added + written
         else:
             self._unload_to_tiles(y, slot)
+        self.moved.read, self.moved.added = self.moved.read + read, self.moved.added + written
         if self._turn is not None:
             self._turn.read_increment(0, 1)
         slot.task = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,7 @@ import numpy as np
 
 from outcore import _core
 from outcore.base.errors import OutcoreError
-from outcore.chem.ci import bounds, guess, spins, vector
+from outcore.chem.ci import bounds, guess, speeds, spins, vector
 from outcore.chem.ci.bounds import Bound
 from outcore.chem.ci.kept_products import Commits, KeptProducts
 from outcore.chem.ci.packed_search import PackedSearch
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from outcore.job.world import World
 
 __all__ = ["Iteration", "SearchOptions", "Solved", "make_kernel", "plan", "solve"]
+
+_SMALL_ARRAYS_BYTES = 4 << 20  # counters and the like
 
 
 @dataclass
@@ -94,10 +97,19 @@ def plan(
     roots: int = 1,
     memory_bytes: int | None = None,
     kept: bool = False,
+    ordered: bool = False,
 ) -> Plan:
-    """For a budget of all processes together (None: half of what is free). Collective. Raises OutcoreError
-    (ENOMEM)."""
+    """For a budget of all processes together (None: half of what is free). `ordered`: the same tasks whatever this
+    machine is measured to do. Collective. Raises OutcoreError (ENOMEM)."""
     free = min(world.gather(free_memory(world, memory_bytes, options.threads)))
+    nodes: tuple[int, ...] = ()
+    array_bytes, rates = math.inf, None
+    if world.node_count > 1 and not ordered:
+        nodes = tuple(world.gather(world.node))
+        left = min(world.gather(world.budget.limit_bytes - world.budget.used_bytes))
+        array_bytes = left - _SMALL_ARRAYS_BYTES
+        dtype = "float32" if options.precision == "mixed" else "float64"
+        rates = speeds.measured(world, options.threads, dtype, disks=False)
     with world.together("full CI", repr(space), repr(options)):
         return make_plan(
             space,
@@ -108,6 +120,9 @@ def plan(
             processes=world.size,
             states_on_disk=kept,
             limit=free.reason,
+            nodes=nodes,
+            array_bytes=array_bytes,
+            speeds=rates,
         )
 
 
@@ -161,7 +176,9 @@ def solve(
     options = options or SearchOptions()
     if chosen is None:
         kept_too = checkpoint is not None
-        chosen = plan(world, space, options, roots=roots, memory_bytes=memory_bytes, kept=kept_too)
+        chosen = plan(
+            world, space, options, roots=roots, memory_bytes=memory_bytes, kept=kept_too, ordered=ordered
+        )
     if start is not None:
         _check_start(start, chosen.tiling, roots)
     _check_disks(world, chosen, checkpoint)
@@ -187,6 +204,7 @@ def solve(
         chosen.tiling,
         chosen.tasks,
         chosen.bands,
+        chosen.deal,
         threads=options.threads,
         overlaps=chosen.overlaps,
         ordered=ordered,

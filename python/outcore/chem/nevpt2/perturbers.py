@@ -123,6 +123,7 @@ class Perturbers:
             plan.tiling,
             plan.tasks,
             plan.bands,
+            plan.deal,
             threads=self._threads,
             overlaps=plan.overlaps,
         )

@@ -73,7 +73,8 @@ def space(found, parity=1):
 
 def small_plan(problem, kind, elements, *, slots=1, processes=1, kept=False, roots=1, side=24, **options):
     """Tasks with at most so many elements of x in their panels. Kind "strips": on disk, with products through
-    strips, whose rows take 576 elements of a panel and more."""
+    strips, whose rows take 576 elements of a panel and more. Kind "rows": in the memory of all processes, each of
+    which is a node, with products through rows, of which nodes have copies with two slots."""
     made = plan.make_plan(
         problem,
         VectorTiling(problem, side),
@@ -82,14 +83,19 @@ def small_plan(problem, kind, elements, *, slots=1, processes=1, kept=False, roo
         roots=roots,
         processes=processes,
         states_on_disk=kept,
+        nodes=tuple(range(processes)),
     )
-    panels = slots * (2 * (2 << 20) + 2 * 8 * elements)
-    through_strips, kind = kind == "strips", "disk" if kind == "strips" else kind
+    through, kind = kind, {"strips": "disk", "rows": "global"}.get(kind, kind)
+    panels = slots * (2 * (2 << 20) + 2 * 8 * elements) + (1 << 20 if through == "rows" else 0)
     packed = options.get("error_bound", 0.0) > 0 and (kind == "disk" or kept)
     made = dataclasses.replace(
         made, kind=kind, packed=packed, overlaps=slots == 2, panel_bytes=panels, cache_bytes=1 << 20
     )
-    for dtype in ("float64", "float32") if through_strips else ():
-        made._made[dtype] = made._by_strips(dtype)
-        assert made.bands(dtype)
+    for dtype in ("float64", "float32"):
+        if through == "strips":
+            made._made[dtype] = made.products.by_strips(dtype)
+            assert made.bands(dtype)
+        if through == "rows":
+            every = (made.products.by_rows(dtype, count, copied=slots == 2) for count in range(1, 200))
+            made._made[dtype] = next(each for each in every if each.deal.largest <= elements)
     return made

@@ -10,7 +10,7 @@ import pytest
 
 import outcore
 from outcore.chem.ci import estimate, plan, solver
-from outcore.chem.ci.estimate import Speeds
+from outcore.chem.ci.speeds import Speeds
 from outcore.chem.ci.tiles import VectorTiling
 from outcore.job import machine
 

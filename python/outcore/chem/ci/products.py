@@ -1,0 +1,243 @@
+"""How products H x are made within the memory of a plan: through tiles, through strips of rows on disk where that
+moves less, through rows at nodes where the network between them counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from outcore.chem.ci import deal, strips
+from outcore.chem.ci.deal import TilesOfNodes
+from outcore.chem.ci.groups import Holes, PanelLayout, make_bands, make_tasks
+
+if TYPE_CHECKING:
+    from outcore.chem.ci.deal import Deal
+    from outcore.chem.ci.finished import Finished
+    from outcore.chem.ci.groups import Task
+    from outcore.chem.ci.space import Space
+    from outcore.chem.ci.speeds import Speeds
+    from outcore.chem.ci.tiles import VectorTiling
+
+PANELS = 2  # of a task: of x and of the product
+PAGE_BYTES = 2 << 20  # panels take whole huge pages
+_TASKS_OF_A_PROCESS = 6  # so that all end at about the same time
+_TIMES = (1, 2, 4, 8)  # as many, through rows
+_REACHED_BYTES = 120  # of planning, for each row of a hole
+_COUNTERS_BYTES = 16  # of a row
+_SAMPLED = 16  # tasks that tell how much tiles would move
+
+
+class ProductBytes(NamedTuple):
+    """read, added: from vectors, strips and rows and to them. again: what is read to be added to, but for tiles
+    that nothing was added to before. Through rows, between nodes: crossing, while tasks compute; turning, from
+    tiles to rows before and back after."""
+
+    read: int
+    added: int
+    again: int
+    crossing: int = 0
+    turning: int = 0
+
+
+@dataclass(frozen=True)
+class Product:
+    """bands: of whole rows, through strips; see strips.py. deal: which node does which tasks, through rows; see
+    rows.py."""
+
+    moved: ProductBytes
+    _tasks: list[Task] | None = None
+    bands: list[Task] | None = None
+    deal: Deal | None = None
+
+    @property
+    def tasks(self) -> list[Task]:
+        if self.deal is not None:
+            return self.deal.tasks
+        assert self._tasks is not None, "neither tasks nor a deal"
+        return self._tasks
+
+
+def between_nodes(product: Product, speeds: Speeds) -> tuple[float, float]:
+    """Seconds of a product through rows: for tasks, and from tiles to rows and back; the busiest node counts."""
+    assert product.deal is not None
+    tasks, turning = product.deal.crossing.busiest, product.deal.turning.busiest
+    return product.moved.crossing * tasks / speeds.network, product.moved.turning * turning / speeds.network
+
+
+def alone(product: Product, computing: float, crossing: float) -> float:
+    """Seconds in which the first task of a process is loaded, or the last one computed or added, and nothing goes
+    on beside it."""
+    assert product.deal is not None
+    return min(computing, crossing) * sum(product.deal.nodes) / product.deal.first[-1]
+
+
+@dataclass(frozen=True)
+class Products:
+    """Of vectors of a `kind` (vector.KINDS) at so many processes, with so many bytes for panels of each, two sets
+    of them if moving `overlaps` computing, of which rows may take `row_bytes`. nodes: of each process. threads: of
+    all. speeds: None: what the network can do counts for nothing."""
+
+    space: Space
+    tiling: VectorTiling
+    kind: str
+    processes: int
+    threads: int
+    nodes: tuple[int, ...]
+    overlaps: bool
+    panel_bytes: int
+    row_bytes: float
+    speeds: Speeds | None
+
+    def choose(self, dtype: str) -> Product:
+        if (rows := self._best_rows(dtype)) is not None:
+            return rows
+        tiles = self.by_tiles(dtype)
+        by_strips = self.by_strips(dtype) if self.kind == "disk" else None
+        less = by_strips is not None and sum(by_strips.moved) < sum(tiles.moved)
+        return by_strips if by_strips is not None and less else tiles
+
+    def left(self, product: Product, dtype: str, finished: Finished) -> list[Task]:
+        """Its tasks of what is not finished."""
+        layout = PanelLayout() if product.bands is None else strips.layout(dtype)
+        taken = 0
+        if product.deal is not None:
+            taken = self._row_bytes(product.deal, dtype) + self._planning_bytes
+        found = self._tasks(dtype, layout, finished, taken)
+        assert found is not None, "parts of tasks that fit do not fit"
+        return found
+
+    # ---- through tiles and strips ----
+
+    def by_tiles(self, dtype: str) -> Product:
+        found = self._tasks(dtype, PanelLayout())
+        assert found is not None, "the plan was made for panels that do not fit"
+        word = np.dtype(dtype).itemsize
+        moved = word * self._in_tiles(found)
+        again = max(moved - word * self.tiling.elements, 0) if self.kind == "disk" else 0
+        return Product(ProductBytes(moved, moved, again), found)
+
+    def by_strips(self, dtype: str) -> Product | None:
+        """None if they do not fit."""
+        layout = strips.layout(dtype)
+        tasks = self._tasks(dtype, layout)
+        bands = make_bands(self.tiling, self._limit(dtype), layout)
+        if tasks is None or bands is None:
+            return None
+        word, whole = np.dtype(dtype).itemsize, strips.file_bytes(self.space, dtype)
+        rows = sum(strips.task_bytes(self.space, task, dtype) for task in tasks if not task.transposed)
+        tiles = word * (self._in_tiles(bands) + self._in_tiles([task for task in tasks if task.transposed]))
+        # x: tiles, rows. T: rows, but for those that nothing was added to before, and all rows in the end.
+        again = tiles - word * self.tiling.elements
+        return Product(ProductBytes(tiles + 2 * rows, whole + rows + tiles, again), tasks, bands)
+
+    def _tasks(
+        self, dtype: str, layout: PanelLayout, finished: Finished | None = None, taken_bytes: int = 0
+    ) -> list[Task] | None:
+        share = 1.0 if self.processes == 1 else 1.0 / (_TASKS_OF_A_PROCESS * self.processes)
+        return make_tasks(self.space, self._limit(dtype, taken_bytes), share, layout, finished)
+
+    def _limit(self, dtype: str, taken_bytes: int = 0) -> int:
+        """Elements of a panel, if so many bytes of those for panels are taken."""
+        slots = 2 if self.overlaps else 1
+        panels = self.panel_bytes - taken_bytes - slots * PANELS * PAGE_BYTES
+        return panels // (2 * slots * np.dtype(dtype).itemsize)
+
+    def _in_tiles(self, tasks: list[Task]) -> int:
+        """Elements of the tiles that tasks move."""
+        return sum(int(self.tiling.sizes[task.tiles(self.tiling)].sum()) for task in tasks)
+
+    # ---- through rows ----
+
+    def by_rows(
+        self, dtype: str, of_process: int, *, near_tiles: bool = False, copied: bool = False
+    ) -> Product | None:
+        """With about so many tasks of each process; see deal.py. None if they do not fit."""
+        holes, tiles = self._parts
+        limit = self._limit(dtype)
+        found = deal.cut(
+            holes, tiles, self._sizes, of_process, limit, dtype, near_tiles=near_tiles, copied=copied
+        )
+        taken = 0 if found is None else self._row_bytes(found, dtype)
+        if found is None or taken > self.row_bytes:
+            return None
+        if found.largest > self._limit(dtype, taken + self._planning_bytes):
+            return None
+        word, whole = np.dtype(dtype).itemsize, self.space.determinants
+        slabs = self._in_tiles(found.slabs)
+        copies = 0 if found.copies is None else int(found.copies.sizes.sum())
+        # x: tiles, copies, rows. T: rows, their sums, and all of them in the end. The product: tiles.
+        moved = word * (self.tiling.elements + copies + found.moved + whole + slabs)
+        crossing = 2 * word * (found.crossing.elements + int(self._far * slabs))
+        return Product(ProductBytes(moved, moved, 0, crossing, 2 * word * found.turning.elements), deal=found)
+
+    def _best_rows(self, dtype: str) -> Product | None:
+        """In the memory of several nodes, with tasks and places of rows that make a product take the least time.
+        None where they do not fit, or tiles move less between nodes."""
+        word = np.dtype(dtype).itemsize
+        if (
+            self.kind != "global"
+            or len(self._sizes) < 2
+            or self.speeds is None
+            or not min(self.space.electrons)
+        ):
+            return None
+        if 2 * self.space.determinants * word > self.processes * min(self.panel_bytes, self.row_bytes):
+            return None
+        best = self._fastest(dtype, [2 * _TASKS_OF_A_PROCESS], copied=True)
+        if best is None:
+            counts = [_TASKS_OF_A_PROCESS * times for times in _TIMES]
+            best = self._fastest(dtype, counts, copied=False)
+        if best is None:
+            return None
+        some = best.tasks[:: -(-len(best.tasks) // _SAMPLED)]
+        by_tiles = 2 * word * self._far * self._in_tiles(some) * len(best.tasks) / len(some)
+        return best if best.moved.crossing + best.moved.turning < by_tiles else None
+
+    def _fastest(self, dtype: str, counts: list[int], *, copied: bool) -> Product | None:
+        """With so many tasks of each process. Fewer move less, if there are no copies; of more less is left that
+        nothing goes on beside, and their panels are smaller."""
+        every = (
+            self.by_rows(dtype, count, near_tiles=near_tiles, copied=copied)
+            for count in counts
+            for near_tiles in (False, True)
+        )
+        return min((each for each in every if each is not None), key=self._all_seconds, default=None)
+
+    @cached_property
+    def _parts(self) -> tuple[Holes, TilesOfNodes]:
+        return Holes(self.space), TilesOfNodes(self.tiling, self.nodes)
+
+    @cached_property
+    def _sizes(self) -> tuple[int, ...]:
+        """Processes of each node."""
+        return tuple(np.bincount(self.nodes).tolist())
+
+    @property
+    def _far(self) -> float:
+        """The share of what lies at all processes that another node has."""
+        shares = np.array(self._sizes, float) / len(self.nodes)
+        return float(1 - shares @ shares)
+
+    def _all_seconds(self, product: Product) -> float:
+        """About."""
+        assert self.speeds is not None and product.deal is not None
+        flops = deal.about_flops(self.space)
+        computing = self.speeds.of_product(flops, self.threads) * product.deal.uneven
+        crossing, turning = between_nodes(product, self.speeds)
+        if not self.overlaps:
+            return computing + crossing + turning
+        return max(computing, crossing) + alone(product, computing, crossing) + turning
+
+    def _row_bytes(self, dealt: Deal, dtype: str) -> int:
+        """Of arrays of a process: x and T, and counters of copies."""
+        row = 2 * deal.pitch(self.space, dtype) * np.dtype(dtype).itemsize + _COUNTERS_BYTES
+        return dealt.rows_of_process * row
+
+    @property
+    def _planning_bytes(self) -> int:
+        """Of what a process knows of each row of a hole."""
+        return _REACHED_BYTES * len(self.space.alpha.strings) * self.space.electrons[0]
