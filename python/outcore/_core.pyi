@@ -24,7 +24,8 @@ def error_message(
     rank: int = -1,
 ) -> str:
     """
-    The text of an error: what was attempted, where, how much, why. Negative numbers are left out (the rank: this one).
+    The text of an error: what was attempted, where, how much, why. Negative numbers are left out; a
+    negative rank means this process.
     """
 
 def set_process_rank(rank: int, count: int) -> None:
@@ -38,18 +39,19 @@ def trace_layers() -> tuple[str, ...]: ...
 def trace_ops() -> tuple[str, ...]: ...
 def trace_size_class_bounds() -> tuple[int, ...]: ...
 def trace_event_fields() -> Any:
-    """What numpy.dtype() takes for an array of events."""
+    """The argument of numpy.dtype() for an array of events."""
 
 def trace_now_ns() -> int: ...
 def trace_snapshot() -> dict[str, Any]:
     """Counters as {'layers': {layer: {operation: {counter: number}}}, ...}."""
 
 def trace_reset() -> None:
-    """Counters begin anew, and the peak of disk space."""
+    """Reset the counters and the peak of disk space."""
 
 def peak_disk_bytes() -> int:
     """
-    Bytes that files of this process, open for writing together, took on disks at most, since trace_reset.
+    The most disk space (bytes) that files of this process open for writing took at the same time,
+    since trace_reset.
     """
 
 def trace_enable_events(capacity: int) -> None: ...
@@ -76,19 +78,20 @@ def trace_add_waited(layer: str, op: str, nanoseconds: int) -> None: ...
 class Request:
     """
     A nonblocking operation under way: a read or write of a file, a transfer of an array, a call, a
-    collective transfer. It keeps its memory, and its file or array, alive until it is done, also when the
-    Request goes before. It goes on by itself.
+    collective transfer. It keeps its memory, and its file or array, alive until it is done, even if
+    the Request is deleted before. It goes on by itself.
 
-    A failed operation raises OutcoreError from each `wait` and `test`. If it was to change a file or an array,
-    and nobody has waited for it, the next sync, flush or close of that raises its error. Any thread may wait;
-    other Python threads run meanwhile.
+    A failed operation raises OutcoreError from each `wait` and `test`. If it changes a file or an
+    array and nobody has waited for it, the next sync, flush or close of that file or array raises
+    its error. Any thread may wait; other Python threads run meanwhile.
     """
 
     def wait(self) -> Any:
         """
-        Block until it is done and return what it brought: the bytes that a file has moved (fewer than asked for
-        only at the end of an exclusive file; of a record: its size), the array of a get, the reply of a call (a
-        uint8 array, a part of the buffer given to World.call if there was one), else None.
+        Block until it is done and return its result: for a file the number of bytes moved (fewer than
+        requested only at the end of an exclusive file), for a record its size, for a get the array, for
+        a call the reply (a uint8 array, a part of the buffer given to World.call if there was one),
+        else None.
         """
 
     def test(self) -> bool:
@@ -99,7 +102,7 @@ class Request:
         """True once complete or failed; never raises."""
 
     def returning(self, value: object) -> Request:
-        """`wait` returns this. Returns self."""
+        """Make `wait` return `value`. Returns self."""
 
 def wait_all(requests: Sequence[Request]) -> None:
     """
@@ -108,8 +111,8 @@ def wait_all(requests: Sequence[Request]) -> None:
 
 def wait_any(requests: Sequence[Request]) -> int:
     """
-    Wait until one request is done, of any kinds, and return its position, the first of several; its error
-    is left for its own wait().
+    Wait until one request is done, of any kinds, and return its position, the first of several; its
+    own wait() raises its error.
     """
 
 class File:
@@ -117,7 +120,7 @@ class File:
     A file with reads and writes at a byte offset, blocking and not.
 
     Buffers are C-contiguous objects with the buffer protocol (NumPy arrays, bytearray, ...), or a
-    list of them for one request scattered over several. Errors are OutcoreError.
+    list of them for one request over several buffers. Errors are OutcoreError.
     """
 
     def __init__(
@@ -208,7 +211,9 @@ class FileSystem:
         """In bytes; 0: no direct I/O here."""
 
 def file_system(path: object) -> FileSystem:
-    """What is under a path: the path itself or its nearest existing parent."""
+    """
+    The file system under a path: that of the path itself or of its nearest existing parent.
+    """
 
 def engine_name() -> str:
     """ "uring" or "threads"."""
@@ -219,26 +224,27 @@ def emulation() -> str:
     """
 
 def engine_reason() -> str:
-    """Why the engine is what it is."""
+    """Why this engine was chosen."""
 
 class ExclusiveFile:
     """
     A byte-addressable scratch file of this process (exclusive access file, EAF).
 
-    The name is private to the process: two processes that open "ints" have two files. The file vanishes
-    with the process, also when that is killed, unless `keep`: then it is `scratch`/`name` and stays. A name
-    opened again in the same process, also after close, finds its bytes; `delete` drops them.
+    The name is private to the process: two processes that open "ints" have two files. The file
+    vanishes with the process, also when that is killed, unless `keep`: then it is `scratch`/`name`
+    and stays. A name opened again in the same process, also after close, finds its bytes; `delete`
+    drops them.
 
-    Offsets and sizes are bytes. Buffers are C-contiguous objects with the buffer protocol (NumPy arrays,
-    bytearray, memoryview, ...), whose elements are no Python objects. Small sequential requests are
-    combined: written behind and read ahead. Threads may share a file.
+    Offsets and sizes are bytes. Buffers are C-contiguous objects with the buffer protocol (NumPy
+    arrays, bytearray, memoryview, ...), whose elements are no Python objects. Small sequential
+    requests are combined: written behind and read ahead. Threads may share a file.
 
     Args:
         name: not empty, without '/'.
         scratch: directory; None: outcore.default_scratch().
         keep: the file outlives the process.
         page_cache: 'auto', 'buffered' (always through the page cache) or 'direct' (past it).
-        expected_bytes: size it will have, 0 if unknown. More than is free is ENOSPC at once.
+        expected_bytes: expected size, 0 if unknown. More than is free is ENOSPC at once.
 
     Raises:
         OutcoreError: an OSError; EINVAL (name, negative offset), EBADF (closed), ENOENT, EACCES, EROFS
@@ -309,7 +315,7 @@ class ExclusiveFile:
     @property
     def path(self) -> str:
         """
-        What messages name. On a local disk it is not in the directory, unless kept.
+        The path that messages name. On a local disk it is not in the directory, unless kept.
         """
 
     def __repr__(self) -> str: ...
@@ -325,12 +331,13 @@ def default_scratch() -> str:
 
 def clean(scratch: object) -> list[str]:
     """
-    Remove what dead processes of this user on this host left in a scratch directory; returns the paths.
+    Remove the directories that dead processes of this user on this host left in a scratch
+    directory; returns their paths.
     """
 
 def remove_process_directories() -> None:
     """
-    Remove the directories of this process in scratch with all that is in them: it is ending.
+    Remove the directories of this process in scratch with all their contents, because it is ending.
     """
 
 class MemoryLimit:
@@ -346,29 +353,31 @@ class MemoryLimit:
     def limit_bytes(self) -> int: ...
     @property
     def left_bytes(self) -> int:
-        """What can still be taken."""
+        """Bytes that can still be taken."""
 
     @property
     def shared(self) -> bool:
-        """By all processes of the node; else each has one of its own."""
+        """
+        Whether all processes of the node share the limit; else each has its own.
+        """
 
     @property
     def hard(self) -> bool:
-        """Who goes over it fails or is ended."""
+        """Whether a process that exceeds it fails or is killed."""
 
 def memory_limits(root: str | os.PathLike = "/") -> list[MemoryLimit]:
     """
-    All limits that there are, at least that of the machine. Tests have files of their own under `root`.
+    All limits, at least that of the machine. Tests use their own files under `root`.
     """
 
 def control_groups(controller: str, root: str | os.PathLike = "/") -> list[pathlib.Path]:
     """
-    Directories of the control groups of this process that a controller may limit, innermost first.
+    Directories of the control groups that may limit this process by a controller, innermost first.
     """
 
 def trim_buffers() -> None:
     """
-    Gives memory of transfers to and from disk that is kept for the next ones back to the system.
+    Give memory that is kept for further transfers to and from disk back to the system.
     """
 
 class Budget:
@@ -378,17 +387,18 @@ class Budget:
     def limit_bytes(self) -> int: ...
     @property
     def origin(self) -> str:
-        """Where the limit comes from, if not from the user."""
+        """Where the limit comes from; empty if the user has set it."""
 
     @property
     def used_bytes(self) -> int: ...
     @property
     def peak_bytes(self) -> int:
-        """The most that was in use at once."""
+        """The largest number of bytes that was in use at once."""
 
     def reserve(self, size_bytes: int, what: str) -> None:
         """
-        Account for memory. Raises OutcoreError (ENOMEM) with the numbers if it does not fit.
+        Account for memory. Raises OutcoreError (ENOMEM), which has the sizes, if the budget has no
+        room.
         """
 
     def release(self, size_bytes: int) -> None: ...
@@ -397,7 +407,7 @@ class Group:
     """Processes split off from a world. Made by World.split."""
 
 class WorldOptions:
-    """What a world is made of."""
+    """Options of a world."""
 
     def __init__(self, *, memory_bytes: int, scratch: str, node_for_each_process: bool) -> None: ...
 
@@ -407,7 +417,9 @@ def watch_in_finalize() -> None:
     """
 
 class AwaitedCall:
-    """A block that waits for processes ends this one if one has died."""
+    """
+    A `with` block that waits for other processes: ends this process if one of them has died.
+    """
 
     def __init__(self, name: str) -> None: ...
     def __enter__(self) -> None: ...
@@ -453,7 +465,7 @@ class World:
     def closed(self) -> bool: ...
     @property
     def budget(self) -> Budget:
-        """Memory of this process."""
+        """Budget of memory of this process."""
 
     @property
     def scratch(self) -> str:
@@ -475,33 +487,36 @@ class World:
 
     def close(self) -> None:
         """
-        Free all memory of the world. Collective; may be repeated. Arrays in it are lost, and views of their
-        local memory must not be used any more.
+        Free all memory of the world. Collective; may be repeated. Its arrays are lost, and views of
+        their local memory must not be used any more.
         """
 
     def gather_bytes(self, gate: Callable) -> list:
         """
-        The bytes of all processes, in order of rank; each brings its own. Collective.
+        The bytes of all processes, in order of rank; each passes its own. Collective.
         """
 
     def broadcast_bytes(self, gate: Callable) -> bytes:
         """
-        The bytes of a root; each process brings its own, which count at the root, and the root. Collective.
+        The bytes of the root. The gate passes bytes, which count at the root only, and the rank of the
+        root. Collective.
         """
 
     def reduce_numbers(self, gate: Callable) -> numpy.typing.NDArray:
         """
-        Reduces an array of float64 or int64 in place, and returns it. Each process brings it, the operation,
-        and bytes that must be the same at all. Collective.
+        Reduce an array of float64 or int64 in place, and return it. The gate passes the array, the
+        operation, and bytes that must be the same at all processes. Collective.
         """
 
     def enter(self, what: str, gate: Callable) -> None:
         """
-        Begin a collective step, with bytes that must be the same at all: see World.together.
+        Begin a collective step, with bytes that must be the same at all processes: see World.together.
         """
 
     def leave(self, gate: Callable) -> None:
-        """End a collective step. Raises what the lowest rank brings that fails."""
+        """
+        End a collective step. Raises the error of the lowest rank that failed.
+        """
 
     def register_procedure(self, name: str, serve: Callable) -> int:
         """Native part of World.register. Collective."""
@@ -525,8 +540,8 @@ class World:
 
 class Counter:
     """
-    A number that all processes count up, for dynamic distribution of tasks. Made by
-    World.counter. Zero at first.
+    A counter of all processes, for dynamic distribution of tasks; initially zero. Made by
+    World.counter.
     """
 
     def __init__(self, world: World) -> None: ...
@@ -536,27 +551,29 @@ class Counter:
         """
 
     def reset(self) -> None:
-        """Back to zero. Collective."""
+        """Set the counter back to zero. Collective."""
 
 class Lock:
     """
-    A lock between processes, and between threads; first come, first served. Waits asleep. Made
-    by World.lock, used in a `with` block. Releasing it makes what this process has put visible to
-    the next one.
+    A lock between processes, and between threads; first come, first served. Waits asleep. Made by
+    World.lock, used in a `with` block. Its release makes all puts of this process visible to the
+    next holder.
     """
 
     def __init__(self, world: World) -> None: ...
     def acquire(self) -> None:
-        """Wait until it is this process's (and thread's) turn."""
+        """Wait until this process (and thread) holds the lock."""
 
     def release(self) -> None:
-        """Let the next one have it. Raises OutcoreError if it is not held."""
+        """
+        Give the lock to the next in line. Raises OutcoreError if this process does not hold it.
+        """
 
     def __enter__(self) -> Lock: ...
     def __exit__(self, *exception: object) -> None: ...
 
 class Basis:
-    """Shells and functions of a molecule, in libcint's tables."""
+    """Shells and functions of a molecule's basis, in libcint's tables."""
 
     def __init__(
         self,
@@ -579,12 +596,13 @@ class Basis:
     def functions(self) -> int: ...
     @property
     def kinds(self) -> int:
-        """Kinds of shells: those of one kind take equally long."""
+        """Kinds of shells: integrals over shells of one kind take equally long."""
 
 class Accuracy:
     """
-    The largest steps to which integrals are rounded: the same for all, or in inverse proportion to
-    what crude densities [count][n][n] make of them, at most largest_step.
+    The largest step to which integrals are rounded. It is the same for all integrals, or at most
+    largest_step and in inverse proportion to their weights in the energy, which crude densities
+    [count][n][n] estimate.
     """
 
     @overload
@@ -601,7 +619,9 @@ class Accuracy:
     ) -> None: ...
     @property
     def share(self) -> float:
-        """Of a step: the limit below which quartets are left out at random."""
+        """
+        The limit below which quartets are left out at random, as a fraction of a step.
+        """
 
     @property
     def least(self) -> float:
@@ -620,13 +640,13 @@ class ShellGroup:
         images: Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", device="cpu", writable=False)],
     ) -> None:
         """
-        Flattened images [operations*shells] of libcint's shells, the identity not among them. J and K with
-        a screening by it are sums over quartets that stand for their copies.
+        Flattened images [operations*shells] of libcint's shells, without the identity. With a screening
+        by this group, J and K are sums over quartets that stand for their copies.
         """
 
     @property
     def order(self) -> int:
-        """Operations, the identity included."""
+        """Number of operations, the identity included."""
 
 class Screening:
     """Schwarz bounds and the tasks that pass the screening."""
@@ -641,18 +661,18 @@ class Screening:
     ) -> None: ...
     @property
     def integrals(self) -> int:
-        """Integrals in the quartets that pass."""
+        """Number of integrals in the quartets that pass."""
 
     @property
     def tasks(self) -> int: ...
     def task_integrals(self) -> list[int]:
-        """Integrals of each task."""
+        """Number of integrals of each task."""
 
     def stored_bytes_bound(self, accuracy: Accuracy) -> int:
         """Upper bound of the bytes on disk."""
 
 class KeepRule:
-    """Which quartets of shells are kept, and which recomputed."""
+    """Which quartets of shells are kept, and which are recomputed."""
 
     @overload
     def __init__(self, everything: bool) -> None: ...
@@ -666,9 +686,9 @@ class KeepRule:
         least: float,
     ) -> None:
         """
-        A quartet with Schwarz bound Q is kept if factor(ij) factor(kl) worth(Q) >= least. `pair_factors`: of
-        pairs of kinds a >= b of shells, at a (a + 1) / 2 + b. `worth`: of bounds from 2**first_exponent on,
-        one for each power of two.
+        A quartet with Schwarz bound Q is kept if factor(ij) factor(kl) worth(Q) >= least.
+        `pair_factors`: one for each pair of kinds a >= b of shells, at a (a + 1) / 2 + b. `worth`: one
+        for each power of two of the bound, from 2**first_exponent on.
         """
 
     @property
@@ -689,8 +709,9 @@ class Survey:
     def unpack_seconds(self) -> float: ...
     def quartets(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
         """
-        [n][8]: pair of kinds of the bra, of the ket, Schwarz bound, density, values, seconds, bytes, weight. Sums over
-        all quartets are estimated by those of weight times value, divided by the draws.
+        [n][8]: pair of kinds of the bra, of the ket, Schwarz bound, density, values, seconds, bytes,
+        weight. The sum of weight times a quantity, divided by the draws, estimates its sum over all
+        quartets.
         """
 
 def survey(
@@ -706,11 +727,12 @@ def survey(
     stride: int,
 ) -> Survey:
     """
-    Makes draws first, first + stride, ... for `seconds`, at most `most` of them. density [1][n][n]: about that of the molecule. Any number of threads at a time.
+    Makes draws first, first + stride, ... for `seconds`, at most `most` of them. density [1][n][n]:
+    an estimate of the molecule's. Any number of threads at a time.
     """
 
 def damaged_integral_records(index: bytes, record_bytes: int, path: str) -> list[str]:
-    """Reads all records of a kept file: what is damaged, one line for each."""
+    """Reads all records of a kept file; returns one line for each damage."""
 
 class IntegralCounts:
     @property
@@ -761,27 +783,31 @@ class TwoElectron:
         self, options: IntegralFileOptions, files: Sequence[tuple[str, bytes]], part: int, parts: int
     ) -> None:
         """
-        Part `part` of `parts` of the records of kept files, (name, index) each as commit gave them.
+        Opens part `part` of `parts` of the records of kept files; files: (name, index) of each, as
+        commit returned them.
         """
 
     def commit(self) -> tuple[str, bytes]:
         """
-        Puts the records on stable storage; name and index of the file, which stays.
+        Puts the records on stable storage; returns name and index of the file, which stays.
         """
 
     def index(self) -> bytes:
-        """Where this process's records on disk are, for share of all processes."""
+        """
+        Where this process's records on disk are; pass it to share at all processes.
+        """
 
     def share(self, indices: Sequence[bytes]) -> None:
         """
-        What index gave at each process, by rank: any of them contracts any record from now on.
+        indices: the results of index of all processes, by rank. From now on any process can contract
+        any record.
         """
 
     def drop(self) -> None:
-        """Drops what is stored. Collective with a world."""
+        """Drops all records. Collective with a world."""
 
     def store(self, thread: int, first_task: int, last_task: int) -> None:
-        """Computes, packs and stores what is kept of tasks [first, last)."""
+        """Computes, packs and stores the kept quartets of tasks [first, last)."""
 
     def close_store(self) -> None: ...
     def begin(
@@ -793,7 +819,9 @@ class TwoElectron:
         cutoff: float,
     ) -> None: ...
     def contract_kept(self, tickets: Counter | None = None) -> None:
-        """With tickets: this process's share of the records of all."""
+        """
+        Contracts the records of this process; with tickets, its share of the records of all processes.
+        """
 
     def contract_rest(self, thread: int, first_task: int, last_task: int) -> None: ...
     def end(
@@ -813,8 +841,9 @@ class TwoElectron:
         tickets: Counter | None = None,
     ) -> tuple[float, float, float]:
         """
-        Variance of the energy's error from storing integrals and leaving some out (Hartree^2), its bound, and the
-        largest term of what is left out in the variance. `tasks` hands out the tasks of what is not kept.
+        Returns the variance (Hartree^2) of the energy's error from rounding and leaving out integrals,
+        the bound of that error (Hartree), and the largest term of a left-out quartet in the variance.
+        `tasks` hands out the tasks whose quartets are not kept.
         """
 
     def counts(self) -> IntegralCounts: ...
@@ -823,13 +852,14 @@ def integral_memory_bytes(
     basis: Basis, threads: int, densities: int, record_bytes: int, prefetch: int, small_below: float
 ) -> int:
     """
-    Bytes that contracting `densities` matrices on `threads` threads takes; record_bytes 0: nothing stored.
+    Bytes of memory that a contraction of `densities` matrices on `threads` threads takes;
+    record_bytes 0: no records are stored.
     """
 
 class ThreeCenter:
     """
-    Three-centre integrals (mn|P). A pair is a row (i, j, column) of int32: shells i >= j, whose
-    functions a, b are in column + b * size(i) + a. Any thread.
+    Three-centre integrals (mn|P). A pair is a row (i, j, column) of int32: shells i >= j; the
+    product of their functions a, b is in column + b * size(i) + a. Any thread.
     """
 
     def __init__(
@@ -845,8 +875,8 @@ class ThreeCenter:
         delete_optimizer: int,
     ) -> None:
         """
-        libcint's tables of both bases, flattened, orbitals first; the addresses of int3c2e_* and int2e_* (sph or
-        cart), int3c2e_optimizer and CINTdel_optimizer.
+        libcint's tables of both bases, flattened, the orbital basis first; the addresses of int3c2e_*
+        and int2e_* (sph or cart), int3c2e_optimizer and CINTdel_optimizer.
         """
 
     @property
@@ -867,7 +897,8 @@ class ThreeCenter:
         threads: int,
     ) -> None:
         """
-        (mn|P) of auxiliary shells [first, last) into the rows of `out`, one for each function P.
+        Computes (mn|P) for auxiliary shells [first, last), into the rows of `out`, one for each
+        function P.
         """
 
     def expand(
@@ -880,7 +911,8 @@ class ThreeCenter:
         threads: int,
     ) -> None:
         """
-        Rows as symmetric matrices out[row][m][n]. Elements of no pair are left alone.
+        Expands rows to symmetric matrices out[row][m][n]. Elements that belong to no pair do not
+        change.
         """
 
     def expand_images(
@@ -900,14 +932,16 @@ class ThreeCenter:
         threads: int,
     ) -> None:
         """
-        As `expand`, of rows (i, j, column, operation) of int32: shells in either order, whose products are those of a
-        pair after an operation. out[row][m][n] has characters[operation] signs[operation][m] signs[operation][n] times
-        the element of the row, with n of the functions of a shell from places[shell] on; of negative ones there are none.
+        As `expand`, for images of pairs, which are rows (i, j, column, operation) of int32: shells in
+        either order, whose products are those of a pair after an operation. out[row][m][n] is
+        characters[operation] signs[operation][m] signs[operation][n] times the element of the row. The
+        functions n of a shell begin at places[shell]; if that is negative, they are left out.
         """
 
 class ThreeCenterGradient:
     """
-    Derivatives of three-centre integrals (mn|P) by the places of atoms. Pairs are those of ThreeCenter. Any thread.
+    Derivatives of three-centre integrals (mn|P) with respect to the positions of atoms. Pairs are
+    those of ThreeCenter. Any thread.
     """
 
     def __init__(
@@ -922,8 +956,8 @@ class ThreeCenterGradient:
         delete_optimizer: int,
     ) -> None:
         """
-        libcint's tables of both bases, flattened, orbitals first; the addresses of int3c2e_ip1_* (sph or cart), int3c2e_ip1_optimizer
-        and CINTdel_optimizer.
+        libcint's tables of both bases, flattened, the orbital basis first; the addresses of
+        int3c2e_ip1_* (sph or cart), int3c2e_ip1_optimizer and CINTdel_optimizer.
         """
 
     def add(
@@ -938,9 +972,9 @@ class ThreeCenterGradient:
         threads: int,
     ) -> None:
         """
-        gradient[atom][x] += sum of z[P][mn] d(mn|P)/dx over P of auxiliary shells [first, last), and over m and n of pairs in both
-        orders; z has an element of a symmetric matrix in the column of mn. Atoms of the tables: those of the orbitals, then
-        those of the auxiliary basis.
+        gradient[atom][x] += sum of z[P][mn] d(mn|P)/dx, over P of auxiliary shells [first, last) and
+        over m and n of pairs in both orders. The column mn of z has the element of a symmetric matrix.
+        Atoms are those of the tables: first of the orbital basis, then of the auxiliary basis.
         """
 
 def pair_sums(
@@ -951,8 +985,8 @@ def pair_sums(
     square: bool,
 ) -> list[tuple[float, float]]:
     """
-    For each j the sums over a and b of v[a,j,b]^2 / d and v[a,j,b] v[b,j,a] / d (0 unless `square`), with
-    d = gaps[j] - a[a] - b[b].
+    Returns for each j the sums over a and b of v[a,j,b]^2 / d and of v[a,j,b] v[b,j,a] / d (0
+    unless `square`), with d = gaps[j] - a[a] - b[b].
     """
 
 class CIStrings:
@@ -967,12 +1001,12 @@ class CIStrings:
     def __len__(self) -> int: ...
     @property
     def strings(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
-        """uint64, bit q of a string: an electron in orbital q."""
+        """uint64; bit q of a string is set if an electron is in orbital q."""
 
     @property
     def offsets(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """
-        int64[groups + 1]: strings of irrep g have indices offsets[g] to offsets[g + 1].
+        int64[groups + 1]: strings of irrep g have the indices [offsets[g], offsets[g + 1]).
         """
 
     def rank(self, mask: int) -> int:
@@ -980,9 +1014,10 @@ class CIStrings:
 
 class CIPanel:
     """
-    Some rows of a vector C[alpha, beta] in memory, each with the columns that symmetry allows from one on to the end
-    of their sector. Home rows have all of them; on these the same-spin part works. Transposed: rows are beta, columns
-    are alpha strings. Elements are undefined until cleared or loaded.
+    Some rows of a vector C[alpha, beta] in memory. Each row has the columns that symmetry allows,
+    from its first column to the end of their sector. Home rows have all columns of the sector; the
+    same-spin part works on these. Transposed: rows are beta strings, columns are alpha strings.
+    Elements are undefined until cleared or loaded.
     """
 
     def __init__(
@@ -996,8 +1031,9 @@ class CIPanel:
         unit: int = 64,
     ) -> None:
         """
-        home, others: indices of rows, int64, ascending. begins: of each of the others the first column. dtype float64 or
-        float32. In memory rows begin and end at multiples of `unit` bytes from the beginning of their sector.
+        home, others: indices of rows, int64, ascending. begins: the first column of each of the others.
+        dtype: float64 or float32. In memory, rows begin and end at multiples of `unit` bytes from the
+        beginning of their sector.
         """
 
     def assign(
@@ -1006,7 +1042,10 @@ class CIPanel:
         others: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
         begins: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)],
     ) -> None:
-        """Other rows; memory is kept if it is enough. Elements are undefined."""
+        """
+        Assigns other rows to the panel; its memory is used again if it is enough. Elements are
+        undefined.
+        """
 
     @property
     def rows(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
@@ -1022,15 +1061,16 @@ class CIPanel:
         last: int,
     ) -> list:
         """
-        For rows[first:last] (offset in bytes, array): what the panel has of each, up to the next unit, where rows lie in a
-        file. bases, pitches: int64, by irrep of rows: of the first row in bytes, and from a row to the next. Arrays are of
-        use until the panel is assigned anew.
+        For each of rows[first:last] a pair (offset in bytes, array): the memory that the panel has of
+        the row, extended to whole units, and its place in a file of rows. bases, pitches: int64, for
+        each irrep of rows the offset of its first row and the distance of two rows, in bytes. The
+        arrays are valid until the panel is assigned again.
         """
 
     @property
     def nbytes(self) -> int: ...
     def clear(self, threads: int = 1) -> None:
-        """All elements 0."""
+        """Sets all elements to 0."""
 
     @overload
     def load(
@@ -1051,8 +1091,9 @@ class CIPanel:
         scale: float = 1.0,
     ) -> None:
         """
-        panel[row + i, column + j] = scale * tile[i, j] (tile[j, i] with `transpose`), for the indices that the panel
-        has. A tile lies in one sector of rows and one of columns. Several threads may load different tiles.
+        panel[row + i, column + j] = scale * tile[i, j] (tile[j, i] with `transpose`), for the indices
+        that the panel has. A tile lies in one sector of rows and in one sector of columns. Several
+        threads may load different tiles.
         """
 
     @overload
@@ -1103,8 +1144,9 @@ class CIPanel:
         threads: int = 1,
     ) -> None:
         """
-        What the panel has of tiles of a vector, which lie one after another; parity 1 or -1: of a folded one. tiles:
-        int64 [tiles][5], elements before the tile, indices of its first strings, shape.
+        Loads the elements that the panel has from tiles of a vector, which lie one after another.
+        tiles: int64 [tiles][5], elements before the tile, indices of its first strings, shape. parity:
+        1 or -1 for a folded vector, else 0.
         """
 
     @overload
@@ -1128,16 +1170,18 @@ class CIPanel:
         threads: int = 1,
     ) -> None:
         """
-        vector += T, the panel, in these tiles; of a folded vector T + parity T^T. Else as load_tiles.
+        vector += T in these tiles, T being the panel; for a folded vector T + parity T^T. Else as
+        load_tiles.
         """
 
 class CIKernel:
     """
     Products of a Hamiltonian with parts of vectors C[alpha, beta].
 
-    parity 0: H C = opposite_spin (of all holes) + same_spin (of beta) + same_spin on transposed panels (of alpha).
-    parity 1 or -1, C = parity C^T: H C = T + parity T^T with T = opposite_spin + same_spin (of beta).
-    Any thread, also several at a time; a BLAS of one thread is expected. Panels of a call are its own.
+    A hole is an N-1 electron string of one spin. parity 0: H C = opposite_spin (over all holes) +
+    same_spin (of beta) + same_spin on transposed panels (of alpha). parity 1 or -1, C = parity C^T:
+    H C = T + parity T^T with T = opposite_spin + same_spin (of beta). Any thread, also several at a
+    time; BLAS should use one thread. Calls at the same time need different panels.
     """
 
     def __init__(
@@ -1153,8 +1197,9 @@ class CIKernel:
         spin_shift: float = 0.0,
     ) -> None:
         """
-        Orbitals are sorted by irrep. one [n][n] and two [n][n][n][n], (pq|rs), float64; different orbitals for each
-        spin: (alpha, beta) and (aa, ab, bb), parity 0. spin_shift (Eh): adds spin_shift * (S^2 - M(M+1)), M = |alpha - beta| / 2.
+        Orbitals are sorted by irrep. one [n][n] and two [n][n][n][n], (pq|rs), float64. If the spins
+        have different orbitals: tuples (alpha, beta) and (aa, ab, bb), and parity 0. spin_shift (Eh):
+        adds spin_shift * (S^2 - M(M+1)), M = |alpha - beta| / 2.
         """
 
     @property
@@ -1164,13 +1209,14 @@ class CIKernel:
     @property
     def determinants(self) -> int:
         """
-        Pairs of strings of the right symmetry; with folding (I, J) and (J, I).
+        Number of pairs of strings of the right symmetry; with folding, (I, J) and (J, I) both count.
         """
 
     @property
     def holes(self) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,))]:
         """
-        uint64: alpha strings of one electron less, by value. Work is given as ranges of them.
+        uint64: the holes of alpha electrons (N-1 electron strings), by value. Work is divided into
+        ranges of them.
         """
 
     def rows_of(self, first: int, last: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
@@ -1180,19 +1226,20 @@ class CIKernel:
 
     def begins_of(self, first: int, last: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """
-        For each row of rows_of the first beta string that the holes meet there, or the end of the sector: they meet all
-        from it on. Without folding that is the first of the sector.
+        For each row of rows_of the first beta string that the holes meet there, or the end of the
+        sector: the holes meet all strings from it on. Without folding it is the first of the sector.
         """
 
     def opposite_spin(self, x: CIPanel, t: CIPanel, first: int, last: int, threads: int = 1) -> None:
         """
-        t += the part of an alpha and a beta electron, of holes [first, last); with folding, half of it. Both panels
-        have rows_of the range, from begins_of on.
+        Adds to t the part of H x that acts on an alpha and a beta electron, of holes [first, last);
+        with folding, half of it. Both panels must have the rows_of this range, each from begins_of on.
         """
 
     def same_spin(self, x: CIPanel, t: CIPanel, threads: int = 1) -> None:
         """
-        t += the part of two electrons of the columns' spin, of home rows, which are the same in both panels.
+        Adds to t the part of H x that acts on two electrons of the columns' spin, for home rows, which
+        must be the same in both panels.
         """
 
     def opposite_spin_density(
@@ -1207,8 +1254,9 @@ class CIKernel:
         threads: int = 1,
     ) -> None:
         """
-        sums[p,q,r,s] += <bra|a+_p b+_r b_s a_q|ket>, a of alpha and b of beta electrons, of holes [first, last); with
-        folding the density is sums[p,q,r,s] + sums[r,s,p,q]. Panels as for opposite_spin; bra and ket may be one.
+        sums[p,q,r,s] += <bra|a+_p b+_r b_s a_q|ket>, a of alpha and b of beta electrons, of holes
+        [first, last); with folding the density is sums[p,q,r,s] + sums[r,s,p,q]. Panels as for
+        opposite_spin; bra and ket may be the same.
         """
 
     def same_spin_density(
@@ -1221,8 +1269,8 @@ class CIKernel:
         threads: int = 1,
     ) -> None:
         """
-        sums[p,q,r,s] += <bra|a+_p a+_r a_s a_q|ket> of the columns' spin. Panels as for same_spin; bra and ket may be one.
-        Of two and more electrons in all.
+        sums[p,q,r,s] += <bra|a+_p a+_r a_s a_q|ket> of the columns' spin. Panels as for same_spin; bra
+        and ket may be the same. Needs two or more electrons in all.
         """
 
     def flops(self, first: int, last: int) -> float:
@@ -1266,7 +1314,8 @@ def ci_correct(
     sums: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
 ) -> None:
     """
-    One tile of all vectors, as chem/ci/correction.hpp says; adds dot products to `sums`. Any thread.
+    Updates one tile of all vectors, as chem/ci/correction.hpp defines; adds dot products to `sums`.
+    Any thread.
     """
 
 def ci_dots(
@@ -1274,7 +1323,7 @@ def ci_dots(
     b: Sequence[Annotated[NDArray, dict(order="C", device="cpu", writable=False)]],
     sums: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
 ) -> None:
-    """Dot products [a][b] of tiles, added to `sums`. Any thread."""
+    """Adds the dot products [a][b] of tiles to `sums`. Any thread."""
 
 def ci_round(
     values: Annotated[NDArray[numpy.float64], dict(order="C", device="cpu")],
@@ -1282,7 +1331,8 @@ def ci_round(
     added: Annotated[NDArray[numpy.float64], dict(order="C", device="cpu")] | None = None,
 ) -> float:
     """
-    Rounds to whole multiples of a power of two in place; what was added goes to `added`. Returns the sum of its squares. Any thread.
+    Rounds values to whole multiples of step, a power of two, in place. `added` receives the
+    changes. Returns the sum of their squares. Any thread.
     """
 
 class MRCISpace:
@@ -1303,8 +1353,9 @@ class MRCISpace:
         beta: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)],
     ) -> None:
         """
-        externals: orbitals of each irrep. kinds (uint8: 0 none, 1 alpha, 2 beta, 3 one of each, 4 two alpha, 5 two
-        beta electrons are external), alpha, beta (uint64, internal strings): sorted in this order.
+        externals: number of external orbitals of each irrep. kinds (uint8; external electrons: 0 none,
+        1 alpha, 2 beta, 3 one of each, 4 two alpha, 5 two beta), alpha, beta (uint64, internal strings)
+        of each record, sorted in this order.
         """
 
     def __len__(self) -> int: ...
@@ -1319,7 +1370,7 @@ class MRCISpace:
     @property
     def own(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
         """
-        uint8[records]: 1 of those that are their own partner under the exchange of spins.
+        uint8[records]: 1 for records that are their own partner under the exchange of spins.
         """
 
     def fold(
@@ -1330,7 +1381,7 @@ class MRCISpace:
         data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     ) -> None:
         """
-        Records that are their own partner become scale (R + parity R^T), in place.
+        Replaces records that are their own partner by scale (R + parity R^T), in place.
         """
 
     def fold_records(
@@ -1341,19 +1392,19 @@ class MRCISpace:
         scale: float,
         data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     ) -> None:
-        """The same of some records, one after another."""
+        """As fold, for some records, which lie one after another in data."""
 
 class MRCITask:
     """A piece of a product of the Hamiltonian with a vector."""
 
     @property
     def cost(self) -> float:
-        """About that many floating-point operations."""
+        """Estimated floating-point operations."""
 
 class MRCIKernel:
     """
-    The Hamiltonian on vectors of a multireference CI, in tasks. Any thread, also several at a time; a BLAS of
-    one thread is expected.
+    The Hamiltonian on vectors of a multireference CI, in tasks. Any thread, also several at a time;
+    BLAS should use one thread.
     """
 
     def __init__(
@@ -1375,15 +1426,16 @@ class MRCIKernel:
         constant: float = 0.0,
     ) -> None:
         """
-        one [n][n]: internal orbitals, then external ones by irrep (float64). rows: (pq|rs) [pq][rs], r >= s, of
-        pairs pq with an internal orbital: p >= q of internal ones, then of each external p all internal q. coulomb,
-        exchange: (pp|qq), (pq|pq) [n][n]. Adds constant + spin_shift * (S^2 - M(M+1)), M = |alpha - beta| / 2 (Eh).
-        Pairs of external orbitals: with `reserve_external` and `take_external`, or `read_external`.
+        one [n][n]: internal orbitals, then external ones by irrep (float64). rows: (pq|rs) [pq][rs], r
+        >= s, for pairs pq with an internal orbital: first p >= q of internal ones, then for each
+        external p all internal q. coulomb, exchange: (pp|qq), (pq|pq) [n][n]. Adds constant +
+        spin_shift * (S^2 - M(M+1)), M = |alpha - beta| / 2 (Eh). Integrals between pairs of external
+        orbitals come by `reserve_external` and `take_external`, or by `read_external`.
         """
 
     @property
     def external_size(self) -> int:
-        """Integrals between pairs of external orbitals."""
+        """Number of integrals between pairs of external orbitals."""
 
     def external_rows(
         self,
@@ -1393,11 +1445,12 @@ class MRCIKernel:
         ],
     ) -> list:
         """
-        Those of pairs (c, d), d <= c, from column [a][bd] = (ac|bd), b >= d: (first element, values) of each part.
+        Integrals of external pairs (c, d), d <= c, from column [a][bd] = (ac|bd), b >= d: (first
+        element, values) of each part of the line.
         """
 
     def reserve_external(self) -> None:
-        """Room for all of them in memory."""
+        """Allocates memory for all integrals between external pairs."""
 
     def take_external(
         self,
@@ -1406,11 +1459,14 @@ class MRCIKernel:
             NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
         ],
     ) -> None:
-        """Keeps those of `external_rows` in memory. Any thread, each c once."""
+        """
+        Keeps the integrals of `external_rows` in memory. Any thread, each c once.
+        """
 
     def read_external(self, array: DiskArrayAccess, slab_elements: int) -> None:
         """
-        They are in this line of float64, as `external_rows` has them, and are read in slabs.
+        Products read the integrals between external pairs from this array, a line of float64 that holds
+        the parts of `external_rows`, in slabs.
         """
 
     def tasks(
@@ -1421,8 +1477,9 @@ class MRCIKernel:
         | None = None,
     ) -> list[MRCITask]:
         """
-        All tasks; each at most of that cost, and of so many elements of units (0: any), if one hole is not more.
-        units: of each record the number of the unit that it is moved in, ascending from 0; None: each is one.
+        All tasks. Each has at most max_cost, and its units at most max_elements elements (0: any
+        number), unless a single hole has more. units: for each record the number of the unit in which
+        it is moved, ascending from 0; None: each record is a unit.
         """
 
     def units_of(
@@ -1431,7 +1488,9 @@ class MRCIKernel:
         units: Annotated[NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)]
         | None = None,
     ) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
-        """Units, or records, that a task reads and adds to, ascending."""
+        """
+        The units (None: the records) that a task reads and adds to, ascending.
+        """
 
     def apply(
         self,
@@ -1444,8 +1503,8 @@ class MRCIKernel:
         shared: bool = False,
     ) -> None:
         """
-        Adds to t. offsets: where each record that the task meets begins in x and in t. shared: other threads add to t
-        as well.
+        Adds the part of H x that the task computes to t. offsets: where each record that the task meets
+        begins in x and in t. shared: other threads add to t at the same time.
         """
 
     def density(
@@ -1459,8 +1518,8 @@ class MRCIKernel:
         beta: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
     ) -> None:
         """
-        Adds to sums [n][n]: of all tasks the density of each spin times the number of electrons of the other;
-        folded, alpha gets that of either spin.
+        Adds to sums [n][n]. Over all tasks, alpha and beta receive the density of their spin times the
+        number of electrons of the other spin; folded, alpha receives that of either spin.
         """
 
     def exchange(
@@ -1471,7 +1530,7 @@ class MRCIKernel:
             NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
     ) -> float:
-        """sum_pq <a+_p b+_q b_p a_q>, as far as the task has it."""
+        """The contribution of the task to sum_pq <a+_p b+_q b_p a_q>."""
 
     def diagonal(
         self,
@@ -1479,7 +1538,7 @@ class MRCIKernel:
         last: int,
         elements: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     ) -> None:
-        """Diagonal elements of records first to last."""
+        """Diagonal elements of records [first, last)."""
 
     @property
     def on_disk(self) -> bool:
@@ -1487,22 +1546,22 @@ class MRCIKernel:
 
     @property
     def integral_bytes(self) -> int:
-        """In memory."""
+        """Bytes of integrals in memory."""
 
     @property
     def work_bytes(self) -> int:
-        """What `apply` has in memory of each thread."""
+        """Bytes of memory that `apply` uses in each thread."""
 
 class MRCISinglets:
     """
-    Groups of records with two holes in the first orbitals and two external electrons, whose four spins are to be a
-    singlet; see chem/mrci/singlets.hpp.
+    Groups of records with two holes in the first orbitals and two external electrons. The spins of
+    these four electrons must couple to a singlet; see chem/mrci/singlets.hpp.
     """
 
     def __init__(self, space: MRCISpace, inactive: int) -> None: ...
     def __len__(self) -> int: ...
     def records_of(self, first: int, last: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
-        """Records of groups first to last, ascending."""
+        """Records of groups [first, last), ascending."""
 
     def project(
         self,
@@ -1514,7 +1573,8 @@ class MRCISinglets:
         ],
     ) -> None:
         """
-        Takes out of groups first to last what is no singlet. offsets: where each of their records begins in data.
+        Projects groups [first, last) onto singlets. offsets: where each of their records begins in
+        data.
         """
 
 def triples_energy(
@@ -1532,12 +1592,13 @@ def triples_energy(
     same_bc: bool,
 ) -> float:
     """
-    Energy of connected triples of closed shells: of virtual orbitals a and b of two blocks and all c of
-    a third one; a >= b >= c where blocks are the same. Of a block x (t_jk^dx as [x][j][d][k] and as
-    [x][k][d][j], -(ix|lk) as [x][i][l][k] and as [x][l][k][i], t1 [x][i], Fock elements [x][i],
-    energies [x]); of two ((ix|yd) as [x][y][d][i], (iy|xd) likewise, t_ij^xy as [x][y][i][j] and as
-    [x][y][j][i], (ix|jy) as [x][y][i][j]). The last index of arrays with four has room for a multiple
-    of 4. Any thread.
+    Energy of connected triples of closed shells, for one virtual orbital a of a block, one b of a
+    second block and all c of a third block; a >= b >= c where blocks are the same. of_a, of_b,
+    of_c, for a block x: (t_jk^dx as [x][j][d][k] and as [x][k][d][j], -(ix|lk) as [x][i][l][k] and
+    as [x][l][k][i], t1 [x][i], Fock elements [x][i], energies [x]). of_ab, of_ac, of_bc, for two
+    blocks x, y: ((ix|yd) as [x][y][d][i], (iy|xd) likewise, t_ij^xy as [x][y][i][j] and as
+    [x][y][j][i], (ix|jy) as [x][y][i][j]). In arrays with four indices the last one has room for a
+    multiple of 4. Any thread.
     """
 
 def triples_derivatives(
@@ -1559,10 +1620,11 @@ def triples_derivatives(
     sums: tuple,
 ) -> float:
     """
-    As triples_energy, with derivatives. by_w[a][b][c][i][j][k], also of the other orders of a, b and c that
-    are in it where blocks are the same, is by the connected amplitudes; sums: of occupied orbitals [i][j], of
-    each block (t1 [x][i], Fock elements [x][i], density [x]), of ab, ac, bc [x][y][i][j], by (ix|jy). One
-    thread has them.
+    As triples_energy, and adds derivatives of the energy. by_w[a][b][c][i][j][k] receives those
+    with respect to the connected amplitudes, also for the other orders of a, b and c that by_w has
+    if blocks are the same. sums: [i][j] of occupied orbitals; for each block (by t1 [x][i], by Fock
+    elements [x][i], density [x]); for ab, ac, bc [x][y][i][j], by (ix|jy). No other thread may use
+    by_w and sums meanwhile.
     """
 
 def triples_density(
@@ -1579,8 +1641,9 @@ def triples_density(
     density: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
 ) -> None:
     """
-    Adds to the density [x][y] of all orbitals of the first block what b of the second and all c of the third
-    make, c <= b where these are the same. One thread has it.
+    Adds to the density [x][y] of all orbitals of the first block the contributions of b of the
+    second block and all c of the third, c <= b if these blocks are the same. No other thread may
+    use density meanwhile.
     """
 
 def same_spin_triples(
@@ -1598,8 +1661,9 @@ def same_spin_triples(
     same_bc: bool,
 ) -> float:
     """
-    Energy of connected triples of three orbitals of one spin: a and b of two blocks and all c of a third
-    one; a > b > c where blocks are the same. What blocks are: chem/cc/open_triples.hpp. Any thread.
+    Energy of connected triples of three virtual orbitals of one spin: one a of a block, one b of a
+    second block and all c of a third block; a > b > c where blocks are the same.
+    chem/cc/open_triples.hpp describes the blocks. Any thread.
     """
 
 def mixed_spin_triples(
@@ -1620,7 +1684,8 @@ def mixed_spin_triples(
     same_ab: bool,
 ) -> float:
     """
-    The same of two orbitals a > b of one spin and all c of a block of the other one. Any thread.
+    As same_spin_triples, for two orbitals a > b of one spin and all c of a block of the other spin.
+    Any thread.
     """
 
 class Distribution:
@@ -1638,8 +1703,8 @@ class Distribution:
     @staticmethod
     def irregular(shape: Sequence[int], processes: int, begins: Sequence[Sequence[int]]) -> Distribution:
         """
-        For each dimension the first indices of its blocks, from 0 on, rising. The product of the numbers
-        of blocks is at most the number of processes.
+        For each dimension the first indices of its blocks, increasing from 0. The product of the
+        numbers of blocks is at most the number of processes.
         """
 
     @staticmethod
@@ -1669,7 +1734,7 @@ class Distribution:
 
     def patch(self, process: int) -> tuple[list[int], list[int]]:
         """
-        (begin, end) of what a process holds; OutcoreError (EINVAL) if block-cyclic.
+        (begin, end) of the box that a process holds; OutcoreError (EINVAL) if block-cyclic.
         """
 
     def local_shape(self, process: int) -> tuple[int, ...]:
@@ -1677,8 +1742,8 @@ class Distribution:
 
     def parts_of(self, process: int, begin: Sequence[int], end: Sequence[int]) -> list[list[list[int]]]:
         """
-        What a process holds of a box: for each block [begin, end, index of its first element in the
-        memory of the process].
+        The parts of a box that a process holds: for each block [begin, end, index of its first element
+        in the memory of the process].
         """
 
     def __eq__(self, other: object, /) -> bool: ...
@@ -1699,7 +1764,9 @@ class GlobalArray:
     def closed(self) -> bool: ...
     @property
     def number(self) -> int:
-        """Of this array in its world; equal at all processes."""
+        """
+        A number that is equal at all processes, and different for each array of the world.
+        """
 
     def get(
         self, begin: Sequence[int], end: Sequence[int], step: Sequence[int], memory: object
@@ -1742,7 +1809,7 @@ class NodeArray:
     def __init__(self, world: World, gate: Callable) -> None: ...
     @property
     def view(self) -> numpy.typing.NDArray:
-        """NumPy view of all of it."""
+        """NumPy view of the whole array."""
 
     @property
     def closed(self) -> bool: ...
@@ -1803,7 +1870,7 @@ class DiskArrayCaches:
     def __init__(self, *, own_bytes: int, others_bytes: int) -> None: ...
 
 class DiskArrayArguments:
-    """What a new disk array is, and how it is kept."""
+    """Options of a new disk array."""
 
     def __init__(
         self,
@@ -1824,7 +1891,7 @@ class DiskArrayArguments:
     ) -> None: ...
 
 class DiskArrayOpening:
-    """What is opened, and how."""
+    """Arguments to open a disk array."""
 
     def __init__(
         self, *, path: str, read_only: bool, caches: DiskArrayCaches, contained: int = 0
@@ -1861,11 +1928,14 @@ class DiskArray(DiskArrayAccess):
     def read_block(self, memory: object, begin: Sequence[int], end: Sequence[int]) -> Request: ...
     def refuse(self, fields: tuple) -> Request:
         """
-        Take part in a transfer that this process cannot make: all get the error of these fields.
+        Take part in a transfer that this process cannot make: all processes get the error with these
+        fields.
         """
 
     def flush(self, gate: Callable) -> None:
-        """With the metadata that this process brings; None: the present ones."""
+        """
+        Flush with the metadata that the gate passes; None: the present metadata.
+        """
 
     def close(self) -> None: ...
     def drop(self) -> None: ...
@@ -1893,17 +1963,18 @@ class DiskArray(DiskArrayAccess):
 
 def array_facts(path: str, contained: int = 0) -> tuple[dict[str, str], bytes]:
     """
-    What the manifest of a persistent array says, and its metadata. Raises OutcoreError if it is none, or
-    damaged.
+    The facts in the manifest of a persistent array, and its metadata. Raises OutcoreError if there
+    is no such array at the path, or if it is damaged.
     """
 
 def verify_array(path: str, contained: int = 0) -> tuple[list[str], int]:
     """
-    Read all of a persistent array and check every checksum: what is damaged, one line for each, and how many components are not here, but on local disks of other nodes.
+    Read all of a persistent array and check every checksum. Returns one line for each damage, and
+    how many components are not here but on local disks of other nodes.
     """
 
 class SharedFileOptions:
-    """What a new shared file is; sizes in bytes."""
+    """Options of a new shared file; sizes in bytes."""
 
     def __init__(
         self,
@@ -1945,11 +2016,14 @@ class SharedFile:
 
     def readv_async(self, ranges: Sequence[tuple[int, object]]) -> Request:
         """
-        As read_async, of a list of (offset, buffer). Small ranges that lie close together are read together.
+        As read_async, for a list of (offset, buffer). Small ranges that lie close together are read
+        together.
         """
 
     def writev_async(self, ranges: Sequence[tuple[int, object]]) -> Request:
-        """As write_async, of a list of (offset, buffer), which must not overlap."""
+        """
+        As write_async, for a list of (offset, buffer), which must not overlap.
+        """
 
     def length(self) -> int:
         """
@@ -1958,13 +2032,13 @@ class SharedFile:
 
     def sync(self) -> None:
         """
-        Everything this process has written is visible to all. Raises the error of a write that nobody
-        waited for. Not collective.
+        Make everything that this process has written visible to all. Raises the error of a write that
+        nobody waited for. Not collective.
         """
 
     def flush(self) -> None:
         """
-        Everything written by any process is on stable storage. Collective; raises as sync does.
+        Put everything that any process has written on stable storage. Collective; raises as sync does.
         """
 
     def close(self) -> None:
@@ -1974,7 +2048,7 @@ class SharedFile:
 
     def destroy(self) -> None:
         """
-        As close, for bytes that are not wanted: no errors of writes. Collective.
+        As close, but without errors of writes, for bytes that are not wanted. Collective.
         """
 
     @property
@@ -1983,11 +2057,13 @@ class SharedFile:
     def name(self) -> str: ...
     @property
     def hard_limit(self) -> int:
-        """In bytes; 0: none."""
+        """The hard limit in bytes; 0: none."""
 
     @property
     def stripe(self) -> int:
-        """Bytes that lie in one component file, before the next one's turn."""
+        """
+        Consecutive bytes of the file in one component file, before the next component follows.
+        """
 
     @property
     def components(self) -> int:
@@ -1997,7 +2073,7 @@ class SharedFile:
     def placement(self) -> str: ...
 
 class RecordFileOptions:
-    """What a new record file is; sizes in bytes."""
+    """Options of a new record file; sizes in bytes."""
 
     def __init__(
         self,
@@ -2015,15 +2091,17 @@ class RecordFile:
 
     def __init__(self, world: World, gate: Callable) -> None: ...
     def put(self, record: int, buffer: object) -> None:
-        """Write a record, of whatever size it was before."""
+        """Write a record; its size may change."""
 
     def get(self, record: int) -> bytes:
-        """The bytes of a record. OutcoreError (ENOENT) if there is none."""
+        """
+        The bytes of a record. OutcoreError (ENOENT) if there is no such record.
+        """
 
     def get_into(self, record: int, buffer: object) -> int:
         """
-        Read a record into a buffer that is long enough, else OutcoreError (EMSGSIZE); returns its bytes. What
-        of the buffer lies behind them may be changed.
+        Read a record into a buffer that is long enough, else OutcoreError (EMSGSIZE); returns the size
+        of the record. The rest of the buffer may be changed.
         """
 
     def put_async(self, record: int, buffer: object) -> Request:
@@ -2039,21 +2117,21 @@ class RecordFile:
 
     def capacity(self, record: int) -> int | None:
         """
-        How long a buffer must be for get_into, without reading the disk: the size of the record and up to a
-        ninth and 64 bytes more. None if there is none.
+        A length of a buffer that is enough for get_into: the size of the record, and up to a ninth and
+        64 bytes more. Reads nothing from the disk. None if there is no such record.
         """
 
     def erase(self, record: int) -> None:
-        """Nothing, if there is none."""
+        """Remove a record, if it exists."""
 
     def sync(self) -> None:
         """
-        All puts of this process are complete and visible to all. Raises the error of one that nobody waited
-        for. Not collective.
+        Complete all puts of this process and make them visible to all. Raises the error of a put that
+        nobody waited for. Not collective.
         """
 
     def flush(self) -> None:
-        """All records are on stable storage. Collective; raises as sync does."""
+        """Put all records on stable storage. Collective; raises as sync does."""
 
     def close(self) -> None:
         """
@@ -2066,7 +2144,9 @@ class RecordFile:
     def name(self) -> str: ...
     @property
     def taken_bytes(self) -> int:
-        """Of the file, by all processes together, with space of old versions."""
+        """
+        Bytes of the file that all processes together have taken, with the space of old versions.
+        """
 
     def __len__(self) -> int: ...
 
@@ -2081,14 +2161,16 @@ class RecordTraffic:
 
     @property
     def least(self) -> int:
-        """Bytes of the smallest; 0 if there was none."""
+        """Bytes of the smallest record; 0 if there was none."""
 
     @property
     def most(self) -> int:
-        """Bytes of the largest."""
+        """Bytes of the largest record."""
 
 class RecordStoreCounts:
-    """Records that one process moved; those of the file are among all."""
+    """
+    Counts of the records that one process moved; reads and writes include those of the file.
+    """
 
     @property
     def reads(self) -> RecordTraffic: ...
@@ -2116,8 +2198,9 @@ class RecordStore:
         placement: str = "auto",
     ) -> None:
         """
-        Collective. sizes: numbers of each record. memory_bytes: of each process, for packed records.
-        reserve_bytes: of the memory of all, which idle records leave to others. placement: of the file.
+        Collective. sizes: how many numbers each record has. memory_bytes: memory of each process for
+        packed records. reserve_bytes: part of the memory of all processes that idle records leave to
+        the others. placement: of the file.
         """
 
     def get(
@@ -2127,7 +2210,9 @@ class RecordStore:
         ],
         numbers: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
     ) -> None:
-        """Records, ascending, one after another."""
+        """
+        Read records, which are in ascending order, one after another into memory.
+        """
 
     def put(
         self,
@@ -2141,7 +2226,8 @@ class RecordStore:
         idle: bool = False,
     ) -> None:
         """
-        Each number with at most this error; 0: as it is. idle: others have memory first.
+        Write records, each number with at most this error; 0: exactly. idle: other records have memory
+        first.
         """
 
     def add(
@@ -2155,7 +2241,7 @@ class RecordStore:
         ],
     ) -> None:
         """
-        Adds to records, each atomically; sums are stored with at most this error.
+        Add to records, to each atomically; sums are stored with at most this error.
         """
 
     def erase(
@@ -2164,13 +2250,13 @@ class RecordStore:
             NDArray[numpy.int64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
     ) -> None:
-        """They are zero again."""
+        """Set records to zero."""
 
     def set_reserve(self, bytes: int) -> None:
-        """Bytes of memory that idle records leave to others from now on."""
+        """Set the bytes of memory that idle records leave to others from now on."""
 
     def close(self) -> None:
-        """The records are gone. Collective; may be repeated."""
+        """Close the store; its records are gone. Collective; may be repeated."""
 
     @property
     def counts(self) -> RecordStoreCounts: ...
@@ -2181,14 +2267,15 @@ class RecordStore:
         ],
     ) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """
-        Packed bytes of each: positive in memory, negative in the file, 0 of none.
+        Packed bytes of each record: positive in memory, negative in the file, 0 if it was never
+        written.
         """
 
 def pack_numbers(
     numbers: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
     error: float,
 ) -> bytes:
-    """Numbers packed, each with at most this error; 0: as they are."""
+    """Pack numbers, each with at most this error; 0: exactly."""
 
 def unpack_numbers(
     packed: bytes,
@@ -2196,11 +2283,11 @@ def unpack_numbers(
     numbers: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu")],
 ) -> None:
     """
-    The numbers again. OutcoreError (EIO) for what pack_numbers never made.
+    Unpack numbers. OutcoreError (EIO) for bytes that pack_numbers never made.
     """
 
 class BlockSparseArguments:
-    """What a new block-sparse array is, and how it is kept."""
+    """Options of a new block-sparse array."""
 
     def __init__(
         self,
@@ -2235,14 +2322,16 @@ class BlockSparseArray:
     def owner(self, tile: Sequence[int]) -> int: ...
     @property
     def count(self) -> int:
-        """Number of the tiles that are there."""
+        """Number of nonzero tiles."""
 
     def nonzero_tiles(self) -> list[list[int]]:
-        """Indices of the tiles that are there, in order of their numbers."""
+        """Indices of the nonzero tiles, in order of their numbers."""
 
     def sync(self) -> None: ...
     def flush(self, gate: Callable) -> None:
-        """With the metadata that this process brings; None: the present ones."""
+        """
+        Flush with the metadata that the gate passes; None: the present metadata.
+        """
 
     def close(self) -> None: ...
     def drop(self) -> None: ...
@@ -2267,12 +2356,14 @@ class BlockSparseArray:
 
 def tensor_permute(out: object, value: object, dtype: str, alpha: object, accumulate: bool) -> None:
     """
-    out = alpha * value, or added to it, of any strides; as tensor/tiles.hpp says. Any thread.
+    out = alpha * value, or out += alpha * value; any strides. See tensor/tiles.hpp. Any thread.
     """
 
 def tensor_multiply(left: object, right: object, out: object, dtype: str, alpha: object, add: bool) -> bool:
     """
-    out = alpha left right, or added to it, matrices of elements that BLAS multiplies; false, and nothing is done, if neither rows nor columns have them side by side. Any thread.
+    out = alpha left right, or out += alpha left right, for matrices of a type that BLAS multiplies.
+    Returns false and does nothing if elements lie side by side neither along rows nor along
+    columns. Any thread.
     """
 
 def tensor_has_blas() -> bool:
@@ -2280,18 +2371,18 @@ def tensor_has_blas() -> bool:
 
 def tensor_pack_pairs(x: object, plus: object, minus: object, dtype: str, n: int, diagonal: float) -> None:
     """
-    Sums and differences of pairs of elements, as tensor/tiles.hpp says. Any thread.
+    Sums and differences of pairs of elements, as tensor/tiles.hpp defines them. Any thread.
     """
 
 def tensor_unpack_pairs(x: object, plus: object, minus: object, dtype: str, n: int, diagonal: float) -> None:
-    """The reverse. Any thread."""
+    """The reverse of pack_pairs. Any thread."""
 
 class Boxes:
-    """An array as products see it: boxes of it come and go."""
+    """An array as products see it: they get and put boxes of it."""
 
     @staticmethod
     def of_memory(array: object, shape: Sequence[int], dtype: str, writes: bool) -> Boxes:
-        """Of an array of NumPy."""
+        """Boxes of an array of NumPy."""
 
     @staticmethod
     def of_ones(one: object, rank: int, dtype: str) -> Boxes:
@@ -2299,30 +2390,30 @@ class Boxes:
 
     @staticmethod
     def of_global(array: object) -> Boxes:
-        """Of the native part of a GlobalArray."""
+        """Boxes of the native part of a GlobalArray."""
 
     @staticmethod
     def of_disk(array: object) -> Boxes:
-        """Of the native part of a disk array."""
+        """Boxes of the native part of a disk array."""
 
     @staticmethod
     def of_python(moves: object) -> Boxes:
-        """Of an object that moves boxes: outcore.tensor.plan.loop.Moves."""
+        """Boxes of an object that moves them: outcore.tensor.plan.loop.Moves."""
 
     @staticmethod
     def of_tiles(table: TileTable, flat: Boxes, dtype: str, max_bytes: int) -> Boxes:
-        """Of tiles in an array of one dimension."""
+        """Boxes of tiles that lie in an array of one dimension."""
 
     @staticmethod
     def of_sparse(table: TileTable, array: object, max_bytes: int) -> Boxes:
-        """Of the native part of a BlockSparseArray."""
+        """Boxes of the native part of a BlockSparseArray."""
 
     def section(self, axis: int, begin: int) -> Boxes:
-        """The part that begins at a place along an axis."""
+        """The part of an array that begins at an index along an axis."""
 
 class TileTable:
     """
-    Which stored tile each tile of a layout comes from: as tensor/tiled_boxes.hpp says.
+    Which stored tile each tile of a layout comes from; see tensor/tiled_boxes.hpp.
     """
 
     def __init__(
@@ -2337,7 +2428,7 @@ class TileTable:
 
 class Steps:
     """
-    What a product multiplies, in which panels and which order: tensor/product.hpp.
+    The panels that a product multiplies, and their order; see tensor/product.hpp.
     """
 
     def __init__(
@@ -2362,14 +2453,17 @@ class Steps:
 
 class NodePanels:
     """
-    What the processes of a node share for a product: tensor/shared_panels.hpp. Collective to make.
+    Memory that the processes of a node share for a product; see tensor/shared_panels.hpp.
+    Construction is collective.
     """
 
     def __init__(
         self, world: World, slots: Sequence[int], largest_bytes: Sequence[int], units: int
     ) -> None: ...
     def fail(self) -> None:
-        """The others wait for no panel of this process any more."""
+        """
+        Tells the other processes that this one failed: they wait for its panels no more.
+        """
 
 def tensor_product(
     steps: Steps,
@@ -2393,5 +2487,10 @@ def tensor_product(
     shares: tuple[int, Sequence[Sequence[int]]] | None = None,
 ) -> tuple:
     """
-    This process's part of a product: elements got of the left and of the right operand, elements put, operations. `multiply`: the name of a type that BLAS multiplies, or a function. `watch`: called now and then with the fraction that is done and complete tasks; true ends the work. `memory`, `shares`: where processes share panels, the group of the result that they divide, and bounds.
+    Does this process's part of a product. Returns the elements got of the left and of the right
+    operand, the elements put, and the operations. `multiply`: the name of a type that BLAS
+    multiplies, or a function. `watch`: called now and then with the fraction of the work that is
+    done and the number of complete tasks; if it returns true, the work ends. `memory`, `shares`: if
+    processes share panels, their common memory; the group of axes of the result that they divide,
+    and the bounds of their shares.
     """
