@@ -10,7 +10,7 @@ Files:
     command, options, settings:
         `outcore ccsd`
     ccsd, planning, results:
-        the object, its plan, and what it has found
+        the object, its plan and its results
     equations:
         amplitudes, Lambda and densities as equations on extended arrays; ladder and (T) as kernels
     least:
@@ -20,15 +20,15 @@ Files:
     excited:
         states of the equation-of-motion method
     inherited:
-        what calculations with converged amplitudes begin with
+        arrays that calculations with converged amplitudes begin with
     keep:
-        what another run goes on from; PySCF's files of amplitudes
+        the checkpoint, from which another run goes on; PySCF's files of amplitudes
     response, triple_response, gradient, scanner:
         densities and nuclear gradients, as users ask for them
     updates, diis, divergence, iteration:
         an iteration
     fno, given:
-        frozen natural orbitals; mean fields whose integrals are given
+        frozen natural orbitals; doubles in PySCF's form
 """
 
 from __future__ import annotations

@@ -74,24 +74,25 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
         frozen: number of lowest orbitals that are not correlated, "auto" for the cores of the atoms, or a list of
             any orbitals of `mf` as they are; see `outcore.chem.frozen.of`.
         frozen_virtual: number of the highest virtual orbitals that are not correlated, or a list.
-        auxbasis: of density fitting; None: that of MP2 for the basis, also where the SCF has another.
+        auxbasis: auxiliary basis of density fitting; None: the one for MP2 that belongs to the orbital basis, also
+            where the SCF has another.
         force: take an SCF that has not converged.
         memory, scratch, threads, screening, comm, storage: as for DensityFitting.
         from_amplitudes: HDF5 file of amplitudes to begin with, of this program or of PySCF; see `amplitude_file`.
         checkpoint: directory where amplitudes and finished parts of an iteration and of (T) are kept, and found
             again by a run of the same orbitals and integrals, on any number of processes and in any memory.
-        source: three-index functions of these integrals that are there already.
+        source: three-index functions of these integrals, if the caller has made them already.
         settings: see `Settings`. They are attributes, as in PySCF: `ccsd.max_cycle = 100` is
-            `ccsd.set(max_cycle=100)`, and so it is with `frozen` and `frozen_virtual`. A name that is not there is
-            an error.
+            `ccsd.set(max_cycle=100)`. `frozen` and `frozen_virtual` are attributes, too. An unknown name is an
+            error.
 
     After `kernel`: `e_hf`, `e_corr`, `e_tot` (Hartree, of CCSD; `ccsd_t` returns what triples add), `converged`,
-    `iterations`, `t1` and `t2`, and `delta_mp2` (Hartree, to be added: what orbitals that `fno` has left out
-    contribute in second order; `fno_error`: by how much it is wrong then). Raises OutcoreError, the same on all
-    processes.
+    `iterations`, `t1` and `t2`, and `delta_mp2` (Hartree): the second-order energy of the orbitals that `fno`
+    leaves out, to be added to `e_tot`; `fno_error` estimates the error of the sum. Raises OutcoreError, the same on
+    all processes.
 
-    What makes a result doubtful is in `warnings`; `kernel` gives it to `on_warning(line)`, or without one to
-    Python's warnings, as `outcore.chem.doubts.DoubtfulResult`.
+    `warnings` has the reasons to doubt a result. `kernel` passes them to `on_warning(line)`, or, without such a
+    function, to Python's warnings, as `outcore.chem.doubts.DoubtfulResult`.
 
     `on_iteration(found)` is called after each iteration, by the thread of the caller; `on_progress(part, fraction)`
     while integrals are made, in iterations and in (T), by any thread, one at a time in each iteration.
@@ -139,7 +140,7 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
             self._take_orbitals()
         self.natural = None
         self.delta_mp2 = 0.0
-        self.later: Describe | None = None  # what will follow iterations, for which there has to be room
+        self.later: Describe | None = None  # the stage after iterations, which plans take account of
         self.equations: RestrictedEquations | UnrestrictedEquations | None = None
         self.iterations: list[Iteration] = []
         self.converged = False
@@ -149,7 +150,7 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
         self._checkpoint = (
             None if checkpoint is None else Checkpoint(self.world, Path(checkpoint), self._problem)
         )
-        self.found = 0  # the iteration whose amplitudes another run has kept; 0: none
+        self.found = 0  # the iteration whose amplitudes the checkpoint had; 0: none
         self._room: Room | None = None
         self._source = source
         self._updates: Updates | None = None
@@ -157,7 +158,7 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
         self._opened()
 
     def _resolved(self, settings: Settings) -> Settings:
-        """With integrals as the reference has them, where nothing was said."""
+        """The settings, with `integrals` as the reference has them if the caller chose none."""
         if settings.integrals is not None:
             return settings
         # Not as an attribute: PySCF would import all of itself to look for one that is not there.
@@ -165,7 +166,7 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
         return replace(settings, integrals="ri" if fitted else "conventional")
 
     def _take_orbitals(self) -> None:
-        """Those that are correlated, as the settings say. Raises OutcoreError."""
+        """Selects the correlated orbitals, as the settings say. Raises OutcoreError."""
         settings, open_shell = self.settings, not self.restricted and references.is_restricted_open(self._mf)
         ineffective = [name for name, given in self._given.items() if given and settings.integrals != "ri"]
         if ineffective:
@@ -203,7 +204,8 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
 
     @property
     def _kind(self) -> str:
-        """When orbitals of ROHF are made semicanonical: lists of frozen ones are of orbitals before that."""
+        """Whether orbitals of ROHF become semicanonical before they are frozen, or after ("standard"). A list of
+        frozen orbitals names those of the reference, so the default is "standard" for it."""
         return self.settings.orbitals or ("standard" if self._frozen.has_list else orbitals.KINDS[0])
 
     # ---- settings as attributes ----
@@ -214,11 +216,11 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
         return self
 
     def set(self, **settings: Any) -> Self:
-        """Other settings, `frozen` and `frozen_virtual` among them, before integrals and amplitudes are made; those
-        of iterations alone at any time. Raises OutcoreError (EINVAL)."""
+        """Changes settings, `frozen` and `frozen_virtual` among them, before integrals and amplitudes are made.
+        Settings of iterations alone (`LATE`) may change at any time. Raises OutcoreError (EINVAL)."""
         super().set(**settings)
         if self._broken and not self.converged:
-            return self  # no limits make a result of what there is
+            return self  # broken amplitudes are no result, whatever the limits
         if self.iterations:
             self.converged = self._is_last(self.iterations[-1])
         elif self._checkpoint is not None and self.found:
@@ -243,8 +245,8 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
             raise
 
     def summary(self, plan: plans.Plan | None = None) -> str:
-        """For people: what is correlated, with which integrals, and where things are; `plan`: of an estimate.
-        Collective."""
+        """For people: the correlated orbitals, the integrals, and where arrays are. plan: of an estimate; None: the
+        plan of this object. Collective."""
         plan = plan or self.prepare()
         assert self._source is not None
         notes = ", ".join(each for each in (self.reference.note, self.orbitals_note) if each)
@@ -261,8 +263,8 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
         return Scanner(self)
 
     def another(self, mf: Any, **settings: Any) -> CCSD:
-        """Of another reference, with the means and what else was given here. This object must not be used any
-        more. Collective."""
+        """A CCSD object of another reference, with the processes, threads, memory, callbacks and settings of this
+        one. This object must not be used any more. Collective."""
         given: dict[str, Any] = {**self._asked, **self._as_given, **settings}
         made = CCSD(mf, comm=self.world, threads=self.threads, **given)
         made.memory_bytes, made.verbose, made.stdout = self.memory_bytes, self.verbose, self.stdout
@@ -272,7 +274,7 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
             self.on_iteration,
         )
         made._owns_world, self._owns_world = self._owns_world, False
-        made._free_before = self._free_before  # heaps keep something of other geometries
+        made._free_before = self._free_before  # heaps keep memory of earlier geometries
         return made
 
     def give_back(self) -> None:
@@ -287,23 +289,23 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
 
     @property
     def state(self) -> State:
-        """Of the amplitudes that there are."""
+        """The state of the present amplitudes."""
         return self._state(self._last)
 
     @property
     def room(self) -> Room | None:
-        """The arrays that there are."""
+        """The present arrays; None: not made yet, or given back."""
         return self._room
 
     def replace_room(self, room: Room, equations: RestrictedEquations | UnrestrictedEquations) -> None:
-        """From now on amplitudes are in another room."""
+        """Closes the present room: from now on amplitudes are in another."""
         if self._room is not None:
             self._room.close()
         self._room, self.equations = room, equations
         self._why_broken = "what iterations need was given back for multipliers"
 
     def set_up(self) -> RestrictedEquations | UnrestrictedEquations:
-        """Integrals, and the amplitudes of second order. Collective."""
+        """Makes the integrals, and the amplitudes of second order, of a file or of the checkpoint. Collective."""
         plan = self.prepare()
         assert self._source is not None
         self._why_broken = "integrals and first amplitudes were not finished"
@@ -366,7 +368,7 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
             self.converged = checkpoint.has_converged(self.settings)
 
     def _problem(self, what: str) -> Problem:
-        """All that amplitudes depend on."""
+        """All settings and orbitals that amplitudes depend on."""
         assert self._source is not None
         settings = {
             **problem.integrals(self.mol),
@@ -466,7 +468,7 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
         return State(self.singles, iteration, self.e_corr, self.converged, *limits)
 
     def orbital_names(self) -> divergence.Names:
-        """Orbitals that are made for a spin that has none of a kind are 0."""
+        """Numbers of the correlated orbitals. The placeholder orbital of a spin that has none of a kind is 0."""
         inside, outside = [], []
         for number, (spin, given) in enumerate(zip(self.spins, self.reference.spins, strict=True)):
             occupied, virtual = (
@@ -477,11 +479,11 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
         return divergence.Names(inside, outside)
 
     def ccsd_t(self, *, derivatives: bool = False) -> float:
-        """The energy of connected triples by perturbation theory, (T) (Hartree); `e_t` from then on. The orbitals
-        must be canonical, the amplitudes converged. What only iterations need is given back for it.
+        """The energy of connected triples by perturbation theory, (T) (Hartree); also sets `e_t`. The orbitals must
+        be canonical, the amplitudes converged. Arrays that only iterations need are given back.
 
-        From then on multipliers, densities and gradients are those of CCSD(T). derivatives: they will be asked for,
-        so that multipliers are solved for now: (T) would have to be computed again for them."""
+        From then on multipliers, densities and gradients are those of CCSD(T). derivatives: the caller will ask for
+        them, so multipliers are solved for now; later, (T) would have to be recomputed."""
         if not self.method_facts.has_triples:
             raise OutcoreError(
                 errno.ENOTSUP,
@@ -516,8 +518,8 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
         self._why_broken = "what iterations need was given back for (T)"
         planned, block = self._room.keep(*self.equations.of_triples), self.settings.block
         resources.trim_heap()
-        # At least what iterations worked with: that is free, though the system may not know. Blocks fill what they
-        # are given, so pages that heaps keep are not given twice.
+        # At least the work space of iterations: it is free, though the system may not know. Blocks fill all memory
+        # that they get, so pages that heaps keep must not count twice.
         free = max(self._room.plan.work_bytes, min(planned, self._free().bytes))
         triples: Triples | OpenTriples
         self.moved_by_triples = None
@@ -537,7 +539,7 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
 
     @property
     def _last(self) -> int:
-        """The number of the iteration that the amplitudes are of."""
+        """The number of the iteration that made the present amplitudes; 0: none."""
         return self.iterations[-1].number if self.iterations else self.found
 
     def _give_back(self) -> None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _TRIPLES, _LAMBDA, _DENSITIES = "derivatives of (T)", "Lambda equations", "densities"
 _RESPONSE, _DERIVATIVES = "orbital response", "derivatives of integrals"
 _SETS: tuple[Purpose, Purpose] = ("jk", "mp2")
-_SHORT_S = 0.1  # below it what a plan leaves out may be most of the time
+_SHORT_S = 0.1  # overheads, which a plan leaves out, may be most of a time below it
 
 
 @with_options
@@ -49,7 +49,7 @@ def ccsd(options: Options) -> int:
 
 
 class CoupledClusterRun(MoleculeRun):
-    """The stages of a run, and what is shown of them."""
+    """The stages of a run, and the lines that it shows of them."""
 
     options: Options
     energies = MappingProxyType(
@@ -104,7 +104,7 @@ class CoupledClusterRun(MoleculeRun):
             f"scratch {self.world.scratch}",
         )
         self._source: Source | None = None
-        self._predicted: dict[str, float] = {}  # of `_forecast`
+        self._predicted: dict[str, float] = {}  # seconds of each part, by `_forecast`
         self._predict_memory()
         self.predict_file(METHOD, self._largest_file)
 
@@ -115,7 +115,7 @@ class CoupledClusterRun(MoleculeRun):
         return least.FITTED_BYTES if self.options.integrals == "ri" else least.DECOMPOSED_BYTES
 
     def _predict_memory(self) -> None:
-        """The least memory of all stages. That of decomposed integrals is known once there are pivots."""
+        """Predicts the least memory of all stages; for decomposed integrals as soon as their rank is known."""
         from outcore.chem.ri import source
         from outcore.chem.ri.cholesky import Cholesky
 
@@ -135,7 +135,7 @@ class CoupledClusterRun(MoleculeRun):
         )
 
     def _needs(self, rank: int, cuts: Sequence[int]) -> dict[str, int]:
-        """The least memory of each stage, of each process, for `rank` three-index functions."""
+        """The least bytes of each stage in each process, for `rank` three-index functions."""
         from outcore.chem import least_memory
 
         options, mol, threads = self.options, self._mol, self.threads
@@ -170,7 +170,7 @@ class CoupledClusterRun(MoleculeRun):
         )
 
     def _least_of_stages(self, rank: int, cuts: Sequence[int], jk_bytes: int) -> dict[str, int]:
-        """Those after the SCF, whose J and K take `jk_bytes`."""
+        """The least bytes of each stage after the SCF, whose J and K take `jk_bytes`."""
         from outcore.chem import least_memory
         from outcore.chem.cc.least import AfterIterations, stages
         from outcore.chem.gradients.command import fitting_of
@@ -186,7 +186,7 @@ class CoupledClusterRun(MoleculeRun):
     # ---- the SCF ----
 
     def mean_field(self) -> Any:
-        """The SCF, run; of an estimate, orbitals of the right number."""
+        """The SCF, which has run; for an estimate, a stand-in with the right number of orbitals."""
         if self.options.estimate:
             return self.stand_in(self._mol, "UHF" if self._open else "RHF")
         if self.options.integrals == "ri":
@@ -204,15 +204,15 @@ class CoupledClusterRun(MoleculeRun):
     # ---- coupled cluster ----
 
     def _made(self, mf: Any, *, stands_in: bool = False) -> CCSD:
-        """stands_in: `mf` is of `stand_in`, and there will be a plan alone."""
+        """stands_in: `mf` was made by `stand_in`, and the object makes a plan alone."""
         from outcore.chem.cc.ccsd import CCSD
 
         options, common = self.options, self.common_settings()
         settings = options.settings()
         if stands_in:
-            settings.pop("orbitals", None)  # it has none that could be made semicanonical
+            settings.pop("orbitals", None)  # a stand-in has no orbitals that could be made semicanonical
         if options.integrals != "ri":
-            common.pop("screening", None)  # it is the SCF's alone
+            common.pop("screening", None)  # only the SCF has a threshold then
         made = CCSD(
             mf,
             options.frozen,
@@ -250,7 +250,7 @@ class CoupledClusterRun(MoleculeRun):
         return cc
 
     def _nothing(self, cc: CCSD) -> None:
-        """No orbitals are correlated."""
+        """Reports a run without correlated orbitals."""
         options = self.options
         self._refuse_amplitudes()
         self.say("nothing to correlate, the energy is 0")
@@ -274,7 +274,7 @@ class CoupledClusterRun(MoleculeRun):
             self.say(line)
         if self._tightened:
             self.say(
-                f"amplitudes converge to {cc.settings.conv_tol_normt:.0e}, as the density of them needs; "
+                f"amplitudes converge to {cc.settings.conv_tol_normt:.0e}, as their density needs; "
                 f"--amplitude-tol is {options.amplitude_tol:.0e}"
             )
         if options.full and cc.plan is not None:
@@ -324,7 +324,7 @@ class CoupledClusterRun(MoleculeRun):
             in_iterations = sum(each.seconds for each in iterations)
             if iterations:
                 self._compare({_LAMBDA: in_iterations / len(iterations)})
-            if not cc.has_triples:  # else iterations belong to (T)
+            if not cc.has_triples:  # else `_triples` has counted the iterations
                 seconds -= in_iterations
             self._compare({f"{_DENSITIES} and {_RESPONSE}": seconds})
             density_command.show(
@@ -351,7 +351,7 @@ class CoupledClusterRun(MoleculeRun):
         for line in cc.summary(plan).split("; "):
             self.say(line)
         if self.options.fno:
-            self.say("natural orbitals: of all virtual ones; a run finds how many of them --fno leaves out")
+            self.say("estimated with all virtual orbitals; a run finds how many natural ones remain")
         self.console.print(plan.table())
         self.console.print(plan.ladder_table())
         self.console.print(plan.time(triples=self.options.triples))
@@ -362,8 +362,8 @@ class CoupledClusterRun(MoleculeRun):
     # ---- time of densities and gradients ----
 
     def _forecast(self, cc: CCSD) -> dict[str, float]:
-        """Seconds of each part that follows iterations, each in the memory of the run; of Lambda equations, of one
-        iteration. A run says the same, beside what it took. Collective."""
+        """Predicted seconds of each part after the iterations, in the memory of the run; for Lambda equations those
+        of one iteration. A run shows them beside the actual seconds. Collective."""
         options, found = self.options, dict[str, float]()
         what: describe.Describe = describe.response
         if options.triples:
@@ -379,7 +379,7 @@ class CoupledClusterRun(MoleculeRun):
         return found | self.world.broadcast(made)
 
     def _forecast_gradient(self, cc: CCSD) -> dict[str, float]:
-        """Of what is not in the plans of coupled cluster. Not collective."""
+        """Predicted seconds of the parts that plans of coupled cluster leave out. Not collective."""
         from outcore.chem.gradients import forecast
 
         mol, threads, workers = self._mol, cc.threads, cc.threads * self.world.size
@@ -394,7 +394,7 @@ class CoupledClusterRun(MoleculeRun):
         return found
 
     def _estimate_densities(self, cc: CCSD) -> dict[str, Any]:
-        """Of what follows iterations."""
+        """Shows and returns the estimates of all parts after the iterations."""
         found: dict[str, Any] = {}
         for name, seconds in self._forecast(cc).items():
             self.say(f"{name}: {seconds:.3g} s{' an iteration' if name == _LAMBDA else ''}")
@@ -406,7 +406,7 @@ class CoupledClusterRun(MoleculeRun):
         return found | {"three-index densities": {"disk_bytes": density}}
 
     def _compare(self, seconds: dict[str, float]) -> None:
-        """seconds: that parts, or some together, took."""
+        """Shows actual beside predicted seconds. seconds: by the name of a part, or of parts joined by 'and'."""
         for name, took in seconds.items():
             parts = [self._predicted.get(each, 0.0) for each in name.split(" and ")]
             self.say(f"{name}: {took:.2g} s{_predicted(sum(parts), took)}")
@@ -421,9 +421,9 @@ class CoupledClusterRun(MoleculeRun):
         moved = cc.iterations[-1].moved
         if moved.planned:
             self.say(
-                f"its products moved {moved.counted / 1e6:.0f} MB to and from disk, planned were "
-                f"{moved.planned / 1e6:.0f} MB; each by itself moves {moved.least / 1e6:.0f} MB at least, "
-                f"{moved.planned / max(moved.least, 1.0):.2f} times that are planned"
+                f"its products moved {moved.counted / 1e6:.0f} MB to and from disk, predicted were "
+                f"{moved.planned / 1e6:.0f} MB; the least of each product by itself is {moved.least / 1e6:.0f} MB "
+                f"in all, the prediction is {moved.planned / max(moved.least, 1.0):.2f} times that"
             )
         self.results["moved_by_products_of_an_iteration"] = asdict(moved)
 
@@ -431,7 +431,7 @@ class CoupledClusterRun(MoleculeRun):
         assert cc.natural is not None
         kept, every = cc.spins[0].virtual, len(cc.natural.occupations)
         self.say(f"natural orbitals          {kept} of {every} virtual ones are correlated")
-        self.say(f"lost in second order      {cc.delta_mp2:.10f} Eh, which CCSD loses about")
+        self.say(f"lost in second order      {cc.delta_mp2:.10f} Eh; CCSD loses about as much")
         error = cc.fno_error()
         self.say(f"CCSD energy with it       {cc.e_tot + cc.delta_mp2:.10f} Eh, error about {error:.1e} Eh")
         self.results |= {
@@ -456,7 +456,7 @@ class CoupledClusterRun(MoleculeRun):
         moved = cc.moved_by_triples
         if moved is not None and moved.least:
             self.say(
-                f"(T) read {moved.counted / 1e6:.0f} MB from disk, all of it reads {moved.planned / 1e6:.0f} MB, "
+                f"(T) read {moved.counted / 1e6:.0f} MB from disk; a whole (T) reads {moved.planned / 1e6:.0f} MB, "
                 f"{moved.planned / moved.least:.2f} times the least"
             )
             self.results["moved_by_triples"] = asdict(moved)
@@ -504,14 +504,14 @@ def carry_out(run: CoupledClusterRun) -> int:
 
 
 def _predicted(predicted: float, actual: float) -> str:
-    """Seconds that a plan has predicted, beside those of the run. What a plan leaves out, such as starting
-    products, is most of a small system."""
+    """The predicted seconds, to be shown after the actual ones. A plan leaves out overheads, such as starting
+    products, which are most of the time of a small system."""
     why = ": overheads dominate in small systems" if predicted < _SHORT_S and actual > 2 * predicted else ""
     return f" (predicted {predicted:.2g} s{why})"
 
 
 class _Iterations:
-    """A line for each iteration."""
+    """Shows a line for each iteration."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say, self._shown = say, False

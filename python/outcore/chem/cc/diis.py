@@ -18,27 +18,28 @@ if TYPE_CHECKING:
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
-_SINGLE = 6e-8  # of an error: its rounding to single precision
-_LOST = 1e-2  # of the least error: rounding of a combination may be no more
-_SMALLEST = 1e-14  # of the largest eigenvalue: rounding of all of them
+_SINGLE = 6e-8  # rounding to single precision, relative to an error
+_LOST = 1e-2  # largest rounding of a combination, relative to the least error
+_SMALLEST = 1e-14  # rounding of eigenvalues, relative to the largest
 
 
 class Diis:
-    """The last vectors of one array of amplitudes each, with errors in single precision; small parts are in memory.
+    """The last vectors: amplitudes and their errors. An error has single precision; small parts are in memory.
     Collective."""
 
     def __init__(self, room: Room, vectors: int, names: list[tuple[str, str]]) -> None:
-        """names: of the arrays in the plan, which get the number of the vector: errors, amplitudes."""
+        """names: of arrays in the plan, pairs for errors and amplitudes; the number of a vector follows the
+        name."""
         self._room, self._vectors = room, vectors
         self._errors = [[room.array(f"{error}{k}") for k in range(vectors)] for error, _ in names]
         self._amplitudes = [[room.array(f"{name}{k}") for k in range(vectors)] for _, name in names]
         self._small_errors: list[Values] = [np.empty(0)] * vectors
         self._small: list[Values] = [np.empty(0)] * vectors
         self._products = np.zeros((vectors, vectors))
-        self._count = 0  # that were ever added
+        self._count = 0  # vectors ever added
 
     def fill(self, small: Values) -> None:
-        """As if all vectors were there, as they are after the first iterations; `small`: of each."""
+        """Pretends that all vectors were added, as after the first iterations. small: the small part of each."""
         self._count = self._vectors
         self._small, self._small_errors = [small] * self._vectors, [small] * self._vectors
 
@@ -54,8 +55,8 @@ class Diis:
     def add(
         self, small: Values, small_error: Values, make: list[Callable[[Tile], tuple[Values, Values]]]
     ) -> float:
-        """One more vector: amplitudes and errors of each tile, as `make` makes them. The norm of the error. Where
-        it raises there are no vectors any more."""
+        """Adds a vector: `make` returns the amplitudes and the error of a tile. Returns the norm of the error. If
+        it raises, there are no vectors any more."""
         count, self._count = self._count + 1, 0
         slot, used = (count - 1) % self._vectors, min(count, self._vectors)
         self._small[slot], self._small_errors[slot] = small.copy(), small_error.copy()
@@ -91,9 +92,9 @@ class Diis:
         return float(np.sqrt(dots[slot]))
 
     def coefficients(self) -> Values:
-        """Of the vectors: their sum is 1, and the error of the combination is least. The oldest vectors are left
-        out where errors depend on each other so much that their rounding would be larger than what is left of
-        them, as in small systems with symmetry."""
+        """Coefficients of the vectors: their sum is 1, and the error of the combination is least. Where errors are
+        nearly dependent, as in small systems with symmetry, their rounding would be too large beside the least of
+        them: then the oldest vectors are left out."""
         n = self._used
         newest_first = [(self._count - 1 - k) % self._vectors for k in range(n)]
         found = np.zeros(n)
@@ -108,7 +109,7 @@ class Diis:
         return found
 
     def combine(self, coefficients: Values, put: list[Callable[[Tile, Values], None]]) -> Values:
-        """The combination of the amplitudes: `put` of each tile, and the small part."""
+        """Passes each tile of the combined amplitudes to `put`; returns the combined small part."""
         for amplitudes, target in zip(self._amplitudes, put, strict=True):
 
             def work(
@@ -130,17 +131,17 @@ class Diis:
 
 
 def _least(products: Values) -> Values:
-    """Coefficients of errors with these products: errors are scaled to the same length, as those of early
-    iterations are larger by more than all digits. Of combinations that are as good, the one of the smallest
-    coefficients."""
+    """Coefficients of the shortest combination of errors with these scalar products. Errors are scaled to the same
+    length, as those of early iterations are larger by more than all digits. Among combinations that are equally
+    good, the one with the smallest coefficients."""
     sizes = np.sqrt(products.diagonal())
     if not sizes.min() > 0:
         exact: Values = np.eye(len(sizes))[sizes.argmin()]
         return exact
     weights = sizes.min() / sizes
     values, vectors = np.linalg.eigh(products / np.outer(sizes, sizes))
-    # What is left of a combination that rounding makes of no length counts no less than rounding: leaving such
-    # combinations out would leave out those without any error, all there are of a single amplitude.
+    # A combination whose length is lost in rounding counts with the length of rounding. Without such combinations
+    # those without any error would be missing, too: of a single amplitude there are no others.
     shifted = np.maximum(values, 0.0) + _SMALLEST * values.max()
     found = vectors @ (vectors.T @ weights / shifted)
     scaled: Values = found * weights / (found @ weights)

@@ -1,4 +1,4 @@
-"""Iterations that diverge end with the amplitude that has changed most."""
+"""The error that ends diverging iterations; it names the amplitude that has changed most."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _DIVERGED = 1e6  # norm of a change of the amplitudes
 
 @dataclass(frozen=True)
 class Names:
-    """Of correlated orbitals of each spin, or of both of closed shells: numbers from 1, frozen ones counted."""
+    """Numbers of the correlated orbitals of each spin, or of both spins of closed shells, from 1; frozen orbitals
+    are counted."""
 
     occupied: Sequence[Sequence[int]]
     virtual: Sequence[Sequence[int]]
@@ -49,7 +50,8 @@ def refuse(
 ) -> None:
     """Raises OutcoreError (ERANGE) if the iteration has diverged. Collective.
 
-    singles: their changes [i,a] of each spin. change: of a tile [a,i,b,j] of amplitudes; not collective.
+    singles: changes of singles [i,a] of each spin. change: returns the change of a tile [a,i,b,j] of doubles; not
+    collective.
     """
     if np.isfinite(found.norm) and np.isfinite(found.energy) and found.norm < _DIVERGED:
         return
@@ -76,7 +78,7 @@ def _of_singles(names: Names, singles: Sequence[Values]) -> Iterator[tuple[float
 def _of_doubles(
     names: Names, doubles: Sequence[Doubles], change: Callable[[Doubles, Tile], Values]
 ) -> Iterator[tuple[float, str]]:
-    """The same of each tile of this process."""
+    """The largest change of each tile of this process, and its orbitals."""
     for each in doubles:
         s, r = each.spins
         for tile in each.residual.own_tiles():

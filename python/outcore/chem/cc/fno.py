@@ -25,16 +25,17 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 
 ERROR, TRIPLES_ERROR = 0.3, 0.6
-"""Of what is lost in second order, the part by which energies of CCSD and of CCSD(T) may still be wrong once it has
-been added. For H2O, HF, N2, C2H4, NH3, CH4, CO, HCN, H2CO, F2 and O3 in double-zeta bases, 1e-2 to 1e-4, it was at
-most 0.27 and 0.55 (of F2, the others 0.23 and 0.45), with PySCF's energies of all orbitals."""
+"""Errors of the energies of CCSD and of CCSD(T) after the second-order correction, as shares of that correction.
+For H2O, HF, N2, C2H4, NH3, CH4, CO, HCN, H2CO, F2 and O3 in double-zeta bases, with thresholds of 1e-2 to 1e-4,
+they were at most 0.27 and 0.55 (both for F2; for the others 0.23 and 0.45), compared with PySCF's energies of all
+orbitals."""
 
 
 @dataclass(frozen=True)
 class NaturalOrbitals:
-    """active: with the virtual orbitals that stay, which diagonalize their block of the Fock matrix.
-    occupations: of all virtual natural orbitals, falling. energy: of second order, with all virtual orbitals
-    (Hartree)."""
+    """active: correlated orbitals; the virtual natural orbitals that stay diagonalize their block of the Fock
+    matrix. occupations: of all virtual natural orbitals, falling. energy: second-order energy with all virtual
+    orbitals (Hartree)."""
 
     active: CorrelatedOrbitals
     occupations: Values
@@ -64,7 +65,7 @@ def truncate(
 
 
 def density(room: Room, integrals: Integrals, spin: CorrelatedOrbitals) -> tuple[Values, float]:
-    """Of second order, of virtual orbitals; and the energy of second order (Hartree). Collective."""
+    """The second-order density of virtual orbitals, and the second-order energy (Hartree). Collective."""
     t, u = room.array("T"), room.array("U")
     room.contract("Qai,Qbj->aibj", integrals.bvo, integrals.bvo, out=t)
     gaps, cuts = spin.gaps().T, integrals.spaces.v.cuts

@@ -1,4 +1,4 @@
-"""Double excitations as PySCF has them, of extended arrays that may lie on disk."""
+"""Double excitations as PySCF has them, read from extended arrays that may lie on disk."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 class GivenDoubles:
     """Doubles [i,j,a,b] of `CCSD.active_orbitals`, i and a of the first spin. They stay where they are until NumPy
-    asks: `np.asarray(t2)` brings all of them into memory, `t2[i, j, a, b]` an element or a box, which is read alone
-    unless orbitals were turned. Not collective.
+    asks: `np.asarray(t2)` brings all of them into memory, `t2[i, j, a, b]` an element or a box. Unless orbitals
+    were turned, it reads this box alone. Not collective.
 
     array: the extended array [a,i,b,j] of correlated orbitals.
     """
@@ -64,7 +64,7 @@ class GivenDoubles:
 
 
 def of_four(key: Any) -> list[Any] | None:
-    """Integers and slices of four axes, or None if it is something else."""
+    """The key as integers and slices of four axes, or None if it is something else."""
     given = list(key) if isinstance(key, tuple) else [key]
     places = [n for n, each in enumerate(given) if each is Ellipsis]
     if len(places) > 1:

@@ -41,7 +41,8 @@ _ATTEMPTED = "gradient of CCSD"
 
 
 class RelaxedResponse:
-    """Relaxed densities of a CCSD object, and what its gradient needs beside them. Methods are collective.
+    """Relaxed densities of a CCSD object, and the arrays that its gradient needs beside them. Methods are
+    collective.
 
     Attributes:
         densities: of the SCF and CCSD together.
@@ -51,7 +52,7 @@ class RelaxedResponse:
 
     def __init__(self, of: CCSD) -> None:
         self._of, self.world = of, of.world
-        self._mark = ""  # of the relaxed densities that are kept
+        self._mark = ""  # of the relaxed densities in the checkpoint
         self._means = of.means()
         of_scf.scf_reference(self._means, of.scf_object)
         fixed = of.multipliers.make_densities()
@@ -68,7 +69,7 @@ class RelaxedResponse:
         of.multipliers.release_densities()
         factor.coefficients(y)
         factor.coefficients(y.T)
-        self._y = y if self.world.rank == 0 else np.zeros_like(y)  # of all processes together
+        self._y = y if self.world.rank == 0 else np.zeros_like(y)  # the sum over processes counts
         for each in self._gammas:
             each.apply(factor.coefficients, of.threads)
             each.sync()
@@ -105,7 +106,7 @@ class RelaxedResponse:
         return made
 
     def _relax(self, one: list[Matrix], orbital: list[Matrix]) -> Densities:
-        """one: densities of fixed orbitals. orbital: what changes with the coefficients [n][p] of each spin."""
+        """one: densities of fixed orbitals. orbital: derivatives by the coefficients [n][p] of each spin."""
         of, share, unrelaxed = self._of, len(one) / 2, []
         for number, (given, spin) in enumerate(zip(of.reference.spins, of.spins, strict=True)):
             active = of.active_positions(number)
@@ -126,7 +127,7 @@ class RelaxedResponse:
         return found
 
     def _keeper(self, name: str) -> KeptSlabs | None:
-        """Of slabs of a pass over derivative integrals."""
+        """The part of the checkpoint for slabs of a pass over derivative integrals; None without a checkpoint."""
         kept = self._of.checkpoint
         return None if kept is None else kept.slabs(name, self._mark)
 
@@ -163,7 +164,7 @@ class RelaxedResponse:
 
 
 def _tiles(fixed: ThreeIndexDensity) -> Iterator[tuple[str, int, int]]:
-    """Of Gamma: kind, and blocks of its two axes of virtual orbitals."""
+    """Tiles of Gamma: the kind, and the blocks of its axes of virtual orbitals."""
     yield "oo", 0, 0
     blocks = range(len(fixed.integrals.spaces.v))
     for a in blocks:
@@ -218,14 +219,14 @@ def _refused(detail: str) -> OutcoreError:
 
 
 class Gradients(rhf.GradientsBase):  # type: ignore[misc]
-    """Of a CCSD object, in its memory and on its processes. `kernel` is collective, and runs what has not been
-    done. Raises OutcoreError, the same on all processes."""
+    """Gradients of a CCSD object, in its memory and on its processes. `kernel` is collective, and runs the stages
+    that have not run. Raises OutcoreError, the same on all processes."""
 
     atmlst: Any
     de: Any
 
     def kernel(self, atmlst: Any = None) -> Matrix:
-        """The gradient [atom][x] (Hartree/Bohr), which `de` is afterwards. atmlst: of these atoms alone."""
+        """The gradient [atom][x] (Hartree/Bohr); also sets `de`. atmlst: atoms; None: as before, all at first."""
         de: Matrix = self.base.relaxed_densities(gradient=True).gradient()
         self.atmlst = self.atmlst if atmlst is None else atmlst
         de = de if self.atmlst is None else de[list(self.atmlst)]

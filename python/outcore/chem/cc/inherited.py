@@ -1,4 +1,4 @@
-"""What a calculation with converged amplitudes begins with: integrals and amplitudes that the iterations leave, in
+"""Integrals and amplitudes that the iterations leave. A calculation with converged amplitudes begins with them, in
 a room with a plan of its own."""
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 class Inherited:
-    """Of a CCSD object, or of these arrays of a room that came after it, by their names in the plan to come.
-    Collective to make: all other arrays are given back.
+    """Arrays of a CCSD object, or `arrays` of a later room, which the next plan takes over by their names. The
+    constructor is collective, and gives back all other arrays.
 
-    beside: other arrays that stay.
+    beside: further arrays that stay.
 
     Attributes:
-        is_stored: integrals of ladders are.
-        builds: they are not there any more.
+        is_stored: integrals of ladders are stored, not recomputed in each iteration.
+        builds: some of them are not there any more, and have to be made.
     """
 
     def __init__(
@@ -58,7 +58,8 @@ class Inherited:
         free = before.keep(*self._kept.values())
         resources.trim_heap()
         if of.memory_bytes is not None and of.world.held_bytes is None:
-            # Of a command the memory beside arrays was predicted; an object has what its process leaves now.
+            # A command has predicted the memory beside arrays; an object has the memory that its process leaves
+            # now.
             free = min(free, free_memory_of_each(*of.means()).bytes)
         self._entries = {name: before.entry_of(each) for name, each in self._kept.items()}
         processes = of.world.size
@@ -74,8 +75,8 @@ class Inherited:
             )
 
     def plan(self, what: Describe) -> Plan:
-        """With arrays where they are, as long as there is room for the rest; else the largest ones go to disk.
-        Collective. Raises OutcoreError: ENOMEM."""
+        """A plan that leaves inherited arrays where they are, if there is room for the rest; else the largest ones
+        go to disk. Collective. Raises OutcoreError: ENOMEM."""
         entries = dict(self._entries)
         inside = sorted((e.bytes, name) for name, e in entries.items() if e.in_memory)
         while True:
@@ -90,8 +91,8 @@ class Inherited:
                 entries[name] = replace(entries[name], in_memory=False)
 
     def check_disks(self, plan: Plan, kept_bytes: int = 0, side: str = "") -> None:
-        """Raises OutcoreError (ENOSPC): disks have no room for arrays that are not there yet, or that of a
-        checkpoint none for `kept_bytes` of vectors from a side, see KeptStates. Collective."""
+        """Raises OutcoreError (ENOSPC) if scratch disks have no room for new arrays of the plan, or the disk of the
+        checkpoint has none for `kept_bytes` of vectors of a side, see KeptStates. Collective."""
         of, scratch = self._of, self._of.world.scratch
         there = {name for name, entry in self._entries.items() if not entry.in_memory}
         new = sum(e.bytes for name, e in plan.arrays.items() if not e.in_memory and name not in there)
@@ -102,7 +103,7 @@ class Inherited:
         check_room(of.world, "coupled cluster", needs, largest_file=of.largest_file(plan))
 
     def room(self, plan: Plan) -> Room:
-        """The arrays are in it, by their names. Collective."""
+        """A room of the plan with the inherited arrays in it. Collective."""
         describe.forget()
         resources.trim_heap()
         made = Room(self._of.world, self._of.threads, plan, self._before.signs)
@@ -127,14 +128,14 @@ def three_index(equations: RestrictedEquations | UnrestrictedEquations) -> dict[
 
 
 def amplitudes(equations: RestrictedEquations | UnrestrictedEquations) -> dict[str, Array]:
-    """Of doubles, by their names in the plan."""
+    """Amplitudes of doubles, by their names in the plan."""
     if isinstance(equations, RestrictedEquations):
         return {"T": equations.t2}
     return {"Taa": equations.same[0], "Tab": equations.mixed, "Tbb": equations.same[1]}
 
 
 def _integrals(equations: RestrictedEquations | UnrestrictedEquations) -> dict[str, Array]:
-    """Those of ladders that are stored."""
+    """Stored integrals of ladders, by their names in the plan."""
     if isinstance(equations, RestrictedEquations):
         return equations.ladder.named_integrals
     first, second = (each.named_integrals for each in equations.ladders)

@@ -1,4 +1,4 @@
-"""What an iteration of coupled cluster has come to, and how far it is."""
+"""The result of an iteration of coupled cluster, and its progress."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Moved:
-    """Bytes to and from disk, over all processes: `planned`; `counted`, of ladders by the rows that were made,
-    which is less where another run has done a part; `least`: what each product by itself has to move in the memory
-    that it has, whatever its order and tiles."""
+    """Bytes to and from disk, over all processes. planned: as the plan predicts. counted: actual; for ladders by
+    the rows that were made, fewer where another run has made some. least: the least traffic of each product by
+    itself in its memory, for any order and tiles."""
 
     planned: float = 0.0
     counted: float = 0.0
@@ -32,7 +32,7 @@ NOTHING = Moved()
 
 @dataclass(frozen=True)
 class Iteration:
-    """energy, change: Hartree. norm: of the change of the amplitudes. moved: by its products, to and from disk."""
+    """energy, change: Hartree. norm: of the change of the amplitudes. moved: disk traffic of its products."""
 
     number: int
     energy: float
@@ -46,7 +46,7 @@ class Meter:
     """Tells how far an iteration is, by the operations of its products. Any thread.
 
     Args:
-        expected: operations of all.
+        expected: operations of all products of the iteration.
     """
 
     def __init__(self, expected: float = 0.0, tell: Progress | None = None) -> None:

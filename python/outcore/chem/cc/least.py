@@ -1,5 +1,6 @@
-"""What coupled cluster and what may follow it take of each process, known before anything is computed: one account
-for commands and for objects. Pure arithmetic over sizes, of plans that each stage makes anew when it begins."""
+"""Least memory, in each process, of coupled cluster and of the stages that may follow it, known before anything is
+computed. Commands and objects share this account. It is arithmetic over sizes; each stage plans again when it
+begins."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ _DOUBLE = 8
 
 @dataclass(frozen=True, kw_only=True)
 class AfterIterations:
-    """What follows iterations. triples: it is of CCSD(T). relaxed: densities; they and the gradient need
-    multipliers."""
+    """Stages that follow iterations. triples: they are of CCSD(T). relaxed: relaxed densities; these and the
+    gradient need multipliers."""
 
     triples: bool = False
     multipliers: bool = False
@@ -39,8 +40,9 @@ class AfterIterations:
 
 @dataclass(frozen=True, kw_only=True)
 class FittedSets:
-    """auxmol: with the auxiliary functions of coupled cluster. of_scf: with those of J and K of the SCF; None:
-    these are exact. jk_bytes: of each process, what J and K take. storage: of integrals of the gradient."""
+    """auxmol: the molecule with auxiliary functions of coupled cluster. of_scf: with those of J and K of the SCF;
+    None: J and K are exact. jk_bytes: bytes that J and K take in each process. storage: the place of integrals of
+    the gradient."""
 
     auxmol: Mole
     of_scf: Mole | None
@@ -60,12 +62,12 @@ def sizes_of(
     auxmol: Mole | None = None,
     method: str = "ccsd",
 ) -> Sizes | None:
-    """Before the SCF; None: nothing is correlated. rank: three-index functions, made in `cuts`, or as those of
-    `auxmol` are."""
+    """Sizes, known before the SCF; None: nothing is correlated. rank: number of three-index functions. cuts: slabs
+    in which they are made; None: those of `auxmol`."""
     every = list(zip(*counts(mol, frozen, spins), strict=True))
     if not any(o and v for o, v in every):
         return None
-    # A spin that nothing is correlated of has one orbital of each kind, of zeros.
+    # A spin without correlation has one placeholder orbital of each kind, of zeros.
     shapes = [(o, v) if o and v else (1, 1) for o, v in every]
     cuts = source.cuts_of(auxmol) if cuts is None else cuts
     occupied, virtual = zip(*shapes, strict=True)
@@ -75,7 +77,7 @@ def sizes_of(
 def equations(
     sizes: Sizes | None, threads: int, what: Describe = describe.iterations, block: int | None = None
 ) -> int:
-    """Of what is described, with the factor of the metric of three-index functions."""
+    """The least bytes of the stage `what`, with the factor of the metric of three-index functions."""
     if sizes is None:
         return 0
     metric = sizes.auxiliary**2 * _DOUBLE
@@ -95,8 +97,8 @@ def stages(
     left: int = 0,
     block: int | None = None,
 ) -> dict[str, int]:
-    """Of each stage, by name, beside what the process holds; `left`: bytes that the SCF leaves. fitting: None where
-    nothing but multipliers is asked for. Collective."""
+    """The least bytes of each stage, by name, beside those that the process holds. left: bytes that the SCF leaves,
+    added to each. fitting: None if no relaxed densities or gradients are wanted. Collective."""
     found = {METHOD: equations(sizes, threads, block=block)}
     if sizes is not None and wanted.multipliers:
         if wanted.triples:

@@ -16,12 +16,12 @@ from outcore.chem.gradients.options import ASKED, DensityOptions
 from outcore.chem.options import FROZEN, FROZEN_VIRTUAL, INTEGRALS, ROHF, TOLERANCE
 from outcore.job import preflight
 
-NORM = 1e-7  # of the change of amplitudes whose density is asked for
+NORM = 1e-7  # largest norm of the last change of amplitudes, for a density
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options(DensityOptions):
-    """Of coupled cluster."""
+    """Options of coupled cluster."""
 
     method: Annotated[
         str,
@@ -152,7 +152,7 @@ class Options(DensityOptions):
         super().check()
 
     def _check_density(self, method: methods.MethodFacts) -> None:
-        """Raises OutcoreError for densities and gradients that are not there."""
+        """Raises OutcoreError for densities and gradients that the method does not have."""
         if not method.has_densities:
             preflight.refuse(self.asked_for, f"with --method {self.method}: densities are of CCSD")
         if self.fno:
@@ -180,7 +180,7 @@ class Options(DensityOptions):
         preflight.check_file(self.amplitudes, "write amplitudes")
 
     def settings(self) -> dict[str, Any]:
-        """For CCSD."""
+        """Keyword arguments of CCSD."""
         found: dict[str, Any] = {
             "method": self.method,
             "integrals": self.integrals,

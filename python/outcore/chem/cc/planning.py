@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 
 
 class Planning:
-    """What a CCSD object has of this.
+    """The part of a CCSD object that plans.
 
     Attributes:
         plan: of iterations, once it is made.
-        follows: what is known to be asked for after iterations, for which there has to be memory.
+        follows: stages known to come after iterations; `prepare` checks that there is memory for them.
     """
 
     follows = AfterIterations()
-    _free_before: Allowance | None = None  # of each process, before anything was computed
+    _free_before: Allowance | None = None  # free memory of each process, before anything was computed
 
     plan: plans.Plan | None = None
     spins: list[CorrelatedOrbitals]
@@ -53,13 +53,13 @@ class Planning:
     _source: Source | None
 
     def prepare(self: CCSD) -> plans.Plan:  # type: ignore[misc]
-        """Three-index functions, and the plan. Collective."""
+        """Makes the three-index functions and the plan, once; returns the plan. Collective."""
         if self.plan is not None:
             return self.plan
         self._free_before = self._free_before or self._free()
         self._source = self._source or self._make_source()
         self.check_memory(self.follows)
-        self.spins = self._every  # this may have failed before
+        self.spins = self._every  # an earlier call may have failed
         if self.settings.fno:
             self._truncate(self._source)
         if self._checkpoint is not None:
@@ -68,16 +68,16 @@ class Planning:
         return self.plan
 
     def estimate(self: CCSD, what: Describe = describe.iterations) -> plans.Plan:  # type: ignore[misc]
-        """A plan for which nothing is computed but three-index functions: of all virtual orbitals, as nobody knows
-        yet how many natural ones `fno` leaves. what: is to be done. Collective."""
+        """A plan for an estimate: nothing but three-index functions is computed. It has all virtual orbitals, as
+        nobody knows yet how many natural ones `fno` leaves. what: the stage to plan. Collective."""
         self._source = self._source or self._make_source()
         return self._make_plan(self._source, what)
 
     # ---- memory, before anything is computed ----
 
     def begin(self: CCSD, wanted: AfterIterations) -> None:  # type: ignore[misc]
-        """Iterations, if there were none, with memory for what is asked for after them. Collective. Raises
-        OutcoreError (ENOMEM) before anything of it is computed."""
+        """Runs iterations, if they have not run, and checks first that there is memory for the `wanted` stages
+        after them. Collective. Raises OutcoreError (ENOMEM) before anything is computed."""
         if self.uncorrelated:
             return
         if self.plan is None:
@@ -89,8 +89,8 @@ class Planning:
             self.kernel()
 
     def check_memory(self: CCSD, wanted: AfterIterations) -> None:  # type: ignore[misc]
-        """Raises OutcoreError (ENOMEM) where iterations and what is asked for after them need more than there was
-        before they began; a command has looked already. Collective."""
+        """Raises OutcoreError (ENOMEM) if iterations, or the `wanted` stages after them, need more memory than was
+        free before they began. A command has checked that already. Collective."""
         free = self._free_before
         if self.world.held_bytes is not None or free is None:
             return
@@ -117,7 +117,7 @@ class Planning:
             )
 
     def _enough(self: CCSD, free: Allowance, needed: int, further: int = 0) -> str:  # type: ignore[misc]
-        """For people: the least memory, of an energy, and of all that may be asked for."""
+        """For people: the least memory for the wanted stages and, if it is more, for all stages that may follow."""
         if free.reason != "--memory" or self.memory_bytes is None:
             return ""
         given, processes = self.memory_bytes, self.world.size
@@ -129,7 +129,7 @@ class Planning:
         return f"; {told(needed)} for all of them are enough{more}"
 
     def _possible(self: CCSD) -> AfterIterations | None:  # type: ignore[misc]
-        """All that may be asked for after iterations."""
+        """All stages that may follow iterations; None: there are none."""
         if not self.method_facts.has_densities or self.settings.fno:
             return None
         closed_or_pairs = self.restricted or not references.is_restricted_open(self._mf)
@@ -139,7 +139,7 @@ class Planning:
         )
 
     def _stages(self: CCSD, wanted: AfterIterations) -> dict[str, int]:  # type: ignore[misc]
-        """The least memory of each stage, of each process. Collective."""
+        """The least bytes of each stage in each process. Collective."""
         assert self._source is not None
         sizes, block = self._sizes(self._source, self._every), self.settings.block
         fitting = self._fitting() if wanted.relaxed or wanted.gradient else None
@@ -149,7 +149,7 @@ class Planning:
         )
 
     def _fitting(self: CCSD) -> least.FittedSets:  # type: ignore[misc]
-        """Of integrals that a gradient has derivatives of."""
+        """Auxiliary sets of the integrals whose derivatives a gradient needs."""
         assert isinstance(self._source, Fitted)
         of_scf = vars(self._mf).get("with_df")
         made_anew = isinstance(of_scf, DensityFitting) and of_scf.three_index is None
@@ -177,7 +177,7 @@ class Planning:
     def plan_of(  # type: ignore[misc]
         self: CCSD, what: Describe, free_bytes: int, block: int, ladder: str, given: Mapping[str, Entry]
     ) -> plans.Plan:
-        """Of another part of the calculation, in so much memory of each process; see `plan.make_plan`.
+        """A plan of another stage of the calculation, in `free_bytes` of each process; see `plan.make_plan`.
         Collective."""
         assert self.plan is not None
         rates = measured(self.world, self.threads)
@@ -227,7 +227,8 @@ class Planning:
         return describe.response_of_triples if self.restricted else describe.response
 
     def _of_rank_0(self: CCSD, look: Callable[[], plans.Plan]) -> plans.Plan:  # type: ignore[misc]
-        """The solver of linear programs may not find the same at all processes. Collective."""
+        """The plan that rank 0 makes: the solver of linear programs may find another on each process.
+        Collective."""
         with self.world.together("coupled cluster"):
             found = look() if self.world.rank == 0 else None
         resources.trim_heap()  # linear programs have filled it with pieces
@@ -256,7 +257,7 @@ class Planning:
         scratch = self.world.scratch
         with self.world.together("look at the scratch disk"):
             needs = [(Path(scratch), bytes_here(self.world, scratch, plan.disk_bytes))]
-        # Of amplitudes that have converged, only energies of (T) are kept from now on.
+        # Once amplitudes have converged, the checkpoint gets nothing more but energies of (T).
         if self._checkpoint is not None and not self._checkpoint.has_converged(self.settings):
             needs.append((self._checkpoint.directory, self._checkpoint.room_bytes(plan.kept_bytes)))
         check_room(self.world, "coupled cluster", needs, largest_file=self.largest_file(plan))

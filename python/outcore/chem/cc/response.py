@@ -45,8 +45,8 @@ _ATTEMPTED = "Lambda equations"
 
 
 class Multipliers:
-    """Of a CCSD object, in the memory that its amplitudes leave. Collective to make: the arrays of its iterations
-    are given back, but for amplitudes and integrals.
+    """Multipliers of a CCSD object, in the memory that its amplitudes leave. The constructor is collective, and
+    gives back the arrays of iterations, except amplitudes and integrals.
 
     Attributes:
         singles: [i,a] of each spin, as in `multipliers` and `open_multipliers`.
@@ -57,7 +57,7 @@ class Multipliers:
     """
 
     def __init__(self, of: CCSD, within: MultiplierEquations | OpenMultiplierEquations | None = None) -> None:
-        """within: equations of these amplitudes that are there already, in the room of `of`."""
+        """within: multiplier equations of these amplitudes, if the room of `of` has them already."""
         check(of)
         if not of.converged:
             raise OutcoreError(
@@ -108,7 +108,7 @@ class Multipliers:
 
     @property
     def mark(self) -> str:
-        """Of these multipliers and no others."""
+        """Identifies these multipliers in the checkpoint."""
         return mark_of(self._mark_of_amplitudes, *self.singles)
 
     def _take_kept(self, checkpoint: Checkpoint) -> None:
@@ -161,7 +161,7 @@ class Multipliers:
         self.equations.of_multipliers(self.singles)
 
     def close(self) -> None:
-        """Gives back what keeps multipliers."""
+        """Closes the part of the checkpoint that keeps multipliers."""
         if self._kept is not None:
             self._kept.close()
             self._kept = None
@@ -176,7 +176,7 @@ class Multipliers:
         return self.equations.one_particle
 
     def make_densities(self) -> ClosedDensities | OpenDensities:
-        """Of one and of two particles; multipliers stay, their equations are used up."""
+        """Densities of one and of two particles, made once. Multipliers stay, their equations are used up."""
         if self.densities is None:
             self.densities = assembly.densities(self.equations, self.singles)
         return self.densities
@@ -188,7 +188,7 @@ class Multipliers:
 
 
 def solved(of: CCSD, within: MultiplierEquations | OpenMultiplierEquations | None = None) -> Multipliers:
-    """Those of a CCSD object, which are solved for if that has not been done. within: see Multipliers.
+    """The multipliers of a CCSD object; solves for them if that has not been done. within: see Multipliers.
     Collective."""
     if of._multipliers is None:
         check(of)
@@ -223,7 +223,7 @@ class GivenMultipliers(GivenDoubles):
 
 
 class LambdaResults:
-    """What a CCSD object has of this."""
+    """The part of a CCSD object with multipliers, densities and gradients."""
 
     has_triples = False
     """Derivatives and energies of scanners are those of CCSD(T); `ccsd_t` sets it."""
@@ -232,19 +232,19 @@ class LambdaResults:
 
     @property
     def multipliers(self: CCSD) -> Multipliers:  # type: ignore[misc]
-        """Which solves for them if that has not been done. Collective."""
+        """The multipliers; solves for them if that has not been done. Collective."""
         return solved(self)
 
     def forget_multipliers(self: CCSD) -> None:  # type: ignore[misc]
-        """Their arrays are given back for something else. Collective."""
+        """Forgets the multipliers, whose arrays another stage takes, and closes relaxed densities. Collective."""
         self._multipliers = None
         if self._relaxed is not None:
             self._relaxed.close()
             self._relaxed = None
 
     def relaxed_densities(self: CCSD, *, gradient: bool = False) -> RelaxedResponse:  # type: ignore[misc]
-        """Made once. gradient: it will be asked for, and there has to be memory for it. Collective; see
-        `gradient.RelaxedResponse`."""
+        """Relaxed densities, made once. gradient: the caller will ask for the gradient, so there must be memory for
+        it, too. Collective; see `gradient.RelaxedResponse`."""
         from outcore.chem.cc.gradient import RelaxedResponse, check_fitted
 
         if self._relaxed is None:
@@ -293,10 +293,10 @@ class LambdaResults:
         return found[0] if self.restricted else tuple(found)
 
     def make_rdm1(self: CCSD, *, ao_repr: bool = False, relaxed: bool = False) -> Any:  # type: ignore[misc]
-        """The one-particle density of both spins, of open shells a pair for alpha and beta: over all orbitals [p,q]
-        of the reference, frozen ones included, or with `ao_repr` over basis functions. Relaxed: properties that are
-        sums with it are derivatives of the energy. Else that of fixed orbitals, as PySCF's `make_rdm1`. Solves the
-        equations that have not been solved. Collective."""
+        """The one-particle density of both spins, for open shells a pair of alpha and beta. It is over all orbitals
+        [p,q] of the reference, frozen ones included, or with `ao_repr` over basis functions. relaxed: properties
+        that it gives are derivatives of the energy; else it is the density of fixed orbitals, as PySCF's
+        `make_rdm1`. Solves the equations that have not been solved. Collective."""
         weight = 3 - len(self.spins)
         if relaxed:
             found = [weight * each.total for each in self.relaxed_densities().densities.spins]
@@ -317,7 +317,7 @@ class LambdaResults:
 
 
 def check(of: CCSD) -> None:
-    """Raises OutcoreError (ENOTSUP) for what has no Lambda equations here."""
+    """Raises OutcoreError (ENOTSUP) for calculations that have no Lambda equations here."""
     if of.has_triples:
         triple_response.check(of)
     if not of.method_facts.has_densities:

@@ -1,4 +1,4 @@
-"""What a coupled-cluster calculation has found: energies, amplitudes, diagnostics."""
+"""Results of a coupled-cluster calculation: energies, amplitudes, diagnostics."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class Results:
-    """Of a calculation, which sets the attributes."""
+    """The part of a CCSD object with its results. The object sets the attributes."""
 
     _mf: Any
     reference: Reference
@@ -47,7 +47,7 @@ class Results:
     _auxbasis: Any
     _screening: float
     _integrals: Any
-    _every: list[CorrelatedOrbitals]  # orbitals, also where natural ones take the place of some
+    _every: list[CorrelatedOrbitals]  # correlated orbitals, before natural ones replace some
     _frozen: Frozen
 
     @property
@@ -68,12 +68,12 @@ class Results:
 
     @property
     def screening(self) -> float:
-        """Of three-index integrals."""
+        """The threshold of three-index integrals."""
         return self._screening
 
     @property
     def given_integrals(self) -> bool:
-        """Two-electron integrals are those that the reference gives."""
+        """Whether two-electron integrals are those that the reference gives."""
         return self._integrals is not None
 
     @property
@@ -83,7 +83,7 @@ class Results:
 
     @property
     def e_hf(self) -> float:
-        """Of the determinant of the reference (Hartree)."""
+        """Energy of the determinant of the reference (Hartree)."""
         return self.reference.energy
 
     @property
@@ -113,13 +113,13 @@ class Results:
 
     @property
     def warnings(self) -> list[str]:
-        """What makes the result doubtful, a line each: a determinant that is not the lowest of its occupation, a
+        """Reasons to doubt the result, a line each: a determinant that is not the lowest of its occupation, a
         positive correlation energy."""
         of_orbitals = doubts.of_orbitals([self._energies(number) for number in range(len(self._every))])
         return of_orbitals + doubts.of_energy(self.e_corr, self.settings.conv_tol)
 
     def _energies(self, number: int) -> tuple[Values, Values]:
-        """Of occupied and of virtual orbitals of a spin (Hartree), frozen ones among them."""
+        """Energies of occupied and of virtual orbitals of a spin (Hartree), frozen ones among them."""
         given, correlated = self.reference.spins[number], self._every[number]
         energies = np.array(given.energies if given.fock is None else np.diag(given.fock))
         if not correlated.missing:
@@ -141,30 +141,31 @@ class Results:
         return found[0] if self.restricted else tuple(found)
 
     def active_positions(self, number: int) -> Any:
-        """Of the correlated orbitals of a spin among those of `reference`, occupied ones first."""
+        """Positions of the correlated orbitals of a spin among those of `reference`, occupied ones first."""
         given = self.reference.spins[number]
         return np.concatenate(self._frozen.active(number, given.numbers, given.occupied))
 
     def fno_error(self, *, triples: bool = False) -> float:
-        """An estimate of the error of `e_tot + delta_mp2` by frozen natural orbitals, or with `triples` of that and
-        `e_t` (Hartree, not negative): a share of `delta_mp2`, which has bounded the error of small molecules."""
+        """An estimate of the error that frozen natural orbitals leave in `e_tot + delta_mp2`, or with `triples` in
+        `e_tot + e_t + delta_mp2` (Hartree, not negative): a share of `delta_mp2` that bounded the errors of small
+        molecules."""
         return abs(self.delta_mp2) * (fno.TRIPLES_ERROR if triples else fno.ERROR)
 
     @property
     def uncorrelated(self) -> bool:
-        """There are no occupied or no virtual orbitals: nothing to compute, and the energy is 0."""
+        """Whether there are no occupied or no virtual orbitals: nothing to compute, and the energy is 0."""
         return not self.spins[0].occupied or not self.spins[0].virtual
 
     @property
     def t1(self) -> Any:
-        """Singles [i,a] of `active_orbitals`, a copy; of open shells those of both spins."""
+        """Singles [i,a] of `active_orbitals`, a copy; for open shells those of both spins."""
         found = [orbitals.given_singles(t, spin) for t, spin in zip(self.singles, self.spins, strict=True)]
         return found[0] if self.restricted else tuple(found)
 
     @property
     def t2(self) -> Any:
-        """Doubles [i,j,a,b] of `active_orbitals`, where they are, so later iterations change them: see
-        GivenDoubles; of open shells those of spins aa, ab, bb."""
+        """Doubles [i,j,a,b] of `active_orbitals`, for open shells those of spins aa, ab, bb. They are no copy, so
+        later iterations change them: see GivenDoubles."""
         pairs = spin_pairs(len(self.spins))
         found: list[Any]
         if self.uncorrelated:
@@ -186,7 +187,7 @@ class Results:
         return self.t1, np.asarray(doubles) if self.restricted else tuple(map(np.asarray, doubles))
 
     def save_amplitudes(self, path: str | os.PathLike[str]) -> None:
-        """To an HDF5 file, in place of what is there; see `amplitude_file`. Collective.
+        """Writes an HDF5 file, in place of an older one; see `amplitude_file`. Collective.
 
         Raises OutcoreError (ENOTSUP) for another method than CCSD: PySCF would take its amplitudes for those of
         CCSD.
@@ -202,7 +203,7 @@ class Results:
 
     @property
     def file_bytes(self) -> int:
-        """About what `save_amplitudes` writes."""
+        """About how many bytes `save_amplitudes` writes."""
         return amplitude_file.size_bytes(self.spins)
 
     def get_t1_diagnostic(self) -> float:

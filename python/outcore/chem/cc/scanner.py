@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Scanner:
-    """Of the settings of a CCSD object; attributes are those of the newest object. Each call gives back the arrays
-    of the object before it, also those of the first. Checkpoints and amplitudes to begin with are not taken over.
+    """Energies with the settings of a CCSD object; attributes are those of the newest object. Each call gives back
+    the arrays of the object before it, the first one, too. It takes over no checkpoint and no starting amplitudes.
 
-    derivatives: will be asked for after each energy.
+    derivatives: the caller will ask for them after each energy.
     """
 
     def __init__(self, ccsd: CCSD) -> None:
@@ -39,7 +39,7 @@ class Scanner:
         old.give_back()
         self._scf(mol)
         fitting = vars(self._scf).get("with_df")
-        if isinstance(fitting, DensityFitting):  # its integrals are made again where they are needed
+        if isinstance(fitting, DensityFitting):  # its integrals are recomputed where they are needed
             fitting.close_integrals()
         new = self._ccsd = old.another(self._scf, **asdict(old.settings))
         if self.derivatives:

@@ -1,4 +1,4 @@
-"""How a coupled-cluster calculation is done: what its user may choose."""
+"""Settings of a coupled-cluster calculation, which its user may choose."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ _TOLERANCE = 1e-8
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Raises OutcoreError (EINVAL) for what is out of range.
+    """Raises OutcoreError (EINVAL) for values out of range.
 
     method: "ccsd"; of closed shells also "dcsd" (distinguishable cluster), "ccd" and "lccd" (linearized), both of
         doubles alone.
     integrals: "ri" (density fitting), "cholesky", or "conventional": Cholesky to rounding, which is exact. None: as
         the reference, whose integrals are fitted or not.
     tolerance: of the Cholesky decomposition (Hartree); None: 1e-8.
-    ladder: where the integrals of the ladder are: "disk", "memory", "rebuild" (made in each iteration), "auto"
-        (what takes least time of what there is room for).
+    ladder: where the integrals of the ladder are: "disk", "memory", "rebuild" (recomputed in each iteration),
+        "auto" (the fastest that there is room for).
     conv_tol: change of the energy (Hartree) below which an iteration may be the last.
-    conv_tol_normt: norm of the change of the amplitudes below which it may be, as it is without shift and damping.
-        The energy is linear in amplitudes: it was wrong by a twentieth of that norm, so that 20 times `conv_tol`
-        goes with it.
+    conv_tol_normt: norm of the change of the amplitudes, without shift and damping, below which an iteration may be
+        the last. The energy is linear in amplitudes, and its error was a twentieth of that norm: 20 times
+        `conv_tol` goes well with `conv_tol`.
     diis_space: vectors of the extrapolation; 1 for none.
     level_shift: raises virtual orbitals in denominators (Hartree): slower, safer.
-    orbitals: of ROHF with frozen ones: "semicanonical", made so before they are frozen, or "standard", after. None:
-        the first.
-    fno: frozen natural orbitals: virtual ones whose occupation is not above it are left out; 0: none are.
+    orbitals: for ROHF with frozen orbitals: they become semicanonical before some are frozen ("semicanonical"), or
+        after ("standard"). None: before, or after where a list names the frozen ones.
+    fno: frozen natural orbitals: virtual ones with occupations up to this are left out; 0: none are.
     damping: share of the old amplitudes that stays, 0 to 1: slower, safer.
-    block: virtual orbitals of a tile at most; None: as the memory has room for.
+    block: most virtual orbitals of a tile; None: as the memory has room for.
     """
 
     method: str = "ccsd"
@@ -93,7 +93,7 @@ class Settings:
             raise OutcoreError(
                 errno.ENOTSUP,
                 "frozen natural orbitals",
-                detail=f"what they lose was measured for CCSD, not for {method.title}",
+                detail=f"their error was measured for CCSD, not for {method.title}",
             )
         for is_wrong, detail in wrong:
             if is_wrong:

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from outcore.tensor.arrays.array import Array
 
 _COUPLED = 1e-4
-"""Hartree, of occupied and virtual orbitals: derivatives leave out what such elements do in (T)."""
+"""The largest Fock matrix element between occupied and virtual orbitals (Hartree): derivatives neglect the effect
+of such elements on (T)."""
 
 
 def check(of: CCSD) -> None:
-    """Raises OutcoreError (ENOTSUP) for what has no derivatives of (T)."""
+    """Raises OutcoreError (ENOTSUP) for calculations that have no derivatives of (T)."""
     for each in of.spins:
         o = each.occupied
         if abs(each.fock[:o, o:]).max(initial=0.0) > _COUPLED:
@@ -39,8 +40,8 @@ def check(of: CCSD) -> None:
 
 
 def derive(of: CCSD) -> tuple[Inherited, Derivatives | OpenDerivatives]:
-    """The derivatives, and what the Lambda equations begin with, these among it. The energy is `e_t` from then on.
-    Collective. Raises OutcoreError: ENOMEM, ENOSPC."""
+    """Computes (T), which sets `e_t`, and its derivatives. Returns the arrays that the Lambda equations begin with,
+    derivatives among them, and the derivatives. Collective. Raises OutcoreError: ENOMEM, ENOSPC."""
     before = of.room
     assert before is not None and of.equations is not None
     inherited = Inherited(of, before, three_index(of.equations))

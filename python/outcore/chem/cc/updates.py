@@ -1,4 +1,4 @@
-"""Amplitudes of one iteration after another: second order, and what residuals make of those before."""
+"""Amplitudes of one iteration after another: those of second order, then updates by residuals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SMALLEST_GAP = 1e-2  # Hartree
 
 
 class Updates:
-    """Of the amplitudes of some equations. Collective, but `change`.
+    """Updates of the amplitudes of some equations. Collective, except `change`.
 
     is_mixed: an error has left doubles of two iterations.
     """
@@ -31,7 +31,7 @@ class Updates:
     def __init__(
         self, room: Room, spins: list[CorrelatedOrbitals], equations: Equations, vectors: int
     ) -> None:
-        """vectors: of the extrapolation."""
+        """vectors: number of vectors of the extrapolation."""
         self._room, self._spins, self._equations, self._vectors = room, spins, equations, vectors
         self._diis: Diis | None = None  # made when it is needed, as (T) needs none
         self.is_mixed = False
@@ -88,7 +88,7 @@ class Updates:
         return [part.reshape(each.shape) for part, each in parts], norm, changes
 
     def change(self, settings: Settings, doubles: Doubles, tile: Tile) -> Values:
-        """Of a tile [a,i,b,j] of amplitudes by its residual, as the settings have it."""
+        """The change of a tile [a,i,b,j] of amplitudes by its residual, with shift and damping of the settings."""
         gaps = self._gaps(doubles, tile, settings.level_shift)
         return (1.0 - settings.damping) * doubles.residual.get_tile(tile) / gaps
 
@@ -102,7 +102,7 @@ class Updates:
 
 
 def _negative(gaps: Values) -> Values:
-    """Occupied less virtual energies. None is near zero: without a shift some may be."""
+    """Occupied less virtual energies, none of them near zero: without a shift some may be."""
     return np.minimum(gaps, -_SMALLEST_GAP)
 
 

@@ -1,4 +1,4 @@
-"""Densities of closed-shell CCSD and CCSD(T), of orbitals that do not respond: derivatives of the Lagrangian of
+"""Densities of closed-shell CCSD and CCSD(T), with orbitals that do not respond: derivatives of the Lagrangian of
 `multipliers`.
 
     gamma[p,q] = dL/df[p,q],    Gamma[Q,p,q] = dL/dB[Q,pq],    E = tr gamma f + sum Gamma B / 2
@@ -24,11 +24,11 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class ClosedDensities:
-    """Of converged multipliers, whose intermediates are used up. Collective to make.
+    """Densities of converged multipliers. The constructor is collective, and uses up their intermediates.
 
     Attributes:
         one: gamma [n][n] of the correlated orbitals, occupied ones first, at all processes; a list of one.
-        room, spaces, integrals: in which it lies, and B.
+        room, spaces, integrals: the room and orbitals of the densities, and B.
         oo, vo, vv: Gamma [Q,i,j], [Q,a,i], [Q,a,b], as arrays of the room.
     """
 
@@ -51,11 +51,11 @@ class ClosedDensities:
 
     @property
     def three_index(self) -> list[ThreeIndexDensity]:
-        """Of both spins, a list of one."""
+        """Gamma of both spins, a list of one."""
         return [ThreeIndexDensity(self.oo, self.vo, self.vv, self.integrals)]
 
     def _dressed(self) -> None:
-        """What B~ makes: X' Gamma~ Y, where X and Y are those of singles."""
+        """Adds derivatives through B~: X' Gamma~ Y, where X and Y are those of singles."""
         c, of, t1 = self.room.contract, self._of, self._t1
         c("aick,Qki->Qac", of.rings, of.doo, out=self.vv)
         c("ia,Qdi->Qad", self._l1, of.y, out=self.vv, add=True)
@@ -65,7 +65,7 @@ class ClosedDensities:
         c("Qai,ic->Qac", self.vo, t1, out=self.vv, add=True)
 
     def _undressed_rings(self) -> None:
-        """What rings, Y and the energy make of B[Q,ck] as it is: with g_ = -2 U L U + T' M T'."""
+        """Adds derivatives by the plain B[Q,ck] of rings, Y and the energy, with g_ = -2 U L U + T' M T'."""
         c, of, o = self.room.contract, self._of, self._o
         t2, u2, rings, g_ = of.of.t2, of.of.u2, of.rings, of.rest
         c("aidl,dlck->aick", of.multipliers, u2, out=rings)
@@ -80,7 +80,7 @@ class ClosedDensities:
         c("kj,Qdj->Qdk", doo, of.y, out=self._ov, add=True)
 
     def _one_body(self) -> None:
-        """What the dressed Fock matrix makes of the integrals in it."""
+        """Adds derivatives by the integrals in the dressed Fock matrix."""
         c, of, o, t1 = self.room.contract, self._of, self._o, self._t1
         b, d = self.integrals, of.one_body
         doo, dov, dvo, dvv = d[:o, :o].copy(), d[:o, o:].copy(), d[o:, :o].copy(), d[o:, o:].copy()
@@ -90,7 +90,7 @@ class ClosedDensities:
         c("Q,ac->Qac", j, dvv, out=self.vv, add=True)
         c("Q,kc->Qck", j, dov, out=self._ov, add=True)
         c("Q,kc->Qck", 2.0 * of.fitted(d), t1, out=self._ov, add=True)
-        oo, vo = of.doo, of.y_  # which nothing needs any more
+        oo, vo = of.doo, of.y_  # free from here on
         c("Qck,ic->Qki", b.bvo, t1, out=oo)
         c("Qac,ic->Qai", b.bvv, t1, out=vo)
         c("Qlk,li->Qki", oo, doo, out=self.oo, scale=-1.0, add=True)

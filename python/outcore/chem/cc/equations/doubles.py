@@ -1,4 +1,4 @@
-"""Amplitudes of double excitations of two spins, with what belongs to them."""
+"""Amplitudes of double excitations of two spins, with their residual and scratch arrays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def exchanged(tile: Values) -> Values:
 
 
 def spin_pairs(spins: int) -> list[tuple[int, int]]:
-    """Of closed shells the one, of two spins aa, ab, bb."""
+    """Pairs of spins: the one of closed shells, or aa, ab, bb of two spins."""
     return [(0, 0)] if spins == 1 else [(0, 0), (0, 1), (1, 1)]
 
 
@@ -30,9 +30,9 @@ def spin_pairs(spins: int) -> list[tuple[int, int]]:
 class Doubles:
     """Arrays [a,i,b,j] of amplitudes and of their residual.
 
-    put: puts a tile of amplitudes, and what is made of it.
+    put: puts a tile of amplitudes, and of arrays that are made from them.
     spins: of a, i and of b, j.
-    integrals: of a tile, those that are divided by energies in second order.
+    integrals: returns the integrals of a tile that second order divides by energies.
     free: two scratch arrays of the same shape, without symmetry; their contents are undefined between residuals.
     """
 
@@ -45,13 +45,13 @@ class Doubles:
 
 
 class Equations(Protocol):
-    """Of amplitudes: singles [i,a] of each spin are in memory, doubles are extended arrays."""
+    """Equations of amplitudes: singles [i,a] of each spin are in memory, doubles are extended arrays."""
 
     doubles: list[Doubles]
     steps: Steps
 
     def residual(self, amplitudes: list[Values]) -> list[Values]:
-        """Of singles; that of doubles is in their arrays."""
+        """The residual of singles; that of doubles goes to their arrays."""
         ...
 
     def energy(self, singles: list[Values]) -> float:
@@ -59,5 +59,5 @@ class Equations(Protocol):
         ...
 
     def sync(self) -> None:
-        """Amplitudes that were put are there for all."""
+        """Makes amplitudes that were put visible to all processes."""
         ...

@@ -1,6 +1,6 @@
 """Multipliers of two spins over all pairs of orbitals, as ladders of open shells read them.
 
-    A_[ij,pq] = sum_cd X[c,p] X[d,q] l_ij^cd, and what products of occupied orbitals add,
+    A_[ij,pq] = sum_cd X[c,p] X[d,q] l_ij^cd, and terms of products of occupied orbitals,
 
 where X[c,p] is 1 for p = c and -t1[p,c] for occupied p.
 """
@@ -23,12 +23,12 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class DressedPairs:
-    """Of multipliers [a,i,b,j]. Collective to make.
+    """Dressed multipliers [a,i,b,j]. The constructor is collective.
 
     Args:
         spaces, t: orbitals and singles of a, i and of b, j.
-        l2: of equal spins [a,i,b,j] = [b,j,a,i]; of attached states [a,i,b], of which j is one.
-        occupied: what is added to A_[ij,kl], as [k,i,l,j].
+        l2: of equal spins [a,i,b,j] = [b,j,a,i]; of attached states [a,i,b], with a single j.
+        occupied: the term to add to A_[ij,kl], as [k,i,l,j].
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class DressedPairs:
         self._occupied = occupied + self._of_two_occupied(room, occupied.shape)
 
     def block(self, p: int, q: int) -> Values:
-        """Of blocks of all orbitals as [p,i,q,j]."""
+        """A_ of blocks p and q of all orbitals, as [p,i,q,j]."""
         if p > 0 and q > 0:
             return self._tile(p - 1, q - 1)
         if q > 0:
@@ -55,7 +55,7 @@ class DressedPairs:
         return values
 
     def _blocks(self, side: int) -> list[tuple[int, Values]]:
-        """Of virtual orbitals of one side, with singles of them [k,c]."""
+        """Blocks of virtual orbitals of one side, with their singles [k,c]."""
         cuts, t = self._cuts[side], self._t[side]
         return [(n, t[:, cuts[n] : cuts[n + 1]]) for n in range(len(cuts) - 1)]
 

@@ -1,4 +1,5 @@
-"""Products of doubles with integrals of four occupied orbitals, of sums and differences of half the length each."""
+"""Products of doubles with integrals of four occupied orbitals, from sums and differences of half the length
+each."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class HoleProducts:
-    """h[k,i,l,j] = h[l,j,k,i], by which `add` multiplies. Any thread."""
+    """Multiplies tiles of doubles by h[k,i,l,j] = h[l,j,k,i]. Any thread."""
 
     def __init__(self, hole: Values) -> None:
         self._occupied = o = len(hole)

@@ -1,7 +1,7 @@
 """Three-index integrals B[Q,pq] of molecular orbitals: (pq|rs) = sum_Q B[Q,pq] B[Q,rs], as extended arrays.
 
-They come from rows X[K, pq], one for each function K of a set, and a metric that makes B of them; of vectors that
-are B themselves (Cholesky) there is none.
+They are made from rows X[K, pq], one for each function K of a set, and a metric; Cholesky vectors are B themselves,
+and need no metric.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Integrals:
         name: str = "",
         progress: Progress | None = None,
     ) -> Integrals:
-        """Of orbitals [n][occupied, virtual], in rows first, then fitted in columns."""
+        """Makes the integrals of orbitals [n][occupied, virtual]: rows first, which are then fitted in columns."""
         rows = room.array(f"rows{name}")
         _transform(room, spaces, source, coefficients, rows, progress)
         made = cls(room, spaces, name)
@@ -82,8 +82,8 @@ class Integrals:
         return self.bvv.get_tile((0, p - 1, c))
 
     def recent(self, limit_bytes: int) -> Callable[[int, int], Values]:
-        """`block` for tasks that ask for the same ones again and again: where they lie on disk, those that were
-        asked for last stay, in so much memory."""
+        """`block`, for tasks that ask for the same blocks again and again: if integrals lie on disk, the blocks
+        that were read last stay in `limit_bytes` of memory."""
         return _Recent(self, limit_bytes) if self.bvv.where == "disk" else self.block
 
     def dress(self, t1: Values | None, out: Array, more: Values | None = None) -> None:
@@ -118,7 +118,7 @@ class Integrals:
 
 
 class _Recent:
-    """Any thread."""
+    """The blocks that were read last. Any thread."""
 
     def __init__(self, integrals: Integrals, limit_bytes: int) -> None:
         self._integrals, self._left = integrals, limit_bytes
@@ -148,7 +148,7 @@ def _transform(
     out: Array,
     progress: Progress | None,
 ) -> None:
-    """Rows of molecular orbitals, by pieces that processes and threads take as they come to them."""
+    """Makes rows of molecular orbitals, in pieces that processes and threads take one after another."""
     pairs, cuts = spaces.all_pairs, spaces.cuts
     counter = room.world.counter()
 

@@ -1,4 +1,4 @@
-"""The particle-particle ladder over all pairs of orbitals, of sums and differences of half the length each.
+"""The particle-particle ladder over all pairs of orbitals, from sums and differences of half the length each.
 
     A_ij^pq = sum_cd t_ij^cd (pc|qd)
     t+-[cd,ij] = t_ij^cd +- t_ij^dc             c <= d, the sum halved for c = d; i >= j, the difference for i > j
@@ -50,7 +50,7 @@ class Ladder:
         is_stored: V+- are made once, and kept in single precision where the plan has them; else tiles are made
             in each product, once if all amplitudes fit into memory.
 
-    `waited_s`: what threads have waited for tiles in the last product, as a mean.
+    `waited_s`: mean seconds that threads waited for tiles in the last product.
     """
 
     def __init__(
@@ -83,12 +83,12 @@ class Ladder:
 
     @property
     def named_integrals(self) -> dict[str, Array]:
-        """Those that are stored, by their names in the plan."""
+        """Stored integrals, by their names in the plan."""
         names = [f"V{_NAMES[sign]}{self._name}" for sign in self._signs]
         return dict(zip(names, self.integrals, strict=False))
 
     def build(self, progress: Progress | None = None) -> None:
-        """Makes the integrals that are stored."""
+        """Makes the integrals, if they are stored."""
         if not self.integrals:
             return
         kernel = LadderIntegrals(self._room.sizes, self._made, tuple(self.integrals))
@@ -113,7 +113,7 @@ class Ladder:
         return [1.0]
 
     def tile(self, row: int, column: int) -> list[Values]:
-        """A tile [pq][cd] of each of V+-, made of three-index integrals; valid until this thread makes another."""
+        """A tile [pq][cd] of each of V+-, from three-index integrals; valid until this thread makes another."""
         rows, columns, read = self._spaces.all_pairs, self._spaces.virtual_pairs, self._block
         (p, r), (c, d) = rows.blocks[row], columns.blocks[column]
         buffers, signs = self._buffers, self._room.signs
@@ -136,8 +136,8 @@ class Ladder:
     # ---- products ----
 
     def contract(self, t2: Array, steps: Steps) -> None:
-        """S and D of amplitudes [a,i,b,j]: as many pairs ij at a time as the plan has in a tile of them; the rows
-        that `steps` leaves."""
+        """Makes S and D of amplitudes [a,i,b,j], with as many pairs ij at a time as the plan has in a tile; only
+        the rows that `steps` leaves."""
         if not self._signs:
             return
         self._room.kernel(
@@ -153,7 +153,7 @@ class Ladder:
         )
 
     def product(self, t2: Array, results: Sequence[Array], *, transposed: bool = False) -> LadderProduct:
-        """What it takes."""
+        """The kernel of a product, which knows its traffic and time."""
         o = self._integrals.bvo.layout.shape[2]
         columns = tuple(o * (o - 1) // 2 if sign else o * (o + 1) // 2 for sign in self._signs)
         return self._product([t2], results, columns, transposed=transposed)
@@ -188,8 +188,8 @@ class Ladder:
         named: Mapping[str, Array],
         steps: Steps,
     ) -> list[float]:
-        """Adds to the arrays of `named` sums over the pairs of `of_columns`; `halves` gives sums and differences of
-        their amplitudes."""
+        """Puts sums over the pairs of `of_columns` into the arrays of `named`; `halves` returns sums and
+        differences of their amplitudes."""
         self.waited_s = 0.0
         products = list(named.values())
         count, parts = len(of_rows.blocks), len(products[0].layout.tilings[1])
@@ -226,7 +226,7 @@ class Ladder:
                 width = sum(boxes[number].stop - boxes[number].start for _, boxes in vectors)
                 found[number][column] = np.empty((pairs.length(column), width))
             ends = [0] * len(self._signs)
-            for halves, boxes in vectors:  # of which one is unpacked at a time
+            for halves, boxes in vectors:  # one of them is unpacked at a time
                 both = halves(*pairs.blocks[column])
                 for number, (sign, box) in enumerate(zip(self._signs, boxes, strict=True)):
                     begin = ends[number]
@@ -245,7 +245,7 @@ class Ladder:
         return self._unpacked(self._spaces.all_pairs, self._products, p, r)
 
     def _unpacked(self, pairs: PairAxis, products: Sequence[Array], p: int, r: int) -> Values:
-        """Blocks p <= r of what products have, as [p,i,q,j]."""
+        """Blocks p <= r of products, as [p,i,q,j]."""
         o = self._spaces.occupied
         tile = pairs.numbers[p, r]
         count = pairs.length(tile)
@@ -259,13 +259,13 @@ class Ladder:
     # ---- of several vectors ----
 
     def begin_each(self, count: int) -> None:
-        """Makes room for products with so many vectors at a time, and gives that of the others back."""
+        """Makes arrays for products with `count` vectors at a time, and gives back those of other products."""
         self.release_products()
         self._each = [[self._room.array(f"A{_NAMES[sign]}{n}") for sign in self._signs] for n in range(count)]
 
     def contract_each(self, vectors: Sequence[Array]) -> None:
-        """As `contract`, of all of these, no more than there is room for: integrals go by for as many as the work
-        space holds."""
+        """As `contract`, for several vectors, no more than `begin_each` has made arrays for: one pass over the
+        integrals serves as many vectors as the work space holds."""
         results = [each for of_vector in self._each[: len(vectors)] for each in of_vector]
         o, count = self._spaces.occupied, len(vectors)
         columns = tuple(count * (o * (o - 1) // 2 if sign else o * (o + 1) // 2) for sign in self._signs)
@@ -295,7 +295,7 @@ class Ladder:
         return [1.0] * parts
 
     def _part_of(self, number: int, nth: int, parts: int) -> range:
-        """Tiles of columns of a vector's products, in that one of so many parts."""
+        """Tiles of columns of a vector's products in part `nth` of `parts`."""
         count = len(self._each[number][0].layout.tilings[1])
         return range(count * nth // parts, count * (nth + 1) // parts)
 
@@ -320,8 +320,8 @@ class Ladder:
     # ---- of amplitudes without symmetry ----
 
     def begin_free(self, name: str, *, transposed: bool = False) -> None:
-        """Makes room for products with amplitudes without symmetry, which go by this name, and gives that of the
-        others back. transposed: with the transposed integrals."""
+        """Makes arrays of this name for products with amplitudes without symmetry, and gives back those of other
+        products. transposed: with the transposed integrals."""
         self.release_products()
         names = [f"{name}{_NAMES[sign]}" for sign in self._signs]
         self._free = {each: self._room.array(each) for each in names}
@@ -402,12 +402,12 @@ class Ladder:
     # ---- of multipliers ----
 
     def release_products(self) -> None:
-        """Gives the room of products with doubles back."""
+        """Gives back the arrays of products with doubles."""
         self._room.release(*self._products)
         self._products, self._named = [], {}
 
     def begin_transposed(self) -> None:
-        """Makes room for products with the transposed integrals, and gives that of the others back."""
+        """Makes arrays for products with the transposed integrals, and gives back those of other products."""
         self.release_products()
         names = [f"P{_NAMES[sign]}{self._name}" for sign in self._signs]
         self._transposed = {each: self._room.array(each) for each in names}
@@ -415,8 +415,8 @@ class Ladder:
     def contract_transposed(
         self, block: Callable[[int, int], Values], amplitudes: Array, steps: Steps
     ) -> None:
-        """sum_pq A_ij^pq (pc|qd) over all orbitals; `block` gives A_ij^pq of blocks p <= q as [p,i,q,j], of what
-        it reads from `amplitudes`."""
+        """sum_pq A_ij^pq (pc|qd) over all orbitals; `block` reads `amplitudes`, and returns A_ij^pq of blocks
+        p <= q as [p,i,q,j]."""
         if not self._signs:
             return
         results = list(self._transposed.values())
@@ -449,7 +449,7 @@ def _pair_tile(t2: Array, c: int, d: int) -> Values:
 
 
 def _packing(block: Callable[[int, int], Values]) -> Halves:
-    """Of blocks [c,i,d,j] of amplitudes."""
+    """Sums and differences of blocks [c,i,d,j] of amplitudes."""
     return lambda c, d: kernels.pack_pairs(block(c, d).transpose(0, 2, 1, 3))  # of [c,d,i,j]
 
 
@@ -462,7 +462,7 @@ def put_occupied(
     ooov: Array,
     cuts: Sequence[int],
 ) -> None:
-    """Of a ladder's product, which `block` gives: A_ij^kl as [k,i,l,j], and as [k,i,b,j]
+    """Puts parts of a ladder's product, which `block` returns: A_ij^kl as [k,i,l,j], and as [k,i,b,j]
     A_ij^kb - share sum_l A_ij^kl t1[l,b]. cuts: of b. Collective."""
     hole = block(0, 0)
 

@@ -27,7 +27,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class MultiplierEquations(TransposedProducts):
-    """Residuals of multipliers, of converged amplitudes. Collective.
+    """Residuals of multipliers, for converged amplitudes. Collective.
 
     Args:
         of: the equations of the amplitudes, whose arrays stay as they are from now on.
@@ -45,11 +45,11 @@ class MultiplierEquations(TransposedProducts):
     # ---- multipliers ----
 
     def _second_order(self, tile: Tile) -> Values:
-        """U of a tile, twice: what multipliers begin with."""
+        """Twice U of a tile: the first multipliers."""
         return 2.0 * self.of.u2.get_tile(tile)
 
     def put_first(self) -> list[Values]:
-        """Multipliers of first order: twice T - T' / 2; returns twice t1."""
+        """Puts multipliers of first order, 2 (T - T' / 2); returns 2 t1."""
         self.multipliers, self.of_energy = self.doubles[0].amplitudes, True
         self.room.each_tile(
             self.multipliers, lambda tile: self._put(tile, self._second_order(tile)), "multipliers"
@@ -58,7 +58,7 @@ class MultiplierEquations(TransposedProducts):
         return [2.0 * self.t1]
 
     def _put(self, tile: Tile, values: Values) -> None:
-        """L of a tile, and M of it. The caller synchronizes."""
+        """Puts L of a tile, and its M. The caller synchronizes."""
         self.multipliers.put_tile(tile, values)
         self._put_half(tile, values)
 
@@ -82,8 +82,8 @@ class MultiplierEquations(TransposedProducts):
 
     @property
     def one_particle(self) -> list[Values]:
-        """gamma[p,q] = dL/df[p,q] of orbitals that do not respond, symmetric, once it is known what
-        `of_multipliers` makes."""
+        """gamma[p,q] = dL/df[p,q] with orbitals that do not respond, symmetric. The caller calls `of_multipliers`
+        first."""
         o = len(self.t1)
         gamma: Values = self.one_body.copy()
         gamma[:o, o:] += self.t1
@@ -93,7 +93,7 @@ class MultiplierEquations(TransposedProducts):
     # ---- residuals ----
 
     def residual(self, multipliers: list[Values]) -> list[Values]:
-        """dL/dt1 [i,a]; dL/dT is in `w2`. Of L, M and singles."""
+        """dL/dt1 [i,a] for L, M and these singles; dL/dT goes to `w2`."""
         (l1,) = multipliers
         found = self.product(l1, self._w2)
         return [found if self.of_triples is None else found + self.of_triples.t1]

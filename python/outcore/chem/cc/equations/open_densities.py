@@ -1,4 +1,4 @@
-"""Densities of CCSD of open shells, of orbitals that do not respond: derivatives of the Lagrangian of
+"""Densities of CCSD of open shells, with orbitals that do not respond: derivatives of the Lagrangian of
 `open_multipliers`, for each spin
 
     gamma[p,q] = dL/df[p,q],    Gamma[Q,p,q] = dL/dB[Q,pq],    E = sum_s (tr gamma f + sum Gamma B / 2)
@@ -24,11 +24,11 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class OpenDensities:
-    """Of converged multipliers, whose intermediates are used up. Collective to make.
+    """Densities of converged multipliers. The constructor is collective, and uses up their intermediates.
 
     Attributes:
         one: gamma [n][n] of the correlated orbitals of each spin, occupied ones first, at all processes.
-        room, spaces, integrals: in which they lie, and B, of each spin.
+        room, spaces, integrals: the room of the densities; orbitals and B of each spin.
         oo, vo, vv: Gamma [Q,i,j], [Q,a,i], [Q,a,b] of each spin, as arrays of the room.
     """
 
@@ -56,12 +56,12 @@ class OpenDensities:
 
     @property
     def three_index(self) -> list[ThreeIndexDensity]:
-        """Of each spin."""
+        """Gamma of each spin."""
         every = zip(self.oo, self.vo, self.vv, self.integrals, strict=True)
         return [ThreeIndexDensity(*each) for each in every]
 
     def _dressed(self, s: int) -> None:
-        """What B~ makes: X' Gamma~ Y, where X and Y are those of singles."""
+        """Adds derivatives through B~: X' Gamma~ Y, where X and Y are those of singles."""
         c, of, t, l1 = self.room.contract, self._of, self._t[s], self._l1[s]
         oo, vo, ov, vv = self.oo[s], self.vo[s], self._ov[s], self.vv[s]
         c("aick,Qki->Qac", of.rings[s], of.doo[s], out=vv)
@@ -73,8 +73,8 @@ class OpenDensities:
         c("Qai,ic->Qac", vo, t, out=vv, add=True)
 
     def _put_undressed(self) -> None:
-        """Derivatives by G, [c,k,d,l] of (kd|lc) of equal spins in `rest`, and [d,k,c,l] of (kd|LC) in `w_mixed`,
-        which are arrays of the residuals."""
+        """Puts derivatives by G into arrays of the residuals: [c,k,d,l] of (kd|lc) of equal spins into `rest`,
+        [d,k,c,l] of (kd|LC) into `w_mixed`."""
         c, of, eq = self.room.contract, self._of, self._of.of
         t2, l2 = eq.mixed, of.mixed
         c("bick,dibl->dkcl", of.crossed[1], t2, out=eq.w_mixed, scale=-1.0)
@@ -90,7 +90,7 @@ class OpenDensities:
         c("aick,aidl->ckdl", eq.h[0], t2, out=eq.rest[1], add=True)
 
     def _undressed(self, s: int) -> None:
-        """What rings, Y and the energy make of B[Q,ck] as it is."""
+        """Adds derivatives by the plain B[Q,ck] of rings, Y and the energy."""
         c, of, eq, ov = self.room.contract, self._of, self._of.of, self._ov[s]
         o, y = self.spaces[s].occupied, of.y[s]
         bvo, other = self.integrals[s].bvo, self.integrals[1 - s].bvo
@@ -104,7 +104,7 @@ class OpenDensities:
         c("kj,Qdj->Qdk", doo, y, out=ov, add=True)
 
     def _one_body(self, s: int) -> None:
-        """What the dressed Fock matrix makes of the integrals in it."""
+        """Adds derivatives by the integrals in the dressed Fock matrix."""
         c, of, o, t = self.room.contract, self._of, self.spaces[s].occupied, self._t[s]
         b, d = self.integrals[s], of.one_body[s]
         doo, dov, dvo, dvv = d[:o, :o].copy(), d[:o, o:].copy(), d[o:, :o].copy(), d[o:, o:].copy()
@@ -115,7 +115,7 @@ class OpenDensities:
         c("Q,ac->Qac", j, dvv, out=to_vv, add=True)
         c("Q,kc->Qck", j, dov, out=to_ov, add=True)
         c("Q,kc->Qck", of.fitted(), t, out=to_ov, add=True)
-        oo, vo = of.doo[s], of.y_[s]  # which nothing needs any more
+        oo, vo = of.doo[s], of.y_[s]  # free from here on
         c("Qck,ic->Qki", b.bvo, t, out=oo)
         c("Qac,ic->Qai", b.bvv, t, out=vo)
         c("Qlk,li->Qki", oo, doo, out=to_oo, scale=-1.0, add=True)
@@ -135,7 +135,7 @@ class OpenDensities:
                 add(to[s], more[s])
 
     def _ladders(self) -> None:
-        """Of pairs of equal spins, and of those of opposite ones to either spin."""
+        """Adds ladders of pairs of equal spins, and ladders of opposite spins to Gamma of either spin."""
         of = self._of
         for s in SPINS:
             arrays = of.of.same[s], of.same[s]

@@ -9,10 +9,10 @@ equal spins antisymmetric. What does not depend on multipliers is made once:
 
     K_s = (ki|ac)~ + T G + (f_ki d_ac - d_ik f_ac) / 2,    F_s the same with all of the Fock matrices
     H, M[B,i,C,k], C[a,J,c,K]: rings and crossed rings of opposite spins
-    N: what the product of a ladder has of one occupied orbital; D: (ki|..)~ of all spins, as [l,i,c,k]
+    N: the part of a ladder's product with one occupied orbital; D: (ki|..)~ of all spins, as [l,i,c,k]
 
-Of each ladder the multipliers read the same integrals from their other side; see `multipliers`, which has closed
-shells and the literature. PySCF has the same l1 and l2.
+Ladders of multipliers read the same integrals from their other side; see `multipliers`, which has closed shells and
+the literature. PySCF has the same l1 and l2.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class OpenMultiplierEquations:
-    """Residuals of multipliers, of converged amplitudes. Collective.
+    """Residuals of multipliers, for converged amplitudes. Collective.
 
     Args:
         of: the equations of the amplitudes, whose arrays stay as they are from now on.
@@ -70,7 +70,7 @@ class OpenMultiplierEquations:
         free = (self._free, of.w_mixed)
         mixed = Doubles(self.mixed, of.w_mixed, self.mixed.put_tile, (0, 1), of.mixed.get_tile, free)
         self.doubles = [same[0], mixed, same[1]]
-        # What does not depend on the multipliers.
+        # Arrays that do not depend on the multipliers.
         self.dressed_fock = of.dress(t)
         of.put_y()
         self.y, self.doo, self.dvv = of.y, of.doo, of.svv
@@ -92,7 +92,7 @@ class OpenMultiplierEquations:
                 room.contract("Qli,Qck->lick", self.doo[s], of.integrals[r].bvo, out=out)
 
     def _keep_rings(self) -> None:
-        """K as `of.e`, F as `of.x`, H, M and C."""
+        """Makes K as `of.e`, F as `of.x`, H, M and C."""
         c, of, part = self.room.contract, self.of, self.of.part
         dressed = [of.of_pairs(s, self.dressed_fock[s]) for s in SPINS]
         of.put_rings(self.t, dressed)  # X with all of the Fock matrices
@@ -106,7 +106,7 @@ class OpenMultiplierEquations:
     # ---- multipliers ----
 
     def put_first(self) -> list[Values]:
-        """Multipliers that are the amplitudes; returns singles."""
+        """Puts the amplitudes as first multipliers; returns singles."""
         for each in self.doubles:
 
             def put(tile: Tile, each: Doubles = each) -> None:
@@ -141,8 +141,8 @@ class OpenMultiplierEquations:
 
     @property
     def one_particle(self) -> list[Values]:
-        """gamma[p,q] = dL/df[p,q] of orbitals that do not respond, symmetric, once it is known what
-        `of_multipliers` makes."""
+        """gamma[p,q] = dL/df[p,q] with orbitals that do not respond, symmetric. The caller calls `of_multipliers`
+        first."""
         found = []
         for t, each in zip(self.t, self.one_body, strict=True):
             gamma = each.copy()
@@ -155,7 +155,7 @@ class OpenMultiplierEquations:
     # ---- residuals ----
 
     def residual(self, multipliers: list[Values]) -> list[Values]:
-        """dL/dt1 [i,a] of each spin; those by doubles are in their arrays. Of multipliers."""
+        """dL/dt1 [i,a] of each spin, for these multipliers; derivatives by doubles go to their arrays."""
         self.of_multipliers(multipliers)
         self.put_rings()
         self.put_goo(multipliers)
@@ -172,7 +172,7 @@ class OpenMultiplierEquations:
         return found
 
     def of_multipliers(self, multipliers: list[Values]) -> None:
-        """Derivatives by what is dressed: of one body, Z and Y; and of the products of ladders."""
+        """Makes derivatives by dressed quantities (one-body ones, Z and Y) and by products of ladders."""
         c, of = self.room.contract, self.of
         self.hole_ = [c("aibj,akbl->kilj", self.same[s], of.same[s]) for s in SPINS]
         self.hole_mixed = c("aibj,akbl->kilj", self.mixed, of.mixed)
@@ -204,7 +204,7 @@ class OpenMultiplierEquations:
         self.one_body.append(creates.T @ dressed @ annihilates)
 
     def _of_z(self, s: int, l1: Values) -> None:
-        """Derivatives by Z and Y of one spin."""
+        """Makes derivatives by Z and Y of one spin."""
         c, bvo, z_, y_ = self.room.contract, self.of.integrals[s].bvo, self.gvo[s], self.y_[s]
         o = self.spaces[s].occupied
         doo, dvv = self.dressed_one_body[s][:o, :o].copy(), self.dressed_one_body[s][o:, o:]
@@ -217,7 +217,7 @@ class OpenMultiplierEquations:
         c("Qdk,kj->Qdj", bvo, doo, out=y_, add=True)
 
     def put_rings(self) -> None:
-        """Derivatives by E of both spins, and by crossed rings."""
+        """Makes derivatives by E of both spins, and by crossed rings."""
         c, of = self.room.contract, self.of
         for s, out in zip(SPINS, self.rings, strict=True):
             c("aibj,ckbj->aick", self.same[s], of.same[s], out=out, scale=-1.0)
@@ -227,7 +227,7 @@ class OpenMultiplierEquations:
         c("aibj,akcj->bick", self.mixed, of.mixed, out=self.crossed[1], scale=-1.0)
 
     def put_goo(self, multipliers: list[Values]) -> None:
-        """Derivatives by B~oo [Q,k,i]."""
+        """Makes derivatives by B~oo [Q,k,i]."""
         c, doo, dvv = self.room.contract, self.doo, self.dvv
         for s, goo in zip(SPINS, self.goo, strict=True):
             c("aick,Qca->Qki", self.rings[s], dvv[s], out=goo)
@@ -241,7 +241,7 @@ class OpenMultiplierEquations:
         c, of, l1, o = self.room.contract, self.of, multipliers[s], self.spaces[s].occupied
         bvo, part = of.integrals[s].bvo, of.part
         found: Values = c("Qki,Qck->ic", self.goo[s], bvo)
-        # Of B~vv, without having it: J[a,i,c,l] B~oo[Q,l,i] B[Q,c,k]
+        # The derivative by B~vv, without this array: J[a,i,c,l] B~oo[Q,l,i] B[Q,c,k]
         found -= c("aicl,lick->ka", self.rings[s], self._pairs[s][s])
         found -= c("aicl,lick->ka", self.crossed[s], self._pairs[1 - s][s])
         found -= c("Qci,Qck->ik", self.y[s], bvo).T @ l1
@@ -271,8 +271,8 @@ class OpenMultiplierEquations:
         return total
 
     def _exchange_of(self, s: int, d: Values) -> Values:
-        """sum_Qpq d[p,q] B[Q,qk] B[Q,pc] as [k,c]. What passes is in arrays that are free once derivatives by Z are
-        in those by Y."""
+        """sum_Qpq d[p,q] B[Q,qk] B[Q,pc] as [k,c]. Intermediates lie in arrays that are free once derivatives by Y
+        contain those by Z."""
         c, b = self.room.contract, self.of.integrals[s]
         self.through(s, d)
         found: Values = c("Qpk,Qcp->kc", self.goo[s], b.bvo)

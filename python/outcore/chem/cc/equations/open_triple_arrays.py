@@ -1,4 +1,4 @@
-"""What derivatives of (T) of open shells are: arrays of amplitudes and integrals of each spin, and small ones (see
+"""Derivatives of (T) of open shells: arrays of amplitudes and integrals of each spin, and small ones (see
 `open_triple_derivatives`)."""
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ SAME = ("Taa3", "Tbb3")
 MIXED = "Tab3"
 BOO, BVO, BVV = (tuple(f"{name}3{spin}" for spin in "ab") for name in ("Boo", "Bvo", "Bvv"))
 SAME_ROWS = tuple(f"{name}rows" for name in SAME)
-"""In the plan: sums of derivatives by T, orbital by orbital, [x,i,d,j], antisymmetric in i and j."""
+"""Names in the plan of sums of derivatives by T, orbital by orbital, [x,i,d,j], antisymmetric in i and j."""
 MIXED_ROWS = ("Tab3rows", "Tba3rows")
-"""Those of orbitals of either spin: [a,i,b,j] and [b,j,a,i]."""
+"""The same for opposite spins, with orbitals of either spin first: [a,i,b,j] and [b,j,a,i]."""
 BVO_ROWS, BVV_ROWS = (tuple(f"{name}rows" for name in each) for each in (BVO, BVV))
 SMALL = "S3"
-"""`OpenSums` of all processes."""
+"""Name in the plan of the `OpenSums` of all processes."""
 
 
 class OpenDerivatives:
-    """Of the energy of (T), as arrays of a room; lists have those of each spin.
+    """Derivatives of the energy of (T), as arrays of a room; lists have those of each spin.
 
     Attributes:
         t1: by singles [i,a].
@@ -52,12 +52,13 @@ class OpenDerivatives:
 
     @property
     def named(self) -> dict[str, Array]:
-        """By their names in the plan."""
+        """Arrays by their names in the plan."""
         names = (*SAME, *BOO, *BVO, *BVV, MIXED)
         return dict(zip(names, (*self.same, *self.boo, *self.bvo, *self.bvv, self.mixed), strict=True))
 
     def collect(self, room: Room, rows: OpenRows, cuts: Sequence[Sequence[int]]) -> None:
-        """Of `rows`, which are given back. cuts: of virtual orbitals of each spin. Collective."""
+        """Collects the sums of `rows`, and gives `rows` back. cuts: of virtual orbitals of each spin.
+        Collective."""
         for s in SPINS:
             self._same(room, s, rows, cuts[s])
         first, second = rows.mixed
@@ -129,12 +130,12 @@ class OpenRows:
 
     @property
     def named(self) -> dict[str, Array]:
-        """By their names in the plan."""
+        """Arrays by their names in the plan."""
         return dict(zip((*SAME_ROWS, *MIXED_ROWS, *BVO_ROWS, *BVV_ROWS), self.arrays, strict=True))
 
 
 class OpenSums:
-    """Derivatives that are small, of each spin: parts of `values`. The energy is with those of the first."""
+    """Small derivatives of each spin, as parts of `values`. The energy is among those of the first spin."""
 
     def __init__(self, occupied: Sequence[int], virtual: Sequence[int]) -> None:
         sizes = [triple_sums(o, v) for o, v in zip(occupied, virtual, strict=True)]

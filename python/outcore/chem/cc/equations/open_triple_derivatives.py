@@ -1,8 +1,8 @@
 """Derivatives of the energy of (T) of open shells by amplitudes, integrals and the Fock matrices, in tiles of
 virtual orbitals as the energy is (`open_triples`); closed shells have the same in `triple_derivatives`.
 
-Products of `open_triple_products` add to derivatives by what the kernel of the energy is given: amplitudes and
-integrals of one and of two blocks of virtual orbitals. These become derivatives by T and by B before the next one.
+Products of `open_triple_products` add to derivatives by the arguments of the energy's kernel: amplitudes and
+integrals of one and of two blocks of virtual orbitals. These become derivatives by T and by B before the next ones.
 
 Elements of the density of two virtual orbitals come from their rotation, and those of orbitals of (nearly) the same
 energy from triples of their own.
@@ -58,8 +58,9 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class _Task(NamedTuple):
-    """Blocks a and b of spin s, by number, with all third ones: of the same spin up to b, or (`mixed`) of the other
-    one. group: the density of these orbitals alone, which are the third ones; without b: those in place of b."""
+    """Blocks a and b of spin s, by number, with all third blocks: of the same spin up to b, or (`mixed`) of the
+    other spin. group: the task makes the density of these orbitals alone; they take the place of the third blocks,
+    or, without b, of block b."""
 
     mixed: bool
     s: int
@@ -69,7 +70,7 @@ class _Task(NamedTuple):
 
 
 class OpenTripleDerivatives(OpenTriples):
-    """Collective. `run` returns the energy (Hartree), `found` are the derivatives then.
+    """Collective. `run` returns the energy (Hartree); then `found` has the derivatives.
 
     Raises OutcoreError (ENOMEM).
     """
@@ -84,7 +85,7 @@ class OpenTripleDerivatives(OpenTriples):
         block: int | None = None,
         steps: KeptSteps | None = None,
     ) -> None:
-        """steps: what keeps sums of tasks that are done."""
+        """steps: keeps the sums of finished tasks."""
         super().__init__(of, singles, free_bytes, block)
         self._of, self._steps = of, steps
         division = None if steps is None else KeptSums.division_of(steps, SMALL)
@@ -118,7 +119,7 @@ class OpenTripleDerivatives(OpenTriples):
         self._buffers = [Buffers() for _ in range(room.threads)]
 
     def _all_tasks(self) -> list[_Task]:
-        """Those with most work first; those of the density alone come last."""
+        """All tasks, those with most work first; those of the density alone come last."""
         self._order()
         spaces = self._of.spaces
         found = [_Task(*task) for task in self.tasks if not task[0] or spaces[1 - task[1]].occupied]
@@ -197,7 +198,7 @@ class OpenTripleDerivatives(OpenTriples):
         return PairPart.of_mixed(x, y, spins.mixed_pair(x.block, y.block))
 
     def _third(self, a: OpenPart, b: OpenPart, c: OpenPart, ab: PairPart) -> float:
-        """The energy of three blocks; what the kernel is given has its derivatives."""
+        """The energy of three blocks; adds to its derivatives by the arguments of the kernel."""
         new = c is not a and c is not b
         ac = ab if c is b else self._pair(a, c)
         bc = ab if c is a else ac if a is b else self._pair(b, c)
@@ -211,7 +212,7 @@ class OpenTripleDerivatives(OpenTriples):
         return energy
 
     def _sum_all(self, three: Three) -> float:
-        """Of all orbitals a, by all threads."""
+        """The energy and derivatives of all orbitals a, by all threads."""
         s, is_mixed = three.a.spin, three.c.spin != three.a.spin
         mine, other = (self.sums.spins[each].oo for each in (s, 1 - s))
         energies = np.zeros(self._room.threads)
@@ -240,7 +241,8 @@ class OpenTripleDerivatives(OpenTriples):
     # ---- three-index derivatives ----
 
     def _contract_pair(self, pair: PairPart) -> None:
-        """Derivatives by integrals of two blocks become derivatives by B, those by amplitudes go to the blocks."""
+        """Turns derivatives by integrals of two blocks into derivatives by B; adds those by amplitudes to the
+        blocks."""
         x, y = pair.x, pair.y
         (xvo, xvv), (yvo, yvv) = (_flat(x), _flat(y))
         v = x.block.bvv.shape[2]
@@ -288,7 +290,7 @@ class OpenTripleDerivatives(OpenTriples):
         team.each(range(0, count, step), self._room.threads, work)
 
     def _flush(self, part: OpenPart) -> None:
-        """What has been summed for a block goes to the arrays."""
+        """Adds the sums of a block to the arrays."""
         s, x = part.spin, part.block
         box = slice(*x.range)
         sums, first = self.sums.spins[s], part.first.sums
@@ -310,7 +312,7 @@ class OpenTripleDerivatives(OpenTriples):
                     self._rows.vv[s].acc_tile((0, row, tile), np.ascontiguousarray(values))
 
     def _flush_same(self, part: OpenPart) -> None:
-        """t_ij^xd, then (li|jx) - (lj|ix), as [x][d or l][pairs]."""
+        """Adds derivatives by t_ij^xd, then by (li|jx) - (lj|ix), which lie as [x][d or l][pairs]."""
         s, v = part.spin, part.block.bvv.shape[2]
         folds = self._folds[s]
         by = folds.unpacked(part.same.sums[:, v:], 2)  # [x,l,i,j] of (li|jx)
@@ -336,7 +338,7 @@ class OpenTripleDerivatives(OpenTriples):
                 self._acc_row(self._rows.mixed[s], r, part.block.range[0] + n, rows[n])
 
     def _of_occupied(self, part: OpenPart, r: int, by: Values) -> None:
-        """by [l,i,x,j]: of (li|jx), orbitals l and i of spin r."""
+        """Adds derivatives `by` (li|jx), [l,i,x,j], orbitals l and i of spin r."""
         boo, q = self._boo[r], len(self._boo[r])
         o, p = boo.shape[1], by.shape[3]
         flat = np.ascontiguousarray(by).reshape(o * o, -1)
@@ -359,7 +361,7 @@ class OpenTripleDerivatives(OpenTriples):
     # ---- the one-particle density ----
 
     def _of_group(self, task: _Task) -> None:
-        """Elements of orbitals of one energy."""
+        """Adds elements of the density between orbitals of one energy."""
         mixed, s, group = task.mixed, task.s, task.group
         assert group is not None
         first = self._part(s, self.blocks[s][task.a], mixed=mixed)

@@ -102,13 +102,13 @@ class Three:
     triangle: bool = False
 
     def count(self, a: int) -> int:
-        """Of orbitals b beside a."""
+        """Number of orbitals b beside a."""
         return a if self.triangle else self.b.block.count
 
 
 @dataclass
 class QuotientsOfTriples:
-    """Of a, all b and c: x = (w + v) / D and y = w / D, [b][c][..], and the energy."""
+    """For one a, all b and c: x = (w + v) / D and y = w / D, [b][c][..], and the energy."""
 
     x: Values
     y: Values
@@ -188,7 +188,8 @@ def _take_back(
     last: tuple[Summed, ...],
     sign: float,
 ) -> None:
-    """As `_add_matrices`, backwards, of derivatives `by` its result; sign: of it."""
+    """`_add_matrices` backwards: adds derivatives by its operands, from those `by` its result. sign: of the
+    result."""
     nb, nc = three.count(a), three.c.block.count
     bc, ac, ab = given
     of_a, of_b, of_c = last
@@ -221,7 +222,7 @@ def _take_back(
 
 
 class SameSpin:
-    """Of a, b, c of one spin. energies: of its occupied orbitals."""
+    """Triples with a, b, c of one spin. energies: of its occupied orbitals."""
 
     def __init__(self, energies: Values, folds: Folds) -> None:
         self._folds, self._o = folds, len(energies)
@@ -265,7 +266,7 @@ class SameSpin:
 
 
 class MixedSpin:
-    """Of a, b of one spin and c of the other. energies, others: of their occupied orbitals."""
+    """Triples with a, b of one spin and c of the other. energies, others: of their occupied orbitals."""
 
     def __init__(self, energies: Values, others: Values, folds: Folds) -> None:
         self._folds, self._o, self._p = folds, len(energies), len(others)
@@ -279,7 +280,7 @@ class MixedSpin:
     def forward(self, three: Three, a: int, buffers: Buffers) -> QuotientsOfTriples:
         nb, nc, o, p = three.count(a), three.c.block.count, self._o, self._p
         folds = self._folds
-        # Less the usual signs
+        # With the opposite of the usual signs
         turned = self._turned(three)
         last = [
             each.other.values.reshape(len(each.other.values), -1, o * p)
@@ -299,7 +300,7 @@ class MixedSpin:
         return _divided(three, a, w, v, self._gaps, 1.0, (nb, nc, -1, p))
 
     def _first(self, three: Three, a: int, buffers: Buffers) -> Values:
-        """[b][c][k][ij] of (xd|kz) t_ij^yd."""
+        """The term (xd|kz) t_ij^yd, [b][c][k][ij]."""
         nb, nc, p = three.count(a), three.c.block.count, self._p
         bc, ac = three.bc.integrals.values, three.ac.integrals.values
         of_a, of_b = three.a.same.values, three.b.same.values
@@ -355,7 +356,7 @@ class MixedSpin:
 def _divided(
     three: Three, a: int, w: Values, v: Values, gaps: Values, times: float, shape: tuple[int, ...]
 ) -> QuotientsOfTriples:
-    """times: how often each product of three is in w."""
+    """Divides by gaps, and sums the energy. times: how often each product of three is in w."""
     nb, nc = three.count(a), three.c.block.count
     above = three.a.energies[a] + three.b.energies[:nb, None] + three.c.energies[None, :]
     d = gaps - above.reshape(nb * nc, 1)

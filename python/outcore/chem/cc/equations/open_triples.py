@@ -1,9 +1,9 @@
 """Connected triple excitations of open shells by perturbation theory, (T), in tiles of virtual orbitals.
 
-Those of one spin, and those of two orbitals a, b of one spin s and one c of the other spin r. Three blocks of
-virtual orbitals are in memory at a time: amplitudes of each, and integrals of each pair, which are made of
-three-index ones where they are needed. Forms of both are those of chem/cc/open_triples.hpp. Semicanonical orbitals
-are needed.
+There are triples of one spin, and triples of two orbitals a, b of one spin s and one c of the other spin r. Three
+blocks of virtual orbitals are in memory at a time: amplitudes of each, and integrals of each pair, which are made
+from three-index ones where they are needed. Forms of both are those of chem/cc/open_triples.hpp. Semicanonical
+orbitals are needed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Task = tuple[bool, int, int, int]  # whether c is of the other spin, spin of a a
 
 
 class OpenTriplesOf(NamedTuple):
-    """What (T) is of: of each spin integrals, amplitudes, and a Fock matrix whose blocks are diagonal."""
+    """The input of (T): for each spin integrals, amplitudes, and a Fock matrix whose blocks are diagonal."""
 
     room: Room
     spaces: Sequence[Spaces]
@@ -127,7 +127,7 @@ class OpenTriples(TripleTasks):
         rows: list[Range],
         given: tuple[Any, ...],
     ) -> float:
-        """Of orbitals a and b in `rows`, by all threads."""
+        """The energy of orbitals a and b in `rows`, by all threads."""
         sums = np.zeros(self._room.threads)
 
         def work(thread: int, row: Range) -> None:
@@ -139,8 +139,8 @@ class OpenTriples(TripleTasks):
 
 @dataclass(frozen=True)
 class OpenBlock:
-    """Virtual orbitals x: their range, three-index integrals B[Q,x,i] and B[Q,x,d] of their spin, and what the
-    kernel is given."""
+    """Virtual orbitals x: their range, three-index integrals B[Q,x,i] and B[Q,x,d] of their spin, and the arguments
+    of the kernel."""
 
     range: Range
     bvo: Values
@@ -203,7 +203,7 @@ class SpinBlocks:
         return OpenBlock((begin, end), bvo, bvv, given)
 
     def block(self, of: Range, *, mixed: bool) -> OpenBlock:
-        """Of spin s. `mixed`: for triples that are not of one spin."""
+        """A block of spin s. `mixed`: for triples that are not of one spin."""
 
         def make(of: Range, bvo: Values) -> tuple[Values, Values]:
             x = slice(*of)
@@ -220,7 +220,7 @@ class SpinBlocks:
         return self._of(self._s, of, make)
 
     def other_block(self, of: Range) -> OpenBlock:
-        """Of spin r, beside two orbitals of s."""
+        """A block of spin r, beside two orbitals of s."""
 
         def make(of: Range, bvo: Values) -> tuple[Values, Values]:
             t = self._mixed_amplitudes(slice(0, self.virtual), slice(*of)).transpose(1, 0, 2, 3)  # [z,d,i,k]
@@ -230,7 +230,7 @@ class SpinBlocks:
         return self._of(self._r, of, make)
 
     def same_pair(self, x: OpenBlock, y: OpenBlock) -> tuple[Values, Values, Values]:
-        """Of two blocks of spin s."""
+        """Arguments of the kernel for two blocks of spin s."""
         t = self._equations.same[self._s][slice(*x.range), :, slice(*y.range), :].transpose(0, 2, 1, 3)
         integrals = self._product(y.bvo, x.bvv).transpose(2, 0, 1, 3)  # [x,y,i,d] of (iy|xd)
         integrals = integrals - self._product(x.bvo, y.bvv).transpose(0, 2, 1, 3)
@@ -238,7 +238,7 @@ class SpinBlocks:
         return np.concatenate([integrals, -t], axis=3), self._antisymmetric(g), self._pairs(t)
 
     def mixed_pair(self, x: OpenBlock, z: OpenBlock) -> tuple[Values, Values, Values, Values]:
-        """Of a block of spin s and one of r."""
+        """Arguments of the kernel for a block of spin s and one of r."""
         t = self._mixed_amplitudes(slice(*x.range), slice(*z.range))  # [x,z,i,k]
         integrals = self._product(z.bvo, x.bvv).transpose(2, 0, 1, 3)  # [x,z,k,d] of (xd|kz)
         turned = self._product(x.bvo, z.bvv).transpose(0, 2, 1, 3)  # [x,z,i,D] of (ix|zD)

@@ -45,7 +45,7 @@ class OppositeLadder:
 
     @property
     def named_integrals(self) -> dict[str, Array]:
-        """Those that are stored, by their names in the plan."""
+        """Stored integrals, by their names in the plan."""
         return {} if self.integrals is None else {"Vab": self.integrals}
 
     @property
@@ -61,7 +61,7 @@ class OppositeLadder:
         return (*divmod(row, len(self._spaces[1].all)), *divmod(column, len(self._spaces[1].v)))
 
     def build(self, progress: Progress | None = None) -> None:
-        """Makes the integrals that are stored."""
+        """Makes the integrals, if they are stored."""
         if self.integrals is None:
             return
         array = self.integrals
@@ -86,7 +86,7 @@ class OppositeLadder:
         return [1.0]
 
     def tile(self, row: int, column: int) -> list[Values]:
-        """[p,q,c,d]; valid until this thread makes another."""
+        """A tile [p,q,c,d] of V; valid until this thread makes another."""
         p, q, c, d = self._tile(row, column)
         blocks = self._blocks[0](p, c), self._blocks[1](q, d)
         turned = four_index(*blocks, self._buffers, signs=self._room.signs).transpose(
@@ -97,7 +97,7 @@ class OppositeLadder:
         return [found]
 
     def contract(self, t2: Array, steps: Steps) -> None:
-        """A of amplitudes [a,i,b,j]: of as many j at a time as the plan has in a tile of them; see Ladder."""
+        """Makes A of amplitudes [a,i,b,j], with as many j at a time as the plan has in a tile; see Ladder."""
         start = (
             stream.made(self.tile) if self.integrals is None else stream.stored([self.integrals], self._tile)
         )
@@ -110,7 +110,7 @@ class OppositeLadder:
         )
 
     def product(self, t2: Array, result: Array, *, transposed: bool = False) -> LadderProduct:
-        """What it takes."""
+        """The kernel of a product, which knows its traffic and time."""
         alpha, beta = t2.layout.shape[1::2]
         return LadderProduct(
             self._room.sizes,
@@ -135,7 +135,7 @@ class OppositeLadder:
         product: Array,
         steps: Steps,
     ) -> list[float]:
-        """Adds to `product` sums over the pairs of `of_columns`; `amplitudes` gives blocks [c,i,d,j] of their
+        """Puts sums over the pairs of `of_columns` into `product`; `amplitudes` returns blocks [c,i,d,j] of their
         amplitudes."""
         self.waited_s = 0.0
         cuts, orbitals = product.layout.tilings[3].cuts, product.layout.shape[1]
@@ -164,7 +164,7 @@ class OppositeLadder:
         return left
 
     def _packed(self, pairs: _Pairs, amplitudes: Callable[[int, int], Values], box: slice) -> list[Values]:
-        """Those of all i and some j, [cd][ij], by blocks c and d."""
+        """Amplitudes of all i and some j, [cd][ij], by blocks c and d."""
         found: list[Values] = [np.empty(0)] * pairs.count
 
         def pack(_: int, column: int) -> None:
@@ -182,11 +182,11 @@ class OppositeLadder:
     # ---- of amplitudes of other electrons ----
 
     def release_product(self) -> None:
-        """Gives its room back."""
+        """Gives back the array of the product."""
         self._room.release(self._product)
 
     def contract_free(self, amplitudes: Array, name: str, product: Array, steps: Steps) -> None:
-        """As `contract`, of amplitudes [c,i,d,j] of any i and j; `product` is of the plan by its name."""
+        """As `contract`, for amplitudes [c,i,d,j] of any i and j. product: the array of the plan with this name."""
         start = (
             stream.made(self.tile) if self.integrals is None else stream.stored([self.integrals], self._tile)
         )
@@ -206,7 +206,7 @@ class OppositeLadder:
     # ---- of multipliers ----
 
     def begin_transposed(self) -> None:
-        """Makes room for products with the transposed integrals, and gives that of the others back."""
+        """Makes an array for products with the transposed integrals, and gives back that of other products."""
         self._room.release(self._product)
         self._product = self._room.array("Pab")
 
@@ -218,8 +218,8 @@ class OppositeLadder:
         name: str = "Pab",
         product: Array | None = None,
     ) -> None:
-        """sum_pQ A_iJ^pQ (pc|QD) over all orbitals; `block` gives A_iJ^pQ of blocks p and Q as [p,i,Q,J], of what
-        it reads from `amplitudes`. product: of the plan by this name, of other electrons."""
+        """sum_pQ A_iJ^pQ (pc|QD) over all orbitals; `block` reads `amplitudes`, and returns A_iJ^pQ of blocks p and
+        Q as [p,i,Q,J]. product: for other electrons, the array of the plan with this name."""
         out = self._product if product is None else product
         if self.integrals is None:
             start = stream.made(lambda row, column: [stream.turned(self.tile(column, row)[0])])

@@ -23,13 +23,13 @@ _CANONICAL = (
 
 @dataclass(frozen=True)
 class CorrelatedOrbitals:
-    """Orbitals of one spin that are correlated, or of both of closed shells: coefficients [n][orbitals],
-    occupied ones first, and their Fock matrix (Hartree).
+    """Correlated orbitals of one spin, or of both spins of closed shells: coefficients [n][orbitals], occupied ones
+    first, and their Fock matrix (Hartree).
 
-    turned: of the correlated orbitals of the reference [orbitals][orbitals], those that these are; None: they are
-    the same, or none of them are (orbitals that were made semicanonical before some were frozen).
-    missing: numbers of occupied and of virtual orbitals that there truly are, where one is 0 and the other spin has
-    both. Then there is one of each here; its integrals and amplitudes are 0.
+    turned: the rotation [orbitals][orbitals] from the correlated orbitals of the reference to these; None: they are
+    the same, or there is no such rotation (orbitals that became semicanonical before some were frozen).
+    missing: true numbers of occupied and of virtual orbitals, where one is 0 and the other spin has both. Then
+    there is one placeholder of each here; its integrals and amplitudes are 0.
     """
 
     coefficients: Values
@@ -44,7 +44,7 @@ class CorrelatedOrbitals:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Occupied and virtual orbitals that there truly are."""
+        """True numbers of occupied and virtual orbitals."""
         return self.missing or (self.occupied, self.virtual)
 
     @property
@@ -58,14 +58,14 @@ class CorrelatedOrbitals:
         return energies[:o, None] - energies[o:] - shift
 
     def boxes(self) -> tuple[slice, slice]:
-        """Of occupied and of virtual orbitals."""
+        """Slices of occupied and of virtual orbitals."""
         return slice(0, self.occupied), slice(self.occupied, len(self.fock))
 
 
 def take(reference: Reference, frozen: Frozen, kind: str, *, open_shell: bool) -> list[CorrelatedOrbitals]:
-    """The active orbitals of a reference, without frozen ones of each spin. Occupied and virtual ones are made to
-    diagonalize their blocks of the Fock matrix where they do not, which changes no energy of CCSD: of ROHF
-    (`open_shell`) and kind "semicanonical" before orbitals are frozen, else after."""
+    """The active orbitals of a reference, without frozen ones of each spin. Occupied and virtual orbitals that do
+    not diagonalize their blocks of the Fock matrix are rotated until they do, which changes no energy of CCSD: for
+    ROHF (`open_shell`) and kind "semicanonical" before orbitals are frozen, else after."""
     found = [
         CorrelatedOrbitals(each.coefficients, _fock(each.fock), each.occupied) for each in reference.spins
     ]
@@ -82,7 +82,7 @@ def take(reference: Reference, frozen: Frozen, kind: str, *, open_shell: bool) -
 
 
 def note(spins: Sequence[CorrelatedOrbitals], kind: str, *, open_shell: bool) -> str:
-    """What was done to the orbitals, for people; nothing: nothing was."""
+    """Changes of the orbitals, for people; empty: there are none."""
     notes = []
     if open_shell:
         order = "before" if kind == "semicanonical" else "after"
@@ -113,7 +113,7 @@ def _fock(fock: Values | None) -> Values:
 
 
 def _left(spin: CorrelatedOrbitals, occupied: Values, virtual: Values) -> CorrelatedOrbitals:
-    """Without orbitals at other positions than these."""
+    """The orbitals at these positions alone."""
     stay = np.concatenate([occupied, virtual])
     if len(stay) == len(spin.fock):
         return spin
@@ -146,7 +146,7 @@ def _semicanonical(spin: CorrelatedOrbitals) -> CorrelatedOrbitals:
 
 
 def _replaced(spin: CorrelatedOrbitals) -> CorrelatedOrbitals:
-    """One occupied and one virtual orbital that nothing touches."""
+    """Placeholders: one occupied and one virtual orbital, which couple to nothing."""
     return CorrelatedOrbitals(
         np.zeros((len(spin.coefficients), 2)),
         np.diag([-1.0, 1.0]),
@@ -185,7 +185,7 @@ def given_doubles(t2: Values, first: CorrelatedOrbitals, second: CorrelatedOrbit
 
 
 def eigenvectors(matrix: Values) -> Values:
-    """Of a symmetric matrix; the largest element of each is positive, so that they repeat."""
+    """Eigenvectors of a symmetric matrix; the largest element of each is positive, so that signs repeat."""
     vectors: Values = np.linalg.eigh(matrix)[1]
     if not len(matrix):
         return vectors

@@ -58,7 +58,7 @@ class PairAxis:
         return values.reshape(len(values), -1)
 
     def weighted(self, tile: int, rows: Values) -> Values:
-        """Rows [pairs]... with those of p = r halved: each pair p, r and r, p once in a sum over both. In place."""
+        """Halves rows [pairs]... of p = r, in place: a sum over p, r and r, p then has each pair once."""
         p, r = self.blocks[tile]
         if p == r:
             first, second = _upper(self.sizes[p])

@@ -9,7 +9,7 @@ Both rings begin with the same intermediate, E0[a,i,c,k] = (ki|ac) + (f_ki d_ac 
     Y[a,i,b,j] = sum_ck (E0 + U G)[a,i,c,k] U[c,k,b,j]
     R = -X / 2 - X' - Y
 
-where the Fock matrices of both rings add up to f T of each index, and what they make of T' cancels. Two further
+where the Fock matrices of both rings add up to f T of each index, and their terms with T' cancel. Two further
 functions Q make them part of the product of three-index integrals.
 
 Koch, Christiansen, Kobayashi, Jorgensen, Helgaker, Chem. Phys. Lett. 228, 233 (1994); DePrince, Sherrill, J. Chem.
@@ -41,8 +41,8 @@ Values = np.ndarray[Any, np.dtype[Any]]
 class RestrictedEquations:
     """Residuals of amplitudes. Collective.
 
-    Equations of other methods (`methods`) are derived of it, whose residual has parts of this one. Where the method
-    has no singles, no integrals are dressed.
+    Equations of other methods (`methods`) derive from this class; their residual has parts of this one. If the
+    method has no singles, no integrals are dressed.
 
     Args:
         fock: of the reference, [n][n] (Hartree), occupied orbitals first; off-diagonal elements count.
@@ -83,17 +83,17 @@ class RestrictedEquations:
         return exchanged(self.exchange.get_tile(tile))
 
     def sync(self) -> None:
-        """What `put_amplitudes` has put is there for all."""
+        """Makes amplitudes that were put visible to all processes."""
         self.t2.sync()
         self.u2.sync()
 
     def put_amplitudes(self, tile: Tile, values: Values) -> None:
-        """T of a tile, and U of it. The caller synchronizes."""
+        """Puts T of a tile, and its U. The caller synchronizes."""
         self.t2.put_tile(tile, values)
         self.put_u(tile, values)
 
     def put_u(self, tile: Tile, values: Values) -> None:
-        """U of a tile of T."""
+        """Puts U of a tile of T."""
         self.u2.put_tile(tile, values - 0.5 * exchanged(values))
 
     def energy(self, singles: list[Values]) -> float:
@@ -116,7 +116,7 @@ class RestrictedEquations:
         return self.room.world.rank == 0
 
     def residual(self, amplitudes: list[Values]) -> list[Values]:
-        """That of singles, [i,a]; that of doubles is in `w2`. Of T, U and singles."""
+        """The residual of singles, [i,a], for T, U and these singles; that of doubles goes to `w2`."""
         (t1,) = amplitudes
         o = self.spaces.occupied
         f = self.dress(t1)
@@ -132,20 +132,21 @@ class RestrictedEquations:
         return [singles]
 
     def of_amplitudes(self) -> tuple[Values, Values]:
-        """Y; and what it adds to the Fock matrix of occupied orbitals, and takes from that of virtual ones."""
+        """Makes Y. Returns the terms that it adds to the Fock matrix of occupied orbitals, and subtracts from that
+        of virtual ones."""
         c, b = self.room.contract, self.integrals
         y = c("aibj,Qbj->Qai", self.u2, b.bvo, out=self.y, scale=2.0)
         return c("Qdk,Qdj->kj", b.bvo, y), c("Qbk,Qck->bc", y, b.bvo)
 
     def _singles(self, t1: Values, f: Values, w: Values) -> Values:
-        """Their residual [i,a]. f: the dressed Fock matrix. w: what Y adds to that of occupied orbitals."""
+        """The residual of singles [i,a]. f: the dressed Fock matrix. w: the term of Y for occupied orbitals."""
         c, o, y = self.room.contract, self.spaces.occupied, self.y
         found = f[o:, :o] + 2.0 * c("aick,kc->ai", self.u2, f[:o, o:].copy())
         found += c("Qad,Qdi->ai", self.integrals.bvv, y) - t1.T @ w - c("Qki,Qak->ai", self.doo, y)
         return np.ascontiguousarray(found.T)
 
     def dress(self, t1: Values) -> Values:
-        """The Fock matrix, dressed; and Boo~, Bvo~ of the present singles."""
+        """Makes Boo~ and Bvo~ of these singles; returns the dressed Fock matrix."""
         c, b, o = self.room.contract, self.integrals, self.spaces.occupied
         n = self.spaces.orbitals
         poo = c("Qck,ic->Qki", b.bvo, t1, out=self.doo)
@@ -164,7 +165,7 @@ class RestrictedEquations:
         return creates @ (self.fock + g) @ annihilates.T
 
     def put_one_body(self, t1: Values | None, foo: Values, fvv: Values) -> None:
-        """S: the operands of E0, integrals [Q,k,i] and [Q,c,a] with two rows Q more, for the Fock matrices."""
+        """Puts S: the operands of E0, integrals [Q,k,i] and [Q,c,a] with two rows Q more, for the Fock matrices."""
         o, v = self.spaces.occupied, self.spaces.virtual
         more = np.stack([-0.5 * np.eye(o), 0.5 * foo])
 
@@ -175,8 +176,8 @@ class RestrictedEquations:
         self.integrals.dress(t1, self.svv, np.stack([fvv.T, np.eye(v)]))
 
     def _exchange_rings(self, t1: Values | None, *, squares: bool = True) -> None:
-        """What exchange makes of pairs, as R, and of the product of the ladder what one occupied orbital makes, if
-        there are singles. squares: with products of two doubles."""
+        """Puts exchange rings into R and, if there are singles, the part of the ladder's product with one occupied
+        orbital. squares: with products of two doubles."""
         c, ring, rest, ladder = self.room.contract, self.ring, self.rest, self.ladder
         c("Qki,Qca->aick", self.soo, self.svv, out=ring)
         if squares:
@@ -202,7 +203,7 @@ class RestrictedEquations:
         self.room.each_row(rest, 0, both, "rings")
 
     def _direct_rings(self, *, squares: bool = True) -> None:
-        """What pairs make beside Coulomb rings, added to R. squares: with products of two doubles."""
+        """Adds direct rings, except Coulomb rings, to R. squares: with products of two doubles."""
         c, ring, rest = self.room.contract, self.ring, self.rest
         c("Qki,Qca->aick", self.soo, self.svv, out=ring)
         if squares:
@@ -210,8 +211,8 @@ class RestrictedEquations:
         c("aick,ckbj->aibj", ring, self.u2, out=rest, add=True, scale=-1.0)
 
     def _add_pairs(self, *, squares: bool = True) -> None:
-        """To W: R of both orders, the ladder of virtual orbitals, and that of occupied ones, which is of sums and
-        differences as the other is. squares: with products of two doubles."""
+        """Adds to W: R in both orders of its pairs, the ladder of virtual orbitals, and that of occupied ones; both
+        ladders use sums and differences. squares: with products of two doubles."""
         rest, ladder = self.rest, self.ladder
         hole = self.room.contract("Qki,Qlj->kilj", self.doo, self.doo)
         if squares:

@@ -10,12 +10,12 @@ from outcore.tensor.layout.symmetry import Symmetry
 from outcore.tensor.layout.tiling import Tiling
 
 PAIR = Symmetry(4, [((2, 3, 0, 1), 1)])
-"""Of t[a,i,b,j] = t[b,j,a,i]."""
+"""The symmetry t[a,i,b,j] = t[b,j,a,i]."""
 
 
 @dataclass(frozen=True)
 class Spaces:
-    """`block`: virtual orbitals of a block, at most."""
+    """`block`: most virtual orbitals of a block."""
 
     occupied: int
     virtual: int
@@ -35,7 +35,7 @@ class Spaces:
 
     @cached_property
     def cuts(self) -> tuple[int, ...]:
-        """Of all orbitals, occupied ones first."""
+        """Boundaries of blocks of all orbitals, occupied ones first."""
         return (0, *(self.occupied + cut for cut in self.v.cuts))
 
     @cached_property

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class LadderRows:
     """Rows of the products of a ladder, which are made for one part of their columns after the other.
 
-    exhausted: this process has no more of them to do in this part; it says so in each round.
+    exhausted: this process has no more rows to do in this part; it sets this in each round.
     """
 
     def __init__(self, count: int) -> None:
@@ -23,25 +23,25 @@ class LadderRows:
         self.exhausted = False
 
     def left(self, part: int) -> list[int]:
-        """Those that are to be made. The same at all processes."""
+        """Rows that are still to be made, the same at all processes."""
         return list(range(self._count))
 
     def finish(self, part: int, row: int) -> None:
-        """This process has put a row of all products. By any of its threads."""
+        """Notes that this process has put a row of all products. Any of its threads may call it."""
 
     def rounds(self) -> Iterator[float]:
-        """Rounds of a part until all processes are exhausted: how long to work in each, on the clock of
+        """Rounds of a part until all processes are exhausted: yields the deadline of each, on the clock of
         time.monotonic. Collective."""
         yield math.inf
 
 
 class Steps:
-    """Of one residual after the other. Collective."""
+    """Steps of one residual after the other. Collective."""
 
     def rows(
         self, products: Mapping[str, Array], count: int, parts: int, tile: Callable[[int, int], Tile]
     ) -> LadderRows:
-        """Of a ladder, each residual anew.
+        """Rows of a ladder, for one residual.
 
         Args:
             products: by name; each has a tile, `tile(row, part)`, of each of `count` rows and `parts` parts.
@@ -49,6 +49,6 @@ class Steps:
         return LadderRows(count)
 
     def step(self, name: str, array: Array, work: Callable[[], None]) -> None:
-        """`work`, which changes one array, of this name, and works with nothing else that steps change; an array
+        """Calls `work`, which changes one array, of this name, and uses nothing else that steps change. An array
         may have several steps in each residual; the first one fills it."""
         work()

@@ -31,7 +31,7 @@ _SMALL = 1e7  # operations of products that take less time than to start a threa
 
 
 class _Slots(threading.local):
-    """Of each thread: memory into which tiles come from the disk, in turn, so that none is taken anew."""
+    """Buffers of each thread for tiles from the disk, used in turn, so that tiles need no new memory."""
 
     def __init__(self) -> None:
         self._buffers: list[dict[int, Values]] = [{} for _ in range(AHEAD)]
@@ -47,8 +47,7 @@ class _Slots(threading.local):
 
 
 def stored(arrays: Sequence[Array], tile: Callable[[int, int], Tile], *, transposed: bool = False) -> Start:
-    """Brings tiles of arrays as they lie there, with the digits that they are stored with; `transposed`: as
-    `turned` matrices."""
+    """Fetches tiles of arrays in the precision that they are stored with; `transposed`: as `turned` matrices."""
     slots = _Slots()
 
     def start(row: int, column: int) -> Request:
@@ -68,17 +67,18 @@ def stored(arrays: Sequence[Array], tile: Callable[[int, int], Tile], *, transpo
 
 
 def turned(tile: Values) -> Values:
-    """The matrix that a tile is, whose rows are the first half of its axes, seen from its other side."""
+    """The transpose of a tile as a matrix, whose rows are the first half of its axes."""
     return tile.reshape(math.prod(tile.shape[: tile.ndim // 2]), -1).T
 
 
 def made(make: Callable[[int, int], list[Values]]) -> Start:
-    """Tiles that the thread makes which waits for them."""
+    """Tiles that the waiting thread makes itself."""
     return lambda row, column: then(done(), lambda _: make(row, column))
 
 
 def threads_of(room: Room, rows: int, amplitudes: Sequence[Sequence[Values]], *, is_stored: bool) -> int:
-    """Of products with so many rows of integrals: of few operations, with integrals that need not be made, one."""
+    """How many threads make products with `rows` rows of integrals: one for few operations with stored
+    integrals."""
     operations = 2.0 * rows * sum(each.size for of_v in amplitudes for each in of_v)
     return 1 if is_stored and operations <= _SMALL else room.threads
 
@@ -96,9 +96,9 @@ def multiply(
 
     Args:
         part: of the columns of all products.
-        start: (row, x) begins to bring a tile of each V, in a list; a thread has AHEAD of them.
+        start: (row, x) begins to fetch a tile of each V, in a list; a thread has AHEAD of them.
         amplitudes: of each V, by x: [elements][columns].
-        put: what has been made of a row, a matrix of each V.
+        put: takes the result of a row, a matrix of each V.
         threads: of this process.
 
     Returns the seconds that a thread has waited for tiles, as a mean. Collective.

@@ -1,4 +1,4 @@
-"""What three-index densities of closed and of open shells have in common: the ladder's part, and symmetry."""
+"""Parts that three-index densities of closed and of open shells share: the ladder's part, and symmetry."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LadderOfDensity:
         dressed: A of blocks p and q of all orbitals, as [p,i,q,j].
         doubles: t of blocks c and d of virtual ones, as [c,i,d,j].
         read: the arrays that these two read.
-        first: whose orbitals p and c are; `second`: of q and d.
+        first, second: integrals of the orbitals p and c, and of q and d.
         factor: f.
     """
 
@@ -112,7 +112,8 @@ class LadderOfDensity:
 
 
 def symmetrize(room: Room, oo: Array, vo: Array, ov: Array, vv: Array) -> None:
-    """Half of each with its transpose: `ov` [Q,c,k], which is given back, is that of `vo`. Collective."""
+    """Replaces each by its mean with its transpose; that of `vo` is `ov` [Q,c,k], which is given back.
+    Collective."""
 
     def occupied(tile: Tile) -> None:
         values = oo.get_tile(tile)

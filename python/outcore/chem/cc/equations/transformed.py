@@ -1,9 +1,9 @@
-"""Intermediates of exp(-T) H exp(T) of closed-shell CCSD, made once of converged amplitudes.
+"""Intermediates of exp(-T) H exp(T) of closed-shell CCSD, made once from converged amplitudes.
 
 Names and letters are those of `restricted`; B~ are dressed with singles, f~ is the dressed Fock
 matrix:
 
-    foo = f~_oo + w,  fvv = f~_vv - x           of one body, with what Y adds
+    foo = f~_oo + w,  fvv = f~_vv - x           one-body terms, with those of Y
     h[k,i,l,j] = sum_Q B~[Q,k,i] B~[Q,l,j] + A_ij^kl,      N[k,i,b,j] = A_ij^kb - sum_l A_ij^kl t1[l,b]
     K1 = E0 + 2 U G,    K2 = E0 - T G,          rings, of which E0 has foo and fvv
     D[k,i,c,l] = sum_Q B~[Q,k,i] B[Q,c,l],      Z = B~vo + Y
@@ -32,7 +32,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class TransformedHamiltonian:
-    """Collective to make.
+    """The constructor is collective.
 
     Args:
         of: the equations of the amplitudes, whose arrays stay as they are from now on.
@@ -64,7 +64,7 @@ class TransformedHamiltonian:
         room.add(self.z, self.y)
 
     def _keep_ladder(self) -> None:
-        """h and N."""
+        """Makes h and N."""
         room, t1, cuts = self.room, self.t1, self.spaces.v.cuts
         hole = np.ascontiguousarray(self.ladder.block(0, 0))  # [k,i,l,j]
         self.mixed = room.array("N")
@@ -81,7 +81,7 @@ class TransformedHamiltonian:
         self.hole = hole
 
     def _keep_rings(self) -> None:
-        """K1 and K2, of dressed integrals and Fock matrices."""
+        """Makes K1 and K2 from dressed integrals and Fock matrices."""
         room, of = self.room, self.of
         self.k1, self.k2 = room.array("K1"), room.array("K2")
         of.put_one_body(self.t1, self.foo, self.fvv)

@@ -4,9 +4,9 @@
 
 is a function of the amplitudes, whose residuals are W1 and W2 (`restricted`). All here is its derivative,
 backwards through the intermediates of those residuals: an array with `_` behind its name is the derivative by the
-array of that name. Names and letters are those of `restricted` and, of what is made once of the amplitudes,
-`transformed`, of which h multiplies with its indices exchanged, h[i,k,j,l] as [k,i,l,j]; M = L / 2 + L', and the
-ladder of L reads the same integrals from their other side,
+array of that name. Names and letters are those of `restricted` and, for intermediates that are made once, of
+`transformed`; h multiplies with its indices exchanged, h[i,k,j,l] as [k,i,l,j]; M = L / 2 + L', and the ladder of L
+reads the same integrals from their other side,
 
     T_[c,i,d,j] = sum_pq A_[i,j,p,q] (pc|qd),    A_ = X X L over virtual orbitals, and h_ over occupied ones,
 
@@ -47,9 +47,9 @@ class TransposedProducts:
         t1: singles [i,a].
 
     Attributes:
-        multipliers, halves: L and M that products are of.
-        of_energy: the derivative of the energy is added to products.
-        foo, fvv: of one body, see `transformed`.
+        multipliers, halves: L and M of the products.
+        of_energy: whether products have the derivative of the energy added.
+        foo, fvv: one-body terms, see `transformed`.
     """
 
     multipliers: Array
@@ -72,7 +72,7 @@ class TransposedProducts:
     # ---- vectors ----
 
     def take(self, doubles: Array) -> None:
-        """Products are of these doubles from now on, without the energy."""
+        """Takes doubles as L of the next products, without the energy."""
         self.multipliers, self.of_energy = doubles, False
         self.room.each_tile(self.halves, lambda tile: self._put_half(tile, doubles.get_tile(tile)), "vector")
 
@@ -80,7 +80,7 @@ class TransposedProducts:
         self.halves.put_tile(tile, 0.5 * values + exchanged(values))
 
     def added(self, tile: Tile) -> Values | None:
-        """What is added to a tile of doubles of products. Any thread."""
+        """The term to add to a tile of doubles of products; None: there is none. Any thread."""
         return None
 
     # ---- products ----
@@ -96,8 +96,8 @@ class TransposedProducts:
         return found
 
     def pair_density(self, l1: Values, doubles: Array, amplitudes: Array) -> tuple[Values, Values, Values]:
-        """What vectors make of one body: [k,j] and [b,c] of doubles from the left with amplitudes, T or doubles
-        from the right, and [k,c] of l1 with amplitudes, in the order oo, ov, vv."""
+        """One-body densities of vectors, in the order oo, ov, vv: [k,j] and [b,c] of doubles from the left with
+        amplitudes (T, or doubles from the right), and [k,c] of l1 with amplitudes."""
         c = self.room.contract
         dvv = 2.0 * c("aibj,aicj->bc", doubles, amplitudes)
         doo = -2.0 * c("aibj,aibk->kj", doubles, amplitudes)
@@ -105,7 +105,7 @@ class TransposedProducts:
         return doo, dov, dvv
 
     def of_multipliers(self, multipliers: list[Values]) -> None:
-        """Derivatives by what is dressed: of one body, Z and Y, and h_."""
+        """Makes derivatives by dressed quantities (one-body ones, Z and Y), and h_."""
         (l1,) = multipliers
         c, of, o = self.room.contract, self.of, self.spaces.occupied
         doo, dov, dvv = self.pair_density(l1, self.multipliers, of.t2)
@@ -133,7 +133,7 @@ class TransposedProducts:
         k_ = self.put_rings()
         goo = self.put_goo(k_, l1)
         found: Values = c("Qki,Qck->ic", goo, b.bvo)
-        # Of B~vv, without having it: k_[a,i,c,l] B~oo[Q,l,i] B[Q,c,k]
+        # The derivative by B~vv, without this array: k_[a,i,c,l] B~oo[Q,l,i] B[Q,c,k]
         found -= c("aicl,lick->ka", k_, self._pair)
         found -= c("Qci,Qck->ik", self.y, b.bvo).T @ l1
         z_ = self.gvo
@@ -156,7 +156,8 @@ class TransposedProducts:
         return mixed
 
     def _exchange_of(self, d: Values) -> Values:
-        """sum_Qpq d[p,q] B[Q,qk] B[Q,pc] as [k,c]. What passes is in arrays that are free once Z_ is in Y_."""
+        """sum_Qpq d[p,q] B[Q,qk] B[Q,pc] as [k,c]. Intermediates lie in arrays that are free once Y_ contains
+        Z_."""
         c, b = self.room.contract, self.of.integrals
         oo, vo = self.goo, self.gvo
         self.through(d, oo, vo)
@@ -173,14 +174,14 @@ class TransposedProducts:
         c("Qdk,ad->Qak", b.bvo, d[o:, o:].copy(), out=vo, add=True)
 
     def put_rings(self) -> Array:
-        """`rings`: -2 (L U + M T') as [a,i,c,k], the derivative by E0 of both rings."""
+        """Puts -2 (L U + M T') as [a,i,c,k], the derivative by E0 of both rings, into `rings`."""
         c, out = self.room.contract, self.rings
         c("aidl,dlck->aick", self.multipliers, self.of.u2, out=out, scale=-2.0)
         c("aidl,dkcl->aick", self.halves, self.of.t2, out=out, scale=-2.0, add=True)
         return out
 
     def put_goo(self, k_: Array, l1: Values) -> Array:
-        """Derivative by B~oo [Q,k,i]."""
+        """Puts the derivative by B~oo [Q,k,i]."""
         c, goo = self.room.contract, self.goo
         c("aick,Qca->Qki", k_, self._dvv, out=goo)
         c("ia,Qak->Qki", l1, self.y, out=goo, scale=-1.0, add=True)
@@ -226,17 +227,17 @@ class TransposedProducts:
         return np.asarray(self.room.world.all_reduce(total))
 
     def _direct_rings(self) -> None:
-        """R: -L K1, and Y_ with B."""
+        """Puts -L K1, and Y_ with B, into R."""
         c = self.room.contract
         c("aidl,dlck->aick", self.multipliers, self._k1, out=self.rest, scale=-1.0)
         c("Qai,Qbj->aibj", self.y_, self.of.integrals.bvo, out=self.rest, add=True)
 
     def _exchange_rings(self) -> None:
-        """E: -M K2."""
+        """Puts -M K2 into E."""
         self.room.contract("aidl,dlck->aick", self.halves, self._k2, out=self.rings, scale=-1.0)
 
     def _add_up(self, l1: Values, out: Array) -> None:
-        """W: derivatives by U and by T', the ladder, and products with h."""
+        """Puts W: derivatives by U and by T', the ladder, and products with h."""
         cuts, o = self.spaces.v.cuts, self.spaces.occupied
         fov, ladder = self.dressed_fock[:o, o:], self.of.ladder
 

@@ -1,4 +1,4 @@
-"""What derivatives of (T) of closed shells are: arrays of amplitudes and integrals, and small ones (see
+"""Derivatives of (T) of closed shells: arrays of amplitudes and integrals, and small ones (see
 `triple_derivatives`)."""
 
 from __future__ import annotations
@@ -23,22 +23,24 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 
 SAME_ENERGY = 1e-5
-"""Hartree, between virtual orbitals whose elements of the density are computed by themselves."""
+"""Energy difference (Hartree) of virtual orbitals below which their element of the density is computed by
+itself."""
 DERIVATIVES = ("T3", "Boo3", "Bvo3", "Bvv3")
 ROWS = ("T3rows", "Bvo3rows", "Bvv3rows")
-"""In the plan: sums of derivatives by T and B, orbital by orbital: [c,k,d,j], [Q,a,i], [Q,b,d]."""
+"""Names in the plan of sums of derivatives by T and B, orbital by orbital: [c,k,d,j], [Q,a,i], [Q,b,d]."""
 SMALL = "S3"
-"""In the plan: `Sums` of all processes."""
+"""Name in the plan of the `Sums` of all processes."""
 
 
 class Derivatives:
-    """Of the energy of (T), as arrays of a room.
+    """Derivatives of the energy of (T), as arrays of a room.
 
     Attributes:
         t1: by singles [i,a].
         one: by the Fock matrix, gamma [n][n], symmetric.
         t2: by T, with its symmetry.
-        boo, bvo, bvv: by B[Q,ij], B[Q,ai] and B[Q,ab], the last symmetric, that of B[Q,ai] and B[Q,ia] together.
+        boo, bvo, bvv: by B[Q,ij], B[Q,ai] and B[Q,ab]; the second by B[Q,ai] and B[Q,ia] together, the last
+            symmetric.
     """
 
     def __init__(self, room: Room, t1: Values, one: Values) -> None:
@@ -47,11 +49,11 @@ class Derivatives:
 
     @property
     def named(self) -> dict[str, Array]:
-        """By their names in the plan."""
+        """Arrays by their names in the plan."""
         return dict(zip(DERIVATIVES, (self.t2, self.boo, self.bvo, self.bvv), strict=True))
 
     def collect(self, room: Room, rows: Sequence[Array], cuts: Sequence[int]) -> None:
-        """Of `ROWS`, which are given back. cuts: of virtual orbitals. Collective."""
+        """Collects the sums of `ROWS`, and gives these back. cuts: of virtual orbitals. Collective."""
         of_t, of_vo, of_vv = rows
 
         def doubles(tile: Tile) -> None:
@@ -89,7 +91,7 @@ def stacked(array: Array, tiles: Sequence[Tile], axis: int) -> Values:
 
 @dataclass(eq=False)
 class Part:
-    """A block of virtual orbitals x, with what is summed for it. flat: t_kj^xd as [x][j,k][d]."""
+    """A block of virtual orbitals x, with its sums. flat: t_kj^xd as [x][j,k][d]."""
 
     block: TriplesBlock
     single: Single
@@ -102,7 +104,7 @@ class Part:
 
 
 class Sums:
-    """Derivatives that are small: by the Fock matrix and singles. All are parts of `values`."""
+    """Small derivatives: by the Fock matrix and singles. All are parts of `values`."""
 
     def __init__(self, o: int, v: int, values: Values | None = None) -> None:
         shapes = {"t1": (o, v), "ov": (o, v), "oo": (o, o), "vv": (v, v), "diagonal": (v,), "energy": (1,)}
@@ -133,7 +135,7 @@ class Sums:
 
 
 def groups(energies: Values) -> list[tuple[int, int]]:
-    """Ranges of orbitals that hold those of the same energy, two and more."""
+    """Ranges that hold two or more orbitals of the same energy."""
     found: list[tuple[int, int]] = []
     order = np.argsort(energies, kind="stable")
     for one, other in pairwise(order):

@@ -4,7 +4,7 @@ virtual orbitals as the energy is (`triples`).
     E = 1/3 sum_abc sum_ijk Z(W) V / D,    W = P6 { sum_d (bd|ai) t_kj^cd - sum_l (ai|jl) t_lk^bc }
 
 with D = e_i + e_j + e_k - e_a - e_b - e_c. Three blocks of virtual orbitals at a time have W_ = 2 Z(W + V) / D, the
-derivative by the sum that P6 permutes; the products of the energy backwards make of it
+derivative by the sum that P6 permutes; the products of the energy, backwards, turn it into
 
     T_[c,k,d,j] = sum_abi W_ (bd|ai),    (bd|ai)_ = sum_cjk W_ t_kj^cd,    and the same of (ai|jl) and t_lk^bc,
 
@@ -16,8 +16,8 @@ The Fock matrix acts on triples with all its elements. Its virtual elements f_ab
 
     2 (e_a - e_b) gamma[a,b] = M[b,a] - M[a,b],    M[b,a] = sum of X[b,..] dE/dX[a,..]
 
-over all indices of all other arrays X. What orbitals of (nearly) the same energy need beside that are triples of
-their own. Rounding of M is 1e-15, so that little is lost to small gaps.
+over all indices of all other arrays X. Orbitals of (nearly) the same energy need triples of their own. Rounding of
+M is 1e-15, so that little is lost to small gaps.
 
 Lee, Rendell, Chem. Phys. Lett. 177, 229 (1991); Hald, Halkier, Jorgensen, Coriani, Haettig, Helgaker, J. Chem.
 Phys. 118, 2985 (2003); Bozkaya, Sherrill, J. Chem. Phys. 147, 044104 (2017).
@@ -59,7 +59,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class TripleDerivatives(Triples):
-    """Collective. `run` returns the energy (Hartree), `found` are the derivatives then.
+    """Collective. `run` returns the energy (Hartree); then `found` has the derivatives.
 
     Raises OutcoreError (ENOMEM).
     """
@@ -74,7 +74,7 @@ class TripleDerivatives(Triples):
         block: int | None = None,
         steps: KeptSteps | None = None,
     ) -> None:
-        """steps: what keeps sums of tasks that are done."""
+        """steps: keeps the sums of finished tasks."""
         super().__init__(of, t1, free_bytes, block)
         self._steps = steps
         division = None if steps is None else KeptSums.division_of(steps, SMALL)
@@ -170,7 +170,8 @@ class TripleDerivatives(Triples):
     def _connected(
         self, task: tuple[int, int], c: int, given: tuple[Any, ...], by_w: Values, parts: list[Part]
     ) -> float:
-        """The energy of three blocks, and W_; what the disconnected amplitudes are made of has its derivatives."""
+        """The energy of three blocks; puts W_ into `by_w`, and adds derivatives by the factors of disconnected
+        amplitudes."""
         (a, b), (x, y, z, xy, xz, yz) = task, given
         o, padded, threads = self._o, x[0].shape[-1], self._room.threads
         rows = [(i, j) for i in range(x[-1].size) for j in range(y[-1].size) if a != b or j <= i]
@@ -245,7 +246,7 @@ class TripleDerivatives(Triples):
     def _multiply(
         self, numbers: tuple[int, int, int], pairs: dict[tuple[int, int], Pair], by_w: Values
     ) -> None:
-        """Of W_ of three blocks, in each order of them."""
+        """Makes products of W_ of three blocks, in each order of the blocks."""
         jobs: list[Callable[[], None]] = []
         seen: set[tuple[int, ...]] = set()
         for order in permutations(range(3)):
@@ -311,13 +312,13 @@ class TripleDerivatives(Triples):
     # ---- three-index derivatives ----
 
     def _exchange(self, x: Part, y: Part, by_g: Values) -> None:
-        """by_g [x,i,y,j]: of (ix|jy)."""
+        """Adds derivatives by B, from those by (ix|jy). by_g: [x,i,y,j]."""
         flat = by_g.reshape(by_g.shape[0] * by_g.shape[1], -1)
         self._add_product(x.of_vo, y.block.bvo, flat.T)
         self._add_product(y.of_vo, x.block.bvo, flat)
 
     def _contract_pair(self, pair: tuple[int, int]) -> None:
-        """(bd|ai)_ of blocks of a and b becomes derivatives by B."""
+        """Turns (bd|ai)_ of blocks of a and b into derivatives by B."""
         x, y = (self._parts[n] for n in pair)
         flat = self._mixed.pop(pair).reshape(x.block.size * self._o, -1)
         self._add_product(y.of_vv, x.block.bvo, flat)
@@ -340,7 +341,7 @@ class TripleDerivatives(Triples):
             self._contract_pair(pair)
 
     def _flush(self, number: int) -> None:
-        """What has been summed for a block goes to the arrays."""
+        """Adds the sums of a block to the arrays."""
         part = self._parts.pop(number)
         o, v, q, boo = self._o, self._v, len(self._boo), self._boo.reshape(len(self._boo), -1)
         cuts = self._equations.spaces.v.cuts
@@ -367,7 +368,8 @@ class TripleDerivatives(Triples):
     # ---- the one-particle density ----
 
     def _of_group(self, b: int, group: tuple[int, int]) -> None:
-        """Elements of orbitals of one energy, of all b of a block and c of blocks up to it."""
+        """Adds elements of the density between orbitals of one energy, for all b of a block and c of blocks up to
+        it."""
         begin, end = group
         size = end - begin
         total = [np.zeros((size, size)) for _ in range(self._room.threads)]

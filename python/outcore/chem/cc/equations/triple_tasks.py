@@ -1,5 +1,5 @@
-"""What (T) of closed and of open shells share: the energy is a sum over tasks, each of two blocks of virtual
-orbitals and all third ones, which processes take as they come to them and which another run need not do again."""
+"""Tasks of (T), for closed and for open shells: the energy is a sum over tasks, each of two blocks of virtual
+orbitals and all third ones. Processes take one task after another; another run does not repeat finished ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TripleTasks(ABC):
     Args:
         spaces: of each spin, or of closed shells.
         auxiliary: three-index functions.
-        block: orbitals of a block at most; None: as the memory has room for.
+        block: most orbitals of a block; None: as the memory has room for.
         stage: where energies of tasks are kept, of amplitudes with this stamp.
 
     Raises OutcoreError (ENOMEM).
@@ -69,10 +69,10 @@ class TripleTasks(ABC):
             most = largest_block(need, max(virtual), free_bytes, room.world.size)
             size = largest_block(need, max(virtual), max(need(1), int(OF_FREE * free_bytes)), room.world.size)
         self.most = most
-        """Orbitals of a block for which there is room."""
+        """Most orbitals of a block that there is room for."""
         size = size if block is None else min(size, block)
         self.blocks: list[list[Range]] = [ranges_of(v, size) for v in virtual]
-        """Of each spin."""
+        """Blocks of each spin."""
         if stage is not None:
             found = KeptTasks.blocks_of(stage, stamp)
             if found is not None and all(end - begin <= most for spin in found for begin, end in spin):
@@ -106,7 +106,7 @@ class TripleTasks(ABC):
         return float(np.sum(done.result()))
 
     def _keeps(self) -> Any:
-        """What knows which tasks are done. Collective."""
+        """The record of finished tasks. Collective."""
         return KeptTasks(self._room.world, len(self.tasks), self._stage, self._stamp, self._facts())
 
     def _run_task(self, number: int, done: Any) -> float:
@@ -122,11 +122,11 @@ class TripleTasks(ABC):
 
     @abstractmethod
     def _task(self, task: Any) -> float:
-        """Its energy (Hartree), by the threads of this process."""
+        """The energy of a task (Hartree), by the threads of this process."""
 
 
 def largest_block(need: Any, virtual: int, free_bytes: int, processes: int) -> int:
-    """Orbitals of a block, in memory that is free."""
+    """Most orbitals of a block that the free memory has room for. Raises OutcoreError (ENOMEM)."""
     if need(1) > free_bytes:
         raise OutcoreError(
             errno.ENOMEM,
@@ -140,7 +140,7 @@ def largest_block(need: Any, virtual: int, free_bytes: int, processes: int) -> i
 
 
 def ranges_of(virtual: int, size: int) -> list[Range]:
-    """Blocks of virtual orbitals, of so many at most."""
+    """Blocks of virtual orbitals, of `size` at most."""
     count = -(-virtual // size)
     return list(pairwise(virtual * n // count for n in range(count + 1)))
 

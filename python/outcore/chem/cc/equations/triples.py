@@ -1,8 +1,8 @@
 """Connected triple excitations of closed shells by perturbation theory, (T), in tiles of virtual orbitals.
 
 Three blocks A >= B >= C of virtual orbitals are in memory at a time: amplitudes of each, and integrals of each
-pair, which are made of three-index ones where they are needed. Orbitals that diagonalize the occupied and the
-virtual block of the Fock matrix are needed.
+pair, which are made from three-index ones where they are needed. Orbitals have to diagonalize the occupied and the
+virtual block of the Fock matrix.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 Single = tuple[Values, ...]
 Pair = tuple[Values, ...]
-"""As `triples_energy` takes them: of a block, amplitudes, the same turned, integrals, the same turned, t1, Fock
-elements, energies; of two, (ix|yd), (iy|xd), amplitudes, the same turned, (ix|jy)."""
+"""Arguments of `triples_energy`: for a block, amplitudes, the same turned, integrals, the same turned, t1, Fock
+elements, energies; for two blocks, (ix|yd), (iy|xd), amplitudes, the same turned, (ix|jy)."""
 
 
 class TriplesOf(NamedTuple):
-    """What (T) is of: amplitudes, integrals, and a Fock matrix whose blocks are diagonal."""
+    """The input of (T): amplitudes, integrals, and a Fock matrix whose blocks are diagonal."""
 
     room: Room
     spaces: Spaces
@@ -47,14 +47,14 @@ class TriplesOf(NamedTuple):
 
 
 def tasks_of_blocks(count: int) -> list[tuple[int, int]]:
-    """Pairs of blocks A >= B, each with all C <= B; those with most of them first."""
+    """Pairs of blocks A >= B, each with all C <= B; those with most blocks C come first."""
     return sorted(((a, b) for a in range(count) for b in range(a + 1)), key=lambda task: -(task[1] + 1))
 
 
 def task_bytes(
     blocks: Sequence[tuple[int, int]], task: tuple[int, int], of_each: tuple[float, float, float]
 ) -> float:
-    """That a task reads. of_each: bytes of B[Q,x,i] of one x, and of B[Q,x,y] and t_ij^xy of one x and one y."""
+    """Bytes that a task reads. of_each: of B[Q,x,i] of one x, and of B[Q,x,y] and t_ij^xy of one x and one y."""
     a, b = task
     sizes = [end - begin for begin, end in blocks]
     whole = sizes[a] + (sizes[b] if a != b else 0) + sum(sizes[:b])  # orbitals of blocks that are read
@@ -93,12 +93,12 @@ class Triples(TripleTasks):
 
     @property
     def moved(self) -> Moved:
-        """From disk by the tasks of `run`, over all processes. Collective."""
+        """Bytes that the tasks of `run` read from disk, over all processes. Collective."""
         world = self._room.world
         planned = sum(map(self._bytes_of, self.tasks))
         counted = float(world.all_reduce(float(self._read_bytes), "sum"))
         bvo, bvv, t2 = self._of_each
-        # An element of B[Q,x,y], and of amplitudes of x and y, is of both.
+        # An element of B[Q,x,y], and of amplitudes of x and y, belongs to both: each has half of it.
         least = least_read(self._v, bvo + self._v * (bvv + t2) / 2, world.size * self._memory_bytes)
         return Moved(planned, counted, least)
 
@@ -115,7 +115,7 @@ class Triples(TripleTasks):
         return bvo, bvv, amplitudes
 
     def _bytes_of(self, task: tuple[int, int]) -> float:
-        """That a task reads from disk."""
+        """Bytes that a task reads from disk."""
         return task_bytes(self.blocks[0], task, self._of_each)
 
     def _begin(self) -> None:
@@ -139,7 +139,8 @@ class Triples(TripleTasks):
         singles: list[Single],
         of_ab: Pair,
     ) -> float:
-        """The energy of three blocks. What belongs to the third is made anew, and given back."""
+        """The energy of three blocks. Arrays of the third are made here, in buffers that the next call uses
+        again."""
         a, b = task
         given = [singles[0], singles[-1]]
         if c == b:  # and perhaps a
@@ -187,8 +188,8 @@ class Triples(TripleTasks):
     def _made(
         self, blocks: Mapping[str, TriplesBlock], pairs: Mapping[str, tuple[TriplesBlock, TriplesBlock]]
     ) -> tuple[list[Single], list[Pair]]:
-        """What the kernel is given of blocks, and of pairs of them, until another of the same name is made; all
-        threads make it."""
+        """Arguments of the kernel for blocks, and for pairs of blocks; valid until others of the same name are
+        made. All threads make them."""
         jobs: list[Callable[[], Pair]] = []
         read = sum(x.size * self._v for x in blocks.values()) + sum(
             x.size * y.size for x, y in pairs.values()
@@ -254,7 +255,7 @@ class Triples(TripleTasks):
         return (self._padded(key, self._product(left, right).transpose(axes)),)
 
     def _product(self, left: Values, right: Values) -> Values:
-        """As `four_index`, until this thread makes another."""
+        """As `four_index`; valid until this thread makes another."""
         return four_index(left, right, self._products, signs=self._room.signs)
 
     def _padded(self, key: tuple[str, str], given: Values) -> Values:
@@ -266,7 +267,7 @@ class Triples(TripleTasks):
 
 
 class TriplesBlock(NamedTuple):
-    """A range of virtual orbitals x, with B[Q,x,i] and B[Q,x,d] of it."""
+    """A range of virtual orbitals x, with its B[Q,x,i] and B[Q,x,d]."""
 
     begin: int
     end: int

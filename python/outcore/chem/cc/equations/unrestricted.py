@@ -137,7 +137,7 @@ class UnrestrictedEquations:
     # ---- residuals ----
 
     def residual(self, amplitudes: list[Values]) -> list[Values]:
-        """Those of singles, [i,a]; those of doubles are in their arrays."""
+        """Residuals of singles, [i,a]; those of doubles go to their arrays."""
         t = amplitudes
         fock = self.dress(t)
         self.put_y()
@@ -155,7 +155,7 @@ class UnrestrictedEquations:
         return singles
 
     def put_y(self) -> None:
-        """Y of the doubles."""
+        """Makes Y of the doubles."""
         c, b = self.room.contract, self.integrals
         for s, y in zip(SPINS, self.y, strict=True):
             c("aibj,Qbj->Qai", self.same[s], b[s].bvo, out=y)
@@ -172,7 +172,7 @@ class UnrestrictedEquations:
         return np.ascontiguousarray(r.T)
 
     def of_pairs(self, s: int, fock: Values) -> tuple[Values, Values]:
-        """The dressed Fock matrix between occupied and between virtual orbitals, with what Y adds to it."""
+        """The dressed Fock matrix between occupied and between virtual orbitals, with the terms of Y."""
         c, o, y, bvo = self.room.contract, self.spaces[s].occupied, self.y[s], self.integrals[s].bvo
         return fock[:o, :o] + c("Qdk,Qdj->kj", bvo, y), fock[o:, o:] - c("Qbk,Qck->bc", y, bvo)
 
@@ -182,8 +182,8 @@ class UnrestrictedEquations:
         self.opposite.contract(self.mixed, self.steps)
 
     def keep_ladders(self, t: list[Values]) -> None:
-        """Products of the ladders with converged amplitudes, for multipliers and states: what they have of one
-        occupied orbital (N), and what they have of two, with (ki|lj)~."""
+        """Keeps products of the ladders with converged amplitudes, for multipliers and states: the parts with one
+        occupied orbital (N), and those with two, to which (ki|lj)~ is added."""
         self.contract_ladders()
         room, part = self.room, self.part
         for s in SPINS:
@@ -203,7 +203,7 @@ class UnrestrictedEquations:
         room.contract("Qki,Qlj->kilj", *self.doo, out=part["ooooab"], add=True)
 
     def put_rings(self, t: list[Values], dressed: Sequence[tuple[Values, Values]]) -> None:
-        """E without X, X, and H. dressed: see `of_pairs`."""
+        """Puts E without X, and X and H. dressed: see `of_pairs`."""
         c, b = self.room.contract, self.integrals
         for s in SPINS:
             b[s].dress(t[s], self.svv[s])
@@ -214,7 +214,7 @@ class UnrestrictedEquations:
         c("dlbj,dkcl->bjck", self.mixed, self.ovov[0], out=self.h[1])
 
     def dress(self, t: list[Values]) -> list[Values]:
-        """Fock matrices, dressed; and Boo~, Bvo~."""
+        """Makes Boo~ and Bvo~; returns the dressed Fock matrices."""
         c, b = self.room.contract, self.integrals
         j = sum(c("Qck,kc->Q", b[s].bvo, t[s]) for s in SPINS)
         result = []
@@ -241,7 +241,7 @@ class UnrestrictedEquations:
         self.room.each_tile(e, lambda tile: e.acc_tile(tile, x.get_tile(tile), 0.5), "rings")
 
     def _same_spin(self, s: int, t1: Values) -> None:
-        """The residual of doubles of equal spins, of E, H and the product of the ladder."""
+        """Puts the residual of doubles of equal spins, from E, H and the product of the ladder."""
         c, t2, rest, w = self.room.contract, self.same[s], self.rest[s], self.w[s]
         c("aick,ckbj->aibj", self.e[s], t2, out=rest, scale=-1.0)
         if s == 0:
@@ -284,7 +284,7 @@ class UnrestrictedEquations:
         c("ajck,cibk->aibj", part["Cab"], t2, out=w, add=True, scale=-1.0)
 
     def put_crossed(self) -> None:
-        """Crossed rings: (ki|BC) - (kd|LC) t_iL^dB as Cba, and (KJ|ac) as Cab."""
+        """Makes crossed rings: (ki|BC) - (kd|LC) t_iL^dB as Cba, and (KJ|ac) as Cab."""
         c, part, doo = self.room.contract, self.part, self.doo
         c("Qki,Qca->aick", doo[0], self.svv[1], out=part["Cba"])
         c("dkcl,dibl->bick", self.ovov_mixed, self.mixed, out=part["Cba"], add=True, scale=-1.0)

@@ -1,4 +1,4 @@
-"""What a state is, in words."""
+"""The character of a state, in words."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 
 _MOSTLY, _HARDLY = 0.85, 0.5
-"""Of singles: a state is one if they are more, and is mixed down to the other."""
+"""Shares of singles: a state with the first or more is one of singles, down to the second it is mixed."""
 _SHOWN, _MOST = 0.1, 3
-"""Share of singles that is named, and how many are."""
+"""The least share of a single that is named, and the most singles that are."""
 
 
 def of_root(
@@ -24,8 +24,8 @@ def of_root(
     blocks: Sequence[tuple[int | None, int | None, Values]],
     share: float,
 ) -> str:
-    """words: what singles and doubles are. blocks: of singles, with spins of the virtual and of the occupied
-    orbital: [i,a], [i] or [a]; share: of them in the state."""
+    """words: names of singles and of doubles. blocks: singles, [i,a], [i] or [a], with spins of the virtual and of
+    the occupied orbital. share: of singles in the state."""
     one, two = words
     if share >= _MOSTLY:
         kind = one

@@ -42,7 +42,7 @@ def eom(options: Options) -> int:
 
 
 class StatesRun(CoupledClusterRun):
-    """After coupled cluster, its states."""
+    """A run of coupled cluster, then of its states."""
 
     options: Options
 
@@ -69,7 +69,7 @@ class StatesRun(CoupledClusterRun):
 
     @property
     def _least(self) -> Describe:
-        """What the search, or that for left vectors, does with as few vectors as it can."""
+        """The search with the fewest vectors; for properties the larger of the left search and of densities."""
         of = {"kind": self._state_kind, "roots": self.options.states}
         if self.options.properties:
             left = partial(describe.left, vectors=LEAST, **of)
@@ -109,16 +109,16 @@ class StatesRun(CoupledClusterRun):
         }
 
     def _took_of_search(self, found: States) -> None:
-        """Time and traffic of products with vectors; of the time, iterations with all that belongs to them."""
+        """Shows time and traffic of products with vectors. The time is that of whole iterations."""
         products, moved = sum(each.products for each in found.iterations), NOTHING
         for each in found.iterations:
             moved += each.moved
         seconds = sum(each.seconds for each in found.iterations) / max(products, 1)
         planned = found.plan.iteration_s / self.options.states
-        self.say(f"{products} products with vectors, {seconds:.2g} s each, forecast {planned:.2g} s")
+        self.say(f"{products} products with vectors, {seconds:.2g} s each, predicted {planned:.2g} s")
         if moved.planned:
             self.say(
-                f"they moved {moved.counted / 1e6:.0f} MB to and from disk, planned were "
+                f"they moved {moved.counted / 1e6:.0f} MB to and from disk, predicted were "
                 f"{moved.planned / 1e6:.0f} MB"
             )
         self.results |= {
@@ -203,7 +203,7 @@ class StatesRun(CoupledClusterRun):
 
 
 class _StateIterations:
-    """A line for each iteration."""
+    """Shows a line for each iteration."""
 
     def __init__(self, say: Any) -> None:
         self._say, self._shown = say, False

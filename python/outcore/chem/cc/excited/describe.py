@@ -1,4 +1,4 @@
-"""What a search for states does with its arrays, found by running its parts without data."""
+"""Arrays and operations of a search for states, recorded by running its parts without data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 
 RIGHT, LEFT = "R", "L"
-"""Arrays of vectors that have been found begin with it."""
+"""Names of arrays of right and of left vectors that have been found begin with it."""
 
 
 @remembered
@@ -44,8 +44,8 @@ def states(
     vectors: int,
     keeps_rings: bool = False,
 ) -> RecordingRoom:
-    """From converged amplitudes to `roots` states of a kind, with a small space of `vectors` for
-    each. keeps_rings: of singles, see `assembly.states`."""
+    """Records the search from converged amplitudes to `roots` states of a kind, with a small space of `vectors` for
+    each. keeps_rings: rings of singles are kept, see `assembly.states`."""
     recording = RecordingRoom(
         replace(sizes, vectors=(vectors + 1) * roots), block, threads, processes, each=each
     )
@@ -70,7 +70,7 @@ def left(
     roots: int,
     vectors: int,
 ) -> RecordingRoom:
-    """From right vectors of `roots` states of a kind to left ones, with a small space as `states` has it."""
+    """Records the search from right vectors of `roots` states to left ones, with a small space as in `states`."""
     recording = RecordingRoom(
         replace(sizes, vectors=(vectors + 1) * roots), block, threads, processes, each=each
     )
@@ -95,7 +95,7 @@ def densities(
     kind: str,
     roots: int,
 ) -> RecordingRoom:
-    """From right and left vectors of `roots` states of a kind to multipliers of the ground state, and densities."""
+    """Records how multipliers of the ground state, and densities, are made from vectors of `roots` states."""
     most = max(roots, sizes.vectors)
     recording = RecordingRoom(replace(sizes, vectors=most), block, threads, processes, each=each)
     room, focks, t1 = _begun(recording)
@@ -115,14 +115,14 @@ def densities(
 
 
 def _begun(recording: RecordingRoom) -> tuple[Room, list[Values], list[Values]]:
-    """Its room, and of each spin the Fock matrix and singles of the ground state."""
+    """The room of a recording, and for each spin the Fock matrix and singles of the ground state."""
     spins = recording.spins
     singles: list[Values] = [np.zeros((spin.occupied, spin.virtual)) for spin in spins]
     return cast("Room", recording), [spin.fock for spin in spins], singles
 
 
 def _arrays(room: Room, kind: str, roots: int, side: str) -> list[tuple[Array, ...]]:
-    """Of doubles of vectors that are there."""
+    """Arrays of doubles of vectors that have been found."""
     return [tuple(room.array(name) for name in beside(kind, side, n)) for n in range(roots)]
 
 
@@ -140,7 +140,7 @@ def beside(kind: str, side: str, number: int) -> list[str]:
 
 
 def largest(*every: Describe) -> Describe:
-    """What has most arrays."""
+    """The description with most arrays."""
 
     def found(*given: Any, **options: Any) -> RecordingRoom:
         return max((each(*given, **options) for each in every), key=lambda made: len(made.arrays))
@@ -151,7 +151,7 @@ def largest(*every: Describe) -> Describe:
 def _search(
     recording: RecordingRoom, equations: StateEquations, roots: int, vectors: int
 ) -> list[StateVector]:
-    """Its iterations; some vectors."""
+    """Runs the iterations of a search; returns some of its vectors."""
     room = cast("Room", recording)
     pool = VectorArrays(equations, Limits(vectors=vectors), roots)
     singles = np.zeros(equations.diagonal().shape)

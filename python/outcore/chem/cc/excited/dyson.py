@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 
 _NOTHING = 1e-6
-"""Square of the norm of an orbital of a spin that a state has not changed."""
+"""Squared norm below which a spin has no Dyson orbital: the state has not changed that spin."""
 
 
 @dataclass(frozen=True)
 class DysonOrbitals:
-    """Of one state.
+    """Dyson orbitals of one state.
 
     Attributes:
         strength: the pole strength.
@@ -34,8 +34,8 @@ class DysonOrbitals:
     spins: tuple[tuple[Values, Values] | None, ...]
 
     def write(self, path: Path, mol: Any) -> None:
-        """In Molden's format: their occupation is the pole strength. Replaces a file that is there. Not collective.
-        Raises OutcoreError."""
+        """Writes them in Molden's format, with the pole strength as occupation. Replaces a file that is there. Not
+        collective. Raises OutcoreError."""
         sets = []
         for each in self.spins:
             columns = np.zeros((mol.nao, 0)) if each is None else np.stack(each, axis=1)
@@ -47,7 +47,7 @@ class DysonOrbitals:
 
 
 def of_root(properties: StateProperties, root: int) -> DysonOrbitals:
-    """Not collective."""
+    """Dyson orbitals of a root. Not collective."""
     found: list[tuple[Values, Values] | None] = []
     left, right = properties.dyson_orbitals(root)
     for one, other, c in zip(left, right, properties.orbitals_of_spins, strict=True):
@@ -55,6 +55,6 @@ def of_root(properties: StateProperties, root: int) -> DysonOrbitals:
         if min(squares) < _NOTHING:
             found.append(None)
             continue
-        sign = 1.0 if one @ other >= 0.0 else -1.0  # of vectors, which say nothing
+        sign = 1.0 if one @ other >= 0.0 else -1.0  # signs of vectors are arbitrary
         found.append((c @ one / squares[0] ** 0.5, sign * c @ other / squares[1] ** 0.5))
     return DysonOrbitals(float(properties.pole_strengths[root]), tuple(found))

@@ -16,7 +16,7 @@ from outcore.job import preflight
 
 @dataclass(frozen=True, kw_only=True)
 class Options(options.Options):
-    """Those of CCSD, and of its states."""
+    """Options of CCSD, and of its states."""
 
     without: ClassVar[tuple[str, ...]] = (
         "method",
@@ -37,12 +37,12 @@ class Options(options.Options):
     multiplicity: Annotated[
         int | None,
         typer.Option(
-            help="Of excited states of closed shells: 1 (singlets, if nothing is said) or 3 (triplets)."
+            help="Of excited states of closed shells: 1 (singlets, if none is given) or 3 (triplets)."
         ),
     ] = None
     cvs: Annotated[
         int | None,
-        typer.Option(help="Core-excited states, or core ions: so many of the lowest orbitals are the core."),
+        typer.Option(help="Core-excited states, or core ions: how many of the lowest orbitals are the core."),
     ] = None
     properties: Annotated[
         bool,
@@ -121,12 +121,12 @@ class Options(options.Options):
 
     @property
     def nto_files(self) -> list[Path]:
-        """Of each state."""
+        """A file for each state, with --nto."""
         return self._numbered(self.nto)
 
     @property
     def dyson_files(self) -> list[Path]:
-        """Of each state."""
+        """A file for each state, with --dyson."""
         return self._numbered(self.dyson)
 
     def _numbered(self, prefix: Path | None) -> list[Path]:

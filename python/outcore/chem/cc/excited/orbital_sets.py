@@ -16,8 +16,8 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class OrbitalSet:
-    """Of one spin, or of both of closed shells. coefficients: [function][orbital]. labels, energies, occupations:
-    of each orbital, as the file has them."""
+    """Orbitals of one spin, or of both spins of closed shells. coefficients: [function][orbital]. labels, energies,
+    occupations: of each orbital, as the file has them."""
 
     coefficients: Values
     labels: Sequence[str]
@@ -26,7 +26,7 @@ class OrbitalSet:
 
 
 def write(path: Path, mol: Any, spins: Sequence[OrbitalSet], what: str) -> None:
-    """Replaces a file that is there. what: for messages. Not collective. Raises OutcoreError."""
+    """Writes a file, or replaces it. what: for messages. Not collective. Raises OutcoreError."""
     from pyscf.tools import molden
 
     with (

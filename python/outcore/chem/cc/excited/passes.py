@@ -1,4 +1,4 @@
-"""What a search does with all of its vectors, tile by tile, in one pass each. Collective."""
+"""Operations of a search on all of its vectors, tile by tile, each in one pass. Collective."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 
 SMALLEST = 0.02
-"""Hartree: denominators of corrections are not nearer to zero."""
+"""The least size of a denominator of a correction (Hartree)."""
 
 
 @dataclass(frozen=True)
 class Products:
-    """[row][vector] of rows with vectors, of rows with H times vectors; [vector][row] of vectors with H times rows;
-    squares of H times rows."""
+    """Scalar products. overlap, hamiltonian: [row][vector], of rows with vectors, and with H times vectors.
+    transposed: [vector][row], of vectors with H times rows. squares: of H times rows."""
 
     overlap: Values
     hamiltonian: Values
@@ -41,19 +41,19 @@ class Products:
 
 
 _GROUP = 4
-"""Tiles that come at a time."""
+"""Tiles that a thread fetches at a time."""
 
 
 class _Tiles:
-    """Tiles of many vectors as rows of matrices, each of a few of them: the next ones come while a thread works on
-    those that are there. Their memory is used again for each tile. As many threads work at a time as a part of the
-    work space has room for.
+    """Tiles of many vectors, as rows of matrices of a few vectors each. While a thread works on one matrix, the
+    tiles of the next are fetched. Buffers are used again for each tile. As many threads work at a time as a part of
+    the work space has room for.
 
     Args:
-        threads: that would work.
+        threads: most threads at work.
         limit_bytes: of that part; 0: one thread works.
-        beside: tiles that a thread has beside those that come.
-        driver: an array whose tiles all others have.
+        beside: tiles that a thread holds beside those that it fetches.
+        driver: an array with the same tiles as all others.
     """
 
     def __init__(self, threads: int, limit_bytes: int, beside: int, driver: Array) -> None:
@@ -76,18 +76,19 @@ class _Tiles:
         self._free.release()
 
     def take(self, key: Hashable, count: int, tile: Tile) -> Values:
-        """[row][element], not cleared."""
+        """A buffer [row][element], not cleared."""
         buffers: Buffers = self._thread.buffers
         return buffers.take(key, (count, math.prod(self._driver.tile_shape(tile))))
 
     def get(self, key: Hashable, arrays: Sequence[Array], tile: Tile) -> Values:
-        """A tile of all of these at once, [array][element]."""
+        """A tile of all arrays at once, [array][element]."""
         found = self.take(key, len(arrays), tile)
         self._start(arrays, tile, found).wait()
         return found
 
     def groups(self, arrays: Sequence[Array], tile: Tile) -> Iterator[tuple[slice, Values]]:
-        """A tile of all of these in turn, [array][element]: numbers of some, and what they have, until the next."""
+        """A tile of all arrays, some arrays at a time: their numbers, and values [array][element], which are valid
+        until the next step."""
         places = [slice(n, min(n + self._group, len(arrays))) for n in range(0, len(arrays), self._group)]
 
         def start(number: int) -> tuple[Request, Values]:
@@ -127,13 +128,13 @@ def _parts(vectors: Sequence[StateVector]) -> list[list[Array]]:
 
 
 def _leave(rows: Values, mask: Values | None, shape: tuple[int, ...]) -> None:
-    """Of rows of elements of this shape what the mask has, in place."""
+    """Multiplies rows of elements of this shape by the mask, in place."""
     if mask is not None:
         rows *= np.broadcast_to(mask, shape).ravel()
 
 
 def _weight(array: Array, tile: Tile) -> float:
-    """How often its elements are there."""
+    """How often the elements of a stored tile occur in the array, by its symmetry."""
     return float(sum(1 for _ in array.layout.images(tile)))
 
 
@@ -148,7 +149,7 @@ def products(
     first: int,
     limit_bytes: int = 0,
 ) -> Products:
-    """Rows: vectors from the number `first` on. multiplied: H times each."""
+    """Scalar products of vectors. Rows are the vectors from number `first` on. multiplied: H times each vector."""
     m, guard = len(vectors), threading.Lock()
     count = m - first
     sums = [np.zeros((count, m)), np.zeros((count, m)), np.zeros((m, count)), np.zeros(count)]
@@ -183,7 +184,7 @@ def overlaps(
     limit_bytes: int = 0,
     shares: Sequence[float] = (1.0,),
 ) -> Values:
-    """<l|r> of all elements, [left][right]. shares: of each part of doubles."""
+    """Overlaps <l|r> of all vectors, [left][right]. shares: factor of each part of doubles."""
     total, guard = np.zeros((len(left), len(right))), threading.Lock()
 
     def work(tile: Tile, tiles: _Tiles, share: float, one: list[Array], other: list[Array]) -> None:
@@ -214,7 +215,7 @@ def correct(
     new: Sequence[StateVector],
     limit_bytes: int = 0,
 ) -> Values:
-    """Corrections of states, [state][vector], into new vectors; norms of residuals."""
+    """Puts corrections of states, [state][vector], into new vectors; returns the norms of residuals."""
     sums, guard = np.zeros(len(states)), threading.Lock()
     shifted = -energies[:, None] * states
 
@@ -248,7 +249,7 @@ def correct(
 
 
 def _divide(residual: Values, diagonal: Values, energies: Values, gap: Values) -> None:
-    """Residuals become corrections, in place. gap: memory of one."""
+    """Divides residuals by energy gaps, in place: they become corrections. gap: a buffer for one of them."""
     for values, energy in zip(residual, energies, strict=True):
         np.subtract(energy, diagonal, out=gap)
         small = np.abs(gap) < SMALLEST
@@ -258,7 +259,7 @@ def _divide(residual: Values, diagonal: Values, energies: Values, gap: Values) -
 
 
 def combine(room: Room, vectors: Sequence[StateVector], rows: Values, limit_bytes: int = 0) -> None:
-    """The first vectors become these combinations, [new][old], of all."""
+    """Replaces the first vectors by combinations of all. rows: coefficients [new][old]."""
 
     def work(tile: Tile, tiles: _Tiles, v: list[Array]) -> None:
         shape = v[0].tile_shape(tile)
@@ -277,7 +278,7 @@ def combine(room: Room, vectors: Sequence[StateVector], rows: Values, limit_byte
 
 
 def put(room: Room, equations: StateEquations, guess: FirstState, arrays: Sequence[Array]) -> None:
-    """Doubles of a start vector."""
+    """Puts the doubles of a start vector into arrays."""
     doubles = guess.doubles
     if doubles is None:
         clear(room, arrays)
@@ -293,7 +294,7 @@ def put(room: Room, equations: StateEquations, guess: FirstState, arrays: Sequen
 
 
 def clear(room: Room, arrays: Sequence[Array]) -> None:
-    """Zeros."""
+    """Fills arrays with zeros."""
 
     def work(tile: Tile, array: Array) -> None:
         array.put_tile(tile, np.zeros(array.layout.tile_shape(tile)))
@@ -303,7 +304,7 @@ def clear(room: Room, arrays: Sequence[Array]) -> None:
 
 
 def squares(room: Room, equations: StateEquations, vector: StateVector) -> tuple[float, float]:
-    """What singles and doubles add to the square of the norm of a state."""
+    """The parts of singles and of doubles in the squared norm of a state."""
     total, guard = [0.0], threading.Lock()
 
     def work(tile: Tile, part: int, array: Array) -> None:

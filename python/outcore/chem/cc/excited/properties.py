@@ -34,40 +34,41 @@ Values = np.ndarray[Any, np.dtype[Any]]
 PROPERTIES = "properties of EOM-CCSD"
 
 _PARALLEL = 1e-3
-"""Singular values of overlaps of left and right vectors, of the largest one: below it they are of other states."""
+"""The least singular value of overlaps of left and right vectors, relative to the largest: below it left and right
+vectors are of different states."""
 _APART = 100.0
-"""Tolerances by which energies of a left and of a right vector may differ: each is wrong by more than its residual
-where vectors from both sides are nearly orthogonal."""
+"""How many tolerances energies of a left and of a right vector may differ by: where the two are nearly orthogonal,
+the error of an energy is larger than the residual."""
 
 
 class StateProperties:
-    """Of converged states. Collective to make: arrays of the search for right vectors are given back, but for
-    these. Multipliers are given back as well: `solve_lambda` solves for them again.
+    """Properties of converged states. The constructor is collective. It gives back the arrays of the search, except
+    right vectors, and the multipliers: `solve_lambda` solves for them again.
 
     Left vectors <k| = <0|L_k exp(-T) are found by a search of their own; <k|l> is one for k = l, else zero. R_k|0>
     has the norm one. Amplitudes and orbitals do not respond to the operator, which is exact for two electrons; for
     more the moments are no derivatives of energies. Ions of closed shells lack an electron of alpha, or have one
     more.
 
-    By core-valence separation left vectors are of the same excitations as right ones. The ground state is not
-    separated: it has all multipliers, and each right vector has the share of it that makes them orthogonal, so
-    moments of transitions of neutral molecules depend on no origin.
+    With core-valence separation left vectors have the same excitations as right ones. The ground state is not
+    separated: it has all multipliers. Each right vector gets the share of the ground state that makes the two
+    orthogonal, so transition moments of neutral molecules do not depend on the origin.
 
     Stanton, Bartlett, J. Chem. Phys. 98, 7029 (1993); Oana, Krylov, J. Chem. Phys. 127, 234106 (2007); of cores
     Coriani, Koch, J. Chem. Phys. 143, 181103 (2015); Vidal, Feng, Epifanovsky, Krylov, Coriani, J. Chem. Theory
     Comput. 15, 3117 (2019), who have frozen cores in the ground state.
 
-    Attributes: of [state], in atomic units, about the origin of the coordinates. Those of transitions from the
-    ground state raise OutcoreError (ENOTSUP) where there are none, as to triplets, and pole strengths but of ions.
-        right_moments, left_moments: <0|mu|k> and <k|mu|0>, [state][x], the left state <0| with multipliers. Only
-            their product depends on no norm.
+    Attributes: in atomic units, about the origin of the coordinates. Those of transitions from the ground state
+    raise OutcoreError (ENOTSUP) where there are none, as to triplets; pole strengths raise it unless states are
+        ions. right_moments, left_moments: <0|mu|k> and <k|mu|0>, [state][x], the left state <0| with multipliers.
+            Only their product does not depend on norms.
         oscillator_strengths: 2/3 w <0|mu|k> <k|mu|0>, length gauge, [state].
         strengths_from_lowest: of transitions from the lowest of the states to each, [state].
         pole_strengths: sums of <k|p|0> <0|p'|k> over orbitals, of attachment <0|p|k> <k|p'|0>, [state].
         dipoles: <k|mu|k> with the charges of the nuclei, [state][x].
-        ground_dipole: of the ground state, of orbitals that do not respond, [x].
+        ground_dipole: of the ground state, with orbitals that do not respond, [x].
         iterations: of the search for left vectors.
-        plan, density_plan: of that, and of what follows.
+        plan, density_plan: of that search, and of the densities after it.
 
     Raises OutcoreError, the same on all processes: ENOTSUP (other states), EINVAL (roots that have not converged,
     or whose arrays were given back, or one of a degenerate pair), ENOMEM, ENOSPC; NotConverged.
@@ -124,7 +125,7 @@ class StateProperties:
         return left
 
     def _named(self, side: str, vectors: Sequence[StateVector]) -> dict[str, Array]:
-        """Arrays of vectors, by their names beside what is made of them."""
+        """Arrays of doubles of vectors, by their names in the next plan."""
         kind = self.states.kind_name
         return {
             name: array
@@ -165,7 +166,7 @@ class StateProperties:
             on_iteration(found)
 
     def _pair(self, left: Sequence[StateVector], energies: Values, shares: Sequence[float]) -> None:
-        """Left vectors become those of which <k|l> is one or zero. shares: of parts of doubles."""
+        """Combines left vectors so that <k|l> is one or zero. shares: factors of parts of doubles."""
         states, room = self.states, self._room
         limit = room.plan.work_bytes // 2
         overlaps = passes.overlaps(room, left, states.vectors, limit, shares)
@@ -265,7 +266,7 @@ class StateProperties:
 
     @property
     def strengths_from_lowest(self) -> Values:
-        """Zero of the lowest state itself."""
+        """Zero for the lowest state itself."""
         products = np.einsum("kx,kx->k", self._moments(self._down), self._moments(self._up))
         energies = self.states.energies - self.states.energies[self._lowest]
         found: Values = 2.0 / 3.0 * energies * products
@@ -281,8 +282,9 @@ class StateProperties:
         )
 
     def dyson_orbitals(self, root: int) -> tuple[list[Values], list[Values]]:
-        """Of an ion, from the left and from the right, over the correlated orbitals of each spin, [p]; of closed
-        shells of alpha alone. Their product is the pole strength; either has the norm of its vector."""
+        """Dyson orbitals of an ion, from the left and from the right, over the correlated orbitals of each spin,
+        [p]; for closed shells of alpha alone. Their scalar product is the pole strength; each has the norm of its
+        vector."""
         if not self.states.kind.is_ion:
             raise _refused(f"{self.states.kind.title} has no Dyson orbitals; 'ip' and 'ea' have")
         found = self._roots[root]
@@ -302,7 +304,7 @@ class StateProperties:
 
     @property
     def _weight(self) -> float:
-        """Of the orbitals of a spin of the reference."""
+        """Electrons in an occupied orbital of a spin of the reference."""
         return 3.0 - len(self._of.spins)
 
     @cached_property
@@ -330,9 +332,9 @@ class StateProperties:
         return [each.coefficients for each in self._of.spins]
 
     def transition_density(self, root: int) -> Any:
-        """<k|E_pq|0> and the transpose of <0|E_pq|k>, of both a half, [p][q] over the correlated orbitals, occupied
-        ones first (`orbitals`): the first index is of the excited state. Of open shells a pair, for alpha and
-        beta."""
+        """The mean of <k|E_pq|0> and of the transpose of <0|E_pq|k>, [p][q] over the correlated orbitals, occupied
+        ones first (`orbitals`). The first index belongs to the excited state. Open shells have a pair, for alpha
+        and beta."""
         found = self.transition_densities(root)
         return found[0] if len(found) == 1 else tuple(found)
 
@@ -344,7 +346,7 @@ class StateProperties:
         return [0.5 * (one + other.T) for one, other in pairs]
 
     def state_density(self, root: int) -> Any:
-        """<k|E_pq|k> over basis functions, [m][n], symmetric, of frozen orbitals as well: of both spins, of open
+        """<k|E_pq|k> over basis functions, [m][n], symmetric, with frozen orbitals: the sum of both spins, for open
         shells a pair, for alpha and beta."""
         found = []
         every = zip(self._of.reference.spins, self.orbitals_of_spins, self._roots[root].state, strict=True)
@@ -355,7 +357,7 @@ class StateProperties:
 
 
 def check(of: CCSD) -> None:
-    """Raises OutcoreError (ENOTSUP): properties of states of this object are not to be had."""
+    """Raises OutcoreError (ENOTSUP) if this object has no properties of states."""
     if of.has_triples:
         raise _refused("they are of CCSD, but densities are of CCSD(T) after ccsd_t(); make a new object")
     if of.settings.fno:
@@ -375,12 +377,12 @@ def _check_found(of: CCSD, states: States) -> None:
 
 
 def _unit(vectors: Sequence[StateVector]) -> list[Values]:
-    """Singles of unit norm."""
+    """Singles of vectors, scaled to unit norm."""
     return [each.singles / np.linalg.norm(each.singles) for each in vectors]
 
 
 def _normalise(states: States) -> None:
-    """Right vectors get the norm of a state."""
+    """Scales right vectors, so that states have the norm one."""
     room, equations = states.equations.room, states.equations
     norms = [sum(passes.squares(room, equations, each)) ** 0.5 for each in states.vectors]
     passes.combine(room, states.vectors, np.diag(1.0 / np.array(norms)), room.plan.work_bytes // 2)

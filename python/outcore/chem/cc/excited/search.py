@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 
 LEAST = 4
-"""Vectors of the small space for each root."""
-_ABOVE = 3  # states above the roots that are corrected before a search ends, or as many as roots
-_NOTHING = 1e-12  # the square of a start vector, whose factors are of unit length
+"""The fewest vectors of the small space for each root."""
+_ABOVE = 3  # states above the roots to correct before a search ends; with more roots as many as these
+_NOTHING = 1e-12  # squared norm of a start vector that is none; its factors have unit length
 
 
 @dataclass(frozen=True, kw_only=True)
 class Iteration(davidson.Iteration):
-    """products: of H with vectors, since the iteration before. moved: by them, to and from disk."""
+    """products: number of products of H with vectors, since the iteration before. moved: their disk traffic."""
 
     products: int = 0
     moved: Moved = NOTHING
 
 
 class VectorArrays:
-    """Arrays of doubles, those of the plan: vectors, and products with them, which go by another name. Collective
-    to make."""
+    """Arrays of doubles in the plan: of vectors, and of products of H with them, whose names begin with H. The
+    constructor is collective."""
 
     def __init__(self, equations: StateEquations, limits: davidson.Limits, roots: int) -> None:
         room, most = equations.room, limits.vectors * roots
@@ -54,19 +54,19 @@ class VectorArrays:
         self.vectors, self.products = list(self._of_vectors), list(self._of_products)
 
     def release(self, but: Sequence[StateVector]) -> None:
-        """Closes all others."""
+        """Closes all arrays, except those of `but`."""
         stay = [array for each in but for array in each.doubles]
         every = [array for each in (*self._of_vectors, *self._of_products) for array in each]
         self._room.release(*(each for each in every if not any(each is one for one in stay)))
 
 
 class Search(davidson.Search[Iteration]):
-    """Of `count` roots. Collective.
+    """A search for `count` roots. Collective.
 
-    `on_iteration` is called with each iteration. `kept`: keeps vectors, from which another search goes on.
-    `follows`: singles of states, of unit norm, which roots follow by overlap of singles in the order given; None:
-    roots are the lowest. `alone`: nothing is known of the lowest roots but what the search finds, so it looks for
-    others once it has converged. `found`: vectors that were kept."""
+    `on_iteration` is called with each iteration. `kept`: the checkpoint of vectors, from which another search goes
+    on. `follows`: singles of states, of unit norm, which roots follow by overlap of singles in the order given;
+    None: roots are the lowest. `alone`: nobody knows the lowest roots, so the search looks for others once it has
+    converged. `found`: number of vectors that the checkpoint had."""
 
     def __init__(
         self,
@@ -93,8 +93,9 @@ class Search(davidson.Search[Iteration]):
         self._done, self._moved = 0, NOTHING  # since the last iteration
 
     def run(self, guesses: Callable[[], Sequence[FirstState]]) -> list[StateVector]:
-        """From vectors that are kept, or from start vectors: as many as roots at least, of which so many are taken
-        that any small space has room for them. The roots, right vectors of unit norm; all else is given back."""
+        """Searches from the vectors of the checkpoint, or from start vectors. `guesses` returns at least as many of
+        these as roots; the search takes as many as its small space has room for. Returns the roots, right vectors
+        of unit norm, and gives back all other arrays."""
         self.start_clock()
         if not self._take_kept():
             for each in guesses():
@@ -114,8 +115,8 @@ class Search(davidson.Search[Iteration]):
         return self._vectors
 
     def _begin(self, guess: FirstState) -> None:
-        """Takes this start vector, unless Pauli's principle leaves nothing of it: rounding errors, scaled to the
-        length of a state, would be an eigenvector of 0."""
+        """Takes a start vector, unless Pauli's principle leaves nothing of it: its rounding errors, scaled to the
+        length of a state, would be an eigenvector with the eigenvalue 0."""
         array = self._pool.vectors.pop()
         passes.put(self.room, self.equations, guess, array)
         self.equations.project(array)
@@ -125,10 +126,10 @@ class Search(davidson.Search[Iteration]):
         else:
             self._pool.vectors.append(array)
 
-    # ---- what is kept ----
+    # ---- the checkpoint ----
 
     def _take_kept(self) -> bool:
-        """Whether vectors of another run are the small space."""
+        """Takes vectors of another run as the small space; false: there are too few."""
         if self._kept is None:
             return False
         errors = []
@@ -146,7 +147,7 @@ class Search(davidson.Search[Iteration]):
         if self.found >= self.count:
             try:
                 self.solve(self._products(0, None))
-            except ValueError:  # a run was ended between two of them, and they depend on each other
+            except ValueError:  # a run ended between commits of two vectors, which are dependent
                 pass
             else:
                 self.errors = np.maximum(self.errors, errors)
@@ -157,7 +158,7 @@ class Search(davidson.Search[Iteration]):
         return False
 
     def _keep(self, first: int) -> None:
-        """What there is so far, if the last commit is long ago. first: number of vectors that the states are of."""
+        """Commits the present vectors, if the last commit is long ago. first: how many the states consist of."""
         if self._kept is None or not self._kept.clock.is_late():
             return
         count, m = self.count, len(self._multiplied)
@@ -189,7 +190,7 @@ class Search(davidson.Search[Iteration]):
                 kept = KeptVector(np.asarray(one), np.asarray(other), float(errors[number]))
                 self._kept.put(self.room, number, row, vectors, products, kept)
 
-    # ---- what goes over vectors ----
+    # ---- passes over vectors ----
 
     def correct(self) -> None:
         self._new, residuals = self._corrections(self.states, self.energies)
@@ -199,7 +200,7 @@ class Search(davidson.Search[Iteration]):
             self._on_iteration(found)
 
     def _corrections(self, states: Values, energies: Values) -> tuple[list[StateVector], Values]:
-        """Of states [state][vector], and norms of residuals."""
+        """Corrections of states [state][vector], and norms of their residuals."""
         empty = np.zeros(0)
         new = [StateVector(empty, self._pool.vectors.pop()) for _ in states]
         residuals = passes.correct(
@@ -218,14 +219,14 @@ class Search(davidson.Search[Iteration]):
 
     @property
     def _guards(self) -> int:
-        """States above the roots that there are, and room for their corrections."""
+        """How many states above the roots can be corrected: there are as many, and there is room for them."""
         room = (self.limits.vectors - 1) * self.count // 2
         return min(max(self.count, _ABOVE), room, len(self._vectors) - self.count)
 
     def _look_above(self) -> bool:
-        """Corrects states above the roots, once: residuals of roots know nothing of a state of another symmetry,
-        which may be above them before it is corrected and below them after it. Whether one may still fall below
-        them, if each falls no further than by as much again."""
+        """Corrects states above the roots, once: residuals of roots do not show a state of another symmetry, which
+        may lie above the roots before it is corrected and below them after it. Returns whether a root has fallen,
+        or a state may still fall below the roots if it falls once more by as much."""
         count, before = self.count, self.energies
         energies, rows = above(self.space, count, self._guards)
         self._pool.vectors.extend(each.doubles for each in self._new)
@@ -238,7 +239,7 @@ class Search(davidson.Search[Iteration]):
             new += made
             residuals += list(norms)
         for each, residual in zip(new, residuals, strict=True):
-            # Rounding errors, scaled to the length of a state, would be one of 0.
+            # Rounding errors, scaled to the length of a state, would be a state with the eigenvalue 0.
             if residual < self.limits.tolerance:
                 self._pool.vectors.append(each.doubles)
             else:
@@ -280,7 +281,7 @@ class Search(davidson.Search[Iteration]):
         self.solve(self._products(0, None))
 
     def _multiply(self, first: int) -> None:
-        """H of the vectors from that number on."""
+        """Multiplies H with the vectors from number `first` on."""
         vectors = self._vectors[first:]
         outs = [self._pool.products.pop() for _ in vectors]
         moved = self.room.moved
@@ -300,11 +301,11 @@ class Search(davidson.Search[Iteration]):
         return rows if before is None else before.bordered(rows, found.transposed[:first])
 
     def _shrink(self, rows: Matrix) -> None:
-        """The small space becomes that of these combinations of its vectors, the first of them the states."""
+        """Replaces the small space by combinations of its vectors; the first rows are the states."""
         count = len(rows)
         for group, free in ((self._vectors, self._pool.vectors), (self._multiplied, self._pool.products)):
             combined = rows
-            while len(group) < count:  # of the first iteration
+            while len(group) < count:  # in the first iteration
                 spare = free.pop()
                 passes.clear(self.room, spare)
                 group.append(StateVector(np.zeros_like(group[0].singles), spare))

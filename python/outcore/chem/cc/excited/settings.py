@@ -1,4 +1,4 @@
-"""How states are searched for: what their user may choose."""
+"""Settings of a search for states, which its user may choose."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ METHOD = "EOM-CCSD"
 
 @dataclass(frozen=True, kw_only=True)
 class StateSettings:
-    """How states are searched for. Raises OutcoreError (EINVAL) for what is out of range.
+    """Settings of a search for states. Raises OutcoreError (EINVAL) for values out of range.
 
-    nroots: states.
+    nroots: number of states.
     tolerance: norm of residuals below which a state has converged (Hartree). An energy may be wrong by as much, as
         H is not symmetric.
     max_cycle: iterations at most.
-    cvs: core-excited states and core ions of closed shells, by core-valence separation: so many of the lowest
-        orbitals are the core, or those of a list of numbers from 0; excitations are from one of them at least.
-        None: of all.
+    cvs: core-excited states and core ions of closed shells, by core-valence separation: how many of the lowest
+        orbitals are the core, or a list of their numbers from 0. Each excitation is from one core orbital at least.
+        None: excitations are from all orbitals.
     multiplicity: of excited states, 1 or 3; None: singlets.
     guess: of closed shells, singles that roots begin with and follow, one for each root: [i,a] of
         `active_orbitals`, of ions [i] or [a]. A root is the state whose singles overlap most with them, wherever it
@@ -52,7 +52,7 @@ class StateSettings:
 
     @property
     def core(self) -> list[int]:
-        """Numbers of its orbitals, from 0."""
+        """Numbers of the core orbitals, from 0."""
         if self.cvs is None:
             return []
         return list(range(self.cvs)) if isinstance(self.cvs, int) else sorted(set(self.cvs))

@@ -1,4 +1,4 @@
-"""What `outcore eom` shows and writes of properties of states."""
+"""Properties of states, as `outcore eom` shows and writes them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def properties(run: MoleculeRun, options: Options, found: StateProperties) -> None:
-    """The table, and the files that were asked for. Collective."""
+    """Shows the table, and writes the files that the options ask for. Collective."""
     kind = found.states.kind
     if kind.from_ground:
         strengths = found.oscillator_strengths
@@ -61,11 +61,11 @@ def properties(run: MoleculeRun, options: Options, found: StateProperties) -> No
         "left_iterations": len(found.iterations),
     }
     if found.mol.charge or kind.is_ion:
-        run.say("of what is charged dipole moments are about the origin of the coordinates")
+        run.say("dipole moments of charged states are about the origin of the coordinates")
 
 
 def _table(run: MoleculeRun, found: StateProperties, title: str, shown: Sequence[str]) -> None:
-    """Energies, dipole moments, and a column of this title."""
+    """Shows energies, dipole moments, and a column of this title."""
     run.say(f"{'state':>5} {'E / eV':>10} {'nm':>9} {title:>10}  dipole moment / Debye")
     run.say(f"{0:5d} {'':>31}  {_row(found.ground_dipole)}")
     has_light = found.states.kind.from_ground
@@ -76,7 +76,7 @@ def _table(run: MoleculeRun, found: StateProperties, title: str, shown: Sequence
 
 
 def _between(run: MoleculeRun, found: StateProperties) -> None:
-    """Strengths between the lowest of the states and others."""
+    """Shows strengths between the lowest of the states and others."""
     energies, strengths = found.states.energies, found.strengths_from_lowest
     lowest = int(np.argmin(energies))
     for root, (energy, strength) in enumerate(zip(energies, strengths, strict=True)):
@@ -107,7 +107,7 @@ def _orbitals(
     what: str,
     name: str,
 ) -> None:
-    """A file for each state, if files are asked for. name: of the list of them in results."""
+    """Writes a file for each state, if the options ask for files. name: of their list in results."""
     with run.world.together(PROPERTIES):
         for path, each in zip(files if run.root else (), orbitals, strict=False):
             each.write(path, found.mol)

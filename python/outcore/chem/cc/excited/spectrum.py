@@ -19,11 +19,11 @@ Values = np.ndarray[Any, np.dtype[Any]]
 EV_NANOMETRES = 1239.841984
 """Energy of a photon (eV) times its wavelength (nm)."""
 WIDTH = 0.4
-"""Full width at half maximum of a line (eV), if nothing else is asked for."""
+"""Full width at half maximum of a line (eV), by default."""
 FIGURES = (".png", ".pdf", ".svg")
 
 _MARGIN = 3.0  # widths beside the lowest and the highest line
-_POINTS = 40  # of a width
+_POINTS = 40  # points of the curve in a width
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,9 @@ class Spectrum:
         return f"Gaussian lines, full width at half maximum {self.width:g} eV"
 
     def write(self, path: Path) -> None:
-        """A table with a row for each state, `line`, and for each point of the curve, `curve`, whose values are per
-        eV; its first line says the width. Replaces a file that is there. Not collective. Raises OutcoreError."""
+        """Writes a table with a row for each state, `line`, and for each point of the curve, `curve`, whose values
+        are per eV; its first line says the width. Replaces a file that is there. Not collective. Raises
+        OutcoreError."""
         with (
             plain_file.replaced(path, "write the spectrum") as new,
             new.open("w", encoding="utf-8", newline="") as file,
@@ -64,7 +65,7 @@ class Spectrum:
                     rows.writerow([kind, f"{energy:.6f}", length, f"{value:.8g}"])
 
     def draw(self, path: Path) -> None:
-        """The curve, and lines from zero, as a figure. Not collective. Raises OutcoreError: matplotlib is not
+        """Draws the curve, and lines from zero, as a figure. Not collective. Raises OutcoreError: matplotlib is not
         there, or the file cannot be written."""
         figure = plot.figure(figsize=(7, 4), dpi=120, layout="constrained")
         axes = figure.subplots()
@@ -84,7 +85,7 @@ class Spectrum:
 
 
 def check_figure(option: str, path: Path | None) -> None:
-    """Raises OutcoreError for a name whose ending is of no format, or if matplotlib is missing."""
+    """Raises OutcoreError for a name whose ending is not in FIGURES, or if matplotlib is missing."""
     if path is None:
         return
     if path.suffix not in FIGURES:

@@ -35,16 +35,16 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class States:
-    """States of one kind, the lowest. Collective to make and to use: arrays of the iterations of `of` are given
-    back, but for amplitudes and integrals; vectors are there until another calculation of `of` begins.
+    """The lowest states of one kind. Constructor and methods are collective. The constructor gives back arrays of
+    the iterations of `of`, except amplitudes and integrals; vectors exist until another calculation of `of` begins.
 
     Attributes:
-        kind, kind_name: what they are, and its key in `kinds.KINDS`.
+        kind, kind_name: of the states, and its key in `kinds.KINDS`.
         energies: of excitation, ionisation or attachment (Hartree); not a number for roots that have not converged.
         converged: of each root.
-        why: roots have not converged; empty if all have.
+        why: the reason why roots have not converged; empty if all have.
         iterations: of the search.
-        found: vectors that another run has kept, with which the search began.
+        found: number of vectors of the checkpoint, with which the search began.
         singles: share of single excitations (of one orbital, for ions) in the square of the norm of each root.
 
     Raises OutcoreError, the same on all processes: ENOTSUP (methods and references without these equations), EINVAL
@@ -144,12 +144,12 @@ class States:
         return np.array([each in core for each in self._names.occupied[0]])
 
     def _kept_bytes(self, plan: Plan) -> int:
-        """Of vectors that a checkpoint has."""
+        """Bytes of the vectors that a checkpoint gets."""
         of_vector = sum(plan.entry(f"{name}0").bytes for name in self.kind.names)
         return 2 * LEAST * self.settings.nroots * of_vector
 
     def _kept(self) -> KeptStates | None:
-        """What keeps vectors."""
+        """The checkpoint of vectors; None: there is none."""
         of, count = self._of, self.settings.nroots
         if of.checkpoint is None:
             return None
@@ -168,15 +168,15 @@ class States:
         return one / (one + two)
 
     def properties(self, on_iteration: Callable[[Iteration], None] | None = None) -> StateProperties:
-        """Of excited singlets of closed shells: moments, oscillator strengths and densities. Made once, by a search
-        for left vectors, whose iterations `on_iteration` is called with, and the Lambda equations. Collective; see
+        """Moments, strengths and densities of the states. They are made once, by a search for left vectors and the
+        Lambda equations; `on_iteration` is called with each iteration of the search. Collective; see
         StateProperties."""
         if self._properties is None:
             self._properties = StateProperties(self._of, self, on_iteration)
         return self._properties
 
     def character(self, root: int) -> str:
-        """For people: which orbitals a root is of, and how much of it is double excitations."""
+        """For people: whether a root consists of single or of double excitations, and its main orbitals."""
         blocks = self.equations.excitations(self.vectors[root].singles)
         return characters.of_root(self.kind.words, self._names, blocks, float(self.singles[root]))
 
@@ -196,7 +196,7 @@ class States:
 
 
 def check(of: CCSD) -> None:
-    """Raises OutcoreError: states of this object are not to be had."""
+    """Raises OutcoreError if this object has no states."""
     if of.settings.method != "ccsd":
         raise _refused(f"states are of CCSD, not of {of.method_facts.title}")
     if of.settings.fno:
@@ -210,7 +210,7 @@ def check(of: CCSD) -> None:
 
 
 def check_kind(of: CCSD, kind: str, roots: int, core: Sequence[int] = ()) -> None:
-    """Raises OutcoreError: this object has no such states, or not so many."""
+    """Raises OutcoreError if this object has no such states, or fewer."""
     found = kinds.of(kind)
     sizes = [each.sizes for each in of.spins]
     if any(not each.coefficients.any() for each in of.spins):
@@ -246,7 +246,7 @@ def _wrong(detail: str) -> OutcoreError:
 
 
 class StateResults:
-    """What a CCSD object has of this, by PySCF's names."""
+    """The part of a CCSD object with states, by PySCF's names."""
 
     def states(self: CCSD, kind: str, **settings: Any) -> States:  # type: ignore[misc]
         """States of a kind ("ee", "ip", "ea" or "sf"; `multiplicity=3`: triplets of closed shells): see
@@ -265,7 +265,7 @@ class StateResults:
         return _given(self.states("ee", nroots=nroots, **settings))
 
     def eomsf_ccsd(self: CCSD, nroots: int = 1, **settings: Any) -> tuple[Any, States]:  # type: ignore[misc]
-        """Energies (Hartree) of the lowest states with a spin of alpha flipped, from those of the high-spin
+        """Energies (Hartree) of the lowest states with a spin of alpha flipped, relative to the high-spin
         reference, a number if there is one, and the states. Collective."""
         return _given(self.states("sf", nroots=nroots, **settings))
 

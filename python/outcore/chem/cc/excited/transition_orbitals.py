@@ -25,7 +25,7 @@ _LEAST = 1e-3
 
 @dataclass(frozen=True)
 class SpinPairs:
-    """Of one spin, or of both of closed shells. weights: of pairs, the largest first. holes, particles:
+    """Pairs of one spin, or of both spins of closed shells. weights: of pairs, the largest first. holes, particles:
     [function][pair]."""
 
     weights: Values
@@ -34,8 +34,8 @@ class SpinPairs:
 
     @property
     def orbitals(self) -> OrbitalSet:
-        """Holes, then particles: the occupation of an orbital is the weight of its pair; the energy of a hole is
-        minus that, of a particle plus that."""
+        """Holes, then particles. The occupation of an orbital is the weight of its pair; the energy of a hole is
+        minus this weight, that of a particle plus this weight."""
         count = len(self.weights)
         return OrbitalSet(
             np.hstack([self.holes, self.particles]),
@@ -47,24 +47,24 @@ class SpinPairs:
 
 @dataclass(frozen=True)
 class TransitionOrbitals:
-    """spins: of closed shells one; of open ones alpha and beta. All weights of a transition add up to one."""
+    """spins: one for closed shells; alpha and beta for open ones. All weights of a transition add up to one."""
 
     spins: tuple[SpinPairs, ...]
 
     @property
     def weights(self) -> list[float] | dict[str, list[float]]:
-        """Of open shells by the name of the spin."""
+        """Weights of pairs; for open shells by the name of the spin."""
         found = [each.weights.tolist() for each in self.spins]
         return found[0] if len(found) == 1 else dict(zip(("alpha", "beta"), found, strict=True))
 
     def write(self, path: Path, mol: Any) -> None:
-        """In Molden's format. Replaces a file that is there. Not collective. Raises OutcoreError."""
+        """Writes them in Molden's format. Replaces a file that is there. Not collective. Raises OutcoreError."""
         orbital_sets.write(path, mol, [each.orbitals for each in self.spins], "transition orbitals")
 
 
 def of_root(properties: StateProperties, root: int) -> TransitionOrbitals:
-    """Of the transition from the ground state: singular vectors of its densities, whose squared singular values are
-    weights. Not collective."""
+    """Orbitals of the transition from the ground state: singular vectors of its densities; weights are proportional
+    to squares of singular values. Not collective."""
     found = [np.linalg.svd(each) for each in properties.transition_densities(root)]
     total = sum(float(np.sum(values**2)) for _, values, _ in found)
     made = []

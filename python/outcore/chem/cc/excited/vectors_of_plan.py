@@ -1,5 +1,5 @@
-"""How a search for states is carried out, by the memory and disks that there are: how many vectors its small space
-has, and what is kept from vector to vector."""
+"""Choices of a search for states, by the memory and disks that there are: how many vectors its small space has, and
+whether it keeps rings of singles from vector to vector."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _VECTORS = (
     8,
     6,
     LEAST,
-)  # of the small space for each root: the most of which all are in memory, else about the middle
+)  # vectors of the small space for each root: most that fit into memory, else the middle one that fits
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,15 @@ class PlannedVectors:
 
     @property
     def seconds(self) -> float:
-        """Of as many iterations as are usual."""
+        """Predicted seconds of a usual number of iterations."""
         return self.plan.seconds_once + ITERATIONS * self.plan.iteration_s
 
 
 def quickest(
     plan_of: Callable[[Describe], Plan], kind: str, roots: int, check: Callable[[Plan], None] = lambda _: None
 ) -> PlannedVectors:
-    """To find right vectors of so many states. check: raises OutcoreError (ENOSPC) for what disks have no room
-    for."""
+    """The fastest plan to find right vectors of `roots` states, with or without kept rings. check: raises
+    OutcoreError (ENOSPC) for a plan that disks have no room for."""
     of = partial(describe.states, kind=kind, roots=roots)
     found = PlannedVectors(*fitted(plan_of, of))
     if not kinds.of(kind).of_many:
@@ -62,7 +62,8 @@ def quickest(
 
 
 def fitted(plan_of: Callable[[Describe], Plan], what: Describe) -> tuple[Plan, int]:
-    """The plan, and vectors of the small space for each root, as `plan_of` has room for. what: takes `vectors`."""
+    """A plan, and how many vectors of the small space `plan_of` has room for, for each root. what: takes
+    `vectors`."""
     found: list[tuple[Plan, int]] = []
     for vectors in _VECTORS:
         try:

@@ -1,1 +1,1 @@
-"""What a stopped run of coupled cluster leaves, and what another goes on from."""
+"""Checkpoints of coupled cluster: a stopped run leaves one, and another run goes on from it."""

@@ -2,8 +2,8 @@
 e_corr, t1, t2 and mo_coeff, those of each spin (aa, ab, bb) in lists. Each of the two programs begins with
 amplitudes of the other.
 
-Amplitudes are [i,a] and [i,j,a,b]; mo_coeff are the orbitals that they are of, without frozen ones. Orbitals that
-begin a calculation may differ from those of the file by a rotation among occupied or among virtual ones.
+Amplitudes are [i,a] and [i,j,a,b]; mo_coeff are their orbitals, without frozen ones. The present orbitals may
+differ from those of the file by a rotation among occupied or among virtual ones.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 _READ = "begin with amplitudes of a file"
 _FORMAT = 1
-_SPANNED = 1e-5  # of an overlap of orbitals
+_SPANNED = 1e-5  # largest error of an overlap of orbitals of the same space
 _SAME = 1e-7
 _SPIN = ("", " of spin alpha", " of spin beta")
 
@@ -49,7 +49,7 @@ def _problem(mol: Mole) -> Problem:
 
 
 def _names(what: str, count: int) -> list[str]:
-    """Of one array, or of so many in a list, as PySCF writes it."""
+    """Names of one array, or of `count` arrays of a list, as PySCF writes them."""
     return [f"ccsd/{what}"] if count == 1 else [f"ccsd/{what}__from_list__/{n:06d}" for n in range(count)]
 
 
@@ -64,7 +64,7 @@ def save(
     singles: Sequence[Values],
     doubles: Sequence[Doubles],
 ) -> None:
-    """In place of what is there, once all is written. Collective.
+    """Writes a file, which replaces an older one once all is written. Collective.
 
     Raises OutcoreError: ENOSPC and the like, ENOTSUP (there is no h5py)."""
     world = doubles[0].amplitudes.world
@@ -89,7 +89,7 @@ def save(
 
 @contextmanager
 def _replaced(world: World, path: Path) -> Iterator[Path]:
-    """Another file, which takes the place of `path` at the end, or is not there any more after an error."""
+    """A new file, which takes the place of `path` at the end; it is removed after an error."""
     part = path.with_name(f"{path.name}.part")
     try:
         yield part
@@ -107,7 +107,7 @@ def _replaced(world: World, path: Path) -> Iterator[Path]:
 
 
 def size_bytes(spins: Sequence[CorrelatedOrbitals]) -> int:
-    """Of a file, about."""
+    """About how many bytes a file has."""
     excitations = [math.prod(each.sizes) for each in spins]
     return 8 * sum(excitations[s] * excitations[r] for s, r in spin_pairs(len(spins)))
 
@@ -149,10 +149,10 @@ def load(
     singles: list[Values],
     doubles: list[Doubles],
 ) -> None:
-    """Singles are changed in place, doubles are put; the caller synchronizes these. overlap: of the functions.
+    """Reads singles in place, and puts doubles; the caller synchronizes the doubles. overlap: of basis functions.
     Collective.
 
-    Raises OutcoreError: ENOENT, EINVAL (of another molecule, basis or other orbitals, or of something else), EIO.
+    Raises OutcoreError: ENOENT, EINVAL (another molecule or basis, other orbitals, or no amplitudes), EIO.
     """
     world = room.world
     with hdf5.opened(world, path, "r") as file:
@@ -211,7 +211,7 @@ def _read(file: Any, path: Path, mol: Mole, overlap: Values, spins: Sequence[Cor
 
 
 def _orbitals(file: Any, path: Path, count: int) -> list[Values]:
-    """Of each spin, without frozen ones."""
+    """Orbitals of the file, of each spin, without frozen ones."""
     for group in ("ccsd", "scf"):
         names = [each.replace("ccsd", group) for each in _names("mo_coeff", count)]
         if all(name in file for name in names):
@@ -230,7 +230,7 @@ def _orbitals(file: Any, path: Path, count: int) -> list[Values]:
 
 
 def _frozen(file: Any, path: Path, orbitals: list[Values]) -> list[Values]:
-    """Numbers of those orbitals of each spin that the amplitudes of PySCF are not of."""
+    """Numbers of the frozen orbitals of each spin, which PySCF's amplitudes do not have."""
     names = [name for name in ("ccsd/frozen", "ccsd/frozen__from_list__") if name in file]
     given = _plain(file[names[0]]) if names else 0
     if not isinstance(given, list):
@@ -277,7 +277,7 @@ def _turns(
 
 
 def _load(room: Room, file: Any, path: Path, name: str, doubles: Doubles, turns: list[Values]) -> None:
-    """turns: of i, a, j, b."""
+    """Puts doubles of a file, turned to the present orbitals. turns: rotations of i, a, j, b."""
     layout, world = doubles.amplitudes.layout, room.world
     signs = [each for each in map(_signs, turns) if each is not None]
     plain = len(signs) == len(turns)
@@ -312,7 +312,7 @@ def _load(room: Room, file: Any, path: Path, name: str, doubles: Doubles, turns:
 
 
 def _signs(turn: Values) -> Values | None:
-    """Of orbitals that are the same but for their signs."""
+    """Signs of orbitals, if a rotation changes nothing else; None: it does."""
     found: Values = np.sign(np.diag(turn))
     return found if abs(turn - np.diag(found)).max() < _SAME else None
 

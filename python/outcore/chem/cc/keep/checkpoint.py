@@ -1,5 +1,5 @@
 """The directory from which another run of the same orbitals and integrals goes on: it finds the orbitals,
-amplitudes, what is finished of an iteration, and energies of tasks of (T)."""
+amplitudes, finished steps of an iteration, and energies of tasks of (T)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class KeptMultipliers:
 
 
 def _give(kept: KeptAmplitudes, room: Room, equations: Equations) -> None:
-    """Doubles that are kept."""
+    """Puts the kept doubles into the equations."""
     for number, each in enumerate(equations.doubles):
 
         def take(tile: Tile, number: int = number, each: Doubles = each) -> None:
@@ -76,7 +76,7 @@ class Checkpoint:
     EIO (damaged).
 
     Args:
-        problem: all that what is kept depends on, of a name.
+        problem: returns, for a name, all settings that the arrays of this name depend on.
     """
 
     def __init__(self, world: World, directory: Path, problem: Callable[[str], Problem]) -> None:
@@ -84,15 +84,15 @@ class Checkpoint:
         self._amplitudes: KeptAmplitudes | None = None
         self._steps: KeptSteps | None = None
 
-    # ---- what another run has kept ----
+    # ---- the checkpoint of another run ----
 
     def orbitals(self, overlap: Values, spins: list[CorrelatedOrbitals]) -> list[CorrelatedOrbitals]:
-        """Those that are kept, where they are the given ones but for rotations; else the given ones."""
+        """The kept orbitals, if they differ from the given ones by rotations alone; else the given ones."""
         problem = self._problem(kept_orbitals.NAME)
         return kept_orbitals.taken(self.world, self.directory, problem, overlap, spins)
 
     def find(self, layouts: list[Layout], singles: list[Values], spins: list[CorrelatedOrbitals]) -> None:
-        """Looks for amplitudes; layouts: of the doubles. Without any these orbitals are kept."""
+        """Looks for amplitudes; if there are none, keeps these orbitals. layouts: of the doubles."""
         self._amplitudes = KeptAmplitudes(
             self.world, self.directory, self._problem(AMPLITUDES), layouts, singles, orbitals.sketch(spins)
         )
@@ -104,14 +104,14 @@ class Checkpoint:
         return None if self._amplitudes is None else self._amplitudes.found
 
     def has_converged(self, settings: Settings) -> bool:
-        """Whether the amplitudes that were found have, for these settings."""
+        """Whether the amplitudes that were found have converged to the limits of these settings."""
         if self.found is None:
             return False
         tight = settings.conv_tol >= self.found.conv_tol
         return self.found.converged and tight and settings.conv_tol_normt >= self.found.conv_tol_normt
 
     def room_bytes(self, whole: int) -> int:
-        """What has to be free for arrays of `whole` bytes that are kept."""
+        """Bytes that must be free to keep arrays of `whole` bytes."""
         return self._room_bytes(whole, (AMPLITUDES, STEPS))
 
     def room_for_states(self, whole: int, side: str = "") -> int:
@@ -121,11 +121,11 @@ class Checkpoint:
     def _room_bytes(self, whole: int, names: tuple[str, ...]) -> int:
         with self.world.together("look at what is kept"):
             kept = [each for name in names for each in self.directory.glob(f"{name}*")]
-            # What was committed stays beside what replaces it.
+            # A committed array stays beside the one that replaces it.
             return max(0, bytes_here(self.world, self.directory, 2 * whole) - allocated_bytes(kept))
 
     def take(self, room: Room, equations: Equations, spins: list[CorrelatedOrbitals]) -> State | None:
-        """Gives the equations the doubles that were found, and from now on what keeps their steps."""
+        """Gives the equations the doubles that were found, and from now on an object that keeps their steps."""
         kept = self._amplitudes
         assert kept is not None, "find() comes first"
         arrays = [each.amplitudes for each in equations.doubles]
@@ -137,10 +137,10 @@ class Checkpoint:
         _give(kept, room, equations)
         return kept.found
 
-    # ---- what this run keeps ----
+    # ---- the checkpoint of this run ----
 
     def begin(self, state: State) -> None:
-        """An iteration from these amplitudes."""
+        """Begins an iteration from these amplitudes."""
         assert self._steps is not None, "take() comes first"
         self._steps.begin(state)
 
@@ -150,7 +150,7 @@ class Checkpoint:
         self._amplitudes.save(room, doubles, state, is_last=is_last)
 
     def finish(self) -> None:
-        """Iterations are over."""
+        """Removes kept steps, as iterations are over."""
         if self._steps is not None:
             self._steps.remove()
 
@@ -159,7 +159,7 @@ class Checkpoint:
     def derivatives(
         self, room: Room, doubles: list[Array], spins: list[CorrelatedOrbitals], state: State
     ) -> KeptSteps:
-        """What keeps derivatives of (T) of these amplitudes. The caller closes it."""
+        """The checkpoint of derivatives of (T) of these amplitudes. The caller closes it."""
         assert self._amplitudes is not None, "find() comes first"
         kept = KeptSteps(
             room,
@@ -181,8 +181,8 @@ class Checkpoint:
         singles: list[Values],
         mark: str,
     ) -> KeptMultipliers:
-        """What keeps multipliers; the equations have those that were found. mark: of the amplitudes. The caller
-        closes it."""
+        """The checkpoint of multipliers; it puts those that it finds into the equations. mark: of the amplitudes.
+        The caller closes it."""
         doubles, sketch = [each.amplitudes for each in equations.doubles], orbitals.sketch(spins)
         kept = KeptAmplitudes(
             self.world,
@@ -201,15 +201,15 @@ class Checkpoint:
         return KeptMultipliers(kept, steps, doubles)
 
     def states(self, mark: Any, shape: tuple[int, ...], side: str = "") -> KeptStates:
-        """What keeps vectors of a search for states; see KeptStates."""
+        """The checkpoint of vectors of a search for states; see KeptStates."""
         return KeptStates(self.world, self.directory, self._problem(STATES), mark, shape, side)
 
     def response(self, mark: str) -> KeptResponse:
-        """What keeps multipliers of orbitals, of densities with this mark."""
+        """The checkpoint of multipliers of orbitals, for densities with this mark."""
         return KeptResponse(self.directory / RESPONSE, self._problem(RESPONSE), mark)
 
     def slabs(self, name: str, mark: str) -> KeptSlabs:
-        """What keeps a pass over derivative integrals, of this name, with such densities."""
+        """The checkpoint of a pass over derivative integrals, of this name, for densities with this mark."""
         name = f"{SLABS}.{name}"
         return KeptSlabs(
             self.world, Stage(Stages(self.world, self.directory), name, self._problem(name)), mark

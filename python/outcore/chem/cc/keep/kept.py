@@ -1,6 +1,6 @@
-"""What a coupled-cluster calculation has finished stays in a directory, from which another run goes on: amplitudes
-of the last iteration, and energies of the tasks of (T); what is finished of an iteration: `kept_steps`. Any number
-of processes, any memory."""
+"""Checkpoints of a coupled-cluster calculation in a directory, from which another run goes on: amplitudes of the
+last committed iteration, and energies of the tasks of (T). `kept_steps` has the finished steps of an iteration. The
+other run may have any number of processes and any memory."""
 
 from __future__ import annotations
 
@@ -35,13 +35,14 @@ Values = np.ndarray[Any, np.dtype[Any]]
 AMPLITUDES, TRIPLES = "amplitudes", "triples"
 FORMAT = 3
 CACHE_BYTES = 1 << 20
-_SAME_ORBITALS = 1e-5  # of a sum of their coefficients
+_SAME_ORBITALS = 1e-5  # largest difference in a sum of their coefficients
 _GO_ON = "go on from kept amplitudes"
 
 
 @dataclass(frozen=True)
 class State:
-    """What is beside the doubles of an iteration; `conv_tol` and `conv_tol_normt`: of the run that they are of."""
+    """The state of an iteration without its doubles. `conv_tol` and `conv_tol_normt`: limits of the run that made
+    it."""
 
     singles: list[Values]
     iteration: int
@@ -52,14 +53,14 @@ class State:
 
     @cached_property
     def stamp(self) -> str:
-        """Of these amplitudes and no others."""
+        """Identifies these amplitudes."""
         values = [[each.tolist() for each in self.singles], self.energy, self.iteration]
         return fingerprint(values)[:32]
 
 
 class KeptAmplitudes:
-    """Those of the last iteration that was committed: another run finds no others, however this ends. Collective.
-    Nothing is written before the first commit.
+    """Amplitudes of the last committed iteration: another run finds these and no others, however this run ends.
+    Collective. Nothing is written before the first commit.
 
     Raises OutcoreError: EINVAL (of another problem), ENOTSUP (of another format), EIO (damaged).
     """
@@ -75,14 +76,14 @@ class KeptAmplitudes:
         name: str = AMPLITUDES,
         mark: str = "",
     ) -> None:
-        """layouts: of the doubles, in the order that others are given in; singles: of the shape that is wanted;
-        orbitals: numbers that tell orbitals from others, as those that were recomputed may differ. mark: of what
-        they are made of beside the problem; those with another one are not found."""
+        """layouts: of the doubles, which `save` gets in the same order. singles: of the shape that is expected.
+        orbitals: numbers that tell these orbitals from others, as recomputed ones may differ. mark: of data that
+        the amplitudes depend on beside the problem; amplitudes with another mark are not found."""
         self._name, self._mark = name, mark
         self._world, self._problem, self._orbitals = world, problem, orbitals
         self._directory, self._layouts = Stages(world, directory).directory, layouts
         self.clock = clock.Clock(world)
-        self._committed = ""  # its stamp
+        self._committed = ""  # stamp of the committed state
         opened = [self._open(number, layout, singles) for number, layout in enumerate(layouts)]
         self._arrays: list[Array | None] = [array for array, _ in opened]
         found = [each for _, each in opened]
@@ -91,8 +92,8 @@ class KeptAmplitudes:
         if self.found is not None and len(stamps) == 1:
             self._committed = self.found.stamp
         elif self.found is not None:
-            # A run was ended between two commits. Doubles of two iterations are a start as any is. They get the
-            # stamp of the newer one: no step of its iteration can be kept yet.
+            # A run ended between commits of two arrays. Doubles of two iterations are a start like any other. They
+            # get the stamp of the newer one: no step of its iteration can be kept yet.
             self.found = replace(self.found, converged=False)
 
     def _path(self, number: int) -> Path:
@@ -204,7 +205,7 @@ class KeptAmplitudes:
         return array
 
     def close(self) -> None:
-        """Commits nothing: that would be tiles of two iterations after a commit that has failed."""
+        """Closes without a commit: after a commit that has failed, tiles may be of two iterations."""
         for array in self._arrays:
             if array is not None:
                 array.drop()
@@ -225,11 +226,11 @@ def _damaged(path: Path, detail: str) -> OutcoreError:
 
 
 class KeptTasks:
-    """What tasks give, `width` numbers each, as processes finish them, for one division into blocks. Each process
-    works until `deadline`, then all call `more`. Making it, `more` and `result` are collective.
+    """Results of tasks, `width` numbers each, for one division into blocks. Each process works until `deadline`,
+    then all call `more`. The constructor, `more` and `result` are collective.
 
-    stage: where it is kept; None: it is not. before: what other runs have finished, [width + 1][task]; the last
-    row is 1 of finished tasks.
+    stage: where results are kept; None: nowhere. before: results of other runs, [width + 1][task]; the last row is
+    1 for finished tasks.
     """
 
     def __init__(
@@ -263,7 +264,7 @@ class KeptTasks:
 
     @staticmethod
     def blocks_of(stage: Stage, stamp: str) -> Any:
-        """The division of what is kept of these amplitudes, if something is. Collective."""
+        """The division into blocks of kept results of these amplitudes; None: there are none. Collective."""
         found = stage.open(lambda array: "", cache_bytes=CACHE_BYTES)
         if found is None:
             return None
@@ -276,7 +277,7 @@ class KeptTasks:
         self._mine[:-1, task], self._mine[-1, task] = found, 1.0
 
     def deadline(self) -> float:
-        """Until when to work before the next commit, on the clock of time.monotonic."""
+        """When to stop work for the next commit, on the clock of time.monotonic."""
         return time.monotonic() + clock.INTERVAL_S if self._disk is not None else math.inf
 
     def more(self) -> bool:

@@ -1,6 +1,6 @@
-"""The orbitals that kept amplitudes are of. Those that were made of the reference, semicanonical and natural ones,
-differ when they are recomputed: degenerate ones by any rotation. So another run takes those that are kept, where
-they span the same spaces."""
+"""The orbitals of kept amplitudes. Semicanonical and natural orbitals, which are made from the reference, differ
+when they are recomputed: degenerate ones by any rotation. So another run takes the kept orbitals, if they span the
+same spaces."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 
 NAME = "correlated"
-_SPANNED = 1e-6  # of the square of an overlap of orbitals
+_SPANNED = 1e-6  # largest error of the square of an overlap of orbitals of the same space
 _SAME_FOCK = 1e-7  # Hartree
 _CACHE_BYTES = 1 << 20
 
@@ -32,7 +32,7 @@ def taken(
     world: World, directory: Path, problem: Problem, overlap: Values, spins: list[CorrelatedOrbitals]
 ) -> list[CorrelatedOrbitals]:
     """The kept orbitals, if there are any of this problem that span the spaces of `spins` and have the same Fock
-    matrix; else `spins`. overlap: of the functions. Collective.
+    matrix; else `spins`. overlap: of basis functions. Collective.
 
     Raises OutcoreError: EIO (damaged)."""
     try:
@@ -40,7 +40,7 @@ def taken(
             lambda array: "", cache_bytes=_CACHE_BYTES, read_only=True
         )
     except OutcoreError as error:
-        if error.errno in (errno.EINVAL, errno.ENOTSUP):  # of another problem, which amplitudes may not be of
+        if error.errno in (errno.EINVAL, errno.ENOTSUP):  # of another problem than amplitudes may be
             return spins
         raise
     if found is None:
@@ -95,7 +95,7 @@ def _agreeing(
 
 
 def keep(world: World, directory: Path, problem: Problem, spins: list[CorrelatedOrbitals]) -> None:
-    """In place of what is there. Collective."""
+    """Keeps orbitals, in place of older ones. Collective."""
     values = np.concatenate([part.ravel() for each in spins for part in (each.coefficients, each.fock)])
     stage = Stage(Stages(world, directory), NAME, problem)
     chunk = (min(len(values), _CACHE_BYTES // (4 * values.itemsize)),)

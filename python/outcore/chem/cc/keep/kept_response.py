@@ -1,5 +1,5 @@
-"""What relaxed densities and gradients have finished stays in a directory: the multipliers of orbitals, and sums of
-slabs of derivative integrals."""
+"""Checkpoints of relaxed densities and gradients: the multipliers of orbitals, and sums of slabs of derivative
+integrals."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class KeptResponse:
     """Multipliers of orbitals, at the process that solves for them: a `gradients.response.ResponseKeeper`. Not
     collective.
 
-    mark: of the densities that they are of; those of others are not found. stamp: of the multipliers that have
-    converged, once they have; densities that are made again differ by rounding.
+    mark: of the densities; multipliers for other densities are not found. stamp: the mark, and once multipliers
+    have converged their own, as recomputed densities differ by rounding.
     """
 
     def __init__(self, path: Path, problem: Problem, mark: str) -> None:
@@ -40,8 +40,8 @@ class KeptResponse:
         self._last = time.monotonic()
 
     def find(self, size: int) -> tuple[Values | None, bool]:
-        """Those that another run has kept, [size], and whether they had converged. Raises OutcoreError: EINVAL (of
-        another problem), ENOTSUP (of another format), EIO (damaged)."""
+        """Multipliers [size] that another run has kept, None: there are none; and whether they had converged.
+        Raises OutcoreError: EINVAL (of another problem), ENOTSUP (of another format), EIO (damaged)."""
         try:
             with stages.opened(self._path, self._problem, _GO_ON) as saved:
                 facts = saved.meta
@@ -60,7 +60,7 @@ class KeptResponse:
         return found, converged
 
     def keep(self, multipliers: Values, *, converged: bool = False) -> None:
-        """If the last time is long ago, or they have converged."""
+        """Writes multipliers, if the last time is long ago or they have converged."""
         if not converged and time.monotonic() < self._last + clock.INTERVAL_S:
             return
         self._record = self._record or self._problem.as_json()
@@ -72,21 +72,22 @@ class KeptResponse:
 
 
 class KeptSlabs:
-    """Of one pass over derivative integrals; see `gradients.three_index.SlabKeeper`. Collective."""
+    """Results of slabs of one pass over derivative integrals; see `gradients.three_index.SlabKeeper`.
+    Collective."""
 
     def __init__(self, world: World, stage: Stage, mark: str) -> None:
         self._world, self._stage, self._mark = world, stage, mark
 
     def rows(self, most: int) -> int:
-        """Of a slab, of which there may be so many: those of another run, if these are not more."""
+        """Rows of a slab, at most `most`: as many as in another run, if those are not more."""
         found = KeptTasks.blocks_of(self._stage, self._mark)
         return found[0] if found and type(found[0]) is int and 0 < found[0] <= most else most
 
     def tasks(self, count: int, rows: int, width: int) -> KeptTasks:
-        """count: slabs of at most so many rows. width: numbers of each."""
+        """The results of `count` slabs of at most `rows` rows. width: numbers of a result."""
         return KeptTasks(self._world, count, self._stage, self._mark, [rows], width)
 
 
 def mark_of(*values: Any) -> str:
-    """Of numbers and words that something was made of, bit by bit."""
+    """Identifies numbers and words that a result was made from, bit by bit."""
     return fingerprint([each.tolist() if isinstance(each, np.ndarray) else each for each in values])[:32]

@@ -1,6 +1,6 @@
-"""Vectors of a search for states stay in a directory, each beside H times it: states, the directions in which
-they were corrected before, and what is new in an iteration. Any of them are a start of a search of the same states,
-so that a kill between two commits leaves one, too."""
+"""Checkpoint of a search for states: vectors, each beside the product of H with it. They are states, the directions
+in which states were corrected before, and new vectors of an iteration. Any of them can start a search for the same
+states, so a kill between commits of two vectors leaves a start, too."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _GO_ON = "go on from kept states"
 
 @dataclass
 class KeptVector:
-    """Singles of a vector and of H times it; how wrong the latter may be."""
+    """Singles of a vector and of H times it; the largest error of the latter."""
 
     singles: Values
     multiplied: Values
@@ -41,12 +41,12 @@ class KeptVector:
 
 
 class KeptStates:
-    """Collective. Arrays are open while they are read or written alone.
+    """Collective. Arrays are open only while they are read or written.
 
     Args:
-        mark: of the amplitudes and the states that are searched for. What has another one is not found.
+        mark: of the amplitudes and of the wanted states. Vectors with another mark are not found.
         shape: of singles.
-        side: "" of right vectors, "l" of left ones, which stay beside them.
+        side: "" for right vectors, "l" for left ones, which stay beside right ones.
 
     Raises OutcoreError: EINVAL (of another problem), ENOTSUP (of another format), EIO (damaged).
     """
@@ -70,12 +70,13 @@ class KeptStates:
         name = f"{'h' if multiplied else 'v'}{self._side}{number}"
         return self._directory / f"{STATES}.{name}.{part}"
 
-    # ---- what another run has kept ----
+    # ---- the checkpoint of another run ----
 
     def bring(
         self, room: Room, number: int, doubles: Sequence[Array], multiplied: Sequence[Array]
     ) -> KeptVector | None:
-        """Puts doubles of a vector and of H times it; None: there is none of that number, or not all of it."""
+        """Puts doubles of a vector and of H times it, and returns the rest; None: there is no vector of this
+        number, or a part of it is missing."""
         places = [(part, each) for part in range(len(doubles)) for each in (False, True)]
         found: KeptVector | None = None
         arrays = list[Array]()
@@ -135,10 +136,10 @@ class KeptStates:
             raise _damaged(path, "singles are not those that were written")
         return KeptVector(singles, multiplied, error)
 
-    # ---- what this run keeps ----
+    # ---- the checkpoint of this run ----
 
     def begin(self) -> None:
-        """A commit."""
+        """Begins a commit."""
         self._serial += 1
 
     def put(
@@ -150,7 +151,8 @@ class KeptStates:
         multiplied: Sequence[Sequence[Array]],
         kept: KeptVector,
     ) -> None:
-        """Commits one combination of vectors, and of H times them. kept: what is beside its doubles."""
+        """Commits one combination of vectors, and of H times them. row: its coefficients. kept: the combination
+        without its doubles."""
         facts = {
             "mark": self._mark,
             "serial": self._serial,

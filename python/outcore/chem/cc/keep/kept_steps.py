@@ -1,6 +1,6 @@
-"""What an iteration of coupled cluster has finished stays in a directory, beside the amplitudes that it is of: rows
-of the products of ladders, and arrays after some of their steps. Another run goes on after them, on any number of
-processes; rows of a ladder are done again if the memory is such that blocks of orbitals are others."""
+"""Checkpoint of the finished steps of an iteration of coupled cluster, beside its amplitudes: rows of the products
+of ladders, and arrays after some of their steps. Another run goes on after them, on any number of processes. It
+recomputes rows of a ladder if its memory leads to other blocks of orbitals."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class KeptSteps(Steps):
     """Collective.
 
     Args:
-        amplitudes: those of the iteration are committed before its first step is.
+        amplitudes: commits the amplitudes of the iteration before its first step is committed.
         doubles: arrays of these amplitudes.
         orbitals: see KeptAmplitudes; here they must be the same to the last bit.
-        name: that files begin with.
+        name: names of files begin with it.
 
     Raises OutcoreError: EINVAL (of another problem), ENOTSUP (of another format), EIO (damaged).
     """
@@ -62,12 +62,12 @@ class KeptSteps(Steps):
         self._orbitals = fingerprint(orbitals)
         self._arrays: dict[str, Array] = {}
         self._state: State | None = None
-        self._numbers: dict[str, int] = {}  # of the last step of each array
-        self._found: dict[str, int] = {}  # and of the last that another run has finished
-        self._changed: dict[str, Callable[[], None]] = {}  # since the last commit: what keeps it
+        self._numbers: dict[str, int] = {}  # number of the last step of each array
+        self._found: dict[str, int] = {}  # number of the last step that another run has finished
+        self._changed: dict[str, Callable[[], None]] = {}  # keep what has changed since the last commit
 
     def begin(self, state: State) -> None:
-        """A residual of these amplitudes. What is kept of others is of no use."""
+        """Begins a residual of these amplitudes. Kept steps of others are not used."""
         self._state = state
         self._numbers.clear()
         self._changed.clear()
@@ -86,7 +86,8 @@ class KeptSteps(Steps):
             self.commit()
 
     def _bring(self, name: str, array: Array) -> int:
-        """The number of the last step that is kept of these amplitudes, 0 for none; the array is as it left it."""
+        """Brings an array into the state after its last kept step of these amplitudes. Returns the number of this
+        step; 0: there is none."""
         kept = self.open(name)
         number = 0 if kept is None else kept.metadata.get("step")
         if not number or kept is None:
@@ -110,15 +111,15 @@ class KeptSteps(Steps):
         return KeptRows(self, products, count, parts, tile)
 
     def deadline(self) -> float:
-        """Until when to work before the next commit, on the clock of time.monotonic. If it is time to, that is made
-        now: a round that begins late would be of one row for each process, which has one thread at work."""
+        """When to stop work for the next commit, on the clock of time.monotonic. A commit that is due is made now:
+        after the deadline a round would have one row for each process, with one thread at work."""
         clock = self._amplitudes.clock
         if clock.is_late():
             self.commit()
         return clock.deadline()
 
     def change(self, name: str, keep: Callable[[], None]) -> None:
-        """Something is newer than what is kept; `keep` keeps it. Commits if it is time to."""
+        """Notes that something has changed since it was kept; `keep` keeps it. Commits if a commit is due."""
         self._changed[name] = keep
         if self._amplitudes.clock.is_late():
             self.commit()
@@ -129,7 +130,7 @@ class KeptSteps(Steps):
         return self._directory / f"{self._name}.{name}"
 
     def open(self, name: str) -> Array | None:
-        """A kept array of the present amplitudes."""
+        """A kept array of the present amplitudes; None: there is none."""
         path = self.path(name)
         if name not in self._arrays:
             try:
@@ -175,7 +176,7 @@ class KeptSteps(Steps):
         return {"stamp": self._state.stamp, "orbitals": self._orbitals}
 
     def commit(self) -> None:
-        """What has changed since the last time, and the amplitudes that it is of."""
+        """Commits the amplitudes, then all that has changed since the last commit."""
         assert self._state is not None
         try:
             with self._amplitudes.clock.committing():
@@ -183,31 +184,31 @@ class KeptSteps(Steps):
                 for keep in self._changed.values():
                     keep()
         except BaseException:
-            self.close()  # an array may have tiles of two steps: what was committed is to be opened again
+            self.close()  # an array may have tiles of two steps: the committed one is opened again
             raise
         self._changed.clear()
 
     def remove(self) -> None:
-        """Deletes all that is kept of iterations, once amplitudes have converged."""
+        """Deletes all kept steps, once amplitudes have converged."""
         self.close()
         world, found = self.room.world, list[Path]()
         with world.together("remove kept steps"):
             found = sorted(each for each in self._directory.glob(f"{self._name}.*") if each.is_dir())
         for path in world.broadcast(found):
-            # Opening would refuse what is damaged or was never committed.
+            # `open` would refuse an array that is damaged or was never committed.
             BlockSparseArray(
                 world, [[0, 1]], [[0]], path=path, overwrite=True, cache_bytes=CACHE_BYTES
             ).remove()
 
     def close(self) -> None:
-        """Commits nothing: only `commit` does."""
+        """Closes without a commit."""
         for array in self._arrays.values():
             array.drop()
         self._arrays.clear()
 
 
 class KeptRows(LadderRows):
-    """Of one ladder in one residual. Collective to make: rows that are kept are brought."""
+    """Rows of one ladder in one residual. The constructor is collective, and brings the kept rows."""
 
     def __init__(
         self,
@@ -219,10 +220,10 @@ class KeptRows(LadderRows):
     ) -> None:
         super().__init__(count)
         self._steps, self._products, self._tile = steps, products, tile
-        self._done = np.ones((parts, count), bool)  # by all processes, and kept
+        self._done = np.ones((parts, count), bool)  # kept rows, of all processes
         for name, product in products.items():
             self._done &= self._kept(name, product)
-        self._mine = np.zeros((parts, count), bool)  # not kept yet
+        self._mine = np.zeros((parts, count), bool)  # rows of this process that are not kept yet
         if self._done.any():
             self._bring()
 

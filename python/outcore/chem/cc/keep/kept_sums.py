@@ -1,5 +1,5 @@
-"""Arrays to which tasks add, and which tasks those are, stay in a directory; another run goes on with the rest. A
-kill between two arrays leaves them with the sums of different tasks: each array knows its own."""
+"""Checkpoint of arrays to which tasks add, and of the tasks that have added; another run goes on with the rest.
+After a kill between commits of two arrays, these have sums of different tasks: each array records its own tasks."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class KeptSums:
-    """As `KeptTasks`, of tasks that add to arrays. Each process works until `deadline`, then all call `more`.
-    Collective to make.
+    """As `KeptTasks`, for tasks that add to arrays. Each process works until `deadline`, then all call `more`. The
+    constructor is collective.
 
     Args:
-        arrays: by name; what is kept of them is brought.
+        arrays: by name; the constructor brings their kept sums.
         tasks: how many there are.
-        division: what tasks are, which sums of others are of no use for.
-        steps: what keeps arrays; None: nothing does.
+        division: how work is divided into tasks; kept sums of another division are not used.
+        steps: keeps arrays; None: nothing is kept.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class KeptSums:
 
     @staticmethod
     def division_of(steps: KeptSteps, name: str) -> Any:
-        """That of what is kept of an array, if something is. Collective."""
+        """The division of a kept array; None: it is not kept. Collective."""
         kept = steps.open(name)
         return None if kept is None else kept.metadata.get("division")
 
@@ -77,7 +77,7 @@ class KeptSums:
         return math.inf if self._steps is None else self._steps.deadline()
 
     def more(self) -> bool:
-        """Commits if it is time to; false once all processes are exhausted."""
+        """Commits if a commit is due; false once all processes are exhausted."""
         first, self._started = not self._started, True
         if not first:
             for array in self._arrays.values():
@@ -93,7 +93,7 @@ class KeptSums:
         return more
 
     def result(self) -> float:
-        """Energies are in one of the arrays."""
+        """0: energies are in one of the arrays."""
         return 0.0
 
     def _keep(self) -> None:

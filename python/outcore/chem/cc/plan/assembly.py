@@ -33,7 +33,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 def spin_names(spins: int) -> list[str]:
-    """What names of arrays of each spin end with."""
+    """Endings of names of arrays, for each spin."""
     return [""] if spins == 1 else ["a", "b"]
 
 
@@ -46,8 +46,8 @@ def equations(
     builds: bool = True,
     progress: Progress | None = None,
 ) -> RestrictedEquations | UnrestrictedEquations:
-    """Of integrals and Fock matrices of each spin. is_stored: integrals of ladders are; builds: they are made here,
-    else the room has them. Collective."""
+    """The equations of amplitudes, with integrals and Fock matrices of each spin. is_stored: integrals of ladders
+    are stored. builds: they are made here, else the room has them. Collective."""
     spaces, restricted = room.spaces, len(integrals) == 1
     signs = (0, 1) if restricted else (1,)
     ladders = [
@@ -143,7 +143,7 @@ def left_states(
 def densities(
     of: MultiplierEquations | OpenMultiplierEquations, singles: Sequence[Values]
 ) -> ClosedDensities | OpenDensities:
-    """Of converged multipliers, whose singles are these. Collective."""
+    """Densities of converged multipliers. singles: of these. Collective."""
     if isinstance(of, OpenMultiplierEquations):
         return OpenDensities(of, list(singles))
     return ClosedDensities(of, singles[0])

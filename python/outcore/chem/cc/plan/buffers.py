@@ -1,4 +1,4 @@
-"""Memory that is used again and again, as pages that are new cost more than what is done with them."""
+"""Buffers that are used again and again, as new pages cost more than the work on them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Buffers:
         self._flat.clear()
 
     def take(self, key: Hashable, shape: tuple[int, ...]) -> Values:
-        """A contiguous array in the buffer of this key, whose elements are what they were, finite numbers."""
+        """A contiguous array in the buffer of this key. It is not cleared; its elements are finite numbers."""
         size = math.prod(shape)
         found = self._flat.get(key)
         if found is None or found.size < size:
@@ -33,7 +33,7 @@ class Buffers:
 
 
 class ThreadBuffers(threading.local, Buffers):
-    """Those of each thread; memory of a thread outlasts it."""
+    """Buffers of each thread."""
 
     def __init__(self) -> None:
         Buffers.__init__(self)

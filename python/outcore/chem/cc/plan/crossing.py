@@ -1,5 +1,5 @@
-"""What an iteration of coupled cluster takes where its arrays are on many nodes: bytes that processes get from
-one another, and how evenly products are dealt out. Pure arithmetic, from the same description of equations as the
+"""The cost of an iteration of coupled cluster whose arrays are on many nodes: bytes that processes get from one
+another, and how evenly products are dealt out. Pure arithmetic, from the same description of equations as the
 plan."""
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class ProductOfNodes:
     """A product of an iteration.
 
     Attributes:
-        seconds: by processes that are never idle if it is a ladder, else with all.
+        seconds: predicted; for a ladder as if no process were ever idle.
         operations: two for each multiplication.
         moved: bytes that all processes together get from arrays in memory and on disk, and give to them.
         disk: those of `moved` that go to and from disks.
-        rows: of a ladder, elements of the rows of tiles, each of which one thread makes; else none.
+        rows: for a ladder, sizes of the rows of tiles; one thread makes a row. Empty for other products.
     """
 
     seconds: float
@@ -43,7 +43,7 @@ class ProductOfNodes:
 
 
 def products(plan: Plan, rates: Rates) -> list[ProductOfNodes]:
-    """Those of an iteration. Work on single tiles, which processes do where these lie, is not among them."""
+    """The products of an iteration. Work on single tiles, which processes do where the tiles lie, is left out."""
     block, stored = plan.spaces[0].block, plan.ladder in ("memory", "disk")
     recording = describe.iterations(plan.sizes, block, rates.threads, rates.processes, is_stored=stored)
     found = list(_of_statements(plan, recording.description, rates))

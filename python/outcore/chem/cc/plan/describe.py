@@ -1,4 +1,4 @@
-"""What a calculation of coupled cluster does with its arrays, found by running its equations without data."""
+"""Arrays and statements of a coupled-cluster calculation, recorded by running its equations without data."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from outcore.chem.cc.plan.sizes import Sizes
 
 ITERATIONS = 12
-"""As a rule."""
+"""The usual number of iterations."""
 
 _FEW = 2  # functions, or occupied orbitals, of a model: as few as there may be of each
 
 
 class RecordingRoom(Recorder):
-    """As `Room`, without data. block: virtual orbitals of a block, at most. processes: that there will be.
-    `spaces`: of the model that equations work on, with blocks of one orbital each."""
+    """As `Room`, without data. block: most virtual orbitals of a block. processes: how many the calculation
+    will have. `spaces`: of the model that equations work on, with blocks of one orbital each."""
 
     signs = None
     beside_made_bytes = 0
@@ -77,7 +77,7 @@ class RecordingRoom(Recorder):
 
 
 def spaces_of(sizes: Sizes, block: int) -> tuple[Spaces, ...]:
-    """block: virtual orbitals of a block, at most."""
+    """Orbitals of each spin. block: most virtual orbitals of a block."""
     return tuple(Spaces(o, v, block) for o, v in zip(sizes.occupied, sizes.virtual, strict=True))
 
 
@@ -87,7 +87,7 @@ _remembered: list[_lru_cache_wrapper[RecordingRoom]] = []
 
 
 def remembered(describe: Describe) -> _lru_cache_wrapper[RecordingRoom]:
-    """What is described is remembered for the plans that are compared, until `forget`."""
+    """Remembers descriptions for the plans that are compared, until `forget`."""
     made = lru_cache(maxsize=8)(describe)
     _remembered.append(made)
     return made
@@ -105,8 +105,8 @@ def forget() -> None:
 def iterations(
     sizes: Sizes, block: int, threads: int, processes: int = 1, *, is_stored: bool, each: bool = False
 ) -> RecordingRoom:
-    """From integrals to iterations that are in their stride. is_stored: integrals of ladders are. each: work on all
-    tiles, not on one of those that look alike."""
+    """Records a calculation from integrals to iterations with all vectors of the extrapolation. is_stored:
+    integrals of ladders are stored. each: work on all tiles, not on one of those that look alike."""
     recording = RecordingRoom(sizes, block, threads, processes, each=each)
     room, spins = cast("Room", recording), recording.spins
     names = assembly.spin_names(len(spins))
@@ -133,7 +133,8 @@ def response(
     each: bool = False,
     triples: bool = False,
 ) -> RecordingRoom:
-    """From converged amplitudes to multipliers and densities. triples: with derivatives of (T)."""
+    """Records a calculation from converged amplitudes to multipliers and densities. triples: with derivatives of
+    (T)."""
     recording = RecordingRoom(sizes, block, threads, processes, each=each)
     room, spins = cast("Room", recording), recording.spins
     t = [np.zeros((each.occupied, each.virtual)) for each in spins]
@@ -159,7 +160,7 @@ def response_of_triples(*given: Any, **options: Any) -> RecordingRoom:
 
 @remembered
 def triple_derivatives(sizes: Sizes, block: int, threads: int, processes: int = 1, **_: Any) -> RecordingRoom:
-    """From converged amplitudes to derivatives of (T)."""
+    """Records a calculation from converged amplitudes to derivatives of (T)."""
     recording = RecordingRoom(sizes, block, threads, processes)
     room = cast("Room", recording)
     if len(recording.spins) == 2:
@@ -193,7 +194,7 @@ def _open_triple_derivatives(room: Room, spins: list[CorrelatedOrbitals]) -> Non
 
 @remembered
 def second_order(sizes: Sizes, block: int, threads: int, processes: int = 1, **_: Any) -> RecordingRoom:
-    """From integrals to the density of second order, of closed shells."""
+    """Records a calculation from integrals to the density of second order, of closed shells."""
     recording = RecordingRoom(sizes, block, threads, processes)
     made = recording.integrals(recording.spaces[0])
     fno.density(cast("Room", recording), made, recording.spins[0])
@@ -201,11 +202,11 @@ def second_order(sizes: Sizes, block: int, threads: int, processes: int = 1, **_
 
 
 def asked(describe: Describe, sizes: Sizes) -> int:
-    """How many arrays there are, whatever the blocks."""
+    """The number of arrays, which does not depend on blocks."""
     return len(describe(sizes, max(sizes.virtual), 1, is_stored=True).arrays)
 
 
 def _spin(occupied: int, virtual: int) -> CorrelatedOrbitals:
-    """Orbitals of some energies."""
+    """Orbitals with arbitrary energies."""
     count = occupied + virtual
     return CorrelatedOrbitals(np.zeros((count, count)), np.diag(np.arange(1.0, count + 1)), occupied)

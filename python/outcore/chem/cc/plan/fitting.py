@@ -1,5 +1,5 @@
 """Where the arrays of a coupled-cluster calculation lie: integrals of the ladder in memory, on disk, or nowhere, as
-they are made in each product. Pure arithmetic."""
+each product recomputes them. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from outcore.tensor.plan.rates import Rates
 
 _LARGEST_CACHE = 4 << 20  # more makes nothing faster
-_CACHES = 4  # of the memory that nothing needs, the part that larger caches take at most
+_CACHES = 4  # larger caches take 1 / _CACHES of the spare memory at most
 CACHE_BYTES = 1 << 20
-"""Of each array on disk, at each process, at least."""
+"""The least cache of an array on disk, at each process."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,14 @@ class Entry:
         return self.spec.bytes
 
     def bytes_of_process(self, processes: int) -> int:
-        """Memory that it takes in each of them."""
+        """Memory that the array takes in each process."""
         return self.bytes // processes if self.in_memory else self.cache_bytes
 
 
 @dataclass(frozen=True)
 class IntegralsWay:
-    """One way to have the integrals of the ladder. once_s: seconds of making them; ladder_s: of its products in an
-    iteration. Bytes: of the integrals where they lie; read in an iteration from there."""
+    """One way to have the integrals of the ladder. once_s: seconds to make them. ladder_s: seconds of the ladder's
+    products in an iteration. stored_bytes: of the integrals where they lie. read_bytes: that an iteration reads."""
 
     once_s: float
     ladder_s: float
@@ -65,7 +65,7 @@ class IntegralsWay:
 
     @property
     def seconds(self) -> float:
-        """Of all iterations, as many as are usual."""
+        """Seconds of a usual number of iterations."""
         return self.once_s + ITERATIONS * self.ladder_s
 
     def as_json(self) -> dict[str, Any]:
@@ -116,11 +116,11 @@ class PlacedRecording:
 
     @property
     def has_integrals(self) -> bool:
-        """Those of ladders are all in memory."""
+        """Whether all integrals of ladders are in memory."""
         return all(self.placement.inside[number] for number in _integrals(self.recording))
 
     def way(self, inside: Mapping[int, bool] | None = None) -> IntegralsWay:
-        """inside: other places of some arrays."""
+        """The cost of the ladder's integrals in these places. inside: other places of some arrays."""
         placed = {**self.placement.inside, **(inside or {})}
         description, work = self.recording.description, self.placement.work_bytes
         ways = RoomWays(description, 0, self.rates, {}, replace(self.room, fixed=placed))
@@ -137,9 +137,9 @@ class PlacedRecording:
 
 @dataclass(frozen=True)
 class Fitting:
-    """Of blocks of so many orbitals into so much memory of each process. on_disk: all arrays are. most: arrays that
-    there are at a time, now or later: those that stay keep their caches. given: those that are there already, and
-    stay where they are."""
+    """Fits blocks of `block` orbitals into `free_bytes` of each process. on_disk: all arrays are on disk. most: the
+    largest number of arrays at a time, now or later: arrays that stay keep their caches. given: arrays that exist
+    already, and stay where they are."""
 
     sizes: Sizes
     block: int
@@ -156,8 +156,8 @@ class Fitting:
         return self.what(self.sizes, self.block, rates.threads, rates.processes, is_stored=is_stored)
 
     def ways(self, asked: str, disk_bytes: float) -> tuple[dict[str, PlacedRecording], set[str]]:
-        """Those that are asked for, if there is room for them and they could be best; and those that there is no
-        room for."""
+        """The ways that `asked` allows, if there is room for them and they could be the best; and the ways that
+        there is no room for."""
         found, lacking = dict[str, PlacedRecording](), set[str]()
         needed, left = self.of_integrals
         if self.on_disk or needed > left:
@@ -185,7 +185,7 @@ class Fitting:
 
     @property
     def of_integrals(self) -> tuple[int, int]:
-        """Bytes of the integrals of ladders, of all processes, and those that all else can leave them."""
+        """Bytes of the integrals of ladders, over all processes, and bytes that all else can leave to them."""
         recording = self.recording(is_stored=True)
         numbers = _integrals(recording)
         needed = sum(recording.description.variables[n].nbytes for n in numbers)
@@ -193,7 +193,8 @@ class Fitting:
         return needed, (self.free_bytes - self.work_bytes - caches) * self.rates.processes
 
     def placed(self, *, is_stored: bool, inside: bool | None = None) -> PlacedRecording:
-        """inside: whether integrals of ladders are in memory; None: as is best."""
+        """The recording with its arrays placed. inside: whether integrals of ladders are in memory; None: as is
+        best."""
         recording = self.recording(is_stored=is_stored)
         room = self._room(recording, inside)
         placement = place_room(recording.description, self.free_bytes, self.rates, room)
@@ -201,7 +202,7 @@ class Fitting:
 
     def _room(self, recording: RecordingRoom, inside: bool | None = None) -> Resident:
         caches, processes = self._caches(recording), self.rates.processes
-        fixed = {  # small ones take less than a cache of them
+        fixed = {  # a small array takes less memory than its caches
             each.number: not self.on_disk
             for each in recording.arrays
             if self.on_disk or each.nbytes <= caches[each.number] * processes
@@ -212,9 +213,10 @@ class Fitting:
         return Resident(caches, fixed, self.work_bytes, PANELS)
 
     def _caches(self, recording: RecordingRoom) -> dict[int, int]:
-        """Of arrays on disk. Tiles that are brought ahead share that of their array: where little fits into it the
-        disk rests between one piece and the next. Products read large arrays again and again, as large as what they
-        work on and keep; all others go by one tile after another."""
+        """Bytes of the cache of each array, if it is on disk. Tiles that are fetched ahead share the cache of their
+        array: if few fit into it, the disk rests between one piece and the next. Products read large arrays again
+        and again, so those get larger caches that are no smaller than kept arrays that products read. Products read
+        all others one tile after another."""
         read: set[int] = set()
         for each in recording.description.statements:
             if isinstance(each, Contract | Call):
@@ -236,8 +238,8 @@ class Fitting:
         return [(each.number, self.given[each.name]) for each in recording.arrays if each.name in self.given]
 
     def table(self, found: Mapping[str, PlacedRecording], way: str) -> dict[str, IntegralsWay]:
-        """What each way to have the integrals of the ladder takes; of those that there is no room for, or that
-        were not asked for, beside the other arrays as they are."""
+        """The cost of each way to have the integrals of the ladder. For a way without room, or that was not asked
+        for, all other arrays stay as they are."""
         if not found[way].kernels:
             return {}
         stored = next((found[each] for each in ("disk", "memory") if each in found), None)
@@ -253,14 +255,15 @@ class Fitting:
 
 
 def _integrals(recording: RecordingRoom) -> list[int]:
-    """Those of ladders, by number."""
+    """Numbers of the arrays of stored integrals of ladders."""
     calls = [each.kernel for each in recording.description.statements if isinstance(each, Call)]
     products = [each for each in calls if isinstance(each, LadderProduct)]
     return [array.number for each in products for array in each.integrals]
 
 
 def _in_parts(layout: Layout, passes: int) -> Layout:
-    """The last axis, of occupied pairs or orbitals, in so many tiles, if it has as many elements."""
+    """Cuts the last axis, of occupied pairs or orbitals, into `passes` tiles, or into its elements if these are
+    fewer."""
     *others, last = layout.tilings
     parts = min(passes, last.size)
     return Layout((*others, Tiling(last.size, [last.size * n // parts for n in range(parts + 1)])))

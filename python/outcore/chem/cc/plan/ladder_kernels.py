@@ -1,5 +1,5 @@
-"""What the ladders of coupled cluster take: their integrals, which are made once or in each product, and products
-with them. Pure arithmetic."""
+"""Memory, traffic and time of the ladders of coupled cluster: of their integrals, which are made once or in each
+product, and of products with them. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 
 _DOUBLE, _STORED = 8, 4  # bytes of an element
-_LADDER = 0.9  # of the work space is for the ladder
-_FEWEST = 16  # pairs ij of a product of the ladder at a time
+_LADDER = 0.9  # share of the work space for the ladder
+_FEWEST = 16  # fewest pairs ij of a product of the ladder at a time
 _READ, _TAKEN, _MADE = 16, 6, 10
-"""Passes over a tile of integrals beside its product: from the disk it is brought, checked and converted, from
-memory converted, else packed of two products. Each as long as a copy in the caches; measured."""
+"""Passes over a tile of integrals beside its product, each as long as a copy in the caches (measured): a tile on
+disk is read, checked and converted, a tile in memory converted, else a tile is packed from two products."""
 
 
 # ---- memory ----
@@ -44,8 +44,8 @@ def passes(
     columns: int | None = None,
     vectors: int = 1,
 ) -> int:
-    """How often integrals of a ladder go by: each time with as many pairs ij as there is room for. columns: of
-    both products of all vectors; None: of all pairs."""
+    """How many passes over its integrals a ladder makes, each with as many pairs ij as there is room for. columns:
+    of both products of all vectors; None: of all pairs."""
     left = _LADDER * work_bytes - tiles(sizes, block, threads, is_stored=is_stored)
     needed = streamed(sizes, block, threads, transposed=transposed, columns=columns)
     return min(math.ceil(needed / max(1.0, left)), vectors * max_passes(sizes))
@@ -56,7 +56,7 @@ def max_passes(sizes: Sizes) -> int:
 
 
 def tiles(sizes: Sizes, block: int, threads: int, *, is_stored: bool) -> int:
-    """Bytes of the tiles of integrals of a ladder that threads have, which are brought or made."""
+    """Bytes of the tiles of a ladder's integrals that threads hold, which they fetch or make."""
     o, both = max(sizes.occupied), 2 if len(sizes.occupied) == 1 else 1
     rows, columns = block * max(o, block), block * block
     if not is_stored:
@@ -81,9 +81,9 @@ def streamed(
 
 @dataclass(frozen=True)
 class Made:
-    """Integrals of a ladder, [pq,cd], as they are made tile by tile, of B[Q,a,i] and B[Q,a,c] of each electron.
+    """Integrals of a ladder, [pq,cd], which are made tile by tile from B[Q,a,i] and B[Q,a,c] of each electron.
 
-    elements: of all that are stored.
+    elements: number of all integrals.
     products: sums over Q, each for one element.
     read: bytes of each array that are read for one Q.
     """
@@ -94,7 +94,7 @@ class Made:
 
     @staticmethod
     def of_pairs(bvo: Any, bvv: Any, signs: int) -> Made:
-        """Of one spin: sums or differences, or both, of (pc|qd) and (pd|qc)."""
+        """Integrals of one spin: sums or differences, or both, of (pc|qd) and (pd|qc)."""
         rows, columns = PairAxis(_cuts(bvo)), PairAxis(bvv.layout.tilings[1].cuts)
         (p, r), (c, d) = _sides(rows), _sides(columns)
         apart, crossed = p[0] != r[0], c[0] != d[0]  # exchanged integrals are others
@@ -107,7 +107,7 @@ class Made:
 
     @staticmethod
     def of_spins(bvo: Sequence[Any], bvv: Sequence[Any]) -> Made:
-        """Of opposite spins."""
+        """Integrals of opposite spins."""
         blocks = [
             [np.diff(_cuts(one)), np.diff(each.layout.tilings[1].cuts)]
             for one, each in zip(bvo, bvv, strict=True)
@@ -129,18 +129,18 @@ class Made:
 
 
 def _cuts(bvo: Any) -> list[int]:
-    """Of all orbitals, occupied ones first."""
+    """Boundaries of blocks of all orbitals, occupied ones first."""
     _, virtual, occupied = bvo.layout.tilings
     return [0, *(occupied.size + cut for cut in virtual.cuts)]
 
 
 def _sides(pairs: PairAxis) -> list[Values]:
-    """Of tiles of pairs, the blocks of each side: numbers and sizes."""
+    """Blocks of each side of the tiles of pairs: numbers and sizes."""
     return [np.array([side, np.array(pairs.sizes)[side]]) for side in np.array(pairs.blocks).T]
 
 
 def _read(bvo: Any, bvv: Any, sides: Sequence[tuple[Values, Values]]) -> dict[Any, float]:
-    """Bytes for one Q, of B[Q,p,c] of all blocks p with all blocks c of virtual orbitals. Block 0 is of occupied
+    """Bytes of B[Q,p,c] for one Q, of all blocks p with all blocks c of virtual orbitals. Block 0 is of occupied
     orbitals."""
     found = {bvo: 0.0, bvv: 0.0}
     for p, c in sides:
@@ -154,7 +154,7 @@ def _read(bvo: Any, bvv: Any, sides: Sequence[tuple[Values, Values]]) -> dict[An
 
 @dataclass(frozen=True, eq=False)
 class LadderIntegrals:
-    """Makes integrals that are stored."""
+    """The kernel that makes stored integrals."""
 
     sizes: Sizes
     made: Made
@@ -171,7 +171,7 @@ class LadderIntegrals:
         return 1
 
     def moved(self, done: Sequence[float]) -> dict[Any, Touched]:
-        """Blocks of three-index integrals that were read last stay: each is read about once."""
+        """Traffic. Blocks of three-index integrals that were read last stay: each is read about once."""
         read = {each: Touched(float(each.nbytes), 0.0) for each in self.operands}
         return read | {each: Touched(0.0, float(each.nbytes)) for each in self.results}
 
@@ -187,15 +187,15 @@ class LadderIntegrals:
 
 @dataclass(frozen=True, eq=False)
 class LadderProduct:
-    """A[pq,ij] = sum_cd V[pq,cd] t[cd,ij]: the integrals go by once for each part of the pairs ij.
+    """A[pq,ij] = sum_cd V[pq,cd] t[cd,ij], with one pass over the integrals for each part of the pairs ij.
 
     Attributes:
-        integrals: those that are stored; none: they are made in each product, of `made`.
+        integrals: stored ones; none: each product makes them, as `made` says.
         amplitudes: of each vector t.
         results: of the first vector, then of the next.
         columns: pairs ij of the results of all vectors, of each kind of integrals.
         processes: each of them packs all amplitudes.
-        transposed: the sum is over pq, of the same integrals.
+        transposed: the sum is over pq, with the same integrals.
     """
 
     sizes: Sizes
@@ -217,14 +217,14 @@ class LadderProduct:
         return (*(self.integrals or self.made.read), *self.amplitudes)
 
     def parts(self, memory_bytes: float) -> int:
-        """Each is some of the vectors as a whole, or a part of one."""
+        """Number of passes. Each has some whole vectors, or a part of one."""
         count, vectors = self._passes(memory_bytes), len(self.amplitudes)
         if count <= vectors:
             return math.ceil(vectors / math.ceil(vectors / count))
         return vectors * math.ceil(count / vectors)
 
     def of_part(self, part: int, parts: int) -> list[tuple[int, int, int]]:
-        """Vectors of a part, each with the number of its part, and of how many parts of the vector."""
+        """Vectors of a pass: the number of each, which of its parts the pass has, and how many parts it has."""
         vectors = len(self.amplitudes)
         if parts > vectors:
             of_each = parts // vectors
@@ -255,7 +255,7 @@ class LadderProduct:
         return found | {each: Touched(0.0, each.nbytes * rows / len(done)) for each in self.results}
 
     def _of_integrals(self) -> Iterator[tuple[Any, float]]:
-        """Bytes that are read of each array as integrals go by once."""
+        """Bytes that one pass over the integrals reads from each array."""
         if not self.integrals:
             yield from self.made.bytes_read(self.sizes.auxiliary).items()
         for each in self.integrals:
@@ -275,7 +275,7 @@ class LadderProduct:
 
     @property
     def _elements(self) -> float:
-        """Of each kind of integrals."""
+        """Elements of each kind of integrals."""
         return self.made.elements / len(self.columns)
 
     def least_bytes(self, on_disk: Collection[Any], memory_bytes: float) -> float:
@@ -299,13 +299,13 @@ class LadderProduct:
 
 @dataclass(frozen=True, eq=False)
 class LadderDensity:
-    """Gamma[Q,pc] = sum_ijqd A_ij^pq t_ij^cd B[Q,qd]: for each block of p, and some blocks of c at a time, all of
-    the rest go by.
+    """Gamma[Q,pc] = sum_ijqd A_ij^pq t_ij^cd B[Q,qd]: for each block of p, and some blocks of c at a time, the
+    kernel reads all the rest once.
 
     Attributes:
         block: virtual orbitals c of a block.
         amplitudes: t, [c,i,d,j] or [d,j,c,i].
-        multipliers: that A is made of.
+        multipliers: from which A is made.
         integrals: B[Q,d,j] and B[Q,d,d].
         results: [Q,c,k] and [Q,c,c].
     """
@@ -327,7 +327,7 @@ class LadderDensity:
 
     @property
     def _blocks(self) -> int:
-        """Of virtual orbitals c."""
+        """Number of blocks of virtual orbitals c."""
         return -(-int(self.results[1].layout.shape[1]) // self.block)
 
     def blocks_at_once(self, memory_bytes: float) -> int:

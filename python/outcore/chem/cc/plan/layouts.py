@@ -86,7 +86,7 @@ def _restricted(sizes: Sizes, spaces: Spaces) -> Iterator[ArraySpec]:
 
 
 def _of_states(sizes: Sizes, spaces: Spaces, signs: Mapping[str, Tiling]) -> Iterator[ArraySpec]:
-    """Of excited states and ions."""
+    """Arrays of excited states and ions."""
     o, v, q = spaces.o, spaces.v, Tiling(sizes.auxiliary, name="auxiliary")
     of_equal_spins = Layout((v, o, v, o), None, PAIR)
     ionized, attached = Layout((v, o, o)), Layout((v, o, v))
@@ -193,7 +193,7 @@ def _unrestricted(sizes: Sizes, a: Spaces, b: Spaces) -> Iterator[ArraySpec]:
 
 
 def _multipliers(sizes: Sizes, a: Spaces, b: Spaces) -> Iterator[ArraySpec]:
-    """Of open shells."""
+    """Arrays of multipliers of open shells."""
     q = Tiling(sizes.auxiliary, name="auxiliary")
     for s, name in ((a, "a"), (b, "b")):
         o, v = s.o, s.v
@@ -218,7 +218,7 @@ def _multipliers(sizes: Sizes, a: Spaces, b: Spaces) -> Iterator[ArraySpec]:
 
 
 def _open_states(sizes: Sizes, *spaces: Spaces) -> Iterator[ArraySpec]:
-    """Of excited states and ions of open shells."""
+    """Arrays of excited states and ions of open shells."""
     q, ranges = Tiling(sizes.auxiliary, name="auxiliary"), OrbitalRanges(spaces)
     every = [*(each.all for each in spaces), Tiling(1)]
     for kind in open_blocks.ALL:
@@ -253,7 +253,7 @@ def _open_states(sizes: Sizes, *spaces: Spaces) -> Iterator[ArraySpec]:
 
 
 def _triples(sizes: Sizes, a: Spaces, b: Spaces) -> Iterator[ArraySpec]:
-    """Derivatives of (T) of open shells."""
+    """Arrays of derivatives of (T) of open shells."""
     q = Tiling(sizes.auxiliary, name="auxiliary")
     for s, other, name in ((a, b, "a"), (b, a, "b")):
         o, v = s.o, s.v

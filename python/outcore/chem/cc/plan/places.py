@@ -1,4 +1,4 @@
-"""Words for where the arrays of coupled cluster are to be."""
+"""Words for the places of the arrays of coupled cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LADDERS = ("auto", "disk", "memory", "rebuild")
 
 
 def check_places(storage: str, ladder: str) -> None:
-    """Raises OutcoreError (EINVAL) for words that are none, and for places that exclude each other."""
+    """Raises OutcoreError (EINVAL) for unknown words, and for places that exclude each other."""
     storage_words.check(storage, STORAGES, METHOD)
     if ladder not in LADDERS:
         raise OutcoreError(errno.EINVAL, f"ladder '{ladder}'", detail=f"it may be {', '.join(LADDERS)}")

@@ -1,5 +1,6 @@
 """How a coupled-cluster calculation is fitted into the memory of its processes: the arrays that it has, which of
-them are in memory, and how large their tiles are. Pure arithmetic, from what its equations do with their arrays."""
+them are in memory, and how large their tiles are. Pure arithmetic, from the recorded statements of its
+equations."""
 
 from __future__ import annotations
 
@@ -31,29 +32,29 @@ if TYPE_CHECKING:
 
 
 _DOUBLE = 8
-_TILE_BYTES = 16 << 20  # of pairs of occupied and virtual orbitals, at most: larger ones make nothing faster
+_TILE_BYTES = 16 << 20  # largest tile of pairs of occupied and virtual orbitals: more makes nothing faster
 _LARGEST_BLOCK = 32
-_BEGIN_MB = 4  # that processes have more or less before they begin
-_SHARE = 4  # of the free memory, the part that work takes at least, if arrays do not leave more
-_ENOUGH = 1 << 30  # bytes to work in
+_BEGIN_MB = 4  # by which the memory of processes varies before they begin
+_SHARE = 4  # the work space is 1 / _SHARE of the free memory at least, and more if arrays leave more
+_ENOUGH = 1 << 30  # bytes of work space that are always enough
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Bytes are of one process, but for those of the disk.
+    """Bytes are of one process, except those on disk.
 
     Attributes:
         arrays: by name.
-        work_bytes: for tiles and panels that are worked on.
+        work_bytes: work space, for tiles and panels.
         taken_bytes: the most that arrays in memory and caches take at a time.
         ladder: where its integrals are: "disk", "memory" or "rebuild"; empty: there is no ladder.
-        passes: how often they go by in an iteration.
-        ways: what each of the three would take.
-        why: for people, of the ladder.
-        predicted: of each statement.
+        passes: how many passes over them an iteration makes.
+        ways: the cost of each of the three.
+        why: the reason for the ladder's place, for people.
+        predicted: time and traffic of each statement.
         triples_s: seconds of (T).
-        beside_made_bytes: of `work_bytes`, what tiles of the ladder leave while they are made.
-        least_budget_bytes: what arrays on disk need of all processes, if the user has given them a budget.
+        beside_made_bytes: the part of `work_bytes` that tiles of the ladder leave while they are made.
+        least_budget_bytes: least memory of all processes with arrays on disk, if the user has given a budget.
     """
 
     sizes: Sizes = field(repr=False)
@@ -73,12 +74,12 @@ class Plan:
 
     @property
     def memory_bytes(self) -> int:
-        """Of arrays in memory."""
+        """Bytes of arrays in memory."""
         return sum(each.bytes for each in self.arrays.values() if each.in_memory) // self.processes
 
     @property
     def disk_bytes(self) -> int:
-        """Of arrays on disk, of all processes."""
+        """Bytes of arrays on disk, over all processes."""
         return sum(each.bytes for each in self.arrays.values() if not each.in_memory)
 
     def __str__(self) -> str:
@@ -126,7 +127,7 @@ class Plan:
         return html.table("Plan of coupled cluster", ("array", "shape", "size", "where"), rows, str(self))
 
     def ladder_table(self) -> str:
-        """What each way to have the integrals of the ladder takes."""
+        """For people: the cost of each way to have the integrals of the ladder."""
         lines = [
             f"{'ladder integrals':18s} {'MB':>10s} {'MB read':>10s} {'s once':>9s} {'s':>9s}  an iteration each"
         ]
@@ -139,21 +140,21 @@ class Plan:
         return "\n".join(lines)
 
     def entry(self, name: str) -> Entry:
-        """Raises OutcoreError (EINVAL): there is no such array."""
+        """The entry of an array. Raises OutcoreError (EINVAL) if there is no such array."""
         if name not in self.arrays:
             raise OutcoreError(errno.EINVAL, METHOD, detail=f"the plan has no array {name}")
         return self.arrays[name]
 
     @property
     def kept_bytes(self) -> int:
-        """Of all arrays that a checkpoint has copies of."""
+        """Bytes of all arrays that a checkpoint has copies of."""
         return sum(each.bytes for each in self.arrays.values() if each.spec.role is Role.KEPT)
 
     # ---- an iteration, as predicted ----
 
     @property
     def iteration(self) -> list[Predicted]:
-        """Its statements: those that run more than once."""
+        """The statements of an iteration: those that run more than once."""
         return [each for each in self.predicted if each.repeats > 1]
 
     @property
@@ -162,26 +163,26 @@ class Plan:
 
     @property
     def seconds_once(self) -> float:
-        """Of what is no iteration."""
+        """Predicted seconds of all statements outside iterations."""
         return sum(each.seconds for each in self.predicted if each.repeats == 1)
 
     @property
     def moved_bytes(self) -> float:
-        """To and from disk, by all processes."""
+        """Disk traffic of an iteration, over all processes."""
         return sum(each.bytes for each in self.iteration)
 
     @property
     def product_bytes(self) -> float:
-        """Those of them that products move."""
+        """The part of `moved_bytes` that products move."""
         return sum(each.bytes for each in self.iteration if each.is_product)
 
     @property
     def operations(self) -> float:
-        """Of its products."""
+        """Operations of the products of an iteration."""
         return sum(each.operations for each in self.iteration)
 
     def time(self, *, triples: bool) -> str:
-        """About how long an iteration takes, what it moves, and how long (T) takes."""
+        """For people: predicted time and disk traffic of an iteration, and time of (T)."""
         ladder = self.ways[self.ladder].ladder_s
         found = f"an iteration: {self.iteration_s:.3g} s ({ladder:.3g} s for the ladder)"
         if self.moved_bytes:
@@ -210,13 +211,13 @@ def make_plan(
     later: Describe | None = None,
     given: Mapping[str, Entry] | None = None,
 ) -> Plan:
-    """For `free_bytes` at each process of `rates`, which `limit` leaves. `block`: virtual orbitals of a
-    block at most; None: as the memory has room for. `budget_bytes`: what the user has given to all
-    processes, for the message that tells how much is needed. `disk_bytes`: that are free on all disks. `what`: is
-    to be done, iterations or `describe.second_order`. `later`: what may go on with its blocks and arrays. `given`:
-    arrays that are there already, which stay where they are; their bytes belong to `free_bytes`.
+    """A plan for `free_bytes` at each process of `rates`. `limit`: for messages, what leaves these bytes. `block`:
+    most virtual orbitals of a block; None: as the memory has room for. `budget_bytes`: memory that the user has
+    given to all processes, for the message that says how much is needed. `disk_bytes`: free bytes of all disks.
+    `what`: the stage to plan. `later`: a stage that may go on with its blocks and arrays. `given`: arrays that
+    exist already, and stay where they are; their bytes belong to `free_bytes`.
 
-    Raises OutcoreError: ENOMEM if nothing fits, with what does; EINVAL."""
+    Raises OutcoreError: ENOMEM if nothing fits, with the memory that is enough; EINVAL."""
     check_places(storage, ladder)
     threads, processes = rates.threads, rates.processes
     given = given or {}
@@ -230,7 +231,7 @@ def make_plan(
     if free_bytes < least:
         more = ""
         if budget is not None:
-            # Of a later part others may need more, which comes to light then.
+            # Parts after this one may need more; their plans will say so.
             more = f"{enough(budget)} for all of them"
             more = f"; this part needs {more}" if given else f"; {more} are enough"
         raise OutcoreError(
@@ -283,7 +284,7 @@ def make_plan(
 def least_bytes(
     sizes: Sizes, threads: int, *, block: int | None = None, what: Describe = describe.iterations
 ) -> int:
-    """What `make_plan` needs of each process, whatever the ladder, if not in memory."""
+    """The least bytes of each process for `make_plan`, if integrals of the ladder are not in memory."""
     chosen = min_block(sizes) if block is None else _asked(sizes, block)
     work = work_bytes(sizes, chosen, threads, derives_triples=what is describe.triple_derivatives)
     return work + CACHE_BYTES * describe.asked(what, sizes)
@@ -297,11 +298,11 @@ def _why(asked: str, ways: Mapping[str, IntegralsWay], lacking: Collection[str])
         f"{_NAMES[name]} " + ("there is no room" if name in lacking else f"{way.ladder_s:.3g} s")
         for name, way in ways.items()
     ]
-    return f"forecast of its part of an iteration: {', '.join(told)}"
+    return f"predicted for its part of an iteration: {', '.join(told)}"
 
 
 def enough(needed_bytes: int) -> str:
-    """For people: more than that, as what a process has before it begins is not the same each time."""
+    """For people: the bytes, and some more, as the memory of a process before it begins varies."""
     return f"{math.ceil(needed_bytes / 1e6) + _BEGIN_MB} MB"
 
 
@@ -312,7 +313,8 @@ def _asked(sizes: Sizes, block: int) -> int:
 
 
 def _block(sizes: Sizes, free_bytes: int, room_bytes: int, threads: int, asked: int | None) -> int:
-    """The largest that the memory has room for, and that makes anything faster. room_bytes: without caches."""
+    """The largest block that the memory has room for, and that makes anything faster. room_bytes: free bytes
+    without caches."""
     if asked is not None:
         return _asked(sizes, asked)
     virtual = max(sizes.virtual)

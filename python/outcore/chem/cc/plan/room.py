@@ -1,4 +1,4 @@
-"""The arrays of a calculation, where its plan has them, and products of them in the memory that it leaves."""
+"""The arrays of a calculation, where its plan has them, and products of them in the memory that the plan leaves."""
 
 from __future__ import annotations
 
@@ -26,22 +26,23 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class Room:
-    """Collective, all of it. `plan`: of the arrays; products take its work space. `signs`: of three-index
-    integrals, see `ri.source.Source`. `moved`: by all products, since it was made. `meter`: is told of their
-    operations."""
+    """All methods are collective. `plan`: of the arrays; products take its work space. `signs`: of three-index
+    integrals, see `ri.source.Source`. `moved`: disk traffic of all products since the room was made. `meter`:
+    counts their operations."""
 
     def __init__(self, world: World, threads: int, plan: Plan, signs: Values | None = None) -> None:
         self.world, self.threads, self.plan, self.signs = world, threads, plan, signs
         self.sizes, self.spaces = plan.sizes, plan.spaces
         self.beside_made_bytes = plan.beside_made_bytes
         self._arrays: list[Array] = []
-        self._entries: dict[int, Entry] = {}  # of these, by identity
+        self._entries: dict[int, Entry] = {}  # of `_arrays`, by identity
         self._given: dict[str, Array] = {}
         self._plans: dict[tuple[Any, ...], ProductPlan] = {}
         self.moved, self.meter = NOTHING, Meter()
 
     def array(self, name: str) -> Array:
-        """A new array of zeros, by its name in the plan; closed with the room at the latest."""
+        """A new array of zeros, or one that `take` has taken, by its name in the plan; closed with the room at the
+        latest."""
         if name in self._given:
             return self._given.pop(name)
         return self._made(name)
@@ -50,7 +51,7 @@ class Room:
         """Takes arrays of another room, by name: `array` gives them here. One that this plan has in another place
         is copied there."""
         places = {name: self.plan.entry(name) for name in arrays}
-        for name in sorted(arrays, key=lambda name: places[name].in_memory):  # first what makes room
+        for name in sorted(arrays, key=lambda name: places[name].in_memory):  # those to disk make room, first
             array, entry = arrays[name], places[name]
             if (array.where == "disk") == entry.in_memory:
                 made = self._made(name)
@@ -64,15 +65,15 @@ class Room:
             self._given[name] = array
 
     def has(self, array: Array) -> bool:
-        """Whether it is one of this room that is not closed."""
+        """Whether an array belongs to this room, and is not closed."""
         return any(each is array for each in self._arrays)
 
     def give(self, array: Array) -> None:
-        """Another room has it from now on."""
+        """Gives an array to another room."""
         self._arrays = [each for each in self._arrays if each is not array]
 
     def entry_of(self, array: Array) -> Entry:
-        """Where the plan has it."""
+        """The entry of an array in the plan."""
         return self._entries[id(array)]
 
     def _hold(self, array: Array, entry: Entry) -> None:
@@ -92,7 +93,7 @@ class Room:
         self, subscripts: str, *operands: Any, out: Any = None, scale: float = 1.0, add: bool = False
     ) -> Any:
         """`outcore.einsum`, planned once for operands of the same forms. `out`: an array, or None for a new one of
-        NumPy, the same at all processes. What is summed over Q, the rows of three-index integrals, has their
+        NumPy, the same at all processes. Terms of a sum over Q, the rows of three-index integrals, get their
         signs."""
         if self.signs is not None and subscripts.count("Q") == 2 and "Q" not in subscripts.split("->")[1]:
             return self._contract_signed(subscripts, *operands, out=out, scale=scale, add=add)
@@ -105,7 +106,7 @@ class Room:
                 for letter, length in zip(letters, each.shape, strict=True)
             }
             result = np.zeros([extents[letter] for letter in output])
-        # A plan for an array times itself is none for two.
+        # A plan for an array times itself does not fit two arrays.
         same = tuple(next(n for n, other in enumerate(operands) if other is each) for each in operands)
         key = (subscripts, add, same, *(_form(each) for each in (*operands, result)))
         plan = self._plans.get(key)
@@ -127,8 +128,8 @@ class Room:
         return result
 
     def _contract_signed(self, subscripts: str, *operands: Any, out: Any, scale: float, add: bool) -> Any:
-        """What rows of either sign make, one after the other; in memory, as models are small. Rows behind those of
-        three-index integrals, of Fock matrices, have the sign 1."""
+        """Products of the rows of either sign, one sign after the other; in memory, as models are small. Rows of
+        Fock matrices, which follow those of three-index integrals, have the sign 1."""
         assert self.signs is not None
         whole: dict[int, Values] = {}
         for each in operands:
@@ -146,14 +147,14 @@ class Room:
         return out
 
     def each_tile(self, array: Array, work: Callable[[Tile], None], what: str) -> None:
-        """`work` for each stored tile of an array, at the process near to it, by its threads."""
+        """Calls `work` for each stored tile of an array, in threads of the process near to the tile."""
         with self.world.together(what):
             team.each(array.own_tiles(), self.threads, lambda _, tile: work(tile))
         array.sync()
 
     def kernel(self, kernel: Kernel, run: Callable[[], Sequence[float]]) -> None:
-        """Runs what does by itself what `kernel` says, and gives of each part of it the share that this run has
-        done."""
+        """Calls `run`, which carries out the kernel and returns, for each part of it, the share that this run has
+        done; counts the traffic, as `kernel` says."""
         done = run()
         on_disk = {each for each in (*kernel.operands, *kernel.results) if each.where == "disk"}
         planned, counted = (
@@ -164,8 +165,8 @@ class Room:
         self.moved += Moved(planned, counted, kernel.least_bytes(on_disk, memory))
 
     def each_row(self, array: Array, axis: int, work: Callable[[int, list[Tile]], None], what: str) -> None:
-        """As `each_tile`, by rows: the number of a block of one axis, and all tiles there that are near to this
-        process."""
+        """As `each_tile`, by rows: `work` gets the number of a block of one axis, and all tiles of the block that
+        are near to this process."""
         rows: dict[int, list[Tile]] = {}
         for tile in array.own_tiles():
             rows.setdefault(tile[axis], []).append(tile)
@@ -184,7 +185,7 @@ class Room:
             array.close()
 
     def keep(self, *arrays: Array) -> int:
-        """Closes all other arrays. The memory of this process that is free then, by the plan (bytes)."""
+        """Closes all other arrays. Returns the memory of this process that is free then, by the plan (bytes)."""
         self.release(*(each for each in self._arrays if not any(each is one for one in arrays)))
         planned = self.plan.work_bytes + self.plan.taken_bytes
         processes = self.world.size

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is to be computed: basis functions, auxiliary functions (rows of B), active orbitals
-    of each spin (one of closed shells), vectors of the extrapolation, the boundaries of rows that are
-    transformed together, and the method, by its word (`methods.METHODS`)."""
+    """Numbers of basis functions, of auxiliary functions (rows of B), of active orbitals of each spin (one for
+    closed shells) and of vectors of the extrapolation; the boundaries of rows that are transformed together; and
+    the method, by its word (`methods.METHODS`)."""
 
     functions: int
     auxiliary: int

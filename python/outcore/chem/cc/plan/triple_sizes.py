@@ -1,4 +1,4 @@
-"""How much memory blocks of virtual orbitals take in (T), and how long it takes. Pure arithmetic."""
+"""Memory of blocks of virtual orbitals in (T), and its time. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def padded(occupied: int) -> int:
 def block_bytes(
     occupied: Sequence[int], virtual: Sequence[int], auxiliary: int, block: int, threads: int
 ) -> int:
-    """What three blocks of so many virtual orbitals take, with what is being made and the room of threads.
-    occupied, virtual: orbitals of each spin, or of closed shells."""
+    """Bytes of three blocks of `block` virtual orbitals, with results and buffers of threads. occupied, virtual:
+    orbitals of each spin, or of closed shells."""
     o, v, q = max(occupied), max(virtual), auxiliary
     if len(occupied) == 1:
         last = padded(o)
@@ -45,8 +45,8 @@ def block_bytes(
 def derivative_bytes(
     occupied: Sequence[int], virtual: Sequence[int], auxiliary: int, block: int, threads: int
 ) -> int:
-    """As `block_bytes`, of derivatives: beside what the energy needs, derivatives by connected amplitudes of three
-    blocks, what is summed for each block and for pairs, and copies in each thread."""
+    """As `block_bytes`, for derivatives: beside the memory of the energy, derivatives by connected amplitudes of
+    three blocks, sums of each block and of pairs, and copies in each thread."""
     if len(occupied) == 2:
         return _open_derivative_bytes(occupied, virtual, auxiliary, block, threads)
     (o,), (v,), q, last = occupied, virtual, auxiliary, padded(*occupied)
@@ -64,8 +64,8 @@ def derivative_bytes(
 def _open_derivative_bytes(
     occupied: Sequence[int], virtual: Sequence[int], auxiliary: int, block: int, threads: int
 ) -> int:
-    """Of open shells: sums beside all that the energy needs, and of each thread amplitudes of one orbital with two
-    blocks, and what is added to sums."""
+    """As `derivative_bytes`, for open shells: beside the memory of the energy, sums, and in each thread amplitudes
+    of one orbital with two blocks and their terms of the sums."""
     o, v, q = max(occupied), max(virtual), auxiliary
     singles = 5 * block * (v + o) * o * o
     doubles = 9 * block * block * o * (v + 2 * o)
@@ -76,9 +76,9 @@ def _open_derivative_bytes(
 
 
 def least_read(virtual: int, orbital_bytes: float, memory_bytes: float) -> float:
-    """Bytes that (T) of closed shells reads at least from disk, if any three virtual orbitals are in memory at some
-    time together, with amplitudes and three-index integrals of them: so many bytes of each on disk.
-    docs/why/bounds.md derives it."""
+    """The least bytes that (T) of closed shells reads from disk: any three virtual orbitals have to be in memory
+    together at some time, with their amplitudes and three-index integrals. orbital_bytes: of these on disk, for
+    each orbital. docs/why/bounds.md derives it."""
     if orbital_bytes == 0:
         return 0.0
     word, each = _DOUBLE, orbital_bytes / _DOUBLE
@@ -88,12 +88,13 @@ def least_read(virtual: int, orbital_bytes: float, memory_bytes: float) -> float
 
 
 def triple_sums(occupied: int, virtual: int) -> int:
-    """Elements of derivatives of (T) of one spin, or of closed shells, that are small: see `triple_arrays.Sums`."""
+    """Number of elements of the small derivatives of (T), of one spin or of closed shells: see
+    `triple_arrays.Sums`."""
     return 2 * occupied * virtual + occupied * occupied + virtual * virtual + virtual + 1
 
 
 def seconds(occupied: Sequence[int], virtual: Sequence[int], rates: Rates) -> float:
-    """occupied, virtual: orbitals of each spin, or of closed shells."""
+    """Predicted seconds of (T). occupied, virtual: orbitals of each spin, or of closed shells."""
     o, v = max(occupied), max(virtual)
     closed = 2.0 * o**3 * v**3 * (o + v) / rates.peak
     return closed if len(occupied) == 1 else 4.0 * closed
@@ -101,11 +102,11 @@ def seconds(occupied: Sequence[int], virtual: Sequence[int], rates: Rates) -> fl
 
 @dataclass(frozen=True, eq=False)
 class TriplesKernel:
-    """Derivatives of (T): each three blocks of virtual orbitals go by once.
+    """Derivatives of (T): the kernel works once on each three blocks of virtual orbitals.
 
     Attributes:
         operands: T, and three-index integrals.
-        results: what is made of them, to which blocks add.
+        results: the derivatives, to which blocks add.
     """
 
     sizes: Sizes
@@ -117,7 +118,7 @@ class TriplesKernel:
         return "derivatives of triples"
 
     def parts(self, memory_bytes: float) -> int:
-        """Blocks of virtual orbitals."""
+        """Number of blocks of virtual orbitals."""
         v, size = max(self.sizes.virtual), 1
         while size < min(v, LARGEST_BLOCK) and self._bytes(size + 1) <= memory_bytes:
             size += 1

@@ -1,4 +1,4 @@
-"""How much memory the largest tiles and panels take that coupled cluster works on at a time. Pure arithmetic."""
+"""Memory of the largest tiles and panels that coupled cluster works on at a time. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 _DOUBLE = 8
 PANELS = 0.75
-"""Of the work space, for panels of products: the rest is for tiles that are converted and permuted."""
+"""Share of the work space for panels of products: the rest is for tiles that are converted and permuted."""
 
 
-_MOST_BLOCKS = 24  # of virtual orbitals: tiles of four indices are counted by the fourth power of it
+_MOST_BLOCKS = 24  # of virtual orbitals: the number of tiles of four indices is the fourth power
 
 
 def min_block(sizes: Sizes) -> int:
@@ -26,7 +26,7 @@ def min_block(sizes: Sizes) -> int:
 
 
 def _of_its_rows(sizes: Sizes, block: int, threads: int) -> list[int]:
-    """Elements that work on what a ladder makes of occupied orbitals."""
+    """Elements of the work on a ladder's results with occupied orbitals."""
     o = max(sizes.occupied)
     hole, one, pair = o**4, o**3 * block, (o * block) ** 2
     if len(sizes.occupied) == 2:
@@ -37,16 +37,16 @@ def _of_its_rows(sizes: Sizes, block: int, threads: int) -> list[int]:
 
 
 def _of_occupied_panels(sizes: Sizes) -> int:
-    """Elements of the work space in which `einsum` can multiply B[Q,k,i] by another of its kind: tiles of occupied
-    orbitals are not cut, and of both operands there are one that is multiplied and one that comes next. Where
-    orbitals are mostly occupied nothing else takes as much."""
+    """Elements of the least work space in which `einsum` can multiply two arrays as B[Q,k,i]: tiles of occupied
+    orbitals are not cut, and of each operand one tile is multiplied while the next is fetched. Where most orbitals
+    are occupied, nothing else takes as much."""
     square = max(sizes.occupied) ** 2
     return math.ceil((4 * sizes.auxiliary * square + square * square) / (PANELS * FULL)) + 1
 
 
 def work_bytes(sizes: Sizes, block: int, threads: int, *, derives_triples: bool = False) -> int:
-    """Bytes of the largest tiles and panels that are worked on at a time. derives_triples: of derivatives of (T)
-    too."""
+    """Bytes of the largest tiles and panels that are worked on at a time. derives_triples: also of derivatives of
+    (T)."""
     o, q, n = max(sizes.occupied), sizes.auxiliary, sizes.functions
     most = max(b - a for a, b in pairwise(sizes.cuts))
     pair, square = (block * o) ** 2, o * o

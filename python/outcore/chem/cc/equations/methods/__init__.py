@@ -1,6 +1,6 @@
-"""Methods of coupled cluster: what a plan has to know of each, and where its equations are.
+"""Methods of coupled cluster: the facts that a plan needs about each, and its equations.
 
-A method of closed shells is a class of equations, `restricted.RestrictedEquations` or one that is derived of it,
+A method of closed shells is a class of equations, `restricted.RestrictedEquations` or one that derives from it,
 whose `residual` is its own, and a line of the table here. Plans, checkpoints and commands take the rest from these.
 """
 
@@ -21,8 +21,8 @@ class MethodFacts:
     """Attributes:
     title: for people and checkpoints.
     has_singles: single excitations have amplitudes.
-    is_for_open_shells, has_triples, has_densities, has_natural_orbitals, has_amplitude_file: what else there is for
-        it.
+    is_for_open_shells, has_triples, has_densities, has_natural_orbitals, has_amplitude_file: what else the method
+        has here.
     """
 
     title: str
@@ -51,7 +51,7 @@ METHODS = {
 
 
 def of(name: str) -> MethodFacts:
-    """Raises OutcoreError (EINVAL): there is none."""
+    """The facts of a method. Raises OutcoreError (EINVAL) if there is none of this name."""
     if name not in METHODS:
         detail = f"method '{name}' is none of {', '.join(METHODS)}"
         raise OutcoreError(errno.EINVAL, "coupled cluster", detail=detail)
@@ -59,7 +59,7 @@ def of(name: str) -> MethodFacts:
 
 
 def equations(name: str) -> type[RestrictedEquations]:
-    """Of closed shells."""
+    """The equations of a method, for closed shells."""
     from outcore.chem.cc.equations.methods.ccd import CCDEquations
     from outcore.chem.cc.equations.methods.dcsd import DCSDEquations
     from outcore.chem.cc.equations.methods.lccd import LCCDEquations

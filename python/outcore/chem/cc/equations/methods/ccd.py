@@ -1,4 +1,4 @@
-"""The equations of closed-shell CCD: those of CCSD without single excitations, so that integrals are as they are.
+"""The equations of closed-shell CCD: those of CCSD without single excitations, so integrals are not dressed.
 
 Pople, Krishnan, Schlegel, Binkley, Int. J. Quantum Chem. 14, 545 (1978).
 """

@@ -1,6 +1,6 @@
 """The equations of closed-shell DCSD, the distinguishable cluster.
 
-Of products of two doubles the Coulomb rings stay, what they add to Fock matrices counts half, and exchange rings
+Among products of two doubles the Coulomb rings stay, their terms in Fock matrices count half, and exchange rings
 and ladders are left out. Singles dress integrals as in CCSD, whose equation for singles it has. Exact for two
 electrons.
 
