@@ -1,4 +1,4 @@
-"""What a study runs: molecules, storage, and single Hartree-Fock runs."""
+"""The runs of a study: molecules, storage, and single Hartree-Fock runs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Device:
     stripe_bytes: int = 64 * KIB
 
     def setting(self, clock: Path) -> str:
-        """For OUTCORE_THROTTLE."""
+        """The value of OUTCORE_THROTTLE."""
         return (
             f"bandwidth={self.bandwidth_bytes_per_s:.6g},latency={self.latency_s * 1e6:.6g}us,"
             f"disks={self.disks},stripe={self.stripe_bytes},clock={clock}"
@@ -75,7 +75,7 @@ INTERFACES = {
     "blocking": "the library",
     "asynchronous": "the library, prefetch",
 }
-"""Values of OUTCORE_REQUESTS, and what the studies call them."""
+"""Values of OUTCORE_REQUESTS, and their names in the studies."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ class Case:
         return "outcore.study.worker"
 
     def settings(self) -> dict[str, Any]:
-        """For the worker."""
-        # An emulated storage is slow by itself; the real one is not to be replaced by memory.
+        """Settings of the worker."""
+        # An emulated storage is slow by itself; in place of the real one, memory must not answer.
         page_cache = "direct" if self.device is None else "buffered"
         names = ("molecule", "integrals", "buffer_bytes", "disk_bytes")
         return {"page_cache": page_cache, **{name: getattr(self, name) for name in names}}

@@ -1,6 +1,6 @@
 """The ChemIO experiment: Hartree-Fock of C14H8F6 direct, semi-direct with several disk budgets, and on disk.
 
-Each run is `outcore scf` on all cores, one process for each; what it gave is kept in DIRECTORY/runs.
+Each run is `outcore scf` on all cores, one process for each; its results are kept in DIRECTORY/runs.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from outcore.study.markdown import percent, table
 from outcore.study.runner import FORMAT, OutOfTime
 
 BUDGETS = (0.125, 0.25, 0.5, 0.75)
-"""Of what all integrals take on disk."""
+"""Disk budgets, as shares of the disk space of all integrals."""
 
 
 @dataclass(frozen=True)
 class StudyRun:
-    """What `outcore scf --json` said. `share` is the disk budget in parts of what all integrals take: 0 for the
-    direct run, 1 for that with all of them on disk."""
+    """The result of `outcore scf --json`. `share` is the disk budget as a share of the disk space of all integrals:
+    0 for the direct run, 1 for the run with all of them on disk."""
 
     name: str
     share: float
@@ -48,7 +48,7 @@ class StudyRun:
 
 
 class ChemioHf:
-    """The runs of the study. `within_s`: no run begins after so many seconds."""
+    """The runs of the study. `within_s`: seconds after which no run begins."""
 
     def __init__(
         self, directory: Path, scratch: Path, within_s: float | None, quick: bool, say: Callable[[str], None]
@@ -61,7 +61,7 @@ class ChemioHf:
         (directory / "runs").mkdir(parents=True, exist_ok=True)
 
     def run(self) -> None:
-        """Runs what has not been run. Raises OutOfTime, and OutcoreError if a run fails."""
+        """Does the runs that have not been done. Raises OutOfTime, and OutcoreError if a run fails."""
         whole = self._run("disk", 1.0, "disk").stored_bytes
         for share in BUDGETS:
             self._run(f"mixed-{share:g}", share, "mixed", "--disk", str(int(share * whole)))
@@ -82,7 +82,7 @@ class ChemioHf:
 
     @property
     def _problem(self) -> Problem:
-        """What all runs have in common."""
+        """The settings that all runs share."""
         settings = {**asdict(self.molecule), "record": self._record, "processes": self._processes}
         return Problem("a run of the study chemio-hf", FORMAT, settings)
 
@@ -116,7 +116,7 @@ class ChemioHf:
     # ---- the report
 
     def write(self) -> list[Path]:
-        """Writes report.md, results.json and a figure of what has been run; returns their paths."""
+        """Writes report.md, results.json and a figure of the finished runs; returns their paths."""
         runs = self.known()
         facts, m = bench.machine(self._scratch), self.molecule
         lines = [

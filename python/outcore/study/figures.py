@@ -75,7 +75,7 @@ def lines(path: Path, outcomes: Sequence[Outcome[Case]], name: Callable[[Case], 
 
 
 def effects(path: Path, gains: Sequence[tuple[str, float, float]]) -> None:
-    """What each step takes of the run time and of the I/O time of the first run."""
+    """What share of the run time and of the I/O time of the first run each step saves."""
     figure = plot.figure(figsize=(7, 3.2), dpi=110, layout="constrained")
     axes = figure.subplots()
     places = np.arange(len(gains))[::-1]
@@ -89,7 +89,7 @@ def effects(path: Path, gains: Sequence[tuple[str, float, float]]) -> None:
 
 
 def budgets(path: Path, points: Sequence[tuple[float, float]], title: str) -> None:
-    """Run time (s) against what is stored (MB)."""
+    """Run time (s) against the size of stored integrals (MB)."""
     figure = plot.figure(figsize=(6, 3.6), dpi=110, layout="constrained")
     axes = figure.subplots()
     axes.plot(*zip(*sorted(points), strict=True), "o-", color="#1f6fb4")

@@ -1,4 +1,4 @@
-"""Pieces of Markdown that reports of studies are made of."""
+"""Pieces of Markdown for the reports of studies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from outcore.trace.tables import size_class_name, volume
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """The first column is text, the others are numbers."""
+    """A table; the first column is text, the others are numbers."""
     lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
@@ -21,12 +21,12 @@ def percent(value: float, digits: int = 1) -> str:
 
 
 def cut(now: float, before: float) -> str:
-    """By how much it is less, or more."""
+    """The change from `before` to `now`, in per cent."""
     return "-" if before <= 0 else f"{100 * (now / before - 1):+.0f} %"
 
 
 def io_summary(outcome: Outcome[Case]) -> str:
-    """Operation, count, time, volume, share of I/O time and of run time; of the program's requests."""
+    """A table of the program's requests: operation, count, time, volume, share of I/O time and of run time."""
     report = outcome.report
     groups: dict[str, tuple[str, ...]] = {"read": READS, "write": WRITES}
     groups |= {op: (op,) for op in OPERATIONS if op not in (*READS, *WRITES, "wait")}
@@ -45,7 +45,7 @@ def io_summary(outcome: Outcome[Case]) -> str:
 
 
 def size_classes(outcome: Outcome[Case]) -> str:
-    """Numbers of reads and writes of the program by size."""
+    """A table of numbers of reads and writes of the program by size."""
     reads, writes = (outcome.report.total("file", operations) for operations in (READS, WRITES))
     rows = [
         [

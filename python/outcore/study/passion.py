@@ -1,7 +1,7 @@
-"""The PASSION experiment: what the I/O of disk-based Hartree-Fock costs, and what takes it away.
+"""The PASSION experiment: the cost of the I/O of disk-based Hartree-Fock, and the changes that reduce it.
 
-Each section is a list of runs and a part of the report made of what they gave. Runs are on an emulated storage,
-calibrated so that I/O takes of the run time of LARGE with plain records what it took in the study.
+Each section is a list of runs, and a part of the report about their results. Runs are on an emulated storage. It is
+calibrated so that I/O takes the same share of the run time of LARGE with plain records as in the study.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ DISKS = (1, 2, 4, 8)
 STRIPES = (16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB)
 _DISKS, _STRIPE = 4, 64 * KIB  # unless they are varied
 
-# A record moves in this part of what a request costs besides: with it the library takes a good half of the I/O time
-# of plain records, which are two requests where it has one, as in the study (51, 43, 44 % less).
+# Moving a record takes this share of the rest of a request's time. With it the library has about half of the I/O
+# time of plain records, which are two requests where it has one, as in the study (51, 43, 44 % less).
 _MOVING = 0.3
 
 
@@ -65,8 +65,8 @@ class Passion:
         return Device(**json.loads(path.read_text())["device"]) if path.is_file() else None
 
     def device(self) -> Device:
-        """The emulated storage, calibrated at first by a run on that of the machine and one on what came of it. Its
-        file may be written by hand, for another one."""
+        """The emulated storage. The first call calibrates it, by a run on the storage of the machine and a run on
+        the first guess. Its file may be written by hand, for another storage."""
         known = self.known_device()
         if known is not None:
             return known
@@ -113,7 +113,7 @@ class Passion:
                     yield case.on(stripe_bytes=stripe_bytes)
 
     def steps(self, device: Device) -> list[tuple[str, Case]]:
-        """What the effects are measured with: what each step is called, and its run with all steps before it."""
+        """The runs that measure the effects: the name of each step, and its run with all steps before it."""
         plan = self.plan
         first = Case(plan.varied, interface="fortran", device=replace(device, disks=1))
         steps = [("plain records, 64 KiB, 1 process, 1 disk", first)]
@@ -133,7 +133,7 @@ class Passion:
         return steps
 
     def alone(self, device: Device) -> list[tuple[str, Case]]:
-        """The same changes, each made alone to plain records of two processes on one disk."""
+        """The same changes, each alone, from plain records of two processes on one disk."""
         plan = self.plan
         first = Case(plan.varied, interface="fortran", processes=2, device=replace(device, disks=1))
         return [
@@ -168,7 +168,8 @@ class Passion:
     # ---- running
 
     def run(self, only: Sequence[str] = ()) -> None:
-        """Runs what has not been run of the sections `only` (all, if none is named). Raises OutOfTime."""
+        """Does the runs of the sections `only` (all, if none is named) that have not been done. Raises
+        OutOfTime."""
         device = self.device()
         traced = {case.key for case in self.traced(device)}
         for name in only or NAMES:
@@ -178,7 +179,7 @@ class Passion:
                 self.runner.run(stream)
 
     def outcomes(self, cases: Iterator[Case]) -> list[Outcome[Case]]:
-        """Those of the cases that have been run."""
+        """Outcomes of the cases that have been run."""
         return [outcome for case in cases if (outcome := self.runner.known(case)) is not None]
 
 
@@ -192,12 +193,12 @@ SECTIONS: dict[str, Callable[[Passion, Device], Iterator[Case]]] = {
 }
 PLACEMENT = "placement"
 NAMES = (*SECTIONS, PLACEMENT)
-"""What `--only` knows."""
+"""The values of `--only`."""
 
 
 def calibrated(pilot: Outcome[Case], overhead_s: float) -> Device:
-    """The storage on which plain records take IO_SHARE of the run: from the time that a run computes, the number of
-    its requests, and what a request takes besides. A plain read is two requests, a plain write three
+    """The storage on which plain records take IO_SHARE of the run, from the time that a run computes, the number of
+    its requests, and the overhead of a request. A plain read is two requests, a plain write three
     (outcore/device/blocking.hpp)."""
     io_s = IO_SHARE / (1 - IO_SHARE) * pilot.compute_seconds
     moved = pilot.reads + pilot.writes
@@ -218,7 +219,8 @@ def corrected(device: Device, trial: Outcome[Case], overhead_s: float) -> Device
 
 
 def _latency(each_s: float, overhead_s: float) -> float:
-    """Of a storage whose requests are to take `each_s`. Less than a tenth of that no storage can be made to be."""
+    """The latency of a storage whose requests have to take `each_s`. It is a tenth of `each_s` at least, however
+    large the overhead."""
     return _rounded(max(each_s - overhead_s, 0.1 * each_s))
 
 
@@ -239,7 +241,8 @@ print(statistics.median(times))
 
 
 def overhead_s() -> float:
-    """What a blocking request takes beyond its time on an emulated storage: system calls, copies, waking up."""
+    """The overhead of a blocking request (s), beyond its time on an emulated storage: system calls, copies, waking
+    up."""
     latency_s = 200e-6
     with tempfile.TemporaryDirectory() as place:
         environment = dict(

@@ -22,7 +22,7 @@ _STUDY_SHARES = "41.9, 62.3, 54.1 %"
 
 
 class Document:
-    """What is known of a study, written into its directory. Runs that are missing are named."""
+    """The report of a study, written into its directory. It names missing runs."""
 
     def __init__(self, study: Passion, device: Device, scratch: Path) -> None:
         self._study, self._device, self._scratch = study, device, scratch
@@ -48,7 +48,7 @@ class Document:
         self._lines += [*lines, ""]
 
     def _known(self, section: str) -> list[Outcome[Case]]:
-        """Outcomes of a section; says what is missing."""
+        """Outcomes of a section; the report says which runs are missing."""
         cases = list(SECTIONS[section](self._study, self._device))
         missing = [case.key for case in cases if self._study.runner.known(case) is None]
         if missing:
@@ -268,7 +268,7 @@ class Document:
         ]
         gains.sort(key=lambda gain: -gain[1])
         self._say(
-            "Ranked by what they take of the run time of the first (in brackets: of its I/O time): "
+            "Ranked by the share of the run time of the first that they save (in brackets: of its I/O time): "
             + ", ".join(f"{name} {percent(run, 0)} ({percent(io, 0)})" for name, run, io in gains)
             + ". By I/O time: "
             + ", ".join(name for name, _, _ in sorted(gains, key=lambda gain: -gain[2]))

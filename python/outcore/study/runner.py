@@ -1,4 +1,4 @@
-"""Runs the cases of a study, each in processes of its own, and keeps what they gave.
+"""Runs the cases of a study, each in processes of its own, and keeps their results.
 
 Results lie in DIRECTORY/runs, a file for each case: a study that was interrupted goes on where it stopped.
 """
@@ -24,14 +24,14 @@ from outcore.keep.problem import Problem
 from outcore.study.cases import Case, Stream
 from outcore.trace.report import READS, WRITES, Report
 
-FORMAT = 2  # of what is kept of a run
+FORMAT = 2  # of the kept results of a run
 
 C = TypeVar("C", Case, Stream)
 
 
 @dataclass(frozen=True)
 class Outcome(Generic[C]):
-    """What a run gave. Times in seconds; those of I/O are blocked time, summed over processes."""
+    """The result of a run. Times in seconds; those of I/O are blocked time, summed over processes."""
 
     case: C
     facts: dict[str, Any]
@@ -50,12 +50,12 @@ class Outcome(Generic[C]):
 
     @property
     def io_share(self) -> float:
-        """Of the run time of all processes."""
+        """I/O time as a share of the run time of all processes."""
         return self.io_seconds / (self.seconds * len(self.report.processes))
 
     @property
     def compute_seconds(self) -> float:
-        """Of all processes together."""
+        """Seconds without I/O, summed over processes."""
         return self.seconds * len(self.report.processes) - self.io_seconds
 
     @property
@@ -72,17 +72,17 @@ class Outcome(Generic[C]):
 
 
 class OutOfTime(Exception):
-    """The time given is over; what is missing can be run by the next call."""
+    """The given time is over; the next call can do the missing runs."""
 
 
 def _problem(case: Case | Stream) -> Problem:
-    """What a run is of. The emulated device is that of the machine on which the study began."""
+    """The settings of a run. The emulated device is that of the machine on which the study began."""
     settings = {name: value for name, value in asdict(case).items() if name != "device"}
     return Problem(f"a run of {case.worker}", FORMAT, settings)
 
 
 class Runner:
-    """Runs cases and remembers their outcomes. `within_s`: no run begins after so many seconds."""
+    """Runs cases and remembers their outcomes. `within_s`: seconds after which no run begins."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Runner:
         return self.directory / "runs"
 
     def known(self, case: C) -> Outcome[C] | None:
-        """What the case gave, if it has been run."""
+        """The outcome of a case; None: it has not been run."""
         path = self._runs / f"{case.key}.json"
         if not path.is_file():
             return None
@@ -115,8 +115,8 @@ class Runner:
         return self._runs / f"{case.key}.trace"
 
     def run(self, case: C, *, events: bool = False) -> Outcome[C]:
-        """The outcome of the case, which is run if need be: `repeats` times; the run with the median run time
-        counts. Raises OutOfTime, and OutcoreError if the run fails."""
+        """The outcome of a case. If it is not known, the case is run `repeats` times, and the run with the median
+        run time counts. Raises OutOfTime, and OutcoreError if the run fails."""
         outcome = self.known(case)
         if outcome is not None and (not events or self.trace_of(case).is_file()):
             return outcome

@@ -45,7 +45,7 @@ def main(settings: dict[str, Any]) -> None:
         begin = world.rank * records * size if settings["components"] else 0
 
         def move(start: Callable[[Any, int], Any]) -> float:
-            """All records once, some at a time; the seconds until all processes are through."""
+            """Moves all records once, some at a time; returns the seconds until all processes have finished."""
             world.barrier()
             begun = time.monotonic()
             under_way: deque[Any] = deque()
@@ -64,7 +64,7 @@ def main(settings: dict[str, Any]) -> None:
         read_seconds = sum(move(file.read_async) for _ in range(settings["passes"]))
         seconds = time.monotonic() - start
         if any((lane != world.rank).any() for lane in lanes):
-            raise AssertionError("what was read is not what was written")
+            raise AssertionError("records that were read differ from those that were written")
         gathered = report.gather(comm, seconds)
         if gathered is not None:
             volume = records * size * world.size

@@ -18,7 +18,7 @@ from outcore.job import launch
 from outcore.study.cases import MOLECULES
 from outcore.trace import report
 
-_EVENTS = 1 << 20  # of a process
+_EVENTS = 1 << 20  # most events of a process
 _AHEAD_BYTES = 1 << 20
 
 

@@ -1,19 +1,19 @@
-"""Nuclear gradients: densities contracted with derivatives of integrals, which are made as they are needed and
-never stored.
+"""Nuclear gradients: densities contracted with derivatives of integrals, which are computed when they are needed
+and never stored.
 
 A method gives its one-particle densities, the energy-weighted density, and three-index densities where its
-integrals are fitted (`densities`); what is here knows no method but the SCF:
+integrals are fitted (`densities`). This room knows no method but the SCF.
 
 Files:
 
     scf, objects:
         the SCF, and its gradients by PySCF's names
     densities, properties:
-        what a gradient is made of, moments and charges
+        densities that a gradient needs, moments and charges
     response, correlation:
         orbital relaxation, and three-index densities of a method after the SCF
     options, command:
-        what commands are asked for, and show
+        options of commands, and the lines that they show
     one_electron:
         nuclei, one-electron integrals, the overlap
     two_electron, exact, fitted:

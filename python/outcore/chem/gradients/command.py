@@ -1,4 +1,4 @@
-"""What commands show of densities and gradients."""
+"""Densities and gradients, as commands show them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def fitted_needs(
     relaxed: bool,
     group: str | None = None,
 ) -> dict[str, int]:
-    """The least memory of each stage, of each process, with fitted integrals: the SCF, whose integrals have the
+    """The least bytes of each stage in each process, with fitted integrals: the SCF, whose integrals have the
     symmetry of `group`, then RI-MP2 unless `frozen` is None, relaxed densities, the gradient. Collective."""
     from outcore.chem import least_memory
     from outcore.chem.gradients import least as of_gradients
@@ -65,7 +65,7 @@ def fitted_needs(
 
 
 def fitting_of(options: MoleculeOptions, sets: dict[Purpose, Mole], jk_bytes: int) -> FittedSets:
-    """What a gradient of coupled cluster has of a command's options; see `cc.least`."""
+    """The auxiliary sets of a coupled-cluster gradient, by the options of a command; see `cc.least`."""
     from outcore.chem.cc.least import FittedSets
     from outcore.chem.ri.fitting import SCREENING
 
@@ -79,7 +79,7 @@ def fitting_of(options: MoleculeOptions, sets: dict[Purpose, Mole], jk_bytes: in
 
 
 def of_scf(run: MoleculeRun, options: DensityOptions, mf: Any) -> None:
-    """What is asked of the density of a converged SCF. Collective."""
+    """Shows the properties of a converged SCF that the options ask for. Collective."""
     from outcore.chem.gradients import densities, scf
 
     means = mf.means()
@@ -95,7 +95,8 @@ def of_scf(run: MoleculeRun, options: DensityOptions, mf: Any) -> None:
 def show(
     run: MoleculeRun, options: DensityOptions, mol: Any, densities: Densities, gradient: Callable[[], Matrix]
 ) -> None:
-    """Of any method: moments, charges, the file, and the gradient, which is made if it is asked for. Collective."""
+    """Shows moments and charges, writes the file, and makes and shows the gradient, as the options ask; for any
+    method. Collective."""
     if options.dipole:
         moments(run, mol, densities.both, open_shells=len(densities.spins) == 2)
     if options.density is not None:
@@ -114,7 +115,8 @@ def show(
 
 
 def moments(run: MoleculeRun, mol: Any, spins: tuple[Matrix, Matrix], *, open_shells: bool) -> None:
-    """Of densities of alpha and beta over basis functions; with Mulliken charges, of open shells spins too."""
+    """Shows moments and Mulliken charges, of open shells also spins. spins: densities of alpha and beta over basis
+    functions."""
     found = properties.of(mol, spins)
     debye = found.dipole * properties.DEBYE
     run.say(
@@ -123,7 +125,7 @@ def moments(run: MoleculeRun, mol: Any, spins: tuple[Matrix, Matrix], *, open_sh
         + f"   {np.linalg.norm(debye):.6f}"
     )
     if mol.charge:
-        run.say("of a charged molecule it is about the origin of the coordinates")
+        run.say("the molecule is charged: the dipole moment is about the origin of the coordinates")
     run.say("quadrupole moment, without trace, about the origin (a.u.)")
     for row in found.quadrupole:
         run.say("     " + "".join(f"{each:12.6f}" for each in row))

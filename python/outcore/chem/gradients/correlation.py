@@ -28,26 +28,27 @@ if TYPE_CHECKING:
 Shapes = Sequence[tuple[int, int]]
 
 _DOUBLE = 8
-_MAX_ROWS = 32  # of a slab
+_MAX_ROWS = 32  # most rows of a slab
 
 
 class Slabs(NamedTuple):
-    """Auxiliary functions that are worked on together, or those of one shell, in each of some threads."""
+    """rows: auxiliary functions that a thread works on together, at most, or those of one shell. threads: at
+    work."""
 
     rows: int
     threads: int
 
 
 def slab_bytes(functions: int, columns: int, shapes: Shapes, rows: int) -> int:
-    """Of each thread, in both passes over slabs of so many auxiliary functions. shapes: of pairs of orbitals of
-    each spin. columns: of rows of integrals."""
+    """Bytes of each thread, in both passes over slabs of `rows` auxiliary functions. shapes: of pairs of orbitals
+    of each spin. columns: of rows of integrals."""
     n, widest = functions, max(max(each) for each in shapes)
     values = rows * (sum(left * right for left, right in shapes) + columns)
     return (values + (3 * n + 3 * widest + sum(map(sum, shapes))) * n) * _DOUBLE
 
 
 def slabs(rows: FittedRows, shapes: Shapes, free_bytes: int, threads: int) -> Slabs:
-    """For `free_bytes`, which must not be less than those of one thread with the largest shell."""
+    """The slabs for `free_bytes`, which must not be less than the bytes of one thread with the largest shell."""
     largest = int(np.diff(rows.auxmol.ao_loc_nr()).max())
 
     def bytes_of(count: int) -> int:
@@ -63,8 +64,8 @@ def slabs(rows: FittedRows, shapes: Shapes, free_bytes: int, threads: int) -> Sl
 def metric_density(
     weight: int, densities: list[Transformed], integrals: list[Transformed], factor: Metric
 ) -> Matrix:
-    """Y [P][Q], this process's share, of Gamma and B of the same pairs, of `weight` spins each. Not collective; see
-    `three_index.metric`."""
+    """Y [P][Q], this process's share, from Gamma and B of the same pairs; each counts for `weight` spins. Not
+    collective; see `three_index.metric`."""
     count = factor.functions
     y = np.zeros((count, count))
     for gamma, b in zip(densities, integrals, strict=True):
@@ -82,7 +83,7 @@ def orbital_gradient(
     world: World, rows: FittedRows, densities: list[Transformed], chosen: Slabs
 ) -> list[tuple[Matrix, Matrix]]:
     """For each spin, with X in `densities`: sum_P,q (P|mq) X[P,pq] as [n][p], and sum_P,p (P|mp) X[P,pq] as [n][q],
-    m over basis functions: what the energy changes by with the coefficients of p and q. Collective."""
+    m over basis functions: derivatives of the energy by the coefficients of p and of q. Collective."""
     blocks = rows.blocks(chosen.rows)
     counter = world.counter()
     with world.together("orbital gradient"):
@@ -100,7 +101,7 @@ def orbital_gradient(
 
 
 class _OrbitalGradient:
-    """The part of one thread."""
+    """The sums of one thread."""
 
     def __init__(self, rows: FittedRows, densities: list[Transformed], longest: int) -> None:
         self._maker, self._densities = rows.maker(longest), densities
@@ -134,7 +135,7 @@ def gradient(
     keeper: three_index.SlabKeeper | None = None,
 ) -> Matrix:
     """[atom][x] of this process's share (Hartree/Bohr), with X in `densities`. weight: spins that each stands for.
-    keeper: of slabs. Collective."""
+    keeper: keeps the results of slabs. Collective."""
     sizes = [each.orbitals.shape[0] * each.orbitals.shape[1] for each in densities]
     longest = max(each.stop - each.start for _, each in rows.blocks(chosen.rows))
     buffers = [np.empty(longest * max(sizes)) for _ in range(chosen.threads)]

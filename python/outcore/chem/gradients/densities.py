@@ -13,11 +13,11 @@ Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
 @dataclass(frozen=True)
 class DensityOfSpin:
-    """Of one spin, or of one of two that are alike.
+    """The density of one spin, or of one of two equal ones.
 
     occupied: orbitals of the SCF, [n][o]. space: orbitals that `change` is a matrix over, [n][r].
-    change: what a method adds to the density of the SCF, orbital relaxation included, symmetric [r][r]; None:
-        nothing.
+    change: the correction of a method to the density of the SCF, with orbital relaxation, symmetric [r][r]; None:
+        there is none.
     """
 
     occupied: Matrix
@@ -26,19 +26,19 @@ class DensityOfSpin:
 
     @cached_property
     def of_scf(self) -> Matrix:
-        """[n][n] over basis functions."""
+        """The density of the SCF, [n][n] over basis functions."""
         return self.occupied @ self.occupied.T
 
     @property
     def changed(self) -> Matrix:
-        """What is added, [n][n] over basis functions."""
+        """The correction, [n][n] over basis functions."""
         if self.change is None:
             return np.zeros((len(self.occupied),) * 2)
         return self.space @ self.change @ self.space.T
 
     @property
     def total(self) -> Matrix:
-        """[n][n] over basis functions."""
+        """The density with its correction, [n][n] over basis functions."""
         return self.of_scf + self.changed
 
 
@@ -63,19 +63,19 @@ class Densities:
 
     @property
     def both(self) -> tuple[Matrix, Matrix]:
-        """Of alpha and of beta, [n][n] over basis functions."""
+        """Densities of alpha and of beta, [n][n] over basis functions."""
         return self.spins[0].total, self.spins[-1].total
 
     @property
     def spin(self) -> Matrix:
-        """That of alpha less that of beta."""
+        """The spin density: that of alpha less that of beta."""
         if len(self.spins) == 1:
             return np.zeros((len(self.weighted),) * 2)
         return self.spins[0].total - self.spins[1].total
 
 
 def of_scf(reference: Any) -> Densities:
-    """Of a determinant that is stationary. reference: an outcore.chem.reference.Reference with Fock matrices, as
+    """Densities of a stationary determinant. reference: an outcore.chem.reference.Reference with Fock matrices, as
     `as_given` makes it."""
     spins, weighted = [], 0.0
     for each in reference.spins:

@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     from outcore.parallel.tasks import Progress
 
 _DOUBLE = 8
-_TASKS = 8  # for each process, at least, so that all end at about the same time
+_TASKS = 8  # fewest tasks for each process, so that all end at about the same time
 
 
 def least_bytes(mol: Any, spins: int, threads: int, *, changed: bool) -> int:
-    """What `exact` needs of each process."""
+    """Bytes that `exact` needs in each process."""
     largest = int(np.diff(mol.ao_loc_nr()).max())
     return _held_bytes(mol, spins, changed=changed) + _block_bytes(mol, spins, threads, changed) * largest
 
 
 def _sets(spins: int, changed: bool) -> int:
-    """Density matrices."""
+    """Number of density matrices."""
     return spins * (2 if changed else 1)
 
 
 def _held_bytes(mol: Any, spins: int, *, changed: bool) -> int:
-    """Densities, with copies, and bounds of pairs of shells."""
+    """Bytes of densities, with copies, and of bounds of pairs of shells."""
     return (6 * _sets(spins, changed) * int(mol.nao) ** 2 + 4 * int(mol.nbas) ** 2) * _DOUBLE
 
 
 def _block_bytes(mol: Any, spins: int, threads: int, changed: bool) -> int:
-    """J and K of one basis function, three components, at each thread and as the sum."""
+    """Bytes of J and K of one basis function, three components, at each thread and as the sum."""
     return (threads + 2) * 3 * 2 * _sets(spins, changed) * int(mol.nao) * _DOUBLE
 
 
@@ -49,7 +49,7 @@ def exact(
     progress: Progress | None = None,
 ) -> Matrix:
     """[atom][x] of this process's share (Hartree/Bohr), in `free_bytes`, which must not be less than the least.
-    The energy is that of Coulomb and exchange of the SCF, and of what is added to its density with it.
+    The energy is Coulomb and exchange within the density of the SCF, and between it and the correction.
     Collective."""
     from pyscf import lib
     from pyscf.grad import rhf

@@ -1,13 +1,15 @@
 """Coulomb and exchange energies with fitted integrals: three-index densities Z and a two-index one, Y, of the set
 that the SCF is fitted with.
 
-With d the density of the SCF, p half of it and what a method adds, C[P,mn] = (P|Q)^-1 (Q|mn), rho_x[P] = C[P] x:
+With d the density of the SCF, p half of it plus the correction of a method, C[P,mn] = (P|Q)^-1 (Q|mn),
+rho_x[P] = C[P] x:
 
     E = rho_p (P|mn) d - sum_s tr (p_s C[P] d_s (P|..))
     Z[P] = rho_d p + rho_p d - sum_s (p_s C[P] d_s + d_s C[P] p_s)
     Y[P,Q] = -rho_p rho_d + sum_s tr (C[P] p_s C[Q] d_s)
 
-An SCF has p = d / 2. C is needed between occupied orbitals and the space of p alone: of an SCF occupied ones.
+An SCF has p = d / 2. C is needed only between occupied orbitals and the space of p, which an SCF spans by occupied
+ones.
 """
 
 from __future__ import annotations
@@ -33,46 +35,46 @@ if TYPE_CHECKING:
     from outcore.parallel.tasks import Progress
 
 _DOUBLE = 8
-_MATRICES = 12  # of n*n doubles, that all of it holds
-_MAX_ROWS = 32  # of a slab
-_INNER = 64  # rows of a product of matrices that Y is a sum of, or more
+_MATRICES = 12  # of n*n doubles, held at a time
+_MAX_ROWS = 32  # most rows of a slab
+_INNER = 64  # fewest rows of each product of matrices in the sum Y
 
 
 @dataclass(frozen=True)
 class FittedSizes:
-    """Of the transformed integrals, and functions of the largest auxiliary shell."""
+    """Sizes of the transformed integrals, and number of functions of the largest auxiliary shell."""
 
     transformed: TransformSizes
     largest_shell: int
 
     @classmethod
     def of(cls, rows: FittedRows, shapes: list[tuple[int, int]]) -> FittedSizes:
-        """shapes: occupied orbitals and those of the space, of each spin."""
+        """shapes: numbers of occupied orbitals and of orbitals of the space, of each spin."""
         occupied, space = (tuple(each) for each in zip(*shapes, strict=True))
         sizes = TransformSizes(rows.functions, rows.columns, rows.count, occupied, space)
         return cls(sizes, int(np.diff(rows.auxmol.ao_loc_nr()).max()))
 
     @property
     def held_bytes(self) -> int:
-        """Densities, and Y with its derivatives."""
+        """Bytes of densities, and of Y with its derivatives."""
         n, auxiliary = self.transformed.functions, self.transformed.auxiliary
         y = auxiliary**2 * _DOUBLE + three_index.metric_bytes(auxiliary)
         return _MATRICES * len(self.transformed.occupied) * n**2 * _DOUBLE + y
 
     @property
     def tile_bytes(self) -> int:
-        """Factors of Y, of some orbitals at a time."""
+        """Bytes of factors of Y, of some orbitals at a time."""
         return 3 * (_INNER + max(self.transformed.virtual)) * self.transformed.auxiliary * _DOUBLE
 
     def slab_bytes(self, rows: int) -> int:
-        """Of each thread, while Z is contracted."""
+        """Bytes of each thread, while Z is contracted."""
         n, shapes = self.transformed.functions, self.transformed
         pairs = max(o * r for o, r in zip(shapes.occupied, shapes.virtual, strict=True))
         row = pairs * _DOUBLE + three_index.slab_bytes(shapes.columns)
         return rows * row + (3 * n + 2 * max(shapes.occupied)) * n * _DOUBLE + 2 * shapes.columns * _DOUBLE
 
     def least_bytes(self, processes: int, threads: int, storage: str) -> int:
-        """Of each process."""
+        """The least bytes of each process."""
         transformation = min_for_transform(self.transformed, processes, threads, storage)
         return self.held_bytes + max(transformation + self.tile_bytes, self.slab_bytes(self.largest_shell))
 
@@ -89,7 +91,8 @@ class Plan:
 def plan(
     sizes: FittedSizes, free_bytes: int, processes: int, threads: int, storage: str = "auto", *, limit: str
 ) -> Plan:
-    """For `free_bytes` at each process, which `limit` leaves. Raises OutcoreError (ENOMEM) if nothing fits."""
+    """A plan for `free_bytes` at each process. limit: for messages, what leaves these bytes. Raises OutcoreError
+    (ENOMEM) if nothing fits."""
     least = sizes.least_bytes(processes, threads, storage)
     if free_bytes < least:
         raise OutcoreError(
@@ -127,8 +130,8 @@ def fitted(
     progress: Progress | None = None,
     keeper: three_index.SlabKeeper | None = None,
 ) -> Matrix:
-    """[atom][x] of this process's share (Hartree/Bohr). keeper: of slabs. Collective. Raises OutcoreError (ENOTSUP)
-    for auxiliary functions that depend on each other."""
+    """[atom][x] of this process's share (Hartree/Bohr). keeper: keeps the results of slabs. Collective. Raises
+    OutcoreError (ENOTSUP) for linearly dependent auxiliary functions."""
     # A spin without electrons has no exchange.
     there = [each for each in densities.spins if each.occupied.size]
     every = [_Exchange(world, rows, each, chosen.transform) for each in there]
@@ -194,8 +197,8 @@ def _gradient(
 
 
 def independent(world: World, rows: FittedRows) -> Metric:
-    """The metric of an auxiliary set whose functions do not depend on each other: where some are left out,
-    derivatives lack what leaves them out. Collective. Raises OutcoreError (ENOTSUP)."""
+    """The metric of an auxiliary set whose functions are linearly independent: if some are left out, derivatives
+    neglect how this choice changes with the geometry. Collective. Raises OutcoreError (ENOTSUP)."""
     factor = rows.fit(world)
     if factor.smallest is not None:
         raise OutcoreError(
@@ -217,10 +220,10 @@ class _Exchange:
         self.pairs = Transformed(
             world, rows.count, ActiveOrbitals(spin.occupied, spin.space, none, none, numbers), chosen
         )
-        # p over its space: of the SCF's orbitals one half, beside what was added
+        # p over its space: one half for the SCF's orbitals, plus the correction
         inside = np.eye(spin.space.shape[1]) / 2
         if spin.change is not None:
-            # The SCF's own part stands in the space, too.
+            # The space contains the SCF's orbitals, too.
             overlap = np.linalg.lstsq(spin.space, spin.occupied, rcond=None)[0]
             inside = overlap @ overlap.T / 2 + spin.change
         self.inside = inside
@@ -233,14 +236,14 @@ class _Exchange:
             for first in range(0, tile.shape[1], some):
                 right = np.ascontiguousarray(tile[:, first : first + some])
                 left = (right @ (weight * self.inside)).reshape(len(y), -1)
-                # y is symmetric: its transpose is what BLAS adds to in place
+                # y is symmetric: BLAS adds to its transpose, in place
                 blas.dgemm(
                     1.0, left.T, right.reshape(len(y), -1).T, beta=1.0, c=y.T, trans_a=1, overwrite_c=1
                 )
 
 
 class _Slab:
-    """What exchange subtracts from Z, of one thread."""
+    """Subtracts exchange from Z, in one thread."""
 
     def __init__(self, every: list[_Exchange], rows: int) -> None:
         self._every = every

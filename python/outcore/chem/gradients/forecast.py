@@ -1,5 +1,5 @@
-"""How long orbital response and derivatives of fitted integrals take, told before they begin: operations by the
-rate of products of matrices, integrals by a sample of them, both as `job.rate_cache` knows them of this machine."""
+"""Predicted time of orbital response and of derivatives of fitted integrals: operations by the rate of products of
+matrices, integrals by a sample of them; `job.rate_cache` has both rates of this machine."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from pyscf.gto import Mole
 
 PRODUCTS = 15
-"""With J and K, that the equations of orbital response and what is made of their solution take, as a rule."""
+"""Usual number of products with J and K, in the equations of orbital response and after their solution."""
 _SAMPLE = 40  # pairs of shells
 
 
 @dataclass(frozen=True)
 class IntegralRates:
-    """Of one thread while others do the same, a second. integrals, derivatives: elements [P,mn], those by all atoms
-    being one derivative. flops: of products of matrices."""
+    """Rates of one thread while others do the same, in a second. integrals, derivatives: elements [P,mn];
+    derivatives by all atoms count as one. flops: of products of matrices."""
 
     integrals: float
     derivatives: float
@@ -46,7 +46,7 @@ class FittedPass:
 
     @classmethod
     def of(cls, mol: Mole, auxmol: Mole, screening: float, threads: int) -> FittedPass:
-        """By samples, if nobody has measured them. Not collective."""
+        """A pass with rates by samples, if nobody has measured them. Not collective."""
         native = pair_lists.native(mol, auxmol)
         bounds = np.array(native.bounds(threads))
         pairs = pair_lists.Pairs(bounds, pair_lists.shell_sizes(mol), screening, 1 << 30)
@@ -92,7 +92,7 @@ class FittedPass:
         return (q**3 / 3 + float(q) ** 2 * self.columns) / self.rates.flops
 
     def turned(self, shapes: Sequence[tuple[int, int]], times: int) -> float:
-        """Between pairs of functions and pairs of orbitals, `times` of such products; shapes: of each spin."""
+        """`times` transformations between pairs of functions and pairs of orbitals; shapes: of each spin."""
         n = self.functions
         return sum(2.0 * self.auxiliary * n * p * (n + q) for p, q in shapes) * times / self.rates.flops
 
@@ -100,8 +100,8 @@ class FittedPass:
 def orbital_response(
     of_scf: FittedPass, of_method: FittedPass, occupied: Sequence[int], correlated: Sequence[int]
 ) -> float:
-    """Seconds of one thread. occupied, correlated: orbitals of each spin. A density that no electrons have is a
-    difference of two, each with as many orbitals as are occupied, at most."""
+    """Seconds of one thread. occupied, correlated: orbitals of each spin. A density that is no sum over occupied
+    orbitals counts as a difference of two, each with as many orbitals as are occupied, at most."""
     gradient = of_method.made + of_method.turned([(m, m) for m in correlated], 2)
     product = of_scf.turned([(2 * o, of_scf.functions) for o in occupied], 1)
     return gradient + of_scf.made + of_scf.fitted + PRODUCTS * product

@@ -1,4 +1,4 @@
-"""What gradients take of each process, known before anything is computed."""
+"""Least memory of gradients in each process, known before anything is computed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _DOUBLE = 8
 
 
 def of_exact(mol: Mole, spins: int, threads: int, *, changed: bool = False) -> int:
-    """Of Coulomb and exchange with exact integrals, and one-electron terms, beside what the SCF holds. changed: a
-    method after the SCF adds to its density."""
+    """Bytes of Coulomb and exchange with exact integrals, and of one-electron terms, beside the memory of the SCF.
+    changed: a method after the SCF corrects its density."""
     return max(exact.least_bytes(mol, spins, threads, changed=changed), _one_electron(mol))
 
 

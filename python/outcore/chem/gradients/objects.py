@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class Gradients(rhf.GradientsBase):  # type: ignore[misc]
-    """Of a converged RHF, UHF or ROHF object of `outcore.chem.hf` or `outcore.chem.ri`, in its memory and on its
-    processes. `kernel` is collective, and runs the SCF if that has not been done.
+    """Gradients of a converged RHF, UHF or ROHF object of `outcore.chem.hf` or `outcore.chem.ri`, in its memory and
+    on its processes. `kernel` is collective, and runs the SCF if that has not been done.
 
-    Derivatives of integrals are contracted as they are made: of exact integrals by PySCF, shells being tasks of all
-    processes; of fitted ones in slabs of auxiliary functions.
+    Derivatives of integrals are contracted as they are made: PySCF contracts those of exact integrals, with shells
+    as tasks of all processes; those of fitted ones come in slabs of auxiliary functions.
 
     Raises OutcoreError, the same on all processes: EINVAL (no convergence, Kohn-Sham), ENOTSUP (smeared
     occupations, a Hamiltonian that is not the molecule's, functions that depend on each other), ENOMEM.
@@ -40,8 +40,8 @@ class Gradients(rhf.GradientsBase):  # type: ignore[misc]
     def kernel(
         self, mo_energy: Any = None, mo_coeff: Any = None, mo_occ: Any = None, atmlst: Any = None
     ) -> Matrix:
-        """The gradient [atom][x] (Hartree/Bohr), which `de` is afterwards. atmlst: of these atoms alone. Orbitals
-        are those of the SCF: others are refused."""
+        """The gradient [atom][x] (Hartree/Bohr); also sets `de`. atmlst: atoms; None: as before, all at first.
+        Orbitals are those of the SCF: others are refused."""
         mf = self.base
         if not all(given is None for given in (mo_energy, mo_coeff, mo_occ)):
             raise refused("other orbitals than those of the SCF were given: they are not stationary")

@@ -1,4 +1,4 @@
-"""What nuclei, one-electron integrals and the overlap contribute to a gradient: PySCF's derivatives."""
+"""Terms of nuclei, one-electron integrals and the overlap in a gradient, by PySCF's derivatives."""
 
 from __future__ import annotations
 

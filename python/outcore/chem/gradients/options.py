@@ -17,7 +17,7 @@ ASKED = 1e-9  # convergence of a method with a gradient (Hartree), which that of
 
 @dataclass(frozen=True, kw_only=True)
 class DensityOptions(MoleculeOptions):
-    """What may be asked of the density of a method, relaxed where it is not the SCF's."""
+    """Options for properties of the density of a method, which is relaxed if it is not the SCF's."""
 
     gradient: Annotated[bool, typer.Option("--gradient", help="The nuclear gradient (Hartree/Bohr).")] = False
     dipole: Annotated[bool, DIPOLE] = False
@@ -25,7 +25,7 @@ class DensityOptions(MoleculeOptions):
 
     @property
     def of_density(self) -> bool:
-        """Whether anything of it is asked for."""
+        """Whether any property of the density is asked for."""
         return self.gradient or self.dipole or self.density is not None
 
     @property
@@ -37,7 +37,7 @@ class DensityOptions(MoleculeOptions):
         densities.check("--density", self.density)
 
     def check_smearing(self, width: float) -> None:
-        """Raises OutcoreError for smeared occupations, whose response is not there."""
+        """Raises OutcoreError for smeared occupations, whose response is not implemented."""
         if width:
             preflight.refuse(self.asked_for, "with --smearing, whose response is not there")
 

@@ -1,4 +1,4 @@
-"""What a one-particle density says: moments, charges."""
+"""Properties of a one-particle density: moments, charges."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Properties:
 
 
 def of(mol: Any, spins: tuple[Matrix, Matrix]) -> Properties:
-    """Of densities of alpha and beta over basis functions, [n][n]. Not collective."""
+    """Properties of densities of alpha and beta over basis functions, [n][n]. Not collective."""
     total, charges, places = spins[0] + spins[1], mol.atom_charges(), mol.atom_coords()
     with mol.with_common_origin((0.0, 0.0, 0.0)):
         first = np.einsum("xmn,mn->x", mol.intor("int1e_r"), total)

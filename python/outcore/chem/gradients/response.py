@@ -1,7 +1,8 @@
 """Orbital response: from densities of fixed orbitals to relaxed ones.
 
-W[r,p] = dL/dU[r,p], where coefficients change by C U. Once the multipliers z of all orbital equations are in the
-density, W is symmetric, and stands for the derivatives of all orbitals: with it derivatives of the overlap count.
+W[r,p] = dL/dU[r,p], where coefficients change by C U. Once the density contains the multipliers z of all orbital
+equations, W is symmetric. It then stands for the derivatives of all orbitals: derivatives of the overlap count with
+it.
 Rotations of frozen with correlated orbitals are fixed by their Fock matrix, those of occupied with virtual ones by
 the SCF (Z-vector; Handy, Schaefer, J. Chem. Phys. 81, 5031 (1984)).
 """
@@ -25,17 +26,18 @@ if TYPE_CHECKING:
     from outcore.chem.gradients.densities import Matrix
     from outcore.job.world import World
 
-_GAP = 1e-5  # Hartree between a frozen and a correlated orbital, at least
-_PRODUCTS = 100  # of the Z-vector equations
+_GAP = 1e-5  # least gap between a frozen and a correlated orbital (Hartree)
+_PRODUCTS = 100  # most products of the Z-vector equations
 TOLERANCE = 1e-10  # of the Z-vector equations (Hartree)
 
 
 @dataclass(frozen=True)
 class Unrelaxed:
-    """Of one spin, or of one of two that are alike; canonical orbitals, occupied ones first.
+    """Densities before relaxation, of one spin, or of one of two equal ones; canonical orbitals, occupied ones
+    first.
 
     coefficients: [n][N]. energies: [N] (Hartree). occupied: how many. correlated: which are, [N].
-    density: [N][N], of correlated orbitals, symmetric. integrals: [N][N], what integrals contribute to W."""
+    density: [N][N], of correlated orbitals, symmetric. integrals: [N][N], the terms of integrals in W."""
 
     coefficients: Matrix
     energies: Matrix
@@ -54,19 +56,19 @@ class Relaxed:
 
 
 class ResponseKeeper(Protocol):
-    """Has multipliers of orbitals from which another run goes on, at the process that solves for them."""
+    """Keeps multipliers of orbitals, from which another run goes on, at the process that solves for them."""
 
     def find(self, size: int) -> tuple[Matrix | None, bool]:
-        """Those of another run, and whether they had converged."""
+        """Multipliers of another run, None: there are none; and whether they had converged."""
 
     def keep(self, multipliers: Matrix, *, converged: bool = False) -> None:
-        """After each product, and once they have converged."""
+        """Called after each product, and once multipliers have converged."""
 
 
 def relaxed(
     world: World, mf: Any, spins: list[Unrelaxed], keeper: ResponseKeeper | None = None
 ) -> list[Relaxed]:
-    """Of each spin; `mf`: the SCF, whose J and K are used. Collective.
+    """Relaxed densities of each spin. mf: the SCF, whose J and K are used. Collective.
 
     Raises OutcoreError: ENOTSUP (a frozen orbital is degenerate with a correlated one), NotConverged."""
     solve: Callable[[], Any] = _Response(mf, spins, keeper).solve
@@ -104,13 +106,13 @@ def with_response(
 
 
 class _Response:
-    """Of the process that drives the SCF."""
+    """Runs on the process that drives the SCF."""
 
     def __init__(self, mf: Any, spins: list[Unrelaxed], keeper: ResponseKeeper | None) -> None:
         self._mf, self._spins, self._keeper = mf, spins, keeper
 
     def solve(self) -> list[Relaxed] | float:
-        """What was found; or the residual, if that is too large."""
+        """The relaxed densities; or the residual, if it is too large."""
         densities = [each.density.copy() for each in self._spins]
         before = self._weighted(densities)
         for number, (w, spin) in enumerate(zip(before, self._spins, strict=True)):
@@ -142,7 +144,7 @@ class _Response:
         return found
 
     def _potentials(self, densities: list[Matrix]) -> list[Matrix]:
-        """J of both spins less K of each, of densities over orbitals."""
+        """J of both spins less K of each spin, over orbitals, for densities over orbitals."""
         mf, spins = self._mf, self._spins
         over_functions = np.array(
             [each.coefficients @ d @ each.coefficients.T for each, d in zip(spins, densities, strict=True)]
@@ -155,7 +157,7 @@ class _Response:
         ]
 
     def _z_vector(self, right: list[Matrix], gaps: list[Matrix]) -> tuple[list[Matrix], float]:
-        """z of gaps z + 2 g[z] = -right, virtual with occupied, of each spin; and the residual."""
+        """Solves gaps z + 2 g[z] = -right for z, virtual with occupied, of each spin; also returns the residual."""
         shapes = [each.shape for each in right]
         ends = np.cumsum([each.size for each in right])
 

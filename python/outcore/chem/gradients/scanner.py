@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class GradientScanner(lib.GradScanner):  # type: ignore[misc]
-    """Of gradients whose `base` has an `as_scanner`."""
+    """A scanner of gradients whose `base` has an `as_scanner`."""
 
     def __call__(self, molecule: Any, **given: Any) -> tuple[float, Matrix]:
         if not hasattr(molecule, "atom_coords"):

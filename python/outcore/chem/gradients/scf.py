@@ -1,4 +1,4 @@
-"""Nuclear gradients of Hartree-Fock, and of what a method adds to its density."""
+"""Nuclear gradients of Hartree-Fock, also with the correction of a method to its density."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from outcore.parallel.tasks import Progress
 
 _ATTEMPTED = "gradient"
-_SAME = 1e-9  # of the largest element, in which integrals that are computed twice may differ
+_SAME = 1e-9  # largest difference of integrals that are computed twice, relative to the largest element
 
 
 def gradient(
@@ -29,8 +29,9 @@ def gradient(
     progress: Progress | None = None,
     keeper: SlabKeeper | None = None,
 ) -> Matrix:
-    """[atom][x] of nuclei, one-electron energy and the energy of Coulomb and exchange, with the integrals that the
-    SCF has (Hartree/Bohr); the same bits at all processes. keeper: of slabs of fitted ones. Collective."""
+    """[atom][x] of nuclei, one-electron energy and the energy of Coulomb and exchange, with the integrals of the
+    SCF (Hartree/Bohr); the same bits at all processes. keeper: keeps the results of slabs of fitted integrals.
+    Collective."""
     world, mol = means.world, mf.mol
     found = two_electron(mf, means, densities, progress, keeper)
     with world.together(_ATTEMPTED):
@@ -52,8 +53,8 @@ def scf_reference(means: Means, mf: Any) -> references.Reference:
 
 
 def check(mf: Any) -> None:
-    """Raises OutcoreError for a mean-field object whose gradient is not here: alike at all processes that have the
-    same object. Not collective."""
+    """Raises OutcoreError for a mean-field object that has no gradient here, the same on all processes that have
+    the same object. Not collective."""
     from pyscf.scf import hf
 
     references.check_method(mf, _ATTEMPTED)

@@ -2,7 +2,7 @@
 
     dE = sum_P,mn Z[P,mn] d(P|mn) + sum_PQ Y[P,Q] d(P|Q)
 
-Z, a three-index density, is asked for in slabs of auxiliary functions; no derivative is stored.
+The pass asks for Z, a three-index density, in slabs of auxiliary functions; no derivative is stored.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ MakeSlab = Callable[[int, slice, "Matrix"], None]  # thread, rows P, and Z [rows
 
 
 class SlabKeeper(Protocol):
-    """Has sums of slabs from which another run goes on. Collective."""
+    """Keeps the results of slabs, from which another run goes on. Collective."""
 
     def rows(self, most: int) -> int:
-        """Of a slab, `most` at most."""
+        """Rows of a slab, `most` at most."""
 
     def tasks(self, count: int, rows: int, width: int) -> Any:
-        """What keeps `width` numbers of each of so many slabs, as `chem.cc.keep.kept.KeptTasks`."""
+        """An object that keeps `width` numbers of each of `count` slabs, as `chem.cc.keep.kept.KeptTasks`."""
 
 
 _DOUBLE = 8
@@ -42,12 +42,12 @@ _METRIC_ROWS = 64  # functions whose derivatives are made together, if no shell 
 
 
 def slab_bytes(columns: int) -> int:
-    """Of one auxiliary function of a slab, at each thread."""
+    """Bytes of one auxiliary function of a slab, at each thread."""
     return columns * _DOUBLE
 
 
 def metric_bytes(auxiliary: int) -> int:
-    """Of derivatives of the metric, beside Y."""
+    """Bytes of derivatives of the metric, beside Y."""
     return 5 * _METRIC_ROWS * auxiliary * _DOUBLE
 
 
@@ -62,7 +62,7 @@ def three_index(
     keeper: SlabKeeper | None = None,
 ) -> Matrix:
     """[atom][x] of sum Z d(P|mn), this process's share (Hartree/Bohr). rows: the auxiliary set, and pairs of
-    functions whose products `make` gives elements of Z for, symmetric in m and n, in slabs of at most `most`
+    functions m, n. make: fills Z of these pairs, symmetric in m and n, in slabs of at most `most` auxiliary
     functions, or of one shell. Collective."""
     native = native_derivatives(mol, rows.auxmol)
     most = most if keeper is None else keeper.rows(most)
@@ -100,7 +100,7 @@ def _kept(
     shape: tuple[int, int],
     progress: Progress | None,
 ) -> Matrix:
-    """The sum of all slabs, at all processes; those that others have kept are not made again."""
+    """The sum of all slabs, at all processes; those that another run has kept are not recomputed."""
     left = np.flatnonzero(kept.before[-1] == 0)
     stream = tasks_of(counter, len(left))
 

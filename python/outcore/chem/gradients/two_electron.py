@@ -27,8 +27,8 @@ def two_electron(
     progress: Progress | None = None,
     keeper: SlabKeeper | None = None,
 ) -> Matrix:
-    """[atom][x] of this process's share (Hartree/Bohr), of the integrals that the SCF of `mf` has. keeper: of slabs
-    of fitted ones; exact ones are made anew. Collective.
+    """[atom][x] of this process's share (Hartree/Bohr), with the integrals of the SCF of `mf`. keeper: keeps the
+    results of slabs of fitted integrals; those of exact ones are recomputed. Collective.
     Raises OutcoreError: ENOMEM, ENOTSUP (integrals without derivatives)."""
     world, mol = means.world, mf.mol
     fitting = vars(mf).get("with_df")
@@ -65,13 +65,13 @@ def two_electron(
 
 
 def auxbasis_of(fitting: Any) -> Any:
-    """Of the integrals of an SCF: as it was given, of ours; functions themselves of PySCF's."""
+    """The auxiliary basis of an SCF: as it was given to objects of Outcore; the functions themselves of PySCF's."""
     return fitting.given_auxbasis if isinstance(fitting, DensityFitting) else fitting.auxbasis
 
 
 def _free(mf: Any, means: Means, least: int) -> Any:
-    """What each process has. Integrals of the SCF that fill it go, and are recomputed when they are needed.
-    Collective."""
+    """The free memory of each process. If it is little, integrals of the SCF are given back; they are recomputed
+    when they are needed. Collective."""
     world = means.world
     free = min(world.gather(free_memory(world, means.memory_bytes, means.threads)))
     fitting = vars(mf).get("with_df")

@@ -15,7 +15,7 @@ Files:
     densities, gradient, objects:
         relaxed densities and nuclear gradients, and by PySCF's names
     finished_pairs:
-        pair energies that another run goes on from
+        checkpoint of pair energies, from which another run goes on
 """
 
 from __future__ import annotations

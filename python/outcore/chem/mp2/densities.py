@@ -4,8 +4,8 @@
     open shells, v = t - t' of one spin:          gamma_ij = -sum (v_ik v_jk / 2 + t_ik t_jk of both spins), ..
     Gamma[P,ia] = 2 sum_jb u B[P,jb]              v and t in the place of u
 
-One task has an orbital k, and some virtual ones a: t_ki^ab with all i and b, which pass by in tiles of i. All sums
-over them end within the task; amplitudes are never stored.
+One task has an orbital k, and some virtual ones a: it makes t_ki^ab with all i and b, in tiles of i, and ends all
+sums over them. Amplitudes are never stored.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
 _DOUBLE = 8
-_TILES = 4  # that are read ahead or worked on, with one for a product
+_TILES = 4  # tiles that are read ahead or worked on, and one for a product
 
 
 def bytes_of(sizes: TransformSizes, tile: int, columns: int) -> int:
-    """What tasks with `columns` virtual orbitals take of each process, with tiles of so many orbitals."""
+    """Bytes of tasks with `columns` virtual orbitals in each process, with tiles of `tile` orbitals."""
     occupied, virtual = max(sizes.occupied), max(sizes.virtual)
     amplitudes = (3 * occupied + 2 * tile) * columns * virtual
     sums = sum(o * o + v * v for o, v in zip(sizes.occupied, sizes.virtual, strict=True)) + virtual**2
@@ -42,7 +42,7 @@ def bytes_of(sizes: TransformSizes, tile: int, columns: int) -> int:
 
 @dataclass(frozen=True)
 class OneParticle:
-    """Unrelaxed, of one spin: between active occupied orbitals, and between active virtual ones."""
+    """The unrelaxed density of one spin: between active occupied orbitals, and between active virtual ones."""
 
     occupied: Matrix
     virtual: Matrix
@@ -57,8 +57,8 @@ def densities(
     closed: bool,
     progress: Progress | None = None,
 ) -> list[OneParticle]:
-    """One-particle densities of each spin that has pairs, or of both of closed shells, and Gamma into `gammas`,
-    which are of the orbitals of `integrals` (B). columns: virtual orbitals of a task. Collective."""
+    """Returns one-particle densities of each spin that has pairs, or of both spins of closed shells, and puts Gamma
+    into `gammas`, which have the orbitals of `integrals` (B). columns: virtual orbitals of a task. Collective."""
     sums = [
         OneParticle(np.zeros((occupied,) * 2), np.zeros((virtual,) * 2))
         for occupied, virtual in (each.orbitals.shape for each in integrals)
@@ -84,7 +84,7 @@ def densities(
 
 
 class _Task:
-    """Of orbital k of a spin, and its virtual orbitals a of a range."""
+    """The task of orbital k of a spin, and a range of its virtual orbitals a."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class _Task:
         gammas[self._spin].put_orbital(self._orbital, self._box.start, gamma).wait()
 
     def _add(self, other: int, integrals: Transformed, sums: OneParticle, gamma: Matrix) -> None:
-        """Amplitudes with orbitals of a spin."""
+        """Adds the terms of amplitudes with orbitals of a spin."""
         mine, closed = self._integrals[self._spin], self._closed
         occupied, virtual = integrals.orbitals.shape
         t = np.empty((occupied, gamma.shape[1], virtual))
@@ -122,7 +122,7 @@ class _Task:
                 self._with_exchange(block, tile, mine, box, t[box], u[box])
             for i, of_i in enumerate(u[box]):
                 gamma += 2.0 * (tile[:, i] @ of_i.T)
-        # Open shells of one spin have v twice, and the half of it
+        # Pairs of one spin of open shells have v twice, and half of that
         left, right, factor = (u, u, 0.5) if same and not closed else (u, t, 1.0)
         flat = [each.reshape(occupied, -1) for each in (left, right)]
         sums.occupied[...] -= factor * (flat[0] @ flat[1].T)
@@ -141,7 +141,7 @@ class _Task:
     def _amplitudes(
         self, block: Matrix, tile: Matrix, mine: Transformed, integrals: Transformed, box: slice, out: Matrix
     ) -> None:
-        """t_ki^ab, [i][a][b]."""
+        """Puts t_ki^ab, [i][a][b]."""
         for i, of_i in enumerate(out):
             np.matmul(block[:, self._box].T, tile[:, i], out=of_i)
         self._divide(mine, integrals, box, out)
@@ -155,7 +155,7 @@ class _Task:
         t: Matrix,
         out: Matrix,
     ) -> None:
-        """t_ki^ab, twice of closed shells, less t_ki^ba."""
+        """Puts t_ki^ab (2 t_ki^ab for closed shells) less t_ki^ba."""
         for i, of_i in enumerate(out):
             np.matmul(tile[:, i, self._box].T, block, out=of_i)
         self._divide(mine, mine, box, out)

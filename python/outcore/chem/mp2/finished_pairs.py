@@ -1,4 +1,4 @@
-"""Energies of pairs of orbitals, as they are finished by several processes, and kept for another run."""
+"""Energies of pairs of orbitals that several processes have finished, kept for another run."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 Matrix = NDArray[np.float64]
 Range = tuple[int, int]
 
-INTERVAL_S = 10.0  # between commits: a kill loses no more than that
+INTERVAL_S = 10.0  # between commits: a kill loses no more work than that
 _CACHE_BYTES = 1 << 20
 
 
 class FinishedPairs:
-    """`sums` [direct, exchange][i][j], filled by this process; `finish` tells how far. With `kept`
-    they are committed every INTERVAL_S, by all processes: each works until `deadline`, then all call `more`. Making
-    it, `more` and `result` are collective. `integrals`: the identity of those that they are of; where these were
-    recomputed, what had been finished before is not used, as degenerate orbitals may be other ones."""
+    """`sums` [direct, exchange][i][j] are filled by this process; `finish` says which are complete. With `kept` all
+    processes commit them every INTERVAL_S: each works until `deadline`, then all call `more`. The constructor,
+    `more` and `result` are collective. `integrals`: the identity of the integrals. If these were recomputed, pairs
+    that had been finished before are not used, as degenerate orbitals may be other ones."""
 
     def __init__(self, world: World, shape: Range, kept: Stage | None, integrals: str) -> None:
         self.sums = np.zeros((2, *shape))
@@ -57,7 +57,7 @@ class FinishedPairs:
                 self._check(kept)
 
     def _check(self, kept: Stage) -> None:
-        """What was found are energies, and flags that say which."""
+        """Checks that the kept numbers are energies, and flags of finished pairs."""
         with self._world.together("finished pairs", kept.name):
             flags = self.before[2]
             if not (np.isfinite(self.before[:2]).all() and ((flags == 0) | (flags == 1)).all()):
@@ -68,7 +68,7 @@ class FinishedPairs:
                 )
 
     def has(self, rows: Range, columns: Range, *, lower: bool) -> bool:
-        """Whether another run has finished all of these pairs; `lower`: those with j <= i are all that count."""
+        """Whether another run has finished all of these pairs; `lower`: only pairs with j <= i count."""
         flags = self.before[2, rows[0] : rows[1], columns[0] : columns[1]] > 0
         if lower:
             i, j = np.ogrid[rows[0] : rows[1], columns[0] : columns[1]]
@@ -76,11 +76,11 @@ class FinishedPairs:
         return bool(flags.all())
 
     def finish(self, rows: Range, columns: Range) -> None:
-        """These pairs are in `sums`."""
+        """Notes that `sums` has these pairs."""
         self._new[rows[0] : rows[1], columns[0] : columns[1]] = True
 
     def deadline(self) -> float:
-        """Until when to work before the next commit, on the clock of time.monotonic."""
+        """When to stop work for the next commit, on the clock of time.monotonic."""
         return time.monotonic() + INTERVAL_S if self._disk is not None else float("inf")
 
     def more(self) -> bool:

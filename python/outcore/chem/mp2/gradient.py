@@ -1,6 +1,6 @@
 """Relaxed densities and nuclear gradients of RI-MP2, with the SCF's own integrals and those of the set of MP2.
 
-Weigend, Haeser, Theor. Chem. Acc. 97, 331 (1997), whose set of the SCF is exact; with one of its own:
+Weigend, Haeser, Theor. Chem. Acc. 97, 331 (1997), whose SCF has exact integrals; with a fitted SCF:
 Bozkaya, J. Chem. Phys. 141, 124108 (2014).
 """
 
@@ -46,7 +46,7 @@ class DensityPlan:
 
 
 def least_bytes(sizes: TransformSizes, processes: int, threads: int, storage: str) -> int:
-    """Of each process, while densities are made."""
+    """The least bytes of each process, while densities are made."""
     return min_for_transform(sizes, processes, threads, "disk") + mp2_densities.bytes_of(sizes, 1, 1)
 
 
@@ -60,8 +60,9 @@ def plan(
     beside_bytes: int,
     limit: str,
 ) -> DensityPlan:
-    """For `free_bytes` at each process, which `limit` leaves. B and Gamma are in memory if they take less than half
-    of it, and Gamma leaves room for J and K of the SCF, `beside_bytes`. Raises OutcoreError (ENOMEM)."""
+    """A plan for `free_bytes` at each process. limit: for messages, what leaves these bytes. B and Gamma are in
+    memory if they take less than half of it, and Gamma leaves room for J and K of the SCF, `beside_bytes`. Raises
+    OutcoreError (ENOMEM)."""
     least = least_bytes(sizes, processes, threads, storage)
     if free_bytes < least:
         raise OutcoreError(
@@ -90,8 +91,8 @@ def plan(
 
 
 class Response:
-    """Relaxed densities of an MP2 object, and what its gradient needs beside them. Methods are collective; `close`
-    gives back what was made."""
+    """Relaxed densities of an MP2 object, and the arrays that its gradient needs beside them. Methods are
+    collective; `close` gives these arrays back."""
 
     def __init__(self, mp2: MP2) -> None:
         """Raises OutcoreError for references without a gradient (ENOTSUP, EINVAL)."""
@@ -132,7 +133,7 @@ class Response:
         return self._relax(one_particle, found)
 
     def _amplitudes(self, chosen: DensityPlan) -> list[OneParticle]:
-        """One-particle densities; X in `_gammas`, and Y."""
+        """Returns one-particle densities; puts X into `_gammas`, and makes Y."""
         mp2, world = self._mp2, self.world
         present = mp2.fitted_integrals(chosen.transform)
         self._present, integrals = list(present), list(present.values())
@@ -183,7 +184,7 @@ class Response:
         return with_response(self.world, mp2.scf_object, unrelaxed)
 
     def _slabs(self) -> correlation.Slabs:
-        """Collective. Raises OutcoreError (ENOMEM)."""
+        """The slabs for the free memory. Collective. Raises OutcoreError (ENOMEM)."""
         mp2, rows = self._mp2, self._rows
         shapes = [each.orbitals.shape for each in self._gammas]
         free = min(self.world.gather(free_memory(self.world, mp2.means().memory_bytes, mp2.threads)))

@@ -63,7 +63,7 @@ Matrix = NDArray[np.float64]
 
 class MP2(Method):
     """RI-MP2 of a converged PySCF RHF, UHF or ROHF object, with density fitting or without. Two-electron integrals
-    that the object has been given (`mf._eri` of a model, or changed ones) are not fitted: MP2 of all of them.
+    that the object has been given (`mf._eri` of a model, or changed ones) are not fitted: MP2 takes all of them.
 
     Args:
         mf: the reference; on several processes the orbitals of rank 0 count.
@@ -73,8 +73,8 @@ class MP2(Method):
         auxbasis: as `auxiliary.build` takes it; the MP2 set of the orbital basis if not given. Neither this nor
             `screening` has a meaning for given integrals.
         scs: factors of opposite-spin and same-spin parts in `e_scs`.
-        noncanonical, force: what becomes of ROHF and other orbitals that do not diagonalize the Fock matrix, and of
-            an SCF that has not converged: see `outcore.chem.reference.of`.
+        noncanonical, force: how to treat ROHF and other orbitals that do not diagonalize the Fock matrix, and an
+            SCF that has not converged: see `outcore.chem.reference.of`.
         memory, scratch, threads, screening, comm, storage: as for DensityFitting.
         checkpoint: directory where integrals and finished pairs are kept, and found again by a run with the same
             orbitals, on any number of processes.
@@ -82,8 +82,8 @@ class MP2(Method):
     After `kernel`: `e_corr`, its parts `e_os` and `e_ss` (opposite and same spin) and `e_singles` (of ROHF, see
     `noncanonical`), `e_scs`, `e_tot`, and
     `pair_energies`: of closed shells {"os", "ss"}, else {"ab", "aa", "bb"}, matrices over active occupied orbitals
-    whose elements add up to the parts. What makes a result doubtful is in `warnings`; `kernel` gives it to
-    `on_warning(line)`, or without one to Python's warnings, as `outcore.chem.doubts.DoubtfulResult`.
+    whose elements add up to the parts. `warnings` has the reasons to doubt a result. `kernel` passes them to
+    `on_warning(line)`, or, without such a function, to Python's warnings, as `outcore.chem.doubts.DoubtfulResult`.
     `verbose` and `stdout` are those of `mf` at first; see `outcore.chem.logs.tell`.
     Raises OutcoreError, the same on all processes.
     """
@@ -134,7 +134,7 @@ class MP2(Method):
                 word = "screening" if auxbasis is None else "auxbasis"
                 raise self._refused(f"{given_integrals.UNFITTED}: {word} has no effect")
         self._stages = None if checkpoint is None else Stages(self.world, Path(checkpoint))
-        self._depends: problem.Settings = {}  # that the integrals of orbitals depend on
+        self._depends: problem.Settings = {}  # settings that the integrals over orbitals depend on
         self._noncanonical = noncanonical
         self.reference = references.of_rank_0(
             self.world,
@@ -157,14 +157,14 @@ class MP2(Method):
         self.plan: TransformPlan | None = None
         self.dropped = self.auxiliary = self.integral_bytes = 0
         self._rows: Rows | None = None
-        self.waited_seconds = 0.0  # for integrals from the disk, by this process
-        self.found: set[str] = set()  # stages that another run had done, "" if one was not
+        self.waited_seconds = 0.0  # this process waited so long for integrals from the disk
+        self.found: set[str] = set()  # stages that another run had finished, "" for one that was not
         self.e_corr = self.e_os = self.e_ss = self.e_singles = 0.0
         self.pair_energies: dict[str, Matrix] = {}
         self._opened()
 
     def _active(self, number: int, spin: references.Spin) -> ActiveOrbitals:
-        """Of one spin, which may have no occupied or no virtual orbitals."""
+        """Active orbitals of one spin, which may have no occupied or no virtual ones."""
         inside, outside = self.reference.frozen.active(number, spin.numbers, spin.occupied)
         return ActiveOrbitals(
             np.ascontiguousarray(spin.coefficients[:, inside]),
@@ -187,8 +187,7 @@ class MP2(Method):
 
     @property
     def warnings(self) -> list[str]:
-        """What makes the result doubtful, a line each; of correlated orbitals those that only `force`
-        takes."""
+        """Reasons to doubt the result, a line each; for correlated orbitals those that only `force` accepts."""
         every = [(each.energies, each.occupied) for each in self.reference.spins]
         of_orbitals = doubts.of_orbitals([(e[:o], e[o:]) for e, o in every])
         return of_orbitals + doubts.of_energy(self.e_corr, 0.0)
@@ -278,9 +277,9 @@ class MP2(Method):
     # ---- densities and gradients ----
 
     def make_rdm1(self, *, ao_repr: bool = False, relaxed: bool = True) -> Any:
-        """The one-particle density, of closed shells of both spins, of open ones of each: over orbitals [N][N], or
-        over basis functions. Relaxed: properties that are sums with it are derivatives of the energy. Else that of
-        fixed orbitals, as PySCF's `make_rdm1`. Collective."""
+        """The one-particle density, for closed shells of both spins together, for open ones of each: over orbitals
+        [N][N], or with `ao_repr` over basis functions. relaxed: properties that it gives are derivatives of the
+        energy; else it is the density of fixed orbitals, as PySCF's `make_rdm1`. Collective."""
         with response(self) as found:
             densities = found.densities if relaxed else found.unrelaxed
         every = []
@@ -305,7 +304,7 @@ class MP2(Method):
 
     @property
     def converged(self) -> bool:
-        """Of the SCF: MP2 has nothing to converge."""
+        """Whether the SCF has converged: MP2 has nothing to converge."""
         return bool(self._mf.converged)
 
     @property
@@ -326,7 +325,7 @@ class MP2(Method):
         return self._auxbasis
 
     def sizes(self, rows: Rows) -> TransformSizes:
-        """Of the integrals over orbitals."""
+        """Sizes of the integrals over orbitals."""
         return TransformSizes(
             rows.functions,
             rows.columns,
@@ -362,7 +361,8 @@ class MP2(Method):
     # ---- integrals ----
 
     def prepare(self) -> TransformPlan:
-        """Auxiliary basis and pairs of functions, or vectors of given integrals, and the plan. Collective."""
+        """Makes the auxiliary basis and pairs of functions, or vectors of given integrals, and the plan.
+        Collective."""
         self._rows = rows = self._make_rows()
         free = min(self.world.gather(free_memory(self.world, self.memory_bytes, self.threads)))
         with self.world.together("RI-MP2"):
@@ -387,8 +387,8 @@ class MP2(Method):
         return GivenRows(self.world, self.mol, self._integrals, limit)
 
     def forecast(self) -> Forecast:
-        """What it will take, by samples of this process. Not collective, after `prepare`. Raises OutcoreError
-        (ENOTSUP) of given integrals."""
+        """Predicted time, traffic and memory, by samples of this process. Not collective; called after `prepare`.
+        Raises OutcoreError (ENOTSUP) for given integrals."""
         assert self.plan is not None and self._rows is not None
         orbitals = max(self._sizes.occupied)
         scratch = None if self.plan.in_memory else str(self.world.scratch)
@@ -406,7 +406,7 @@ class MP2(Method):
             **rows.settings,
             "frozen": self.frozen,
             "restricted": self.restricted,
-            # Those that were given: what is made of them has other rounding in each run.
+            # The given orbitals: orbitals that are made from them differ by rounding in each run.
             "orbitals": f"{self.reference.given} {self._noncanonical}",
             "orbital energies": [
                 float(energy)
@@ -480,7 +480,7 @@ class MP2(Method):
         return sums
 
     def _handed_out(self, case: PairKind, tasks: list[Any], numbers: Iterator[int]) -> Iterator[Any]:
-        """Tasks by their numbers; says how far all processes are."""
+        """Tasks by their numbers; reports the progress of all processes."""
         tell = self.progress(f"pairs {case.name}".rstrip())
         for number in numbers:
             tell(number / len(tasks))
@@ -496,7 +496,7 @@ class MP2(Method):
         stream: Any,
         done: FinishedPairs,
     ) -> None:
-        """Works off tasks until a time, or until there are none. Collective."""
+        """Does tasks until `deadline`, or until there are none. Collective."""
         assert self.plan is not None and self._rows is not None
         signs = self._rows.signs
         with self.world.together("pair energies", case.name), offering(self._directory(case)):
@@ -523,7 +523,7 @@ class MP2(Method):
 
 
 class _Scanner:
-    """Energies of one MP2 after another, of the settings of the first; its attributes are those of the newest."""
+    """Energies of one MP2 after another, with the settings of the first; its attributes are those of the newest."""
 
     def __init__(self, mp2: MP2) -> None:
         self._mp2, self._scf = mp2, mp2.scf_object.as_scanner()
@@ -534,7 +534,7 @@ class _Scanner:
     def __call__(self, mol: Any) -> float:
         self._scf(mol)
         fitting = vars(self._scf).get("with_df")
-        if isinstance(fitting, DensityFitting):  # its integrals are made again where they are needed
+        if isinstance(fitting, DensityFitting):  # its integrals are recomputed where they are needed
             fitting.close_integrals()
         old = self._mp2
         self._mp2 = MP2(self._scf, comm=old.world, **old._given)

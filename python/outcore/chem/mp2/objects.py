@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 class Gradients(rhf.GradientsBase):  # type: ignore[misc]
-    """Of an MP2 object, in its memory and on its processes. `kernel` is collective, and runs the method if that has
-    not been done. Raises OutcoreError, the same on all processes."""
+    """Gradients of an MP2 object, in its memory and on its processes. `kernel` is collective, and runs the method
+    if that has not been done. Raises OutcoreError, the same on all processes."""
 
     mol: Any
     atmlst: Any
     de: Any
 
     def kernel(self, atmlst: Any = None) -> Matrix:
-        """The gradient [atom][x] (Hartree/Bohr), which `de` is afterwards. atmlst: of these atoms alone."""
+        """The gradient [atom][x] (Hartree/Bohr); also sets `de`. atmlst: atoms; None: as before, all at first."""
         with response(self.base) as found:
             de = found.gradient()
         self.atmlst = self.atmlst if atmlst is None else atmlst

@@ -41,8 +41,8 @@ def pairs_of(
     sums: Matrix,
     signs: Matrix | None,
 ) -> None:
-    """Pairs of orbital i with those of a tile, j <= i if they are of the same kind, into `sums`. signs: see
-    `Rows`."""
+    """Puts energies of pairs of orbital i with orbitals of a tile, j <= i if both are of the same kind, into
+    `sums`. signs: see `Rows`."""
     end = min(tile.end, i + 1) if case.same else tile.end
     count = end - tile.begin
     if count <= 0:

@@ -1,4 +1,4 @@
-"""How MP2 computes, beside what all methods take."""
+"""Settings of MP2, beside those of all methods."""
 
 from __future__ import annotations
 

@@ -31,9 +31,9 @@ class TransformedTile:
 
 
 class TileReader:
-    """Blocks of `first` and tiles of `second` for a stream of tasks (ranges of each). A block is held until a task
-    names another; tiles are read ahead; what this process has in its memory is used in place. A tile within
-    the block that is held is not read again."""
+    """Reads blocks of `first` and tiles of `second` for a stream of tasks (ranges of each). It holds a block until
+    a task names another, and reads tiles ahead. Blocks and tiles in the memory of this process are used in
+    place."""
 
     def __init__(self, first: Transformed, second: Transformed, plan: TransformPlan) -> None:
         self._first, self._second = first, second
@@ -47,13 +47,13 @@ class TileReader:
 
     @property
     def waited_seconds(self) -> float:
-        """For tiles and blocks, so far."""
+        """Seconds of waiting for tiles and blocks, so far."""
         return self._waited_for_blocks + (0.0 if self._ahead is None else self._ahead.waited_seconds)
 
     def tiles(
         self, tasks: Iterable[tuple[Range, Range]]
     ) -> Iterator[tuple[TransformedTile, TransformedTile]]:
-        """Block and tile of each task; valid until the next. Once."""
+        """Block and tile of each task, valid until the next. The caller may call it once."""
         self._ahead = Prefetch(tasks, self._start, TILES)
         with self._ahead:
             for (wanted, _), slot in self._ahead.in_order():

@@ -30,7 +30,7 @@ CORRELATED = METHODS[2:]
 
 @dataclass(frozen=True, kw_only=True)
 class Options(MoleculeOptions):
-    """Of an optimisation."""
+    """Options of an optimisation."""
 
     method: Annotated[str, typer.Option(help=f"Of energies and gradients: {', '.join(METHODS)}.")] = "ri-scf"
     jkbasis: Annotated[
@@ -246,7 +246,7 @@ class _Run(MoleculeRun):
         return ccsd.nuc_grad_method().as_scanner()
 
     def _settings(self) -> dict[str, Any]:
-        """Steps are kept, not what they are made of."""
+        """Settings of a method without a checkpoint: steps are kept, not the stages of each."""
         return self.common_settings() | {"checkpoint": None}
 
     def _steps(self) -> Any:

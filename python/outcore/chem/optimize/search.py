@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SETS = ("GAU_LOOSE", "GAU", "GAU_TIGHT", "GAU_VERYTIGHT", "TURBOMOLE", "NWCHEM_LOOSE")  # geomeTRIC's
 COORDINATES = ("tric", "dlc", "hdlc", "prim", "cart")
 
-# Its own lines go nowhere: a run says what it has found.
+# geomeTRIC's own lines go nowhere: the run reports its results.
 _LOG = """[loggers]
 keys=root
 [handlers]
@@ -58,7 +58,7 @@ class GeometrySearch:
         self.gradient = np.zeros_like(self.places)
 
     def run(self, convergence: str, coordinates: str, most: int) -> None:
-        """Until it has converged. Collective. Raises NotConverged, and what the scanner raises."""
+        """Searches until the geometry has converged. Collective. Raises NotConverged, and errors of the scanner."""
         world, failure = self._world, None
         with world.together("optimise", convergence, coordinates, most):
             _check()
@@ -101,7 +101,7 @@ class GeometrySearch:
         molecule = Molecule()
         molecule.elem = [self._mol.atom_pure_symbol(atom) for atom in range(self._mol.natm)]
         molecule.xyzs = [self._mol.atom_coords() * bohr2ang]
-        with tempfile.TemporaryDirectory() as folder:  # for files of its own
+        with tempfile.TemporaryDirectory() as folder:  # for files of geomeTRIC
             log = os.path.join(folder, "log.ini")
             with open(log, "w") as file:
                 file.write(_LOG)

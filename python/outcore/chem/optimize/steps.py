@@ -20,13 +20,13 @@ Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
 NAME = "optimization"  # in the directory of a checkpoint
 _FORMAT = 1
-_SAME = 1e-8  # Bohr, in which a geometry that is come to again may differ
+_SAME = 1e-8  # largest difference of a geometry that is reached again (Bohr)
 BOHR = 0.52917721092  # Angstrom, of PySCF
 
 
 class GeometrySteps:
-    """Of one process, the first. `checkpoint`: a directory; None: nothing is kept. `settings`: what energies depend
-    on. `trajectory`: a file of extended XYZ; None: none is written.
+    """The first process has it. `checkpoint`: a directory; None: nothing is kept. `settings`: those that energies
+    depend on. `trajectory`: a file of extended XYZ; None: none is written.
 
     Raises OutcoreError: EINVAL (kept steps are of another problem), EIO (damaged)."""
 
@@ -72,7 +72,7 @@ class GeometrySteps:
         return None
 
     def add(self, places: Matrix, energy: float, gradient: Matrix) -> None:
-        """Keeps them, at once."""
+        """Adds a step, and writes the checkpoint at once."""
         self._places.append(places)
         self._energies.append(energy)
         self._gradients.append(gradient)
@@ -85,7 +85,7 @@ class GeometrySteps:
             stages.save(self._path, self._problem, arrays, {})
 
     def show(self, places: Matrix, energy: float, gradient: Matrix) -> None:
-        """A frame of the trajectory, in eV and Angstrom as programs read it."""
+        """Writes a frame of the trajectory, in eV and Angstrom as programs read it."""
         if self._trajectory is None:
             return
         forces = -gradient * (HARTREE / BOHR)

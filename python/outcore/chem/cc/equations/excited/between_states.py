@@ -25,7 +25,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class OfRoot:
-    """Lists are of spins, or have the sum of both.
+    """Densities of one root. Lists have one for each spin, or the sum of both.
 
     Attributes:
         state: <k|p'q|k>, without the determinant of the reference, [p][q].
@@ -39,26 +39,27 @@ class OfRoot:
 
 
 class BetweenStates(Protocol):
-    """Collective. ground: the left ground state, if right vectors may overlap with it; shares: of its parts."""
+    """Collective. ground: the left ground state, if right vectors may overlap with it. shares: factors of its
+    parts of doubles."""
 
     ground: StateVector | None
     shares: Sequence[float]
 
     def ground_density(self) -> list[Values]:
-        """Without the determinant of the reference."""
+        """The density of the ground state, without the determinant of the reference."""
         ...
 
     def of_root(self, left: StateVector, right: StateVector, r0: float) -> OfRoot:
-        """r0: of the right vector."""
+        """Densities of a root. r0: share of the ground state in the right vector."""
         ...
 
     def between(self, left: StateVector, right: StateVector, r0: float) -> list[Values]:
-        """Of two states."""
+        """The transition density of two states."""
         ...
 
 
 class ClosedSinglets:
-    """Of multipliers that have converged."""
+    """Densities of singlets of closed shells, from converged multipliers."""
 
     ground: StateVector | None
     shares: Sequence[float] = (1.0,)
@@ -84,7 +85,7 @@ class ClosedSinglets:
 
 
 class SpinOrbitalStates:
-    """Of multipliers that have converged."""
+    """Densities by spin orbitals, from converged multipliers."""
 
     ground: StateVector | None = None
     shares: Sequence[float] = (0.25, 1.0, 0.25)
@@ -138,7 +139,7 @@ class SpinOrbitalStates:
 def of_states(
     kind: str, of: MultiplierEquations | OpenMultiplierEquations, l1: Sequence[Values]
 ) -> BetweenStates:
-    """Of a kind of states. l1: singles of multipliers."""
+    """Densities of a kind of states. l1: singles of multipliers."""
     if kind == "ee":
         assert not isinstance(of, OpenMultiplierEquations)
         return ClosedSinglets(of, l1)

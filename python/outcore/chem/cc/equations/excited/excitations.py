@@ -1,4 +1,4 @@
-"""What excited singlets and triplets of closed-shell EOM-CCSD share; see `singlets`."""
+"""Parts that excited singlets and triplets of closed-shell EOM-CCSD share; see `singlets`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class ExcitationSpace(OneByOne):
-    """What a search has to know of them.
+    """The facts that a search needs of them.
 
     Args:
-        of: what they are multiplied by, with `foo` and `fvv` of `transformed`.
+        of: makes products with vectors; it has `foo` and `fvv` of `transformed`.
 
     names: of arrays of doubles.
     """
@@ -39,7 +39,7 @@ class ExcitationSpace(OneByOne):
         self._occupied, self._virtual = np.diag(of.foo), np.diag(of.fvv)
 
     def project(self, doubles: tuple[Array, ...]) -> None:
-        """Of tiles that hold both orders of pairs, what is the same in both."""
+        """Keeps, in tiles that hold both orders of pairs, the part that is the same in both."""
         (array,) = doubles
 
         def work(tile: Tile) -> None:
@@ -85,8 +85,8 @@ class Excitations(ExcitationSpace, ABC):
         self.poo, self.pvo, self.yr = (self.room.array(name) for name in ("Poo", "Pvo", "Yr"))
 
     def mean_field(self, r1: Values) -> Values:
-        """Of r1 [i,a], over all orbitals [p,q]; [B~, r1] of occupied ones, and sum_c B~[Q,a,c] r1[k,c], are there
-        from now on. Collective."""
+        """The mean field of r1 [i,a], over all orbitals [p,q]. Also puts [B~, r1] of occupied orbitals into `poo`,
+        and sum_c B~[Q,a,c] r1[k,c] into `pvo`. Collective."""
         of, c, o, n = self.of, self.room.contract, self.spaces.occupied, self.spaces.orbitals
         poo = c("Qck,ic->Qki", of.bvo, r1, out=self.poo)
         pvo = c("Qca,kc->Qak", of.dvv, r1, out=self.pvo)

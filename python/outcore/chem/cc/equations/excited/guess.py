@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 Values = np.ndarray[Any, np.dtype[Any]]
 
 MORE = 2
-"""Start vectors of singles than roots."""
+"""How many more start vectors of singles there are than roots."""
 LARGEST = 1200  # excitations whose matrix is diagonalised
-SHARE = 0.25  # of the work space, for it
+SHARE = 0.25  # of the work space, for this matrix
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ Product = Callable[[tuple[Values, Values], int, "Tile"], Values]
 def excitations(
     of: TransformedHamiltonian, product: Product, count: int, *, coulomb: float, core: Values | None = None
 ) -> list[FirstState]:
-    """`count` of singles [i,a], `MORE` than roots, and about as many of doubles, factors of which are singles: as
-    many as there are. Collective."""
+    """Start vectors: `count` of singles [i,a], which are `MORE` than roots, and about as many doubles, products of
+    two of these; fewer if there are no more. Collective."""
     energies, states = singles(of, count, coulomb=coulomb, core=core)
     above, others = (energies, states) if core is None else singles(of, count, coulomb=coulomb)
     every = (
@@ -63,8 +63,8 @@ def excitations(
 def ions(
     of: TransformedHamiltonian, product: Product, matrix: Values, count: int, *, core: Values | None = None
 ) -> list[FirstState]:
-    """`count` states of one orbital, eigenvectors of `matrix`, and about as many of these with an excitation, which
-    is the first factor. Collective."""
+    """Start vectors: `count` of one orbital, eigenvectors of `matrix`, and about as many doubles, products of an
+    excitation (the first factor) and one of these. Collective."""
     chosen = np.arange(len(matrix)) if core is None else np.flatnonzero(core)
     whole = (matrix + matrix.T) / 2
     energies, found = np.linalg.eigh(whole[np.ix_(chosen, chosen)])
@@ -80,7 +80,7 @@ def ions(
 
 
 def in_turn(ones: list[FirstState], twos: list[FirstState]) -> list[FirstState]:
-    """All but the last few of the first, as many as roots, then others of both, one after the other."""
+    """As many of `ones` as there are roots, then `twos` and the rest of `ones` in turn."""
     roots = max(1, len(ones) - MORE)
     rest = [each for pair in zip_longest(twos, ones[roots:]) for each in pair if each is not None]
     return [*ones[:roots], *rest]
@@ -89,9 +89,9 @@ def in_turn(ones: list[FirstState], twos: list[FirstState]) -> list[FirstState]:
 def singles(
     of: TransformedHamiltonian, count: int, *, coulomb: float, core: Values | None = None
 ) -> tuple[Values, list[Values]]:
-    """Energies (Hartree) and vectors [i,a] of the lowest states of configuration interaction of singles, with so
-    many times the Coulomb integrals: 2 of singlets, 0 of triplets; `count` at most. core: occupied orbitals that
-    they are of. Collective."""
+    """Energies (Hartree) and vectors [i,a] of the lowest states of configuration interaction of singles, `count` at
+    most. coulomb: how often Coulomb integrals count, 2 for singlets, 0 for triplets. core: occupied orbitals that
+    excitations are from. Collective."""
     room, o, v = of.room, of.spaces.occupied, of.spaces.virtual
     gaps = np.diag(of.fvv)[None, :] - np.diag(of.foo)[:, None]
     most = int((SHARE * room.plan.work_bytes / 8 / 3) ** 0.5)

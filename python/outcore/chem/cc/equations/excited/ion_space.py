@@ -1,4 +1,4 @@
-"""What ionised states, and attached ones, from the right and from the left share: the space of their vectors."""
+"""The space of vectors of ionised and of attached states, which right and left vectors share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _IonSpace(OneByOne):
     core: Values | None = None
 
     def project(self, doubles: tuple[Array, ...]) -> None:
-        """All doubles are those of states."""
+        """Does nothing: all doubles are those of states."""
 
     def square(self, singles: Values) -> float:
         return float(np.vdot(singles, singles))

@@ -40,12 +40,13 @@ _SINGLE, _ION, _ATTACHED = (
 
 @dataclass(frozen=True)
 class Kind:
-    """title: for people. equations: products with right vectors. left: those with left ones, of equations of
-    amplitudes, singles and right vectors. words: what its singles are, one and more. most: single excitations, of
-    so many occupied and virtual orbitals of alpha, and of beta. blocks: of open shells. least_occupied: orbitals
-    of each spin that are correlated. by_core: there is core-valence separation. from_ground: light makes
-    transitions from the ground state. is_ion: there are Dyson orbitals. of_many: equations take how many
-    vectors are multiplied at a time, and whether rings of singles are kept."""
+    """title: for people. equations: products with right vectors. left: products with left ones, from equations of
+    amplitudes, singles and right vectors. words: names of its singles and of its doubles. most: the number of
+    single excitations, for numbers of occupied and virtual orbitals of alpha, and of beta. blocks: spins of open
+    shells. least_occupied: fewest correlated occupied orbitals of each spin. by_core: whether there is core-valence
+    separation. from_ground: whether light makes transitions from the ground state. is_ion: whether there are Dyson
+    orbitals. of_many: whether equations take how many vectors are multiplied at a time, and whether rings of
+    singles are kept."""
 
     title: str
     equations: Callable[[Any], Any]
@@ -61,7 +62,7 @@ class Kind:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of arrays of doubles of right vectors."""
+        """Names of arrays of doubles of right vectors."""
         if self.blocks is None:
             found: tuple[str, ...] = self.equations.names  # type: ignore[attr-defined]
             return found
@@ -140,11 +141,11 @@ KINDS = {
     ),
 }
 NAMES = ("ee", "ip", "ea", "sf")
-"""What a user may ask for; with a multiplicity, and of a reference, it is one of the kinds."""
+"""Words that a user may ask for; with a multiplicity and a reference a word names one of the kinds."""
 
 
 def check(name: str, multiplicity: int | None) -> None:
-    """Raises OutcoreError (EINVAL): no reference has such states."""
+    """Raises OutcoreError (EINVAL) if no reference has such states."""
     if name not in NAMES:
         raise _wrong(f"kind '{name}' is none of {', '.join(NAMES)}")
     if multiplicity is not None and name != "ee":
@@ -167,7 +168,7 @@ def named(name: str, multiplicity: int | None, *, restricted: bool) -> str:
 
 
 def of(name: str) -> Kind:
-    """By its key in KINDS."""
+    """A kind, by its key in KINDS."""
     return KINDS[name]
 
 

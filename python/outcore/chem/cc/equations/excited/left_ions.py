@@ -33,10 +33,10 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class LeftIons(ABC):
-    """What both have in common, beside the space of their vectors. Collective.
+    """Parts that both share, beside the space of their vectors. Collective.
 
     Args:
-        right: vectors of the states that are searched for; a search begins with them.
+        right: right vectors of the wanted states; a search begins with them.
     """
 
     def __init__(self, right: Sequence[StateVector]) -> None:
@@ -66,7 +66,7 @@ class LeftIons(ABC):
         return FirstState(right.singles, tile_of)
 
     def square_of(self, part: int, tile: Tile, doubles: Array) -> float:
-        """Of 2 X - X' = L the part X, in the norm of right vectors."""
+        """The part of a tile in the square of X, where L = 2 X - X', in the norm of right vectors."""
         values = doubles.get_tile(tile)
         return float(np.vdot(values, 2.0 * values + self.turned(doubles, tile))) / 3.0
 

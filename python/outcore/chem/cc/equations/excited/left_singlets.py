@@ -34,7 +34,7 @@ class LeftSinglets(ExcitationSpace):
 
     Args:
         of: products with the Jacobian from the left.
-        right: vectors of the states that are searched for; a search begins with them.
+        right: right vectors of the wanted states; a search begins with them.
     """
 
     of: TransposedProducts
@@ -62,7 +62,7 @@ class LeftSinglets(ExcitationSpace):
         return 0.5 * float(np.vdot(singles, singles))
 
     def square_of(self, part: int, tile: Tile, doubles: Array) -> float:
-        """Of 2 X - X' = L the part X, in the norm of right vectors."""
+        """The part of a tile in the square of X, where L = 2 X - X', in the norm of right vectors."""
         values = doubles.get_tile(tile)
         found = float(np.vdot(values, 2.0 * values + exchanged(values))) / 3.0
         return found if tile[0] == tile[2] else 2.0 * found

@@ -8,8 +8,8 @@ With
 
     Y = L - L*,  W = L - L',  A_ = W + W*,  D+ = (Y' + A_) T - (A_ + Y) T,  D- = (Y' - A_) T + (A_ + Y) T
 
-where the first T of each is crossed, D+ and D- are derivatives by what E_r and D_r share, and by what has two signs
-in them.
+where the first T of each is crossed, D+ and D- are derivatives by the terms that E_r and D_r share, and by the
+terms that have opposite signs in them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LeftTriplets(ExcitationSpace):
     """Products with vectors. Collective.
 
     Args:
-        right: vectors of the states that are searched for; a search begins with them.
+        right: right vectors of the wanted states; a search begins with them.
     """
 
     of: TransformedHamiltonian
@@ -87,7 +87,7 @@ class LeftTriplets(ExcitationSpace):
         return found
 
     def _take(self, l2: Array) -> None:
-        """Y' + A_, Y' - A_, and A_ + Y."""
+        """Puts Y' + A_, Y' - A_, and A_ + Y."""
         v, m, x = self._v, self._m, self._x
 
         def put(tile: Tile) -> None:
@@ -102,8 +102,8 @@ class LeftTriplets(ExcitationSpace):
         x.sync()
 
     def _of_rings(self, hole_: Values) -> tuple[Values, Values, Values]:
-        """Derivatives by foo_r [k,i] and fvv_r [a,c], and what rings add to those by singles; by [B~, r1]_oo they
-        are in its array."""
+        """Derivatives by foo_r [k,i] and fvv_r [a,c], and the terms of rings in derivatives by singles. Derivatives
+        by [B~, r1]_oo go to its array."""
         of, c, plus, minus, poo = self.of, self.room.contract, self._plus, self._minus, self._poo
         for array, doubles, sign in ((plus, self._v, -1.0), (minus, self._m, 1.0)):
             c("aibj,cjbk->aick", doubles, of.t2, out=array)
@@ -117,7 +117,7 @@ class LeftTriplets(ExcitationSpace):
         return foo, fvv, found
 
     def _of_doubles(self) -> None:
-        """What there is of K1, K2 and Y_r, of which one array has its part M alone."""
+        """Puts the terms of K1, K2 and Y_r into two arrays; of one only the part M counts."""
         of, c, v, m, x = self.of, self.room.contract, self._v, self._m, self._x
         rest, mixed = self._minus, self._plus
 
@@ -163,7 +163,7 @@ class LeftTriplets(ExcitationSpace):
         return 0.5 * float(np.vdot(singles, singles))
 
     def square_of(self, part: int, tile: Tile, doubles: Array) -> float:
-        """Of A / 2 + M = L the parts A and M, in the norm of right vectors."""
+        """The part of a tile in the square of A and M, where L = A / 2 + M, in the norm of right vectors."""
         of_alpha, mixed = parts(doubles, tile)
         return 2.0 * float(np.vdot(of_alpha, of_alpha)) + float(np.vdot(mixed, mixed))
 

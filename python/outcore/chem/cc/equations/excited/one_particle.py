@@ -1,4 +1,4 @@
-"""One-particle densities between states of closed-shell EOM-CCSD, of orbitals and amplitudes that do not respond.
+"""One-particle densities between states of closed-shell EOM-CCSD, with orbitals and amplitudes that do not respond.
 
 gamma[p,q] = <l| exp(-T) E_pq exp(T) |r>, of all correlated orbitals, occupied ones first, and both spins. The left
 state is <0|(1 + L), or <0|L_k; the right one exp(T) (r0 + R)|0>. With <E_pq> = <0| exp(-T) E_pq exp(T) |0>,
@@ -80,12 +80,12 @@ class StateDensities:
         return found
 
     def _pairs(self, left: StateVector, doubles: Any) -> Values:
-        """Of left vectors with doubles from the right, before singles dress it."""
+        """The density of left vectors with doubles from the right, before singles dress it."""
         oo, ov, vv = self._of.pair_density(left.singles, left.doubles[0], doubles)
         return np.block([[oo, ov], [left.singles.T, vv]])
 
     def _of_singles(self, l1: Values) -> Values:
-        """Of singles from the left with the doubles T."""
+        """The density of singles from the left with the doubles T."""
         o, v = l1.shape
         ov = 2.0 * self._of.room.contract("aick,ia->kc", self._of.of.u2, l1)
         return np.block([[np.zeros((o, o)), ov], [l1.T, np.zeros((v, v))]])

@@ -1,8 +1,8 @@
 """Spins of the parts of states of open shells.
 
-Orbitals are of a spin, or the one orbital x that nothing couples to: an ionised electron goes there, an attached
-one comes from there. Doubles R[a,i,b,j] change their sign with i and j, and with a and b, exchanged; of parts that
-are the same but for that one is kept.
+An orbital has a spin, or is the one orbital x that nothing couples to: an ionised electron goes there, an attached
+one comes from there. Doubles R[a,i,b,j] change their sign if i and j, or a and b, are exchanged; of parts that
+differ by this alone, one is kept.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ALPHA, BETA, NONE = 0, 1, 2
 """NONE: the orbital x."""
 
 _ORDERS = (((0, 1, 2, 3), 1.0), ((0, 3, 2, 1), -1.0), ((2, 1, 0, 3), -1.0), ((2, 3, 0, 1), 1.0))
-"""Of a, i, b, j."""
+"""Orders of a, i, b, j, with their signs."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class OpenStateBlocks:
     doubles: tuple[Labels, ...]
 
     def array_name(self, part: int) -> str:
-        """Of vectors, but for their number."""
+        """Names of arrays of vectors, without their number."""
         return f"{self.name}{_word(self.doubles[part])}_"
 
     def scratch_name(self, part: int) -> str:
@@ -57,11 +57,11 @@ class OpenStateBlocks:
 
     @property
     def keeps_spin(self) -> bool:
-        """Doubles are of the spins of amplitudes."""
+        """Whether doubles have the spins of amplitudes."""
         return self.doubles[1] == (0, 0, 1, 1)
 
     def rings(self) -> list[Labels]:
-        """Of p, q, c, k: what derivatives of (ki|ac) are of."""
+        """Spins p, q, c, k of the derivatives of (ki|ac)."""
         found = {
             (p, q, c, k) for c in (0, 1) for k in (0, 1) for p in (0, 1, 2) for q in (0, 1, 2)
             if (p == c and (k, q) in self.singles) or (k == q and (p, c) in self.singles)
@@ -92,13 +92,13 @@ class OrbitalRanges:
         self.virtual = [*(each.v for each in spaces), one]
 
     def layout(self, labels: Labels) -> Layout:
-        """Of doubles."""
+        """The layout of doubles."""
         a, i, b, j = labels
         symmetry = PAIR if a == i == b == j else None
         return Layout((self.virtual[a], self.occupied[i], self.virtual[b], self.occupied[j]), None, symmetry)
 
     def free(self, labels: Labels) -> Layout:
-        """As of doubles, but without symmetry."""
+        """The layout of doubles, without symmetry."""
         a, i, b, j = labels
         return Layout((self.virtual[a], self.occupied[i], self.virtual[b], self.occupied[j]))
 
@@ -119,7 +119,7 @@ class AntisymmetricDoubles:
         self._arrays, self._negative = dict(arrays), frozenset(negative)
 
     def find(self, labels: Labels, letters: str) -> FoundPart | None:
-        """What R of these spins is, for letters of a, i, b, j; None: nothing."""
+        """The array of R of these spins, with letters for a, i, b, j; None: R has no such part."""
         for order, sign in _ORDERS:
             key = (labels[order[0]], labels[order[1]], labels[order[2]], labels[order[3]])
             if key in self._arrays:
@@ -130,10 +130,10 @@ class AntisymmetricDoubles:
 
 @dataclass(frozen=True)
 class Folding:
-    """How a part is made of terms x that are antisymmetrised.
+    """How a part is made from terms x, which are antisymmetrised.
 
-    orders: letters of x's a, i, b, j in those of the part, and the sign, of which each is of other spins.
-    virtual, occupied: after that a and b, i and j are exchanged with the other sign.
+    orders: one for each different order of spins: letters of x's a, i, b, j in those of the part, and the sign.
+    virtual, occupied: whether a and b, and i and j, are exchanged after that, with the other sign.
     """
 
     orders: tuple[tuple[str, float], ...]
@@ -153,7 +153,7 @@ class Folding:
 
     @property
     def count(self) -> int:
-        """How often what is antisymmetric already is there after it."""
+        """How often a term that is antisymmetric already occurs after it."""
         return (2 if self.virtual else 1) * (2 if self.occupied else 1)
 
     def apply(self, array: Array, tile: Tile) -> Values:

@@ -32,8 +32,8 @@ def excitation_blocks(of: OpenTransformedHamiltonian, row: Values) -> list[Value
 
 
 def states(of: OpenStates, count: int) -> list[FirstState]:
-    """`count` of singles, and about as many of these with an excitation that keeps the spin, which is the first
-    factor. Collective."""
+    """Start vectors: `count` of singles, and about as many doubles, products of an excitation that keeps the spin
+    (the first factor) and one of these. Collective."""
     energies, found = _singles(of.of, of.kind.singles, count)
     above, excited = _singles(of.of, EXCITATIONS, count)
     places = sorted(np.ndindex(len(above), len(energies)), key=lambda pq: above[pq[0]] + energies[pq[1]])

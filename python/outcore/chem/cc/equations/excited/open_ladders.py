@@ -21,7 +21,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class OpenLadders:
-    """Of the parts of one kind whose electrons are of a spin each. Collective to make."""
+    """Ladders of those parts of one kind in which both electrons have a spin. The constructor is collective."""
 
     def __init__(self, of: OpenTransformedHamiltonian, kind: OpenStateBlocks) -> None:
         self._kind, self._same, self._opposite = kind, of.of.ladders, of.of.opposite
@@ -73,7 +73,7 @@ class OpenLeftLadders:
 
         T_[c,i,d,j] = sum_pq A_[ij,pq] (pc|qd),    A_ as `DressedPairs` has it of L
 
-    Collective to make."""
+    The constructor is collective."""
 
     def __init__(self, of: OpenTransformedHamiltonian, kind: OpenStateBlocks) -> None:
         self._of, self._kind, self._same, self._opposite = of, kind, of.of.ladders, of.of.opposite
@@ -100,7 +100,7 @@ class OpenLeftLadders:
         return NONE not in (labels[0], labels[2])
 
     def contract(self, vector: Sequence[Array], occupied: dict[int, Values]) -> None:
-        """occupied: of each part that has a ladder, what is added to A_[ij,kl], as [k,i,l,j]."""
+        """occupied: for each part that has a ladder, the term to add to A_[ij,kl], as [k,i,l,j]."""
         of, steps = self._of, Steps()
         for part, labels in enumerate(self._kind.doubles):
             if not self.has(labels):

@@ -41,11 +41,12 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 _ONE_BODY = ((0, "ac", "cibj", 1.0), (2, "bc", "aicj", 1.0), (1, "ki", "akbj", -1.0), (3, "kj", "aibk", -1.0))
-"""Of fvv and foo: the axis of doubles that they change, their letters, those of what they change, and the sign."""
+"""For fvv and foo: the axis of doubles that they change, their letters, letters of the new doubles, and the
+sign."""
 
 
 class _Sums:
-    """Arrays that products are added to; the first one replaces what is there."""
+    """Arrays to which products are added; the first one replaces old values."""
 
     def __init__(self, room: Room) -> None:
         self._room = room
@@ -67,7 +68,7 @@ class _Sums:
         self._begun.append(out)
 
     def fill(self, out: Array) -> None:
-        """Zeros, where nothing was added."""
+        """Fills an array with zeros, if nothing was added."""
         if not self.begun(out):
             self._room.each_tile(
                 out, lambda tile: out.put_tile(tile, np.zeros(out.layout.tile_shape(tile))), "clear"
@@ -78,7 +79,7 @@ class OpenLeftStates(OpenStateSpace):
     """Products with vectors, whose singles are one row. Collective.
 
     Args:
-        right: vectors of the states that are searched for; a search begins with them.
+        right: right vectors of the wanted states; a search begins with them.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class OpenLeftStates(OpenStateSpace):
     def _of_antisymmetrised(
         self, of_kinds: dict[Labels, Array], sums: _Sums, to: AntisymmetricDoubles, r1_: dict[Pair, Values]
     ) -> None:
-        """Of Z, rings and N."""
+        """Adds derivatives of the terms with Z, rings and N."""
         of, c = self.of, self.room.contract
         for part, (labels, left) in enumerate(of_kinds.items()):
             spin = dict(zip("aibj", labels, strict=True))
@@ -146,7 +147,7 @@ class OpenLeftStates(OpenStateSpace):
     def _of_direct(
         self, of_kinds: dict[Labels, Array], sums: _Sums
     ) -> tuple[dict[Pair, Values], dict[Pair, Values]]:
-        """Of one body: foo_ [k,i] and fvv_ [a,c]."""
+        """Adds derivatives of the terms that are antisymmetric already; returns foo_ [k,i] and fvv_ [a,c]."""
         of, c = self.of, self.room.contract
         foo_ = {(a, i): np.zeros((self._size(a), self._size(i))) for a, i in self.kind.singles if a != NONE}
         fvv_ = {
@@ -181,7 +182,7 @@ class OpenLeftStates(OpenStateSpace):
         return len(self._occupied[spin])
 
     def _of_holes(self, left: Sequence[Array], sums: _Sums) -> None:
-        """Of h_r, and the ladders."""
+        """Adds derivatives of the terms with h_r, and makes the ladders."""
         c, doo, poo = self.room.contract, self.of.doo, self._poo
         occupied = {}
         for part, (labels, each) in enumerate(zip(self.kind.doubles, left, strict=True)):
@@ -205,7 +206,7 @@ class OpenLeftStates(OpenStateSpace):
         self._ladders.contract(left, occupied)
 
     def _of_rings(self, sums: _Sums, r1_: dict[Pair, Values]) -> None:
-        """Of E_r."""
+        """Adds derivatives of the terms with E_r."""
         of, c = self.of, self.room.contract
         for (p, q, d, k), ring in self._rings.items():
             if not sums.begun(ring):
@@ -216,7 +217,7 @@ class OpenLeftStates(OpenStateSpace):
                 r1_[p, d] -= c("pqck,kqcl->lp", ring, of.pair[k][d])
 
     def _of_z(self, l1: dict[Pair, Values], sums: _Sums, r1_: dict[Pair, Values]) -> None:
-        """Of Z_r; Y_r is part of it."""
+        """Adds derivatives of the terms with Z_r; Y_r is part of it."""
         of, c = self.of, self.room.contract
         for (a, i), z in self._zr.items():
             y = self._yr[a, i]
@@ -252,7 +253,7 @@ class OpenLeftStates(OpenStateSpace):
     def _of_singles(
         self, l1: dict[Pair, Values], sums: _Sums, to: AntisymmetricDoubles, r1_: dict[Pair, Values]
     ) -> None:
-        """What doubles add to singles; of T it is `_of_mean_fields`."""
+        """Adds derivatives of the terms of doubles in singles; `_of_mean_fields` has those of T."""
         of = self.of
         for (a, i), left in l1.items():
             for s in SPINS:
@@ -304,7 +305,7 @@ class OpenLeftStates(OpenStateSpace):
                     sums.add(f"Qai,Qbj->{found.letters}", y, self.of.bvo[s], found.array, found.sign)
 
     def _put(self, part: int, labels: Labels, out: Array) -> None:
-        """Antisymmetrised, with the ladder."""
+        """Puts a part of the product, antisymmetrised, with the ladder."""
         folding, x, has_ladder = self._foldings[part], self._x[part], self._ladders.has(labels)
 
         def add(tile: Tile) -> None:
@@ -318,7 +319,7 @@ class OpenLeftStates(OpenStateSpace):
     # ---- of a search ----
 
     def share(self, part: int) -> float:
-        """Of elements of doubles in <l|r>."""
+        """Factor of elements of doubles in <l|r>."""
         return 1.0 / self._foldings[part].count
 
     def guess(self, count: int) -> list[FirstState]:

@@ -1,4 +1,4 @@
-"""What states of open shells from the right and from the left share; see `open_states`."""
+"""Parts that right and left states of open shells share; see `open_states`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class OpenStateSpace(OneByOne):
-    """What a search has to know of them; singles are one row."""
+    """The facts that a search needs of them; singles are one row."""
 
     def __init__(self, of: OpenTransformedHamiltonian, kind: OpenStateBlocks) -> None:
         self.of, self.kind, self.room, self.spaces = of, kind, of.room, of.spaces
@@ -55,7 +55,7 @@ class OpenStateSpace(OneByOne):
     # ---- of a search ----
 
     def project(self, doubles: tuple[Array, ...]) -> None:
-        """What is not antisymmetric where electrons are of one spin."""
+        """Keeps the antisymmetric part alone, where electrons have the same spin."""
         for part, array in enumerate(doubles):
             self._project(self._foldings[part], array)
 

@@ -9,8 +9,8 @@ the derivative of that without it in the direction of the vector; B~, Z, Y and f
     sigma2 = (1 - P_ij) (1 - P_ab) (Z_r Z - K R - E_r T - r1 N / 2)
              + fvv R - R foo + fvv_r T - T foo_r + A_R + h R + h_r T
 
-where g is the dressed mean field of r1, and A_R the product of the ladders with R, dressed with singles. What has
-integrals of the orbital x is zero.
+where g is the dressed mean field of r1, and A_R the product of the ladders with R, dressed with singles. Terms
+with integrals of the orbital x are zero.
 
 Stanton, Bartlett, J. Chem. Phys. 98, 7029 (1993); Krylov, Chem. Phys. Lett. 338, 375 (2001).
 """
@@ -162,7 +162,7 @@ class OpenStates(OpenStateSpace):
         return foo, fvv
 
     def _put_rings(self, r1: dict[Pair, Values]) -> None:
-        """E_r[p,q,c,k]."""
+        """Puts E_r[p,q,c,k]."""
         of, c = self.of, self.room.contract
         for (p, q, d, k), ring in self._rings.items():
             add = False
@@ -175,7 +175,7 @@ class OpenStates(OpenStateSpace):
     def _antisymmetrised(
         self, part: int, labels: Labels, r1: dict[Pair, Values], r2: AntisymmetricDoubles
     ) -> None:
-        """x, before it is antisymmetrised."""
+        """Puts x, before it is antisymmetrised."""
         of, c, x = self.of, self.room.contract, self._x[part]
         spin = dict(zip("aibj", labels, strict=True))
         self.room.each_tile(x, lambda tile: x.put_tile(tile, np.zeros(x.layout.tile_shape(tile))), "clear")
@@ -209,7 +209,7 @@ class OpenStates(OpenStateSpace):
         foo: dict[Pair, Values],
         fvv: dict[Pair, Values],
     ) -> None:
-        """What is antisymmetric already, as a share of x: one body, and h."""
+        """Adds a share of the terms that are antisymmetric already, one-body ones and h, to x."""
         of, c, x, (a, i, b, j) = self.of, self.room.contract, self._x[part], labels
         share = 1.0 / self._foldings[part].count
         of_h = (
@@ -265,7 +265,7 @@ class OpenStates(OpenStateSpace):
         return found
 
     def _add_up(self, part: int, labels: Labels, out: Array) -> None:
-        """x antisymmetrised, and the dressed ladder."""
+        """Puts x, antisymmetrised, plus the dressed ladder."""
         a_spin, _, b_spin, _ = labels
         folding, x, cuts, block = self._foldings[part], self._x[part], self._cuts, self._ladders.block
         is_real = NONE not in (a_spin, b_spin)

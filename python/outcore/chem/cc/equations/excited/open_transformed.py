@@ -1,10 +1,10 @@
-"""Intermediates of exp(-T) H exp(T) of CCSD of open shells, made once of converged amplitudes; see `transformed`,
+"""Intermediates of exp(-T) H exp(T) of CCSD of open shells, made once from converged amplitudes; see `transformed`,
 and `unrestricted` for names and letters. In terms of spin orbitals
 
     K[a,i,c,k] = (ki|ac)~ + sum_dl t_il^ad (dk|cl)
     N[k,i,b,j] = A_ij^kb - sum_l A_ij^kl t1[l,b],      D[k,i,c,l] = sum_Q B~[Q,k,i] B[Q,c,l]
 
-A is the product of the ladders, h what they make of occupied orbitals alone, with (ki|lj)~.
+A is the product of the ladders, h its part with occupied orbitals alone, plus (ki|lj)~.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class OpenTransformedHamiltonian:
-    """Collective to make.
+    """The constructor is collective.
 
     Args:
         of: the equations of the amplitudes, whose arrays stay as they are from now on.

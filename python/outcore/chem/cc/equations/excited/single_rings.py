@@ -1,12 +1,12 @@
-"""Rings of amplitudes with what single excitations make of integrals, in products with excited singlets. Integrals
-with three virtual orbitals are multiplied by the amplitudes once,
+"""Rings of amplitudes with integrals that singles of a vector have changed, in products with excited singlets.
+Integrals with three virtual orbitals are multiplied by the amplitudes once,
 
     F[d,k,c,a] = sum_Q B[Q,d,k] B~[Q,a,c]
     X[a,b,j,d] = sum_ck F[d,k,c,a] T[c,j,b,k]
     kept[a,b,j,d] = -X[a,b,j,d] / 2 - X[b,a,j,d] - sum_ck F[d,k,c,a] U[c,k,b,j]
 
-so that of each vector there is left sum_d r1[i,d] kept[a,b,j,d]: o v less operations than both rings of E_r
-(`singlets`) take. What D makes of them goes to N, and Fock matrices of the vector multiply T by themselves.
+so that each vector needs sum_d r1[i,d] kept[a,b,j,d] alone, with o^2 v^3 multiplications in place of o^3 v^3 for
+each ring of E_r (`singlets`). The terms of D go to N, and Fock matrices of the vector multiply T separately.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class SingleRings:
-    """Collective. N of the Hamiltonian has what D adds from now on."""
+    """Collective. The constructor adds the terms of D to N of the Hamiltonian."""
 
     def __init__(self, of: TransformedHamiltonian) -> None:
         self._of, self._room = of, of.room
@@ -57,7 +57,7 @@ class SingleRings:
         return made
 
     def add(self, r1: Values, foo: Values, fvv: Values, out: Array) -> None:
-        """Of singles [i,a] and Fock matrices [k,i] and [a,c] of a vector."""
+        """Adds rings of a vector, with its singles [i,a] and Fock matrices [k,i] and [a,c]."""
         c, t2 = self._room.contract, self._of.t2
         c("abjd,id->aibj", self._kept, r1, out=out, add=True)
         c("ac,cibj->aibj", fvv, t2, out=out, add=True)

@@ -8,8 +8,8 @@ direction of the vector:
     sigma2 = P (Z_r Z - (K2 R + E_r T) / 2 - (K2 R + E_r T)' - K1 V - E_r U - r1 N - t1 A_r)
              + A_r + h R + h_r T
 
-where g is the dressed mean field of r1, and A_r the product of the ladder with R. What E_r makes is multiplied by T
-and by U for each vector, or kept of all singles (`single_rings`).
+where g is the dressed mean field of r1, and A_r the product of the ladder with R. E_r is multiplied by T and by U
+for each vector, or such rings are kept for all singles (`single_rings`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Singlets(Excitations):
 
     Args:
         together: vectors that are multiplied at a time.
-        keeps_rings: of singles; more is made once, and less for each vector.
+        keeps_rings: rings of singles are kept: more work once, and less for each vector.
     """
 
     names, coulomb = ("ee",), 2.0
@@ -59,7 +59,7 @@ class Singlets(Excitations):
     # ---- products ----
 
     def products(self, vectors: Sequence[StateVector], outs: Sequence[tuple[Array, ...]]) -> Iterator[Values]:
-        """As `multiply`, of one after the other; integrals of ladders go by for many at a time."""
+        """As `multiply`, of one after the other; one pass over integrals of ladders serves many vectors."""
         for first in range(0, len(vectors), self._together):
             some = vectors[first : first + self._together]
             self.of.ladder.contract_each([each.doubles[0] for each in some])
@@ -103,7 +103,7 @@ class Singlets(Excitations):
         return np.ascontiguousarray(found.T)
 
     def _rings(self, r1: Values, r2: Array, foo: Values, fvv: Values) -> None:
-        """Both rings, as half of a symmetric array."""
+        """Puts both rings, as half of a symmetric array."""
         of, c, ring, rest, kept = self.of, self.room.contract, self.ring, self.rest, self._kept
         c("aick,cjbk->aibj", of.k2, r2, out=rest)
         if kept is None:
@@ -122,7 +122,7 @@ class Singlets(Excitations):
             kept.add(r1, foo, fvv, rest)
 
     def _put_ring(self, r1: Values, foo: Values, fvv: Values) -> None:
-        """E_r."""
+        """Puts E_r."""
         of, c, ring, o, v = self.of, self.room.contract, self.ring, self.spaces.occupied, self.spaces.virtual
         c("Qki,Qca->aick", self.poo, of.dvv, out=ring)
         c("kicl,la->aick", of.pair, r1, out=ring, scale=-1.0, add=True)
@@ -130,7 +130,8 @@ class Singlets(Excitations):
         c("Pki,Pca->aick", *rows, out=ring, add=True)
 
     def _add_up(self, number: int, r1: Values, r2: Array, out: Array) -> None:
-        """The ladder, holes, and what one occupied orbital of the ladder makes, with the rest of both orders."""
+        """Puts the sum: the ladder, holes, the ladder's part with one occupied orbital, and the rest in both orders
+        of pairs."""
         of, rest, t1 = self.of, self.rest, self.of.t1
         block = partial(of.ladder.block_of, number)
         hole = np.ascontiguousarray(block(0, 0))  # A_ij^kl as [k,i,l,j]

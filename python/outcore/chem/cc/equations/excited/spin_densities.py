@@ -1,4 +1,4 @@
-"""One-particle densities between states of EOM-CCSD by spin orbitals, of orbitals and amplitudes that do not
+"""One-particle densities between states of EOM-CCSD by spin orbitals, with orbitals and amplitudes that do not
 respond.
 
 gamma[p,q] = <l| exp(-T) p'q exp(T) |r> over occupied and virtual orbitals of alpha, of beta, and the orbital x that
@@ -11,7 +11,7 @@ and D those of T or R,
     gamma~_vv[b,c] = sum L_ij^ab D_ij^ac / 2,   gamma~_oo[k,j] = -sum L_ij^ab D_ik^ab / 2,
     gamma~_ov[k,c] = sum l_i^a D_ik^ac,         gamma~_vo = l1
 
-and what singles of R make is the derivative of gamma = X gamma~ Y by singles, and gamma~ of l R, whose singles are
+and singles of R add the derivative of gamma = X gamma~ Y by singles, and gamma~ of l R, whose singles are
 sum L_ij^ab r_i^a.
 
 Stanton, Bartlett, J. Chem. Phys. 98, 7029 (1993); Oana, Krylov, J. Chem. Phys. 127, 234106 (2007).
@@ -154,20 +154,20 @@ class SpinOrbitalDensities:
     # ---- parts ----
 
     def of_spin(self, gamma: Values, s: int) -> Values:
-        """Over occupied and virtual orbitals of a spin."""
+        """gamma over occupied and virtual orbitals of a spin."""
         places = np.r_[self._occupied[s], self._virtual[s]]
         found: Values = gamma[np.ix_(places, places)]
         return found
 
     def of_amplitudes(self, s: int) -> Values:
-        """Of the ground state and a spin, without the determinant of the reference and what is of left vectors."""
+        """The density of the ground state for a spin, without the determinant of the reference and left vectors."""
         o, v = self._t1[s].shape
         gamma = np.zeros((o + v, o + v))
         gamma[:o, o:] = self._t1[s]
         return gamma
 
     def dyson(self, gamma: Values, s: int) -> Values:
-        """gamma[x,p], or gamma[p,x], over orbitals of a spin: what there is of it; x is one of states of ions."""
+        """gamma[x,p] or gamma[p,x], the one that is not zero, over orbitals of a spin; x is the orbital of ions."""
         places = np.r_[self._occupied[s], self._virtual[s]]
         x = [self._occupied[NONE].start, self._virtual[NONE].start]
         rows, columns = gamma[np.ix_(x, places)], gamma[np.ix_(places, x)]

@@ -1,8 +1,8 @@
 """Vectors of states, multipliers and amplitudes as antisymmetric ones of spin orbitals, for `spin_densities`.
 
-Those of open shells are such. Of closed shells an ionised state lacks an electron of alpha, an attached one has one
-more of alpha, and a triplet has the spin projection 0; elements of equal spins are differences X - X' of those of
-opposite ones:
+Vectors of open shells are such. Of closed shells an ionised state lacks an electron of alpha, an attached one has
+one more of alpha, and a triplet has the spin projection 0; elements of equal spins are differences X - X' of those
+of opposite ones:
 
     T: T and T - T',  Lambda: (2 L + L') / 3 and (L - L') / 3, with half of l1
     ions from the right R and R - R', from the left (2 L + L') / 3 and (L - L') / 3
@@ -53,12 +53,12 @@ CLOSED: dict[str, tuple[Labels, Labels]] = {
 
 
 class SpinVectors(Protocol):
-    """Of one kind of states. A vector is there until the next one of the same side."""
+    """Vectors of one kind of states. A vector is valid until the next one of the same side."""
 
     t2: AntisymmetricDoubles
 
     def ground(self, l1: Sequence[Values]) -> SpinVector:
-        """Of converged multipliers. Collective."""
+        """The left ground state, from converged multipliers. Collective."""
         ...
 
     def right(self, vector: StateVector) -> SpinVector:
@@ -71,7 +71,7 @@ class SpinVectors(Protocol):
 
 
 class OpenVectors:
-    """Of a reference of two spins."""
+    """Vectors of a reference of two spins."""
 
     def __init__(self, multipliers: OpenMultiplierEquations, kind: OpenStateBlocks) -> None:
         self._of, self._kind = multipliers, kind
@@ -90,7 +90,7 @@ class OpenVectors:
 
 
 class ClosedVectors:
-    """Of closed shells. Collective to make.
+    """Vectors of closed shells. The constructor is collective.
 
     name: of arrays of the states' doubles.
     """

@@ -161,7 +161,7 @@ class Triplets(Excitations):
 
 
 def project(room: Room, array: Array) -> None:
-    """Of what is symmetric in the pairs, what is antisymmetric in i and j as well. Collective."""
+    """Keeps, in the part that is symmetric in the pairs, what is antisymmetric in i and j. Collective."""
 
     def work(tile: Tile) -> None:
         a, _, b, _ = tile

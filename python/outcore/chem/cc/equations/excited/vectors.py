@@ -1,4 +1,4 @@
-"""What a search for states has to know of one kind of them."""
+"""Products and facts that a search for states needs of one kind of states."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ class StateVector:
 
 
 class StateEquations(Protocol):
-    """Of one kind of states.
+    """Equations of one kind of states.
 
     of: the transformed Hamiltonian.
-    core: of each occupied orbital, whether states are of excitations from it alone; None: states are of all.
-    names: of arrays of their doubles in the plan, of each part.
+    core: for each occupied orbital, whether it is in the core, from which each excitation has an electron at least;
+        None: there is no core.
+    names: of arrays of doubles in the plan, one for each part.
     """
 
     of: Any
@@ -51,40 +52,41 @@ class StateEquations(Protocol):
         ...
 
     def diagonal(self) -> Values:
-        """About the diagonal elements of singles (Hartree)."""
+        """Approximate diagonal elements of singles (Hartree)."""
         ...
 
     def diagonal_of(self, part: int, tile: Tile) -> Values:
-        """About those of a tile of doubles. Any thread."""
+        """Approximate diagonal elements of a tile of doubles. Any thread."""
         ...
 
     def guess(self, count: int) -> list[FirstState]:
-        """Vectors to begin with, about `count` of singles and of doubles each: as many as there are. Collective."""
+        """Start vectors, about `count` of singles and of doubles each; fewer if there are no more. Collective."""
         ...
 
     def mask(self) -> Values | None:
-        """Which singles states have, as core-valence separation leaves them; None: all."""
+        """The singles that core-valence separation leaves; None: all."""
         ...
 
     def mask_of(self, part: int, tile: Tile) -> Values | None:
-        """Of a tile of doubles; any shape that fits. Any thread."""
+        """As `mask`, for a tile of doubles, in any shape that broadcasts to it. Any thread."""
         ...
 
     def project(self, doubles: tuple[Array, ...]) -> None:
-        """Takes from a vector what is no state, which rounding brings and a search would find. Collective."""
+        """Removes the part of a vector that is no state: rounding adds it, and a search would find it.
+        Collective."""
         ...
 
     def square(self, singles: Values) -> float:
-        """What singles add to the square of the norm of a state."""
+        """The part of singles in the squared norm of a state."""
         ...
 
     def square_of(self, part: int, tile: Tile, doubles: Array) -> float:
-        """What a tile of doubles adds. Any thread."""
+        """The part of a tile of doubles in the squared norm of a state. Any thread."""
         ...
 
 
 class OneByOne:
-    """Of equations in which vectors share nothing."""
+    """Equations in which products with several vectors share nothing."""
 
     multiply: Callable[[StateVector, tuple[Array, ...]], Values]
 
@@ -94,10 +96,10 @@ class OneByOne:
 
 
 class LeftEquations(StateEquations, Protocol):
-    """Of left vectors of one kind of states."""
+    """Equations of left vectors of one kind of states."""
 
     def share(self, part: int) -> float:
-        """What products of elements of doubles of a part are multiplied by in <l|r>."""
+        """Factor of products of elements of doubles of a part in <l|r>."""
         ...
 
 
