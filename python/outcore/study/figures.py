@@ -75,7 +75,7 @@ def lines(path: Path, outcomes: Sequence[Outcome[Case]], name: Callable[[Case], 
 
 
 def effects(path: Path, gains: Sequence[tuple[str, float, float]]) -> None:
-    """What share of the run time and of the I/O time of the first run each step saves."""
+    """Draws the share of the run time and of the I/O time of the first run that each step saves."""
     figure = plot.figure(figsize=(7, 3.2), dpi=110, layout="constrained")
     axes = figure.subplots()
     places = np.arange(len(gains))[::-1]

@@ -111,7 +111,7 @@ class Runner:
         return Outcome(case, facts)
 
     def trace_of(self, case: C) -> Path:
-        """Where the single requests of a run are, if they were recorded."""
+        """The file of the single requests of a run, if they were recorded."""
         return self._runs / f"{case.key}.trace"
 
     def run(self, case: C, *, events: bool = False) -> Outcome[C]:

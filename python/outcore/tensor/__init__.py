@@ -1,4 +1,4 @@
-"""Extended arrays: tensors of tiles that lie in memory or on disk, and what is computed of them.
+"""Extended arrays: tensors of tiles that lie in memory or on disk, and computations with them.
 
 layout: which tiles there are, their symmetry and shapes; expressions, without data.
 arrays: the array, its back-ends and files.

@@ -245,8 +245,8 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
             raise
 
     def summary(self, plan: plans.Plan | None = None) -> str:
-        """For people: the correlated orbitals, the integrals, and where arrays are. plan: of an estimate; None: the
-        plan of this object. Collective."""
+        """For people: the correlated orbitals, the integrals, and the places of arrays. plan: of an estimate; None:
+        the plan of this object. Collective."""
         plan = plan or self.prepare()
         assert self._source is not None
         notes = ", ".join(each for each in (self.reference.note, self.orbitals_note) if each)

@@ -90,7 +90,7 @@ def _of_doubles(
 
 
 def _largest(change: Values) -> tuple[tuple[int, ...], float]:
-    """Where the largest element is, and its size; infinite where there is no number."""
+    """The place of the largest element, and its size. NaN counts as infinite."""
     sizes = np.where(np.isfinite(change), abs(change), np.inf)
     place = np.unravel_index(sizes.argmax(), sizes.shape)
     return tuple(int(n) for n in place), float(sizes[place])

@@ -220,8 +220,8 @@ class Planning:
         )
 
     def _usual_next(self: CCSD) -> Describe | None:  # type: ignore[misc]
-        """What may be asked for after iterations, though nobody has said so: multipliers go on with the blocks of
-        amplitudes, and have more arrays."""
+        """The stage that may follow iterations though the caller has not asked for it yet: the multipliers, which
+        go on with the blocks of amplitudes, and have more arrays."""
         if not self.method_facts.has_densities or self.settings.fno:
             return None
         return describe.response_of_triples if self.restricted else describe.response

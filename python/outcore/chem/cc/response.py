@@ -263,8 +263,8 @@ class LambdaResults:
 
     def solve_lambda(self: CCSD) -> tuple[Any, Any]:  # type: ignore[misc]
         """Solves the Lambda equations of converged amplitudes, to the thresholds of these; returns `l1` and `l2`.
-        Called again it returns what was found. Of CCSD, or of CCSD(T) if (T) has been computed. Collective. Raises
-        OutcoreError: see `Multipliers`; NotConverged."""
+        Called again it returns the same multipliers. They belong to CCSD, or to CCSD(T) if (T) has been computed.
+        Collective. Raises OutcoreError: see `Multipliers`; NotConverged."""
         solved(self)
         return self.l1, self.l2
 

@@ -17,7 +17,7 @@ class DensityOfSpin:
 
     occupied: orbitals of the SCF, [n][o]. space: orbitals that `change` is a matrix over, [n][r].
     change: the correction of a method to the density of the SCF, with orbital relaxation, symmetric [r][r]; None:
-        there is none.
+        the method has none.
     """
 
     occupied: Matrix

@@ -204,7 +204,7 @@ class MP2(Method):
 
     @property
     def uncorrelated(self) -> bool:
-        """No spin has both occupied and virtual orbitals: there is nothing to compute, and the energy is 0."""
+        """Whether no spin has both occupied and virtual orbitals. Then the energy is 0 without a calculation."""
         return not self._cases()
 
     @property
@@ -342,7 +342,7 @@ class MP2(Method):
         return self._transform()
 
     def summary(self) -> str:
-        """For people: what was correlated, and where the integrals were."""
+        """For people: the correlated orbitals, and the place of the integrals."""
         shapes = " and ".join(
             f"{occupied} x {virtual}" for occupied, virtual in (o.shape for o in self.orbitals)
         )

@@ -59,9 +59,9 @@ if TYPE_CHECKING:
 class Array(NumpyLike, Closing):
     """A tensor of tiles, zero at first.
 
-    Making it, `sync`, `move`, `flush`, `close` and everything that works on all of it (arithmetic, reductions) are
-    collective. Tiles are got, put and accumulated by any process, any thread, at any time; what one process has put
-    others see after `sync`. Accumulates of one tile by several processes add up.
+    The constructor, `sync`, `move`, `flush`, `close` and everything that works on all of the array (arithmetic,
+    reductions) are collective. Any process and any thread may get, put and accumulate tiles at any time; other
+    processes see the new tiles after `sync`. Accumulates of one tile by several processes add up.
 
     Args:
         world: the processes that share it.
@@ -69,12 +69,12 @@ class Array(NumpyLike, Closing):
         dtype: float32, float64, complex64 or complex128.
         where: "process" (memory of each process, which has a copy of its own), "node" (memory that the processes of
             a node share; each node has a copy), "global" (memory of all processes together), "disk"; "auto": in
-            memory if all of it takes no more than half of what is left of the budget, else on disk. Where there are
+            memory if all of it takes no more than half of the rest of the budget, else on disk. If there are
             several copies no single tile can be put: fill all of it (`from_function`, `move`).
         symmetry, sparsity: of the layout, if tilings are given.
         store_dtype: the type of the elements where they lie; float32 of float64 (complex64 of complex128) halves
-            the room. What is got then differs from what was put by `storage_error` at most; each accumulate rounds
-            once more.
+            the room. Elements that are read then differ from those that were put by `storage_error` at most; each
+            accumulate rounds once more.
         path: directory of a persistent array on disk, which `flush` and `close` commit; without it the array is
             scratch.
         distribution: of global memory: the number of the first stored tile of each process, rising from 0.
@@ -156,8 +156,8 @@ class Array(NumpyLike, Closing):
         array: Values | GlobalArray | DiskArray | BlockSparseArray,
         layout: Layout | Sequence[Tiling | int] | None = None,
     ) -> Self:
-        """An array that is there, whose elements stay where they are; closing this one does not close it.
-        Collective.
+        """An extended array over an array of the caller, whose elements stay where they are; closing the extended
+        array does not close the other. Collective.
 
         Args:
             array: a NumPy array, equal at all processes; a GlobalArray; a DiskArray; a BlockSparseArray.
@@ -233,7 +233,7 @@ class Array(NumpyLike, Closing):
         """A new array; `function(box)` makes the elements of each stored tile (a tuple of slices), once, at the
         process near to it. `options` are those of the constructor. Collective.
 
-        Raises OutcoreError EINVAL if what it makes does not fit, or does not have the symmetry.
+        Raises OutcoreError EINVAL if its elements do not fit, or do not have the symmetry.
         """
         array = cls(world, layout, dtype, where, **options)
         array._fill_new(lambda number: made(function, array._layout, number, array._dtype), "from_function")
@@ -252,12 +252,11 @@ class Array(NumpyLike, Closing):
     ) -> Self:
         """A copy of a NumPy array, equal at all processes. `options` are those of the constructor. Collective.
 
-        Raises OutcoreError EINVAL, with place and size, where the array differs from what the layout can hold
-        (symmetry, tiles that are zero) by more than `tolerance`; None: by what rounding makes of its largest
-        element.
+        Raises OutcoreError EINVAL, with place and size, if the layout cannot hold the elements (symmetry, tiles
+        that are zero) within `tolerance`; None: within the rounding of the largest element.
         """
         with world.together("make an extended array of a NumPy array"):
-            if isinstance(values, np.generic):  # what NumPy makes of arrays without axes
+            if isinstance(values, np.generic):  # NumPy's form of arrays without axes
                 values = np.asarray(values)
             if not isinstance(values, np.ndarray) or isinstance(values, np.ma.MaskedArray):
                 raise TypeError(f"{type(values).__name__} is no NumPy array; numpy.asarray makes one")
@@ -300,7 +299,7 @@ class Array(NumpyLike, Closing):
 
         files.to_zarr(self, path, **options)
 
-    # ---- what it is ----
+    # ---- form ----
 
     @property
     def world(self) -> World:
@@ -321,7 +320,7 @@ class Array(NumpyLike, Closing):
 
     @property
     def storage_error(self) -> stored_types.RoundingBound:
-        """By how much an element that is got may differ from what was put."""
+        """The largest difference between an element that is read and the one that was put."""
         return stored_types.bound(self._dtype, self._stored)
 
     @property
@@ -335,17 +334,17 @@ class Array(NumpyLike, Closing):
 
     @property
     def read_only(self) -> bool:
-        """No single tile can be put: it is open to read, made by a function, or there are several copies."""
+        """Whether no single tile can be put: it is open to read, made by a function, or has several copies."""
         return self._backend.read_only or self._backend.copies > 1
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what is stored, once."""
+        """Bytes of the stored tiles, without copies."""
         return self._backend.nbytes
 
     @property
     def metadata(self) -> Any:
-        """What was given as such to an array on disk."""
+        """The metadata that the caller has given to an array on disk."""
         array = self._backend.array if isinstance(self._backend, DiskTiles) else None
         found = None if array is None else array.metadata
         return callers_metadata(found)
@@ -395,7 +394,7 @@ class Array(NumpyLike, Closing):
         return then(self._backend.get_async(self._layout.numbers[stored]), finish)
 
     def lands_in(self, tile: Tile, out: Values) -> bool:
-        """Whether a tile comes into `out` without memory of its own on the way."""
+        """Whether a tile is read straight into `out`, without another buffer."""
         return out.flags.c_contiguous and tile in self._layout.numbers and self._stored == self._dtype
 
     def put_tile_async(self, tile: Sequence[int], value: ArrayLike) -> Request:
@@ -431,7 +430,7 @@ class Array(NumpyLike, Closing):
         self.acc_tile_async(tile, value, alpha).wait()
 
     def tile_shape(self, tile: Sequence[int]) -> tuple[int, ...]:
-        """Of any tile of the grid. Raises IndexError: there is none."""
+        """The shape of any tile of the grid. Raises IndexError for a tile outside."""
         return self._layout.tile_shape(self._layout.check(tile))
 
     def prefetch(self, tiles: Iterable[Sequence[int]]) -> None:
@@ -444,19 +443,19 @@ class Array(NumpyLike, Closing):
         return self._backend.owner(self._number("find", tile, writes=False))
 
     def own_tiles(self) -> list[Tile]:
-        """Stored tiles that this process works on when each process works on its own: each is that of one process,
-        near to it if it can be."""
+        """The stored tiles that this process works on when processes divide all of them: each tile is that of one
+        process, near to it if possible."""
         return [self._layout.stored[number] for number in self._backend.own()]
 
     # ---- all of it ----
 
     def sync(self) -> None:
-        """What all processes have put and added is there for all. Collective."""
+        """Makes all tiles that processes have put and added visible to all. Collective."""
         self._backend.sync()
 
     def move(self, where: str, **options: Any) -> Self:
-        """Puts all tiles elsewhere: "process", "node", "global", "disk" (with `options` of the constructor), and
-        gives their room back. Collective. Returns itself. After an error it is where it was."""
+        """Moves all tiles to "process", "node", "global" or "disk" (with `options` of the constructor), and gives
+        their old room back. Collective. Returns itself. After an error it stays where it was."""
         with self._world.together("move an extended array", where, sorted(options)):
             places.check(where, options.get("path"), options.get("distribution"), options)
         old = self._backend
@@ -488,20 +487,20 @@ class Array(NumpyLike, Closing):
             array.flush(facts_of(self._layout, self._dtype, metadata))
 
     def close(self) -> None:
-        """Gives its room back; commits a persistent array. Collective; may be repeated."""
+        """Gives back memory and disk; commits a persistent array. Collective; may be repeated."""
         self._backend.close()
 
     def _left_by_error(self) -> None:
         self._backend.left_by_error()
 
     def drop(self) -> None:
-        """As `close`, but commits nothing: a persistent array stays what was committed last, and is none if nothing
-        was. Collective; may be repeated."""
+        """As `close`, but commits nothing: a persistent array keeps its last committed state. Without
+        one no array remains. Collective; may be repeated."""
         self._backend.drop()
 
     def check_symmetry(self, tolerance: float | None = None) -> None:
         """Raises OutcoreError EINVAL, at all processes, if a tile that the symmetry maps to itself differs from its
-        image by more than `tolerance`; None: by more than rounding makes of the largest element. Collective."""
+        image by more than `tolerance`; None: the rounding of the largest element. Collective."""
         survey = Survey(self._layout)
         if self._layout.symmetry:
             self.sync()
@@ -520,18 +519,19 @@ class Array(NumpyLike, Closing):
         return type(self).wrap(self._world, other, self._layout.tilings)
 
     def _fill(self, tiles: Callable[[list[int]], Iterable[tuple[int, Values]]], what: str) -> None:
-        """Of what has the symmetry, up to rounding: of nothing but that nobody could tell whether it has."""
+        """Puts tiles, which must have the symmetry up to rounding: nobody checks it."""
         with self._world.together(f"fill an extended array ({what})"):
             for number, values in tiles(self._backend.filled()):
                 self._backend.put_async(number, stored_types.rounded(values, self._stored, self)).wait()
         self._backend.sync()
 
     def fill_copies(self, make: Callable[[int], Values], what: str) -> None:
-        """Puts all stored tiles, `make(number)`, wherever there is a copy. They have the symmetry. Collective."""
+        """Puts all stored tiles, `make(number)`, into each copy. They must have the symmetry. Collective."""
         self._fill(lambda numbers: ((number, make(number)) for number in numbers), what)
 
     def _fill_new(self, make: Callable[[int], Values], what: str) -> None:
-        """All copies of all tiles; proves their symmetry. After an error the array is closed, at all processes."""
+        """Puts all tiles into each copy, and checks their symmetry. After an error the array is closed, at all
+        processes."""
         survey = Survey(self._layout)
 
         def seen(number: int) -> Values:

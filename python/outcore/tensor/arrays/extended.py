@@ -52,7 +52,7 @@ class ExtendedOperand(Tiled):
         return found
 
     def put(self, box: Box, value: Values, *, add: bool) -> list[Request]:
-        """Of copies, into that of this process or of its node alone."""
+        """Puts a box; if there are copies, only into that of this process or of its node."""
         if self.array.backend.copies == 1:
             return super().put(box, value, add=add)
         stored = self.array.layout.numbers
@@ -75,7 +75,7 @@ class ExtendedOperand(Tiled):
         array.fill_copies(lambda number: self._taken(source, number, add=add), "einsum")
 
     def _taken(self, source: Operand, number: int, *, add: bool) -> Values:
-        """A stored tile as it is in the end."""
+        """The final elements of a stored tile."""
         layout = self.array.layout
         tile = layout.stored[number]
         block = np.empty(layout.tile_shape(tile), self.facts.dtype)
@@ -88,7 +88,7 @@ class ExtendedOperand(Tiled):
 
 
 def layout_facts(layout: Layout, dtype: np.dtype[Any], where: Where, item_bytes: int) -> Facts:
-    """Of an array of this layout."""
+    """Facts of an array of this layout."""
     key = "facts", dtype.str, where, item_bytes
     found: Facts | None = layout.derived.get(key)
     if found is None:
@@ -109,7 +109,7 @@ def _facts(layout: Layout, dtype: np.dtype[Any], where: Where, item_bytes: int) 
 
 
 def operand(array: Any) -> Operand:
-    """An array of any kind. Raises TypeError for what is none."""
+    """The operand of an array of any kind. Raises TypeError for other objects."""
     if isinstance(array, Operand):
         return array
     return ExtendedOperand(array) if isinstance(array, ExtendedArray) else plain_operand(array)

@@ -1,5 +1,5 @@
-"""Extended arrays from and to HDF5 and zarr, for exchange with other programs: dense there, with what zeros and
-symmetry make of the tiles. All of it is collective; the first process reads and writes."""
+"""Extended arrays from and to HDF5 and zarr, for exchange with other programs: dense there, with zeros, and tiles
+that follow by symmetry. All functions are collective; the first process reads and writes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from outcore.tensor.layout.tiling import Tiling
 if TYPE_CHECKING:
     from outcore.job.world import World
 
-_LAYOUT = "outcore_layout"  # attribute of what was exported
+_LAYOUT = "outcore_layout"  # attribute of an exported array
 _EXACT = 2.0**53
 
 PathLike = str | os.PathLike[str]
@@ -68,12 +68,12 @@ def from_hdf5(
     tolerance: float | None = None,
     **options: Any,
 ) -> Array:
-    """A new array with the elements of a dataset. Without `layout` it is that of the array that was written, or
-    dense. `tolerance` is that of Array.from_numpy, `options` are those of Array. Elements become those of this
-    machine, of any byte order; integers, booleans and float16 become float32 or float64, which hold them.
+    """A new array with the elements of a dataset. Without `layout` it gets that of the exported array, or a dense
+    one. `tolerance` is that of Array.from_numpy, `options` are those of Array. Elements of any byte order become
+    those of this machine; integers, booleans and float16 become float32 or float64, which hold them.
 
     Raises OutcoreError, the same at all processes: ENOENT (no such file or dataset), EINVAL (elements that arrays
-    do not have, integers above 2^53, or what the layout cannot hold).
+    do not have, integers above 2^53, or elements that the layout cannot hold).
     """
     with hdf5.opened(world, file, "r") as source:
 
@@ -125,11 +125,11 @@ def from_zarr(
     return _read(world, world.rank == 0, found, translated, layout, where, tolerance, options)
 
 
-# ---- what they have in common ----
+# ---- parts that they share ----
 
 
 def _write(array: Array, target: Any) -> None:
-    """At the process that writes."""
+    """Writes all tiles, at the process that writes."""
     target.attrs[_LAYOUT] = json.dumps(array.layout.as_json())
     tiles = (tile for tile in np.ndindex(*array.layout.grid) if array.layout.there[tile])
     for tile, (values,) in ahead(tiles, [array]):
@@ -158,7 +158,7 @@ def _read(
                 check_fits(source, wanted, tolerance)
                 facts = wanted, _type_of(source.dtype)
     its_layout, dtype = world.broadcast(facts)
-    # One process puts what it reads, which copies of others do not see.
+    # One process puts all tiles, which copies of other processes would not get.
     first = where if where in ("auto", "global", "disk") else "global"
     array = Array(world, its_layout, dtype, first, **options)
     try:
@@ -187,8 +187,8 @@ def _layout_of(source: Any) -> Layout:
 
 
 def _type_of(found: Any) -> np.dtype[Any]:
-    """Of the array that takes elements of a type: the same in the byte order of this machine; numbers of other
-    kinds become floats that hold them."""
+    """The element type of an array for elements of type `found`: the same in the byte order of this machine;
+    numbers of other kinds become floats that hold them."""
     dtype: np.dtype[Any] = np.dtype(found).newbyteorder("=")
     if dtype.kind in "biu" or dtype == np.float16:
         dtype = np.result_type(dtype, np.float32)
@@ -196,7 +196,7 @@ def _type_of(found: Any) -> np.dtype[Any]:
 
 
 def _taken(values: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Raises ValueError for an integer that the type does not hold."""
+    """The elements as this type. Raises ValueError for an integer that the type does not hold."""
     found = np.asarray(values)
     taken = found.astype(dtype)
     if found.dtype.kind in "iu" and found.dtype.itemsize == 8 and (np.abs(taken) > _EXACT).any():
@@ -205,14 +205,14 @@ def _taken(values: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 
 def _chunks(options: dict[str, Any], layout: Layout) -> None:
-    """As large as the largest tiles, if there are elements and nobody has said others."""
+    """Sets chunks as large as the largest tiles, if there are elements and the caller has set no others."""
     if layout.shape and 0 not in layout.shape:
         options.setdefault("chunks", tuple(max(axis.sizes) for axis in layout.tilings))
 
 
 @contextmanager
 def _zarr(attempted: str, path: PathLike) -> Iterator[Any]:
-    """Its module; its errors as ours."""
+    """The module zarr; its errors become OutcoreError."""
     try:
         import zarr
     except ImportError as error:

@@ -27,9 +27,10 @@ _METHODS: dict[Callable[..., Any], Callable[..., Any]] = {
 def apply(
     function: Callable[..., Any], kind: type[NumpyLike], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
-    """A function with extended arrays, which are of `kind`, among its arguments. Where a method does what is asked
-    for, that is called; else each array becomes a copy of NumPy, which may be too large (ENOMEM), and is read-only:
-    what writes into it (`out=`, numpy.copyto) is a ValueError of NumPy, not lost."""
+    """Calls a function of NumPy with extended arrays, which are of `kind`, among its arguments. If a method does
+    the same, it is called; else each array becomes a NumPy copy, which may be too large (ENOMEM). The copy is
+    read-only: functions that write into it (`out=`, numpy.copyto) raise NumPy's ValueError, and no result is
+    lost."""
     method = _METHODS.get(function)
     if method is not None and args and isinstance(args[0], kind) and _takes(method, args, kwargs):
         return method(*args, **kwargs)
@@ -45,7 +46,7 @@ def apply(
 
 
 def _takes(method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """These arguments: not so with an axis or a type."""
+    """Whether a method takes these arguments: with an axis or a type it does not."""
     try:
         inspect.signature(method).bind(*args, **kwargs)
     except TypeError:

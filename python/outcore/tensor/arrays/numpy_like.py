@@ -1,4 +1,4 @@
-"""What makes extended arrays feel like NumPy's: indices, arithmetic, reductions."""
+"""NumPy's interface of extended arrays: indices, arithmetic, reductions."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _AHEAD = 4  # tiles that are fetched before they are used
 
 
 class NumpyLike(AsNumpy):
-    """Indexing and `to_numpy` are for each process alone. All else is collective, and begins with what all
+    """Each process may index, or call `to_numpy`, by itself. All else is collective, and sees all tiles that
     processes have put and added before.
 
-    Operands of arithmetic are extended arrays of equal tilings, numbers, and whatever `wrap` takes, of the same
+    Operands of arithmetic are extended arrays of equal tilings, numbers, and arrays that `wrap` takes, of the same
     shape. The result has the tiles and the symmetry that follow from those of its operands, and lies where the
     first of them lies (where="auto" if that is none of the places where arrays are made). OutcoreError EINVAL for
     tilings that differ, and where an array that is changed in place cannot hold the result.
@@ -74,13 +74,14 @@ class NumpyLike(AsNumpy):
 
     @abstractmethod
     def _fill(self, tiles: Callable[[list[int]], Iterable[tuple[int, Values]]], what: str) -> None:
-        """Puts what `tiles` makes of each of the numbers that this process is to fill. Collective."""
+        """Puts tiles: `tiles` gets the numbers that this process has to fill, and yields their elements.
+        Collective."""
 
     @abstractmethod
     def _wrapped(self, other: Any) -> Self:
-        """An array that is none of these, with the same tilings. Collective."""
+        """Wraps an array of another kind, with the same tilings. Collective."""
 
-    # ---- what it is ----
+    # ---- form ----
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -153,7 +154,7 @@ class NumpyLike(AsNumpy):
         return self._combined("multiply", np.multiply, other, _product_layout)
 
     def __truediv__(self, other: Any) -> Self:
-        """Where this array has no tile the result has none."""
+        """The quotient of elements. It lacks the same tiles as this array."""
         return self._combined("divide", np.divide, other, _quotient_layout)
 
     def __neg__(self) -> Self:
@@ -188,7 +189,7 @@ class NumpyLike(AsNumpy):
         return self._change("axpy", lambda a, b: a + a.dtype.type(factor) * b, x)
 
     def fill(self, value: complex) -> None:
-        """All tiles that are there become `value`. OutcoreError EINVAL if the symmetry changes its sign."""
+        """Sets all stored tiles to `value`. OutcoreError EINVAL if the symmetry changes its sign."""
         self.sync()
         with self.world.together("fill an extended array", value):
             value = as_number(f"fill {self!r}", "value", value)
@@ -242,7 +243,7 @@ class NumpyLike(AsNumpy):
     # ---- reductions ----
 
     def sum(self) -> Any:
-        """Of all elements, in double precision."""
+        """The sum of all elements, in double precision."""
 
         def part(tile: Tile, values: Values) -> Any:
             signs = sum(sign for _, _, sign in self.layout.images(tile))
@@ -293,7 +294,7 @@ class NumpyLike(AsNumpy):
     # ---- how ----
 
     def _operands(self, other: Any) -> tuple[Self | None, Any]:
-        """As an array, or as a number. Collective."""
+        """The other operand as an array, or as a number. Collective."""
         if isinstance(other, np.ndarray) and other.ndim:
             with self.world.together("use a NumPy array with an extended array", other.shape):
                 other = _repeated(self, other)
@@ -359,7 +360,7 @@ class NumpyLike(AsNumpy):
     def _change(
         self, what: str, function: Callable[..., Values], other: Any, *, scales: bool = False
     ) -> Self:
-        """scales: it multiplies or divides, so that what is zero stays so."""
+        """Changes this array in place. scales: it multiplies or divides, so zeros stay zero."""
         array, number = self._operands(other)
         with self.world.together("change an extended array", scales):
             if self.backend.read_only:
@@ -410,7 +411,7 @@ class NumpyLike(AsNumpy):
 
 
 def ahead(tiles: Iterable[Tile], arrays: Sequence[NumpyLike]) -> Iterator[tuple[Tile, list[Values]]]:
-    """Each tile of some arrays, a few of them fetched before they are asked for."""
+    """Yields tiles of some arrays; a few of them are fetched ahead."""
     waiting: deque[tuple[Tile, list[Request]]] = deque()
     source = iter(tiles)
     while True:

@@ -16,12 +16,12 @@ from outcore.tensor.layout.layout import Layout
 
 
 def facts(array: Array) -> dict[str, Any]:
-    """What an array of the same kind is made of, beside its elements; for the metadata of its file."""
+    """Facts from which an array of the same kind can be made, without elements; for the metadata of its file."""
     return facts_of(array.layout, array.dtype, array.metadata) | {"store_dtype": array.store_dtype.name}
 
 
 def put_all(array: Array, file: DiskArray) -> None:
-    """Puts all elements into a file of the same shape, with what symmetry makes of stored tiles. Collective."""
+    """Puts all elements into a file of the same shape, also those that follow by symmetry. Collective."""
     array.sync()
     layout = array.layout
     with array.world.together("save an extended array"):

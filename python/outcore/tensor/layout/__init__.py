@@ -1,1 +1,1 @@
-"""What a tensor is, without data: tilings, symmetry, layouts, expressions."""
+"""The form of tensors, without their data: tilings, symmetry, layouts, expressions."""

@@ -1,9 +1,9 @@
-"""Which panels of a result are made at once, so that a panel of an operand that is in memory serves many of them.
+"""Blocks: panels of a result that are made at once, so that a panel of an operand in memory serves many of them.
 
-A block is a rectangle: of a band of rows some columns. Bands may have different heights, and each is cut by itself.
-Of a symmetric result half is made, in triangle blocks (Beaumont, Eyraud-Dubois, Verite, Langou, arXiv 2202.10217):
-all pairs of a set of rows. Sets of which each two share one row at most give each pair once. Where there are few
-panels, sets are found one after another; lines of a projective plane are such sets for many.
+A block is a rectangle: some columns of a band of rows. Bands may have different heights, and each is cut by itself.
+Half of a symmetric result is made, in triangle blocks (Beaumont, Eyraud-Dubois, Verite, Langou, arXiv 2202.10217).
+A triangle block has all pairs of a set of rows. If each two sets share one row at most, each pair is made once.
+For few panels a search finds the sets one after another; for many the lines of a projective plane are such sets.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _DIFFERENCES = (
     (0, 1, 3, 13, 32, 36, 43, 52),
     (0, 1, 3, 7, 15, 31, 36, 54, 63),
 )
-"""Of each projective plane of q^2+q+1 points a line; the others are this one moved round. Each difference but zero
-comes once (Singer 1938)."""
-_NEXT = 2  # panels on their way
-_SEARCHED = 12  # panels of rows for which sets are looked for one after another
+"""A line of each projective plane of q^2+q+1 points. The other lines are shifts of it. Each nonzero difference of
+two of its points occurs once (Singer 1938)."""
+_NEXT = 2  # panels that are fetched ahead
+_SEARCHED = 12  # the most panels of rows for which sets are searched one after another
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,16 @@ class PanelBlock:
 
 @dataclass(frozen=True)
 class Partition:
-    """All panels of a result, each in one block. Searches compare thousands of partitions and keep them, so that
-    these are sizes alone: blocks are made when they are asked for.
+    """All panels of a result, each in one block. Searches compare thousands of partitions and keep them. So a
+    partition holds sizes alone, and makes its blocks when a caller asks for them.
 
     Attributes:
         count: number of blocks.
-        most: panels of the result that a block has at most.
-        read: panels of the left and of the right operand that all blocks read of one range of inner indices. Of a
-            symmetric result all are of the left one, and serve on both sides.
-        held: panels of each that have to be in memory at a time, so that a block reads none twice, and the next one
-            comes meanwhile.
+        most: the most panels of the result in a block.
+        read: panels of the left and of the right operand that all blocks read for one range of inner indices. For a
+            symmetric result all are panels of the left operand, and serve on both sides.
+        held: panels of each operand that have to be in memory at a time, so that a block reads none twice while the
+            next one is fetched.
     """
 
     count: int
@@ -66,7 +66,7 @@ class Partition:
     make_blocks: Callable[[], Iterable[Iterable[Pair]]] = field(repr=False, compare=False)
 
     def blocks(self) -> Iterator[PanelBlock]:
-        """Each block, in the order in which they are made."""
+        """All blocks, in the order in which they are made."""
         return (PanelBlock(tuple(pairs)) for pairs in self.make_blocks())
 
 
@@ -79,8 +79,8 @@ def _triangles(make_blocks: Callable[[], Iterable[Iterable[Pair]]]) -> Partition
 
 @lru_cache(maxsize=1024)
 def triangles(count: int, most: int) -> Partition:
-    """Of the pairs (row, column <= row) of so many panels, in blocks of at most `most` pairs: that which reads
-    least."""
+    """The partition of the pairs (row, column <= row) of `count` panels into blocks of at most `most` pairs that
+    reads least."""
     found = [_of_plane(count, line) for line in _DIFFERENCES if count <= _points(line)]
     if count <= _SEARCHED:
         found.append(_triangles(partial(_one_after_another, count, most)))
@@ -93,8 +93,8 @@ def triangles(count: int, most: int) -> Partition:
 
 @lru_cache(maxsize=256)
 def useful_triangles(count: int) -> tuple[tuple[int, Partition], ...]:
-    """Partitions of so many panels of rows, and the most pairs they were made for: with more pairs at a time each
-    reads less than those before it."""
+    """Partitions of `count` panels of rows, each with the most pairs that it was made for. They have ever more
+    pairs at a time, and each reads less than those before it."""
     best: list[tuple[int, Partition]] = []
     for most in _limits(count * (count + 1) // 2, 5):
         found = triangles(count, most)
@@ -104,7 +104,7 @@ def useful_triangles(count: int) -> tuple[tuple[int, Partition], ...]:
 
 
 def _limits(end: int, part: int) -> Iterator[int]:
-    """Pairs of a block, from 2 on, each by a `part`-th more than the one before."""
+    """Numbers of pairs of a block, from 2 on; each is larger by a `part`-th than the one before."""
     most = 2
     while most < end:
         yield most
@@ -116,7 +116,7 @@ def _points(line: tuple[int, ...]) -> int:
 
 
 def _singles(count: int) -> Iterator[list[Pair]]:
-    """Each pair by itself."""
+    """Each pair as a block of its own."""
     return ([(row, column)] for row in range(count) for column in range(row + 1))
 
 
@@ -126,8 +126,8 @@ def _of_plane(count: int, line: tuple[int, ...]) -> Partition:
 
 
 def _lines(count: int, line: tuple[int, ...]) -> Iterator[list[Pair]]:
-    """The lines of a plane, of which some points are left out: those of its first line before others, as the lines
-    are equally long then. The diagonal of each point goes to another line."""
+    """The lines of a plane without some of its points. Points of the first line are left out before others, as the
+    lines are equally long then. The diagonals of different points go to different lines."""
     points = _points(line)
     order = sorted(range(points), key=lambda point: (point in line, point))
     number = {point: place for place, point in enumerate(order) if place < count}
@@ -142,9 +142,9 @@ def _lines(count: int, line: tuple[int, ...]) -> Iterator[list[Pair]]:
 
 
 def _one_after_another(count: int, most: int) -> Iterator[list[Pair]]:
-    """Each set grows from a row by that row which has most pairs with it that are not made yet, and the set that
-    makes most pairs for each of its rows is taken."""
-    left = [set(range(count)) for _ in range(count)]  # rows with which a row has a pair that is not made
+    """A set grows from a row: the next row is the one that has most unmade pairs with the set. Of the sets from all
+    rows the one with most pairs per row is taken."""
+    left = [set(range(count)) for _ in range(count)]  # rows with which a row has an unmade pair
     while any(left):
         found = [_grown(start, left, most) for start in range(count) if left[start]]
         pairs = max(
@@ -178,8 +178,9 @@ def _grown(start: int, left: list[set[int]], most: int) -> set[Pair]:
 
 @lru_cache(maxsize=4096)
 def rectangles(rows: int, columns: int, most: int, shape: float) -> Partition:
-    """Of the pairs of so many panels of rows and of columns, in blocks of at most `most` pairs: bands of rows or
-    columns, each cut into pieces that are nearly equal. `shape`: elements of all rows over those of all columns."""
+    """The partition of the pairs of so many panels of rows and of columns into blocks of at most `most` pairs that
+    reads least. It has bands of rows or of columns, each cut into nearly equal pieces. `shape`: elements of all
+    rows over those of all columns."""
     found = [
         _of_bands(rows, columns, most, shape, turned=False),
         _of_bands(columns, rows, most, 1 / shape, turned=True),
@@ -189,8 +190,8 @@ def rectangles(rows: int, columns: int, most: int, shape: float) -> Partition:
 
 @lru_cache(maxsize=1024)
 def useful_rectangles(rows: int, columns: int, shape: float) -> tuple[tuple[int, Partition], ...]:
-    """Partitions of so many panels, and the most pairs they were made for. With more pairs each reads less than
-    those before it."""
+    """Partitions of so many panels, each with the most pairs that it was made for. They have ever more pairs, and
+    each reads less than those before it."""
     best: list[tuple[int, Partition]] = []
     least = math.inf
     for most in _limits(rows * columns, 3):
@@ -202,7 +203,7 @@ def useful_rectangles(rows: int, columns: int, shape: float) -> tuple[tuple[int,
 
 
 def reads(partition: Partition, rows: int, columns: int, shape: float) -> float:
-    """Elements of both operands, over those of one column of panels of the right one."""
+    """Elements of both operands that are read, over those of the whole right operand."""
     return shape * partition.read[0] / rows + partition.read[1] / columns
 
 
@@ -221,7 +222,7 @@ def _of_bands(count: int, other: int, most: int, shape: float, *, turned: bool) 
     bands = least[-1][1]
     lengths = [-(-other // pieces) for _, pieces in bands]  # of the longest piece
     longest = max(height for height, _ in bands), max(lengths)
-    # What passes by is used at once; of the other side a block's panels stay.
+    # A panel that passes by is used at once; a block's panels of the other side stay.
     thick = shape / count, 1 / other
     stays = int((longest[1] - 1) * thick[1] <= (longest[0] - 1) * thick[0])
     held = [_NEXT, _NEXT]
@@ -240,8 +241,8 @@ def _of_bands(count: int, other: int, most: int, shape: float, *, turned: bool) 
 def _of_rectangles(
     bands: tuple[tuple[int, int], ...], other: int, stays: int, turned: bool
 ) -> Iterator[list[Pair]]:
-    """Blocks of bands of so many panels, each cut into so many pieces. Each panel of the side that passes by uses
-    those of the side that `stays` in the reverse order of the one before it."""
+    """The blocks of bands, each given by its number of panels and of pieces. Each panel of the side that passes by
+    uses the panels of the side that `stays` in the reverse order of the panel before it."""
     first = 0
     for band, (height, pieces) in enumerate(bands):
         ends = [other * i // pieces for i in range(pieces + 1)]

@@ -10,7 +10,7 @@ Extents = Mapping[str, int]
 
 
 def size(labels: str, extents: Extents) -> int:
-    """Elements of an array of these axes."""
+    """Number of elements of an array with these axes."""
     product = 1
     for label in labels:
         product *= extents[label]
@@ -20,7 +20,7 @@ def size(labels: str, extents: Extents) -> int:
 @dataclass(frozen=True)
 class Binary:
     """A product of two arrays. `left`, `right` and `out` have one letter for each axis; the groups have each letter
-    once. A letter twice in an operand is its diagonal."""
+    once. A letter that an operand has twice means its diagonal."""
 
     left: str
     right: str
@@ -38,16 +38,16 @@ class Binary:
         return self.batch, self.rows, self.columns, self.inner
 
     def sizes(self, extents: Extents) -> tuple[int, int, int, int]:
-        """Of batch, rows, columns, inner."""
+        """Sizes of batch, rows, columns and inner."""
         b, m, n, k = (size(group, extents) for group in self.groups)
         return b, m, n, k
 
 
 def binary(left: str, right: str, out: str, extents: Extents) -> Binary:
-    """The groups of a product, each in the order that the array has which is largest of those that have it: that
-    one is then a matrix without being permuted, if its axes are in such an order at all.
+    """A product and its groups of axes. Each group has the order of the largest array with these axes. That array
+    is then a matrix without a permutation, if the order of its axes allows it at all.
 
-    Every letter of one operand alone must be in `out`: `alone` tells which are not, for they are summed first.
+    Every letter of one operand alone must be in `out`. `alone` finds those that are not, which are summed first.
     """
     a, b, c = set(left), set(right), set(out)
 
@@ -67,5 +67,5 @@ def binary(left: str, right: str, out: str, extents: Extents) -> Binary:
 
 
 def alone(labels: str, others: str) -> str:
-    """The letters of an operand that nothing else has: they are to be summed over."""
+    """The letters of an operand that nothing else has. They have to be summed over."""
     return "".join(dict.fromkeys(label for label in labels if label not in others))

@@ -1,5 +1,5 @@
-"""A group of axes of a product cut into cells (boxes of it), and cells put together to panels: the rows, the
-columns or the inner indices of one step.
+"""A group of axes of a product is cut into cells, which are boxes of it. Cells are put together to panels: the
+rows, the columns or the inner indices of one step.
 
 A cell is an interval of each axis. Tiles that an array fixes are never cut.
 """
@@ -21,9 +21,9 @@ Cell = tuple[Interval, ...]
 
 @dataclass(frozen=True)
 class Axis:
-    """`fixed`: the boundaries of tiles that must stay whole; None: it may be cut anywhere. `mergeable`: consecutive
-    tiles may make one interval, as none of them is missing. `chunk`: elements of a chunk on disk; if it is
-    cut nowhere, nothing else is read or written."""
+    """An axis of a product. `fixed`: the boundaries of tiles that must stay whole; None: the axis may be cut
+    anywhere. `mergeable`: consecutive tiles may form one interval, as none of them is missing. `chunk`: elements of
+    a chunk on disk; where no cut goes through a chunk, only wanted elements are read or written."""
 
     label: str
     extent: int
@@ -32,8 +32,8 @@ class Axis:
     chunk: int = 1
 
     def cut(self, most: int, *, by_chunks: bool = False) -> Cuts:
-        """Intervals of at most `most` elements, nearly equal; of one tile where that is larger. `by_chunks`: none
-        has elements of several chunks but whole ones."""
+        """The boundaries of nearly equal intervals of at most `most` elements. A tile that is larger is an interval
+        by itself. `by_chunks`: an interval with elements of several chunks has these whole."""
         if self.fixed is None:
             if by_chunks and self.chunk > 1 and most < self.extent:
                 return self._by_chunks(max(1, most))
@@ -58,7 +58,7 @@ class Axis:
         return (*(place for place in places if place < self.extent), self.extent)
 
     def whole_chunks(self, cuts: Cuts) -> float:
-        """The share of elements in chunks that have no boundary inside."""
+        """The share of elements whose chunk has no boundary inside."""
         if self.chunk == 1 or self.fixed is not None:
             return 1.0
         places = np.array(cuts[1:-1], np.int64)
@@ -67,7 +67,7 @@ class Axis:
 
     @property
     def smallest(self) -> int:
-        """The least extent of the largest interval."""
+        """The smallest extent that the largest interval can have."""
         if self.fixed is None:
             return min(1, self.extent)
         return max((end - begin for begin, end in itertools.pairwise(self.fixed)), default=0)
@@ -81,12 +81,12 @@ class Cut:
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """In row-major order."""
+        """All cells, in row-major order."""
         return list(itertools.product(*(list(itertools.pairwise(axis)) for axis in self.cuts)))
 
     @cached_property
     def sizes(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """Elements of each cell."""
+        """Number of elements of each cell."""
         sizes = np.ones(1, np.int64)
         for axis in self.cuts:
             sizes = np.outer(sizes, np.diff(axis)).ravel()
@@ -97,12 +97,12 @@ class Cut:
         return math.prod(axis.whole_chunks(cuts) for axis, cuts in zip(axes, self.cuts, strict=True))
 
 
-Panels = tuple[tuple[int, ...], ...]  # cells of each, by number
+Panels = tuple[tuple[int, ...], ...]  # the numbers of the cells of each panel
 
 
 def panels(sizes: Sequence[int], classes: Sequence[int], most: int) -> Panels:
-    """Cells of one class put together, in their order, as long as they have at most `most` elements; the panels
-    of a class have nearly equal sizes. A larger cell is a panel by itself."""
+    """Panels of at most `most` elements, each of consecutive cells of one class. The panels of a class have nearly
+    equal sizes. A larger cell is a panel by itself."""
     members: dict[int, list[int]] = {}
     for cell, kind in enumerate(classes):
         members.setdefault(int(kind), []).append(cell)
@@ -137,9 +137,9 @@ def _filled(sizes: Sequence[int], cells: Sequence[int], most: int) -> list[tuple
 
 
 def cut_for(axes: Sequence[Axis], most: int, pieces: int = 1, *, by_chunks: bool = False) -> Cut:
-    """Cells of at most `most` elements where tiles allow it: inner axes whole, one axis cut, outer ones by
-    elements or tiles. `pieces`: the axis that is cut gets so many times as many intervals, so that several cells
-    fill a panel. `by_chunks`: see Axis.cut."""
+    """The cut into cells of at most `most` elements where tiles allow it. Inner axes stay whole, one axis is cut,
+    and outer axes are cut into single elements or tiles. `pieces`: the axis that is cut gets so many times as many
+    intervals, so that several cells fill a panel. `by_chunks`: see Axis.cut."""
     result: list[Cuts] = []
     room = max(1, most)
     cutting = True

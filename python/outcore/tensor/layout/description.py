@@ -1,5 +1,5 @@
-"""What describes an extended array: the layout and element type that a caller gives, and the facts that lie beside
-its tiles on disk."""
+"""The description of an extended array: the layout and element type that a caller gives, and the facts that are
+stored with its tiles on disk."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from outcore.tensor.layout.sparsity import Sparsity
     from outcore.tensor.layout.symmetry import Symmetry
 
-_KIND = "extended array"  # in the metadata of what lies on disk
+_KIND = "extended array"  # in the metadata of an array on disk
 _VERSION = 1
-_TILE_BYTES = 4 << 20  # about as large as a tile is made
+_TILE_BYTES = 4 << 20  # about the size of a tile
 
 
 def as_layout(
@@ -31,7 +31,7 @@ def as_layout(
     sparsity: Sparsity = None,
     symmetry: Symmetry | str | Sequence[str] | None = None,
 ) -> Layout:
-    """A layout as it is, or made of tilings."""
+    """The layout that a caller gives, or a new one from tilings."""
     if not isinstance(layout, Layout):
         return Layout(layout, sparsity, symmetry)
     if sparsity is not None or symmetry is not None:
@@ -48,12 +48,12 @@ def element_type(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 def tiled(shape: Sequence[int], itemsize: int, chunk: Sequence[int] | None = None) -> list[Tiling]:
-    """Tilings of moderate size, a few MB a tile, whose cuts are multiples of `chunk`."""
+    """Tilings with tiles of a few MB, whose cuts are multiples of `chunk`."""
     if not shape or 0 in shape:
         return [Tiling(n) for n in shape]
     sides = [1] * len(shape) if chunk is None else [min(c, n) for c, n in zip(chunk, shape, strict=True)]
     wanted = _TILE_BYTES // itemsize
-    while True:  # the axis that is cut most grows
+    while True:  # the tiles grow along the axis with most of them
         counts = [-(-n // side) for n, side in zip(shape, sides, strict=True)]
         axis = int(np.argmax(counts))
         if counts[axis] == 1 or int(np.prod(sides, dtype=np.int64)) * 2 > wanted:
@@ -73,7 +73,7 @@ def facts_of(layout: Layout, dtype: np.dtype[Any], metadata: Any) -> dict[str, A
 
 
 def callers_metadata(found: Any) -> Any:
-    """What a caller has given, of the metadata of an array on disk."""
+    """The metadata that a caller gave, out of all metadata of an array on disk."""
     return found.get("metadata") if isinstance(found, dict) and found.get("kind") == _KIND else found
 
 

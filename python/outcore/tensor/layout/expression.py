@@ -1,4 +1,4 @@
-"""What is to be contracted: subscripts as `numpy.einsum` has them, checked against shapes.
+"""The contraction that a caller asks for: subscripts as in `numpy.einsum`, checked against shapes.
 
 parse("ijcd,Qac,Qbd->ijab", [t2.shape, b.shape, b.shape])
 """
@@ -19,7 +19,7 @@ Shape = Sequence[int]
 
 @dataclass(frozen=True)
 class Expression:
-    """One letter for each axis of each input and of the output; extents in elements by letter."""
+    """One letter for each axis of each input and of the output. `extents`: elements along each axis, by letter."""
 
     inputs: tuple[str, ...]
     output: str
@@ -36,7 +36,7 @@ class Expression:
         return tuple(self.extents[label] for label in labels)
 
     def size(self, labels: str) -> int:
-        """Elements of an array of these axes."""
+        """Number of elements of an array with these axes."""
         product = 1
         for label in labels:
             product *= self.extents[label]
@@ -44,10 +44,10 @@ class Expression:
 
 
 def parse(subscripts: str, shapes: Sequence[Shape]) -> Expression:
-    """Understands what `numpy.einsum` does in its form with text: letters, `...`, an output that is left out (then
-    the letters that occur once, in alphabetic order).
+    """The expression of subscripts, which mean the same as in `numpy.einsum`: letters and `...`. Without an output,
+    the output has the letters that occur once, in alphabetic order.
 
-    Raises: OutcoreError (EINVAL) that names what does not fit.
+    Raises: OutcoreError (EINVAL) if something does not fit; the error names it.
     """
     if not isinstance(subscripts, str):
         raise _refused(repr(subscripts), "the subscripts are text such as 'ik,kj->ij'")
@@ -95,7 +95,7 @@ def _extents(text: str, inputs: Sequence[str], shapes: Sequence[Shape]) -> dict[
 
 
 def _without_dots(text: str, inputs: Sequence[str], shapes: Sequence[Shape]) -> tuple[list[str], str]:
-    """`...` as letters that are not used otherwise, the last of them for the last axes; all of them."""
+    """The inputs with unused letters for `...`, aligned at the last axes; and all these letters."""
     free = [label for label in reversed(string.ascii_letters) if label not in text]
     longest, result = 0, []
     for given, shape in zip(inputs, shapes, strict=True):

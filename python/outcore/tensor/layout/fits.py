@@ -1,4 +1,4 @@
-"""Whether elements have the symmetry of a layout, and are zero where it has no tiles."""
+"""Checks that elements have the symmetry of a layout, and are zero where it has no tiles."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Readable(Protocol):
 
 
 def check_fits(values: Readable, layout: Layout, tolerance: float | None) -> None:
-    """Raises ValueError for another shape, and OutcoreError EINVAL, with place and size, where elements differ by
-    more than `tolerance` from what the layout makes of its stored tiles; None: by more than rounding makes of the
-    largest element."""
+    """Raises ValueError for another shape. Raises OutcoreError (EINVAL) if elements differ by more than `tolerance`
+    from those that follow from the stored tiles; the error names the tile and the difference. None: the rounding of
+    the largest element."""
     if tuple(values.shape) != layout.shape:
         raise ValueError(f"an array of shape {tuple(values.shape)} for {layout!r}")
     if layout.is_dense:
@@ -45,7 +45,7 @@ def check_fits(values: Readable, layout: Layout, tolerance: float | None) -> Non
             difference = largest_difference(found, np.zeros((), found.dtype), 1)
             what = "its layout has no such tile"
         elif stored == tile:
-            continue  # in itself: the survey of what is put sees it
+            continue  # a Survey of the tiles that are put checks their own symmetry
         else:
             other = np.asarray(values[layout.box(stored)])
             difference = largest_difference(found, np.transpose(other, axes), sign)
@@ -71,7 +71,7 @@ class Surveyed(Protocol):
 
 
 class Survey:
-    """By how much tiles differ from what the symmetry, which maps them to themselves, makes of them."""
+    """How much tiles change under permutations of the symmetry that map each to itself."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -88,7 +88,7 @@ class Survey:
             self._worst = max(self._worst, (difference, tile, permutation))
 
     def judge(self, array: Surveyed, tolerance: float | None = None) -> None:
-        """Collective. Raises OutcoreError EINVAL at all processes."""
+        """Raises OutcoreError (EINVAL) at all processes if a tile changes by more than `tolerance`. Collective."""
         if not self._layout.symmetry:
             return
         found = array.world.gather((self._largest, self._worst))
@@ -104,7 +104,7 @@ class Survey:
 
 
 def largest_difference(a: Values, b: Values, sign: int) -> float:
-    """Of a and sign * b; where both are no numbers, or infinite, none."""
+    """The largest difference of a and sign * b. Two NaN, or two equal infinities, differ by zero."""
     with np.errstate(invalid="ignore", over="ignore"):
         difference = np.abs(a - b if sign > 0 else a + b)
         strange = ~np.isfinite(difference)
@@ -120,5 +120,5 @@ def largest_finite(values: Values) -> float:
 
 
 def rounding(dtype: np.dtype[Any]) -> float:
-    """A generous bound of the rounding of elements that are sums, relative to the largest."""
+    """A generous bound of the rounding error of elements that are sums, relative to the largest element."""
     return float(np.finfo(dtype).eps) * 1e4

@@ -1,6 +1,6 @@
-"""A product cut into panels: which there are, which of them are zero, and in which order they are worked on.
+"""A product cut into panels: which panels are zero, and in which order the others are worked on.
 
-Pure: it knows facts of arrays, not their data. The executor and the count of bytes walk through the same steps.
+A geometry knows facts of arrays, not their data. The executor and the count of bytes walk through the same steps.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from outcore.tensor.layout.letters import common_tilings
 from outcore.tensor.layout.operands import Facts, Mask
 
 Keep = Literal["result", "left", "right"]
-"""What stays while the rest passes by: a panel of the result alone, or with it all panels of the left operand that
-belong to its rows, or all of the right one that belong to its columns."""
+"""Panels that stay while the rest passes by: a panel of the result alone; or with it all panels of the left operand
+for its rows, or all panels of the right operand for its columns."""
 
 Flags = np.ndarray[tuple[int, int, int], np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, eq=False)
 class ProductProblem:
-    """A product and the arrays in it. `adds`: the result is added to what is there. `simple`: it is made one panel
+    """A product and its arrays. `adds`: the product is added to the result. `simple`: the result is made one panel
     after another."""
 
     product: Binary
@@ -42,7 +42,8 @@ class ProductProblem:
 
     @cached_property
     def axes(self) -> dict[str, Axis]:
-        """How each may be cut. Raises OutcoreError (EINVAL) where tiles of two arrays do not match."""
+        """All axes by letter, with how they may be cut. Raises OutcoreError (EINVAL) where tiles of two arrays do
+        not match."""
         names = ("the left operand", "the right operand", "the result")
         found = common_tilings(
             f"einsum '{self.product}'",
@@ -56,7 +57,7 @@ class ProductProblem:
             if tiling is not None
         }
         fixed = {label: tiling.cuts for label, tiling in found.items()}
-        chunks: dict[str, int] = {}  # of the result: a chunk that is put in part has to be read before
+        chunks: dict[str, int] = {}  # first of the result: a chunk that is put in part is read before
         for labels, facts in (self.arrays[2], *self.arrays[:2]):
             if facts.where == "disk" and facts.chunk is not None:
                 chunks = {**dict(zip(labels, facts.chunk, strict=True)), **chunks}
@@ -69,13 +70,13 @@ class ProductProblem:
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
-        """Of the elements that are multiplied."""
+        """The type of the elements that are multiplied."""
         return np.result_type(*(facts.dtype for _, facts in self.arrays))
 
     @cached_property
     def copied(self) -> tuple[int, int, int]:
-        """Bytes of an element of left, right and result that are in a buffer beside a panel while it is on its way:
-        where the array is of another type than what is multiplied."""
+        """Bytes per element of a second buffer beside a panel in transit, of left, right and result. It is needed
+        where the array has another type than the elements that are multiplied; elsewhere 0."""
         left, right, out = (
             0 if facts.dtype == self.dtype else facts.dtype.itemsize for _, facts in self.arrays
         )
@@ -88,8 +89,9 @@ class ProductProblem:
 
     @cached_property
     def is_symmetric(self) -> bool:
-        """Whether the result stays what it is when rows and columns are exchanged, which can be cut alike: an array
-        is multiplied by itself, over the same axes, and no array has zeros that are known."""
+        """Whether an exchange of rows and columns, which can be cut alike, leaves the result unchanged. Then an
+        array is multiplied by itself, over the same axes, and no array has known zeros. A simple product does not
+        count."""
         product, arrays = self.product, (self.left, self.right, self.out)
         if (
             self.simple
@@ -108,7 +110,8 @@ class ProductProblem:
         )
 
     def axes_to_cut(self, *, half: bool) -> list[list[Axis]]:
-        """Of each group. `half`: rows and columns have the same, those of the larger chunks."""
+        """The axes of each group. `half`: rows and columns have the same axes; of each two axes that correspond,
+        the one with the larger chunks."""
         groups = [self.group(labels) for labels in self.product.groups]
         if half:
             pairs = zip(groups[1], groups[2], strict=True)
@@ -117,7 +120,7 @@ class ProductProblem:
 
     @property
     def has_chunks(self) -> bool:
-        """Whether it matters where axes are cut."""
+        """Whether chunks on disk make some cuts better than others."""
         return any(1 < axis.chunk < axis.extent and axis.fixed is None for axis in self.axes.values())
 
     @cached_property
@@ -136,8 +139,8 @@ class ProductProblem:
 
 
 class Step(NamedTuple):
-    """One product of panels, by number: result[batch, rows, columns] gets left[batch, rows, inner] right[batch,
-    inner, columns]."""
+    """A product of two panels, named by number: result[batch, rows, columns] += left[batch, rows, inner]
+    right[batch, inner, columns]."""
 
     batch: int
     rows: int
@@ -146,7 +149,7 @@ class Step(NamedTuple):
 
 
 Task = list[Step]
-"""All that belongs to the panels of the result that are made at once: one, or those of a block."""
+"""The steps for the panels of the result that are made at once: one panel, or those of a block."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +164,7 @@ class ProductGeometry:
 
     @cached_property
     def left(self) -> Flags | None:
-        """Which cells [batch, rows, inner] of the left operand are not zero; None: none is."""
+        """Which cells [batch, rows, inner] of the left operand are not zero; None: no cell is zero."""
         p = self.problem.product
         return cell_flags(self.problem.left.readable, p.left, (p.batch, p.rows, p.inner))
 
@@ -178,7 +181,7 @@ class ProductGeometry:
         return cell_flags(self.problem.out.stored, p.out, (p.batch, p.rows, p.columns))
 
     def _of_panels(self, flags: Flags | None, groups: tuple[int, int, int]) -> Flags:
-        """Which panels have any cell that is not zero."""
+        """Which panels have a nonzero cell."""
         if flags is None:
             return np.ones([len(self.panels[g]) for g in groups], bool)
         for axis, group in enumerate(groups):
@@ -188,7 +191,7 @@ class ProductGeometry:
 
     @cached_property
     def steps(self) -> np.ndarray[tuple[int, int, int, int], np.dtype[np.bool_]]:
-        """Which products of panels [batch, rows, columns, inner] there are."""
+        """Which products of panels [batch, rows, columns, inner] have to be made."""
         left = self._of_panels(self.left, (0, 1, 3))
         right = self._of_panels(self.right, (0, 3, 2))
         out = self._of_panels(self.out, (0, 1, 2))
@@ -199,7 +202,7 @@ class ProductGeometry:
 
     @cached_property
     def sizes(self) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], ...]:
-        """Elements of each panel of each group."""
+        """Number of elements of each panel of each group."""
         return tuple(
             np.array([int(cut.sizes[list(cells)].sum()) for cells in members], np.int64)
             for cut, members in zip(self.cuts, self.panels, strict=True)
@@ -217,7 +220,7 @@ class ProductGeometry:
 
     @cached_property
     def multiplications(self) -> float:
-        """Of all steps, zeros within panels included."""
+        """Multiplications of all steps, zeros within panels included."""
         b, m, n, k = (size.astype(float) for size in self.sizes)
         if self.steps.all():
             return float(b.sum() * m.sum() * n.sum() * k.sum())
@@ -225,14 +228,14 @@ class ProductGeometry:
 
     @cached_property
     def multiplications_of_half(self) -> float:
-        """Of the steps of half of the tasks. Nothing is zero."""
+        """Multiplications of the steps of half of the tasks, of a product without zeros."""
         b, m, n, k = (size.astype(float) for size in self.sizes)
         return float(b.sum() * k.sum() * np.tril(np.outer(m, n)).sum())
 
     def elements(
         self, flags: Flags | None, groups: tuple[int, int, int]
     ) -> np.ndarray[tuple[int, int, int], np.dtype[np.int64]]:
-        """Elements of each panel of an operand that are not zero, and so are moved."""
+        """Number of elements of each panel of an operand that are not zero, and so are moved."""
         if flags is None:
             b, m, k = (self.sizes[g] for g in groups)
             return b[:, None, None] * m[None, :, None] * k[None, None, :]
@@ -245,7 +248,8 @@ class ProductGeometry:
     # ---- order ----
 
     def partition(self, block: int, *, half: bool) -> Partition:
-        """In blocks of at most so many panels of the result: of half of them in triangles, else in bands."""
+        """The partition of the result into blocks of at most `block` panels. `half`: half of the panels, in
+        triangles; otherwise all, in bands."""
         rows, columns = (len(self.panels[group]) for group in (1, 2))
         if half:
             return triangles(rows, block)
@@ -253,10 +257,10 @@ class ProductGeometry:
         return rectangles(rows, columns, block, m / n)
 
     def tasks(self, keep: Keep, parts: int = 1, *, half: bool = False, block: int = 1) -> list[Task]:
-        """In the order in which one process takes them. Rows and columns turn back at their ends, inner indices in
-        every task, so that the panel that was used last is used again. `parts`: of each panel of the result so many
-        tasks, each with a range of inner indices. `half`: panels of the result whose number of columns is no larger
-        than that of rows alone. `block`: a task makes so many panels of the result at most."""
+        """All tasks, in the order in which one process takes them. Rows and columns turn back at their ends, inner
+        indices in every task, so that the panel that was used last is used again. `parts`: tasks for each panel of
+        the result, each with a range of inner indices. `half`: only panels of the result with columns <= rows.
+        `block`: a task makes at most so many panels of the result."""
         if block > 1:
             return self._tasks_of_blocks(self.partition(block, half=half), parts)
         inner_first: dict[bool, Sequence[int]] = {}
@@ -283,7 +287,7 @@ class ProductGeometry:
         return result
 
     def _tasks_of_blocks(self, partition: Partition, parts: int) -> list[Task]:
-        """Nothing is zero."""
+        """The tasks of a product without zeros, by blocks."""
         batches, _, _, count = self.steps.shape
         result: list[Task] = []
         for batch in range(batches):
@@ -309,8 +313,8 @@ class ProductGeometry:
     def boxes(
         self, labels: str, chosen: Mapping[int, int]
     ) -> Iterator[tuple[tuple[int, ...], list[Interval]]]:
-        """The cells of a panel of an operand with these axes, `chosen[group]` naming the panel of each group: the
-        number of the cell in each group, and its box."""
+        """The cells of a panel of an operand with these axes: the number of each cell in each group, and its box.
+        `chosen[group]` is the number of the panel in each group."""
         groups = [(g, self.problem.product.groups[g]) for g in chosen]
         for cells in itertools.product(*(self.panels[g][panel] for g, panel in chosen.items())):
             where: dict[str, Interval] = {}
@@ -320,7 +324,7 @@ class ProductGeometry:
 
 
 def cell_flags(mask: Mask | None, labels: str, groups: tuple[str, str, str]) -> Flags | None:
-    """A map of tiles as one of cells, which are single tiles then, in three groups of axes."""
+    """Flags of tiles as flags of cells in three groups of axes. The cells are single tiles then."""
     if mask is None:
         return None
     wanted = "".join(groups)
@@ -338,8 +342,8 @@ def cell_flags(mask: Mask | None, labels: str, groups: tuple[str, str, str]) -> 
 def make(
     problem: ProductProblem, cuts: tuple[Cut, Cut, Cut, Cut], most: tuple[int, int, int, int], mixed: bool
 ) -> ProductGeometry:
-    """Panels of at most so many elements of each group. `mixed`: a panel may have cells whose zeros differ;
-    the zeros among them are multiplied."""
+    """The geometry with panels of at most so many elements in each group. `mixed`: a panel may have cells whose
+    zeros differ; then those zeros are multiplied."""
     single: Panels = ()
     bare = ProductGeometry(problem, cuts, (single, single, single, single))
     kinds = [np.zeros(len(cut.sizes), np.int64) for cut in cuts]

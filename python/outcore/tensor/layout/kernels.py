@@ -1,4 +1,5 @@
-"""Inner loops over tiles: permute, scale, add; pack pairs of indices. Any thread; other Python threads run."""
+"""Inner loops over tiles: permute, scale, add; pack pairs of indices. Any thread may call them, and other Python
+threads run meanwhile."""
 
 from __future__ import annotations
 
@@ -17,20 +18,20 @@ DTYPES = tuple(np.dtype(name) for name in ("float32", "float64", "complex64", "c
 
 @cache
 def type_name(dtype: np.dtype[Any]) -> str:
-    """Its `name`, which NumPy puts together at each call."""
+    """The `name` of a type. NumPy would build it at each call."""
     return dtype.name
 
 
 def add(out: Values, value: Values, alpha: complex = 1) -> Values:
-    """out += alpha * value; of one shape and element type."""
+    """out += alpha * value; both have the same shape and element type."""
     return permute(out, value, range(out.ndim), alpha, accumulate=True)
 
 
 def permute(
     out: Values, value: Values, axes: Sequence[int], alpha: complex = 1, *, accumulate: bool = False
 ) -> Values:
-    """out = alpha * transpose(value, axes), or added to it; of one element type, one of DTYPES, in memory that does
-    not overlap. Returns out. Raises ValueError or TypeError for what does not fit."""
+    """out = alpha * transpose(value, axes), or out += that if `accumulate`. Both have the same element type, one of
+    DTYPES, and their memory does not overlap. Returns out. Raises ValueError or TypeError if they do not fit."""
     turned = np.transpose(value, axes)
     if value.dtype != out.dtype or out.dtype not in DTYPES:
         raise TypeError(f"elements of type {value.dtype} into those of {out.dtype}")
@@ -50,10 +51,10 @@ def pack_pairs(values: Values, diagonal: float = 1.0) -> tuple[Values, Values]:
     """Sums and differences of elements that differ by the order of the last two indices: for c >= d,
 
         plus[.., c (c + 1) / 2 + d] = x[.., c, d] + x[.., d, c]        on the diagonal times `diagonal`
-        minus[.., c (c - 1) / 2 + d] = x[.., c, d] - x[.., d, c]       without the diagonal
+        minus[.., c (c - 1) / 2 + d] = x[.., c, d] - x[.., d, c]       without a diagonal
 
-    so that a product over all c and d becomes two of half the length, a quarter of the work where both sides are
-    packed."""
+    A product over all c and d becomes two of half the length. If both sides are packed, each is a quarter of the
+    work."""
     values = np.ascontiguousarray(values)
     *outer, n, other = values.shape
     if n != other:
@@ -65,7 +66,7 @@ def pack_pairs(values: Values, diagonal: float = 1.0) -> tuple[Values, Values]:
 
 
 def unpack_pairs(plus: Values, minus: Values, out: Values, diagonal: float = 0.5) -> Values:
-    """The reverse: for c > d
+    """The reverse of `pack_pairs`: for c > d
 
         out[.., c, d] = (plus + minus) / 2,  out[.., d, c] = (plus - minus) / 2,  out[.., c, c] = diagonal * plus
 

@@ -1,4 +1,4 @@
-"""What a tensor is made of, without data: tilings of its axes, tiles that are there, symmetry."""
+"""The layout of a tensor, without data: tilings of its axes, present tiles, symmetry."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from outcore.tensor.layout.tiling import Tiling, as_tiling
 
 Tile = tuple[int, ...]
 
-MAX_TILES = 1 << 24  # of the grid, as BlockSparseArray has it
+MAX_TILES = 1 << 24  # the most tiles of a grid, as in BlockSparseArray
 
 
 _MAX_ELEMENTS = 1 << 62
 
 
 class Layout:
-    """The tiles of a tensor: a value that can be compared and written down.
+    """The tiles of a tensor: a value that can be compared and stored.
 
-    Of tiles that the symmetry makes of one another one is stored, the one whose index comes first. A tile that
-    the symmetry maps to itself is stored whole.
+    Of tiles that follow from one another by symmetry only one is stored, the one whose index comes first. A tile
+    that the symmetry maps to itself is stored whole.
 
     Args:
         tilings: for each axis (0 to 8) a Tiling; a number stands for one tile of so many elements, 0 for no tile.
             Without axes there is one tile of one element.
-        sparsity: which tiles are there: None (all), Labels, an array of booleans, or indices of tiles.
+        sparsity: which tiles are present: None (all), Labels, an array of booleans, or indices of tiles.
         symmetry: words, as "pair" or "antisymmetric(0,1) symmetric(2,3)", or a Symmetry.
 
-    Raises ValueError: axes that a symmetry exchanges have different tilings, tiles that it makes of one another
-    are not all there, too many tiles.
+    Raises ValueError if axes that the symmetry exchanges have different tilings, if only some of the tiles that
+    follow from one another are present, or if the tiles are too many.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Layout:
         if math.prod(self.grid) > MAX_TILES:
             raise ValueError(f"{math.prod(self.grid)} tiles; there may be {MAX_TILES}: make them larger")
         self.symmetry = Symmetry.parse(symmetry, self.rank)
-        if isinstance(sparsity, np.bool_):  # what NumPy makes of flags without axes
+        if isinstance(sparsity, np.bool_):  # NumPy turns flags without axes into this
             sparsity = np.asarray(sparsity)
         self.there: Flags = sparsity_module.flags(sparsity, self.tilings)
         self._check_size()
@@ -84,11 +84,11 @@ class Layout:
             if not np.array_equal(np.transpose(self.there, permutation), self.there):
                 raise ValueError(f"of tiles that the permutation {permutation} exchanges only some are there")
 
-    # ---- what it is ----
+    # ---- form ----
 
     @property
     def rank(self) -> int:
-        """Axes."""
+        """Number of axes."""
         return len(self.tilings)
 
     @cached_property
@@ -102,22 +102,22 @@ class Layout:
 
     @cached_property
     def stored(self) -> StoredTiles:
-        """The tiles that are stored, in row-major order; the number of a tile is its place here."""
+        """The stored tiles, in row-major order. The number of a tile is its place here."""
         return StoredTiles(self.canonical_flags)
 
     @cached_property
     def numbers(self) -> TileNumbers:
-        """Of each stored tile its number."""
+        """The number of each stored tile."""
         return TileNumbers(self.stored)
 
     @cached_property
     def sizes(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Elements of each stored tile."""
+        """Number of elements of each stored tile."""
         return self._sizes_of(self.canonical_flags)
 
     @cached_property
     def offsets(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Elements before each stored tile in a list of all; one more, the elements of all."""
+        """Number of elements before each stored tile, if all lie one after another; last, their total."""
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
     def _sizes_of(self, flags: Flags) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -128,7 +128,8 @@ class Layout:
 
     @cached_property
     def table(self) -> _core.TileTable:
-        """For native code: what each tile of the grid is made of, as `canonical` says it."""
+        """A table for native code: the stored tile, permutation and sign of each tile of the grid, as in
+        `canonical`."""
         number = np.arange(math.prod(self.grid), dtype=np.int32).reshape(self.grid)
         best, image = number.copy(), np.zeros(self.grid, np.int32)
         kinds: list[tuple[Permutation, int]] = []
@@ -145,33 +146,33 @@ class Layout:
 
     @property
     def elements(self) -> int:
-        """Elements that are stored."""
+        """Number of stored elements."""
         return int(self.offsets[-1])
 
     @property
     def size(self) -> int:
-        """Elements of the shape, zeros and all."""
+        """Number of elements of the whole shape, zeros included."""
         return math.prod(self.shape)
 
     @cached_property
     def largest(self) -> int:
-        """Elements of the largest stored tile; 0 if there are none."""
+        """Number of elements of the largest stored tile; 0 without stored tiles."""
         return int(self.sizes.max(initial=0))
 
     @cached_property
     def derived(self) -> dict[Hashable, Any]:
-        """What others have made of this value, which each call would make again: it goes with the layout."""
+        """A cache for values that other modules derive from this layout. They live as long as the layout."""
         return {}
 
     @cached_property
     def is_dense(self) -> bool:
-        """All tiles are stored."""
+        """Whether all tiles are stored."""
         return not self.symmetry and bool(self.there.all())
 
     # ---- tiles ----
 
     def check(self, tile: Sequence[int]) -> Tile:
-        """The index of a tile of the grid. Raises IndexError."""
+        """The index of a tile of the grid. Raises IndexError for a tile outside."""
         if type(tile) is tuple and len(tile) == self.rank and all(map(_is_index, tile, self.grid)):
             return tile
         index = tuple(arguments.integers("tile", tile))
@@ -180,7 +181,7 @@ class Layout:
         return index
 
     def canonical(self, tile: Sequence[int]) -> tuple[Tile | None, Permutation, int]:
-        """The stored tile that a tile of the grid is made of, None if it is zero; with axes and sign:
+        """The stored tile from which a tile of the grid follows, None if it is zero; with axes and sign:
         tile == sign * transpose(stored, axes)."""
         index = tuple(tile)
         best, axes, sign = index, tuple(range(self.rank)), 1
@@ -195,7 +196,7 @@ class Layout:
         return best, axes, sign
 
     def images(self, tile: Tile) -> Iterator[tuple[Tile, Permutation, int]]:
-        """The different tiles of the grid that a stored tile makes, itself first, with axes and sign:
+        """The different tiles of the grid that follow from a stored tile, itself first, with axes and sign:
         image == sign * transpose(stored, axes)."""
         seen = set()
         for permutation, sign in self.symmetry.elements.items():
@@ -205,7 +206,8 @@ class Layout:
                 yield image, permutation, sign
 
     def own_symmetry(self, tile: Tile) -> list[tuple[Permutation, int]]:
-        """Permutations, but for the identity, that map a tile to itself: it has them as a tensor of its own."""
+        """Permutations except the identity that map a tile to itself. As a tensor of its own the tile has this
+        symmetry."""
         return [
             (permutation, sign)
             for permutation, sign in self.symmetry.elements.items()
@@ -216,19 +218,19 @@ class Layout:
         return tuple([axis.cuts[i + 1] - axis.cuts[i] for axis, i in zip(self.tilings, tile, strict=True)])
 
     def box(self, tile: Sequence[int]) -> tuple[slice, ...]:
-        """The elements of a tile, as slices of the whole."""
+        """The elements of a tile, as slices of the whole tensor."""
         return tuple(
             [slice(axis.cuts[i], axis.cuts[i + 1]) for axis, i in zip(self.tilings, tile, strict=True)]
         )
 
     def tiles_of(self, begin: Sequence[int], end: Sequence[int]) -> Iterable[Tile]:
-        """Tiles of the grid that have elements of a box."""
+        """Tiles of the grid that overlap with a box."""
         return product(*(axis.overlapping(b, e) for axis, b, e in zip(self.tilings, begin, end, strict=True)))
 
     # ---- others ----
 
     def permuted(self, axes: Sequence[int]) -> Layout:
-        """That of transpose(T, axes)."""
+        """The layout of transpose(T, axes)."""
         return Layout(
             [self.tilings[axis] for axis in axes],
             np.transpose(self.there, axes),

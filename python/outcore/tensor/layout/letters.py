@@ -1,4 +1,4 @@
-"""The tilings of the axes of an expression: arrays that have an axis in common must agree about its tiles."""
+"""The tilings of the axes of an expression. Arrays with a common axis must agree about its tiles."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Tilings = Sequence[Tiling | None]  # of the axes of an array; None: without tile
 
 
 def common_tilings(what: str, arrays: Iterable[tuple[str, str, Tilings]]) -> dict[str, Tiling]:
-    """Of each letter its tiling, if an array has tiles along it, with the labels that any of them knows.
+    """The tiling of each letter along which an array has tiles, with the labels that any of the arrays knows.
 
     Args:
-        what: is under way, for errors.
-        arrays: the name of each for errors, its letters, its tilings.
+        what: the operation, for errors.
+        arrays: the name of each array for errors, its letters and its tilings.
 
     Raises: OutcoreError (EINVAL) if two have different tiles, or different labels, along one axis.
     """
-    known: dict[str, dict[str, tuple[str, Any]]] = {}  # of each letter what is known, and from which array
-    alike: dict[str, Tiling | None] = {}  # of each letter the tiling of all arrays; None: they have several
+    known: dict[str, dict[str, tuple[str, Any]]] = {}  # facts of each letter, and the array of each
+    alike: dict[str, Tiling | None] = {}  # the one tiling of each letter; None: arrays have several
     for name, labels, tilings in arrays:
         for letter, tiling in zip(labels, tilings, strict=True):
             if tiling is None:

@@ -1,7 +1,7 @@
-"""Arrays of all kinds, as contractions see them: facts to plan with, boxes to get, put and accumulate.
+"""Arrays of all kinds, as contractions see them: facts for plans, boxes to get, put and accumulate.
 
-A box is a pair of numbers for each axis. An array without tiles gives any box; of one with tiles a box is made of
-whole tiles. Nothing here is collective but `sync`.
+A box is a pair of numbers for each axis. An array without tiles gives any box; a box of an array with tiles
+consists of whole tiles. Only `sync` and `take` are collective.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ Use = Literal["get", "put", "add"]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 _TAKEN = 1 << 18  # elements that are copied at a time
-_COPIES = 3  # tiles of an array that are in memory of their own at a time on their way, or more of small ones
+_COPIES = 3  # tiles of an array that have a buffer on their way at a time; of small tiles more
 _COPIED_BYTES = 8 << 20
-_COPIED_SHARE = 64  # of the budget: all operands of a product have as much, which no workspace accounts for
+_COPIED_SHARE = 64  # or so much of the budget: each operand of a product takes it, outside of any workspace
 
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What a plan depends on. Those of a layout, and of arrays without tiles, are made once, so that loops which
-    contract the same arrays again find at once what was made of them.
+    """Facts of an array that a plan depends on. The facts of a layout, and of arrays without tiles, are made once.
+    So loops that contract the same arrays again find results derived from the facts at once.
 
     Attributes:
-        tilings: of each axis; None where boxes may begin anywhere.
+        tilings: the tiling of each axis; None where boxes may begin anywhere.
         readable: which tiles are not zero, those that follow from stored ones by symmetry included; None: all.
-        stored: which tiles a result has to be given; None: all.
-        item_bytes: of an element as it is stored.
-        chunk: shape of the chunks in which it lies on disk; None where there are none that a plan should know.
-        array: of an array that several operands are, the number of the first of these; -1: it is one operand alone.
+        stored: which tiles of a result have to be put; None: all.
+        item_bytes: bytes of a stored element.
+        chunk: shape of the chunks on disk; None if there are none that a plan should know.
+        array: the number of the first operand that is the same array; -1: only one operand is this array.
     """
 
     shape: tuple[int, ...]
@@ -75,7 +75,7 @@ class Facts:
 
     @cached_property
     def key(self) -> tuple[object, ...]:
-        """Equal for facts that are, but for labels of tiles."""
+        """A key that is equal for equal facts. Labels of tiles do not count."""
         masks = tuple(
             None if mask is None else hashlib.blake2b(mask.tobytes()).digest()
             for mask in (self.readable, self.stored)
@@ -86,12 +86,13 @@ class Facts:
 
     @cached_property
     def form(self) -> Key:
-        """Equal for facts that are, labels of tiles included. It keeps no flags of tiles, which may be large."""
+        """A key that is equal for equal facts, labels of tiles included. It holds no flags of tiles, which may be
+        large."""
         return Key(self.key, self.tilings)
 
     @cached_property
     def described(self) -> str:
-        """As plans keep it."""
+        """A description for plans."""
         grid = "x".join("1" if cuts is None else str(len(cuts) - 1) for cuts in self.tiles)
         tiles = "" if all(cuts is None for cuts in self.tiles) else f", {grid} tiles"
         chunk = "" if self.chunk is None else f", chunks of {'x'.join(map(str, self.chunk))}"
@@ -100,12 +101,12 @@ class Facts:
 
     @cached_property
     def largest_tile(self) -> int:
-        """Elements of a tile, at most: along the axes that have tiles."""
+        """The most elements of a tile, along the axes that have tiles."""
         sides = [max((b - a for a, b in itertools.pairwise(cuts)), default=0) for cuts in self.tiles if cuts]
         return math.prod(sides)
 
     def numbered(self, array: int) -> Facts:
-        """Of an array that several operands are, the first of them with this number."""
+        """These facts for an array that several operands are; the first of these has the number `array`."""
         found = self._numbered.get(array)
         if found is None:
             found = self._numbered[array] = replace(self, array=array)
@@ -117,7 +118,7 @@ class Facts:
 
     @property
     def bytes(self) -> int:
-        """Of all elements that are stored."""
+        """Bytes of all stored elements."""
         mask = self.readable if self.stored is None else self.stored
         if mask is None:
             return int(np.prod(self.shape, dtype=np.int64)) * self.item_bytes
@@ -128,7 +129,7 @@ class Facts:
 
 
 def numbered(arrays: Sequence[object], facts: Sequence[Facts]) -> list[Facts]:
-    """Facts of operands, with the numbers of arrays that several operands are."""
+    """The facts of operands. If several operands are one array, their facts have its number."""
     found = []
     for array, its_facts in zip(arrays, facts, strict=True):
         same = [number for number, each in enumerate(arrays) if each is array]
@@ -144,29 +145,29 @@ class Operand(ABC):
 
     @abstractmethod
     def get(self, box: Box, out: Array) -> list[Request]:
-        """Starts to bring a box into `out`, of any strides. Tiles that are zero are left out: `out` is zero
-        there."""
+        """Starts to bring a box into `out`, of any strides. Zero tiles are left out; the caller has set `out` to
+        zero there."""
 
     def prefetch(self, boxes: Sequence[Box]) -> None:
-        """Hints that boxes will be got soon: their owners begin to read them from disk."""
+        """Hints that `get` will soon ask for boxes. Their owners begin to read them from disk."""
         return
 
     def put(self, box: Box, value: Array, *, add: bool) -> list[Request]:
-        """Starts to put or add a box; `value`, of any strides, must not change until it is complete. Tiles that are
-        not stored are left out. Waits for earlier puts where too many copies of tiles are under way. Raises
-        OutcoreError (EROFS) if it is only read, and what those puts raise."""
+        """Starts to put or add a box; `value`, of any strides, must not change until the requests are complete.
+        Tiles that are not stored are left out. Waits for earlier puts while too many copies of tiles are under way.
+        Raises OutcoreError (EROFS) if the array is only read, and the errors of those earlier puts."""
         raise OutcoreError(
             errno.EROFS, "write an operand", detail=f"this {self.facts.where} array is only read"
         )
 
     def native(self, use: Use) -> _core.Boxes | None:
-        """As native code moves it, for one use; None: only `get` and `put` move it. Elements are of one of
-        kernels.DTYPES."""
+        """The array for native code that moves its boxes, for one use. None: only `get` and `put` move them. Its
+        type is one of kernels.DTYPES."""
         return None
 
     @property
     def storage(self) -> Any:
-        """What has the elements, which several operands may have in common: memory, or an object."""
+        """The memory or object that has the elements. Several operands may have it in common."""
         return self
 
     @property
@@ -174,15 +175,15 @@ class Operand(ABC):
         return False
 
     def copies(self, world: World) -> int:
-        """Processes or nodes that have all of it each, so that each has to be given a result."""
+        """Number of copies: of processes or nodes each of which has the whole array, and so needs the result."""
         return 1
 
     def take(self, world: World, source: Operand, *, add: bool) -> None:
-        """Puts or adds all of an array into each copy. Collective."""
+        """Puts or adds the whole array `source` into each copy. Collective."""
         raise OutcoreError(errno.ENOTSUP, "copy a result", detail="there is one copy")
 
     def sync(self) -> None:
-        """What was put is seen by all. Collective."""
+        """All processes see everything that was put. Collective."""
         return
 
 
@@ -191,7 +192,7 @@ def slices(box: Box) -> tuple[slice, ...]:
 
 
 def plain(shape: Sequence[int], dtype: np.dtype[Any], where: Where) -> Facts:
-    """Of an array without tiles."""
+    """Facts of an array without tiles."""
     return _plain(tuple(shape), dtype, where)
 
 
@@ -201,7 +202,7 @@ def _plain(shape: tuple[int, ...], dtype: np.dtype[Any], where: Where) -> Facts:
 
 
 class LocalOperand(Operand):
-    """An array of NumPy: each process has one."""
+    """A NumPy array; each process has one."""
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -243,7 +244,7 @@ class LocalOperand(Operand):
         self._take(world, source, 0, 1, add=add)
 
     def _take(self, world: World, source: Operand, first: int, step: int, *, add: bool) -> None:
-        """A share of the boxes."""
+        """Takes every `step`-th box of `source`, from the box `first` on."""
         axes = [Axis(str(number), extent) for number, extent in enumerate(self.facts.shape)]
         with world.together("copy a result"):
             for box in cut_for(axes, _TAKEN).cells[first::step]:
@@ -255,7 +256,7 @@ class LocalOperand(Operand):
 
 
 class SummedOperand(LocalOperand):
-    """A number: each process has what it has put, until `sync` adds it up over all."""
+    """A number. Each process has its own part, until `sync` adds up the parts of all."""
 
     def __init__(self, world: World, dtype: np.dtype[Any]) -> None:
         super().__init__(np.zeros((), dtype))
@@ -294,7 +295,7 @@ class BoxOperand(Operand):
         self.world = array.world
         where: Where = "global" if isinstance(array, GlobalArray) else "disk"
         self.facts = plain(array.shape, array.dtype, where)
-        if isinstance(array, DiskArrayAccess) and array.shape:  # a number lies in a chunk of one axis
+        if isinstance(array, DiskArrayAccess) and array.shape:  # on disk a number has one axis
             self.facts = replace(self.facts, chunk=tuple(array.chunk))
 
     @property
@@ -353,7 +354,7 @@ class Tiled(Operand):
         return started
 
     def _lands_in(self, tile: tuple[int, ...], target: Array) -> bool:
-        """Whether a tile comes to its place without memory of its own on the way."""
+        """Whether a tile comes to its place without a buffer on the way."""
         return bool(target.flags.c_contiguous)
 
     def _bring(self, tile: tuple[int, ...], target: Array) -> Request:
@@ -361,12 +362,13 @@ class Tiled(Operand):
 
     @cached_property
     def _under_way(self) -> Window:
-        """Tiles that are brought, and then copied to their place."""
+        """Tiles that come through a buffer, and are then copied to their place."""
         return Window(self.max_bytes)
 
     @cached_property
     def max_bytes(self) -> int:
-        """Of tiles in memory of their own, each way."""
+        """The most bytes of buffers of tiles on their way: so many for those that are read, and for those that are
+        put."""
         small = _COPIED_BYTES
         if self.world is not None:
             small = min(small, self.world.budget.limit_bytes // _COPIED_SHARE)
@@ -400,7 +402,7 @@ class Tiled(Operand):
 
     @cached_property
     def _copied(self) -> deque[tuple[Request, int]]:
-        """Puts of copies of tiles, and their bytes."""
+        """Puts of tiles that needed a copy, with the bytes of each."""
         return deque()
 
 
@@ -439,8 +441,8 @@ class TileOperand(Tiled):
 
 
 def tiles_of(cuts: Sequence[Cuts | None], box: Box) -> Iterator[tuple[tuple[int, ...], tuple[Any, ...]]]:
-    """The tiles that make up a box, and the index of each in it, which makes a view of a number too. Raises
-    ValueError for a box that cuts a tile."""
+    """The tiles of a box, and the index of each in it; the index gives a view even of a number. Raises ValueError
+    for a box that cuts a tile."""
     axes = []
     for axis, (begin, end) in zip(cuts, box, strict=True):
         assert axis is not None
@@ -457,7 +459,7 @@ def tiles_of(cuts: Sequence[Cuts | None], box: Box) -> Iterator[tuple[tuple[int,
 
 
 class OnesOperand(Operand):
-    """Ones, to sum with."""
+    """An array of ones; a product with it is a sum."""
 
     def __init__(self, shape: Sequence[int], dtype: np.dtype[Any]) -> None:
         self.facts = plain(shape, dtype, "process")
@@ -479,7 +481,7 @@ class OnesOperand(Operand):
 
 
 def plain_operand(array: Any) -> Operand:
-    """Of all kinds but `outcore.Array`. Raises TypeError for what is no array."""
+    """The operand of an array of any kind except `outcore.Array`. Raises TypeError if `array` is no array."""
     if isinstance(array, np.ndarray):
         return LocalOperand(_numbers(array))
     if isinstance(array, DiskArrayAccess | GlobalArray):
@@ -490,7 +492,7 @@ def plain_operand(array: Any) -> Operand:
         return TileOperand(array)
     if isinstance(array, list | tuple | int | float | complex | np.generic):
         copied = _numbers(np.array(array))
-        copied.flags.writeable = False  # what is written into it nobody would see
+        copied.flags.writeable = False  # nobody would see a result in it
         return LocalOperand(copied)
     raise TypeError(f"{type(array).__name__} is no array that can be contracted")
 

@@ -1,4 +1,4 @@
-"""Whether an array can be given a result: said before anything is computed."""
+"""Checks whether an array can take a result, before anything is computed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from outcore.tensor.layout.symmetry import Symmetry
 
 
 def as_number(what: str, name: str, value: Any) -> Any:
-    """A number of Python. Raises OutcoreError (EINVAL) for what is none, as None and text."""
+    """The value as a Python number. Raises OutcoreError (EINVAL) if it is no number, as None or a text."""
     if type(value) is float:
         return value
     found = np.asarray(value)
@@ -27,7 +27,8 @@ def as_number(what: str, name: str, value: Any) -> Any:
 
 
 def type_of_result(operands: Sequence[np.dtype[Any]], *factors: complex) -> np.dtype[Any]:
-    """Of products and sums of arrays of these types with numbers of Python, which have no precision."""
+    """The type of products and sums of arrays of these types with Python numbers, whose precision does not
+    count."""
     found = np.result_type(*operands)
     for factor in factors:
         if isinstance(factor, complex) or (isinstance(factor, float) and found.kind in "biu"):
@@ -36,7 +37,7 @@ def type_of_result(operands: Sequence[np.dtype[Any]], *factors: complex) -> np.d
 
 
 def check_written(what: str, name: str, out: Operand) -> None:
-    """Raises OutcoreError (EROFS) for an array that is only read."""
+    """Raises OutcoreError (EROFS) if an array can only be read."""
     if out.read_only:
         raise OutcoreError(
             errno.EROFS, what, detail=f"{name} cannot be given the result: this array is only read"
@@ -44,14 +45,14 @@ def check_written(what: str, name: str, out: Operand) -> None:
 
 
 def check_type(what: str, name: str, dtype: np.dtype[Any], held: np.dtype[Any]) -> None:
-    """Raises OutcoreError (EINVAL) for an array whose elements are real, or whole, where those of the result are
-    not."""
+    """Raises OutcoreError (EINVAL) if an array cannot hold elements of the result: it is real and they are complex,
+    or it is of integers and they are not."""
     if not np.can_cast(dtype, held, "same_kind"):
         raise OutcoreError(errno.EINVAL, what, detail=f"a result of type {dtype} into {name} of {held}")
 
 
 def check_apart(what: str, name: str, out: Operand, others: Iterable[tuple[str, Operand]]) -> None:
-    """Raises OutcoreError (EINVAL) if another array has its elements where the result has its own."""
+    """Raises OutcoreError (EINVAL) if another array shares memory or storage with the result."""
     for other, each in others:
         if _are_together(out.storage, each.storage):
             raise OutcoreError(errno.EINVAL, what, detail=f"{name} is {other}, or has elements of it")
@@ -71,7 +72,7 @@ def check_symmetry(
     wanted: Symmetry,
     hint: str = "",
 ) -> None:
-    """Raises OutcoreError (EINVAL) if a product of arrays need not have the symmetry of the result."""
+    """Raises OutcoreError (EINVAL) if the product of the arrays need not have the symmetry of the result."""
     wrong = missing(expression, factors(expression, arrays, symmetries), wanted) if wanted else None
     if wrong is not None:
         raise OutcoreError(

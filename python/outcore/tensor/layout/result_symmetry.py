@@ -1,4 +1,5 @@
-"""Whether a product of tensors must have a symmetry, for all elements: then part of a result may be left out."""
+"""Finds whether a product of tensors must have a symmetry, whatever their elements are. Then part of the result
+need not be computed."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from outcore.tensor.layout.symmetry import Permutation, Symmetry
 
 @dataclass(frozen=True)
 class Factor:
-    """An operand: which array it is, as equal ones may change places, and its symmetry."""
+    """An operand and its symmetry. `array`: the number of its array; operands of the same array may change
+    places."""
 
     array: int
     labels: str
@@ -19,7 +21,7 @@ class Factor:
 
 
 def factors(expression: Expression, arrays: Sequence[object], symmetries: Sequence[Symmetry]) -> list[Factor]:
-    """Of the operands of an expression; the same array twice has one number."""
+    """The factors of an expression. Operands that are the same array have the same number."""
     numbers = [id(array) for array in arrays]
     return [
         Factor(number, labels, symmetry)
@@ -28,7 +30,7 @@ def factors(expression: Expression, arrays: Sequence[object], symmetries: Sequen
 
 
 def missing(expression: Expression, operands: Sequence[Factor], wanted: Symmetry) -> Permutation | None:
-    """A permutation of the wanted symmetry that the result need not have; None: it has them all."""
+    """A permutation of the wanted symmetry that the result need not have; None if it must have all."""
     for permutation, sign in wanted.elements.items():
         if not _has(expression, operands, permutation, sign):
             return permutation
@@ -36,8 +38,9 @@ def missing(expression: Expression, operands: Sequence[Factor], wanted: Symmetry
 
 
 def _has(expression: Expression, operands: Sequence[Factor], permutation: Permutation, sign: int) -> bool:
-    """Whether the axes of the output can be permuted with this sign: then some renaming of summed indices makes
-    each operand, its output indices permuted, one of the operands as they are, up to their own symmetry."""
+    """Whether the output must have this permutation of its axes with this sign. It must, if some renaming of summed
+    indices turns the operands, with permuted output indices, into the operands as they are, up to their own
+    symmetry."""
     output = expression.output
     renamed = {label: output[axis] for label, axis in zip(output, permutation, strict=True)}
     return _match(operands, list(range(len(operands))), renamed, sign, 0)
@@ -46,7 +49,7 @@ def _has(expression: Expression, operands: Sequence[Factor], permutation: Permut
 def _match(
     operands: Sequence[Factor], left: list[int], renamed: dict[str, str], sign: int, number: int
 ) -> bool:
-    """Whether operands from `number` on can be matched with those that are `left`, the renaming going on."""
+    """Whether operands from `number` on can be matched with the operands `left` by an extension of `renamed`."""
     if number == len(operands):
         return sign == 1
     mine = operands[number]
@@ -63,7 +66,8 @@ def _match(
 
 
 def _renaming(known: dict[str, str], labels: str, others: Sequence[str]) -> dict[str, str] | None:
-    """With each label the other one; None if that is no renaming."""
+    """The renaming `known` with a new name for each label. None if two letters would have one name, or one letter
+    two names."""
     found = dict(known)
     for label, other in zip(labels, others, strict=True):
         if found.setdefault(label, other) != other:

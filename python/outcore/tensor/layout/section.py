@@ -1,4 +1,4 @@
-"""A part of an array along one axis, as an array of its own in contractions; nothing is copied."""
+"""A part of an array along one axis as an operand of contractions. Nothing is copied."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from outcore.tensor.layout.tiling import Tiling
 
 
 class SectionOperand(Operand):
-    """Elements `begin` .. `end` along `axis` of an array. They are whole tiles, if it has some there. An array of
-    which there are copies is only read."""
+    """Elements `begin` .. `end` along `axis` of an array. If the axis has tiles, they are whole tiles. A section of
+    an array with several copies can only be read."""
 
     def __init__(self, whole: Operand, axis: int, begin: int, end: int) -> None:
         self._whole, self._axis, self._begin = whole, axis, begin
@@ -27,7 +27,7 @@ class SectionOperand(Operand):
         self.facts = section_facts(whole.facts, axis, begin, end)
 
     def _moved(self, box: Box) -> list[tuple[int, int]]:
-        """The box in the whole array."""
+        """The same box, with places in the whole array."""
         return [
             (first + self._begin, last + self._begin) if axis == self._axis else (first, last)
             for axis, (first, last) in enumerate(box)
@@ -63,8 +63,8 @@ class SectionOperand(Operand):
 
 
 def section(operand: Operand, labels: str, letter: str, begin: int, end: int) -> Operand:
-    """The part of an array with axes `labels` that lies between two places along `letter`; all of it, if it has no
-    such axis."""
+    """The part of an array with axes `labels` between two places along `letter`; without such an axis, the whole
+    array."""
     if letter not in labels:
         return operand
     axis = labels.index(letter)

@@ -1,4 +1,4 @@
-"""Which tiles of a tensor are there; all others are zero."""
+"""Which tiles of a tensor are present; all others are zero."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 @dataclass(frozen=True)
 class Labels:
-    """Tiles whose labels multiply to what is wanted.
+    """Names the tiles whose labels multiply to the wanted irrep and spin.
 
     irrep: the XOR of the irreps of the axes; None: any.
     spin: the sum of the spins of the axes, each times its sign; None: any.
-    signs: 1 or -1 for each axis, as the creators and annihilators of an operator count; None: the first half of
-        the axes counts 1, the second -1, and an odd number of axes 1 each.
+    signs: 1 or -1 for each axis, as for creators and annihilators of an operator. None: 1 for the first half of the
+        axes and -1 for the second; if their number is odd, 1 for all.
     """
 
     irrep: int | None = 0
@@ -49,11 +49,13 @@ class Labels:
 
 
 Sparsity = Labels | Flags | Iterable[Sequence[int]] | None
-"""All tiles (None), those of some labels, those of a map of booleans, or those whose indices are listed."""
+"""All tiles (None), the tiles with some labels, those of an array of booleans, or those whose indices are
+listed."""
 
 
 def flags(sparsity: Sparsity, tilings: Sequence[Tiling]) -> Flags:
-    """Whether each tile is there. Raises ValueError for a map of another shape, IndexError for a tile outside."""
+    """Whether each tile is present. Raises ValueError for an array of another shape, IndexError for a tile
+    outside."""
     grid = tuple(len(axis) for axis in tilings)
     if sparsity is None:
         return np.ones(grid, bool)

@@ -1,5 +1,5 @@
-"""Tiles that are stored and their numbers, in four bytes each: a list and a dictionary of tuples take fifty times
-that, of memory that no plan has."""
+"""Stored tiles and their numbers, in four bytes for each tile. A list and a dictionary of tuples would take fifty
+times as much, in memory that no plan counts."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Any, overload
 
 import numpy as np
 
-Index = tuple[int, ...]  # of a tile
+Index = tuple[int, ...]  # the index of a tile
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
-_AT_ONCE = 4096  # tiles, while all are gone through
+_AT_ONCE = 4096  # tiles for which an iteration makes tuples at once
 
 
 class StoredTiles(Sequence[Index]):
-    """The tiles of a grid that flags name, in row-major order; as a list of tuples."""
+    """The tiles of a grid that flags name, in row-major order. It acts as a list of tuples."""
 
     def __init__(self, flags: Flags) -> None:
         self.grid = flags.shape
-        self.places = array("i", np.flatnonzero(flags).astype(np.int32).tobytes())  # in the grid, rising
+        self.places = array("i", np.flatnonzero(flags).astype(np.int32).tobytes())  # rising
 
     def __len__(self) -> int:
         return len(self.places)
@@ -68,7 +68,7 @@ class StoredTiles(Sequence[Index]):
 
 
 class TileNumbers(Mapping[Index, int]):
-    """Of each stored tile its number; what is no tile of the grid has none."""
+    """The number of each stored tile. Raises KeyError for any other tile."""
 
     def __init__(self, tiles: StoredTiles) -> None:
         self._tiles = tiles

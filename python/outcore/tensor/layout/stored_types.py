@@ -1,4 +1,4 @@
-"""Elements that are stored with fewer digits than they have, and by how much that may change them."""
+"""Elements that are stored with fewer digits, and the largest change of them by that."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NARROWER = {"float64": "float32", "complex128": "complex64"}
 
 @dataclass(frozen=True)
 class RoundingBound:
-    """|stored - x| <= relative * |x| + absolute, for x and, of complex numbers, for each of its parts."""
+    """|stored - x| <= relative * |x| + absolute. For complex numbers this holds for x and for each of its parts."""
 
     relative: float
     absolute: float
@@ -29,7 +29,7 @@ def check(dtype: np.dtype[Any], stored: np.dtype[Any]) -> None:
 
 
 def bound(dtype: np.dtype[Any], stored: np.dtype[Any]) -> RoundingBound:
-    """Of one rounding: half of a unit in the last place, or of the smallest number."""
+    """The bound of one rounding: half of a unit in the last place, or half of the smallest number."""
     if stored == dtype:
         return RoundingBound(0.0, 0.0)
     info = np.finfo(stored)
@@ -37,7 +37,7 @@ def bound(dtype: np.dtype[Any], stored: np.dtype[Any]) -> RoundingBound:
 
 
 def rounded(values: Values, stored: np.dtype[Any], what: object) -> Values:
-    """Rounded to the type. Raises OutcoreError ERANGE if that makes infinity of a finite number."""
+    """The values, rounded to the type. Raises OutcoreError (ERANGE) if a finite number would become infinite."""
     if values.dtype == stored:
         return values
     with np.errstate(over="ignore", invalid="ignore"):

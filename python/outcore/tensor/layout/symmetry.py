@@ -16,13 +16,13 @@ _WORD = re.compile(r"\s*(pair|symmetric|antisymmetric)\s*(?:\(([^)]*)\))?\s*[,;]
 
 
 class Symmetry:
-    """A group of permutations with signs: of each, with T the tensor, transpose(T, permutation) == sign * T.
+    """A group of permutations with signs. For the tensor T each has transpose(T, permutation) == sign * T.
 
     Args:
-        rank: axes of the tensor.
-        generators: permutations and their signs (1 or -1); all their products belong to it.
+        rank: number of axes of the tensor.
+        generators: permutations and their signs (1 or -1); the group has all their products.
 
-    Raises ValueError for what is no permutation, and where a tensor could only be zero.
+    Raises ValueError if a generator is no permutation, or if only a zero tensor has the symmetry.
     """
 
     __slots__ = ("elements", "rank")
@@ -33,7 +33,7 @@ class Symmetry:
 
     @classmethod
     def parse(cls, given: Symmetry | str | Sequence[str] | None, rank: int) -> Symmetry:
-        """The symmetry of a tensor of `rank` axes, from words; several may be given together:
+        """The symmetry of a tensor of `rank` axes, from words. Several words may be combined:
 
         - "pair": the axes are two halves, whose pairs may be exchanged: t[i,j,a,b] = t[j,i,b,a];
         - "symmetric(0,1)", "antisymmetric(2,3)": these axes, two or more, may be exchanged in any way.
@@ -47,7 +47,7 @@ class Symmetry:
 
     @property
     def order(self) -> int:
-        """Elements of the group; 1: no symmetry."""
+        """Number of elements of the group; 1: no symmetry."""
         return len(self.elements)
 
     def __bool__(self) -> bool:
@@ -55,23 +55,23 @@ class Symmetry:
 
     @property
     def has_signs(self) -> bool:
-        """Some elements change the sign."""
+        """Whether some elements change the sign."""
         return -1 in self.elements.values()
 
     def permuted(self, axes: Sequence[int]) -> Symmetry:
-        """That of transpose(T, axes)."""
+        """The symmetry of transpose(T, axes)."""
         place = {axis: i for i, axis in enumerate(axes)}
         return Symmetry(
             self.rank, [([place[p[axis]] for axis in axes], sign) for p, sign in self.elements.items()]
         )
 
     def times(self, other: Symmetry) -> Symmetry:
-        """That of the product, element by element, of two tensors."""
+        """The symmetry of the product of two tensors, element by element."""
         common = self.elements.keys() & other.elements.keys()
         return Symmetry(self.rank, [(p, self.elements[p] * other.elements[p]) for p in common])
 
     def plus(self, other: Symmetry) -> Symmetry:
-        """That of the sum of two tensors."""
+        """The symmetry of the sum of two tensors."""
         return Symmetry(self.rank, self.elements.items() & other.elements.items())
 
     def as_json(self) -> list[Any]:

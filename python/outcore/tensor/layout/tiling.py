@@ -1,4 +1,4 @@
-"""How one axis of a tensor is cut into tiles, and what is known of each tile."""
+"""How one axis of a tensor is cut into tiles, and the labels of each tile."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ class Tiling:
     """An axis of `size` elements, cut into tiles; elements of one tile have equal labels.
 
     Args:
-        size: elements.
+        size: number of elements.
         cuts: boundaries of the tiles: 0, ..., size, rising.
-        tile: without `cuts`: tiles of nearly equal size, none larger than this. Without either there is one tile.
+        tile: used without `cuts`: the tiles have nearly equal sizes, none larger than this. Without either the axis
+            is one tile.
         irreps: the irrep of each tile, a number from 0 to 7 of an Abelian point group; irreps multiply by XOR.
         spins: twice the spin projection of each tile: -1, 0 (none) or 1.
-        name: for messages, as "occupied".
+        name: a name for messages, as "occupied".
 
-    Tilings are values: equal cuts and labels make them equal; the name does not count.
-    Raises ValueError or TypeError, which name the argument.
+    Tilings are values. They are equal if their cuts and labels are; the name does not count.
+    Raises ValueError or TypeError that names the wrong argument.
     """
 
     __slots__ = ("cuts", "irreps", "name", "spins")
@@ -66,24 +67,24 @@ class Tiling:
 
     @property
     def size(self) -> int:
-        """Elements."""
+        """Number of elements."""
         return self.cuts[-1]
 
     def __len__(self) -> int:
-        """Tiles."""
+        """Number of tiles."""
         return len(self.cuts) - 1
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Elements of each tile."""
+        """Number of elements of each tile."""
         return tuple(b - a for a, b in pairwise(self.cuts))
 
     def slices(self) -> Iterator[slice]:
-        """The elements of each tile."""
+        """The elements of each tile, as slices."""
         return (slice(a, b) for a, b in pairwise(self.cuts))
 
     def overlapping(self, begin: int, end: int) -> range:
-        """Numbers of the tiles that have some of the elements begin .. end."""
+        """The numbers of the tiles that have some of the elements begin .. end."""
         if begin >= end:
             return range(0)
         first, last = np.searchsorted(self.cuts, [begin, end - 1], side="right")
@@ -123,7 +124,7 @@ class Tiling:
 
 
 def Space(name: str, sizes: int | Sequence[int], **options: Any) -> Tiling:
-    """A named tiling: the axis `name` of tiles of `sizes`, or of one size, cut by `tile=` or `cuts=`. Other
+    """A named tiling. `sizes`: the size of each tile; or the size of the axis, which `tile=` or `cuts=` cuts. Other
     options are those of Tiling."""
     if isinstance(sizes, int | np.integer):
         return Tiling(int(sizes), name=name, **options)
@@ -133,12 +134,12 @@ def Space(name: str, sizes: int | Sequence[int], **options: Any) -> Tiling:
 
 
 def as_tiling(axis: Tiling | int) -> Tiling:
-    """An axis; a number stands for one of so many elements, in one tile."""
+    """The tiling of an axis. A number stands for an axis of so many elements, in one tile."""
     return axis if isinstance(axis, Tiling) else Tiling(axis)
 
 
 def even_cuts(size: int, tile: int) -> list[int]:
-    """Boundaries of the fewest tiles of at most `tile` elements, which differ by one at most."""
+    """Boundaries of the fewest tiles of at most `tile` elements. Their sizes differ by one at most."""
     if size == 0:
         return [0]
     if tile < 1:
@@ -148,5 +149,5 @@ def even_cuts(size: int, tile: int) -> list[int]:
 
 
 def _short(values: Sequence[int]) -> str:
-    """For messages: not all of many."""
+    """Values for messages; of many values only the first."""
     return str(list(values)) if len(values) <= 12 else f"[{', '.join(map(str, values[:10]))}, ..]"

@@ -1,7 +1,7 @@
 """`outcore.einsum`: contractions of arrays wherever they lie, planned onto memory and disk.
 
 g = outcore.einsum("Qia,Qjb->iajb", b, b, out=disk_array)
-print(outcore.einsum.plan("ijcd,Qac,Qbd->ijab", t2, bvv, bvv))   # what it would take; nothing runs
+print(outcore.einsum.plan("ijcd,Qac,Qbd->ijab", t2, bvv, bvv))   # its cost; nothing runs
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from outcore.tensor.run.progress import Tell, watching
 
 @dataclass(frozen=True)
 class Counted:
-    """What a run has moved and taken, over all processes, and what was predicted of it.
+    """Actual and predicted amounts of a run, over all processes.
 
     Attributes:
-        plan: that was carried out; with `symmetrize` that of the last permutation.
+        plan: the one that was carried out; with `symmetrize` that of the last permutation.
         predicted, actual: amounts, with `symmetrize` of all permutations together.
     """
 
@@ -90,14 +90,14 @@ class Einsum:
             operands: variables of a Program, into which the call is recorded (with `out`, `accumulate` and `scale`
                 alone); or arrays of NumPy (the same at all processes), GlobalArray, DiskArray, NodeArray,
                 BlockSparseArray, Array.
-            out: where the result goes, which has no elements of an operand; None: an array of NumPy if all operands
-                are; a new Array if one of them is, or if `symmetry` is given; else a new GlobalArray if the memory
-                holds it, or a new DiskArray (scratch). Of one that lacks tiles, those that it has are computed and
-                no others: the result is then zero elsewhere, whatever the product is there.
-            accumulate: add to what is in `out`.
+            out: array for the result, which shares no elements with an operand; None: an array of NumPy if all
+                operands are; a new Array if one of them is, or if `symmetry` is given; else a new GlobalArray if
+                the memory holds it, or a new DiskArray (scratch). If it lacks tiles, only those that it has are
+                computed: the result is zero elsewhere, whatever the product is there.
+            accumulate: add to the elements of `out`.
             scale: of the product.
             memory: of each process, for panels, intermediate arrays and a new result (but one of NumPy): bytes, or
-                text such as "2GB"; None: three quarters of what is left of the world's budget. Beside it arrays on
+                text such as "2GB"; None: three quarters of the rest of the world's budget. Beside it arrays on
                 disk have caches (`cache_bytes` of each, of new ones together a sixteenth of the budget), and
                 elements are on their way between processes (a sixteenth of it, from 4 to 32 MB).
             plan: one that `plan` has made for such arrays; None: the best.
@@ -106,13 +106,14 @@ class Einsum:
             progress: a function that process 0 calls with a `Progress`, ten times a second at most; True: a bar in
                 the terminal or the notebook, with the time that is left.
             symmetry: of a new result, as of Array: tiles that follow from others are not computed.
-            symmetrize: the result is the sum over all permutations of its symmetry, each with its sign, of what the
-                subscripts say. Without it the result must have the symmetry whatever the elements are.
-            report: return (result, Counted): what was moved and computed, beside what was predicted.
+            symmetrize: the result is the sum of the product over all permutations of its symmetry, each with its
+                sign. Without it the product must have the symmetry whatever the elements are.
+            report: return (result, Counted): actual beside predicted amounts.
 
         Raises (the same at all processes):
             OutcoreError: EINVAL (subscripts, shapes, tilings, a plan for other arrays, a result that is an
-            operand), ENOMEM (memory too small: says how much does), ENOSPC, and what reading and writing raise.
+            operand), ENOMEM (too little memory; the message says how much is enough), ENOSPC, and errors of reading
+            and writing.
         """
         program = recording([*operands, out])
         if program is not None:
@@ -167,8 +168,8 @@ class Einsum:
         scale: complex,
         progress: Tell | None,
     ) -> tuple[Any, Counted]:
-        """One contraction for each permutation, each of the tiles that are stored alone."""
-        job.make_plan(rates, adds=True)  # so that too little memory changes nothing
+        """Does one contraction for each permutation; each computes the stored tiles alone."""
+        job.make_plan(rates, adds=True)  # raises, if memory is too small, before anything changes
         job.create()
         if not isinstance(job.out, ExtendedOperand):
             raise OutcoreError(errno.EINVAL, f"einsum '{job.expression}'", detail="symmetrize needs an Array")
@@ -209,7 +210,7 @@ class Einsum:
         symmetry: str | Sequence[str] | Symmetry | None = None,
         symmetrize: bool = False,
     ) -> Plan:
-        """What a call with these arguments would do; nothing is moved. Collective. `rates`: of another machine."""
+        """The plan of a call with these arguments; nothing is moved. Collective. `rates`: of another machine."""
         job = Contraction(
             subscripts,
             operands,

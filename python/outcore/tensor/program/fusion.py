@@ -1,4 +1,4 @@
-"""Which intermediate arrays of a program need not be stored: those that statements which use them can make for
+"""Intermediate arrays of a program that need not be stored, as the statements that use them can make them for
 themselves, box by box.
 
 An array that one statement uses is made in the loop over boxes of that statement (fusion). One that several
@@ -35,8 +35,8 @@ class Within:
 
     Attributes:
         variable: its name.
-        producer: number of the statement that says what it is, which does not run by itself.
-        axis: of it, along which it is cut into boxes.
+        producer: number of the statement that defines it, and does not run by itself.
+        axis: the axis of the operand along which it is cut into boxes.
         cuts: boundaries of the boxes.
     """
 
@@ -56,7 +56,7 @@ class Candidate:
 
 
 def candidates(program: Program) -> dict[int, Candidate]:
-    """By number of the variable."""
+    """Candidates by number of the variable."""
     found = (_candidate(program, variable) for variable in program.variables)
     return {each.variable.number: each for each in found if each is not None}
 
@@ -88,8 +88,8 @@ def gives_sections(out: Variable, world: World) -> bool:
 
 
 def _is_unchanged(program: Program, producer: int, reader: int, operands: Sequence[Variable]) -> bool:
-    """Whether a statement that comes later finds operands as the producer found them: nothing on the way writes
-    them, nor in loops that are only around the later one, nor itself."""
+    """Whether a later statement finds operands as the producer found them: no statement between them writes
+    operands, nor does the later one, nor a loop that is around the later one alone."""
     if reader <= producer:
         return False
     between = set(range(producer, reader + 1))
@@ -120,7 +120,8 @@ def labels_of(statement: Contract | Map) -> list[str]:
 def ways_to_cut(
     candidate: Candidate, program: Program, consumer: int, box_bytes: Sequence[float]
 ) -> Iterator[Within]:
-    """Boxes of at most so many bytes each, along the axis that has least read again."""
+    """Ways to cut the array into boxes of at most `box_bytes` each, along the axis for which least is read
+    again."""
     maker, user = program.statements[candidate.producer], program.statements[consumer]
     variable = candidate.variable
     pairs = [(maker, labels_of(maker)[-1]), (user, own_labels(user, variable))]
@@ -156,7 +157,7 @@ def ways_to_cut(
 
 
 def arrays_of(statement: Contract | Map) -> list[tuple[Variable, str]]:
-    """All of a statement, with their letters."""
+    """The arrays of a statement, with their letters."""
     return list(zip([*statement.operands, statement.out], labels_of(statement), strict=True))
 
 
@@ -187,11 +188,11 @@ def largest(cuts: Cuts) -> int:
 
 
 def cut_facts(facts: Facts, labels: str, letter: str, begin: int, end: int) -> Facts:
-    """Of the part of an array between two places along `letter`; of all, if it has no such axis."""
+    """Facts of the part of an array between two places along `letter`; of all of it, if it has no such axis."""
     return section_facts(facts, labels.index(letter), begin, end) if letter in labels else facts
 
 
 def box_bytes(variable: Variable, axis: int, length: int) -> int:
-    """Of a box that is so long along an axis."""
+    """Bytes of a box of this length along an axis."""
     facts = variable.facts
     return math.prod(facts.shape) // facts.shape[axis] * length * facts.item_bytes

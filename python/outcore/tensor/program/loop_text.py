@@ -1,6 +1,6 @@
 """The text of a loop of a program, as the function that writes it was compiled: whether `for` asks for its numbers,
-and which numbers its body carries from one run to the next. Statements are recorded once, so what a reader takes
-for another number in each run would be the first one in all."""
+and which numbers its body carries from one run to the next. Statements are recorded once, so a number that seems to
+change from run to run would have its first value in all of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_head(caller: FrameType) -> bool:
 
 
 def numbers_of(caller: FrameType) -> dict[str, Number]:
-    """By name."""
+    """Numbers in the variables of `caller`, by name."""
     return {name: each for name, each in caller.f_locals.items() if isinstance(each, Number)}
 
 

@@ -1,5 +1,5 @@
-"""Carries out one statement of a planned program: at once, or in parts along an axis, between which what is done
-can be kept; a statement that makes an operand for itself makes a box of it for each part."""
+"""Carries out one statement of a planned program: at once, or in parts along an axis, between which a checkpoint
+can be written; a statement that makes an operand for itself makes a box of it for each part."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from outcore.tensor.run.progress import Told
 if TYPE_CHECKING:
     from outcore.job.world import World
 
-Region = Mapping[str, tuple[int, int]]  # of the axes of a statement, by letter, what is worked on; else all
+Region = Mapping[str, tuple[int, int]]  # ranges of axes that are worked on, by letter; other axes are whole
 
-_SLOWER = 1.05  # that a statement in parts may be
-_SHORTEST_S = 0.05  # of a part
+_SLOWER = 1.05  # a statement in parts may take so many times as long
+_SHORTEST_S = 0.05  # the shortest time of a part
 _MAX_PARTS = 64
 
 
@@ -49,8 +49,8 @@ class Parts:
 
     Args:
         operand_of: the array of a variable.
-        done: called, at all processes, when all up to a place along an axis of a statement is in its result.
-        interval: seconds after which that should be called, as one process sees it; None: it need not be.
+        done: called, at all processes, when the result has all up to a place along an axis of a statement.
+        interval: returns the seconds after which `done` should be called, as one process sees it; None: never.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Parts:
     ) -> None:
         self._program, self._plan, self._operand_of, self._done = program, plan, operand_of, done
         self._interval = interval
-        self._plans: dict[tuple[object, ...], Plan] = {}  # of what runs again and again
+        self._plans: dict[tuple[object, ...], Plan] = {}  # of products that run again and again
         self._world: World = program.world
         # A plan of other processes may be carried out here.
         sharing = 1 if plan.rates.sharing == 1 else sharing_of(self._world)
@@ -182,7 +182,7 @@ class Parts:
     def _sections(
         self, statement: Contract | Map, region: Region, boxes: Mapping[int, Operand]
     ) -> list[Operand]:
-        """Of operands and result; boxes are such already."""
+        """Sections of operands and result; boxes are sections already."""
         result = []
         for each, labels in arrays_of(statement):
             found = boxes.get(each.number)
@@ -202,7 +202,7 @@ class Parts:
         region: Region,
         watch: Told | None,
     ) -> Amounts:
-        """What lies in a region. `arrays` are sections of it."""
+        """Carries out the part of a statement in a region. `arrays` are sections of the region."""
         if not isinstance(statement, Contract):
             begin = [region.get(letter, (0, 0))[0] for letter in labels_of(statement)[-1]]
             threads = self._plan.rates.threads
@@ -223,7 +223,7 @@ class Parts:
             self._world,
             memory_bytes,
             rates.threads,
-            checks_symmetry=False,  # it was when the statement was recorded; sections of arrays do not tell
+            checks_symmetry=False,  # checked when the statement was recorded; sections cannot tell
         )
         places = [(each.facts.shape, each.facts.where, each.facts.tiles) for each in arrays]
         key = id(statement), memory_bytes, accumulate, *places
@@ -234,7 +234,7 @@ class Parts:
 
 
 def _share(watch: Told | None, before: int, own: int, total: int) -> Told | None:
-    """Of one part of several, which have so many elements."""
+    """The function that tells the progress of one part of several, by numbers of elements."""
     if watch is None:
         return None
     # Divided last: at the end of the last part it is 1, without rounding.

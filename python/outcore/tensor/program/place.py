@@ -3,7 +3,7 @@ program.
 
 For each statement and each way to place its arrays a few points are known: memory for panels against seconds. The
 solver (SciPy's HiGHS) takes one point for each statement, so that arrays in memory and panels fit at all times,
-what is on disk fits there, and the program takes least time. Disk arrays of the caller may be copied into memory,
+arrays on disk fit there, and the program takes least time. Disk arrays of the caller may be copied into memory,
 once. An intermediate array may be left out: the statements that use it make it for themselves, box by box.
 """
 
@@ -30,13 +30,14 @@ from outcore.tensor.program.ways import Way, Ways
 _IDLE_DISK = (
     1e-3  # of the seconds of the disk count where they are hidden: without it placements are arbitrary
 )
-_LEAST = 1e-6  # of a second for the use of all memory
+_LEAST = 1e-6  # seconds, as the cost of all memory
 
 
 def plan_program(program: Program, rates: Rates | None = None) -> ProgramPlan:
-    """Collective; the same at all processes.
+    """The plan of a program, the same at all processes. Collective.
 
-    Raises: OutcoreError ENOMEM (no placement fits: says the least that does), ENOSPC (more than the disk given).
+    Raises: OutcoreError ENOMEM (no placement fits; the message says the least memory that is enough), ENOSPC (it
+    takes more disk than is given).
     """
     world = program.world
     memory = rates_module.memory_of(world) if program.memory is None else program.memory
@@ -52,7 +53,7 @@ def plan_program(program: Program, rates: Rates | None = None) -> ProgramPlan:
 
 
 class Solver:
-    """One program in so much memory of each process."""
+    """One program with `memory_bytes` in each process."""
 
     def __init__(self, program: Program, memory_bytes: int, rates: Rates) -> None:
         self.program, self.memory_bytes, self.rates = program, memory_bytes, rates
@@ -70,21 +71,21 @@ class Solver:
         self.longer = self._longer()
 
     def _can_be_copied(self, variable: Variable) -> bool:
-        """What is on disk and only read, without tiles."""
+        """Whether an array is on disk and only read, and has no tiles."""
         written = any(out is variable for each in self.program.statements for out in each.writes)
         has_tiles = any(cuts is not None for cuts in variable.facts.tiles)
         return variable.facts.where == "disk" and not written and not has_tiles
 
     def ways(self) -> list[list[Way]]:
-        """Of each statement. Raises OutcoreError (ENOMEM) if one has none."""
+        """The ways of each statement. Raises OutcoreError (ENOMEM) if one has none."""
         found = [self._ways.of(number) for number in range(len(self.program.statements))]
         if any(all(way.skips for way in each) for each in found):
             raise self._too_little_memory()
         return found
 
     def _longer(self) -> dict[tuple[int, int], list[int]]:
-        """(array, intermediate): statements in whose time the array is needed if the intermediate, which is made
-        of it, is left out, and else not."""
+        """For (array, intermediate): statements during which the array is needed only if the intermediate, which is
+        made from it, is left out."""
         result: dict[tuple[int, int], list[int]] = {}
         for made, candidate in self.made_within.items():
             for variable in self.program.statements[candidate.producer].operands:
@@ -128,7 +129,7 @@ class Solver:
         return taken, inside
 
     def _too_little_memory(self) -> OutcoreError:
-        """With the number of bytes that do if all arrays are on disk."""
+        """The error, with the number of bytes that are enough if all arrays are on disk."""
         statements = self.program.statements
         needed, which = max((self._ways.least_memory(s), str(each)) for s, each in enumerate(statements))
         return OutcoreError(
@@ -152,7 +153,7 @@ class Solver:
         return OutcoreError(errno.ENOSPC, "plan a program", detail=detail)
 
     def cost_inside(self, number: int) -> float:
-        """Of having an array in memory: a copy has to be read."""
+        """The cost of an array in memory: a copy has to be read."""
         variable = self.movable[number]
         read = (
             variable.facts.bytes / (self.rates.read * self.rates.nodes)
@@ -169,7 +170,7 @@ class Solver:
 
     @property
     def disk(self) -> int | None:
-        """Bytes that all disks together have for it; None: any."""
+        """Bytes that the program may take of all disks together; None: any number."""
         return self.program.disk
 
     def available(self, statement: int) -> float:
@@ -177,7 +178,7 @@ class Solver:
         return self.memory_bytes
 
     def living(self, statement: int) -> list[int]:
-        """Arrays that are needed in the time of a statement."""
+        """Arrays that are needed during a statement."""
         return [n for n, (first, last) in self.lives.items() if first <= statement <= last]
 
     # ---- the plan ----
@@ -236,7 +237,7 @@ class Solver:
         )
 
     def _program_bound(self) -> float:
-        """What the caller has on disk and is used has to be moved once at least."""
+        """The least traffic: arrays of the caller on disk that are used have to be moved once."""
         return float(
             sum(
                 v.facts.bytes

@@ -11,7 +11,7 @@ print(p.plan())
 p.run()
 r.result[:2]
 
-Nothing runs inside of the block: what is written there is recorded. The plan decides where each array lies.
+Nothing runs inside of the block: its statements are recorded. The plan decides where each array lies.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class Program(Description):
     Args:
         world: the processes.
         memory: of each process, for arrays in memory, boxes and panels: bytes or as "1GB"; None: three quarters of
-            what is left of the budget. Beside it arrays on disk have caches, and elements are on their way between
+            the rest of the budget. Beside it arrays on disk have caches, and elements are on their way between
             processes, within the budget: `plan().beside_bytes` says how much that is at most.
         disk: bytes of all disks together that the program may fill; None: any. `run` refuses more than is free.
         checkpoint: a directory in which finished statements are kept, so that a killed run can go on, on any
             number of processes and with any memory; None: nothing is kept.
-        every: seconds between two checkpoints, at least; within long statements, too. None: a minute, and twenty
-            times as long as one takes.
+        every: least seconds between two checkpoints, which are also written within long statements. None: a minute,
+            or twenty times the time that one takes, if that is longer.
 
     Raises OutcoreError EINVAL for statements that do not fit, when they are recorded.
     """
@@ -130,7 +130,7 @@ class Program(Description):
         return self._variable(name, plain(extents, kind, "disk" if extents else "process"))
 
     def output(self, variable: Variable, name: str | None = None) -> Variable:
-        """Marks what is there after a run, as `variable.result`; the caller closes it."""
+        """Marks an array that exists after a run, as `variable.result`; the caller closes it."""
         self.recording.check()
         if not isinstance(variable, Variable) or variable.program is not self:
             detail = f"output of {type(variable).__name__}: an array of the program is one"
@@ -141,10 +141,10 @@ class Program(Description):
         return variable
 
     def iterate(self, count: int, until: Callable[[int], bool] | None = None) -> Iterator[LoopNumber]:
-        """The statements in the body of `for _ in p.iterate(n):` are recorded once and run so many times; `until`,
-        the same at all processes, may look at numbers by `value`. The loop gives no numbers, and is left by `until`
-        alone: what would need a number, `break` and `return` raise OutcoreError (EINVAL), as a name that the body
-        reads and gives to another array."""
+        """The statements in the body of `for _ in p.iterate(n):` are recorded once and run `count` times. `until`,
+        the same at all processes, ends the loop if it returns true, and may look at numbers by `value`. The loop
+        gives no numbers, and only `until` may leave it: uses of a number, `break` and `return` raise OutcoreError
+        (EINVAL), and so does a name that the body reads and gives to another array."""
         if not isinstance(count, int | np.integer) or count < 0 or not (until is None or callable(until)):
             detail = f"iterate({count!r}, {until!r}): a number of times, and a function or None"
             raise OutcoreError(errno.EINVAL, "record a program", detail=detail)
@@ -189,9 +189,9 @@ class Program(Description):
         return out
 
     def combine(self, value: Linear, out: Variable | None = None, *, accumulate: bool = False) -> Variable:
-        """Records out = sum of arrays, or adds it to what is there. Of a result that lacks tiles, those that it has
-        are computed and no others. If it has a symmetry, all arrays must have it: those with a layout that lacks it
-        are refused; of arrays without layout the caller knows."""
+        """Records out = sum of arrays, or adds the sum to `out`. If the result lacks tiles, only those that it has
+        are computed. If it has a symmetry, all arrays must have it: arrays whose layout lacks it are refused; for
+        arrays without layout the caller has to know."""
         terms = as_linear(value).terms
         self.recording.use(terms)
         factors, variables = tuple(each.factor for each in terms), [each.variable for each in terms]
@@ -224,9 +224,9 @@ class Program(Description):
         """Records function(box, *blocks) for every box of arrays of one shape: the block of the result. It may be
         called for boxes of any size and in any thread. `box` is a tuple of slices.
 
-        Of a result that lacks tiles, those that it has are computed and no others. If it has a symmetry, what the
-        function makes must have it, which nobody checks; operands with a layout that lacks its permutations, with
-        any sign, are refused.
+        If the result lacks tiles, only those that it has are computed. If it has a symmetry, the results of the
+        function must have it, which nobody checks; operands whose layout lacks its permutations, with any sign, are
+        refused.
         """
         if not callable(function) or (out is None and not operands):
             what = (
@@ -252,7 +252,7 @@ class Program(Description):
         return out
 
     def _check_result(self, what: str, out: Variable, dtype: np.dtype[Any] | None = None) -> None:
-        """Raises OutcoreError for what cannot be given a result, of a type if that is known."""
+        """Raises OutcoreError if `out` cannot take a result, of type `dtype` if that is known."""
         if dtype is not None:
             check_type(what, out.name, dtype, out.dtype)
         mine = self._sources.get(out.number)
@@ -267,7 +267,7 @@ class Program(Description):
         self, out: Variable, operands: Sequence[Variable], *, with_signs: bool = False
     ) -> None:
         """Raises OutcoreError if an operand with a layout need not have the symmetry of the result, element by
-        element: tiles that are not computed could be others than those that follow."""
+        element: else tiles that are not computed could differ from those that follow by symmetry."""
         if out.layout is None:
             return
         for permutation, sign in out.layout.symmetry.elements.items():
@@ -315,11 +315,11 @@ class Program(Description):
             raise OutcoreError(errno.EINVAL, "record a program", detail=f"two arrays have the name '{name}'")
         return name
 
-    # ---- what is known of it ----
+    # ---- facts ----
 
     def runs_before(self, statement: int, following: int, rounds: Mapping[int, int]) -> int:
-        """How often a statement has run when `following` is the next, of each loop under way (by number) so many
-        rounds being over; loops that ended early count as if they had not."""
+        """How often a statement has run when `following` is the next. rounds: finished rounds of each loop under
+        way, by number. Loops that ended early count as if they had not."""
         runs, times = 0, self.repeats(statement)
         around = [(n, loop) for n, loop in enumerate(self.loops) if loop.first <= statement < loop.last]
         for number, loop in sorted(around, key=lambda each: each[1].first - each[1].last):
@@ -330,7 +330,7 @@ class Program(Description):
         return runs + (times if statement < following else 0)
 
     def fingerprint(self) -> str:
-        """Of the statements and the arrays: equal for equal programs, whatever values are in the arrays."""
+        """Identifies statements and arrays: equal for equal programs, whatever values are in the arrays."""
         facts = [
             (v.name, v.is_output, v.shape, v.dtype.name, v.facts.tiles, v.layout and v.layout.as_json())
             for v in self.variables
@@ -351,7 +351,7 @@ class Program(Description):
 
         Args:
             plan: that `plan` has made; None: the best.
-            restart: go on from `checkpoint`, if something is there.
+            restart: go on from `checkpoint`, if there is one.
             progress: a function that process 0 calls with a `Progress`, ten times a second at most; True: a bar in
                 the terminal or the notebook, with the time that is left.
         """
@@ -383,7 +383,7 @@ def _seconds(value: Any) -> float:
 
 
 def recording(values: Sequence[Any]) -> Program | None:
-    """The program that one of these is a variable of."""
+    """The program of the variables or sums among these values; None: there are none."""
     for each in values:
         if isinstance(each, Variable):
             return each.program

@@ -24,7 +24,7 @@ FORMAT = 2
 
 @dataclass(frozen=True)
 class PlacedStatement:
-    """Of one statement: what was chosen, and what is predicted, of one time that it runs.
+    """The choice for one statement, and the prediction for one run of it.
 
     Attributes:
         within: an operand that it makes for itself, box by box.
@@ -46,13 +46,13 @@ class ProgramPlan:
     """A plan of a whole program.
 
     Attributes:
-        fingerprint: of the program, which no other one has.
+        fingerprint: identifies the program.
         where: of each variable, by name: process, node, global or disk.
         copied: disk arrays of the caller that are copied into memory first.
-        memory: of a process, in the time of each statement: arrays in memory and panels.
+        memory: bytes of arrays in memory and panels in a process, during each statement.
         cache_bytes: of each array on disk that the program makes, in each process, beside `memory`.
-        beside_bytes: what these caches, and elements on their way between processes, take of the budget of a
-            process at most, beside `memory`.
+        beside_bytes: most bytes of the budget of a process that these caches, and elements on their way between
+            processes, take beside `memory`.
     """
 
     fingerprint: str
@@ -74,7 +74,7 @@ class ProgramPlan:
 
     @property
     def moved_bytes(self) -> float:
-        """Of disk and network."""
+        """Traffic of disk and network."""
         return sum(each.moved_bytes * each.repeats for each in self.statements)
 
     def as_json(self) -> str:
@@ -82,7 +82,7 @@ class ProgramPlan:
 
     @staticmethod
     def from_json(text: str) -> ProgramPlan:
-        """Raises OutcoreError (EINVAL) for what is no plan of a program."""
+        """Raises OutcoreError (EINVAL) for text that is no plan of a program."""
         try:
             values = json.loads(text)
             if values.pop("format") != FORMAT:
@@ -100,7 +100,7 @@ class ProgramPlan:
             raise OutcoreError(errno.EINVAL, "read the plan of a program", detail=str(error)) from error
 
     def table(self) -> str:
-        """For people."""
+        """The plan as a table, for people."""
         team = f"{self.rates.processes} x {self.rates.threads} threads"
         lines = [f"{self.memory_bytes / 1e6:.4g} MB of memory, {team}"]
         for place in ("process", "node", "global", "disk"):
@@ -164,8 +164,8 @@ def _placed(values: dict[str, Any]) -> PlacedStatement:
 
 
 def uses(program: Program, statements: Sequence[PlacedStatement], variable: Variable) -> list[int]:
-    """Statements that need an array when they run as planned: an operand of what is made elsewhere is needed there,
-    too."""
+    """Statements that need an array when they run as planned. Where a statement makes an operand for itself, it
+    needs the arrays from which that is made, too."""
     found = set(program.uses(variable))
     for number, each in enumerate(statements):
         if each.within is None:

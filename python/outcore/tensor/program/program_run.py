@@ -1,5 +1,5 @@
-"""Runs a planned program: makes arrays when they are needed, frees them when they are not, keeps what is
-finished."""
+"""Runs a planned program: makes arrays when they are needed, frees them when they are not, and writes
+checkpoints."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from outcore.tensor.program.recorded import Variable
 from outcore.tensor.run.progress import Tell, Watch, watching
 
 _EVERY_S = 60.0  # between two checkpoints, unless the caller says otherwise
-_SAVING = 20  # times as long is computed as is saved, at least
+_SAVING = 20  # least ratio of the time of computing to that of saving
 
 
 @dataclass(frozen=True)
 class Ran:
-    """One statement, each time that it ran."""
+    """One run of a statement."""
 
     text: str
     predicted_seconds: float
@@ -55,7 +55,7 @@ class Ran:
 
 @dataclass(frozen=True)
 class ProgramReport:
-    """What a run has taken beside what was predicted; bytes are of disk and network, of all processes."""
+    """Actual beside predicted time and traffic of a run; bytes are of disk and network, over all processes."""
 
     statements: tuple[Ran, ...]
     plan: ProgramPlan
@@ -99,7 +99,7 @@ class ProgramReport:
 
 
 def run(program: Program, plan: ProgramPlan, restart: bool, progress: Tell | None) -> ProgramReport:
-    """Collective. After an error arrays of the program are gone; what was kept last is there."""
+    """Runs a program. Collective. After an error arrays of the program are gone; the last checkpoint stays."""
     world = program.world
     with world.together("run a program", program.fingerprint(), bool(restart), program.checkpoint is None):
         if not isinstance(plan, ProgramPlan):
@@ -141,9 +141,9 @@ class _Run:
         self.next = 0  # statement
         self.rounds: dict[int, int] = {}  # of loops that are under way, by number
         self.ran: list[Ran] = []
-        self.part: tuple[str, int] | None = None  # of the next statement, up to which it is done
+        self.part: tuple[str, int] | None = None  # letter and place up to which the next statement is done
         self._saved = time.monotonic()
-        self._saving_s = 0.0  # that the last checkpoint took
+        self._saving_s = 0.0  # time of the last checkpoint
         self._uses = {v.number: uses(program, plan.statements, v) for v in program.variables}
         self._lives = {v.number: program.life(v, self._uses[v.number]) for v in program.variables}
         interval = None if program.checkpoint is None else self._interval
@@ -163,7 +163,7 @@ class _Run:
             self._keep(finished=False)
         for variable in program.variables:
             if variable.is_output:
-                self._operand(variable)  # of one that no statement needed
+                self._operand(variable)  # which no statement may have needed
                 own = variable.source is None
                 variable.result = self.arrays.pop(variable.number) if own else variable.source
         self._keep(finished=True)
@@ -177,8 +177,8 @@ class _Run:
         return False
 
     def _go_on(self, number: int, skipped: int = -1) -> None:
-        """What comes after a statement, or after the last one of a loop that was skipped, by number; frees what
-        nothing needs any more."""
+        """Goes to the statement that follows this one, or that follows a skipped loop (by number); frees arrays
+        that nothing needs any more."""
         self.next = number + 1
         back: Loop | None = None
         for which, loop in sorted(enumerate(self.program.loops), key=lambda each: -each[1].first):
@@ -225,7 +225,7 @@ class _Run:
             array = self.arrays[variable.number] = np.zeros((), variable.dtype)
             self.program.values[variable.number] = array
             return LocalOperand(array)
-        # One that the plan leaves out was kept by an earlier run.
+        # An array that the plan leaves out was kept by an earlier run.
         where = "global" if variable.source is not None else self.plan.where.get(variable.name, "disk")
         made: Any
         if variable.layout is not None:
@@ -281,12 +281,12 @@ class _Run:
         )
 
     def _is_done(self, number: int, letter: str, place: int) -> None:
-        """All of a statement is done up to a place along an axis."""
-        if number == self.next:  # and is not made again for a later one
+        """Notes that all of a statement is done up to a place along an axis."""
+        if number == self.next:  # else it is recomputed for a later one
             self.part = letter, place
             self._keep(finished=False)
 
-    # ---- what is kept ----
+    # ---- checkpoints ----
 
     def _keep(self, *, finished: bool) -> None:
         path = self.program.checkpoint
@@ -322,7 +322,7 @@ class _Run:
         self._saving_s = self._saved - begun
 
     def _interval(self) -> float:
-        """Seconds between two checkpoints, at least."""
+        """Least seconds between two checkpoints."""
         if self.program.every is not None:
             return self.program.every
         rates = self.plan.rates
@@ -348,7 +348,7 @@ class _Run:
                 yield variable
 
     def restore(self) -> bool:
-        """Whether there was something to go on from."""
+        """Goes on from the checkpoint. Returns whether one exists."""
         path = self.program.checkpoint
         try:
             kept = checkpoint.load(self.world, path)
@@ -367,7 +367,7 @@ class _Run:
                         errno.EINVAL,
                         "go on with a program",
                         path=path,
-                        detail="what is kept is of another program",
+                        detail="the checkpoint is of another program",
                     )
                 self.next = int(meta["next"])
                 self.rounds = {int(k): int(v) for k, v in meta["rounds"].items()}
@@ -389,7 +389,7 @@ class _Run:
         return True
 
     def _make_what_was_left_out(self) -> None:
-        """Intermediate arrays that the plan of the earlier run did not keep, and this one does."""
+        """Makes intermediate arrays that the plan of the earlier run left out, and this one does not."""
         for number, candidate in candidates(self.program).items():
             life = self._lives[number]
             if number not in self.arrays and life is not None and candidate.producer < self.next <= life[1]:
@@ -419,7 +419,7 @@ class _Run:
 
 
 def _packed(array: ExtendedArray) -> DiskArray:
-    """The stored tiles one after another. Collective."""
+    """A disk array with the stored tiles one after another. Collective."""
     layout = array.layout
     made = DiskArray(array.world, (max(1, layout.elements),), array.dtype)
     with array.world.together("keep tiles"):

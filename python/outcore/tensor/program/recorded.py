@@ -1,5 +1,6 @@
-"""What a program is written with: its arrays, sums of them, and numbers of its loops. None has a value while the
-program is recorded, so each refuses what would ask for one: a program must not depend on it in silence."""
+"""The objects that a program is written with: its arrays, sums of them, and numbers of its loops. None has a value
+while the program is recorded, so each refuses operations that need one: a program must not depend on it in
+silence."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def _refused(what: str) -> Callable[..., Any]:
 
 
 class Recorded:
-    """Without a value: all that would need one raises OutcoreError (EINVAL)."""
+    """An object without a value: each operation that needs one raises OutcoreError (EINVAL)."""
 
     without_value: str
     __array_ufunc__ = None  # NumPy's numbers and arrays leave operations to ours
@@ -41,7 +42,7 @@ class Recorded:
 
 
 class LoopNumber(Recorded):
-    """What `for k in p.iterate(n)` gives k. The statements of the loop are recorded once, and run n times."""
+    """The k of `for k in p.iterate(n)`. The statements of the loop are recorded once, and run n times."""
 
     without_value = (
         "the number of a loop, which is recorded once and has no value then; an array of shape () of the program "
@@ -64,7 +65,7 @@ class LoopNumber(Recorded):
 
 @dataclass(frozen=True)
 class Term:
-    """An array of a program, times a number, as it is at a moment."""
+    """An array of a program, as it is at a moment, times a number."""
 
     factor: complex
     variable: Variable
@@ -114,7 +115,7 @@ class Variable(Described, Recorded):
 
     @property
     def symmetry(self) -> Symmetry:
-        """That it has whatever its elements are."""
+        """The symmetry that it has whatever its elements are."""
         return Symmetry(len(self.shape)) if self.layout is None else self.layout.symmetry
 
     def __add__(self, other: Variable | Linear) -> Linear:
@@ -144,7 +145,7 @@ class Variable(Described, Recorded):
         return self
 
     def __setitem__(self, index: Any, value: Variable | Linear) -> None:
-        """`x[...] = sum`: all of it."""
+        """`x[...] = sum` assigns all elements."""
         if index is not Ellipsis:
             raise OutcoreError(errno.EINVAL, f"assign to {self.name}", detail="all of it: x[...] = y")
         self.program.combine(as_linear(value), out=self)
@@ -154,7 +155,7 @@ class Variable(Described, Recorded):
 
 
 def as_linear(value: Variable | Linear) -> Linear:
-    """Raises OutcoreError (EINVAL) for what is no array of a program."""
+    """A value as a sum. Raises OutcoreError (EINVAL) if it is no array of a program, and no sum."""
     if isinstance(value, Variable):
         return Linear([Term(1, value, value.program.recording.now())])
     if not isinstance(value, Linear):

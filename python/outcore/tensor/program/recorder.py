@@ -1,4 +1,4 @@
-"""A room in which equations run without data: what they ask of their arrays becomes a description.
+"""A room in which equations run without data: their calls on arrays become a description.
 
 Equations touch arrays by the verbs of a room alone (`array`, `contract`, `add`, `each_tile`, `each_row`, `kernel`),
 and by tiles within them. No branch of theirs may depend on values, nor on how many elements a tile has: they work
@@ -41,8 +41,8 @@ _FLOAT = np.dtype(float)
 
 @dataclass(eq=False, kw_only=True)
 class RecordedArray(Described):
-    """An `outcore.Array` of zeros: its room hears what is done to it. `layout` is that of the array, `model` that
-    of the tiles that equations get."""
+    """An `outcore.Array` of zeros, whose room records each access to it. `layout` is that of the array, `model`
+    that of the tiles that equations get."""
 
     room: Recorder
     spec: ArraySpec
@@ -81,7 +81,7 @@ class RecordedArray(Described):
         return self.layout.stored
 
     def sync(self) -> None:
-        """There is nothing to wait for."""
+        """Does nothing, as a recording has nothing to wait for."""
 
     def __iadd__(self, other: RecordedArray) -> Self:
         self.room.add(self, other)
@@ -89,7 +89,7 @@ class RecordedArray(Described):
 
 
 class Alone:
-    """The world of a room without data. size: processes that there will be."""
+    """The world of a room without data. size: number of processes of the calculation."""
 
     rank = 0
 
@@ -102,7 +102,8 @@ class Alone:
 
 @dataclass
 class _Seen:
-    """In one piece of work: bytes of each array, and the arrays that were written before they were read."""
+    """Accesses of one piece of work: bytes of each array, and the arrays that were written before they were
+    read."""
 
     read: Counter[RecordedArray] = field(default_factory=Counter)
     written: Counter[RecordedArray] = field(default_factory=Counter)
@@ -115,11 +116,11 @@ class _Seen:
 
 class Recorder:
     """Args:
-    specs: of all arrays that may be asked for, by name.
+    specs: of all arrays that equations may ask for, by name.
     models: their layouts with few elements, by name.
     each: work on all tiles, not on one of those that look alike.
 
-    `description`: what has been recorded; `arrays`: that were asked for.
+    `description`: the recorded statements; `arrays`: those that equations have asked for.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class Recorder:
     # ---- verbs of a room ----
 
     def array(self, name: str) -> RecordedArray:
-        """Raises KeyError: there is no such array."""
+        """A new array of this name. Raises KeyError for an unknown name."""
         spec, number = self._specs[name], len(self.description.variables)
         facts = layout_facts(spec.layout, _FLOAT, "disk", spec.item_bytes)
         model = self._models[name]
@@ -144,7 +145,7 @@ class Recorder:
         return made
 
     def release(self, *arrays: RecordedArray) -> None:
-        """Arrays take no room."""
+        """Does nothing: arrays take no memory here."""
 
     def contract(
         self, subscripts: str, *operands: Any, out: Any = None, scale: float = 1.0, add: bool = False
@@ -191,20 +192,20 @@ class Recorder:
         self.each_tile(out, lambda tile: out.acc_tile(tile, other.get_tile(tile)), "sum")
 
     def kernel(self, kernel: Kernel, run: Callable[[], Sequence[float]]) -> None:
-        """Kernels do not run here."""
+        """Records a kernel, which does not run here."""
         self._record(Call(kernel))
 
     @contextmanager
     def loop(self, count: int) -> Iterator[None]:
-        """What is recorded within runs so many times."""
+        """Statements that are recorded within run `count` times."""
         first = self._now
         yield
         self.description.loops.append(Loop(first, self._now, count))
 
-    # ---- what is seen ----
+    # ---- tiles that are seen ----
 
     def saw(self, array: RecordedArray, tile: Tile, *, reads: bool = False, writes: bool = False) -> None:
-        """A tile that is read, written, or added to."""
+        """Records that a tile is read, written, or added to."""
         if self._seen is None:  # outside of passes
             with self._pass("tile") as count, count(1):
                 self.saw(array, tile, reads=reads, writes=writes)
@@ -258,6 +259,6 @@ class Recorder:
 
 
 def _look(layout: Layout, tile: Tile) -> Hashable:
-    """Of a tile: its shape, and which of its axes of the same blocks have the same one."""
+    """Equal for tiles that look alike: the shape of a tile, and which of its axes have the same block."""
     blocks = [(layout.tilings[axis], block) for axis, block in enumerate(tile)]
     return layout.tile_shape(tile), tuple(blocks.index(each) for each in blocks)

@@ -1,5 +1,5 @@
-"""How far a program is recorded: which loops are open, and whether what is written means the same in each run of
-them."""
+"""The state of recording a program: which loops are open, and whether its statements mean the same in each run of a
+loop."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Moment:
-    """Before a statement, within loops (by their numbers in order of their begin)."""
+    """A moment before a statement, within loops (by their numbers in order of their begin)."""
 
     statement: int
     loops: tuple[int, ...]
 
 
 class Recording:
-    """Of one program: what is refused is refused where it is written, or when its loop or block ends."""
+    """The recording of one program. It refuses a statement where it is written, or when its loop or block ends."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
         self._open: list[int] = []  # loops, by number
-        self._loops = 0  # that were begun
+        self._loops = 0  # number of loops that were begun
         self._used: list[tuple[Term, Moment]] = []
-        self._wrong = ""  # for ever: what is recorded is not what was written
+        self._wrong = ""  # why the record differs from the program as written, for ever
         self._is_over = False
 
     def now(self) -> Moment:
@@ -47,7 +47,7 @@ class Recording:
         self._is_over = False
 
     def end(self, exception: BaseException | None) -> None:
-        """Of the block."""
+        """Ends the block."""
         self._is_over = True
         if exception is None:
             self.check_whole()
@@ -62,7 +62,7 @@ class Recording:
             _refuse("its block is over: statements are written within it")
 
     def check_whole(self) -> None:
-        """Raises OutcoreError (EINVAL) if what is recorded is not what was written."""
+        """Raises OutcoreError (EINVAL) if the record differs from the program as written."""
         if self._open and not self._wrong:
             _refuse("a loop is not over: plan and run the program after it")
         if self._wrong:
@@ -71,7 +71,7 @@ class Recording:
     # ---- loops ----
 
     def loop(self, count: int, until: Callable[[int], bool] | None) -> Iterator[LoopNumber]:
-        """Gives its number once; the statements recorded until it is asked for the next one are its body."""
+        """Gives the loop's number once; the statements recorded until the next one is asked for are the body."""
         return _Numbers(self._loop(count, until))
 
     def _loop(self, count: int, until: Callable[[int], bool] | None) -> Iterator[LoopNumber]:
@@ -85,7 +85,7 @@ class Recording:
             yield LoopNumber()
             is_left = False
         finally:
-            if is_left:  # its body was, or whoever asks for numbers asked for one only
+            if is_left:  # the body was left, or the caller asked for one number only
                 self._wrong = self._wrong or (
                     f"a loop of up to {count} times was left by break, return or an exception; it is recorded "
                     "once, and ended by `until` alone"
@@ -135,7 +135,7 @@ class Recording:
     # ---- sums ----
 
     def use(self, terms: Iterable[Term]) -> None:
-        """A statement uses a sum: its arrays must be what they were when it was written."""
+        """Notes that a statement uses a sum. Its arrays must not have changed since it was written."""
         here = self.now()
         for term in terms:
             name = term.variable.name
@@ -150,7 +150,7 @@ class Recording:
             self._used.append((term, here))
 
     def _check_sums(self, number: int, first: int) -> None:
-        """Raises for a sum of before a loop that its body uses while it changes what is in it."""
+        """Raises for a sum that was written before a loop whose body uses it and changes one of its arrays."""
         for term, used in self._used:
             inside = number in used.loops and number not in term.moment.loops
             if inside and self._is_written(term.variable, first):
@@ -165,7 +165,7 @@ class Recording:
 
 
 class _Numbers:
-    """Of a loop, for the head of a `for` statement."""
+    """The iterator of a loop, for the head of a `for` statement."""
 
     def __init__(self, numbers: Iterator[LoopNumber]) -> None:
         self._numbers = numbers
@@ -187,7 +187,7 @@ def _terms(value: Recorded) -> tuple[Term, ...]:
 
 
 def _arrays_of(caller: FrameType) -> dict[str, Recorded]:
-    """By name, of the function that writes a loop."""
+    """Recorded objects in the variables of the function that writes a loop, by name."""
     return {name: each for name, each in caller.f_locals.items() if isinstance(each, Recorded)}
 
 

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from outcore.tensor.plan.rates import Rates
     from outcore.tensor.plan.statements import Description
 
-_MARGIN = 64 << 10  # bytes: the solver takes numbers as they nearly are
+_MARGIN = 64 << 10  # bytes, for the rounding of the solver
 
 
 def lower_bound(description: Description, memory_bytes: int, rates: Rates, room: Resident) -> float:
-    """Seconds that all takes at least: with all arrays in memory that may be there, and all memory to work in."""
+    """Least seconds of all statements: with all movable arrays in memory, and all memory as work space."""
     solver = RoomSolver(description, memory_bytes, rates, room)
     return solver.predicted(dict.fromkeys(solver.movable, True), memory_bytes).seconds
 
 
 def place_room(description: Description, memory_bytes: int, rates: Rates, room: Resident) -> Placement:
-    """Arrays in memory, and what is left to work in, so that all takes least time. Pure arithmetic. The caller has
-    seen that there is memory enough with all arrays on disk that may be there, beside `room.fixed`."""
+    """The placement that takes least time: arrays in memory, and the work space that they leave. Pure arithmetic.
+    The caller has checked that there is memory enough with all movable arrays on disk, beside `room.fixed`."""
     solver = RoomSolver(description, memory_bytes, rates, room)
     every = dict.fromkeys(solver.movable, True)
     none = dict.fromkeys(solver.movable, False)
@@ -39,15 +39,15 @@ def place_room(description: Description, memory_bytes: int, rates: Rates, room: 
         return solver.placement(every)
     try:
         _, inside = solver.choose()
-    except OutcoreError:  # what fits without the margin alone
+    except OutcoreError:  # they fit only without the margin
         return solver.placement(none)
-    # The linear program knows some amounts of work space and coarse panels: where it gains little they decide.
+    # The linear program knows a few amounts of work space, and coarse panels: a small gain may be their error.
     found = [solver.placement(each) for each in (inside, none)]
     return min((each for each in found if each.work_bytes >= room.work_bytes), key=solver.weight)
 
 
 class RoomSolver(Solver):
-    """A description in so much memory of each process."""
+    """A description with `memory_bytes` in each process."""
 
     disk = None
 
@@ -64,13 +64,13 @@ class RoomSolver(Solver):
         self._savings = self._of_disk()
 
     def share(self, number: int) -> float:
-        """Bytes of a process that an array takes more in memory than its cache."""
+        """Bytes of a process by which an array in memory exceeds its cache."""
         return float(self._shares[number] - self.room.caches[number])
 
     # ---- memory ----
 
     def _taken(self, inside: Mapping[int, bool]) -> float:
-        """Bytes of a process, by arrays in memory and caches."""
+        """Bytes of a process that arrays in memory and caches take."""
         placed = {**self.room.fixed, **inside}
         return sum(self._shares[n] if placed[n] else cache for n, cache in self.room.caches.items())
 
@@ -81,7 +81,8 @@ class RoomSolver(Solver):
         return self._most - _MARGIN
 
     def is_best(self, inside: Mapping[int, bool]) -> bool:
-        """Whether these arrays fit, and no kernel would do with less if it had all memory: `inside` are all."""
+        """Whether these arrays, all that may be in memory, fit, and no kernel has more parts than with all
+        memory."""
         left = self._left(inside)
         kernels = [each.kernel for each in self.program.statements if isinstance(each, Call)]
         return left >= self.room.work_bytes and all(
@@ -97,7 +98,7 @@ class RoomSolver(Solver):
         return [self._room_ways.of_room(s, self._most) for s in range(len(self.program.statements))]
 
     def _of_disk(self) -> dict[int, float]:
-        """Of each array, what it costs on disk in statements to which it is all the same where others are."""
+        """The cost of each array on disk, in statements in which it does not depend on the places of others."""
         found = dict.fromkeys(self.movable, 0.0)
         for s in range(len(self.program.statements)):
             for variable, touched in self._room_ways.beside(s, self._most).items():
@@ -114,7 +115,7 @@ class RoomSolver(Solver):
         return self.program.repeats(statement) * (way.seconds + way.moved / self.rates.read)
 
     def weight(self, placement: Placement) -> float:
-        """What the linear program weighs, as it will be."""
+        """The cost that the linear program minimizes, by the exact predictions of a placement."""
         each = ((x.repeats, x.seconds + x.bytes / self.rates.read) for x in placement.predicted)
         return sum(repeats * seconds for repeats, seconds in each)
 
@@ -123,7 +124,7 @@ class RoomSolver(Solver):
         return replace(self.predicted(inside, self.memory_bytes - taken), taken_bytes=taken)
 
     def predicted(self, inside: Mapping[int, bool], work_bytes: int) -> Placement:
-        """What statements take with these arrays in memory, in so much work space."""
+        """Predictions of all statements with these arrays in memory, in so much work space."""
         statements = range(len(self.program.statements))
         found = [self._room_ways.predicted(s, inside, work_bytes) for s in statements]
         return Placement({**self.room.fixed, **inside}, work_bytes, 0, tuple(found))

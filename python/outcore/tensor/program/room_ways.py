@@ -1,4 +1,4 @@
-"""What a statement of a room may take: as that of a program, but in the memory that arrays of the room leave to all
+"""Ways to carry out a statement of a room: as for a program, but in the memory that arrays of the room leave to all
 statements alike."""
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from outcore.tensor.plan.statements import Description
 
 _LEVELS = 7  # amounts of work space that products are planned in
-_PARTS = 16  # of a kernel, at most, that each have an amount of their own
+_PARTS = 16  # most numbers of parts of a kernel that get an amount of work space of their own
 _POINTS: dict[Any, list[Point]] = {}
-_KNOWN = 5000  # of these that are kept
+_KNOWN = 5000  # entries of `_POINTS` that are kept
 _FITS = PANELS * (1 - 1e-9)
 _HANDLED, _MOVED = 15, 15
-"""Passes over bytes that are put in another order, in memory that no cache holds; and more where they are moved to
-or from disk and checked. Each as long as a copy in the caches; measured."""
+"""Passes over bytes, each as long as a copy in the caches (measured): over bytes that are reordered in memory that
+no cache holds, and further ones over bytes that move to or from disk and are checked."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Resident:
 
     Attributes:
         caches: of each array, by number, bytes in each process if it is on disk.
-        fixed: by number, whether an array is in memory, of those that are not to be placed.
-        work_bytes: that are left to work in at least.
+        fixed: for arrays that are not to be placed, by number, whether they are in memory.
+        work_bytes: least work space.
         panels: of the work space, the share that products take.
     """
 
@@ -50,7 +50,7 @@ class Resident:
 
 @dataclass(frozen=True)
 class Predicted:
-    """Of one statement, of one time that it runs. bytes: to and from disk."""
+    """The prediction for one run of a statement. bytes: to and from disk."""
 
     text: str
     seconds: float
@@ -65,9 +65,9 @@ class Predicted:
 class Placement:
     """Attributes:
     inside: by number, whether an array is in memory.
-    work_bytes: of each process, that are left to work in.
+    work_bytes: work space of each process.
     taken_bytes: of each process, by arrays in memory and caches.
-    predicted: of each statement.
+    predicted: for each statement.
     """
 
     inside: Mapping[int, bool]
@@ -77,12 +77,12 @@ class Placement:
 
     @property
     def seconds(self) -> float:
-        """Of all statements, as often as they run."""
+        """Predicted seconds of all statements, as often as they run."""
         return sum(each.repeats * each.seconds for each in self.predicted)
 
 
 class RoomWays(Ways):
-    """Of all statements of a description."""
+    """Ways of all statements of a description."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class RoomWays(Ways):
         self.room = room
 
     def levels(self, most: float) -> list[float]:
-        """Amounts of work space."""
+        """Amounts of work space, from the least to `most`."""
         least = self.room.work_bytes
         steps = max(1.0, most / least) ** (1 / (_LEVELS - 1))
         return [least * steps**n for n in range(_LEVELS)]
@@ -130,7 +130,7 @@ class RoomWays(Ways):
     def _points_of(
         self, number: int, statement: Contract, facts: Sequence[Facts], panels: Sequence[float]
     ) -> list[Point]:
-        """Those of an equal statement, if there are."""
+        """Points of a statement; those of an equal statement are used again."""
         key = (statement.subscripts, statement.accumulate, *(each.key for each in facts), *panels, self.rates)
         if key not in _POINTS:
             if len(_POINTS) > _KNOWN:
@@ -161,7 +161,7 @@ class RoomWays(Ways):
         return [v for v in statement.arrays if v.number in self.movable and few[v] != many[v]]
 
     def _steps(self, statement: Call, most: float) -> list[float]:
-        """The least amounts of work space in which a kernel has so many parts."""
+        """The least amounts of work space that allow each number of parts of a kernel."""
         parts, low = statement.kernel.parts, float(self.room.work_bytes)
         found = [low]
         high = max(low, most)
@@ -170,10 +170,11 @@ class RoomWays(Ways):
             found.append(_least_with(parts, count, low, high))
         return sorted(set(found))
 
-    # ---- what arrays take that are on disk, whatever else is ----
+    # ---- costs of an array on disk that do not depend on other arrays ----
 
     def beside(self, number: int, most: float) -> dict[Any, Touched]:
-        """Of a statement: what is moved of an array if it is on disk, wherever others are."""
+        """Traffic of each array of a statement if it is on disk, as far as it does not depend on where others
+        are."""
         statement = self.program.statements[number]
         if isinstance(statement, Pass):
             return dict(statement.touched)
@@ -189,10 +190,10 @@ class RoomWays(Ways):
         read, written = (sum(each[n] for each in touched) / rates.nodes for n in (0, 1))
         return read / rates.read + written / rates.write
 
-    # ---- what was chosen ----
+    # ---- choices ----
 
     def predicted(self, number: int, inside: Mapping[int, bool], work: int) -> Predicted:
-        """As it will be in so much work space."""
+        """The prediction for a statement in `work` bytes of work space."""
         statement, repeats = self.program.statements[number], self.program.repeats(number)
         copied = self.rates.copy * self.rates.threads * self.rates.processes
         if isinstance(statement, Contract):

@@ -1,5 +1,5 @@
-"""What a statement of a program may take: memory for panels against seconds, for each way to place its arrays, and
-for each operand that it may make for itself."""
+"""Ways to carry out a statement of a program: memory for panels against seconds, for each way to place its arrays,
+and for each operand that it may make for itself."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ _MAP_SHARE = 0.1  # of the memory for all such blocks
 
 @dataclass(frozen=True)
 class Way:
-    """One way to carry out a statement: which of the arrays that can be moved are in memory, and what it takes.
+    """One way to carry out a statement: which of the movable arrays are in memory, and its cost.
 
     Attributes:
         workspace_bytes: of a process, boxes of an operand that it makes for itself included.
         within: that operand.
-        skips: it does nothing, for the statements that need the result make it for themselves.
+        skips: it does nothing, as the statements that need the result make it for themselves.
     """
 
     inside: dict[int, bool]
@@ -67,7 +67,7 @@ class Way:
 
 
 class Ways:
-    """Of all statements of a program.
+    """Ways of all statements of a program.
 
     Args:
         movable: arrays that may be in memory or on disk, by number.
@@ -120,7 +120,7 @@ class Ways:
         return replace(variable.facts, where=self.inside_where if inside[variable.number] else "disk")
 
     def facts_of(self, statement: Contract | Map, inside: Mapping[int, bool]) -> list[Facts]:
-        """Of the arrays of a statement, so placed."""
+        """Facts of the arrays of a statement, with these placed."""
         operands = [self.placed(v, inside) for v in statement.operands]
         return [*numbered(statement.operands, operands), self.placed(statement.out, inside)]
 
@@ -173,7 +173,7 @@ class Ways:
         adds: bool,
         limit: float,
     ) -> Point | None:
-        """What it takes to make and to use one box in so much memory."""
+        """The cost of making and using one box in `limit` bytes of memory."""
         total = Point(0, 0, 0, 0)
         for s in (candidate.producer, number):
             is_user = s == number
@@ -194,7 +194,7 @@ class Ways:
         *,
         is_user: bool,
     ) -> list[Facts]:
-        """Of the arrays of the statement that makes the operand, or of the one that uses it, for one box."""
+        """Facts of the arrays of the statement that makes the operand, or of the one that uses it, for one box."""
         statement = self.program.statements[number]
         labels = labels_of(statement)
         axis = within.axis
@@ -204,10 +204,10 @@ class Ways:
             for v, word in zip([*statement.operands, statement.out], labels, strict=True)
         ]
 
-    # ---- what was chosen ----
+    # ---- choices ----
 
     def exact(self, number: int, way: Way) -> Way:
-        """A way with seconds and bytes as its plans, which are made when it is run, will have them.
+        """The way with the exact seconds and bytes of the plans that are made when it runs.
 
         It gets more memory for panels where they need it, as processes that share panels may divide a result
         unevenly."""
@@ -271,8 +271,8 @@ class Ways:
         adds: bool = False,
         levels: Sequence[float] | None = None,
     ) -> list[Point]:
-        """Of a statement with operands and result of these facts, in some amounts of memory for panels. `adds`:
-        whatever the statement says."""
+        """Points of a statement whose operands and result have these facts, in some amounts of memory for panels.
+        `adds`: it adds to its result, whatever the statement says."""
         statement = self.program.statements[number]
         adds = adds or statement.accumulate
         if levels is None:
@@ -297,7 +297,7 @@ class Ways:
         return self._of_many(statement, facts, adds, levels)
 
     def _problem(self, statement: Contract, facts: Sequence[Facts], adds: bool) -> ProductProblem | None:
-        """Of one product; None if it takes several."""
+        """The problem of one product; None: the statement takes several."""
         expression = parse(statement.subscripts, [f.shape for f in facts[:-1]])
         dtype = np.result_type(*(f.dtype for f in facts))
         on_disk = [f.where == "disk" for f in facts[:-1]]
@@ -314,7 +314,7 @@ class Ways:
     def _of_many(
         self, statement: Contract, facts: Sequence[Facts], adds: bool, levels: Sequence[float]
     ) -> list[Point]:
-        """Of several products, planned together in some amounts of memory."""
+        """Points of several products, planned together in some amounts of memory."""
         result: list[Point] = []
         expression = parse(statement.subscripts, [each.shape for each in facts[:-1]])
         for level in levels[1::2] if len(levels) > 2 else levels[-1:]:
@@ -353,7 +353,7 @@ class Ways:
     # ---- the least memory ----
 
     def least_memory(self, number: int) -> int:
-        """In which a statement can be carried out with all arrays on disk that can be there."""
+        """The least memory of a statement with all movable arrays on disk."""
         statement = self.program.statements[number]
         facts = self.facts_of(statement, {n: False for n in self.movable})
         if not isinstance(statement, Contract):
@@ -369,13 +369,13 @@ class Ways:
 
 
 def _kinds(within: Within, *, put_once: bool) -> Counter[tuple[int, bool]]:
-    """How many boxes there are of each length; and whether the statement adds to its result for them, which all but
-    the first do if each gives a part of all of it (`put_once`)."""
+    """How many boxes there are of each length, and whether the statement adds to its result for them: all but the
+    first do if each box contributes to all of the result (`put_once`)."""
     return Counter((b - a, put_once and a > 0) for a, b in itertools.pairwise(within.cuts))
 
 
 def _largest_tile(facts: Facts) -> int:
-    """In bytes; 0 where boxes may be cut anywhere."""
+    """Bytes of the largest tile; 0 where boxes may be cut anywhere."""
     if any(cuts is None for cuts in facts.tiles):
         return 0
     sides = [max(b - a for a, b in itertools.pairwise(cuts)) for cuts in facts.tiles if cuts is not None]

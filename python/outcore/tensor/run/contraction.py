@@ -63,8 +63,8 @@ _recently_alike: Recent[None] = Recent(1000)  # arrays whose tilings agree: loop
 
 
 class Contraction:
-    """The arguments of a call, checked. `checks_symmetry`: unless the caller knows that the result has that of
-    `out`, or makes it so."""
+    """The checked arguments of a call. `checks_symmetry`: false if the caller knows that the result has the
+    symmetry of `out`, or symmetrizes it."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Contraction:
         self.world = _world_of([*operands, out], world)
         self.threads = 0 if threads is not None else rates_module.threads_of(self.world)
         self._symmetry = _NO_SYMMETRY
-        self._make: Callable[[], Any] | None = None  # the result, if the caller has not made it
+        self._make: Callable[[], Any] | None = None  # makes the result, if the caller gave none
         self._made: tuple[int, Where] | None = None  # its bytes, and where it is if it is in memory
 
         def bring() -> tuple[Any, ...]:
@@ -100,7 +100,7 @@ class Contraction:
             if out is not None and symmetry is not None:
                 raise OutcoreError(errno.EINVAL, self._what, detail="`out` has its symmetry; give no other")
             self._facts_of_inputs = numbered(self._arrays, [each.facts for each in self.inputs])
-            if self.world.size == 1:  # with whom there is nothing to compare
+            if self.world.size == 1:  # there are no others to compare with
                 return ()
             told = _told(*self.inputs), [each.array for each in self._facts_of_inputs]
             return str(self.expression), self.memory_bytes, self.threads, checks_symmetry, told
@@ -129,7 +129,7 @@ class Contraction:
             pass
 
     def create(self) -> None:
-        """The result, if the caller has not made it. Collective; may be repeated."""
+        """Makes the result, if the caller gave none. Collective; may be repeated."""
         if self._make is not None:
             self.result = self._make()
             self.out, self._make = operand(self.result), None
@@ -164,7 +164,7 @@ class Contraction:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the elements that are multiplied; float64 where rates are not known of the type."""
+        """The type of the elements that are multiplied; float64 if there are no rates for that type."""
         found = np.result_type(*(each.dtype for each in self.facts))
         return found if found.name in rates_module.TYPES else np.dtype(np.float64)
 
@@ -192,7 +192,8 @@ class Contraction:
         check_symmetry(self._what, self.expression, self._arrays, symmetries, self._symmetry, hint)
 
     def _new_extended(self, symmetry: Any) -> Operand:
-        """With the tiles of the operands; of other axes tiles of moderate size, equal ones for equal extents."""
+        """A new Array with the tiles of the operands; other axes get tiles of moderate size, equal ones for equal
+        extents."""
         inputs, dtype = self.expression.inputs, self._dtype
         tiles, mask = result_tiles(inputs, self.expression.output, [each.facts for each in self.inputs])
         own = {tile.size: tile for tile in tiled(self._shape, dtype.itemsize)}
@@ -213,13 +214,13 @@ class Contraction:
         return _Nothing(layout_facts(layout, dtype, where, dtype.itemsize))
 
     def _place(self, nbytes: int, inside: Where) -> Where:
-        """Of a new array, for which memory is taken from what there is to plan with."""
+        """The place of a new array, whose memory is subtracted from the memory to plan with."""
         self._made = nbytes, inside
         where, self.memory_bytes = self._placed(self._given_bytes)
         return where
 
     def _placed(self, memory_bytes: int) -> tuple[Where, int]:
-        """Where the result lies in so much memory, and the rest of the memory, to plan with."""
+        """Where the result lies if `memory_bytes` are given, and the rest of the memory, to plan with."""
         if self._made is None:
             return self.out.facts.where, memory_bytes
         nbytes, inside = self._made
@@ -228,7 +229,7 @@ class Contraction:
         return inside, memory_bytes - nbytes // self.world.size
 
     def _new(self, symmetry: Any) -> Operand:
-        """Of a result that the caller has not made."""
+        """The operand of a result that the caller has not given."""
         shape, dtype, world = self._shape, self._dtype, self.world
         if not shape and symmetry is not None:
             raise OutcoreError(errno.EINVAL, self._what, detail=f"symmetry={symmetry!r} of a number")
@@ -267,7 +268,7 @@ class Contraction:
             ) from error
 
     def _fits(self, memory_bytes: int, rates: Rates, adds: bool) -> bool:
-        """Whether a call that is given so much memory can be planned."""
+        """Whether a call with `memory_bytes` can be planned."""
         where, left = self._placed(memory_bytes)
         facts = [*self._facts_of_inputs, replace(self.out.facts, where=where)]
         try:
@@ -338,7 +339,7 @@ class Contraction:
         return result, total
 
     def _intermediate(self, facts: Facts, cache: int, temporary: ExitStack) -> Operand:
-        if not facts.shape:  # at each process, which are added up
+        if not facts.shape:  # one at each process; they are added up
             return LocalOperand(np.empty(facts.shape, facts.dtype))
         if facts.stored is not None:
             layout = Layout([tiling for tiling in facts.tilings if tiling is not None], facts.stored)
@@ -355,12 +356,12 @@ class Contraction:
 
 
 def _told(*operands: Operand) -> list[str]:
-    """Of arrays, what other processes compare with theirs."""
+    """Descriptions of arrays, which processes compare."""
     return [each.facts.described for each in operands]
 
 
 def _world_of(arrays: Sequence[Any], given: World | None) -> World:
-    """That of the arrays. Raises OutcoreError (EINVAL) if they have different ones."""
+    """The world of the arrays. Raises OutcoreError (EINVAL) if they have different ones."""
     worlds = [found for each in arrays if isinstance(found := getattr(each, "world", None), World)]
     if any(each is not worlds[0] for each in worlds):
         raise OutcoreError(errno.EINVAL, "einsum", detail="the arrays are of different worlds")
@@ -368,7 +369,7 @@ def _world_of(arrays: Sequence[Any], given: World | None) -> World:
 
 
 class _Nothing(Operand):
-    """Of a result that is only planned."""
+    """Stands for a result that is only planned."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -390,8 +391,8 @@ def carry_out(
     threads: int = 1,
     progress: Told | None = None,
 ) -> Amounts:
-    """One product, on all processes; what it has counted over all. Collective. Workspace is accounted to the
-    budget."""
+    """Carries out one product on all processes; returns the amounts of all together. Collective. The work space
+    counts against the budget."""
     left, right, out = arrays
     with ExitStack() as temporary:
         target = out
@@ -435,10 +436,10 @@ def carry_out(
 
 
 def _shared(world: World, planned: Planned) -> _core.NodePanels:
-    """For panels that the processes of a node share. Collective."""
+    """Memory for panels that the processes of a node share. Collective."""
     sharing, nbytes = planned.plan.sharing, planned.plan.workspace_bytes
     with world.together("einsum", sharing):
-        world.budget.reserve(nbytes, f"workspace of einsum '{planned.plan.product}'")  # whether it is there
+        world.budget.reserve(nbytes, f"workspace of einsum '{planned.plan.product}'")  # raises without it
         world.budget.release(nbytes)
         if world.node_size != sharing:
             raise OutcoreError(
@@ -458,12 +459,12 @@ def _gathered(world: World, facts: Facts, temporary: ExitStack) -> Operand:
 
 
 def rates_of(job: Contraction) -> Rates:
-    """Of this machine, for the type of the elements. Collective."""
+    """Rates of this machine, for the type of the elements. Collective."""
     return rates_module.measured(job.world, job.threads, job.dtype)
 
 
 def _part(progress: Told | None, plan: Plan, number: int) -> Told | None:
-    """Of one product, by predicted time."""
+    """The function that tells the progress of one product, by predicted time."""
     if progress is None:
         return None
     seconds = [each.plan.predicted.seconds for each in plan.statements]
@@ -474,7 +475,7 @@ def _part(progress: Told | None, plan: Plan, number: int) -> Told | None:
 
 
 def fill_zero(world: World, out: Operand) -> None:
-    """Collective."""
+    """Fills an array with zeros. Collective."""
     if isinstance(out, ExtendedOperand):
         with world.together("fill with zeros"):
             for tile in out.array.own_tiles():

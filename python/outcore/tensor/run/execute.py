@@ -1,4 +1,4 @@
-"""Carries out the plan of a product: native code brings panels ahead of their use, multiplies with threads, and
+"""Carries out the plan of a product: native code fetches panels ahead of their use, multiplies with threads, and
 puts results where they lie.
 
 Pieces of work are dealt out by a counter, to processes or, where those of a node share panels, to nodes. A process
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _HINTED_BYTES = 8 << 20  # of panels that owners read ahead, beyond those that were asked for
 _HINTED = 8  # steps, at most
-_NAMES = {"disk": "disk_read", "global": "network"}  # of what is read; else it is copied
+_NAMES = {"disk": "disk_read", "global": "network"}  # names of amounts by place; else "copied"
 
 
 class Product:
@@ -35,8 +35,8 @@ class Product:
         planned: the plan, the same at all processes.
         left, right, out: the arrays, as the plan knows them.
         scale: of the product.
-        add: to what is in `out`, in place of putting it.
-        memory: what the processes of a node share, if the plan says so.
+        add: the product is added to `out`, not put.
+        memory: shared by the processes of a node, if the plan says so.
     """
 
     def __init__(
@@ -57,8 +57,8 @@ class Product:
         self._moved = {"disk_read": 0.0, "disk_written": 0.0, "network": 0.0, "copied": 0.0, "flops": 0.0}
 
     def run(self, counter: Counter | None = None, progress: Told | None = None) -> Amounts:
-        """This process's part, and what it has moved. The counter must be at zero; None: all is done here, or on
-        this node. Raises the first error of this process, and leaves nothing to the others then."""
+        """Does this process's part; returns its amounts. The counter must be at zero; None: all is done here, or on
+        this node. Raises the first error of this process; the others begin no more tasks then."""
         begun = time.perf_counter()
         gemm.has_blas()  # before the number of its threads is set
         planned, plan, product = self._planned, self._planned.plan, self._planned.problem.product
@@ -115,7 +115,8 @@ class Product:
 
     @property
     def _copies_what_it_puts(self) -> bool:
-        """Beside the buffer of a result: of another type, or in tiles. One such result at a time is on its way."""
+        """Whether a result needs another buffer when it is put, as it has another type or goes to tiles. One such
+        result at a time is on its way."""
         facts = self._arrays[2].facts
         return facts.dtype != self._planned.dtype or any(cuts is not None for cuts in facts.tiles)
 

@@ -75,7 +75,7 @@ class Mapped:
         def work(thread: int, task: int) -> None:
             moved[thread] += self._one(self.boxes[task][1])
 
-        # Of a result with copies, as of NumPy, those that have a copy make all of it.
+        # If the result has copies, as NumPy's arrays have, each process or node that has one makes all of it.
         has_copies = self.out.copies(world) > 1
         alone = has_copies and self.out.facts.where == "process"
         first, step = (0, 1) if alone else (world.node_rank, world.node_size)
@@ -100,7 +100,7 @@ class Mapped:
             self.watch(fraction, round(fraction * len(self.boxes)), len(self.boxes))
 
     def _one(self, box: list[tuple[int, int]]) -> float:
-        """One box; the bytes of disk and network that it has moved."""
+        """Does one box; returns its traffic of disk and network (bytes)."""
         shape = [end - begin for begin, end in box]
         moved = 0.0
         blocks, requests = [], []
@@ -123,5 +123,5 @@ class Mapped:
         for request in self.out.put(box, value, add=self.statement.accumulate):
             request.wait()
         written = value.nbytes if self.out.facts.where in ("disk", "global") else 0
-        reads = self.statement.accumulate and self.out.facts.where == "disk"  # what it is added to
+        reads = self.statement.accumulate and self.out.facts.where == "disk"  # it adds to tiles on disk
         return moved + (2 * written if reads else written)

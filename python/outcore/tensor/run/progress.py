@@ -1,4 +1,4 @@
-"""What a caller is told while a contraction or a program runs: how far it is, and the time that is left."""
+"""Progress of a contraction or a program, as a caller gets it: the finished fraction, and the time that is left."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from outcore.job.world import World
 
 _EVERY_S = 0.1  # between two calls
-_TRUST = 0.05  # of the predicted time: as much as that counts before the run shows how fast it is
+_TRUST = 0.05  # weight of the prediction before the run shows its speed, as a share of the predicted time
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,11 @@ class Progress:
     """How far a run is.
 
     Attributes:
-        statement: that is under way, or has just ended.
+        statement: the one under way, or the last one that ended.
         task, tasks: panels of its result that are done or were given to other processes, and all of them.
         fraction: of the whole run that is done, by predicted time.
         seconds: since the run began.
-        seconds_left: until its end, by predicted time and how fast the run has been.
+        seconds_left: until its end, by predicted time and the speed of the run so far.
     """
 
     statement: str
@@ -39,18 +39,19 @@ class Progress:
 
 
 Tell = Callable[[Progress], None] | bool
-"""What a caller gives: a function that process 0 calls, ten times a second at most; True: a bar in the terminal, or
-in the output of a notebook's cell."""
+"""The argument `progress` of a caller: a function that process 0 calls, ten times a second at most; True: a bar in
+the terminal, or in the output of a notebook's cell."""
 
 Told = Callable[[float, int, int], None]
-"""What a part of a run calls: the fraction of it that is done, a number of a task, how many there are."""
+"""The function that a part of a run calls, with its finished fraction, the number of a task, and how many there
+are."""
 
 
 class Watch:
-    """Follows a run of parts whose times are predicted. What `tell` raises ends the run at all processes.
+    """Follows a run of parts whose times are predicted. An error that `tell` raises ends the run at all processes.
 
     Args:
-        tell: is called with what is known.
+        tell: is called with the progress.
         predicted_seconds: of the whole run.
     """
 
@@ -58,12 +59,12 @@ class Watch:
         self._tell, self._predicted = tell, max(predicted_seconds, 1e-9)
         self._begun = time.monotonic()
         self._told_at = -_EVERY_S
-        self._done = self._begin_done = 0.0  # predicted seconds: of parts that are over; when the run began
+        self._done = self._begin_done = 0.0  # predicted seconds of parts that are over: now, at the begin
         self._statement, self._part = "", 0.0
-        self._is_over = False  # the part, and it was told
+        self._is_over = False  # the part has ended, and `tell` was called
 
     def went_on(self, predicted_seconds: float) -> None:
-        """So much was done by an earlier run."""
+        """An earlier run has done so much."""
         self._done = self._begin_done = predicted_seconds
 
     def begin(self, statement: str, predicted_seconds: float) -> None:
@@ -87,7 +88,7 @@ class Watch:
 
 @contextmanager
 def watching(tell: Tell | None, world: World, predicted_seconds: float) -> Iterator[Watch | None]:
-    """Of a run, for what the caller gave; None at other processes than 0, and if nothing is to be told."""
+    """The Watch of a run, for the caller's `tell`; None at other processes than 0, and without `tell`."""
     if not tell or world.rank != 0:
         yield None
     elif tell is True and in_notebook():

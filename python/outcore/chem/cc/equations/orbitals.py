@@ -27,7 +27,7 @@ class CorrelatedOrbitals:
     first, and their Fock matrix (Hartree).
 
     turned: the rotation [orbitals][orbitals] from the correlated orbitals of the reference to these; None: they are
-    the same, or there is no such rotation (orbitals that became semicanonical before some were frozen).
+    the same, or no rotation relates them (orbitals that became semicanonical before some were frozen).
     missing: true numbers of occupied and of virtual orbitals, where one is 0 and the other spin has both. Then
     there is one placeholder of each here; its integrals and amplitudes are 0.
     """

@@ -80,7 +80,7 @@ class TransposedProducts:
         self.halves.put_tile(tile, 0.5 * values + exchanged(values))
 
     def added(self, tile: Tile) -> Values | None:
-        """The term to add to a tile of doubles of products; None: there is none. Any thread."""
+        """The term to add to a tile of doubles of products; None: nothing is added. Any thread."""
         return None
 
     # ---- products ----

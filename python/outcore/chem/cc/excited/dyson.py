@@ -26,15 +26,15 @@ class DysonOrbitals:
 
     Attributes:
         strength: the pole strength.
-        spins: orbitals [function] from the left and from the right of each spin, of norm one; None: there is none.
-            Of closed shells those of alpha alone.
+        spins: the orbitals [function] of each spin from the left and from the right, of norm one; None without one.
+            For closed shells alpha alone.
     """
 
     strength: float
     spins: tuple[tuple[Values, Values] | None, ...]
 
     def write(self, path: Path, mol: Any) -> None:
-        """Writes them in Molden's format, with the pole strength as occupation. Replaces a file that is there. Not
+        """Writes them in Molden's format, with the pole strength as occupation. Replaces an existing file. Not
         collective. Raises OutcoreError."""
         sets = []
         for each in self.spins:

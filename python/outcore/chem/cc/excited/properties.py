@@ -328,7 +328,7 @@ class StateProperties:
 
     @property
     def orbitals_of_spins(self) -> list[Values]:
-        """As `orbitals`, always a list."""
+        """The same orbitals as `orbitals`, but always as a list."""
         return [each.coefficients for each in self._of.spins]
 
     def transition_density(self, root: int) -> Any:
@@ -339,7 +339,7 @@ class StateProperties:
         return found[0] if len(found) == 1 else tuple(found)
 
     def transition_densities(self, root: int) -> list[Values]:
-        """As `transition_density`, always a list."""
+        """The same densities as `transition_density`, but always as a list."""
         self._check_transitions()
         each = self._roots[root]
         pairs = zip(each.from_left, each.from_right, strict=True)

@@ -50,7 +50,7 @@ class Spectrum:
 
     def write(self, path: Path) -> None:
         """Writes a table with a row for each state, `line`, and for each point of the curve, `curve`, whose values
-        are per eV; its first line says the width. Replaces a file that is there. Not collective. Raises
+        are per eV; its first line says the width. Replaces an existing file. Not collective. Raises
         OutcoreError."""
         with (
             plain_file.replaced(path, "write the spectrum") as new,

@@ -149,7 +149,7 @@ class States:
         return 2 * LEAST * self.settings.nroots * of_vector
 
     def _kept(self) -> KeptStates | None:
-        """The checkpoint of vectors; None: there is none."""
+        """The checkpoint of vectors; None without one."""
         of, count = self._of, self.settings.nroots
         if of.checkpoint is None:
             return None

@@ -58,7 +58,7 @@ class TransitionOrbitals:
         return found[0] if len(found) == 1 else dict(zip(("alpha", "beta"), found, strict=True))
 
     def write(self, path: Path, mol: Any) -> None:
-        """Writes them in Molden's format. Replaces a file that is there. Not collective. Raises OutcoreError."""
+        """Writes them in Molden's format. Replaces an existing file. Not collective. Raises OutcoreError."""
         orbital_sets.write(path, mol, [each.orbitals for each in self.spins], "transition orbitals")
 
 

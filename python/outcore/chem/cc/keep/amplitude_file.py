@@ -66,7 +66,7 @@ def save(
 ) -> None:
     """Writes a file, which replaces an older one once all is written. Collective.
 
-    Raises OutcoreError: ENOSPC and the like, ENOTSUP (there is no h5py)."""
+    Raises OutcoreError: ENOSPC and the like, ENOTSUP (h5py is missing)."""
     world = doubles[0].amplitudes.world
     with (
         _replaced(world, path) as part,

@@ -75,8 +75,8 @@ class KeptStates:
     def bring(
         self, room: Room, number: int, doubles: Sequence[Array], multiplied: Sequence[Array]
     ) -> KeptVector | None:
-        """Puts doubles of a vector and of H times it, and returns the rest; None: there is no vector of this
-        number, or a part of it is missing."""
+        """Puts doubles of a vector and of H times it, and returns the rest; None: no vector has this number, or a
+        part of it is missing."""
         places = [(part, each) for part in range(len(doubles)) for each in (False, True)]
         found: KeptVector | None = None
         arrays = list[Array]()

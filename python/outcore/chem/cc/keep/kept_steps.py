@@ -87,7 +87,7 @@ class KeptSteps(Steps):
 
     def _bring(self, name: str, array: Array) -> int:
         """Brings an array into the state after its last kept step of these amplitudes. Returns the number of this
-        step; 0: there is none."""
+        step; 0 without one."""
         kept = self.open(name)
         number = 0 if kept is None else kept.metadata.get("step")
         if not number or kept is None:
@@ -130,7 +130,7 @@ class KeptSteps(Steps):
         return self._directory / f"{self._name}.{name}"
 
     def open(self, name: str) -> Array | None:
-        """A kept array of the present amplitudes; None: there is none."""
+        """A kept array of the present amplitudes; None without one."""
         path = self.path(name)
         if name not in self._arrays:
             try:

@@ -156,8 +156,8 @@ class Fitting:
         return self.what(self.sizes, self.block, rates.threads, rates.processes, is_stored=is_stored)
 
     def ways(self, asked: str, disk_bytes: float) -> tuple[dict[str, PlacedRecording], set[str]]:
-        """The ways that `asked` allows, if there is room for them and they could be the best; and the ways that
-        there is no room for."""
+        """The ways that `asked` allows, that have room and could be the best; and the names of the ways that lack
+        room."""
         found, lacking = dict[str, PlacedRecording](), set[str]()
         needed, left = self.of_integrals
         if self.on_disk or needed > left:

@@ -47,7 +47,7 @@ class Plan:
         arrays: by name.
         work_bytes: work space, for tiles and panels.
         taken_bytes: the most that arrays in memory and caches take at a time.
-        ladder: where its integrals are: "disk", "memory" or "rebuild"; empty: there is no ladder.
+        ladder: where its integrals are: "disk", "memory" or "rebuild"; empty without a ladder.
         passes: how many passes over them an iteration makes.
         ways: the cost of each of the three.
         why: the reason for the ladder's place, for people.
@@ -140,7 +140,7 @@ class Plan:
         return "\n".join(lines)
 
     def entry(self, name: str) -> Entry:
-        """The entry of an array. Raises OutcoreError (EINVAL) if there is no such array."""
+        """The entry of an array. Raises OutcoreError (EINVAL) for an unknown name."""
         if name not in self.arrays:
             raise OutcoreError(errno.EINVAL, METHOD, detail=f"the plan has no array {name}")
         return self.arrays[name]
@@ -291,7 +291,7 @@ def least_bytes(
 
 
 def _why(asked: str, ways: Mapping[str, IntegralsWay], lacking: Collection[str]) -> str:
-    """For people, why integrals of the ladder are where they are."""
+    """For people: the reason for the place of the ladder's integrals."""
     if asked != "auto" or not ways:
         return "as asked" if ways else ""
     told = [
@@ -302,7 +302,7 @@ def _why(asked: str, ways: Mapping[str, IntegralsWay], lacking: Collection[str])
 
 
 def enough(needed_bytes: int) -> str:
-    """For people: the bytes, and some more, as the memory of a process before it begins varies."""
+    """For people: the bytes and a reserve, as the memory of a process before the calculation varies."""
     return f"{math.ceil(needed_bytes / 1e6) + _BEGIN_MB} MB"
 
 

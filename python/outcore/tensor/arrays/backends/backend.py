@@ -24,16 +24,16 @@ Values = np.ndarray[Any, np.dtype[Any]]
 class Backend(ABC):
     """Tiles of one layout and element type, zero at first.
 
-    Making, `sync` and `close` are collective. Tiles are moved one-sidedly, by any process, any thread, at any time.
-    Accumulates of one tile add up. What a process has put others see after `sync`. Tiles that are given have the
-    shape of theirs, are contiguous and of the type `dtype`: the caller has checked it.
+    The constructor, `sync` and `close` are collective. Tiles are moved one-sidedly, by any process, any thread, at
+    any time. Accumulates of one tile add up. Others see tiles that a process has put after `sync`. Callers check
+    that the tiles that they give have the right shape, are contiguous and of the type `dtype`.
     """
 
     where: str
     planned_as: str | None = None
-    """The place, of "process", "node", "global" and "disk", that plans take this one for; None: `where`."""
+    """The place ("process", "node", "global" or "disk") that plans take this one for; None: `where`."""
     copies = 1
-    """How often each tile is there, at different processes or nodes; a put changes one copy."""
+    """How many copies of each tile there are, at different processes or nodes; a put changes one copy."""
     read_only = False
 
     def __init__(self, world: World, layout: Layout, dtype: np.dtype[Any]) -> None:
@@ -41,8 +41,8 @@ class Backend(ABC):
 
     @abstractmethod
     def get_async(self, number: int, out: Values | None = None) -> Request:
-        """`wait()` of what is returned returns the tile: `out`, if that is given, else an array that the caller
-        must not write to; it may be the tile itself, which changes with it."""
+        """`wait()` of the request returns the tile: `out`, if that is given, else an array that the caller must not
+        write to. This may be the tile itself, and changes with it."""
 
     @abstractmethod
     def put_async(self, number: int, value: Values) -> Request:
@@ -53,8 +53,8 @@ class Backend(ABC):
         """Adds alpha * value, which must not change until it is complete."""
 
     def native(self, max_bytes: int, *, adds: bool) -> _core.Boxes | None:
-        """As native code moves boxes of the array, to add to it if it `adds`; None: only the functions above move
-        tiles. `max_bytes`: of tiles in memory of their own on their way."""
+        """The object by which native code moves boxes of the array, or adds to it if it `adds`; None: only the
+        functions above move tiles. `max_bytes`: largest memory for tiles that need a buffer on their way."""
         return None
 
     def owner(self, number: int) -> int | None:
@@ -62,8 +62,8 @@ class Backend(ABC):
         return None
 
     def own(self) -> list[int]:
-        """Tiles that this process works on when each process works on its own: each is that of one process, of
-        the one that has it, if one has."""
+        """Tiles that this process works on when processes divide all of them: each is that of one process, of the
+        one that has it, if one has."""
         return list(range(self.world.rank, len(self.layout.stored), self.world.size))
 
     def filled(self) -> list[int]:
@@ -76,7 +76,7 @@ class Backend(ABC):
 
     @property
     def storage(self) -> object:
-        """What has the elements; several backends may share it."""
+        """The object that has the elements; several back-ends may share it."""
         return self
 
     @property
@@ -86,18 +86,18 @@ class Backend(ABC):
 
     @abstractmethod
     def sync(self) -> None:
-        """What was put and added is there for all. Collective."""
+        """Makes tiles that were put and added visible to all. Collective."""
 
     @abstractmethod
     def close(self) -> None:
         """Collective; may be repeated."""
 
     def drop(self) -> None:
-        """As `close`, but commits nothing of what is persistent. Collective; may be repeated."""
+        """As `close`, but does not commit a persistent array. Collective; may be repeated."""
         self.close()
 
     def left_by_error(self) -> None:
-        """Of what is persistent: the end of its world does not commit it."""
+        """Called after an error: the end of the world does not commit a persistent array then."""
         return
 
     def refuse(self, what: str, why: str) -> OutcoreError:
@@ -111,7 +111,7 @@ def as_tile(flat: Values, layout: Layout, number: int) -> Values:
 
 
 def tiles_in(flat: _core.Boxes, backend: Backend, max_bytes: int) -> _core.Boxes:
-    """Of an array of one dimension in which the tiles lie one after another."""
+    """Boxes of an array of one dimension in which the tiles lie one after another."""
     return _core.Boxes.of_tiles(backend.layout.table, flat, kernels.type_name(backend.dtype), max_bytes)
 
 
@@ -122,7 +122,7 @@ def read_only(view: Values) -> Values:
 
 
 def given(view: Values, out: Values | None) -> Values:
-    """Of a tile in the memory of this process: a copy in `out`, or itself, not to be written to."""
+    """A tile in the memory of this process: a copy in `out`, or the tile itself, which must not be written to."""
     if out is None:
         return read_only(view)
     out[...] = view

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DiskTiles(Backend):
-    """array: one that is there, with the tiles of the layout; else one is made, with `options`, those of
+    """array: an existing one, with the tiles of the layout; None: one is made, with `options`, those of
     BlockSparseArray. `closes`: closing this closes the array."""
 
     where = "disk"
@@ -82,7 +82,7 @@ class DiskTiles(Backend):
     def sync(self) -> None:
         with self.world.together("synchronize tiles on disk"):
             self.array.sync()
-        self.array.sync()  # of others, in spite of caches
+        self.array.sync()  # for tiles of other processes, in spite of caches
 
     def close(self) -> None:
         if self._closes:

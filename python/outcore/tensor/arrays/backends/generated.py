@@ -29,7 +29,7 @@ class GeneratedTiles(Backend):
         self._function = function
 
     def get_async(self, number: int, out: Values | None = None) -> Request:
-        """The thread that waits makes it."""
+        """The waiting thread makes the tile."""
         return then(done(), lambda _: given(self.made(number), out))
 
     def made(self, number: int) -> Values:

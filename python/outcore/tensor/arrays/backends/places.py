@@ -30,7 +30,7 @@ Make = Callable[..., Backend]
 def add_backend(name: str, make: Make) -> None:
     """`outcore.Array(.., where=name, **options)` puts tiles where `make(world, layout, dtype, **options)` says, in
     this process until it ends. `make` is a class derived from Backend, or returns one; it is called by all
-    processes. Again: nothing happens.
+    processes. A repeated call does nothing.
 
     Raises TypeError for what cannot be called; OutcoreError (EEXIST) if the name is taken.
     """
@@ -49,12 +49,14 @@ _ADDED: Plugins[Make] = Plugins("outcore.backends", _loaded)
 
 
 def is_place(where: str) -> bool:
-    """A package may have it: then it is imported. Raises OutcoreError (ENOTSUP) if it cannot be used."""
+    """Whether a place is known; a package that has it is imported. Raises OutcoreError (ENOTSUP) if it cannot be
+    used."""
     return where in PLACES or _ADDED.find(where) is not None
 
 
 def check(where: str, path: Any, distribution: Any, options: dict[str, Any]) -> None:
-    """Raises ValueError for a place that is none, or that the path is not of; TypeError for options of others."""
+    """Raises ValueError for an unknown place, or a path with a place that has none; TypeError for options of other
+    places."""
     if not is_place(where):
         raise ValueError(f"where={where!r}; it may be {', '.join([*PLACES, *_ADDED.names()])}")
     if path is not None and where not in ("auto", "disk"):
@@ -68,8 +70,8 @@ def check(where: str, path: Any, distribution: Any, options: dict[str, Any]) -> 
 
 
 def settle(where: str, path: Any, world: World, nbytes: int) -> str:
-    """Where so many bytes go: on disk with a path, and else where there is room for "auto". The same at all
-    processes. Collective."""
+    """The place of `nbytes`: on disk with a path; for "auto" where there is room. The same at all processes.
+    Collective."""
     if path is not None:
         return "disk"
     if where != "auto":
@@ -83,7 +85,7 @@ def settle(where: str, path: Any, world: World, nbytes: int) -> str:
 def make(
     where: str, world: World, layout: Layout, dtype: np.dtype[Any], distribution: Any = None, **options: Any
 ) -> Backend:
-    """Zeros at a place that is settled; `options` are those of arrays on disk, or of a place that was added.
+    """Tiles of zeros at a settled place; `options` are those of arrays on disk, or of a place that was added.
     Collective."""
     added = _ADDED.find(where)
     if added is not None:

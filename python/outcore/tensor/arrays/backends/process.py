@@ -23,7 +23,7 @@ _LOCKS = 64  # for accumulates of threads: more tiles share them
 
 
 class InProcess(Backend):
-    """What memory of a process has in common."""
+    """Parts that all back-ends in the memory of a process share."""
 
     where = "process"
 
@@ -64,7 +64,7 @@ class InProcess(Backend):
 
 
 class ProcessTiles(InProcess):
-    """Taken from the budget of each process."""
+    """Tiles in memory from the budget of each process."""
 
     def __init__(self, world: World, layout: Layout, dtype: np.dtype[Any]) -> None:
         super().__init__(world, layout, dtype)
@@ -77,7 +77,7 @@ class ProcessTiles(InProcess):
             except BaseException:
                 world.budget.release(self.nbytes)
                 raise
-            # With the memory itself, which views of tiles keep as well.
+            # The budget gets it back with the memory itself, which views of tiles keep, too.
             weakref.finalize(self._flat, world.budget.release, self.nbytes).atexit = False
 
     @property
@@ -104,7 +104,7 @@ class ProcessTiles(InProcess):
 
 
 class NumpyTiles(InProcess):
-    """Boxes of a NumPy array that the caller has, equal at all processes."""
+    """Tiles that are boxes of a NumPy array of the caller, equal at all processes."""
 
     def __init__(self, world: World, layout: Layout, values: Values) -> None:
         super().__init__(world, layout, values.dtype)

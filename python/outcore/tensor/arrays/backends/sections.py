@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SectionTiles(Backend):
-    """The array is the caller's, who closes it; the layout is dense, and of its shape."""
+    """The caller owns and closes the array; the layout is dense, and has its shape."""
 
     def __init__(self, world: World, layout: Layout, array: GlobalArray | DiskArray) -> None:
         super().__init__(world, layout, array.dtype)

@@ -156,7 +156,7 @@ def check(name: str, multiplicity: int | None) -> None:
 
 def named(name: str, multiplicity: int | None, *, restricted: bool) -> str:
     """The kind of states of a name and a multiplicity, of closed shells (None: singlets) or of a reference of two
-    spins. Raises OutcoreError (EINVAL): there is none."""
+    spins. Raises OutcoreError (EINVAL) if no such kind exists."""
     check(name, multiplicity)
     if not restricted:
         if multiplicity is not None:

@@ -41,7 +41,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 _ONE_BODY = ((0, "ac", "cibj", 1.0), (2, "bc", "aicj", 1.0), (1, "ki", "akbj", -1.0), (3, "kj", "aibk", -1.0))
-"""For fvv and foo: the axis of doubles that they change, their letters, letters of the new doubles, and the
+"""Terms of fvv and foo: the axis of doubles that they change, their letters, letters of the new doubles, and the
 sign."""
 
 

@@ -49,7 +49,7 @@ CLOSED: dict[str, tuple[Labels, Labels]] = {
     "ea": ((ALPHA, NONE, ALPHA, ALPHA), (ALPHA, NONE, BETA, BETA)),
     "et": (SAME, MIXED),
 }
-"""By names of arrays: spins of doubles with equal and with opposite ones."""
+"""Spins of the doubles in each array, by its name: of equal and of opposite spins."""
 
 
 class SpinVectors(Protocol):

@@ -161,7 +161,8 @@ class Triplets(Excitations):
 
 
 def project(room: Room, array: Array) -> None:
-    """Keeps, in the part that is symmetric in the pairs, what is antisymmetric in i and j. Collective."""
+    """Keeps, of the part that is symmetric in the pairs, only its component antisymmetric in i and j.
+    Collective."""
 
     def work(tile: Tile) -> None:
         a, _, b, _ = tile

@@ -30,7 +30,7 @@ class StateEquations(Protocol):
 
     of: the transformed Hamiltonian.
     core: for each occupied orbital, whether it is in the core, from which each excitation has an electron at least;
-        None: there is no core.
+        None: any electron may be excited.
     names: of arrays of doubles in the plan, one for each part.
     """
 
@@ -44,7 +44,7 @@ class StateEquations(Protocol):
         ...
 
     def products(self, vectors: Sequence[StateVector], outs: Sequence[tuple[Array, ...]]) -> Iterator[Values]:
-        """As `multiply`, of one vector after the other. Collective."""
+        """The products of one vector after the other, as by `multiply`. Collective."""
         ...
 
     def excitations(self, singles: Values) -> list[tuple[int | None, int | None, Values]]:

@@ -47,11 +47,11 @@ METHODS = {
     "ccd": MethodFacts("CCD", has_singles=False),
     "lccd": MethodFacts("LCCD", has_singles=False),
 }
-"""By the word of `--method`."""
+"""All methods, by the word of `--method`."""
 
 
 def of(name: str) -> MethodFacts:
-    """The facts of a method. Raises OutcoreError (EINVAL) if there is none of this name."""
+    """The facts of a method. Raises OutcoreError (EINVAL) for an unknown name."""
     if name not in METHODS:
         detail = f"method '{name}' is none of {', '.join(METHODS)}"
         raise OutcoreError(errno.EINVAL, "coupled cluster", detail=detail)
