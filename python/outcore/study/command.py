@@ -22,7 +22,8 @@ STUDIES = {
 def command(
     name: Annotated[str, typer.Argument(help="; ".join(f"{n}: {text}" for n, text in STUDIES.items()))],
     directory: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Where the report goes (default: study-NAME).")
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Directory of the report (default: study-NAME)."),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small molecule and few settings.")] = False,
     only: Annotated[
@@ -30,12 +31,14 @@ def command(
     ] = None,
     within: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="Begin no run after so long; the next call goes on from there."),
+        typer.Option(
+            metavar="SECONDS", help="Begin no run after this time; the next call goes on from there."
+        ),
     ] = None,
     repeats: Annotated[int, typer.Option(help="Runs of each case; the median counts.")] = 1,
     scratch: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where integrals are kept (default: the scratch directory)."),
+        typer.Option(metavar="DIR", help="Directory of integrals (default: the scratch directory)."),
     ] = None,
 ) -> int:
     """Repeat an I/O study of the literature on this machine; writes report.md, results.json and figures.

@@ -26,8 +26,8 @@ class Options(DensityOptions):
     method: Annotated[
         str,
         typer.Option(
-            help="'ccsd'; of closed shells also 'dcsd' (distinguishable cluster), 'ccd' and 'lccd' (linearized), "
-            "both of doubles alone."
+            help="'ccsd'; for closed shells also 'dcsd' (distinguishable cluster), or 'ccd' and 'lccd' "
+            "(linearized), which have no singles."
         ),
     ] = Settings.method
     storage: Annotated[str, storage.option(STORAGES, "integrals and amplitudes")] = "auto"
@@ -56,16 +56,16 @@ class Options(DensityOptions):
     orbitals: Annotated[
         str | None,
         typer.Option(
-            help="Of --rohf with --frozen: made 'semicanonical' before orbitals are frozen (default), or "
-            "'standard': after.",
+            help="With --rohf and --frozen: orbitals become semicanonical before some are frozen ('semicanonical', "
+            "the default), or after ('standard', the default if a list names the frozen ones).",
             show_default=False,
         ),
     ] = None
     fno: Annotated[
         float,
         typer.Option(
-            help="Leave out virtual natural orbitals of second order whose occupation is not above it, such as "
-            "1e-5; their second-order energy is added."
+            help="Leave out virtual natural orbitals of second order whose occupation is not above this number, "
+            "such as 1e-5; their second-order energy is added."
         ),
     ] = Settings.fno
     triples: Annotated[
@@ -75,7 +75,7 @@ class Options(DensityOptions):
         str,
         typer.Option(
             help="Integrals of the particle ladder: on 'disk' and in 'memory' in single precision; "
-            "'rebuild': recomputed in each iteration; 'auto': the fastest on this machine that there is room for."
+            "'rebuild': recomputed in each iteration; 'auto': of those that fit, the fastest on this machine."
         ),
     ] = Settings.ladder
     cc_tol: Annotated[
@@ -112,11 +112,13 @@ class Options(DensityOptions):
     ] = Settings.level_shift
     amplitudes: Annotated[
         Path | None,
-        typer.Option(help="Write amplitudes to this HDF5 file at the end, as PySCF has them in its own."),
+        typer.Option(
+            help="Write amplitudes to this HDF5 file at the end, in the form of PySCF's checkpoints."
+        ),
     ] = None
     from_amplitudes: Annotated[
         Path | None,
-        typer.Option(help="Begin with the amplitudes of this HDF5 file, of --amplitudes or of PySCF."),
+        typer.Option(help="Begin with the amplitudes of this HDF5 file, from --amplitudes or from PySCF."),
     ] = None
     force: Annotated[bool, typer.Option("--force", help="Continue with an SCF that has not converged.")] = (
         False

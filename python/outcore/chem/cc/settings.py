@@ -27,7 +27,7 @@ class Settings:
         the reference, whose integrals are fitted or not.
     tolerance: of the Cholesky decomposition (Hartree); None: 1e-8.
     ladder: where the integrals of the ladder are: "disk", "memory", "rebuild" (recomputed in each iteration),
-        "auto" (the fastest that there is room for).
+        "auto" (the fastest way that has room).
     conv_tol: change of the energy (Hartree) below which an iteration may be the last.
     conv_tol_normt: norm of the change of the amplitudes, without shift and damping, below which an iteration may be
         the last. The energy is linear in amplitudes, and its error was a twentieth of that norm: 20 times
@@ -38,7 +38,7 @@ class Settings:
         after ("standard"). None: before, or after where a list names the frozen ones.
     fno: frozen natural orbitals: virtual ones with occupations up to this are left out; 0: none are.
     damping: share of the old amplitudes that stays, 0 to 1: slower, safer.
-    block: most virtual orbitals of a tile; None: as the memory has room for.
+    block: most virtual orbitals of a tile; None: chosen by the memory.
     """
 
     method: str = "ccsd"

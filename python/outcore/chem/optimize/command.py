@@ -32,10 +32,12 @@ CORRELATED = METHODS[2:]
 class Options(MoleculeOptions):
     """Options of an optimisation."""
 
-    method: Annotated[str, typer.Option(help=f"Of energies and gradients: {', '.join(METHODS)}.")] = "ri-scf"
+    method: Annotated[str, typer.Option(help=f"Method of energies and gradients: {', '.join(METHODS)}.")] = (
+        "ri-scf"
+    )
     jkbasis: Annotated[
         str | None,
-        typer.Option(help="Auxiliary basis of the SCF, but for scf. Default: that of the basis."),
+        typer.Option(help="Auxiliary basis of the SCF, except for scf. Default: that of the basis."),
     ] = None
     auxbasis: Annotated[
         str | None,
@@ -46,14 +48,14 @@ class Options(MoleculeOptions):
     convergence: Annotated[
         str,
         typer.Option(
-            help="When it has converged, as geomeTRIC names it: GAU (4.5e-4 Eh/bohr), GAU_TIGHT (1.5e-5), "
+            help="Thresholds of convergence, by geomeTRIC's names: GAU (4.5e-4 Eh/bohr), GAU_TIGHT (1.5e-5), "
             "GAU_VERYTIGHT (2e-6), GAU_LOOSE, TURBOMOLE, NWCHEM_LOOSE."
         ),
     ] = "GAU"
     coordinates: Annotated[
-        str, typer.Option(help="In which it steps: tric, dlc, hdlc, prim (internal ones), or cart.")
+        str, typer.Option(help="Coordinates of the steps: tric, dlc, hdlc, prim (internal ones), or cart.")
     ] = "tric"
-    max_steps: Annotated[int, typer.Option(help="Most steps.")] = 100
+    max_steps: Annotated[int, typer.Option(help="Maximum number of steps.")] = 100
     trajectory: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write all steps here: extended XYZ, in Angstrom and eV."),

@@ -5,7 +5,7 @@ matrix:
 
     foo = f~_oo + w,  fvv = f~_vv - x           one-body terms, with those of Y
     h[k,i,l,j] = sum_Q B~[Q,k,i] B~[Q,l,j] + A_ij^kl,      N[k,i,b,j] = A_ij^kb - sum_l A_ij^kl t1[l,b]
-    K1 = E0 + 2 U G,    K2 = E0 - T G,          rings, of which E0 has foo and fvv
+    K1 = E0 + 2 U G,    K2 = E0 - T G,          rings; foo and fvv are part of E0
     D[k,i,c,l] = sum_Q B~[Q,k,i] B[Q,c,l],      Z = B~vo + Y
 
 Each product with a vector from the right is the derivative of the residuals of the amplitudes in its direction:

@@ -69,7 +69,7 @@ class TripleTasks(ABC):
             most = largest_block(need, max(virtual), free_bytes, room.world.size)
             size = largest_block(need, max(virtual), max(need(1), int(OF_FREE * free_bytes)), room.world.size)
         self.most = most
-        """Most orbitals of a block that there is room for."""
+        """The most orbitals of a block for which the memory has room."""
         size = size if block is None else min(size, block)
         self.blocks: list[list[Range]] = [ranges_of(v, size) for v in virtual]
         """Blocks of each spin."""
@@ -118,7 +118,7 @@ class TripleTasks(ABC):
 
     @abstractmethod
     def _begin(self) -> None:
-        """Reads what all tasks need."""
+        """Reads the data that all tasks need."""
 
     @abstractmethod
     def _task(self, task: Any) -> float:

@@ -27,7 +27,7 @@ class Options(options.Options):
         "density",
     )
 
-    states: Annotated[int, typer.Option(help="How many states, the lowest.")] = 3
+    states: Annotated[int, typer.Option(help="Number of states; the lowest ones are found.")] = 3
     kind: Annotated[
         str,
         typer.Option(
@@ -37,12 +37,14 @@ class Options(options.Options):
     multiplicity: Annotated[
         int | None,
         typer.Option(
-            help="Of excited states of closed shells: 1 (singlets, if none is given) or 3 (triplets)."
+            help="Multiplicity of excited states of closed shells: 1 (singlets, the default) or 3 (triplets)."
         ),
     ] = None
     cvs: Annotated[
         int | None,
-        typer.Option(help="Core-excited states, or core ions: how many of the lowest orbitals are the core."),
+        typer.Option(
+            help="Core-excited states, or core ions: the number of lowest orbitals that are the core."
+        ),
     ] = None
     properties: Annotated[
         bool,

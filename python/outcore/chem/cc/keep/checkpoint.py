@@ -119,7 +119,7 @@ class Checkpoint:
         return self._room_bytes(whole, (f"{STATES}.[vh]{side}[0-9]",))
 
     def _room_bytes(self, whole: int, names: tuple[str, ...]) -> int:
-        with self.world.together("look at what is kept"):
+        with self.world.together("look at the checkpoint"):
             kept = [each for name in names for each in self.directory.glob(f"{name}*")]
             # A committed array stays beside the one that replaces it.
             return max(0, bytes_here(self.world, self.directory, 2 * whole) - allocated_bytes(kept))
