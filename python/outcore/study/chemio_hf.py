@@ -126,7 +126,7 @@ class ChemioHf:
             f"{facts['processor']}, {facts['memory_bytes'] / 2**30:.0f} GiB, Linux {facts['kernel']}, scratch on "
             f"{facts['scratch']['file_system']}. {m.basis}, {'cartesian' if m.cartesian else 'spherical'}, "
             f"{m.functions} functions; {self._processes} process(es) of one thread. The storage is that of the "
-            "machine, with its page cache. Budgets are parts of what all integrals take on disk.",
+            "machine, with its page cache. Budgets are shares of the disk space of all integrals.",
             "",
         ]
         direct = next((run for run in runs if run.name == "direct"), None)

@@ -68,7 +68,7 @@ def command(
     else:
         complete = _chemio(out, quick, within, place)
     if not complete:
-        _say(f"time is over; the same command goes on, with what {out} holds")
+        _say(f"time is over; the same command goes on from the results in {out}")
     return 0
 
 

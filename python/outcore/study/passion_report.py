@@ -86,8 +86,8 @@ class Document:
             "in which they arrive; the latency of each comes after its bytes have been moved, and overlaps with "
             "other requests. There is no page cache, and all processes share the disks. It was calibrated "
             f"beforehand so that plain records would take {percent(IO_SHARE)} of the run time of "
-            f"{self._study.plan.sizes[-1]}, as they did in the study ({_STUDY_SHARES} for its three sizes); what "
-            "they took is below. Sections and columns that rest on it are marked "
+            f"{self._study.plan.sizes[-1]}, as they did in the study ({_STUDY_SHARES} for its three sizes); "
+            "their actual share is below. Sections and columns that rest on it are marked "
             f"{MARK} The others are of the storage of this machine, past the page cache.",
         )
         self._say(

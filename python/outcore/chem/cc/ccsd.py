@@ -302,7 +302,7 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
         if self._room is not None:
             self._room.close()
         self._room, self.equations = room, equations
-        self._why_broken = "what iterations need was given back for multipliers"
+        self._why_broken = "memory that iterations need was given back for multipliers"
 
     def set_up(self) -> RestrictedEquations | UnrestrictedEquations:
         """Makes the integrals, and the amplitudes of second order, of a file or of the checkpoint. Collective."""
@@ -515,7 +515,7 @@ class CCSD(Planning, Results, LambdaResults, StateResults, Method):
             return self.e_t
         stage = None if self._checkpoint is None else self._checkpoint.triples()
         stamp = "" if stage is None else self._state(self._last).stamp
-        self._why_broken = "what iterations need was given back for (T)"
+        self._why_broken = "memory that iterations need was given back for (T)"
         planned, block = self._room.keep(*self.equations.of_triples), self.settings.block
         resources.trim_heap()
         # At least the work space of iterations: it is free, though the system may not know. Blocks fill all memory

@@ -56,7 +56,7 @@ def refuse(
     if np.isfinite(found.norm) and np.isfinite(found.energy) and found.norm < _DIVERGED:
         return
     worst = (0.0, "")
-    with world.together("name what diverged"):
+    with world.together("name the diverged amplitudes"):
         worst = max((worst, *_of_singles(names, singles), *_of_doubles(names, doubles, change)))
     size, which = max(world.gather(worst))
     raise OutcoreError(

@@ -52,7 +52,7 @@ class Inherited:
         arrays = {**(_named(equations) if arrays is None else arrays), **beside}
         self._kept = {name: each for name, each in arrays.items() if before.has(each)}
         self._stored = set(_integrals(equations))
-        with of.world.together("what iterations leave"):
+        with of.world.together("take over arrays of iterations"):
             self._check(set(arrays) - set(self._kept) - self._stored)
         self.is_stored, self.builds = bool(self._stored), not self._stored <= set(self._kept)
         free = before.keep(*self._kept.values())

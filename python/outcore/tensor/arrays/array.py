@@ -494,8 +494,8 @@ class Array(NumpyLike, Closing):
         self._backend.left_by_error()
 
     def drop(self) -> None:
-        """As `close`, but commits nothing: a persistent array keeps its last committed state. Without
-        one no array remains. Collective; may be repeated."""
+        """As `close`, but commits nothing: a persistent array keeps its last committed state. Without one no array
+        remains. Collective; may be repeated."""
         self._backend.drop()
 
     def check_symmetry(self, tolerance: float | None = None) -> None:

@@ -36,7 +36,7 @@ def permute(
     if value.dtype != out.dtype or out.dtype not in DTYPES:
         raise TypeError(f"elements of type {value.dtype} into those of {out.dtype}")
     if np.may_share_memory(out, value):
-        raise ValueError("the result of a permutation overlaps with what is permuted")
+        raise ValueError("the result of a permutation overlaps with its input")
     number = np.array(alpha, out.dtype)
     target = out
     if out.ndim == 0:

@@ -351,7 +351,7 @@ class Program(Description):
 
         Args:
             plan: that `plan` has made; None: the best.
-            restart: go on from `checkpoint`, if there is one.
+            restart: go on from `checkpoint`, if it exists.
             progress: a function that process 0 calls with a `Progress`, ten times a second at most; True: a bar in
                 the terminal or the notebook, with the time that is left.
         """
@@ -383,7 +383,7 @@ def _seconds(value: Any) -> float:
 
 
 def recording(values: Sequence[Any]) -> Program | None:
-    """The program of the variables or sums among these values; None: there are none."""
+    """The program of the variables or sums among these values; None without any."""
     for each in values:
         if isinstance(each, Variable):
             return each.program
