@@ -18,7 +18,7 @@ from pathlib import Path
 from outcore.study.cases import INTERFACES, KIB, Case, Device, Stream
 from outcore.study.runner import Outcome, Runner
 
-IO_SHARE = 0.541  # of the run time of LARGE, plain records, in the study
+IO_SHARE = 0.541  # share of I/O in the run time of LARGE with plain records, in the study
 BUFFERS = (64 * KIB, 128 * KIB, 256 * KIB)
 PROCESSES = (1, 2, 4)
 DISKS = (1, 2, 4, 8)

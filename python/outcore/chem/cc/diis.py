@@ -141,7 +141,7 @@ def _least(products: Values) -> Values:
     weights = sizes.min() / sizes
     values, vectors = np.linalg.eigh(products / np.outer(sizes, sizes))
     # A combination whose length is lost in rounding counts with the length of rounding. Without such combinations
-    # those without any error would be missing, too: of a single amplitude there are no others.
+    # those without any error would be missing, too; a single amplitude has no others.
     shifted = np.maximum(values, 0.0) + _SMALLEST * values.max()
     found = vectors @ (vectors.T @ weights / shifted)
     scaled: Values = found * weights / (found @ weights)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from outcore.parallel.tasks import Progress
 
 _DOUBLE = 8
-_MATRICES = 12  # of n*n doubles, held at a time
+_MATRICES = 12  # matrices of n*n doubles that are held at a time
 _MAX_ROWS = 32  # most rows of a slab
 _INNER = 64  # fewest rows of each product of matrices in the sum Y
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from outcore.chem.gradients.densities import Densities, Matrix
     from outcore.job.world import World
 
-MATRICES = 16  # of n*n doubles, that are held at a time
+MATRICES = 16  # matrices of n*n doubles that are held at a time
 
 
 def nuclei(mol: Any) -> Matrix:

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from outcore.chem.gradients.densities import Matrix
 
-DEBYE = 2.541746473  # of an atomic unit of the dipole moment
+DEBYE = 2.541746473  # Debye in an atomic unit of the dipole moment
 
 
 @dataclass(frozen=True)

@@ -211,7 +211,7 @@ def _of_bands(count: int, other: int, most: int, shape: float, *, turned: bool) 
     """Bands of `count` panels, cut along `other`: rows and columns, or columns and rows if turned."""
     least: list[tuple[float, tuple[tuple[int, int], ...]]] = [
         (0.0, ())
-    ]  # of the first panels, and their bands
+    ]  # least cost and bands of the first `end` panels
     for end in range(1, count + 1):
         ways = []
         for height in range(1, min(end, most) + 1):
@@ -220,7 +220,7 @@ def _of_bands(count: int, other: int, most: int, shape: float, *, turned: bool) 
             ways.append((before + shape * height * pieces / count + 1, (*those, (height, pieces))))
         least.append(min(ways))
     bands = least[-1][1]
-    lengths = [-(-other // pieces) for _, pieces in bands]  # of the longest piece
+    lengths = [-(-other // pieces) for _, pieces in bands]  # of the longest piece of each band
     longest = max(height for height, _ in bands), max(lengths)
     # A panel that passes by is used at once; a block's panels of the other side stay.
     thick = shape / count, 1 / other

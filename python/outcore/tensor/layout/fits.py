@@ -75,7 +75,7 @@ class Survey:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self._largest = 0.0  # of all elements
+        self._largest = 0.0  # the largest size of an element
         self._worst: tuple[float, Tile, tuple[int, ...]] = (0.0, (), ())
 
     def see(self, number: int, values: Values) -> None:

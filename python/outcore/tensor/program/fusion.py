@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from outcore.tensor.program.recorded import Variable
 
 _MAX_BOXES = 500
-LETTERS = "abcdefghijklmnopqrstuvwxyz"  # of axes of functions of tiles
+LETTERS = "abcdefghijklmnopqrstuvwxyz"  # for axes of functions of tiles
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,7 @@ from outcore.tensor.program.program_plan import PlacedStatement, ProgramPlan
 from outcore.tensor.program.recorded import Variable
 from outcore.tensor.program.ways import Way, Ways
 
-_IDLE_DISK = (
-    1e-3  # of the seconds of the disk count where they are hidden: without it placements are arbitrary
-)
+_IDLE_DISK = 1e-3  # share of hidden seconds of the disk that counts: without it placements are arbitrary
 _LEAST = 1e-6  # seconds, as the cost of all memory
 
 

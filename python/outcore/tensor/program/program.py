@@ -91,7 +91,7 @@ class Program(Description):
         self.report: ProgramReport | None = None
         self.values: dict[int, Any] = {}
         self.recording = Recording(self)
-        self._sources: dict[int, Operand] = {}  # of inputs, by the numbers of variables
+        self._sources: dict[int, Operand] = {}  # inputs, by the numbers of variables
 
     # ---- recording ----
 
@@ -199,7 +199,7 @@ class Program(Description):
         def add(box: Any, *blocks: Any) -> Any:
             total = factors[0] * blocks[0]
             for factor, block in zip(factors[1:], blocks[1:], strict=True):
-                total = total + factor * block  # of another type, perhaps
+                total = total + factor * block  # perhaps of another type
             return total
 
         text = " + ".join(
@@ -350,7 +350,7 @@ class Program(Description):
         """Carries out all statements. Collective.
 
         Args:
-            plan: that `plan` has made; None: the best.
+            plan: a plan that `plan` has made; None: the best one.
             restart: go on from `checkpoint`, if it exists.
             progress: a function that process 0 calls with a `Progress`, ten times a second at most; True: a bar in
                 the terminal or the notebook, with the time that is left.

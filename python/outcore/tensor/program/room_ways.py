@@ -36,10 +36,10 @@ class Resident:
     """How the arrays of a room lie: each where it is for as long as the room is there.
 
     Attributes:
-        caches: of each array, by number, bytes in each process if it is on disk.
+        caches: bytes in each process for each array, by number, if it is on disk.
         fixed: for arrays that are not to be placed, by number, whether they are in memory.
         work_bytes: least work space.
-        panels: of the work space, the share that products take.
+        panels: the share of the work space that products take.
     """
 
     caches: Mapping[int, int]
@@ -66,7 +66,7 @@ class Placement:
     """Attributes:
     inside: by number, whether an array is in memory.
     work_bytes: work space of each process.
-    taken_bytes: of each process, by arrays in memory and caches.
+    taken_bytes: memory of each process that arrays in memory and caches take.
     predicted: for each statement.
     """
 
@@ -121,9 +121,9 @@ class RoomWays(Ways):
             points = self._points_of(number, statement, facts, panels)
             for point in points:
                 enough = (w for w, p in zip(works, panels, strict=True) if point.workspace_bytes * _FITS <= p)
-                moved = point.moved if on_disk else 0.0  # not what goes between processes alone
+                moved = point.moved if on_disk else 0.0  # traffic between processes alone does not count
                 yield Way(inside, next(enough, works[-1]), point.seconds, moved, point.bound)
-            if not points:  # of panels that `trade` looks at
+            if not points:  # `trade` has found none
                 found = self.predicted(number, inside, int(works[0]))
                 yield Way(inside, works[0], found.seconds, found.bytes, found.bound_bytes)
 

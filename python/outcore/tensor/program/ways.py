@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from outcore.tensor.program.program import Program
     from outcore.tensor.program.recorded import Variable
 
-LEVELS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.95)  # of the memory, for panels
-PANELS = 0.95  # of the memory for panels: the rest is for pieces that are put
-_BOXES = (0.6, 0.25, 0.05)  # of the memory, for boxes of an operand that a statement makes for itself
-_BOX_S = 2e-3  # of the interpreter, for each box
-_MAP_S = 1e-3  # of requests and of the interpreter, for each block
-_MAP_BYTES = 8 << 20  # of a block that a function of tiles works on
-_MAP_SHARE = 0.1  # of the memory for all such blocks
+LEVELS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 0.95)  # shares of the memory that panels may get
+PANELS = 0.95  # share of this memory that panels take: the rest is for pieces that are put
+_BOXES = (0.6, 0.25, 0.05)  # shares of the memory for boxes of an operand that a statement makes
+_BOX_S = 2e-3  # seconds of the interpreter for each box
+_MAP_S = 1e-3  # seconds of requests and of the interpreter for each block
+_MAP_BYTES = 8 << 20  # bytes of a block that a function of tiles works on
+_MAP_SHARE = 0.1  # share of the memory for all such blocks
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Way:
     """One way to carry out a statement: which of the movable arrays are in memory, and its cost.
 
     Attributes:
-        workspace_bytes: of a process, boxes of an operand that it makes for itself included.
-        within: that operand.
+        workspace_bytes: work space of a process, boxes of an operand that the statement makes for itself included.
+        within: the operand that the statement makes for itself.
         skips: it does nothing, as the statements that need the result make it for themselves.
     """
 

@@ -23,7 +23,7 @@ from outcore.tensor.run.progress import Told
 if TYPE_CHECKING:
     from outcore._core import Counter, NodePanels
 
-_HINTED_BYTES = 8 << 20  # of panels that owners read ahead, beyond those that were asked for
+_HINTED_BYTES = 8 << 20  # bytes of panels beyond those asked for that get a prefetch hint
 _HINTED = 8  # steps, at most
 _NAMES = {"disk": "disk_read", "global": "network"}  # names of amounts by place; else "copied"
 

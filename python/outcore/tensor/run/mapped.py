@@ -23,7 +23,7 @@ class Mapped:
 
     Args:
         arrays: operands and result.
-        begin: where they lie in the arrays of the program, if they are sections of them.
+        begin: where the arrays begin in those of the program, if they are sections of them.
     """
 
     def __init__(

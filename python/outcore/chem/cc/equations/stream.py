@@ -95,11 +95,11 @@ def multiply(
     """sum_x V[row, x] t[x] for each row of tiles of one V or more that is left, each by one thread of a process.
 
     Args:
-        part: of the columns of all products.
+        part: the part of the columns of all products.
         start: (row, x) begins to fetch a tile of each V, in a list; a thread has AHEAD of them.
-        amplitudes: of each V, by x: [elements][columns].
+        amplitudes: t for each V, by x: [elements][columns].
         put: takes the result of a row, a matrix of each V.
-        threads: of this process.
+        threads: number of threads of this process.
 
     Returns the seconds that a thread has waited for tiles, as a mean. Collective.
     """

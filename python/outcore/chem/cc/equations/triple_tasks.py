@@ -28,9 +28,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 Range = tuple[int, int]
 
 TRIPLES = "triple excitations"
-OF_FREE = (
-    0.95  # of the memory, so that another run, which may have a little less, can go on with these blocks
-)
+OF_FREE = 0.95  # share of the memory: another run, which may have a little less, can go on with these blocks
 
 
 class TripleTasks(ABC):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from outcore.chem.cc.plan.describe import Describe
     from outcore.chem.davidson import Iteration
 
-_NANOMETRES = 45.56335252912  # of a photon of one Hartree
+_NANOMETRES = 45.56335252912  # wavelength of a photon of one Hartree
 
 
 @with_options

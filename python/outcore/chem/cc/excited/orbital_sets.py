@@ -17,7 +17,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 @dataclass(frozen=True)
 class OrbitalSet:
     """Orbitals of one spin, or of both spins of closed shells. coefficients: [function][orbital]. labels, energies,
-    occupations: of each orbital, as the file has them."""
+    occupations: one for each orbital, as in the file."""
 
     coefficients: Values
     labels: Sequence[str]

@@ -51,7 +51,7 @@ class _Tiles:
 
     Args:
         threads: most threads at work.
-        limit_bytes: of that part; 0: one thread works.
+        limit_bytes: size of that part of the work space; 0: one thread works.
         beside: tiles that a thread holds beside those that it fetches.
         driver: an array with the same tiles as all others.
     """

@@ -39,11 +39,11 @@ class States:
     the iterations of `of`, except amplitudes and integrals; vectors exist until another calculation of `of` begins.
 
     Attributes:
-        kind, kind_name: of the states, and its key in `kinds.KINDS`.
+        kind, kind_name: the kind of the states, and its key in `kinds.KINDS`.
         energies: of excitation, ionisation or attachment (Hartree); not a number for roots that have not converged.
-        converged: of each root.
+        converged: whether each root has converged.
         why: the reason why roots have not converged; empty if all have.
-        iterations: of the search.
+        iterations: iterations of the search.
         found: number of vectors of the checkpoint, with which the search began.
         singles: share of single excitations (of one orbital, for ions) in the square of the norm of each root.
 

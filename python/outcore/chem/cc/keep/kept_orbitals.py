@@ -31,8 +31,8 @@ _CACHE_BYTES = 1 << 20
 def taken(
     world: World, directory: Path, problem: Problem, overlap: Values, spins: list[CorrelatedOrbitals]
 ) -> list[CorrelatedOrbitals]:
-    """The kept orbitals, if there are any of this problem that span the spaces of `spins` and have the same Fock
-    matrix; else `spins`. overlap: of basis functions. Collective.
+    """The orbitals of the checkpoint, if they are of this problem, span the spaces of `spins`, and have the same
+    Fock matrix; else `spins`. overlap: of basis functions. Collective.
 
     Raises OutcoreError: EIO (damaged)."""
     try:
@@ -40,7 +40,7 @@ def taken(
             lambda array: "", cache_bytes=_CACHE_BYTES, read_only=True
         )
     except OutcoreError as error:
-        if error.errno in (errno.EINVAL, errno.ENOTSUP):  # of another problem than amplitudes may be
+        if error.errno in (errno.EINVAL, errno.ENOTSUP):  # the orbitals are of another problem
             return spins
         raise
     if found is None:
@@ -87,7 +87,7 @@ def _agreeing(
             return None
         rotation[box, box] = between
     if not abs(rotation.T @ spin.fock @ rotation - fock).max() < _SAME_FOCK:
-        return None  # of another Hamiltonian, say
+        return None  # perhaps another Hamiltonian
     turned = None if spin.turned is None else spin.turned @ rotation
     return replace(
         spin, coefficients=np.ascontiguousarray(coefficients), fock=np.ascontiguousarray(fock), turned=turned

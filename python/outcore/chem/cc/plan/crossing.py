@@ -31,7 +31,7 @@ class ProductOfNodes:
         seconds: predicted; for a ladder as if no process were ever idle.
         operations: two for each multiplication.
         moved: bytes that all processes together get from arrays in memory and on disk, and give to them.
-        disk: those of `moved` that go to and from disks.
+        disk: the bytes of `moved` that go to and from disks.
         rows: for a ladder, sizes of the rows of tiles; one thread makes a row. Empty for other products.
     """
 

@@ -190,9 +190,9 @@ class LadderProduct:
     """A[pq,ij] = sum_cd V[pq,cd] t[cd,ij], with one pass over the integrals for each part of the pairs ij.
 
     Attributes:
-        integrals: stored ones; none: each product makes them, as `made` says.
-        amplitudes: of each vector t.
-        results: of the first vector, then of the next.
+        integrals: the stored ones; if empty, each product makes them, as `made` says.
+        amplitudes: arrays of each vector t.
+        results: arrays of the first vector, then of the next.
         columns: pairs ij of the results of all vectors, of each kind of integrals.
         processes: each of them packs all amplitudes.
         transposed: the sum is over pq, with the same integrals.

@@ -8,7 +8,7 @@ from outcore.base.errors import OutcoreError
 from outcore.chem import storage as storage_words
 
 METHOD = "coupled cluster"
-STORAGES = ("auto", "disk")  # what fits stays in memory; all on disk
+STORAGES = ("auto", "disk")  # arrays that fit stay in memory; all are on disk
 LADDERS = ("auto", "disk", "memory", "rebuild")
 
 

@@ -51,7 +51,7 @@ class Room:
         """Takes arrays of another room, by name: `array` gives them here. One that this plan has in another place
         is copied there."""
         places = {name: self.plan.entry(name) for name in arrays}
-        for name in sorted(arrays, key=lambda name: places[name].in_memory):  # those to disk make room, first
+        for name in sorted(arrays, key=lambda name: places[name].in_memory):  # those to disk come first
             array, entry = arrays[name], places[name]
             if (array.where == "disk") == entry.in_memory:
                 made = self._made(name)

@@ -18,7 +18,7 @@ PANELS = 0.75
 """Share of the work space for panels of products: the rest is for tiles that are converted and permuted."""
 
 
-_MOST_BLOCKS = 24  # of virtual orbitals: the number of tiles of four indices is the fourth power
+_MOST_BLOCKS = 24  # blocks of virtual orbitals: the number of tiles of four indices is the fourth power
 
 
 def min_block(sizes: Sizes) -> int:

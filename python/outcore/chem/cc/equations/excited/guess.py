@@ -25,7 +25,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 MORE = 2
 """How many more start vectors of singles there are than roots."""
 LARGEST = 1200  # excitations whose matrix is diagonalised
-SHARE = 0.25  # of the work space, for this matrix
+SHARE = 0.25  # share of the work space for this matrix
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ class OpenVectors:
 class ClosedVectors:
     """Vectors of closed shells. The constructor is collective.
 
-    name: of arrays of the states' doubles.
+    name: begins the names of arrays of the states' doubles.
     """
 
     def __init__(self, multipliers: MultiplierEquations, name: str) -> None:
