@@ -16,8 +16,8 @@ _COLOURS = {"fortran": "#d1495b", "blocking": "#edae49", "asynchronous": "#1f6fb
 
 
 def over_time(directory: Path, trace: Path, name: str) -> list[Path]:
-    """Durations and sizes of the program's requests, into NAME-durations.png and NAME-sizes.png. Nothing if there
-    is no trace."""
+    """Durations and sizes of the program's requests, into NAME-durations.png and NAME-sizes.png. Nothing is drawn
+    without a trace."""
     if not trace.is_file():
         return []
     made = []

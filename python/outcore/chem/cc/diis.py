@@ -56,7 +56,7 @@ class Diis:
         self, small: Values, small_error: Values, make: list[Callable[[Tile], tuple[Values, Values]]]
     ) -> float:
         """Adds a vector: `make` returns the amplitudes and the error of a tile. Returns the norm of the error. If
-        it raises, there are no vectors any more."""
+        `make` raises, all vectors are lost."""
         count, self._count = self._count + 1, 0
         slot, used = (count - 1) % self._vectors, min(count, self._vectors)
         self._small[slot], self._small_errors[slot] = small.copy(), small_error.copy()

@@ -35,7 +35,7 @@ class Inherited:
 
     Attributes:
         is_stored: integrals of ladders are stored, not recomputed in each iteration.
-        builds: some of them are not there any more, and have to be made.
+        builds: some of them are gone, and have to be made.
     """
 
     def __init__(

@@ -40,7 +40,7 @@ class Planning:
     """The part of a CCSD object that plans.
 
     Attributes:
-        plan: of iterations, once it is made.
+        plan: the plan of iterations, once it is made.
         follows: stages known to come after iterations; `prepare` checks that there is memory for them.
     """
 
@@ -129,7 +129,7 @@ class Planning:
         return f"; {told(needed)} for all of them are enough{more}"
 
     def _possible(self: CCSD) -> AfterIterations | None:  # type: ignore[misc]
-        """All stages that may follow iterations; None: there are none."""
+        """All stages that may follow iterations; None without any."""
         if not self.method_facts.has_densities or self.settings.fno:
             return None
         closed_or_pairs = self.restricted or not references.is_restricted_open(self._mf)

@@ -153,7 +153,7 @@ class Results:
 
     @property
     def uncorrelated(self) -> bool:
-        """Whether there are no occupied or no virtual orbitals: nothing to compute, and the energy is 0."""
+        """Whether no spin has both occupied and virtual orbitals. Then the energy is 0 without a calculation."""
         return not self.spins[0].occupied or not self.spins[0].virtual
 
     @property

@@ -21,8 +21,8 @@ _TOLERANCE = 1e-8
 class Settings:
     """Raises OutcoreError (EINVAL) for values out of range.
 
-    method: "ccsd"; of closed shells also "dcsd" (distinguishable cluster), "ccd" and "lccd" (linearized), both of
-        doubles alone.
+    method: "ccsd"; for closed shells also "dcsd" (distinguishable cluster), or "ccd" and "lccd" (linearized), which
+        have no singles.
     integrals: "ri" (density fitting), "cholesky", or "conventional": Cholesky to rounding, which is exact. None: as
         the reference, whose integrals are fitted or not.
     tolerance: of the Cholesky decomposition (Hartree); None: 1e-8.

@@ -59,7 +59,7 @@ class ResponseKeeper(Protocol):
     """Keeps multipliers of orbitals, from which another run goes on, at the process that solves for them."""
 
     def find(self, size: int) -> tuple[Matrix | None, bool]:
-        """Multipliers of another run, None: there are none; and whether they had converged."""
+        """Multipliers of another run, None without any; and whether they had converged."""
 
     def keep(self, multipliers: Matrix, *, converged: bool = False) -> None:
         """Called after each product, and once multipliers have converged."""

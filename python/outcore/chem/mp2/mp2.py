@@ -496,7 +496,7 @@ class MP2(Method):
         stream: Any,
         done: FinishedPairs,
     ) -> None:
-        """Does tasks until `deadline`, or until there are none. Collective."""
+        """Does tasks until `deadline`, or until none is left. Collective."""
         assert self.plan is not None and self._rows is not None
         signs = self._rows.signs
         with self.world.together("pair energies", case.name), offering(self._directory(case)):

@@ -142,7 +142,7 @@ class GeometrySearch:
 
 
 def _check() -> None:
-    """Raises OutcoreError if geomeTRIC is not there."""
+    """Raises OutcoreError if geomeTRIC is missing."""
     try:
         import geometric  # noqa: F401
     except ImportError as error:

@@ -82,7 +82,7 @@ class Array(NumpyLike, Closing):
             client_cache_bytes).
 
     Raises (the same at all processes): OutcoreError EINVAL (arguments), ENOMEM (more than the budget of a process),
-    EEXIST (`path` is there), ENOSPC.
+    EEXIST (`path` exists), ENOSPC.
     """
 
     def __init__(

@@ -33,11 +33,11 @@ PathLike = str | os.PathLike[str]
 
 
 def to_hdf5(array: Array, file: PathLike, dataset: str, **options: Any) -> None:
-    """Writes all of an array into a new dataset of an HDF5 file, which is made if it is not there. `options` are
+    """Writes all of an array into a new dataset of an HDF5 file, which is made if it does not exist. `options` are
     those of h5py's create_dataset; without `chunks` these are as large as the largest tiles.
 
-    Raises OutcoreError, the same at all processes: EEXIST (there is such a dataset), EINVAL (options), ENOSPC and
-    the like. Then there is no dataset.
+    Raises OutcoreError, the same at all processes: EEXIST (the dataset exists), EINVAL (options), ENOSPC and the
+    like. After an error no new dataset remains.
     """
     array.sync()
     with (

@@ -53,8 +53,8 @@ def pack_pairs(values: Values, diagonal: float = 1.0) -> tuple[Values, Values]:
         plus[.., c (c + 1) / 2 + d] = x[.., c, d] + x[.., d, c]        on the diagonal times `diagonal`
         minus[.., c (c - 1) / 2 + d] = x[.., c, d] - x[.., d, c]       without a diagonal
 
-    A product over all c and d becomes two of half the length. If both sides are packed, each is a quarter of the
-    work."""
+    A product over all c and d becomes two of half the length. If the outer indices of both operands are packed,
+    too, the two together take a quarter of the work."""
     values = np.ascontiguousarray(values)
     *outer, n, other = values.shape
     if n != other:

@@ -95,17 +95,17 @@ class Einsum:
                 the memory holds it, or a new DiskArray (scratch). If it lacks tiles, only those that it has are
                 computed: the result is zero elsewhere, whatever the product is there.
             accumulate: add to the elements of `out`.
-            scale: of the product.
-            memory: of each process, for panels, intermediate arrays and a new result (but one of NumPy): bytes, or
-                text such as "2GB"; None: three quarters of the rest of the world's budget. Beside it arrays on
-                disk have caches (`cache_bytes` of each, of new ones together a sixteenth of the budget), and
-                elements are on their way between processes (a sixteenth of it, from 4 to 32 MB).
+            scale: factor of the product.
+            memory: memory of each process for panels, intermediate arrays and a new result (but one of NumPy):
+                bytes, or text such as "2GB"; None: three quarters of the rest of the world's budget. Beside it
+                arrays on disk have caches (`cache_bytes` of each, of new ones together a sixteenth of the budget),
+                and elements are on their way between processes (a sixteenth of it, from 4 to 32 MB).
             plan: one that `plan` has made for such arrays; None: the best.
-            world: if no array says which; None then: this process alone.
-            threads: of each process; None: its share of the cores.
+            world: the processes, if no array names them; None then: this process alone.
+            threads: number of threads of each process; None: its share of the cores.
             progress: a function that process 0 calls with a `Progress`, ten times a second at most; True: a bar in
                 the terminal or the notebook, with the time that is left.
-            symmetry: of a new result, as of Array: tiles that follow from others are not computed.
+            symmetry: symmetry of a new result, as for Array; tiles that follow from others are not computed.
             symmetrize: the result is the sum of the product over all permutations of its symmetry, each with its
                 sign. Without it the product must have the symmetry whatever the elements are.
             report: return (result, Counted): actual beside predicted amounts.

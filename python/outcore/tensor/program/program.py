@@ -60,9 +60,9 @@ class Program(Description):
 
     Args:
         world: the processes.
-        memory: of each process, for arrays in memory, boxes and panels: bytes or as "1GB"; None: three quarters of
-            the rest of the budget. Beside it arrays on disk have caches, and elements are on their way between
-            processes, within the budget: `plan().beside_bytes` says how much that is at most.
+        memory: memory of each process for arrays in memory, boxes and panels: bytes or as "1GB"; None: three
+            quarters of the rest of the budget. Beside it arrays on disk have caches, and elements are on their way
+            between processes, within the budget: `plan().beside_bytes` says how much that is at most.
         disk: bytes of all disks together that the program may fill; None: any. `run` refuses more than is free.
         checkpoint: a directory in which finished statements are kept, so that a killed run can go on, on any
             number of processes and with any memory; None: nothing is kept.

@@ -47,10 +47,10 @@ class ProgramPlan:
 
     Attributes:
         fingerprint: identifies the program.
-        where: of each variable, by name: process, node, global or disk.
+        where: the place of each variable, by name: process, node, global or disk.
         copied: disk arrays of the caller that are copied into memory first.
         memory: bytes of arrays in memory and panels in a process, during each statement.
-        cache_bytes: of each array on disk that the program makes, in each process, beside `memory`.
+        cache_bytes: the cache of each array on disk that the program makes, in each process, beside `memory`.
         beside_bytes: most bytes of the budget of a process that these caches, and elements on their way between
             processes, take beside `memory`.
     """

@@ -1,9 +1,9 @@
 """A room in which equations run without data: their calls on arrays become a description.
 
 Equations touch arrays by the verbs of a room alone (`array`, `contract`, `add`, `each_tile`, `each_row`, `kernel`),
-and by tiles within them. No branch of theirs may depend on values, nor on how many elements a tile has: they work
-on a model, which has as many tiles, but small ones. Of tiles that look alike one is worked on, and counted as often
-as there are such.
+and by tiles within them. Their branches may depend neither on values nor on how many elements a tile has: they work
+on a model, which has as many tiles, but small ones. Among tiles that look alike they work on one, which counts for
+all.
 """
 
 from __future__ import annotations

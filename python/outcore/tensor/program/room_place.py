@@ -111,7 +111,7 @@ class RoomSolver(Solver):
         return super().cost_inside(number) - self._savings[number]
 
     def cost(self, statement: int, way: Way) -> float:
-        """Bytes count even where the disk works while processors do, as others use it, too."""
+        """The cost of a way. Bytes count even where the disk works while processors do, as others use it, too."""
         return self.program.repeats(statement) * (way.seconds + way.moved / self.rates.read)
 
     def weight(self, placement: Placement) -> float:

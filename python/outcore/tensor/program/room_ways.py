@@ -33,7 +33,7 @@ no cache holds, and further ones over bytes that move to or from disk and are ch
 
 @dataclass(frozen=True)
 class Resident:
-    """How the arrays of a room lie: each where it is for as long as the room is there.
+    """Facts of the arrays of a room, which stay in their places as long as the room exists.
 
     Attributes:
         caches: bytes in each process for each array, by number, if it is on disk.
@@ -102,7 +102,7 @@ class RoomWays(Ways):
         return [least * steps**n for n in range(_LEVELS)]
 
     def of_room(self, number: int, most: float) -> list[Way]:
-        """Ways of a statement. most: bytes of work space that there may be."""
+        """Ways of a statement. most: the largest work space (bytes)."""
         statement = self.program.statements[number]
         if isinstance(statement, Pass):
             return [Way({}, self.room.work_bytes, 0.0, 0.0, 0.0)]
@@ -185,7 +185,7 @@ class RoomWays(Ways):
         return {}
 
     def moving(self, touched: Sequence[Touched]) -> float:
-        """Seconds of the disk."""
+        """Seconds that the disk takes for this traffic."""
         rates = self.rates
         read, written = (sum(each[n] for each in touched) / rates.nodes for n in (0, 1))
         return read / rates.read + written / rates.write
@@ -236,7 +236,7 @@ class RoomWays(Ways):
 
 
 def _least_with(parts: Any, count: int, low: float, high: float) -> float:
-    """The least work space in which there are at most so many parts; there are in `high`."""
+    """The least work space in which a kernel has at most `count` parts. In `high` bytes it has so few."""
     while high - low > 1:
         middle = math.floor((low + high) / 2)
         low, high = (low, middle) if parts(middle) <= count else (middle, high)

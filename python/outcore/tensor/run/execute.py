@@ -34,7 +34,7 @@ class Product:
     Args:
         planned: the plan, the same at all processes.
         left, right, out: the arrays, as the plan knows them.
-        scale: of the product.
+        scale: factor of the product.
         add: the product is added to `out`, not put.
         memory: shared by the processes of a node, if the plan says so.
     """

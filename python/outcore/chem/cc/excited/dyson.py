@@ -1,4 +1,4 @@
-"""Dyson orbitals of ions: where the electron was that is missing, or where the one more is."""
+"""Dyson orbitals of ions: the orbital of the missing electron, or of the additional one."""
 
 from __future__ import annotations
 

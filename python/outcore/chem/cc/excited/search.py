@@ -219,7 +219,8 @@ class Search(davidson.Search[Iteration]):
 
     @property
     def _guards(self) -> int:
-        """How many states above the roots can be corrected: there are as many, and there is room for them."""
+        """Number of states above the roots that can be corrected: the small space has as many, and room for
+        them."""
         room = (self.limits.vectors - 1) * self.count // 2
         return min(max(self.count, _ABOVE), room, len(self._vectors) - self.count)
 

@@ -65,8 +65,8 @@ class Spectrum:
                     rows.writerow([kind, f"{energy:.6f}", length, f"{value:.8g}"])
 
     def draw(self, path: Path) -> None:
-        """Draws the curve, and lines from zero, as a figure. Not collective. Raises OutcoreError: matplotlib is not
-        there, or the file cannot be written."""
+        """Draws the curve, and lines from zero, as a figure. Not collective. Raises OutcoreError: matplotlib is
+        missing, or the file cannot be written."""
         figure = plot.figure(figsize=(7, 4), dpi=120, layout="constrained")
         axes = figure.subplots()
         axes.plot(*self.curve(), color="#1f6fb4")

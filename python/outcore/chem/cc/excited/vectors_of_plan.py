@@ -1,4 +1,4 @@
-"""Choices of a search for states, by the memory and disks that there are: how many vectors its small space has, and
+"""Choices of a search for states, by the available memory and disks: how many vectors its small space has, and
 whether it keeps rings of singles from vector to vector."""
 
 from __future__ import annotations

@@ -264,7 +264,7 @@ class KeptTasks:
 
     @staticmethod
     def blocks_of(stage: Stage, stamp: str) -> Any:
-        """The division into blocks of kept results of these amplitudes; None: there are none. Collective."""
+        """The division into blocks of kept results of these amplitudes; None without any. Collective."""
         found = stage.open(lambda array: "", cache_bytes=CACHE_BYTES)
         if found is None:
             return None

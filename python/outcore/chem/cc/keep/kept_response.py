@@ -40,7 +40,7 @@ class KeptResponse:
         self._last = time.monotonic()
 
     def find(self, size: int) -> tuple[Values | None, bool]:
-        """Multipliers [size] that another run has kept, None: there are none; and whether they had converged.
+        """Multipliers [size] of another run, None without any; and whether they had converged.
         Raises OutcoreError: EINVAL (of another problem), ENOTSUP (of another format), EIO (damaged)."""
         try:
             with stages.opened(self._path, self._problem, _GO_ON) as saved:
@@ -60,7 +60,7 @@ class KeptResponse:
         return found, converged
 
     def keep(self, multipliers: Values, *, converged: bool = False) -> None:
-        """Writes multipliers, if the last time is long ago or they have converged."""
+        """Writes multipliers, if they were last written long ago or have converged."""
         if not converged and time.monotonic() < self._last + clock.INTERVAL_S:
             return
         self._record = self._record or self._problem.as_json()

@@ -56,7 +56,8 @@ class Entry:
 @dataclass(frozen=True)
 class IntegralsWay:
     """One way to have the integrals of the ladder. once_s: seconds to make them. ladder_s: seconds of the ladder's
-    products in an iteration. stored_bytes: of the integrals where they lie. read_bytes: that an iteration reads."""
+    products in an iteration. stored_bytes: bytes of the stored integrals. read_bytes: bytes that an iteration
+    reads."""
 
     once_s: float
     ladder_s: float

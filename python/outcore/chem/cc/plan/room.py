@@ -26,9 +26,9 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class Room:
-    """All methods are collective. `plan`: of the arrays; products take its work space. `signs`: of three-index
-    integrals, see `ri.source.Source`. `moved`: disk traffic of all products since the room was made. `meter`:
-    counts their operations."""
+    """All methods are collective. `plan`: the plan of the arrays; products take its work space. `signs`: of
+    three-index integrals, see `ri.source.Source`. `moved`: disk traffic of all products since the room was made.
+    `meter`: counts their operations."""
 
     def __init__(self, world: World, threads: int, plan: Plan, signs: Values | None = None) -> None:
         self.world, self.threads, self.plan, self.signs = world, threads, plan, signs

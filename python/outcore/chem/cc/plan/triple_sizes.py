@@ -77,8 +77,8 @@ def _open_derivative_bytes(
 
 def least_read(virtual: int, orbital_bytes: float, memory_bytes: float) -> float:
     """The least bytes that (T) of closed shells reads from disk: any three virtual orbitals have to be in memory
-    together at some time, with their amplitudes and three-index integrals. orbital_bytes: of these on disk, for
-    each orbital. docs/why/bounds.md derives it."""
+    together at some time, with their amplitudes and three-index integrals. orbital_bytes: bytes of these on disk,
+    for each orbital. docs/why/bounds.md derives it."""
     if orbital_bytes == 0:
         return 0.0
     word, each = _DOUBLE, orbital_bytes / _DOUBLE

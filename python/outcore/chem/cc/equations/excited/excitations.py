@@ -22,7 +22,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class ExcitationSpace(OneByOne):
-    """The facts that a search needs of them.
+    """The facts that a search needs of these states.
 
     Args:
         of: makes products with vectors; it has `foo` and `fvv` of `transformed`.

@@ -1,8 +1,8 @@
 """Vectors that a search for states begins with.
 
-First states of single excitations: those of the smallest differences of energies, whose matrix is diagonalised as a
-whole, so that each symmetry is there that a low state has. Then double excitations, products of two of these: a low
-state may have a symmetry that no low single excitation has.
+First come states of single excitations, of those with the smallest differences of energies. Their matrix is
+diagonalised as a whole, so that each symmetry of a low state occurs. Then come double excitations, products of two
+of these: a low state may have a symmetry that no low single excitation has.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SHARE = 0.25  # share of the work space for this matrix
 
 @dataclass(frozen=True)
 class FirstState:
-    """A start vector: singles; tiles [part, tile] of doubles, from any thread, or none."""
+    """A start vector: singles, and tiles [part, tile] of doubles, which any thread may make; None: no doubles."""
 
     singles: Values
     doubles: Callable[[int, Tile], Values] | None = None
@@ -43,8 +43,8 @@ Product = Callable[[tuple[Values, Values], int, "Tile"], Values]
 def excitations(
     of: TransformedHamiltonian, product: Product, count: int, *, coulomb: float, core: Values | None = None
 ) -> list[FirstState]:
-    """Start vectors: `count` of singles [i,a], which are `MORE` than roots, and about as many doubles, products of
-    two of these; fewer if there are no more. Collective."""
+    """Start vectors: `count` of singles [i,a], `MORE` more than roots, and about as many doubles, products of two
+    of these; fewer if no more exist. Collective."""
     energies, states = singles(of, count, coulomb=coulomb, core=core)
     above, others = (energies, states) if core is None else singles(of, count, coulomb=coulomb)
     every = (

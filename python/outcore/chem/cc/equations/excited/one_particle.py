@@ -30,7 +30,7 @@ class StateDensities:
     """Collective. Arrays are [n][n], at all processes.
 
     Args:
-        of: products from the left, whose arrays of amplitudes are there.
+        of: products from the left, whose arrays of amplitudes still exist.
     """
 
     def __init__(self, of: TransposedProducts) -> None:

@@ -153,7 +153,7 @@ class Folding:
 
     @property
     def count(self) -> int:
-        """How often a term that is antisymmetric already occurs after it."""
+        """The factor that antisymmetrisation gives to a term that is antisymmetric already."""
         return (2 if self.virtual else 1) * (2 if self.occupied else 1)
 
     def apply(self, array: Array, tile: Tile) -> Values:

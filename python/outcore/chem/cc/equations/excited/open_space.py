@@ -26,7 +26,7 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 
 class OpenStateSpace(OneByOne):
-    """The facts that a search needs of them; singles are one row."""
+    """The facts that a search needs; singles are one row."""
 
     def __init__(self, of: OpenTransformedHamiltonian, kind: OpenStateBlocks) -> None:
         self.of, self.kind, self.room, self.spaces = of, kind, of.room, of.spaces

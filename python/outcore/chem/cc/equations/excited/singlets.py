@@ -59,7 +59,8 @@ class Singlets(Excitations):
     # ---- products ----
 
     def products(self, vectors: Sequence[StateVector], outs: Sequence[tuple[Array, ...]]) -> Iterator[Values]:
-        """As `multiply`, of one after the other; one pass over integrals of ladders serves many vectors."""
+        """The products of one vector after the other, as by `multiply`; one pass over integrals of ladders serves
+        many vectors."""
         for first in range(0, len(vectors), self._together):
             some = vectors[first : first + self._together]
             self.of.ladder.contract_each([each.doubles[0] for each in some])

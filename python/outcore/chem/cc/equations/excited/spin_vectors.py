@@ -1,8 +1,8 @@
 """Vectors of states, multipliers and amplitudes as antisymmetric ones of spin orbitals, for `spin_densities`.
 
-Vectors of open shells are such. Of closed shells an ionised state lacks an electron of alpha, an attached one has
-one more of alpha, and a triplet has the spin projection 0; elements of equal spins are differences X - X' of those
-of opposite ones:
+Vectors of open shells have this form. For closed shells an ionised state lacks an electron of alpha, an attached
+one has an additional one of alpha, and a triplet has the spin projection 0; elements of equal spins are differences
+X - X' of those of opposite ones:
 
     T: T and T - T',  Lambda: (2 L + L') / 3 and (L - L') / 3, with half of l1
     ions from the right R and R - R', from the left (2 L + L') / 3 and (L - L') / 3
