@@ -92,9 +92,9 @@ def test_tasks_of_any_size_go_on_with_what_others_have_finished(name, tmp_path):
         (None, "which holes"),
         ({"holes": [0]}, "which holes"),
         ({"holes": [0, 1.5]}, "which holes"),
-        ({"holes": [3, 1]}, "others than .* holes"),
-        ({"holes": [0, 10**9]}, "others than .* holes"),
-        ({"tiles": [-1, 2]}, "others than .* tiles"),
+        ({"holes": [3, 1]}, "does not have .* holes"),
+        ({"holes": [0, 10**9]}, "does not have .* holes"),
+        ({"tiles": [-1, 2]}, "does not have .* tiles"),
     ],
 )
 def test_flags_that_cannot_be_are_refused(wrong, told):
