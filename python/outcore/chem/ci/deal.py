@@ -75,6 +75,7 @@ class TilesOfNodes:
         # [rows of tiles][node]: elements of a row that the node has.
         self._elements = np.zeros((len(heights), nodes), np.int64)
         np.add.at(self._elements, (rows, self._node), widths[columns])
+        self._folded = space.folded
         if space.folded:
             off = rows != columns
             np.add.at(self._elements, (columns[off], self._node[off]), heights[rows[off]])
@@ -94,6 +95,15 @@ class TilesOfNodes:
         given = ((heights - here) * self._elements).sum(axis=0)
         return Crossing.of(taken, given, sizes, both=False)
 
+    def boxes(self, owners: Integers) -> int:
+        """Parts of tiles whose rows have one owner each."""
+        cut = np.ones(len(owners), np.int64)  # where a part begins
+        cut[1:] = (owners[1:] != owners[:-1]) | (self._of_row[1:] != self._of_row[:-1])
+        parts = np.bincount(self._of_row, cut).astype(np.int64)
+        rows, columns = self._index.T
+        found = parts[rows].sum()
+        return int(found + parts[columns[rows != columns]].sum() if self._folded else found)
+
 
 @dataclass(frozen=True)
 class Deal:
@@ -105,6 +115,7 @@ class Deal:
         owners: [row] = node that has it.
         crossing: of rows that tasks read of x and another node has; as much is added there.
         turning: of rows from tiles, and back.
+        boxes: parts of tiles that move then, each way.
         largest: elements of the largest panel.
         copies: that nodes have of rows of others; None: each task moves them for itself.
         slabs: tasks of columns alone.
@@ -115,6 +126,7 @@ class Deal:
     owners: Integers
     crossing: Crossing
     turning: Crossing
+    boxes: int
     largest: int
     copies: Copies | None
     slabs: list[Task]
@@ -131,6 +143,11 @@ class Deal:
     def moved(self) -> int:
         """Elements of rows that tasks read of x; they add as many."""
         return int(self._rows.sizes.sum())
+
+    @cached_property
+    def visits(self) -> int:
+        """Rows of all tasks."""
+        return len(self._rows.row)
 
     @cached_property
     def rows_of_process(self) -> int:
@@ -263,6 +280,7 @@ def cut(
         owners,
         Crossing.of(taken, given, sizes, both=True),
         tiles.turning(owners, sizes),
+        tiles.boxes(owners),
         largest,
         copies,
         slabs,

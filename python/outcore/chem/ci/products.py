@@ -28,6 +28,7 @@ _TASKS_OF_A_PROCESS = 6  # so that all end at about the same time
 _TIMES = (1, 2, 4, 8)  # as many, through rows
 _REACHED_BYTES = 120  # of planning, for each row of a hole
 _COUNTERS_BYTES = 16  # of a row
+_ROW_S = 15e-6  # of the thread that moves a row, or a part of a tile
 _SAMPLED = 16  # tasks that tell how much tiles would move
 
 
@@ -52,6 +53,7 @@ class Product:
     _tasks: list[Task] | None = None
     bands: list[Task] | None = None
     deal: Deal | None = None
+    row_bytes: int = 0  # of rows of tasks, in one direction
 
     @property
     def tasks(self) -> list[Task]:
@@ -62,10 +64,20 @@ class Product:
 
 
 def between_nodes(product: Product, speeds: Speeds) -> tuple[float, float]:
-    """Seconds of a product through rows: for tasks, and from tiles to rows and back; the busiest node counts."""
+    """Seconds of a product through rows: of moving them for tasks, by the network and by a thread of each process,
+    whichever takes longer; and from tiles to rows and back. The busiest node counts."""
     assert product.deal is not None
-    tasks, turning = product.deal.crossing.busiest, product.deal.turning.busiest
-    return product.moved.crossing * tasks / speeds.network, product.moved.turning * turning / speeds.network
+    dealt, moved, processes = product.deal, product.moved, sum(product.deal.nodes)
+    crossing, turning = (
+        each * busiest / speeds.network
+        for each, busiest in (
+            (moved.crossing, dealt.crossing.busiest),
+            (moved.turning, dealt.turning.busiest),
+        )
+    )
+    # x is copied, sums are read and written.
+    here = (3 * product.row_bytes / speeds.copy + 2 * _ROW_S * dealt.visits) / processes
+    return max(crossing, here), max(turning, 2 * _ROW_S * dealt.boxes / processes)
 
 
 def alone(product: Product, computing: float, crossing: float) -> float:
@@ -172,7 +184,11 @@ class Products:
         # x: tiles, copies, rows. T: rows, their sums, and all of them in the end. The product: tiles.
         moved = word * (self.tiling.elements + copies + found.moved + whole + slabs)
         crossing = 2 * word * (found.crossing.elements + int(self._far * slabs))
-        return Product(ProductBytes(moved, moved, 0, crossing, 2 * word * found.turning.elements), deal=found)
+        return Product(
+            ProductBytes(moved, moved, 0, crossing, 2 * word * found.turning.elements),
+            row_bytes=word * found.moved,
+            deal=found,
+        )
 
     def _best_rows(self, dtype: str) -> Product | None:
         """In the memory of several nodes, with tasks and places of rows that make a product take the least time.
@@ -194,8 +210,13 @@ class Products:
         if best is None:
             return None
         some = best.tasks[:: -(-len(best.tasks) // _SAMPLED)]
-        by_tiles = 2 * word * self._far * self._in_tiles(some) * len(best.tasks) / len(some)
-        return best if best.moved.crossing + best.moved.turning < by_tiles else None
+        by_tiles = word * self._in_tiles(some) * len(best.tasks) / len(some)
+        moving = max(
+            2 * self._far * by_tiles / self.speeds.network, 3 * by_tiles / self.speeds.copy / self.processes
+        )
+        computing = self._computing(best)
+        tiles = max(computing, moving) if self.overlaps else computing + moving
+        return best if self._all_seconds(best) < tiles else None
 
     def _fastest(self, dtype: str, counts: list[int], *, copied: bool) -> Product | None:
         """With so many tasks of each process. Fewer move less, if there are no copies; of more less is left that
@@ -224,13 +245,17 @@ class Products:
 
     def _all_seconds(self, product: Product) -> float:
         """About."""
-        assert self.speeds is not None and product.deal is not None
-        flops = deal.about_flops(self.space)
-        computing = self.speeds.of_product(flops, self.threads) * product.deal.uneven
+        assert self.speeds is not None
+        computing = self._computing(product)
         crossing, turning = between_nodes(product, self.speeds)
         if not self.overlaps:
             return computing + crossing + turning
         return max(computing, crossing) + alone(product, computing, crossing) + turning
+
+    def _computing(self, product: Product) -> float:
+        assert self.speeds is not None and product.deal is not None
+        flops = deal.about_flops(self.space)
+        return self.speeds.of_product(flops, self.threads) * product.deal.uneven
 
     def _row_bytes(self, dealt: Deal, dtype: str) -> int:
         """Of arrays of a process: x and T, and counters of copies."""

@@ -20,7 +20,7 @@ class Speeds:
     """What a forecast reckons with. gemm: operations a second of one thread in products of 256 rows, columns and
     inner extent, of the type of the work. read, write: bytes a second of the disks of all nodes together; infinite
     where a plan has nothing on disk. network: bytes a second that all processes together get from other nodes.
-    disk_measured: else the disk is assumed to be slow."""
+    disk_measured: else the disk is assumed to be slow. copy: bytes a second that a thread copies."""
 
     gemm: float
     read: float = math.inf
@@ -28,6 +28,7 @@ class Speeds:
     network: float = math.inf
     nodes: int = 1
     disk_measured: bool = True
+    copy: float = 5e9
 
     def of_product(self, flops: float, threads: int) -> float:
         """Seconds of the operations of a product H x in so many threads of all processes."""
@@ -49,8 +50,9 @@ def measured(world: World, threads: int, dtype: str, *, disks: bool) -> Speeds:
 
 def _here(world: World, threads: int, dtype: str, network: float, disks: bool) -> Speeds:
     gemm = machine.gemm(*_GEMM, threads, dtype)
+    copy = machine.copying(threads) if world.node_count > 1 else Speeds.copy
     if not disks:
-        return Speeds(gemm, network=network, nodes=world.node_count)
+        return Speeds(gemm, network=network, nodes=world.node_count, copy=copy)
     disk, known = machine.planning_disk(world.scratch)
     read, write = (each * world.node_count for each in (disk.read_bytes_per_s, disk.write_bytes_per_s))
-    return Speeds(gemm, read, write, network, world.node_count, known)
+    return Speeds(gemm, read, write, network, world.node_count, known, copy)
