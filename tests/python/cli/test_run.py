@@ -47,7 +47,7 @@ def test_a_command_has_the_options_of_its_method_and_then_those_of_every_job():
     parameters = inspect.signature(command).parameters
     of_job = list(inspect.signature(JobOptions).parameters)
     assert list(parameters) == ["orbitals", "level", *of_job, "title"]
-    assert command.__doc__ == "What it does."
+    assert command.__doc__ == "A command for the tests."
     given = {name: None for name in of_job}
     assert command(orbitals=5, level=1, title="four", **given) == 10
 
