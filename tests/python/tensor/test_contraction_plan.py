@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from outcore.base.errors import OutcoreError
+from outcore.tensor.layout.canonical import binary
 from outcore.tensor.layout.cells import Axis, cut_for, panels
 from outcore.tensor.layout.expression import parse
 from outcore.tensor.layout.geometry import ProductProblem
@@ -23,7 +24,7 @@ from outcore.tensor.plan.bound import MovedOnce, least_bytes
 from outcore.tensor.plan.choice import Choice
 from outcore.tensor.plan.order import Cost, order
 from outcore.tensor.plan.plan import Plan, contract, problems, products
-from outcore.tensor.plan.product_plan import Held
+from outcore.tensor.plan.product_plan import Held, make_plan
 from outcore.tensor.plan.rates import ASSUMED
 from outcore.tensor.plan.schedule import search, undivided
 
@@ -330,6 +331,37 @@ def test_the_same_contraction_is_planned_once():
     assert contract(expression, again, 1 << 21, ASSUMED) is not first
     assert contract(expression, again, 1 << 20, ASSUMED.scaled(2.0, 1.0)) is not first
     assert contract(expression, again, 1 << 20, ASSUMED, adds=True) is not first
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_more_than_ample_memory_makes_no_other_plan(seed):
+    random = np.random.default_rng(seed)
+    extents = {label: int(random.integers(1, 50)) for label in "bijk"}
+    if seed % 5 == 0:
+        extents["j"] = extents["i"]
+    tilings = {label: Tiling(n, tile=int(random.integers(3, 20))) for label, n in extents.items()}
+    rates = replace(ASSUMED, threads=int(random.integers(1, 3)), processes=int(random.integers(1, 4)))
+
+    def facts(labels):
+        found = plain([extents[label] for label in labels], F8, random.choice(["disk", "process"]))
+        if seed % 2:
+            found = replace(found, tilings=tuple(tilings[label] for label in labels))
+        if seed % 4 == 3:
+            mask = random.random([len(tilings[label]) for label in labels]) < 0.7
+            found = replace(found, readable=mask, stored=mask)
+        return found
+
+    labels = ("bik", "bkj", "bij") if seed % 5 and random.random() < 0.5 else ("ik", "kj", "ij")
+    inside = {label: extents[label] for label in set("".join(labels))}
+    arrays = [facts(each) for each in labels]
+    if seed % 5 == 0:  # an array times itself
+        labels, tilings["j"] = ("ik", "jk", "ij"), tilings["i"]
+        arrays = [arrays[0].numbered(0), arrays[0].numbered(0), facts("ij")]
+    problem = ProductProblem(binary(*labels, inside), inside, *arrays, adds=bool(random.integers(2)))
+    ample = schedule.ample_bytes(problem)
+    one, other = (product_plan._best(problem, memory, rates, None) for memory in (ample, 1000 * ample))
+    assert replace(other, memory_bytes=ample) == one
+    assert make_plan(problem, 1000 * ample, rates) == other
 
 
 def test_an_equal_plan_makes_the_same_products():

@@ -20,7 +20,7 @@ from outcore.tensor.plan.choice import Choice
 from outcore.tensor.plan.estimates import STEP_S, shortest_side
 from outcore.tensor.plan.loop import steps_of
 from outcore.tensor.plan.rates import Rates
-from outcore.tensor.plan.schedule import FULL, SLOWER, may_share, search, weight
+from outcore.tensor.plan.schedule import FULL, SLOWER, ample_bytes, may_share, search, weight
 from outcore.tensor.plan.shares import Shares, divide
 
 Panel = tuple[int, int, int]
@@ -221,8 +221,11 @@ def make_plan(
     """The best plan, or that of a given choice. Processes of a node share panels where that plan
     weighs less, in seconds and bytes. Raises OutcoreError (ENOMEM) if the memory does not do, and says how much
     does."""
-    key = problem.key, memory_bytes, rates, choice
-    return _recent.get(key, lambda: _best(problem, memory_bytes, rates, choice))
+    # Of small arrays the memory that other arrays leave, which is another one each time, is always enough.
+    given = min(memory_bytes, ample_bytes(problem))
+    key = problem.key, given, rates, choice
+    found = _recent.get(key, lambda: _best(problem, given, rates, choice))
+    return found if given == memory_bytes else replace(found, memory_bytes=memory_bytes)
 
 
 _recent: Recent[ProductPlan] = Recent(2000)  # programs and loops plan the same products again

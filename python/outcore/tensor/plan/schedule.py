@@ -21,6 +21,7 @@ from outcore.tensor.plan.sizes import Size, sizes_of, sizes_with_zeros
 
 _COARSE = 3  # one size of panels of so many, where arrays are placed
 FULL = 0.97  # of the memory of a process is for panels: what is left is for pieces that are put
+_AMPLE = 8  # times what whole arrays take: every choice fits then, with as many panels as there may be
 SLOWER = 1.12  # plans that take at most so much longer than the fastest are weighed against it
 
 
@@ -178,6 +179,12 @@ def _batches(problem: ProductProblem, memory_bytes: float) -> list[Size]:
     _, m, n, k = problem.product.sizes(problem.extents)
     fits = [size for size in sizes if size.largest * _whole(problem, m, n, k) <= memory_bytes]
     return [fits[0]] if fits else [sizes[-1]]
+
+
+def ample_bytes(problem: ProductProblem) -> int:
+    """Of a process: with more memory the plan is no other."""
+    b, m, n, k = problem.product.sizes(problem.extents)
+    return math.ceil(_AMPLE * b * _whole(problem, m, n, k))
 
 
 def _whole(problem: ProductProblem, m: int, n: int, k: int) -> int:
