@@ -169,6 +169,8 @@ class _Tiles:
         if number < len(masks) - 1:  # of the result all that is stored is put, zeros too
             masks = [*self._there]
         masks[number] = self._stored[number]
+        if all(mask is None for mask in masks):
+            return self._elements([], letters)
         ones = [(np.ones(len(self._sizes[label])), label) for label in letters]
         needed = np.asarray(self._einsum([*self._masks(masks), *ones], letters) > 0, float)
         return self._elements([(needed, letters)], letters)
@@ -178,6 +180,8 @@ class _Tiles:
         return [(mask.astype(float), word) for mask, word in found if mask is not None]
 
     def _elements(self, masks: Sequence[tuple[Any, str]], letters: str) -> float:
+        if not masks:
+            return math.prod(float(self._sizes[label].sum()) for label in letters)
         return float(self._einsum([*masks, *((self._sizes[label], label) for label in letters)], ""))
 
     def _einsum(self, arrays: Sequence[tuple[Any, str]], out: str) -> Any:
