@@ -83,6 +83,11 @@ class Plan:
     # ---- as text ----
 
     def as_json(self) -> str:
+        return self._json
+
+    @cached_property
+    def _json(self) -> str:
+        """Processes compare it each time that they carry the plan out."""
         return json.dumps({"format": FORMAT, **asdict(self)})
 
     def text(self) -> str:
