@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -183,6 +184,18 @@ def test_a_plan_does_not_go_by_names(sizes: Sizes, free: float, monkeypatch: pyt
     ]
     assert not set(found.arrays) & set(before.arrays)
     assert replace(found, arrays={}, predicted=()) == replace(before, arrays={}, predicted=())
+
+
+def test_how_many_arrays_a_part_has_is_counted_once() -> None:
+    counted: list[str] = []
+
+    def part(*given: Any, kind: str, **options: Any) -> describe.RecordingRoom:
+        counted.append(kind)
+        return describe.iterations(*given, **options)
+
+    found = [describe.asked(partial(part, kind=kind), OPEN) for kind in ("ee", "ip", "ee")]
+    assert counted == ["ee", "ip"]
+    assert found == [len(describe.iterations(OPEN, 71, 1, is_stored=True).arrays)] * 3
 
 
 def test_a_name_that_no_array_has_is_an_error() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from outcore.base.recent import Recent
 from outcore.chem.cc import fno
 from outcore.chem.cc.equations.integrals import Integrals
 from outcore.chem.cc.equations.open_triple_arrays import OpenDerivatives, OpenRows
@@ -203,7 +204,15 @@ def second_order(sizes: Sizes, block: int, threads: int, processes: int = 1, **_
 
 def asked(describe: Describe, sizes: Sizes) -> int:
     """The number of arrays, which does not depend on blocks."""
-    return len(describe(sizes, max(sizes.virtual), 1, is_stored=True).arrays)
+    of: tuple[object, ...] = (describe,)
+    if isinstance(describe, partial):
+        of = (describe.func, describe.args, frozenset(describe.keywords.items()))
+    return _asked.get(
+        (*of, sizes), lambda: len(describe(sizes, max(sizes.virtual), 1, is_stored=True).arrays)
+    )
+
+
+_asked: Recent[int] = Recent(100)  # each part of a calculation asks about all parts that may follow
 
 
 def _spin(occupied: int, virtual: int) -> CorrelatedOrbitals:

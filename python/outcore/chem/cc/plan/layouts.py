@@ -124,9 +124,10 @@ def _of_states(sizes: Sizes, spaces: Spaces, signs: Mapping[str, Tiling]) -> Ite
     yield _scratch("Bvv3rows", Layout((q, row, v)))
     o_, v_ = spaces.occupied, spaces.virtual
     yield _scratch("S3", Layout((Tiling(triple_sums(o_, v_)),)))
+    of_ladders = {sign: Layout((spaces.all_pairs.tiling, ij)) for sign, ij in signs.items()}
     for vector in range(sizes.vectors):
-        for sign, ij in signs.items():
-            yield _scratch(f"A{sign}{vector}", Layout((spaces.all_pairs.tiling, ij)))
+        for sign, layout in of_ladders.items():
+            yield _scratch(f"A{sign}{vector}", layout)
         for name, layout in (
             ("ee", of_equal_spins),
             ("le", of_equal_spins),
@@ -182,12 +183,13 @@ def _unrestricted(sizes: Sizes, a: Spaces, b: Spaces) -> Iterator[ArraySpec]:
     yield _scratch("Cab", Layout((a.v, b.o, a.v, b.o)))
     yield _kept("Aab", Layout((a.all, a.o, b.all, b.o)))
     yield _input("Vab", Layout((a.all, b.all, a.v, b.v)), store_dtype=_SINGLE)
+    doubles = {
+        "aa": Layout((a.v, a.o, a.v, a.o), None, PAIR),
+        "ab": mixed,
+        "bb": Layout((b.v, b.o, b.v, b.o), None, PAIR),
+    }
     for vector in range(sizes.vectors):
-        for name, layout in (
-            ("aa", Layout((a.v, a.o, a.v, a.o), None, PAIR)),
-            ("ab", mixed),
-            ("bb", Layout((b.v, b.o, b.v, b.o), None, PAIR)),
-        ):
+        for name, layout in doubles.items():
             yield _vector(f"e{name}{vector}", layout, store_dtype=_SINGLE)
             yield _vector(f"t{name}{vector}", layout)
 

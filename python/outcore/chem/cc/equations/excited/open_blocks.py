@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from outcore.chem.cc.equations.spaces import Spaces
     from outcore.tensor.arrays.array import Array
     from outcore.tensor.layout.layout import Tile
+    from outcore.tensor.layout.symmetry import Symmetry
 
 Values = np.ndarray[Any, np.dtype[Any]]
 Pair = tuple[int, int]
@@ -90,17 +91,23 @@ class OrbitalRanges:
         one = Tiling(1)
         self.occupied = [*(each.o for each in spaces), one]
         self.virtual = [*(each.v for each in spaces), one]
+        self._made: dict[tuple[Labels, Symmetry | None], Layout] = {}  # each serves many arrays
 
     def layout(self, labels: Labels) -> Layout:
         """The layout of doubles."""
         a, i, b, j = labels
-        symmetry = PAIR if a == i == b == j else None
-        return Layout((self.virtual[a], self.occupied[i], self.virtual[b], self.occupied[j]), None, symmetry)
+        return self._layout(labels, PAIR if a == i == b == j else None)
 
     def free(self, labels: Labels) -> Layout:
         """The layout of doubles, without symmetry."""
-        a, i, b, j = labels
-        return Layout((self.virtual[a], self.occupied[i], self.virtual[b], self.occupied[j]))
+        return self._layout(labels, None)
+
+    def _layout(self, labels: Labels, symmetry: Symmetry | None) -> Layout:
+        if (labels, symmetry) not in self._made:
+            a, i, b, j = labels
+            tilings = self.virtual[a], self.occupied[i], self.virtual[b], self.occupied[j]
+            self._made[labels, symmetry] = Layout(tilings, None, symmetry)
+        return self._made[labels, symmetry]
 
 
 @dataclass(frozen=True)
