@@ -1,6 +1,7 @@
 """Settings of all tests: rates of the machine are measured for them alone, and they share its cores."""
 
 import atexit
+import gc
 import os
 import shutil
 import signal
@@ -17,3 +18,14 @@ os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 # A shell starts background jobs with Ctrl-C ignored, and programs of the tests would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Tests and modules are a million objects, which stay: collections of garbage need not go through them."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """The end of the process collects everything."""
+    gc.unfreeze()
