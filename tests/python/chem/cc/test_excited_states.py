@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,11 +21,12 @@ from outcore.job.resources import Allowance
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
-PLACES = pytest.mark.parametrize(
-    "settings",
-    [{}, {"storage": "disk", "ladder": "disk"}, {"block": 4, "ladder": "rebuild"}],
-    ids=["memory", "disk", "rebuild"],
-)
+PLACES: dict[str, dict[str, Any]] = {
+    "memory": {},
+    "disk": {"storage": "disk", "ladder": "disk", "block": 4},
+    "rebuild": {"block": 4, "ladder": "rebuild"},
+}
+LOOSE = {"conv_tol": 1e-4, "conv_tol_normt": 1e-3}
 
 
 @pytest.fixture(scope="module")
@@ -44,33 +48,57 @@ def singlets(peer: Any) -> Values:
     return np.array(eom.kernel(nroots=3)[0])
 
 
-@PLACES
-def test_singlets_are_those_of_pyscf(water: Any, singlets: Values, settings: dict[str, Any]) -> None:
-    with made(water, **settings) as cc:
+Ground = Callable[[str], CCSD]
+"""Of a place of arrays: the object whose amplitudes have converged, the same for all tests."""
+
+
+@pytest.fixture(scope="module")
+def ground(water: Any) -> Iterator[Ground]:
+    def start(place: str) -> CCSD:
+        cc = stack.enter_context(made(water, **PLACES[place]))
         cc.kernel()
-        energies, states = cc.eomee_ccsd_singlet(nroots=3, tolerance=1e-9)
+        return cc
+
+    with ExitStack() as stack:
+        yield cache(start)
+
+
+def long(*given: Any) -> Any:
+    return pytest.param(*given, marks=pytest.mark.long)
+
+
+@pytest.mark.parametrize("place", ["memory", long("disk"), long("rebuild")])
+def test_singlets_are_those_of_pyscf(ground: Ground, singlets: Values, place: str) -> None:
+    energies, states = ground(place).eomee_ccsd_singlet(nroots=3, tolerance=1e-9)
     assert states.converged.all()
     assert abs(energies - singlets).max() < 1e-8
 
 
-@pytest.mark.parametrize("kept", [False, True], ids=["for each vector", "kept"])
-@PLACES
+@pytest.mark.parametrize(
+    ("place", "kept"),
+    [
+        ("memory", False),
+        ("disk", True),
+        ("rebuild", True),
+        long("memory", True),
+        long("disk", False),
+        long("rebuild", False),
+    ],
+)
 def test_rings_of_singles_may_be_kept(
-    water: Any, singlets: Values, settings: dict[str, Any], kept: bool, monkeypatch: pytest.MonkeyPatch
+    ground: Ground, singlets: Values, place: str, kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         vectors_of_plan.PlannedVectors, "seconds", property(lambda way: way.keeps_rings != kept)
     )
-    with made(water, **settings) as cc:
-        cc.kernel()
-        energies, states = cc.eomee_ccsd_singlet(nroots=3, tolerance=1e-9)
-        assert ("X" in states.plan.arrays) == kept
-    assert abs(energies - singlets).max() < 1e-8
+    energies, states = ground(place).eomee_ccsd_singlet(nroots=2, tolerance=1e-9)
+    assert ("X" in states.plan.arrays) == kept
+    assert abs(energies - singlets[:2]).max() < 1e-8
 
 
 @pytest.mark.parametrize("error", [errno.ENOMEM, errno.ENOSPC])
 def test_rings_are_not_kept_where_there_is_no_room(
-    water: Any, singlets: Values, error: int, monkeypatch: pytest.MonkeyPatch
+    ground: Ground, singlets: Values, error: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vectors_of_plan.PlannedVectors, "seconds", property(lambda way: not way.keeps_rings))
     check = Inherited.check_disks
@@ -81,27 +109,20 @@ def test_rings_are_not_kept_where_there_is_no_room(
         check(self, plan, *given, **more)
 
     monkeypatch.setattr(Inherited, "check_disks", refuse)
-    with made(water) as cc:
-        cc.kernel()
-        energies = cc.eomee_ccsd_singlet(nroots=3, tolerance=1e-9)[0]
-    assert abs(energies - singlets).max() < 1e-8
+    energy, states = ground("memory").eomee_ccsd_singlet(tolerance=1e-5)
+    assert "X" not in states.plan.arrays
+    assert abs(energy - singlets[0]) < 1e-5
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"storage": "disk", "ladder": "disk", "block": 4}], ids=["memory", "disk"]
-)
+@pytest.mark.parametrize("place", ["memory", "disk"])
 @pytest.mark.parametrize(("name", "of_peer"), [("ipccsd", "EOMIP"), ("eaccsd", "EOMEA")])
-def test_ions_are_those_of_pyscf(
-    water: Any, peer: Any, name: str, of_peer: str, settings: dict[str, Any]
-) -> None:
+def test_ions_are_those_of_pyscf(ground: Ground, peer: Any, name: str, of_peer: str, place: str) -> None:
     from pyscf.cc import eom_rccsd
 
     eom = getattr(eom_rccsd, of_peer)(peer)
     eom.conv_tol, eom.max_cycle = 1e-12, 200
     expected = np.array(eom.kernel(nroots=2)[0])
-    with made(water, **settings) as cc:
-        cc.kernel()
-        energies, states = getattr(cc, name)(nroots=2, tolerance=1e-9)
+    energies, states = getattr(ground(place), name)(nroots=2, tolerance=1e-9)
     assert states.converged.all()
     assert abs(energies - expected).max() < 1e-8
 
@@ -123,29 +144,24 @@ def test_attachment_to_one_occupied_orbital_is_refused() -> None:
             cc.eaccsd()
 
 
-def test_one_kind_after_another(water: Any) -> None:
-    with made(water) as cc:
-        cc.kernel()
-        first = cc.ipccsd(tolerance=1e-8)[0]
-        cc.eaccsd()
-        again = cc.ipccsd(tolerance=1e-8)[0]
+def test_one_kind_after_another(ground: Ground) -> None:
+    cc = ground("memory")
+    first = cc.ipccsd(tolerance=1e-8)[0]
+    cc.eaccsd(tolerance=1e-2)
+    again = cc.ipccsd(tolerance=1e-8)[0]
     assert abs(first - again) < 1e-9
 
 
-def test_a_number_for_one_root(water: Any, singlets: Values) -> None:
-    with made(water) as cc:
-        cc.kernel()
-        energy, _ = cc.eomee_ccsd_singlet(tolerance=1e-8)
+def test_a_number_for_one_root(ground: Ground, singlets: Values) -> None:
+    energy, _ = ground("memory").eomee_ccsd_singlet(tolerance=1e-8)
     assert type(energy) is float
     assert abs(energy - singlets[0]) < 1e-7
 
 
-def test_a_small_space_begins_anew(water: Any, singlets: Values, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_space_begins_anew(ground: Ground, singlets: Values, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors_of_plan, "_VECTORS", (4, 4, 4))
-    with made(water) as cc:
-        cc.kernel()
-        energies, _ = cc.eomee_ccsd_singlet(nroots=3, tolerance=1e-9)
-    assert abs(energies - singlets).max() < 1e-8
+    energies, _ = ground("memory").eomee_ccsd_singlet(nroots=2, tolerance=1e-9)
+    assert abs(energies - singlets[:2]).max() < 1e-8
 
 
 @pytest.mark.parametrize(
@@ -163,30 +179,28 @@ def test_no_root_is_missed(atoms: str, basis: str, frozen: int) -> None:
     assert abs(energies - every[: len(energies)]).max() < 1e-7
 
 
-def test_roots_that_have_not_converged_have_no_energies(water: Any) -> None:
-    with made(water) as cc:
-        cc.kernel()
-        energies, states = cc.eomee_ccsd_singlet(nroots=2, max_cycle=2)
+def test_roots_that_have_not_converged_have_no_energies(ground: Ground) -> None:
+    energies, states = ground("memory").eomee_ccsd_singlet(nroots=2, max_cycle=2)
     assert np.isnan(energies).all()
     assert not states.converged.any()
     assert "root" in states.why
 
 
 def test_amplitudes_stay_for_triples(water: Any) -> None:
-    with made(water) as cc:
+    with made(water, **LOOSE) as cc:
         cc.kernel()
         expected = cc.ccsd_t()
-    with made(water) as cc:
+    with made(water, **LOOSE) as cc:
         cc.kernel()
-        cc.eomee_ccsd_singlet()
+        cc.eomee_ccsd_singlet(tolerance=1e-2)
         assert abs(cc.ccsd_t() - expected) < 1e-10
 
 
 def test_multipliers_can_be_had_before_and_after(water: Any) -> None:
-    with made(water) as cc:
+    with made(water, **LOOSE) as cc:
         cc.kernel()
         before = cc.solve_lambda()[0].copy()
-        cc.eomee_ccsd_singlet()
+        cc.eomee_ccsd_singlet(tolerance=1e-2)
         assert abs(cc.solve_lambda()[0] - before).max() < 1e-9
 
 
@@ -210,18 +224,16 @@ def test_settings_out_of_range_are_refused(water: Any, settings: dict[str, Any],
         cc.eomee_ccsd_singlet(**settings)
 
 
-def test_more_roots_than_there_are(water: Any) -> None:
-    with made(water) as cc:
-        cc.kernel()
-        with pytest.raises(OutcoreError, match="single excitations"):
-            cc.eomee_ccsd_singlet(nroots=1000)
+def test_more_roots_than_there_are(ground: Ground) -> None:
+    with pytest.raises(OutcoreError, match="single excitations"):
+        ground("memory").eomee_ccsd_singlet(nroots=1000)
 
 
 def test_nothing_that_was_described_for_plans_stays(water: Any) -> None:
     from outcore.chem.cc.excited import describe as of_states
     from outcore.chem.cc.plan import describe
 
-    with made(water, conv_tol=1e-4, conv_tol_normt=1e-3) as cc:
+    with made(water, **LOOSE) as cc:
         cc.kernel()
         assert describe.iterations.cache_info().currsize
         cc.eomee_ccsd_singlet(tolerance=1e-2)
@@ -234,7 +246,7 @@ def test_an_object_goes_on_with_what_its_process_leaves(
     water: Any, is_command: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For a command the memory was predicted, and the same input gives the same plans."""
-    with made(water, memory="4GB", conv_tol=1e-4, conv_tol_normt=1e-3) as cc:
+    with made(water, memory="4GB", **LOOSE) as cc:
         cc.kernel()
         assert cc.room is not None
         cc.world.held_bytes = 1 << 27 if is_command else None

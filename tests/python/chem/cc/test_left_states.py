@@ -3,7 +3,9 @@ in the space of all determinants."""
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,11 @@ Values = np.ndarray[Any, np.dtype[Any]]
 
 FOUR = "H 0 0 0; H 0 0.1 0.9; H 1.0 0.1 0; H 0.9 0.2 1.2"
 FIVE = ("H 0 0 0; H 0 0.1 0.9; H 1.0 0.1 0; H 0.9 0.2 1.2; H 1.8 0.9 0.4", 0, 1)
+THREE = ("H 0 0 0; H 0 0.1 0.9; H 1.0 0.1 0", 0, 1)
 DISK = {"storage": "disk", "ladder": "disk", "block": 1}
+PLACES: dict[str, dict[str, Any]] = {"memory": {}, "disk": DISK}
+ON_DISK_LONG = pytest.mark.parametrize("place", ["memory", pytest.param("disk", marks=pytest.mark.long)])
+CORE = (0,)
 
 
 @pytest.fixture(scope="module")
@@ -46,16 +52,36 @@ def start(mf: Any, **settings: Any) -> CCSD:
     return cc
 
 
-@pytest.fixture(scope="module")
-def of_four(four: Any) -> FockSpace:
-    with start(four) as cc:
-        return FockSpace(four, *cc.amplitudes())
+Ground = Callable[[str, str], CCSD]
+"""Of a reference and a place of arrays: the object whose amplitudes have converged, the same for all tests."""
 
 
 @pytest.fixture(scope="module")
-def of_five(five: Any) -> FockSpace:
-    with start(five) as cc:
-        return FockSpace(five, *cc.amplitudes())
+def ground(four: Any, five: Any) -> Iterator[Ground]:
+    references = {"four": four, "five": five}
+    with ExitStack() as stack:
+        yield cache(lambda name, place: stack.enter_context(start(references[name], **PLACES[place])))
+
+
+@pytest.fixture(scope="module")
+def properties(ground: Ground) -> Callable[..., Any]:
+    """Of states of a reference, computed once."""
+
+    @cache
+    def found(name: str, place: str, kind: str, *, roots: int = 2, **more: Any) -> Any:
+        return ground(name, place).states(kind, nroots=roots, tolerance=1e-8, **more).properties()
+
+    return found
+
+
+@pytest.fixture(scope="module")
+def of_four(four: Any, ground: Ground) -> FockSpace:
+    return FockSpace(four, *ground("four", "memory").amplitudes())
+
+
+@pytest.fixture(scope="module")
+def of_five(five: Any, ground: Ground) -> FockSpace:
+    return FockSpace(five, *ground("five", "memory").amplitudes())
 
 
 def check(space: FockSpace, kind: str, found: Any) -> None:
@@ -90,52 +116,49 @@ def check(space: FockSpace, kind: str, found: Any) -> None:
         assert found.strengths_from_lowest[root] == pytest.approx(strength, abs=1e-6)
 
 
-@pytest.mark.parametrize(("kind", "settings"), [("ip", {}), ("ip", DISK), ("ea", {}), ("ea", DISK)], ids=str)
-def test_ions_of_closed_shells(four: Any, of_four: FockSpace, kind: str, settings: dict[str, Any]) -> None:
-    with start(four, **settings) as cc:
-        check(of_four, kind, cc.states(kind, nroots=2, tolerance=1e-8).properties())
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [("ip", "memory"), ("ea", "memory"), ("ea", "disk"), pytest.param("ip", "disk", marks=pytest.mark.long)],
+)
+def test_ions_of_closed_shells(properties: Any, of_four: FockSpace, kind: str, place: str) -> None:
+    check(of_four, kind, properties("four", place, kind))
 
 
-@pytest.mark.parametrize("settings", [{}, DISK], ids=["memory", "disk"])
-def test_triplets_of_closed_shells(four: Any, of_four: FockSpace, settings: dict[str, Any]) -> None:
-    with start(four, **settings) as cc:
-        check(of_four, "ee", cc.states("ee", multiplicity=3, nroots=2, tolerance=1e-8).properties())
+@ON_DISK_LONG
+def test_triplets_of_closed_shells(properties: Any, of_four: FockSpace, place: str) -> None:
+    check(of_four, "ee", properties("four", place, "ee", multiplicity=3))
 
 
 @pytest.mark.parametrize(("kind", "multiplicity"), [("ee", 1), ("ee", 3), ("ip", None)])
-@pytest.mark.parametrize("settings", [{}, DISK], ids=["memory", "disk"])
+@ON_DISK_LONG
 def test_states_of_a_core(
-    four: Any, of_four: FockSpace, kind: str, multiplicity: int | None, settings: dict[str, Any]
+    properties: Any, of_four: FockSpace, kind: str, multiplicity: int | None, place: str
 ) -> None:
     roots = 1 if kind == "ip" else 2
-    with start(four, **settings) as cc:
-        states = cc.states(kind, multiplicity=multiplicity, nroots=roots, cvs=[0], tolerance=1e-8)
-        check(of_four, kind, states.properties())
+    check(of_four, kind, properties("four", place, kind, multiplicity=multiplicity, roots=roots, cvs=CORE))
 
 
-def test_transitions_from_a_core_know_no_origin(four: Any) -> None:
-    with start(four) as cc:
-        found = cc.states("ee", cvs=1, tolerance=1e-8).properties()
-        for each in (found.transition_density(0), found.transition_densities(0)[0]):
-            assert abs(np.trace(each)) < 1e-10
+def test_transitions_from_a_core_know_no_origin(properties: Any) -> None:
+    found = properties("four", "memory", "ee", multiplicity=1, roots=2, cvs=CORE)
+    for each in (found.transition_density(0), found.transition_densities(0)[0]):
+        assert abs(np.trace(each)) < 1e-10
 
 
 @pytest.mark.parametrize("kind", ["ee", "sf"])
-def test_states_of_open_shells(five: Any, of_five: FockSpace, kind: str) -> None:
-    with start(five) as cc:
-        check(of_five, kind, cc.states(kind, nroots=2, tolerance=1e-8).properties())
+def test_states_of_open_shells(properties: Any, of_five: FockSpace, kind: str) -> None:
+    check(of_five, kind, properties("five", "memory", kind))
 
 
 @pytest.mark.parametrize("kind", [pytest.param("ip", marks=pytest.mark.long), "ea"])
-def test_ions_of_open_shells(five: Any, of_five: FockSpace, kind: str) -> None:
+def test_ions_of_open_shells(ground: Ground, properties: Any, of_five: FockSpace, kind: str) -> None:
     """The lowest alpha states; beta states may lie between them."""
-    with start(five) as cc:
-        found = cc.states(kind, nroots=3, tolerance=1e-8).properties()
-        alpha = [
-            root
-            for root, each in enumerate(found.states.vectors)
-            if abs(each.singles[: cc.spins[0].occupied if kind == "ip" else cc.spins[0].virtual]).max() > 1e-3
-        ]
+    spin = ground("five", "memory").spins[0]
+    found = properties("five", "memory", kind, roots=3)
+    alpha = [
+        root
+        for root, each in enumerate(found.states.vectors)
+        if abs(each.singles[: spin.occupied if kind == "ip" else spin.virtual]).max() > 1e-3
+    ]
     every, right, left = of_five.states(kind)
     assert alpha
     for root in alpha:
@@ -147,9 +170,8 @@ def test_ions_of_open_shells(five: Any, of_five: FockSpace, kind: str) -> None:
         assert found.pole_strengths[root] == pytest.approx(pole, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    "kind", ["ea", *(pytest.param(each, marks=pytest.mark.long) for each in ("ee", "ip", "sf"))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["ea", "ee", "ip", "sf"])
 def test_places_of_arrays_make_no_difference(five: Any, kind: str) -> None:
     found = []
     for settings in ({}, DISK | {"block": 2}):
@@ -159,16 +181,16 @@ def test_places_of_arrays_make_no_difference(five: Any, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["ip", "ea"])
-def test_left_products_are_the_transpose(four: Any, kind: str) -> None:
-    with start(four) as cc:
-        states = cc.states(kind, tolerance=1e-3)
-        right, _ = dense_matrix(states.equations)
-        inherited = Inherited(cc)
-        plan = inherited.plan(partial(describe.left, kind=kind, roots=1, vectors=4))
-        room, focks = inherited.room(plan), [spin.fock for spin in cc.spins]
-        left = assembly.left_states(kind, room, focks, cc.singles, [], is_stored=inherited.is_stored)
-        cc.replace_room(room, left.of.of)
-        found, _ = dense_matrix(left)
+def test_left_products_are_the_transpose(ground: Ground, kind: str) -> None:
+    cc = ground("four", "memory")
+    states = cc.states(kind, tolerance=1e-3)
+    right, _ = dense_matrix(states.equations)
+    inherited = Inherited(cc)
+    plan = inherited.plan(partial(describe.left, kind=kind, roots=1, vectors=4))
+    room, focks = inherited.room(plan), [spin.fock for spin in cc.spins]
+    left = assembly.left_states(kind, room, focks, cc.singles, [], is_stored=inherited.is_stored)
+    cc.replace_room(room, left.of.of)
+    found, _ = dense_matrix(left)
     assert abs(right - found.T).max() < 1e-12
 
 
@@ -193,9 +215,9 @@ def test_ions_of_two_electrons_are_those_of_full_ci() -> None:
     assert found.dipoles[0] == pytest.approx([0, 0, dipole], abs=1e-7)
 
 
-def test_closed_shells_of_two_spins_have_the_same_strengths(four: Any) -> None:
-    with start(four) as cc:
-        of_closed = cc.states("ee", nroots=1, tolerance=1e-8).properties()
+@pytest.mark.long
+def test_closed_shells_of_two_spins_have_the_same_strengths(four: Any, properties: Any) -> None:
+    of_closed = properties("four", "memory", "ee", roots=1)
     with start(four.to_uhf()) as cc:
         found = cc.states("ee", nroots=2, tolerance=1e-8).properties()
     singlet = int(np.argmax(found.oscillator_strengths))
@@ -213,7 +235,7 @@ def of_lowest(space: FockSpace, kind: str, energy: float) -> list[Values]:
 
 @pytest.mark.parametrize("kind", ["ip", pytest.param("ee", marks=pytest.mark.long)])
 def test_a_search_for_left_vectors_goes_on(
-    five: Any, of_five: FockSpace, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Stopped(Exception):
         pass
@@ -222,10 +244,12 @@ def test_a_search_for_left_vectors_goes_on(
         if found.number == 2:
             raise Stopped
 
-    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
-    with start(five, checkpoint=tmp_path / "kept") as cc:
+    mf = open_mean_field("UHF", THREE, "sto-3g")
+    limits = {"conv_tol": 1e-8, "conv_tol_normt": 1e-7}
+    with start(mf, checkpoint=tmp_path / "kept", **limits) as cc:
         states = cc.states(kind, tolerance=1e-7)
-        with pytest.raises(Stopped):
+        with monkeypatch.context() as patched, pytest.raises(Stopped):
+            patched.setattr(clock, "INTERVAL_S", 0.0)
             states.properties(stop)
     brought = list[int]()
     bring = KeptStates.bring
@@ -236,21 +260,21 @@ def test_a_search_for_left_vectors_goes_on(
             brought.append(number)
         return found
 
-    with start(five, checkpoint=tmp_path / "kept") as cc:
+    with start(mf, checkpoint=tmp_path / "kept", **limits) as cc:
         states = cc.states(kind, tolerance=1e-7)
         monkeypatch.setattr(KeptStates, "bring", counted)
         found = states.properties()
         monkeypatch.setattr(KeptStates, "bring", bring)
-        expected = of_five.moment(of_lowest(of_five, kind, states.energies[0]))
+        space = FockSpace(mf, *cc.amplitudes())
+        expected = space.moment(of_lowest(space, kind, states.energies[0]))
     assert brought
-    nuclei = of_five.mol.atom_charges() @ of_five.mol.atom_coords()
+    nuclei = mf.mol.atom_charges() @ mf.mol.atom_coords()
     assert found.dipoles[0] == pytest.approx(nuclei + expected, abs=1e-5)
 
 
-def test_transitions_that_spin_forbids_are_refused(four: Any) -> None:
-    with start(four) as cc:
-        found = cc.states("ee", multiplicity=3, tolerance=1e-3).properties()
-        with pytest.raises(OutcoreError, match="triplets has no transitions"):
-            _ = found.oscillator_strengths
-        with pytest.raises(OutcoreError, match="no Dyson orbitals"):
-            found.dyson_orbitals(0)
+def test_transitions_that_spin_forbids_are_refused(properties: Any) -> None:
+    found = properties("four", "memory", "ee", multiplicity=3)
+    with pytest.raises(OutcoreError, match="triplets has no transitions"):
+        _ = found.oscillator_strengths
+    with pytest.raises(OutcoreError, match="no Dyson orbitals"):
+        found.dyson_orbitals(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,14 @@ def made(mf: Any, **settings: Any) -> CCSD:
     return CCSD(mf, 1, comm=None, **{"memory": "1GB", "threads": 1, **TIGHT, **settings})
 
 
+@pytest.fixture(scope="module")
+def ground(amino: Any) -> Iterator[CCSD]:
+    """The object whose amplitudes have converged, the same for all tests."""
+    with made(amino) as cc:
+        cc.kernel()
+        yield cc
+
+
 KINDS = pytest.mark.parametrize(
     ("name", "of_peer", "roots"),
     [
@@ -47,15 +56,13 @@ KINDS = pytest.mark.parametrize(
 
 
 @KINDS
-def test_states_are_those_of_pyscf(amino: Any, peer: Any, name: str, of_peer: str, roots: int) -> None:
+def test_states_are_those_of_pyscf(ground: CCSD, peer: Any, name: str, of_peer: str, roots: int) -> None:
     from pyscf.cc import eom_uccsd
 
     eom = getattr(eom_uccsd, of_peer)(peer)
     eom.conv_tol, eom.max_cycle = 1e-11, 200
     expected = np.sort(np.hstack(eom.kernel(nroots=roots)[0]))[:roots]
-    with made(amino) as cc:
-        cc.kernel()
-        energies, states = getattr(cc, name)(nroots=roots, tolerance=1e-8)
+    energies, states = getattr(ground, name)(nroots=roots, tolerance=1e-8)
     assert states.converged.all()
     assert abs(energies - expected).max() < 1e-8
 
@@ -71,24 +78,25 @@ def test_states_are_those_of_pyscf(amino: Any, peer: Any, name: str, of_peer: st
 )
 def test_places_of_arrays_make_no_difference(kind: str) -> None:
     mf = open_mean_field("UHF", AMINO, "sto-3g")
+    limits = {"conv_tol": 1e-8, "conv_tol_normt": 1e-7}
     found = []
     for settings in ({}, {"storage": "disk", "ladder": "disk", "block": 2}):
-        with made(mf, **settings) as cc:
+        with made(mf, **limits, **settings) as cc:
             cc.kernel()
             found.append(cc.states(kind, tolerance=1e-7).energies[0])
-    assert abs(found[1] - found[0]) < 1e-7
+    assert abs(found[1] - found[0]) < 1e-6
 
 
 def test_closed_shells_of_two_spins_have_singlets_and_triplets() -> None:
     mf = mean_field(WATER, "sto-3g")
     with made(mf) as cc:
         cc.kernel()
-        expected = [cc.states("ee", multiplicity=m, tolerance=1e-9).energies[0] for m in (1, 3)]
-        ions = cc.states("ip", nroots=2, tolerance=1e-9).energies
+        expected = [cc.states("ee", multiplicity=m, tolerance=1e-7).energies[0] for m in (1, 3)]
+        ion = cc.states("ip", tolerance=1e-7).energies[0]
     with made(mf.to_uhf()) as cc:
         cc.kernel()
-        assert abs(np.sort(expected) - cc.states("ee", nroots=2, tolerance=1e-8).energies).max() < 1e-8
-        assert abs(np.repeat(ions, 2) - cc.states("ip", nroots=4, tolerance=1e-8).energies).max() < 1e-8
+        assert abs(np.sort(expected) - cc.states("ee", nroots=2, tolerance=1e-7).energies).max() < 1e-6
+        assert abs(ion - cc.states("ip", nroots=2, tolerance=1e-7).energies).max() < 1e-6
 
 
 def test_pairs_of_electrons_that_one_virtual_orbital_has_no_room_for_are_no_states() -> None:
@@ -110,24 +118,19 @@ def test_pairs_of_electrons_that_one_virtual_orbital_has_no_room_for_are_no_stat
 def test_a_state_of_another_symmetry_below_those_of_the_first_start_vectors_is_found() -> None:
     """Attachment to the singly occupied orbital, whose orbital energy lies above those of two others."""
     mf = open_mean_field("UHF", ("Be 0 0 0; H 0 0 1.34", 0, 1), "sto-3g")
-    with CCSD(mf, 0, comm=None, memory="1GB", threads=1, **TIGHT) as cc:
+    with CCSD(mf, 0, comm=None, memory="1GB", threads=1) as cc:
         cc.kernel()
-        energy, _ = cc.eaccsd(nroots=1, tolerance=1e-7)
+        energy, _ = cc.eaccsd(nroots=1, tolerance=1e-6)
     assert energy == pytest.approx(0.16352, abs=1e-5)  # of all eigenvalues of PySCF's matrix
 
 
-def test_orbitals_are_named_with_their_spins(amino: Any) -> None:
-    with made(amino) as cc:
-        cc.kernel()
-        states = cc.states("sf", nroots=1, tolerance=1e-3)
-    assert "a -> 5b" in states.character(0)
+def test_orbitals_are_named_with_their_spins(ground: CCSD) -> None:
+    assert "a -> 5b" in ground.states("sf", nroots=1, tolerance=1e-2).character(0)
 
 
-def test_a_multiplicity_of_open_shells_is_refused(amino: Any) -> None:
-    with made(amino) as cc:
-        cc.kernel()
-        with pytest.raises(OutcoreError, match="UHF reference"):
-            cc.eomee_ccsd_triplet()
+def test_a_multiplicity_of_open_shells_is_refused(ground: CCSD) -> None:
+    with pytest.raises(OutcoreError, match="UHF reference"):
+        ground.eomee_ccsd_triplet()
 
 
 def test_spins_of_closed_shells_are_not_flipped() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,9 +38,24 @@ def start(mf: Any, directory: Path | None, **settings: Any) -> CCSD:
 
 
 @pytest.fixture(scope="module")
-def wanted(water: Any) -> dict[str, Values]:
+def amplitudes(water: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a run leaves whose amplitudes have converged."""
+    directory = tmp_path_factory.mktemp("amplitudes") / "kept"
+    with start(water, directory):
+        return directory
+
+
+@pytest.fixture
+def kept(amplitudes: Path, tmp_path: Path) -> Path:
+    """A copy of it, for one test."""
+    return Path(shutil.copytree(amplitudes, tmp_path / "kept"))
+
+
+@pytest.fixture(scope="module")
+def wanted(water: Any) -> dict[str, States]:
+    """States, by their kinds, of a search that nothing has ended."""
     with start(water, None) as cc:
-        return {kind: cc.states(kind, nroots=2, tolerance=1e-8).energies for kind in ("ee", "ip", "ea")}
+        return {kind: cc.states(kind, nroots=2, tolerance=1e-8) for kind in ("ee", "ip", "ea")}
 
 
 class Stopped(Exception):
@@ -63,24 +79,23 @@ def stopped(cc: CCSD, kind: str = "ee", number: int = 5) -> None:
 
 @pytest.mark.parametrize("kind", ["ee", "ip", "ea"])
 def test_a_search_goes_on_where_a_run_was_ended(
-    water: Any, wanted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    water: Any, wanted: Any, kept: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     number = {"ee": 5, "ip": 3, "ea": 2}[kind]
-    with start(water, tmp_path / "kept") as first:
+    with start(water, kept) as first:
         stopped(first, kind, number)
-    with start(water, tmp_path / "kept", storage="disk", block=2) as second:
+    with start(water, kept, storage="disk", block=2) as second:
+        assert second.found
         states = second.states(kind, nroots=2, tolerance=1e-8)
-    with start(water, None) as other:
-        whole = len(other.states(kind, nroots=2, tolerance=1e-8).iterations)
     assert states.found
-    assert len(states.iterations) <= whole - number + 2
-    assert abs(states.energies - wanted[kind]).max() < 1e-8
+    assert len(states.iterations) <= len(wanted[kind].iterations) - number + 2
+    assert abs(states.energies - wanted[kind].energies).max() < 1e-8
 
 
-@pytest.mark.parametrize("writes", [1, 4])
+@pytest.mark.parametrize("writes", [pytest.param(1, marks=pytest.mark.long), 4])
 def test_a_kill_between_two_commits_leaves_a_start(
-    water: Any, wanted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
+    water: Any, wanted: Any, kept: Path, monkeypatch: pytest.MonkeyPatch, writes: int
 ) -> None:
     monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     put, count = KeptStates.put, [0]
@@ -93,12 +108,12 @@ def test_a_kill_between_two_commits_leaves_a_start(
 
     with monkeypatch.context() as patched:
         patched.setattr(KeptStates, "put", stop)
-        with start(water, tmp_path / "kept") as first, pytest.raises(Stopped):
+        with start(water, kept) as first, pytest.raises(Stopped):
             first.states("ee", nroots=2, tolerance=1e-8)
-    with start(water, tmp_path / "kept") as second:
+    with start(water, kept) as second:
         states = second.states("ee", nroots=2, tolerance=1e-8)
     assert states.found
-    assert abs(states.energies - wanted["ee"]).max() < 1e-8
+    assert abs(states.energies - wanted["ee"].energies).max() < 1e-8
 
 
 _KILLED = """
@@ -122,48 +137,49 @@ States(tests.start(mf, Path(sys.argv[3])), "ee", StateSettings(nroots=2, toleran
 """
 
 
-def test_a_killed_process_leaves_the_same_states(water: Any, wanted: Any, tmp_path: Path) -> None:
+def test_a_killed_process_leaves_the_same_states(water: Any, wanted: Any, kept: Path, tmp_path: Path) -> None:
     orbitals = {
         name: getattr(water, name) for name in ("mo_coeff", "mo_energy", "mo_occ", "e_tot", "converged")
     }
     given = [pickle.dumps(each).hex() for each in (sys.path, orbitals)]
     ended = subprocess.run(
-        [sys.executable, "-c", _KILLED, *given, str(tmp_path / "kept")],
+        [sys.executable, "-c", _KILLED, *given, str(kept)],
         env=os.environ | {"TMPDIR": str(tmp_path)},
         check=False,
     )
     assert ended.returncode == -signal.SIGKILL
-    with start(water, tmp_path / "kept") as cc:
+    with start(water, kept) as cc:
         states = cc.states("ee", nroots=2, tolerance=1e-8)
     assert states.found
-    assert abs(states.energies - wanted["ee"]).max() < 1e-8
+    assert abs(states.energies - wanted["ee"].energies).max() < 1e-8
 
 
-def test_states_that_have_converged_are_taken(water: Any, wanted: Any, tmp_path: Path) -> None:
+def test_states_that_have_converged_are_taken(water: Any, wanted: Any, kept: Path) -> None:
     for iterations in (None, 1):
-        with start(water, tmp_path / "kept") as cc:
+        with start(water, kept) as cc:
             states = cc.states("ip", nroots=2, tolerance=1e-8)
         assert iterations is None or len(states.iterations) == iterations
-        assert abs(states.energies - wanted["ip"]).max() < 1e-8
+        assert abs(states.energies - wanted["ip"].energies).max() < 1e-8
 
 
-@pytest.mark.parametrize(("kind", "roots"), [("ip", 2), ("ee", 3)])
-def test_vectors_of_other_states_are_not_taken(water: Any, tmp_path: Path, kind: str, roots: int) -> None:
-    with start(water, tmp_path / "kept") as cc:
-        cc.states("ee", nroots=2, tolerance=1e-3)
-    with start(water, tmp_path / "kept") as cc:
-        assert cc.states(kind, nroots=roots, tolerance=1e-3).found == 0
+def test_vectors_of_other_states_are_not_taken(water: Any, kept: Path, tmp_path: Path) -> None:
+    with start(water, kept) as cc:
+        cc.states("ee", nroots=2, tolerance=1e-1)
+    for kind, roots, taken in (("ee", 2, True), ("ip", 2, False), ("ee", 3, False)):
+        copy = shutil.copytree(kept, tmp_path / f"{kind}{roots}")
+        with start(water, Path(copy)) as cc:
+            assert bool(cc.states(kind, nroots=roots, tolerance=1e-1).found) == taken
 
 
-def test_damaged_vectors_are_refused(water: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_vectors_are_refused(water: Any, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from outcore.chem.cc.keep import kept_states
 
     with monkeypatch.context() as patched:
         patched.setattr(kept_states, "_stamp", lambda *_: "another")
-        with start(water, tmp_path / "kept") as cc:
-            cc.states("ip", tolerance=1e-3)
-    with start(water, tmp_path / "kept") as cc, pytest.raises(OutcoreError, match="not those that were"):
-        cc.states("ip", tolerance=1e-3)
+        with start(water, kept) as cc:
+            cc.states("ip", tolerance=1e-1)
+    with start(water, kept) as cc, pytest.raises(OutcoreError, match="not those that were"):
+        cc.states("ip", tolerance=1e-1)
 
 
 def test_disks_without_room_are_named_before_the_search(
@@ -171,8 +187,8 @@ def test_disks_without_room_are_named_before_the_search(
 ) -> None:
     needs: list[tuple[Path, int]] = []
     monkeypatch.setattr(inherited, "check_room", lambda world, attempted, wanted, **_: needs.extend(wanted))
-    with start(water, tmp_path / "kept", storage="disk") as cc:
-        states = cc.states("ip", tolerance=1e-3)
+    with start(water, tmp_path / "kept", storage="disk", conv_tol=1e-3, conv_tol_normt=1e-2) as cc:
+        states = cc.states("ip", tolerance=1e-1)
         vectors = states.plan.entry("ip0").bytes
         disk_bytes = states.plan.disk_bytes
     (scratch, new), (directory, kept_bytes) = needs
