@@ -73,7 +73,7 @@ def test_energies_of_open_shells_do_not_depend_on_processes(comm: Any, computed_
 
 def test_multipliers_of_open_shells_do_not_depend_on_processes(comm: Any, computed_once: Any) -> None:
     def solved(**given: Any) -> list[Any]:
-        steps = {"conv_tol": 1e-6, "conv_tol_normt": 1e-4}  # those of one process, converged or not
+        steps = {"conv_tol": 1e-3, "conv_tol_normt": 1e-2}  # those of one process, converged or not
         mf = with_signs(open_mean_field("UHF", AMINO, "sto-3g"))
         with CCSD(mf, 1, memory="4GB", threads=1, **steps, **given) as cc:
             cc.kernel()

@@ -16,7 +16,8 @@ from outcore.keep import clock
 
 WATER = "O 0 0 0.1; H 0 0.75 -0.47; H 0.1 -0.75 -0.5"
 HYDROXYL = "O 0.02 0.01 0; H 0.9 0.1 0.3"
-LOOSE = {"conv_tol": 1e-6, "conv_tol_normt": 1e-4}  # the steps are those of one process, converged or not
+LOOSE = {"conv_tol": 1e-3, "conv_tol_normt": 1e-2}  # the steps are those of one process, converged or not
+OTHERS = [("disk", False), ("auto", True)]  # of places, and whether there are triple excitations
 
 
 def converged(mf):
@@ -63,7 +64,10 @@ def test_of_mp2_it_is_that_of_one_process(comm, computed_once, storage):
     assert gradient(False) == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize(("storage", "triples"), [("auto", False), ("disk", False), ("auto", True)])
+@pytest.mark.parametrize(
+    ("storage", "triples"),
+    [("auto", False), ("disk", True), *(pytest.param(*each, marks=pytest.mark.long) for each in OTHERS)],
+)
 def test_of_ccsd_it_is_that_of_one_process(comm, computed_once, storage, triples):
     mol = gto.M(atom=WATER, basis="6-31g", verbose=0)
 
@@ -87,7 +91,7 @@ def test_slabs_of_one_process_are_not_made_again_on_all(comm, computed_once, sha
     mol = gto.M(atom=WATER, basis="sto-3g", verbose=0)
     mf = computed_once("SCF", lambda: converged(scf.RHF(mol)))
     settings = {"threads": 1, "memory": "4GB", "integrals": "ri", "auxbasis": "cc-pvdz-ri"}
-    limits = {"conv_tol": 1e-10, "conv_tol_normt": 1e-8}
+    limits = {"conv_tol": 1e-9, "conv_tol_normt": 1e-7}
     told = []
 
     def gradient(last: int | None = None, **given):
@@ -122,7 +126,10 @@ def test_slabs_of_one_process_are_not_made_again_on_all(comm, computed_once, sha
 
 
 @pytest.mark.processes(2)  # some thousand small contractions
-@pytest.mark.parametrize(("storage", "triples"), [("disk", False), ("auto", True)])
+@pytest.mark.parametrize(
+    ("storage", "triples"),
+    [("disk", True), *(pytest.param(*each, marks=pytest.mark.long) for each in OTHERS)],
+)
 def test_of_ccsd_of_open_shells_it_is_that_of_one_process(comm, computed_once, storage, triples):
     mol = gto.M(atom=HYDROXYL, spin=1, basis="sto-3g", verbose=0)
 
