@@ -17,18 +17,18 @@ from outcore.chem.cc.excited.settings import StateSettings
 from outcore.chem.cc.excited.states import States
 from outcore.keep import clock
 
-SETTINGS = {"memory": "4GB", "threads": 1, "conv_tol": 1e-4, "conv_tol_normt": 1e-3}
+# Steps are the same for all processes wherever arrays are alike, so they may end early.
+SETTINGS = {"memory": "4GB", "threads": 1, "conv_tol": 1e-3, "conv_tol_normt": 1e-2}
 EE, TRIPLETS = ("ee", None), ("ee", 3)
-KINDS = {"memory": (EE, TRIPLETS), "disk": (EE, TRIPLETS, ("ip", None), ("ea", None))}
+KINDS = {"memory": (EE,), "disk": (EE, TRIPLETS, ("ip", None), ("ea", None))}
 
 
 def energies(mf: Any, comm: Any, where: str = "disk", **settings: Any) -> list[float]:
-    """Energies of states of each kind; the steps to them are the same for any number of processes, so they
-    may end early."""
+    """Energies of states of each kind."""
     with CCSD(mf, 1, comm=comm, **SETTINGS | settings) as cc:
         cc.kernel()
         return [
-            float(cc.states(kind, multiplicity=multiplicity, tolerance=1e-2).energies[0])
+            float(cc.states(kind, multiplicity=multiplicity, tolerance=3e-2).energies[0])
             for kind, multiplicity in KINDS[where]
         ]
 
@@ -58,29 +58,29 @@ def test_a_search_of_one_process_goes_on_at_all(
 
     def begin() -> list[float]:
         def stop(found: Any) -> None:
-            if found.number == 3:
+            if found.number == 2:
                 raise KeyboardInterrupt
 
         with CCSD(mf, 1, comm=None, **settings) as cc:
             cc.kernel()
             with pytest.raises(KeyboardInterrupt):
-                States(cc, "ee", StateSettings(tolerance=1e-7), stop)
+                States(cc, "ee", StateSettings(tolerance=1e-4), stop)
         with CCSD(mf, 1, comm=None, **SETTINGS) as cc:
             cc.kernel()
-            return [float(cc.states("ee", tolerance=1e-7).energies[0])]
+            return [float(cc.states("ee", tolerance=1e-4).energies[0])]
 
     (expected,) = computed_once("a search that was ended", begin)
     with CCSD(mf, 1, comm=comm, **settings) as cc:
         cc.kernel()
-        states = cc.states("ee", tolerance=1e-7)
+        states = cc.states("ee", tolerance=1e-4)
     assert states.found
-    assert states.energies[0] == pytest.approx(expected, abs=1e-7)
+    assert states.energies[0] == pytest.approx(expected, abs=1e-4)
 
 
-def strengths(mf: Any, comm: Any, **settings: Any) -> list[float]:
-    with CCSD(mf, 1, comm=comm, **SETTINGS | settings) as cc:
+def strengths(mf: Any, comm: Any) -> list[float]:
+    with CCSD(mf, 1, comm=comm, **SETTINGS | placed("disk")) as cc:
         cc.kernel()
-        states = cc.states("ee", tolerance=1e-7)
+        states = cc.states("ee", tolerance=1e-2)
         return [float(each) for each in states.properties().oscillator_strengths]
 
 
@@ -92,50 +92,52 @@ def make_strengths() -> tuple[Any, list[float]]:
 @pytest.mark.processes(2)  # some thousand small contractions
 def test_strengths_do_not_depend_on_processes(comm: Any, computed_once: Any) -> None:
     mf, expected = computed_once("strengths of water", make_strengths)
-    found = strengths(mf, comm, ladder="disk", block=1, storage="disk")
+    found = strengths(mf, comm)
     assert found == pytest.approx(expected, abs=1e-7)
 
 
-def open_energies(comm: Any, mf: Any, **settings: Any) -> list[float]:
-    with CCSD(mf, 1, comm=comm, **SETTINGS | settings) as cc:
+def open_energies(comm: Any, mf: Any, kinds: tuple[str, ...]) -> list[float]:
+    with CCSD(mf, 1, comm=comm, **SETTINGS | placed("disk") | {"block": 4}) as cc:
         cc.kernel()
-        return [float(cc.states(kind, tolerance=3e-2).energies[0]) for kind in ("ee", "sf", "ip", "ea")]
+        return [float(cc.states(kind, tolerance=3e-2).energies[0]) for kind in kinds]
 
 
-def make_open() -> tuple[Any, list[float]]:
+def make_open(kinds: tuple[str, ...]) -> tuple[Any, list[float]]:
     mf = open_mean_field("UHF", AMINO, "sto-3g")
-    return mf, open_energies(None, mf)
+    return mf, open_energies(None, mf, kinds)
 
 
 @pytest.mark.processes(2)  # some thousand small contractions
-def test_energies_of_open_shells_do_not_depend_on_processes(comm: Any, computed_once: Any) -> None:
-    mf, expected = computed_once("states of amino", make_open)
-    found = open_energies(comm, mf, ladder="disk", block=4, storage="disk")
+@pytest.mark.parametrize(
+    "kinds", [("ee", "sf"), pytest.param(("ip", "ea"), marks=pytest.mark.long)], ids=", ".join
+)
+def test_energies_of_open_shells_do_not_depend_on_processes(
+    comm: Any, computed_once: Any, kinds: tuple[str, ...]
+) -> None:
+    mf, expected = computed_once(f"states of amino, {kinds}", lambda: make_open(kinds))
+    found = open_energies(comm, mf, kinds)
     assert found == pytest.approx(expected, abs=1e-7)
 
 
-def poles(mf: Any, comm: Any, kind: str, **settings: Any) -> list[float]:
-    with CCSD(mf, 0, comm=comm, **SETTINGS | settings) as cc:
+def poles(mf: Any, comm: Any, kind: str) -> list[float]:
+    with CCSD(mf, 0, comm=comm, **SETTINGS | placed("disk")) as cc:
         cc.kernel()
-        found = cc.states(kind, tolerance=1e-6).properties()
+        found = cc.states(kind, tolerance=1e-2).properties()
         return [*map(float, found.pole_strengths), *map(float, found.dipoles[0])]
 
 
-def make_poles(mf: Any) -> tuple[Any, list[float]]:
-    return mf, poles(mf, None, "ea")
+def make_poles(kind: str) -> tuple[Any, list[float]]:
+    mf = open_mean_field(*IONS[kind], "sto-3g")
+    return mf, poles(mf, None, kind)
 
 
-HYDROGENS = "H 0 0 0; H 0 0.1 0.9; H 1.0 0.1 0; H 0.9 0.2 1.2; H 1.8 0.9 0.4"
+THREE = "H 0 0 0; H 0 0.1 0.9; H 1.0 0.1 0"
+FIVE = f"{THREE}; H 0.9 0.2 1.2; H 1.8 0.9 0.4"
+IONS = {"ea": ("RHF", (FIVE, -1, 0)), "ip": ("UHF", (THREE, 0, 1))}
 
 
 @pytest.mark.processes(2)  # some thousand small contractions
-@pytest.mark.parametrize("charge", [-1, 0], ids=["closed", "open"])
-def test_ions_do_not_depend_on_processes(comm: Any, computed_once: Any, charge: int) -> None:
-    mf, expected = computed_once(
-        f"poles of hydrogens, charge {charge}",
-        lambda: make_poles(
-            open_mean_field("UHF" if charge == 0 else "RHF", (HYDROGENS, charge, charge + 1), "sto-3g")
-        ),
-    )
-    found = poles(mf, comm, "ea", ladder="disk", block=1, storage="disk")
-    assert found == pytest.approx(expected, abs=1e-5)
+@pytest.mark.parametrize("kind", IONS)
+def test_ions_do_not_depend_on_processes(comm: Any, computed_once: Any, kind: str) -> None:
+    mf, expected = computed_once(f"poles, {kind}", lambda: make_poles(kind))
+    assert poles(mf, comm, kind) == pytest.approx(expected, abs=1e-5)
