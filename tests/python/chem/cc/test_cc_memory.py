@@ -23,11 +23,13 @@ MOLECULES = {
 @pytest.mark.parametrize(
     ("name", "basis", "more"),
     [
-        ("amino", "aug-cc-pvdz", []),
+        ("amino", "cc-pvdz", []),
+        ("water", "cc-pvdz", ["--gradient", "--iterations", "99"]),
+        pytest.param("amino", "aug-cc-pvdz", [], marks=pytest.mark.long),
         pytest.param("water", "aug-cc-pvtz", [], marks=pytest.mark.long),
-        ("water", "cc-pvtz", ["--gradient", "--iterations", "99"]),
+        pytest.param("water", "cc-pvtz", ["--gradient", "--iterations", "99"], marks=pytest.mark.long),
     ],
-    ids=["open shell", "closed shell", "gradient"],
+    ids=["open shell", "gradient", "larger open shell", "larger closed shell", "larger gradient"],
 )
 def test_the_least_memory_is_enough_and_no_more_is_taken(
     name: str, basis: str, more: list[str], tmp_path: Path

@@ -18,6 +18,7 @@ from outcore.cli import main as cli
 Values = np.ndarray[Any, np.dtype[Any]]
 
 AMINO = "N 0.02 0.01 0; H 0.9 0.1 0.3; H -0.5 0.85 -0.1"
+HYDROXYL = "O 0 0 0.02; H 0.3 0.1 0.91"
 METHYLENE = "C 0 0 0.02; H 0.85 0.05 0.6; H -0.9 0.1 0.5"
 WATER = "O 0 0 0.1173; H 0 0.7572 -0.4692; H 0 -0.7572 -0.4692"
 
@@ -51,6 +52,7 @@ def slope(of: Any, h: float) -> float:
     return float((8 * near - far) / (12 * h))
 
 
+@pytest.mark.long
 def test_along_any_direction_it_is_the_derivative_of_the_energy() -> None:
     mol = molecule(AMINO, 1)
     direction = np.random.default_rng(5).normal(size=(3, 3))
@@ -73,7 +75,12 @@ def test_of_a_triplet_with_a_frozen_core() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"storage": "disk", "ladder": "disk"}, {"block": 3, "ladder": "rebuild"}], ids=str
+    "settings",
+    [
+        {"storage": "disk", "ladder": "disk"},
+        pytest.param({"block": 3, "ladder": "rebuild"}, marks=pytest.mark.long),
+    ],
+    ids=str,
 )
 def test_it_is_the_same_wherever_arrays_are(settings: dict[str, Any]) -> None:
     # Values of finite differences of energies.
@@ -85,13 +92,14 @@ def test_it_is_the_same_wherever_arrays_are(settings: dict[str, Any]) -> None:
 
 def test_of_closed_shells_it_is_that_of_their_own_equations() -> None:
     mol = molecule(WATER, 0)
-    (e_open, of_open), (e_closed, of_closed) = (gradient(mol, 1, kind) for kind in ("UHF", "RHF"))
-    assert e_open == pytest.approx(e_closed, abs=1e-9)
-    assert of_open == pytest.approx(of_closed, abs=1e-9)
+    limits = {"conv_tol": 1e-9, "conv_tol_normt": 1e-7}
+    (e_open, of_open), (e_closed, of_closed) = (gradient(mol, 1, kind, **limits) for kind in ("UHF", "RHF"))
+    assert e_open == pytest.approx(e_closed, abs=1e-7)
+    assert of_open == pytest.approx(of_closed, abs=1e-6)
 
 
 def test_the_relaxed_dipole_moment_is_the_derivative_of_the_energy() -> None:
-    mol = molecule(AMINO, 1)
+    mol = molecule(HYDROXYL, 1)
     x = mol.intor("int1e_r")[0]
     with mean_field(mol) as mf, made(mf, 1) as cc:
         cc.kernel()

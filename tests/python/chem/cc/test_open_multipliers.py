@@ -13,18 +13,20 @@ from outcore.chem.cc import CCSD
 AMINO = "N 0.02 0.01 0; H 0.9 0.1 0.3; H -0.5 0.85 -0.1"
 AUXILIARY = "cc-pvdz-ri"
 TIGHT = {"conv_tol": 1e-11, "conv_tol_normt": 1e-9}
-PLACES: dict[str, dict[str, Any]] = {
-    "memory": {},
-    "disk": {"storage": "disk", "ladder": "disk"},
-    "rebuild": {"block": 4, "ladder": "rebuild"},
-}
+PLACES = [
+    pytest.param({}, id="memory", marks=pytest.mark.long),
+    pytest.param({"storage": "disk", "ladder": "disk"}, id="disk"),
+    pytest.param({"block": 4, "ladder": "rebuild"}, id="rebuild"),
+]
 
 
-def mean_field(kind: str, fitted: bool, atoms: str = AMINO, spin: int = 1, charge: int = 0) -> Any:
+def mean_field(
+    kind: str, fitted: bool, atoms: str = AMINO, spin: int = 1, charge: int = 0, basis: str = "6-31g"
+) -> Any:
     import pyscf
     from pyscf import scf
 
-    mol = pyscf.M(atom=atoms, spin=spin, charge=charge, basis="6-31g", verbose=0)
+    mol = pyscf.M(atom=atoms, spin=spin, charge=charge, basis=basis, verbose=0)
     mf = getattr(scf, kind)(mol)
     mf = mf.density_fit(auxbasis=AUXILIARY) if fitted else mf
     mf.conv_tol, mf.conv_tol_grad = 1e-13, 1e-9
@@ -64,7 +66,7 @@ def differences(found: Any, expected: Any) -> float:
 @pytest.fixture(scope="module", params=PLACES)
 def solved(amino: Any, request: pytest.FixtureRequest) -> Iterator[CCSD]:
     """The solution, with arrays in a given place."""
-    with made(amino, **PLACES[request.param]) as cc:
+    with made(amino, **request.param) as cc:
         cc.kernel()
         cc.solve_lambda()
         yield cc
@@ -91,7 +93,7 @@ def test_of_exact_and_decomposed_integrals_they_are_pyscfs(kind: str, integrals:
     from pyscf import cc as peers
     from pyscf import scf
 
-    mf = mean_field(kind, False)
+    mf = mean_field(kind, False, basis="sto-3g")
     exact = solved_by_pyscf(peers.UCCSD(mf if kind == "UHF" else scf.addons.convert_to_uhf(mf), frozen=1))
     orbitals = {} if kind == "UHF" else {"orbitals": "standard"}
     with made(mf, integrals=integrals, **orbitals) as cc:

@@ -22,6 +22,7 @@ HYDROXYL = "O 0 0 0.02; H 0.3 0.1 0.91"
 IMIDOGEN = "N 0 0 0; H 0 0 1.04"
 FLUORIDE = "F 0 0 0.05; H 0 0 0.97"
 TIGHT = {"conv_tol": 1e-11, "conv_tol_normt": 1e-9}
+LOOSE = {"conv_tol": 1e-4, "conv_tol_normt": 1e-3}  # steps are the same with any blocks, wherever arrays are
 
 
 def molecule(atoms: str, spin: int, basis: str = "6-31g") -> Any:
@@ -96,7 +97,7 @@ def test_multipliers_and_densities_of_fixed_orbitals_are_pyscfs(hydroxyl: Any, o
 @pytest.mark.parametrize(
     ("frozen", "total", "of_nitrogen", "of_hydrogen"),
     [
-        (0, -55.62323632895, 0.0891987608, -0.0348900045),
+        pytest.param(0, -55.62323632895, 0.0891987608, -0.0348900045, marks=pytest.mark.long),
         (1, -55.62223985408, 0.0892526833, -0.0349199338),
     ],
 )
@@ -111,7 +112,7 @@ def test_a_radical_of_low_symmetry(frozen: int, total: float, of_nitrogen: float
 @pytest.fixture(scope="module")
 def of_imidogen() -> tuple[float, Values, Any]:
     """Energy, gradient and the unrelaxed density."""
-    return with_density(IMIDOGEN, 2, 1)
+    return with_density(IMIDOGEN, 2, 1, **LOOSE)
 
 
 def with_density(atoms: str, spin: int, frozen: int, **settings: Any) -> tuple[float, Values, Any]:
@@ -132,7 +133,7 @@ def with_density(atoms: str, spin: int, frozen: int, **settings: Any) -> tuple[f
 def test_blocks_and_places_make_no_difference(
     of_imidogen: tuple[float, Values, Any], settings: dict[str, Any]
 ) -> None:
-    e_t, found, density = with_density(IMIDOGEN, 2, 1, **settings)
+    e_t, found, density = with_density(IMIDOGEN, 2, 1, **LOOSE, **settings)
     assert e_t == pytest.approx(of_imidogen[0], abs=1e-11)
     assert abs(found - of_imidogen[1]).max() < 1e-9
     assert abs(np.array(density) - np.array(of_imidogen[2])).max() < 1e-9
@@ -142,15 +143,16 @@ def test_densities_of_degenerate_orbitals_are_those_of_all_triples(
     of_imidogen: tuple[float, Values, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(triple_arrays, "SAME_ENERGY", 10.0)  # of all orbitals, none by gaps
-    density = with_density(IMIDOGEN, 2, 1)[2]
+    density = with_density(IMIDOGEN, 2, 1, **LOOSE)[2]
     assert abs(np.array(density) - np.array(of_imidogen[2])).max() < 1e-11
 
 
 def test_of_closed_shells_it_is_that_of_their_own_equations() -> None:
     mol = molecule(FLUORIDE, 0)
-    (e_open, of_open), (e_closed, of_closed) = (gradient(mol, 1, kind) for kind in ("UHF", "RHF"))
-    assert e_open == pytest.approx(e_closed, abs=1e-9)
-    assert of_open == pytest.approx(of_closed, abs=1e-9)
+    limits = {"conv_tol": 1e-9, "conv_tol_normt": 1e-7}
+    (e_open, of_open), (e_closed, of_closed) = (gradient(mol, 1, kind, **limits) for kind in ("UHF", "RHF"))
+    assert e_open == pytest.approx(e_closed, abs=1e-7)
+    assert of_open == pytest.approx(of_closed, abs=1e-6)
 
 
 def test_where_one_spin_alone_is_correlated() -> None:
@@ -177,7 +179,10 @@ def test_the_relaxed_dipole_moment_is_the_derivative_of_the_energy() -> None:
 
 
 def test_the_energy_is_the_sum_of_densities_and_integrals() -> None:
-    with mean_field(molecule(HYDROXYL, 1)) as mf, made(mf, 1) as cc:
+    with (
+        mean_field(molecule(HYDROXYL, 1)) as mf,
+        made(mf, 1, conv_tol=1e-9, conv_tol_normt=1e-7) as cc,
+    ):
         cc.kernel()
         e_t = cc.ccsd_t(derivatives=True)
         found, total = cc.multipliers.make_densities(), 0.0
@@ -185,7 +190,7 @@ def test_the_energy_is_the_sum_of_densities_and_integrals() -> None:
             pairs = zip((each.oo, each.vo, each.vv), each.integrals.arrays, strict=True)
             oo, vo, vv = (float(np.sum(gamma.to_numpy() * b.to_numpy())) for gamma, b in pairs)
             total += float(np.sum(one * spin.fock)) + oo / 2 + vo + vv / 2
-        assert total == pytest.approx(cc.e_corr + e_t, abs=1e-9)
+        assert total == pytest.approx(cc.e_corr + e_t, abs=1e-7)
 
 
 def test_derivatives_go_on_where_a_run_was_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,24 +209,24 @@ def test_derivatives_go_on_where_a_run_was_ended(tmp_path: Path, monkeypatch: py
     mf = scf.UHF(molecule(AMINO, 1, "sto-3g")).density_fit(auxbasis="cc-pvdz-jkfit")
     mf.conv_tol, mf.conv_tol_grad = 1e-13, 1e-9
     mf.kernel()
-    with made(mf, 0, block=2) as cc:
+    with made(mf, 0, block=2, **LOOSE) as cc:
         cc.kernel()
         cc.ccsd_t(derivatives=True)
         expected = cc.make_rdm1()
-    with made(mf, 0, block=2, checkpoint=tmp_path / "kept") as cc, pytest.raises(KeyboardInterrupt):
+    with made(mf, 0, block=2, checkpoint=tmp_path / "kept", **LOOSE) as cc, pytest.raises(KeyboardInterrupt):
         cc.kernel()
         cc.on_progress = stop
         cc.ccsd_t(derivatives=True)
-    with made(mf, 0, block=3, checkpoint=tmp_path / "kept") as cc:
+    with made(mf, 0, block=3, checkpoint=tmp_path / "kept", **LOOSE) as cc:
         cc.on_progress = lambda name, _: again.append(name)
         cc.kernel()
         cc.ccsd_t(derivatives=True)
-        assert abs(np.array(cc.make_rdm1()) - np.array(expected)).max() < 1e-10
+        assert abs(np.array(cc.make_rdm1()) - np.array(expected)).max() < 1e-9
     assert 0 < again.count("derivatives of triples") <= round(1 / told[0]) - 2
 
 
 def test_of_rohf_they_are_refused_by_name() -> None:
-    with mean_field(molecule(HYDROXYL, 1, "sto-3g"), "ROHF") as mf, made(mf, 1) as cc:
+    with mean_field(molecule(HYDROXYL, 1, "sto-3g"), "ROHF") as mf, made(mf, 1, **LOOSE) as cc:
         cc.kernel()
         with pytest.raises(OutcoreError, match="RHF or UHF"):
             cc.ccsd_t(derivatives=True)

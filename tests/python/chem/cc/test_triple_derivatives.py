@@ -21,6 +21,7 @@ WATER = "O 0 0 0.1173; H 0 0.7572 -0.4692; H 0 -0.7572 -0.4692"
 HOF = "O 0.10 0.02 0.00; F 1.43 -0.05 0.10; H -0.25 0.93 0.05"
 NITROGEN = "N 0 0 0; N 0 0 1.1"
 TIGHT = {"conv_tol": 1e-11, "conv_tol_normt": 1e-9}
+LOOSE = {"conv_tol": 1e-4, "conv_tol_normt": 1e-3}  # steps are the same with any blocks, wherever arrays are
 
 
 def fitted(atoms: Any, unit: str = "Angstrom", basis: str = "6-31g") -> Any:
@@ -49,7 +50,7 @@ def gradient(atoms: str, frozen: int, **settings: Any) -> tuple[float, Values]:
 @pytest.mark.parametrize(
     ("frozen", "energy", "of_oxygen", "of_hydrogen"),
     [
-        (0, -76.1203455788, -0.011475107, -0.023478516),
+        pytest.param(0, -76.1203455788, -0.011475107, -0.023478516, marks=pytest.mark.long),
         (1, -76.1194264745, -0.011548350, -0.023506851),
     ],
 )
@@ -61,14 +62,15 @@ def test_water(frozen: int, energy: float, of_oxygen: float, of_hydrogen: float)
     assert abs(found.sum(0)).max() < 1e-10
 
 
-@pytest.fixture(scope="module")
-def of_hof() -> Values:
-    return gradient(HOF, 2)[1]
-
-
-def test_a_molecule_of_low_symmetry_with_frozen_cores(of_hof: Values) -> None:
+def test_a_molecule_of_low_symmetry_with_frozen_cores() -> None:
+    of_hof = gradient(HOF, 2)[1]
     assert of_hof[0] == pytest.approx([0.156555494, 0.029444910, 0.014996755], abs=3e-9)
     assert of_hof[1] == pytest.approx([-0.138509806, -0.010137862, -0.011906029], abs=3e-9)
+
+
+@pytest.fixture(scope="module")
+def of_hof() -> Values:
+    return gradient(HOF, 2, **LOOSE)[1]
 
 
 @pytest.mark.parametrize(
@@ -77,9 +79,10 @@ def test_a_molecule_of_low_symmetry_with_frozen_cores(of_hof: Values) -> None:
     ids=["disk", "small blocks"],
 )
 def test_blocks_and_places_make_no_difference(of_hof: Values, settings: dict[str, Any]) -> None:
-    assert abs(gradient(HOF, 2, **settings)[1] - of_hof).max() < 1e-9
+    assert abs(gradient(HOF, 2, **LOOSE, **settings)[1] - of_hof).max() < 1e-9
 
 
+@pytest.mark.long
 def test_gradients_are_differences_of_energies() -> None:
     from pyscf import gto
 
@@ -151,23 +154,24 @@ def test_densities_of_degenerate_orbitals_are_those_of_all_triples(
 
 @pytest.mark.parametrize("triples", [False, True])
 def test_scanners_are_of_the_method_of_their_object(triples: bool) -> None:
+    limits = {"conv_tol": 1e-9, "conv_tol_normt": 1e-7}
     mf = fitted(WATER, basis="sto-3g")
     mol = mf.mol
     places = mol.atom_coords() + np.array([[0.0, 0.0, 0.05], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     moved = mol.set_geom_(places, unit="Bohr", inplace=False)
-    with mf, made(mf, 1) as cc:
+    with mf, made(mf, 1, **limits) as cc:
         cc.has_triples = triples
         scanner = cc.nuc_grad_method().as_scanner()
         scanner(mol)
         energy, found = scanner(moved)
         of_energy = cc.as_scanner()(moved)
     atoms = [(mol.atom_symbol(n), each) for n, each in enumerate(places)]
-    with fitted(atoms, "Bohr", "sto-3g") as mf, made(mf, 1) as cc:
+    with fitted(atoms, "Bohr", "sto-3g") as mf, made(mf, 1, **limits) as cc:
         cc.kernel()
         total = cc.e_tot + (cc.ccsd_t(derivatives=True) if triples else 0.0)
         assert energy == pytest.approx(total, abs=1e-8)
         assert of_energy == pytest.approx(total, abs=1e-8)
-        assert abs(cc.nuc_grad_method().kernel() - found).max() < 1e-7
+        assert abs(cc.nuc_grad_method().kernel() - found).max() < 1e-6
 
 
 def test_orbitals_of_the_same_energy_are_a_range() -> None:
