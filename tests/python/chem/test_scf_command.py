@@ -322,7 +322,10 @@ def test_a_run_that_was_cut_short_can_be_finished(water, tmp_path):
 
 
 @pytest.mark.launcher
-@pytest.mark.parametrize(("cycle", "integrals"), [(1, "disk"), (4, "disk"), (3, "mixed")])
+@pytest.mark.parametrize(
+    ("cycle", "integrals"),
+    [(4, "disk"), (3, "mixed"), pytest.param(1, "disk", marks=pytest.mark.long)],
+)
 def test_a_run_that_was_killed_goes_on_from_its_integrals_and_its_last_cycle(tmp_path, cycle, integrals):
     from pyscf import gto
     from pyscf import scf as reference

@@ -199,9 +199,16 @@ def undisturbed(chain, tmp_path_factory):
     return energy
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
-    ("method", "ranks"), [("ri-scf", 1), ("rimp2", 1), pytest.param("rimp2", 2, marks=pytest.mark.launcher)]
+    ("method", "ranks", "number"),
+    [
+        ("ri-scf", 1, signal.SIGINT),
+        pytest.param("rimp2", 2, signal.SIGTERM, marks=pytest.mark.launcher),
+        pytest.param("ri-scf", 1, signal.SIGTERM, marks=pytest.mark.long),
+        pytest.param("rimp2", 1, signal.SIGINT, marks=pytest.mark.long),
+        pytest.param("rimp2", 1, signal.SIGTERM, marks=pytest.mark.long),
+        pytest.param("rimp2", 2, signal.SIGINT, marks=[pytest.mark.launcher, pytest.mark.long]),
+    ],
 )
 def test_density_fitting_ends_with_the_status_of_a_signal_and_goes_on(
     chain, undisturbed, tmp_path, number, method, ranks

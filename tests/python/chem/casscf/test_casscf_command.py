@@ -312,11 +312,11 @@ def test_a_run_goes_on_from_the_states_of_a_long_ci(run, tmp_path, capsys, monke
 def test_nevpt2_goes_on_after_a_casscf_that_is_not_optimised_again(run, tmp_path, capsys, monkeypatch):
     from outcore.chem.nevpt2.perturbers import Perturbers
 
-    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     kept = tmp_path / "kept"
     kept.mkdir()
     arguments = ["--cas", "6,5", "--nevpt2"]
     expected = run(WATER, *arguments)
+    monkeypatch.setattr(clock, "INTERVAL_S", 0.0)
     moments, calls = Perturbers.moments, []
 
     def counted(self, *given):

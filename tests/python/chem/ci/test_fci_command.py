@@ -275,8 +275,15 @@ def finished(command: list[str]) -> subprocess.CompletedProcess[str]:
     return done
 
 
-@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.launcher)])
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("sent", "ranks"),
+    [
+        (signal.SIGINT, 1),
+        pytest.param(signal.SIGTERM, 2, marks=pytest.mark.launcher),
+        pytest.param(signal.SIGTERM, 1, marks=pytest.mark.long),
+        pytest.param(signal.SIGINT, 2, marks=[pytest.mark.launcher, pytest.mark.long]),
+    ],
+)
 def test_a_signal_leaves_states_to_go_on_from(chain, tmp_path, sent, ranks):
     command, energy = chain
     kept, scratch = tmp_path / "kept", tmp_path / "scratch"

@@ -88,7 +88,7 @@ def test_casci_of_functions_that_nearly_depend_on_each_other(solver):
 
 
 def test_casscf_converges_to_the_energy_of_pyscf(water, solver):
-    theirs, ours = both(water, solver, "CASSCF", 6, 6)
+    theirs, ours = both(water, solver, "CASSCF", 4, 4)
     for each in (theirs, ours):
         each.conv_tol = 1e-10
     assert ours.kernel()[0] == pytest.approx(theirs.kernel()[0], abs=1e-8) and ours.converged

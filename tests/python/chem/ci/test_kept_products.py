@@ -107,14 +107,21 @@ def test_flags_that_cannot_be_are_refused(wrong, told):
 # ---- runs that were ended ----
 
 
-@pytest.mark.parametrize("of", ["state", "correction"])
+BEFORE_AND_AFTER = [
+    (("disk", 600), ("memory", 1 << 20)),
+    (("memory", 1900), ("disk", 300)),
+    (("strips", 20 * 576), ("global", 1250)),
+    (("global", 1250), ("strips", 20 * 576)),
+]
+OF = ["state", "correction"]
+
+
 @pytest.mark.parametrize(
-    ("before", "after"),
+    ("before", "after", "of"),
     [
-        (("disk", 600), ("memory", 1 << 20)),
-        (("memory", 1900), ("disk", 300)),
-        (("strips", 20 * 576), ("global", 1250)),
-        (("global", 1250), ("strips", 20 * 576)),
+        pytest.param(*budgets, of, marks=() if number % 2 == OF.index(of) else pytest.mark.long)
+        for number, budgets in enumerate(BEFORE_AND_AFTER)
+        for of in OF
     ],
 )
 def test_another_run_goes_on_within_a_product(given, whole, before, after, of, tmp_path):

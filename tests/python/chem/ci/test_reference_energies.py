@@ -31,7 +31,10 @@ def mean_field(atom, basis, kind="RHF", **given):
         # PySCF
         (OTHER_WATER, "6-31g", {}, {}, 414_441, -76.1208675389, 1e-8),
         ("N 0 0 0; N 0 0 1.0977", "6-31g", {}, {"frozen": 2}, 2_388_528, -109.1029263853, 1e-8),
-        ("N 0 0 0; N 0 0 2.1", "6-31g", {}, {"frozen": 2}, 2_388_528, -108.8522642335, 1e-8),
+        pytest.param(
+            *("N 0 0 0; N 0 0 2.1", "6-31g", {}, {"frozen": 2}, 2_388_528, -108.8522642335, 1e-8),
+            marks=pytest.mark.long,
+        ),
         # Goodson, J. Chem. Phys. 116, 6948 (2002)
         ("B 0 0 0; H 0 0 1.2555", "cc-pvdz", {}, {"frozen": 1}, None, -25.215324, 1e-6),
         ("Ne 0 0 0", "cc-pvdz", {"symmetry": "D2h"}, {"frozen": 1}, None, -128.679025, 1e-6),

@@ -224,7 +224,7 @@ def saved(given, tmp_path):
     return ci_water.save(given, tmp_path)
 
 
-@pytest.mark.parametrize("precision", ["double", "mixed"])
+@pytest.mark.parametrize("precision", ["double", pytest.param("mixed", marks=pytest.mark.long)])
 def test_a_killed_run_goes_on_with_other_processes_and_budgets(saved, energy, precision):
     first = run(saved, "disk", 600, 5, PRECISION=precision)
     assert first.returncode == -9, first.stderr

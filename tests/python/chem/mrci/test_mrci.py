@@ -86,7 +86,7 @@ def test_definitions_of_water(references, determinants, energy):
     ("inactive", "active", "functions", "energy"),
     [
         (2, 6, Functions(152, 10372, 94600, 85894), -109.35075787),
-        (0, 8, Functions(176, 14896, 354060, 280068), -109.35377098),
+        pytest.param(0, 8, Functions(176, 14896, 354060, 280068), -109.35377098, marks=pytest.mark.long),
     ],
 )
 def test_larger_energies_of_openmolcas(inactive, active, functions, energy):

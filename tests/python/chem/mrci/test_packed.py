@@ -63,7 +63,7 @@ def wanted():
         return ci.kernel(), 8 * ci.records.elements * 7
 
 
-@pytest.mark.parametrize("share", [1.0, 0.5, 0.01])
+@pytest.mark.parametrize("share", [1.0, pytest.param(0.5, marks=pytest.mark.long), 0.01])
 def test_energies_of_any_budget(share, wanted):
     energy, whole = wanted
     with n2(vector_memory=int(share * whole * 1.3)) as ci:
@@ -77,7 +77,7 @@ def test_energies_of_any_budget(share, wanted):
         assert ci.report.file_reads.count == 0 if share == 1.0 else ci.report.file_reads.most > 0
 
 
-@pytest.mark.parametrize("bound", [1e-6, 1e-8])
+@pytest.mark.parametrize("bound", [pytest.param(1e-6, marks=pytest.mark.long), 1e-8])
 def test_packing_keeps_its_bound(bound, wanted):
     energy, whole = wanted
     with n2(error_bound=bound, vector_memory=whole // 20) as ci:
