@@ -16,7 +16,7 @@ TIGHT = {"conv_tol": 1e-11, "conv_tol_normt": 1e-9}
 PLACES = [
     pytest.param({}, id="memory", marks=pytest.mark.long),
     pytest.param({"storage": "disk", "ladder": "disk"}, id="disk"),
-    pytest.param({"block": 4, "ladder": "rebuild"}, id="rebuild"),
+    pytest.param({"block": 1, "ladder": "rebuild"}, id="rebuild"),
 ]
 
 
@@ -43,7 +43,7 @@ def solved_by_pyscf(peer: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def amino() -> Any:
-    return mean_field("UHF", True)
+    return mean_field("UHF", True, basis="sto-3g")
 
 
 @pytest.fixture(scope="module")
