@@ -14,8 +14,10 @@ Files:
         determinants, states, tiles of vectors
     groups, sigma, passes, vector:
         the sigma vector: tasks, products, passes
-    strips; rows, near, deal, copies, lists:
-        rows on disk; in the memory of several nodes, copies of them, and which node does and needs what
+    strips:
+        rows on disk
+    rows, near, deal, copies, lists:
+        rows in the memory of several nodes, copies of them, and which node does and needs what
     solver, search, guess, bounds:
         the search for states
     packed_search, rounding:

@@ -16,14 +16,14 @@ from outcore.base.errors import OutcoreError
 from outcore.base.sizes import in_words
 from outcore.chem.ci import strips
 from outcore.chem.ci.passes import AHEAD as PASS_AHEAD
-from outcore.chem.ci.products import PAGE_BYTES, PANELS, Products
+from outcore.chem.ci.products import PAGE_BYTES, PANELS, ProductWays
 from outcore.chem.ci.sigma import tiles_ahead
 
 if TYPE_CHECKING:
     from outcore.chem.ci.deal import Deal
     from outcore.chem.ci.finished import Finished
     from outcore.chem.ci.groups import Task
-    from outcore.chem.ci.products import Product, ProductBytes
+    from outcore.chem.ci.products import ProductBytes, ProductWay
     from outcore.chem.ci.search import SearchOptions
     from outcore.chem.ci.space import Space
     from outcore.chem.ci.speeds import Speeds
@@ -60,7 +60,7 @@ class Plan:
     nodes: tuple[int, ...] = ()  # of each process; none given: all on one
     array_bytes: float = inf  # that the world has for arrays, vectors among them
     speeds: Speeds | None = None  # None: what the network can do counts for nothing
-    _made: dict[str, Product] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _made: dict[str, ProductWay] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def memory_bytes(self) -> int:
@@ -155,7 +155,7 @@ class Plan:
         return self._product(dtype).deal
 
     @property
-    def product(self) -> Product:
+    def product(self) -> ProductWay:
         """In double precision ("mixed": single)."""
         return self._product(self.work_type)
 
@@ -169,8 +169,8 @@ class Plan:
         return self.product.moved
 
     @property
-    def products(self) -> Products:
-        return Products(
+    def products(self) -> ProductWays:
+        return ProductWays(
             self.space,
             self.tiling,
             self.kind,
@@ -183,7 +183,7 @@ class Plan:
             self.speeds,
         )
 
-    def _product(self, dtype: str) -> Product:
+    def _product(self, dtype: str) -> ProductWay:
         if dtype not in self._made:
             self._made[dtype] = self.products.choose(dtype)
         return self._made[dtype]

@@ -45,9 +45,12 @@ class ProductBytes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Product:
-    """bands: of whole rows, through strips; see strips.py. deal: which node does which tasks, through rows; see
-    rows.py."""
+class ProductWay:
+    """How a product is made.
+
+    bands: of whole rows, through strips; see strips.py. deal: which node does which tasks, through rows; see
+    rows.py.
+    """
 
     moved: ProductBytes
     _tasks: list[Task] | None = None
@@ -63,7 +66,7 @@ class Product:
         return self._tasks
 
 
-def between_nodes(product: Product, speeds: Speeds) -> tuple[float, float]:
+def between_nodes(product: ProductWay, speeds: Speeds) -> tuple[float, float]:
     """Seconds of a product through rows: of moving them for tasks, by the network and by a thread of each process,
     whichever takes longer; and from tiles to rows and back. The busiest node counts."""
     assert product.deal is not None
@@ -80,7 +83,7 @@ def between_nodes(product: Product, speeds: Speeds) -> tuple[float, float]:
     return max(crossing, here), max(turning, 2 * _ROW_S * dealt.boxes / processes)
 
 
-def alone(product: Product, computing: float, crossing: float) -> float:
+def alone(product: ProductWay, computing: float, crossing: float) -> float:
     """Seconds in which the first task of a process is loaded, or the last one computed or added, and nothing goes
     on beside it."""
     assert product.deal is not None
@@ -88,7 +91,7 @@ def alone(product: Product, computing: float, crossing: float) -> float:
 
 
 @dataclass(frozen=True)
-class Products:
+class ProductWays:
     """Of vectors of a `kind` (vector.KINDS) at so many processes, with so many bytes for panels of each, two sets
     of them if moving `overlaps` computing, of which rows may take `row_bytes`. nodes: of each process. threads: of
     all. speeds: None: what the network can do counts for nothing."""
@@ -104,7 +107,7 @@ class Products:
     row_bytes: float
     speeds: Speeds | None
 
-    def choose(self, dtype: str) -> Product:
+    def choose(self, dtype: str) -> ProductWay:
         if (rows := self._best_rows(dtype)) is not None:
             return rows
         tiles = self.by_tiles(dtype)
@@ -112,7 +115,7 @@ class Products:
         less = by_strips is not None and sum(by_strips.moved) < sum(tiles.moved)
         return by_strips if by_strips is not None and less else tiles
 
-    def left(self, product: Product, dtype: str, finished: Finished) -> list[Task]:
+    def left(self, product: ProductWay, dtype: str, finished: Finished) -> list[Task]:
         """Its tasks of what is not finished."""
         layout = PanelLayout() if product.bands is None else strips.layout(dtype)
         taken = 0
@@ -124,15 +127,15 @@ class Products:
 
     # ---- through tiles and strips ----
 
-    def by_tiles(self, dtype: str) -> Product:
+    def by_tiles(self, dtype: str) -> ProductWay:
         found = self._tasks(dtype, PanelLayout())
         assert found is not None, "the plan was made for panels that do not fit"
         word = np.dtype(dtype).itemsize
         moved = word * self._in_tiles(found)
         again = max(moved - word * self.tiling.elements, 0) if self.kind == "disk" else 0
-        return Product(ProductBytes(moved, moved, again), found)
+        return ProductWay(ProductBytes(moved, moved, again), found)
 
-    def by_strips(self, dtype: str) -> Product | None:
+    def by_strips(self, dtype: str) -> ProductWay | None:
         """None if they do not fit."""
         layout = strips.layout(dtype)
         tasks = self._tasks(dtype, layout)
@@ -144,7 +147,7 @@ class Products:
         tiles = word * (self._in_tiles(bands) + self._in_tiles([task for task in tasks if task.transposed]))
         # x: tiles, rows. T: rows, but for those that nothing was added to before, and all rows in the end.
         again = tiles - word * self.tiling.elements
-        return Product(ProductBytes(tiles + 2 * rows, whole + rows + tiles, again), tasks, bands)
+        return ProductWay(ProductBytes(tiles + 2 * rows, whole + rows + tiles, again), tasks, bands)
 
     def _tasks(
         self, dtype: str, layout: PanelLayout, finished: Finished | None = None, taken_bytes: int = 0
@@ -166,7 +169,7 @@ class Products:
 
     def by_rows(
         self, dtype: str, of_process: int, *, near_tiles: bool = False, copied: bool = False
-    ) -> Product | None:
+    ) -> ProductWay | None:
         """With about so many tasks of each process; see deal.py. None if they do not fit."""
         holes, tiles = self._parts
         limit = self._limit(dtype)
@@ -184,13 +187,13 @@ class Products:
         # x: tiles, copies, rows. T: rows, their sums, and all of them in the end. The product: tiles.
         moved = word * (self.tiling.elements + copies + found.moved + whole + slabs)
         crossing = 2 * word * (found.crossing.elements + int(self._far * slabs))
-        return Product(
+        return ProductWay(
             ProductBytes(moved, moved, 0, crossing, 2 * word * found.turning.elements),
             row_bytes=word * found.moved,
             deal=found,
         )
 
-    def _best_rows(self, dtype: str) -> Product | None:
+    def _best_rows(self, dtype: str) -> ProductWay | None:
         """In the memory of several nodes, with tasks and places of rows that make a product take the least time.
         None where they do not fit, or tiles move less between nodes."""
         word = np.dtype(dtype).itemsize
@@ -218,7 +221,7 @@ class Products:
         tiles = max(computing, moving) if self.overlaps else computing + moving
         return best if self._all_seconds(best) < tiles else None
 
-    def _fastest(self, dtype: str, counts: list[int], *, copied: bool) -> Product | None:
+    def _fastest(self, dtype: str, counts: list[int], *, copied: bool) -> ProductWay | None:
         """With so many tasks of each process. Fewer move less, if there are no copies; of more less is left that
         nothing goes on beside, and their panels are smaller."""
         every = (
@@ -243,7 +246,7 @@ class Products:
         shares = np.array(self._sizes, float) / len(self.nodes)
         return float(1 - shares @ shares)
 
-    def _all_seconds(self, product: Product) -> float:
+    def _all_seconds(self, product: ProductWay) -> float:
         """About."""
         assert self.speeds is not None
         computing = self._computing(product)
@@ -252,7 +255,7 @@ class Products:
             return computing + crossing + turning
         return max(computing, crossing) + alone(product, computing, crossing) + turning
 
-    def _computing(self, product: Product) -> float:
+    def _computing(self, product: ProductWay) -> float:
         assert self.speeds is not None and product.deal is not None
         flops = deal.about_flops(self.space)
         return self.speeds.of_product(flops, self.threads) * product.deal.uneven

@@ -34,7 +34,7 @@ _AHEAD = 64  # rows under way
 Stopped = Callable[[], bool]
 
 
-class Rows(Closing):
+class NodeRows(Closing):
     """Of one x and one T at a time, of this type. `owners`: of each row the node that has it, the same at all
     processes; `copies` of rows that nodes have, None: tasks move them. Making it, `clear`, `begin`, `sync` and
     `close` are collective; the rest is for each process alone, and ends early once it is `stopped`. Methods return

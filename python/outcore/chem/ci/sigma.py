@@ -22,7 +22,7 @@ from outcore.arrays.global_array import GlobalArray
 from outcore.base.threads import Pool
 from outcore.chem.ci.deal import first_of_nodes
 from outcore.chem.ci.lists import Lists
-from outcore.chem.ci.rows import Rows
+from outcore.chem.ci.rows import NodeRows
 from outcore.chem.ci.strips import UNIT_BYTES, Strips
 from outcore.parallel import team
 from outcore.parallel.prefetch import Prefetch
@@ -153,7 +153,7 @@ class Sigma:
         self._bands: list[Task] | None = None
         self._deal: Deal | None = None
         self._strips: Strips | None = None
-        self._rows: Rows | None = None
+        self._rows: NodeRows | None = None
         self._near: Near | None = None  # copies of rows that tasks use
         self._movers, self._stopped = 1, False
 
@@ -242,7 +242,7 @@ class Sigma:
         y.vectors.sync()
 
     @property
-    def _lines(self) -> Strips | Rows | None:
+    def _lines(self) -> Strips | NodeRows | None:
         """What tasks move, if it is not tiles."""
         return self._strips if self._rows is None else self._rows
 
@@ -266,7 +266,7 @@ class Sigma:
             self._strips = Strips(self.world, self.tiling.space, dtype)
         if self._deal is not None:
             copies = None if self.ordered else self._deal.copies  # sums of copies come in another order
-            self._rows = Rows(self.world, self.tiling, dtype, self._deal.owners, copies)
+            self._rows = NodeRows(self.world, self.tiling, dtype, self._deal.owners, copies)
         dealt = self._deal is not None and len(self._deal.nodes) == self.world.node_count
         if self._lists.of_nodes != (dealt and not self.ordered):
             self._lists.close()
