@@ -141,23 +141,27 @@ void bind_keep_rule(nb::module_& module) {
       .def_ro("pack_seconds", &chem::Survey::pack_seconds)
       .def_ro("contract_seconds", &chem::Survey::contract_seconds)
       .def_ro("unpack_seconds", &chem::Survey::unpack_seconds)
+      .def_ro("byte_seconds", &chem::Survey::byte_seconds)
+      .def_ro("looked", &chem::Survey::looked)
+      .def_ro("look_seconds", &chem::Survey::look_seconds)
       .def(
           "quartets",
           [](const chem::Survey& self) {
-            constexpr std::size_t columns = 8;
+            constexpr std::size_t columns = 10;
             auto data = std::make_unique<double[]>(self.quartets.size() * columns);
             double* to = data.get();
             for (const auto& q : self.quartets)
               for (double value : {double(q.bra_kinds), double(q.ket_kinds), q.bound, q.density, q.values,
-                                   q.seconds, q.bytes, q.weight})
+                                   q.seconds, q.bytes, q.weight, q.header, double(q.draw)})
                 *to++ = value;
             nb::capsule owner(data.get(), [](void* p) noexcept { delete[] static_cast<double*>(p); });
             return nb::ndarray<double, nb::numpy, nb::ndim<2>>(data.release(),
                                                                {self.quartets.size(), columns}, owner);
           },
-          "[n][8]: pair of kinds of the bra, of the ket, Schwarz bound, density, values, seconds, bytes,\n"
-          "weight. The sum of weight times a quantity, divided by the draws, estimates its sum over all\n"
-          "quartets.");
+          "[n][10]: pair of kinds of the bra, of the ket, Schwarz bound, density, values, seconds, bytes,\n"
+          "weight, share of the bytes of the slab's header, draw. The sum of weight times a quantity, "
+          "divided\n"
+          "by the draws, estimates its sum over all quartets.");
   module.def(
       "survey",
       [](const chem::Basis& basis, const chem::Screening& screening, const chem::Accuracy& accuracy,

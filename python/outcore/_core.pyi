@@ -707,11 +707,17 @@ class Survey:
     def contract_seconds(self) -> float: ...
     @property
     def unpack_seconds(self) -> float: ...
+    @property
+    def byte_seconds(self) -> float: ...
+    @property
+    def looked(self) -> int: ...
+    @property
+    def look_seconds(self) -> float: ...
     def quartets(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
         """
-        [n][8]: pair of kinds of the bra, of the ket, Schwarz bound, density, values, seconds, bytes,
-        weight. The sum of weight times a quantity, divided by the draws, estimates its sum over all
-        quartets.
+        [n][10]: pair of kinds of the bra, of the ket, Schwarz bound, density, values, seconds, bytes,
+        weight, share of the bytes of the slab's header, draw. The sum of weight times a quantity, divided
+        by the draws, estimates its sum over all quartets.
         """
 
 def survey(

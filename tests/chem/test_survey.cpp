@@ -70,6 +70,32 @@ TEST("a survey ends in time, with one draw at least") {
   check::equal(Surveyed(*basis, screening, 1e-10).surveyor.run(0, 1000000, 0, 1).draws, std::uint64_t{1});
 }
 
+TEST("as many quartets of a task are counted as are in its slabs") {
+  const auto basis = model::basis(shells);
+  const Screening screening(*basis, 1e-2, 1);
+  const Densities density(*basis, Surveyed::unit(std::size_t(basis->functions())).data(),
+                          std::vector<int>{1});
+  DensityBounds bounds = density.bounds(*basis);
+  bounds.threshold = 1;
+  SlabMaker maker(*basis, screening);
+  for (const Selection& selection : {Selection{}, Selection{.density = &bounds}, Selection{.small_below = 1}})
+    for (const auto& task : screening.tasks()) {
+      std::size_t in_slabs = 0;
+      maker.run(task, selection, [&](const Slab& slab) { in_slabs += slab.shells.size(); });
+      const auto computed = maker.quartets();
+      check::equal(maker.count(task, selection), in_slabs);
+      check::equal(maker.quartets(), computed);
+    }
+}
+
+TEST("a survey looks at the quartets of some task") {
+  const auto basis = model::basis(shells);
+  const Screening screening(*basis, 1e-10, 1);
+  const Survey survey = Surveyed(*basis, screening, 1e-10).surveyor.run(0, 1, 0, 1);
+  check::equal(survey.looked, std::uint64_t{1});
+  check::is_true(survey.look_seconds > 0);
+}
+
 TEST("nothing to do is surveyed without a draw") {
   const auto basis = model::basis({0});
   const Screening screening(*basis, 1e10, 1);

@@ -69,6 +69,16 @@ void SlabMaker::select(const Screening::Task& task, int k, const Selection& sele
                                   [&](const Selected& each) { return each.bound >= selection.small_below; });
 }
 
+std::size_t SlabMaker::count(const Screening::Task& task, const Selection& selection) {
+  std::size_t found = 0;
+  rare_ = screening_.rare(task.i, task.j);
+  for (int k = 0; k <= task.i; ++k) {
+    select(task, k, selection);
+    found += selected_.size();
+  }
+  return found;
+}
+
 const Slab& SlabMaker::make(const Screening::Task& task, int k,
                             std::span<const Screening::Quartet> quartets) {
   selected_.clear();

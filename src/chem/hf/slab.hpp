@@ -99,6 +99,9 @@ class SlabMaker {
     }
   }
 
+  /// Number of selected quartets of the task; none is computed.
+  [[nodiscard]] std::size_t count(const Screening::Task& task, const Selection& selection);
+
   /// The slab of one triple of shells with a list of quartets; it has no shells if all values are zero. Valid
   /// until the next call.
   const Slab& make(const Screening::Task& task, int k, std::span<const Screening::Quartet> quartets);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 
 #include "chem/hf/packing.hpp"
 #include "store/checksum.hpp"
@@ -10,7 +11,13 @@
 namespace outcore::chem {
 namespace {
 
-constexpr std::size_t max_shells = 64;  // of a triple's list that are measured
+constexpr std::size_t max_shells = 64;    // of a triple's list that are measured together
+constexpr std::size_t max_quartets = 16;  // of these that are measured each
+constexpr double header_bytes = sizeof(PackedSlab) + packed_alignment / 2;
+constexpr double patience = 3;          // times as long as asked for, if others have the processor
+constexpr double looking_share = 0.05;  // of the time
+constexpr double least_share = 1e-12;   // of a bound: such a component is none
+constexpr double any_bound = 1e-9;      // small quartets are put aside, whatever that is
 
 using Clock = std::chrono::steady_clock;
 
@@ -18,8 +25,26 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+/// Time that this thread has had the processor: whatever else the machine does.
+double processor_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return double(time.tv_sec) + 1e-9 * double(time.tv_nsec);
+}
+
+/// What looking at that clock takes.
+double looking_seconds() {
+  double least = HUGE_VAL;
+  for (int n = 0; n < 20; ++n) {
+    const double start = processor_seconds();
+    least = std::min(least, processor_seconds() - start);
+  }
+  return least;
+}
+
 constexpr std::size_t record_bytes = 4 << 20;
-constexpr double interrupted = 3;  // times as long as a repetition: another process had the processor
+constexpr double interrupted = 3;  // times as long as a repetition: another process had the caches
+constexpr double shortest = 1e-9;  // seconds, that anything takes
 
 struct Times {
   double first, again;
@@ -27,17 +52,25 @@ struct Times {
   [[nodiscard]] double once() const { return first < interrupted * again ? first : again; }
 };
 
-/// Times of a piece of work that can be repeated. `again` has few interruptions, and finds in the cache the
-/// data that its predecessor in a run would have left there.
-template <class Work>
+/// Processor times of a piece of work that can be repeated. `again`, the shortest repetition, finds in the
+/// cache the data that its predecessor in a run would have left there.
+template <int runs = 3, class Work>
 Times time_of(Work&& work) {
-  double seconds[3];
+  static const double looking = looking_seconds();
+  double seconds[runs];
   for (double& each : seconds) {
-    const auto start = Clock::now();
+    const double start = processor_seconds();
     work();
-    each = seconds_since(start);
+    each = std::max(processor_seconds() - start - looking, shortest);
   }
-  return {seconds[0], std::min(seconds[1], seconds[2])};
+  return {seconds[0], *std::min_element(seconds + 1, seconds + runs)};
+}
+
+std::vector<Screening::Quartet> evenly(std::span<const Screening::Quartet> all, std::size_t most) {
+  const std::size_t count = std::min(all.size(), most);
+  std::vector<Screening::Quartet> some;
+  for (std::size_t n = 0; n < count; ++n) some.push_back(all[(2 * n + 1) * all.size() / (2 * count)]);
+  return some;
 }
 
 /// Position of a draw in [0, 1): multiples of the golden section cover the interval evenly for any number of
@@ -56,7 +89,11 @@ Surveyor::Surveyor(const Basis& basis, const Screening& screening, const Accurac
       maker_(basis, screening),
       codec_(accuracy),
       density_(density.bounds(basis)),
-      sums_(basis, density) {
+      sums_(basis, density),
+      asked_(basis, std::vector<double>(pair_of_kinds(basis.kinds(), 0), 1.0), {1.0}, 0, 2.0),
+      work_(basis.work_size()) {
+  const auto n = std::size_t(basis.largest_shell());
+  block_.resize(n * n * n * n);
   std::uint64_t sum = 0;
   for (const auto& task : screening.tasks()) until_.push_back(sum += task.integrals);
 }
@@ -67,15 +104,21 @@ Survey Surveyor::run(double seconds, std::uint64_t most, std::uint64_t first, st
   record_.clear();
   alone_seconds_ = 0;
   const auto start = Clock::now();
+  const double begun = processor_seconds();
+  const auto taken = [&] { return std::max(processor_seconds() - begun, seconds_since(start) / patience); };
   do {
     measure(draw(first + survey.draws * stride), survey);
     ++survey.draws;
-  } while (survey.draws < most && seconds_since(start) < seconds);
+    if (survey.look_seconds <= looking_share * taken()) look(first + survey.looked * stride, survey);
+  } while (survey.draws < most && taken() < seconds);
   if (alone_seconds_ > 0) {
-    survey.unpack_seconds =
-        survey.contract_seconds * time_of([&] { read_record([](const Slab&) {}); }).once() / alone_seconds_;
+    survey.unpack_seconds = survey.contract_seconds *
+                            time_of<5>([&] { read_record([](const Slab&) {}); }).once() / alone_seconds_;
+    packed_.resize(record_.size());
+    survey.byte_seconds =
+        time_of([&] { std::ranges::copy(record_, packed_.begin()); }).once() / double(record_.size());
     survey.contract_seconds *=
-        time_of([&] { read_record([&](const Slab& slab) { sums_.add(slab); }); }).once() / alone_seconds_;
+        time_of<5>([&] { read_record([&](const Slab& slab) { sums_.add(slab); }); }).once() / alone_seconds_;
   }
   return survey;
 }
@@ -121,44 +164,41 @@ Surveyor::Triple Surveyor::draw(std::uint64_t number) const {
 
 void Surveyor::measure(const Triple& triple, Survey& survey) {
   const auto& task = *triple.task;
-  const std::size_t all = triple.quartets.size(), count = std::min(all, max_shells);
-  std::vector<Screening::Quartet> chosen;
-  for (std::size_t n = 0; n < count; ++n) chosen.push_back(triple.quartets[(2 * n + 1) * all / (2 * count)]);
-  const double weight = double(all) / double(std::max<std::size_t>(1, count)) / triple.share;
-
-  const auto pack = [&](const Slab& slab) {
-    packed_.resize(SlabCodec::packed_bound(slab));
-    return codec_.pack(basis_, slab, packed_.data());
-  };
-  const std::size_t before = survey.quartets.size();
-  double bytes_apart = 0;
-  for (const auto& quartet : chosen) {
-    const int l = quartet.l;
-    const double seconds = time_of([&] { maker_.make(task, triple.k, {&quartet, 1}); }).once();
-    const Slab& slab = maker_.make(task, triple.k, {&quartet, 1});
-    const double bytes = slab.shells.empty() ? 0.0 : double(pack(slab));
-    survey.quartets.push_back(
-        {int(pair_of_kinds(basis_.kind(task.i), basis_.kind(task.j))),
-         int(pair_of_kinds(basis_.kind(triple.k), basis_.kind(l))),
-         quartet.copies * quartet.weight * screening_.bound(task.i, task.j) * screening_.bound(triple.k, l),
-         std::max({2 * density_.at(task.i, task.j), 2 * density_.at(triple.k, l),
-                   density_.at(task.i, triple.k), density_.at(task.j, triple.k), density_.at(task.i, l),
-                   density_.at(task.j, l)}) /
-             quartet.copies,
-         double(basis_.size(task.i) * basis_.size(task.j) * basis_.size(triple.k) * basis_.size(l)), seconds,
-         bytes, weight});
-    bytes_apart += bytes;
-  }
-
-  Slab slab = maker_.make(task, triple.k, chosen);
-  if (slab.shells.empty()) return;
+  auto quartets = evenly(triple.quartets, max_shells);
+  if (quartets.empty()) return;
+  // As in a pass: the code and the pair i, j are warm from the slab before, the quartets are new.
+  maker_.make(task, triple.k, {quartets.data(), 1});
+  const Slab* made = nullptr;
+  const double seconds = time_of<2>([&] { made = &maker_.make(task, triple.k, quartets); }).once();
+  Slab slab = *made;
+  // A slab has no more than fit into it; none if all are zero.
+  if (!slab.shells.empty()) quartets.resize(slab.shells.size());
+  std::size_t bytes = 0;
   const double values = double(slab.rows() * slab.columns.size());
-  survey.pack_seconds += time_of([&] { pack(slab); }).once() / values;
-  const std::size_t bytes = pack(slab);
-  for (std::size_t at = before; at < survey.quartets.size();
-       ++at)  // in a record, quartets share the header of a slab
-    if (bytes_apart > 0) survey.quartets[at].bytes *= double(bytes) / bytes_apart;
+  if (!slab.shells.empty()) survey.pack_seconds += time_of([&] { bytes = pack(slab); }).once() / values;
+
+  const auto some = evenly(quartets, max_quartets);
+  const double header = bytes == 0 ? 0.0 : header_bytes;
+  const double weight = double(triple.quartets.size()) / double(some.size()) / triple.share;
+  const std::size_t before = survey.quartets.size();
+  for (const auto& quartet : some) {
+    survey.quartets.push_back(measure(task, quartet, weight));
+    survey.quartets.back().header = header / double(triple.quartets.size());
+    survey.quartets.back().draw = survey.draws;
+  }
+  // Each has its share of what all take together.
+  const auto scale = [&](double SurveyedQuartet::* what, double of_all) {
+    const std::span measured = std::span(survey.quartets).subspan(before);
+    double apart = 0;
+    for (const auto& each : measured) apart += each.*what;
+    const double together = of_all * double(some.size()) / double(quartets.size());
+    if (apart > 0)
+      for (auto& each : measured) each.*what *= together / apart;
+  };
+  scale(&SurveyedQuartet::seconds, seconds);
+  scale(&SurveyedQuartet::bytes, double(bytes) - header);
   if (bytes == 0) return;
+  pack(slab);
   const double alone = time_of([&] {
                          SlabCodec::unpack(basis_, packed_.data(), bytes, slab);
                          sums_.add(slab);
@@ -167,6 +207,59 @@ void Surveyor::measure(const Triple& triple, Survey& survey) {
   if (record_.size() + bytes > record_bytes) return;
   record_.insert(record_.end(), packed_.data(), packed_.data() + bytes);
   alone_seconds_ += alone;
+}
+
+SurveyedQuartet Surveyor::measure(const Screening::Task& task, const Screening::Quartet& quartet,
+                                  double weight) {
+  const auto [i, j, integrals] = task;
+  const auto [k, l, copies, factor] = quartet;
+  const auto [seconds, share] = compute(task, quartet);
+  const Slab& alone = maker_.make(task, k, {&quartet, 1});
+  const double density = std::max({2 * density_.at(i, j), 2 * density_.at(k, l), density_.at(i, k),
+                                   density_.at(j, k), density_.at(i, l), density_.at(j, l)});
+  return {int(pair_of_kinds(basis_.kind(i), basis_.kind(j))),
+          int(pair_of_kinds(basis_.kind(k), basis_.kind(l))),
+          copies * factor * screening_.bound(i, j) * screening_.bound(k, l),
+          density / copies * share,
+          double(basis_.size(i) * basis_.size(j) * basis_.size(k) * basis_.size(l)),
+          seconds,
+          alone.shells.empty() ? 0.0 : double(pack(alone)),
+          weight,
+          0.0,
+          0};
+}
+
+std::size_t Surveyor::pack(const Slab& slab) {
+  packed_.resize(SlabCodec::packed_bound(slab));
+  return codec_.pack(basis_, slab, packed_.data());
+}
+
+Surveyor::Computed Surveyor::compute(const Screening::Task& task, const Screening::Quartet& quartet) {
+  double seconds = 0, logs = 0;
+  const double of_shells = screening_.bound(task.i, task.j) * screening_.bound(quartet.k, quartet.l);
+  for (const auto& a : basis_.components(task.i))
+    for (const auto& b : basis_.components(task.j))
+      for (const auto& c : basis_.components(quartet.k))
+        for (const auto& d : basis_.components(quartet.l)) {
+          const double each =
+              time_of<2>([&] {
+                basis_.integrals(d.number, c.number, b.number, a.number, block_.data(), work_.data());
+              }).once();
+          const double bound =
+              screening_.component_bound(a.number, b.number) * screening_.component_bound(c.number, d.number);
+          seconds += each;
+          logs += each * std::log(std::max(bound / of_shells, least_share));
+        }
+  return {seconds, std::exp(logs / seconds)};
+}
+
+void Surveyor::look(std::uint64_t number, Survey& survey) {
+  const auto& tasks = screening_.tasks();
+  const auto& task = tasks[std::size_t(position(number) * double(tasks.size()))];
+  const Selection rest{
+      .rule = &asked_, .quartets = Selection::Quartets::rest, .density = &density_, .small_below = any_bound};
+  survey.look_seconds += time_of<2>([&] { looked_ = maker_.count(task, rest); }).once();
+  ++survey.looked;
 }
 
 }  // namespace outcore::chem

@@ -15,11 +15,16 @@ namespace outcore::chem {
 struct SurveyedQuartet {
   int bra_kinds, ket_kinds;  ///< pair_of_kinds
   double bound;              ///< Schwarz bound of all copies by symmetry
-  double density;            ///< times the bound: the largest contribution to a Fock matrix element
+  /// Times the bound: the largest contribution to a Fock matrix element. For shells of several components the
+  /// geometric mean of their contributions, weighted by time: each component is screened by itself.
+  double density;
   double values;
-  double seconds;  ///< to compute it
-  double bytes;    ///< in a record, labels included
+  double seconds;  ///< to compute it, in a slab with others
+  double bytes;    ///< in a record, labels included, the header of the slab not
   double weight;
+  /// Its share of the bytes of its slab's header, which a record has for any part of the slab.
+  double header;
+  std::uint64_t draw;
 };
 
 struct Survey {
@@ -28,6 +33,11 @@ struct Survey {
   /// Seconds for a value, summed over the draws: to pack it; to check, unpack and contract it; only to check
   /// and unpack it.
   double pack_seconds = 0, contract_seconds = 0, unpack_seconds = 0;
+  double byte_seconds = 0;  ///< to copy a byte of a record in memory
+  /// Number of tasks whose quartets were screened as in a pass that recomputes some of them, and the time of
+  /// that. It does not shrink with the change of the density. The tasks are an even sample of all.
+  std::uint64_t looked = 0;
+  double look_seconds = 0;
 };
 
 /// Draws triples of shells (i, j, k) with probabilities in proportion to the integrals that they stand for,
@@ -39,7 +49,8 @@ class OUTCORE_SIBLING Surveyor {
   Surveyor(const Basis& basis, const Screening& screening, const Accuracy& accuracy,
            const Densities& density);
 
-  /// Makes draws first, first + stride, ... of one sequence for `seconds`, at least one and at most `most`.
+  /// Makes draws first, first + stride, ... of one sequence for `seconds` of the processor, at least one and
+  /// at most `most`. Where others have the processor, too, it ends after three times as long.
   [[nodiscard]] Survey run(double seconds, std::uint64_t most, std::uint64_t first, std::uint64_t stride);
 
  private:
@@ -52,6 +63,15 @@ class OUTCORE_SIBLING Surveyor {
 
   [[nodiscard]] Triple draw(std::uint64_t number) const;
   void measure(const Triple& triple, Survey& survey);
+  [[nodiscard]] SurveyedQuartet measure(const Screening::Task& task, const Screening::Quartet& quartet,
+                                        double weight);
+  std::size_t pack(const Slab& slab);
+  void look(std::uint64_t number, Survey& survey);
+  struct Computed {
+    double seconds;
+    double share;  // of the shells' bound, that those of the components are, as a geometric mean by time
+  };
+  [[nodiscard]] Computed compute(const Screening::Task& task, const Screening::Quartet& quartet);
   template <class Use>
   void read_record(Use&& use);
 
@@ -61,11 +81,14 @@ class OUTCORE_SIBLING Surveyor {
   SlabCodec codec_;
   DensityBounds density_;
   CoulombExchange sums_;
+  KeepRule asked_;  // for every quartet; it keeps none
+  std::vector<double> block_, work_;
   std::vector<std::uint64_t> until_;  // integrals of the tasks up to and with each
   std::vector<std::byte> packed_;
   std::vector<std::byte> record_;  // packed slabs of the sample
   double alone_seconds_ = 0;       // for the contraction of each
   volatile std::uint32_t checked_ = 0;
+  volatile std::size_t looked_ = 0;
 };
 
 }  // namespace outcore::chem

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ STEP = 1e-11
 THREADS = 2
 
 
-def sample(n: int = 4000, seed: int = 1) -> plan.Sample:
+def sample(n: int = 4000, seed: int = 1, move: float = 0.0, look: float = 0.0) -> plan.Sample:
     """A sample of quartets of two kinds of shells; those of the second pair of kinds take ten times as
     long."""
     random = np.random.default_rng(seed)
@@ -21,8 +23,22 @@ def sample(n: int = 4000, seed: int = 1) -> plan.Sample:
     values = np.full(n, 50.0)
     seconds = 1e-8 * values * factor[bra] * factor[ket]
     size = values * np.log2(bound / STEP) / 8
-    rows = np.column_stack([bra, ket, bound, np.full(n, 2.0), values, seconds, size, np.full(n, 1000.0)])
-    return plan.Sample(2, rows, draws=10, pack=1e-9, contract=1e-9, unpack=0.4e-9, threads=THREADS, step=STEP)
+    rows = np.column_stack(
+        [
+            bra,
+            ket,
+            bound,
+            np.full(n, 2.0),
+            values,
+            seconds,
+            size,
+            np.full(n, 1000.0),
+            np.zeros(n),
+            np.arange(n),
+        ]
+    )
+    rates = plan.Rates(pack=1e-9, contract=1e-9, unpack=0.4e-9, move=move, look=look)
+    return plan.Sample(2, rows, 10, rates, THREADS, STEP)
 
 
 def test_sums_are_those_of_the_weighted_sample():
@@ -34,7 +50,13 @@ def test_a_budget_is_used_and_kept_to(share):
     found = sample()
     work = found.work(found.rule(0, share * found.bytes))
     planned = share * plan.DISK_SHARE
-    assert (planned - 0.02) * found.bytes < work.bytes <= planned * found.bytes
+    assert 0.95 * (planned - 0.02) * found.bytes < work.bytes <= planned * found.bytes
+
+
+def test_the_less_is_sampled_the_more_of_a_disk_is_left():
+    few, many = sample(100), sample()
+    shares = [found.work(found.rule(0, found.bytes / 2)).bytes / found.bytes for found in (few, many)]
+    assert shares[0] < shares[1] - 0.02
 
 
 def test_what_is_kept_saves_more_than_its_share():
@@ -74,8 +96,86 @@ def test_the_factors_of_the_pairs_are_found():
     np.testing.assert_allclose(rule.factors / rule.factors[0], [1, 10, 2], rtol=1e-6)
 
 
-def test_more_cycles_take_longer_but_later_ones_less():
+def test_more_cycles_take_longer_but_less_than_for_all_of_the_density():
     found = sample()
-    few, many = found.work(plan.KEEP_NONE, cycles=5), found.work(plan.KEEP_NONE, cycles=15)
-    assert few.seconds < many.seconds < 3 * few.seconds
-    assert many.cycle_seconds < few.cycle_seconds
+    seconds = [found.work(plan.KEEP_NONE, cycles=calls).seconds for calls in range(1, 30)]
+    assert seconds == sorted(seconds)
+    assert all(taken < calls * seconds[0] for calls, taken in enumerate(seconds[3:], start=4))
+
+
+def with_least(rule: plan.Rule, least: float) -> plan.Rule:
+    return replace(rule, least=least)
+
+
+def test_a_rule_that_keeps_everything_takes_what_storing_takes():
+    found = sample()
+    rule = with_least(found.rule(0, found.bytes / 2), 0.0)
+    assert found.work(rule) == found.work(plan.KEEP_ALL)
+
+
+def test_a_rule_that_keeps_nothing_takes_what_recomputing_takes():
+    found = sample()
+    rule = with_least(found.rule(0, found.bytes / 2), np.inf)
+    assert found.work(rule) == found.work(plan.KEEP_NONE)
+
+
+def test_the_less_is_kept_the_longer_it_takes():
+    found = sample()
+    kept = [found.rule(0, share * found.bytes) for share in np.linspace(0, 1, 20)]
+    seconds = [found.work(rule).seconds for rule in [*kept, plan.KEEP_ALL]]
+    assert seconds == sorted(seconds, reverse=True)
+
+
+def test_quartets_are_looked_at_to_store_and_each_time_to_recompute():
+    some, none = sample(look=3.0), sample()
+    half = none.rule(0, none.bytes / 2)
+    for rule, times in ((plan.KEEP_ALL, 1), (half, 1 + plan.CYCLES), (plan.KEEP_NONE, plan.CYCLES)):
+        more = some.work(rule).seconds - none.work(rule).seconds
+        assert more == pytest.approx(times * 3.0 / THREADS)
+
+
+def test_bytes_are_moved_to_store_them_and_each_time_to_read_them():
+    some, none = sample(move=1e-9), sample()
+    more = some.work(plan.KEEP_ALL).seconds - none.work(plan.KEEP_ALL).seconds
+    assert more == pytest.approx((1 + plan.CYCLES) * none.bytes * 1e-9 / THREADS)
+    assert some.work(plan.KEEP_NONE) == none.work(plan.KEEP_NONE)
+
+
+def of_one_quartet(contribution: float) -> plan.Sample:
+    """It takes a second to compute, and nothing else takes any time."""
+    row = np.array([[0.0, 0.0, contribution, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0]])
+    return plan.Sample(1, row, 1, plan.Rates(0.0, 0.0, 0.0, 0.0, 0.0), 1, STEP)
+
+
+def test_what_never_matters_is_computed_for_the_energy_alone():
+    assert of_one_quartet(1e-4 * STEP).work(plan.KEEP_NONE).seconds == 1.0
+
+
+def test_what_always_matters_is_computed_each_time():
+    assert of_one_quartet(1.0).work(plan.KEEP_NONE).seconds == plan.CYCLES
+
+
+def test_computing_grows_with_what_is_added():
+    calls = [of_one_quartet(10.0**e * STEP).work(plan.KEEP_NONE).seconds for e in np.linspace(-3, 9, 50)]
+    assert calls == sorted(calls)
+    assert len({round(number) for number in calls}) == plan.CYCLES  # each number of calls is met
+
+
+def test_one_call_computes_everything_once():
+    found = sample()
+    once = found.work(plan.KEEP_NONE, cycles=1)
+    everything = found.work(plan.KEEP_ALL, cycles=1)
+    unpacked = found.integrals * (0.4e-9 + 1e-9) / THREADS  # and packed
+    assert once.seconds == pytest.approx(everything.seconds - unpacked)
+
+
+def test_the_header_of_a_slab_is_stored_with_any_part_of_it():
+    """Two slabs of two quartets, one of which takes ten times as long."""
+    seconds = np.array([1.0, 10.0, 1.0, 10.0])
+    one, slab = np.ones(4), np.array([0.0, 0.0, 1.0, 1.0])
+    kind = np.array([0.0, 1.0, 0.0, 1.0])
+    rows = np.column_stack([kind, kind, one, one, one, seconds, 10 * one, one, 4 * one, slab])
+    found = plan.Sample(2, rows, 1, plan.Rates(0.0, 0.0, 0.0, 0.0, 0.0), 1, STEP)
+    assert found.work(plan.KEEP_ALL).bytes == found.bytes == 4 * 10 + 2 * 8
+    work = found.work(found.rule(40.0, 0))
+    assert (work.kept, work.bytes) == (2, 2 * 10 + 2 * 8)

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from outcore.job.world import World
 
 CYCLES = 14  # times that an SCF to 1e-9 Hartree needs J and K: the estimate's assumption
-DISK_SHARE = 0.95  # of what is free or allowed, that is planned for: records are whole, and sizes estimated
-_LAST_CHANGE = 1e-6  # of the density, relative to all of it, in the last cycle: it falls evenly to that
+DISK_SHARE = 0.95  # of what is free or allowed, that is planned for: records are whole
+_SIGMAS = 2.0  # standard errors of their bytes, that what is kept may exceed its estimate by and still fits
+_MOST_LEFT = 0.5  # of a budget, for that
+_LAST_CHANGE = 3e-6  # of the density, relative to all of it, in the last cycle: it falls evenly to that
 _SURVEY_SECONDS = 0.6
 _MAX_DRAWS = 4000  # of all processes: the sample is gathered
 _MIN_BYTES = 0.05  # of a value: those that round to zero are worth keeping, but not infinitely
@@ -53,6 +55,14 @@ class Rule:
     first_exponent: int = 0
     least: float = 0.0
 
+    @property
+    def keeps_all(self) -> bool:
+        return self.factors is None and self.everything
+
+    @property
+    def keeps_none(self) -> bool:
+        return not self.everything
+
     def native(self, basis: _core.Basis) -> _core.KeepRule:
         if self.factors is None or self.worth is None:
             return _core.KeepRule(self.everything)
@@ -65,6 +75,17 @@ KEEP_ALL = Rule(everything=True)
 KEEP_NONE = Rule(everything=False)
 
 
+@dataclass(frozen=True)
+class Rates:
+    """Seconds of one thread."""
+
+    pack: float  # of a value
+    contract: float  # of a value, checking and unpacking included
+    unpack: float  # of a value: that alone
+    move: float  # of a byte of a record, within memory: from the page cache or to it
+    look: float  # of all quartets, once: to choose what is computed
+
+
 class Sample:
     """The measured sample of a molecule's quartets, of all processes. Made by `survey`."""
 
@@ -73,23 +94,23 @@ class Sample:
         kinds: int,
         rows: Floats,
         draws: int,
-        pack: float,
-        contract: float,
-        unpack: float,
+        rates: Rates,
         threads: int,
         step: float,
     ) -> None:
-        """rows [n][8] as `_core.Survey.quartets`; seconds of a value to pack, to check, unpack and contract, and
-        only to check and unpack; `threads` of all processes; `step`: density screening leaves out what contributes
-        less than a hundredth of it."""
+        """rows [n][10] as `_core.Survey.quartets`, draws of all threads numbered apart; `threads` of all processes;
+        `step`: density screening leaves out what contributes less than a hundredth of it."""
         bra, ket = rows[:, 0].astype(np.intp), rows[:, 1].astype(np.intp)
-        bound, density, self._values, self._seconds, self._bytes = rows[:, 2:7].T
+        bound, density, self._values, self._seconds, self._own_bytes = rows[:, 2:7].T
         self._contribution = bound * density
         self._weight = rows[:, 7] / max(1, draws)
-        self._pack, self._contract, self._threads = pack, contract, threads
+        self._bytes = self._own_bytes + rows[:, 8]  # with its share of the header of the slab
+        self._slab = np.unique(rows[:, 9], return_inverse=True)[1]
+        self._headers = np.bincount(self._slab, self._weight * rows[:, 8])
+        self._rates, self._threads = rates, threads
         self.unpack_share = (
-            unpack / contract if contract > 0 else 0.0
-        )  # of what a kept integral takes in a cycle
+            rates.unpack / rates.contract if rates.contract > 0 else 0.0
+        )  # of what contracting a kept integral takes
         self._least = 0.01 * step
         self._cycles = _cycles(self._contribution, self._least, CYCLES)
         self._factors = _factors(kinds, bra, ket, self._seconds / self._values)
@@ -116,12 +137,18 @@ class Sample:
 
     def rule(self, memory_bytes: float, disk_bytes: float, seconds_per_byte: float = 0.0) -> Rule:
         """What to keep in these budgets: what is worth most, and on disk only what takes longer to recompute in all
-        cycles than a byte takes to write and read (core seconds)."""
-        disk_bytes *= DISK_SHARE
+        cycles than a byte takes to write and read (core seconds). Of the disk so much is left as the sample may
+        err: integrals that find no place when they are stored are recomputed, with their neighbours."""
+        sizes = self._weight * self._bytes
+        error = _standard_error(sizes) / max(float(sizes.sum()), 1.0)
+        disk_bytes *= DISK_SHARE * max(1 - _SIGMAS * error, _MOST_LEFT)
         if memory_bytes + disk_bytes <= 0:
             return KEEP_NONE
         order = np.argsort(-self._score)
-        needed = np.cumsum((self._weight * self._bytes)[order])
+        header = np.zeros(len(order))  # comes with the first quartet of a slab
+        slabs, first = np.unique(self._slab[order], return_index=True)
+        header[first] = self._headers[slabs]
+        needed = np.cumsum((self._weight * self._own_bytes)[order] + header)
 
         def min_within(budget: float) -> float:
             fitting = int(np.searchsorted(needed, budget, side="right"))
@@ -142,31 +169,41 @@ class Sample:
         in_memory_bytes: float = 0.0,
         cycles: int = CYCLES,
     ) -> Work:
-        """What an SCF that needs J and K `cycles` times takes with a rule; reading goes on beside the computing."""
+        """What an SCF that needs J and K `cycles` times takes with a rule; reading goes on beside the computing.
+        All quartets are looked at when some are stored, and each time when some are recomputed."""
         if rule.factors is None:
             kept = np.full(len(self._score), rule.everything)
         else:
             kept = self._score >= rule.least
+        rates, values = self._rates, self._values
         weight = self._weight / self._threads
-        contract = self._contract * self._values
-        store = np.where(kept, self._seconds + self._pack * self._values, 0.0)
+        look = rates.look / self._threads
+        move = rates.move * self._bytes
+        store = np.where(kept, self._seconds + rates.pack * values + move, 0.0)
         again = np.where(
             kept,
-            cycles * contract,
-            (self._seconds + contract) * _cycles(self._contribution, self._least, cycles),
+            cycles * (rates.contract * values + move),
+            (self._seconds + (rates.contract - rates.unpack) * values)
+            * _cycles(self._contribution, self._least, cycles),
         )
-        size = float(np.sum((self._weight * self._bytes)[kept]))
+        size = self._bytes_of(kept)
         read = cycles * max(0.0, size - in_memory_bytes) * read_seconds_per_byte
         reading = max(0.0, read - float(np.sum((weight * again)[kept])))
-        later = float(np.sum(weight * again)) + reading
+        storing = float(np.sum(weight * store)) + (0.0 if rule.keeps_none else look)
+        later = float(np.sum(weight * again)) + (0.0 if rule.keeps_all else cycles * look) + reading
         return Work(
             kept=round(float(np.sum((self._weight * self._values)[kept]))),
             bytes=round(size),
-            store_seconds=float(np.sum(weight * store)),
+            store_seconds=storing,
             cycle_seconds=later / cycles,
-            seconds=float(np.sum(weight * store)) + later,
+            seconds=storing + later,
             error_seconds=_standard_error(weight * (store + again)),
         )
+
+    def _bytes_of(self, kept: NDArray[np.bool_]) -> float:
+        """In records, with a header for each slab of which a part is kept."""
+        headers = self._headers[np.unique(self._slab[kept])]
+        return float(np.sum((self._weight * self._own_bytes)[kept])) + float(np.sum(headers))
 
     def _worth_of(self, exponents: NDArray[np.intp]) -> Floats:
         """Cycles over bytes of a value, by power of two of the bound."""
@@ -207,25 +244,37 @@ def survey(
     with world.together("survey two-electron integrals"):
         team.run(threads, measure)
     mine = [part for part in parts if part is not None]
-    rows = np.concatenate([part.quartets() for part in mine])
+    rows = [part.quartets() for part in mine]
+    for thread, part in enumerate(rows):
+        part[:, 9] = part[:, 9] * total + first + thread
     sums = np.array(
-        [(part.draws, part.pack_seconds, part.contract_seconds, part.unpack_seconds) for part in mine]
-    ).sum(axis=0)
-    gathered: list[Any] = world.gather((rows, sums))
-    sums = np.sum([part[1] for part in gathered], axis=0)
-    draws = max(1.0, sums[0])
-    return Sample(
-        basis.kinds, np.concatenate([part[0] for part in gathered]), int(sums[0]), sums[1] / draws,
-        sums[2] / draws, sums[3] / draws, total, step,
+        [
+            (part.draws, part.pack_seconds, part.contract_seconds, part.unpack_seconds, part.byte_seconds,
+             part.looked, part.look_seconds)
+            for part in mine
+        ]
+    ).sum(axis=0)  # fmt: skip
+    gathered: list[Any] = world.gather((np.concatenate(rows), sums))
+    draws, pack, contract, unpack, move, looked, look = np.sum([part[1] for part in gathered], axis=0)
+    per_draw = 1 / max(1.0, draws)
+    rates = Rates(
+        pack * per_draw, contract * per_draw, unpack * per_draw, move / total,
+        screening.tasks * look / max(1.0, looked),
     )  # fmt: skip
+    return Sample(basis.kinds, np.concatenate([part[0] for part in gathered]), int(draws), rates, total, step)
 
 
-def _cycles(contribution: Floats, cutoff: float, most: int) -> Floats:
-    """In how many of `most` cycles quartets that add this much to the Fock matrix of the whole density add more
-    than `cutoff` for its change."""
-    decay = -np.log(_LAST_CHANGE) / max(1, most - 1)
-    needed = 1.0 + np.log(np.maximum(contribution / cutoff, 1.0)) / decay
-    result: Floats = np.minimum(needed, most)
+def _cycles(contribution: Floats, cutoff: float, calls: int) -> Floats:
+    """How many of `calls` for J and K compute quartets that add this much to the Fock matrix of the whole density.
+    The first of them is for that density. Those of later cycles are for its change, and leave out what adds less
+    than `cutoff`. The last one, for the energy, leaves out nothing."""
+    cycles = calls - 1
+    decay = -np.log(_LAST_CHANGE) / max(1, cycles - 1)
+    with np.errstate(divide="ignore"):
+        falling = np.log(contribution / cutoff) / decay
+    # That many steps downwards from the first cycle on are above the cutoff, the first included. Steps are not
+    # even: on average a half is left of the last one.
+    result: Floats = 1.0 + np.clip(falling + 0.5, 0.0, cycles)
     return result
 
 
