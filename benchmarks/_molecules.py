@@ -88,6 +88,12 @@ def c14h8f6_file() -> Path:
     )
 
 
+def carbon_tetrabromide() -> list[str]:
+    """C-Br 1.942 A."""
+    edge = 1.942 / math.sqrt(3)
+    return ["C 0 0 0", *(f"Br {edge * x} {edge * y} {edge * x * y}" for x in (1, -1) for y in (1, -1))]
+
+
 def hydrogen_ring(count: int) -> list[str]:
     """Atoms 0.9 A apart."""
     radius = 0.45 / math.sin(math.pi / count)

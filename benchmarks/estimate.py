@@ -3,8 +3,8 @@
 For each molecule a sample is measured as by --estimate; then a whole SCF runs in each way of storing. The claims
 compare the bytes stored, and the time for storing and for all J and K. The forecast assumes as many cycles as
 the SCF then took, which nobody knows before a run. A run that chooses a way itself measures a sample of its
-own; here all runs are compared with the first sample. Each run takes a second or more, because fixed costs are
-a large part of shorter runs. --quick takes smaller cases.
+own; here all runs are compared with the first sample. The molecules are chains, clusters and heavy atoms, so large
+that each run takes a second or more: fixed costs are a large part of shorter runs. --quick takes two of them.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ from outcore.cli.bench import BenchOptions, Claim, at_most
 from outcore.job import machine
 from outcore.job.world import World
 
-from ._molecules import alkane, c14h8f6, water
+from ._molecules import alkane, c14h8f6, carbon_tetrabromide, water, waters
 
 _THREADS = 2
 
 
 def _cases(quick: bool) -> list[tuple[str, list[str], str]]:
-    small = [("(H2O)3", water(3), "cc-pvtz"), ("C8H18", alkane(8), "6-31g")]
+    small = [("(H2O)4", water(4), "cc-pvtz"), ("C10H22", alkane(10), "6-31g")]
     if quick:
-        return [("(H2O)2", water(2), "cc-pvtz"), small[1]]
+        return small
     return [
         *small,
-        ("(H2O)4", water(4), "cc-pvtz"),
-        ("C8H18", alkane(8), "6-31g*"),
+        ("(H2O)8", waters(8), "6-31g*"),
+        ("C10H22", alkane(10), "6-31g*"),
         ("C28H58", alkane(28), "sto-3g"),
         ("C14H8F6", c14h8f6(), "6-31g"),
+        ("CBr4", carbon_tetrabromide(), "6-31g*"),
     ]
 
 
