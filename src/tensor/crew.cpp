@@ -1,5 +1,6 @@
 #include "tensor/crew.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/start_thread.hpp"
@@ -24,33 +25,40 @@ void Crew::end() {
     const std::lock_guard lock(mutex_);
     closed_ = true;
   }
-  changed_.notify_all();
+  is_given_.notify_all();
   for (std::thread& each : threads_) each.join();
 }
 
-void Crew::give(std::vector<Work> parts) {
+void Crew::give(std::vector<Work> parts, std::size_t first) {
   const std::int64_t step = given_++;
   if (threads_.empty()) {
-    for (const Work& part : parts) run(part);
+    for (const Work& part : parts)
+      if (!error_) run(part);
     return;
   }
+  std::size_t wakes = 0;
   {
     const std::lock_guard lock(mutex_);
     left_.push_back(static_cast<std::int64_t>(parts.size()));
-    if (last_.size() < parts.size()) {
-      last_.resize(parts.size(), none);
-      ended_.resize(parts.size(), none);
+    if (last_.size() < first + parts.size()) {
+      last_.resize(first + parts.size(), none);
+      ended_.resize(first + parts.size(), none);
     }
-    for (std::size_t number = 0; number < parts.size(); ++number)
-      queue_.push_back({std::move(parts[number]), step, std::exchange(last_[number], step), number});
+    for (std::size_t number = first; Work& part : parts) {
+      queue_.push_back({std::move(part), step, std::exchange(last_[number], step), number});
+      ++number;
+    }
+    wakes = std::min(idle_, parts.size());
   }
-  changed_.notify_all();
+  for (; wakes > 0; --wakes) is_given_.notify_one();
 }
 
 void Crew::wait() {
   std::unique_lock lock(mutex_);
   if (!threads_.empty()) {
-    changed_.wait(lock, [&] { return left_.front() == 0; });
+    waits_ = true;
+    is_done_.wait(lock, [&] { return left_.front() == 0; });
+    waits_ = false;
     left_.pop_front();
   }
   ++waited_;
@@ -58,10 +66,6 @@ void Crew::wait() {
 }
 
 void Crew::run(const Work& work) noexcept {
-  {
-    const std::lock_guard lock(mutex_);
-    if (error_) return;
-  }
   try {
     work();
   } catch (...) {
@@ -73,17 +77,24 @@ void Crew::run(const Work& work) noexcept {
 void Crew::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return closed_ || !queue_.empty(); });
+    ++idle_;
+    is_given_.wait(lock, [&] { return closed_ || !queue_.empty(); });
+    --idle_;
     if (queue_.empty()) return;
     const Part part = std::move(queue_.front());
     queue_.pop_front();
-    changed_.wait(lock, [&] { return ended_[part.number] == part.before; });
-    lock.unlock();
-    run(part.work);
-    lock.lock();
+    ++held_up_;
+    is_ended_.wait(lock, [&] { return ended_[part.number] == part.before; });
+    --held_up_;
+    if (!error_) {
+      lock.unlock();
+      run(part.work);
+      lock.lock();
+    }
     ended_[part.number] = part.step;
-    --left_[static_cast<std::size_t>(part.step - waited_)];
-    changed_.notify_all();
+    if (held_up_ > 0) is_ended_.notify_all();
+    if (--left_[static_cast<std::size_t>(part.step - waited_)] == 0 && part.step == waited_ && waits_)
+      is_done_.notify_one();
   }
 }
 

@@ -17,8 +17,8 @@
 namespace outcore::tensor {
 
 /// A crew of `threads` threads; 0: the thread that gives a step carries it out. One thread gives steps, and
-/// waits for them in the same order. Part i of a step begins when part i of the step before is done, as both
-/// may change the same part of a result. After an error no further part begins.
+/// waits for them in the same order. A part begins when the part before it of the same number is done, as
+/// both may change the same part of a result. After an error no further part begins.
 class Crew {
  public:
   using Work = std::function<void()>;
@@ -28,7 +28,8 @@ class Crew {
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
-  void give(std::vector<Work> parts);  ///< gives a step of any number of parts
+  /// Gives a step of any number of parts, numbered from `first` on.
+  void give(std::vector<Work> parts, std::size_t first = 0);
   /// Waits for the earliest step under way. Throws the first error of any thread.
   void wait();
   /// Number of steps that were not waited for.
@@ -47,7 +48,10 @@ class Crew {
   void end();
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  // Small products take less time than to wake a thread: only who waits is woken.
+  std::condition_variable is_given_, is_ended_, is_done_;  ///< a part; a part that others follow; a step
+  std::size_t idle_ = 0, held_up_ = 0;                     ///< threads that wait for each of the first two
+  bool waits_ = false;                                     ///< who gives steps, for the third
   std::deque<Part> queue_;
   std::vector<std::int64_t> last_;   ///< for each part the last step that had it
   std::vector<std::int64_t> ended_;  ///< for each part the last step in which it was done

@@ -43,9 +43,30 @@ std::pair<int, bool> Held::take(const Panel& panel) {
   return {slot, true};
 }
 
+std::vector<int> Held::taken_by(const Panel& first, const Panel& second) const {
+  std::vector<int> slots;
+  auto oldest = used_.begin();
+  std::size_t free = free_.size();
+  const auto take = [&] {
+    if (free > 0)
+      --free;
+    else
+      slots.push_back((oldest++)->second);
+  };
+  if (!has(first)) take();
+  if (second == first) return slots;
+  const auto found = places_.find(second);
+  if (found != places_.end() && std::find(slots.begin(), slots.end(), found->second->second) == slots.end())
+    return slots;
+  if (oldest != used_.end() && oldest->first == first) ++oldest;  // it was used just now
+  take();
+  return slots;
+}
+
 namespace {
 
-constexpr int nothing = -1;  // in place of a slot if the step has no panels
+constexpr std::int64_t most_ahead = 64;  // steps that are begun before others are done
+constexpr int nothing = -1;              // in place of a slot if the step has no panels
 
 class OwnPanel {
  public:
@@ -60,10 +81,18 @@ class OwnPanel {
   OwnPanel(const OwnPanel&) = delete;
   OwnPanel& operator=(const OwnPanel&) = delete;
 
-  /// Asks for a panel if it is not here, adds its elements to `got`, and returns its slot.
-  int begin(const Panel& panel, std::int64_t& got) {
+  /// Whether the panels would take only slots that no step beyond `done` uses.
+  [[nodiscard]] bool may_begin(const Panel& first, const Panel& second, std::int64_t done) const {
+    const std::vector<int> slots = held_.taken_by(first, second);
+    return std::all_of(slots.begin(), slots.end(), [&](int number) {
+      return slots_[static_cast<std::size_t>(number)].last_used <= done;
+    });
+  }
+  /// Asks for a panel of a step if it is not here, adds its elements to `got`, and returns its slot.
+  int begin(const Panel& panel, std::int64_t step, std::int64_t& got) {
     const auto [number, missing] = held_.take(panel);
     Slot& slot = slots_[static_cast<std::size_t>(number)];
+    slot.last_used = step;
     if (missing) {
       got += array_.elements(panel);
       slot.matrices = array_.get(panel, [&] { return slot.buffer.get(largest_bytes_); }, slot.waits);
@@ -87,6 +116,7 @@ class OwnPanel {
     PanelMemory buffer;
     Matrices matrices;
     Waits waits;
+    std::int64_t last_used = 0;  ///< by that step, from 1
   };
   PanelArray array_;
   Held held_;
@@ -101,17 +131,24 @@ class OwnPanels : public Operands {
       : counter_(counter),
         one_(sides[1].slots == 0),
         operands_{OwnPanel(std::move(sides[0])), OwnPanel(std::move(sides[1]))} {
-    slots = ahead = steps_held({sides[0].slots, sides[1].slots});
+    slots = ahead = most_ahead;
   }
 
   std::int64_t next_unit(std::int64_t, const Stopped&) override {
     return counter_ ? counter_->next() : next_unit_++;
   }
+  bool may_begin(const Step& step) const override {
+    if (step.inner < 0) return true;
+    const auto left = wanted(step, 0, one_).panel, right = wanted(step, 1, one_).panel;
+    if (one_) return operands_[0].may_begin(left, right, released_);
+    return operands_[0].may_begin(left, left, released_) && operands_[1].may_begin(right, right, released_);
+  }
   void begin(const Step& step) override {
+    ++begun_;
     auto& asked = asked_.emplace_back(std::array{nothing, nothing});
     for (int side = 0; step.inner >= 0 && side < 2; ++side) {
       const auto [operand, panel, turned] = wanted(step, side, one_);
-      asked[static_cast<std::size_t>(side)] = operands_[operand].begin(panel, got[operand]);
+      asked[static_cast<std::size_t>(side)] = operands_[operand].begin(panel, begun_, got[operand]);
     }
   }
   void hint(const Step& step) override {
@@ -128,14 +165,15 @@ class OwnPanels : public Operands {
     const Matrices& found = operands_[0].wait(left);
     return Pair{found, one_ ? operands_[0].wait(right).turned() : operands_[1].wait(right)};
   }
-  void release() override {}
+  void release() override { ++released_; }
   void finish() override {}
   void stop() noexcept override {}
 
  private:
   Counter* counter_;
   std::int64_t next_unit_ = 0;
-  bool one_;  ///< the panels of the left operand serve on both sides
+  std::int64_t begun_ = 0, released_ = 0;  ///< steps
+  bool one_;                               ///< the panels of the left operand serve on both sides
   std::array<OwnPanel, 2> operands_;
   std::deque<std::array<int, 2>> asked_;  ///< slots of the steps that were not waited for
 };

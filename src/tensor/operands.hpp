@@ -59,6 +59,8 @@ class Operands {
 
   /// The number of a unit of work that no other process gets; `count` or more: none is left.
   [[nodiscard]] virtual std::int64_t next_unit(std::int64_t count, const Stopped& stopped) = 0;
+  /// Whether the slots for the panels of a step are free now: no step under way uses them.
+  [[nodiscard]] virtual bool may_begin(const Step& step) const = 0;
   /// Asks for the panels of a step. At most `ahead` steps may be begun and not released.
   virtual void begin(const Step& step) = 0;
   /// Gives a prefetch hint for the panels of a step.
@@ -94,6 +96,8 @@ class Held {
  public:
   explicit Held(int slots);
   [[nodiscard]] bool has(const Panel& panel) const { return places_.contains(panel); }
+  /// The slots that two panels would take from others, taken one after the other.
+  [[nodiscard]] std::vector<int> taken_by(const Panel& first, const Panel& second) const;
   /// The slot of a panel, and whether the panel must be fetched into it.
   std::pair<int, bool> take(const Panel& panel);
 

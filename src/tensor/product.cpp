@@ -130,7 +130,7 @@ class Loop {
         operands_(operands_of(arrays, counter)),
         results_(PanelArray(steps.groups, steps.sides[2], arrays.out, how.element_bytes), how, steps.half,
                  largest_result()),
-        hinted_(how.hinted >= operands_->ahead ? how.hinted : 0),
+        hinted_(how.hinted >= steps_held(how.slots) ? how.hinted : 0),
         crew_(operations() <= small ? 0 : how.threads) {
     for (const std::int64_t each : steps.groups[3].panels) most_inner_ = std::max(most_inner_, each);
   }
@@ -149,13 +149,15 @@ class Loop {
     std::int64_t task;
     double done;  ///< the fraction of its task that is done after this step
     Steps::Turn turn;
+    std::int64_t pieces;  ///< into which the step is divided, if it is not large
   };
   /// A result, or a share of one, in its buffer.
   struct Made {
     Panel panel{};
     Matrices matrices;
     std::optional<Share> share;
-    bool is_there = false;  ///< made in place, not in a buffer
+    bool is_there = false;       ///< made in place, not in a buffer
+    std::size_t first_part = 0;  ///< the number of its first part; other results have other numbers
 
     [[nodiscard]] const Share* its_share() const { return share ? &*share : nullptr; }
   };
@@ -229,6 +231,7 @@ class Loop {
     }
     item.step = steps_.steps[static_cast<std::size_t>(place_)];
     item.task = task_;
+    item.pieces = pieces_;
     const std::int64_t first = steps_.begin_of(task_);
     item.turn = turns_[static_cast<std::size_t>(place_ - first)];
     item.done = static_cast<double>(++place_ - first) / static_cast<double>(end_ - first);
@@ -239,12 +242,18 @@ class Loop {
     place_ = steps_.begin_of(task);
     end_ = steps_.begin_of(task + 1);
     turns_ = steps_.turns(task);
+    // Steps of different results are multiplied beside one another. Where there are enough of them, each is
+    // one product, for one thread, and one more waits for a thread.
+    const auto results =
+        std::count_if(turns_.begin(), turns_.end(), [](const auto& turn) { return turn.begins; });
+    const std::int64_t beside = std::max<std::int64_t>(1, std::min(results, operands_->slots) - 1);
+    pieces_ = (how_.threads + beside - 1) / beside;
   }
 
   void hint() {
     if (hinted_ == 0) return;
     const std::int64_t place = place_ - 1;  // of the step whose panels were asked for last
-    const std::int64_t first = place == unit_begin_ ? place + operands_->ahead : place + hinted_;
+    const std::int64_t first = place == unit_begin_ ? place + steps_held(how_.slots) : place + hinted_;
     for (std::int64_t i = first; i <= place + hinted_ && i < unit_end_; ++i)
       operands_->hint(steps_.steps[static_cast<std::size_t>(i)]);
   }
@@ -252,10 +261,10 @@ class Loop {
   /// Asks for the panels of further steps.
   void ask() {
     while (std::ssize(ahead_) + crew_.under_way() < operands_->ahead) {
-      Ahead item{};
-      if (!next(item)) return;
-      operands_->begin(item.step);
-      ahead_.push_back(item);
+      if (Ahead item{}; !coming_ && next(item)) coming_ = item;
+      if (!coming_ || !operands_->may_begin(coming_->step)) return;
+      operands_->begin(coming_->step);
+      ahead_.push_back(*std::exchange(coming_, std::nullopt));
       hint();
     }
   }
@@ -282,17 +291,21 @@ class Loop {
       if (item.turn.begins) {
         its = {};
         its.panel = {batch, rows, columns};
+        its.first_part = static_cast<std::size_t>(results_begun_++ % how_.results) *
+                         static_cast<std::size_t>(how_.threads * parts_of_thread);
         if (sharing_.memory) its.share = sharing_.shares.of(sharing_.memory->rank(), its.panel);
         begin_result(its, inner < 0);
       }
       ahead_.pop_front();
       const auto [left, right] = of_share(*here, its.share);
       const bool adds = !item.turn.begins || (its.is_there && how_.add);
-      crew_.give(inner < 0 ? zeros(its.matrices) : parts(left, right, its.matrices, adds));
+      crew_.give(inner < 0 ? zeros(its.matrices) : parts(item, {left, right}, its.matrices, adds),
+                 its.first_part);
       given_.push_back({item, its});
       if (item.turn.ends) made.erase(its.panel);
-      while (crew_.under_way() > 1 && given_.front().item.turn.ends)
-        wait();  // put while the next one is made
+      // Put while the next ones are made.
+      const std::int64_t busy = std::max<std::int64_t>(1, how_.threads / item.pieces);
+      while (crew_.under_way() > busy && given_.front().item.turn.ends) wait();
     }
   }
 
@@ -351,14 +364,17 @@ class Loop {
   }
 
   /// Divides a step into parts, the same parts of a result in all its steps.
-  std::vector<Crew::Work> parts(const Matrices& left, const Matrices& right, const Matrices& out, bool add) {
+  std::vector<Crew::Work> parts(const Ahead& item, const Operands::Pair& panels, const Matrices& out,
+                                bool add) {
+    const auto& [left, right] = panels;
     std::vector<Crew::Work> result;
     const auto [batch, rows, columns] = out.count;
     const double area = 2.0 * static_cast<double>(out.elements());
     flops_ += area * static_cast<double>(left.count[2]);
     // By the result alone, because steps may have different numbers of inner indices.
     const bool is_large = area * static_cast<double>(most_inner_) > large;
-    const std::int64_t count = how_.threads * (is_large && how_.threads > 1 ? parts_of_thread : 1);
+    const std::int64_t count =
+        is_large ? how_.threads * (how_.threads > 1 ? parts_of_thread : 1) : item.pieces;
     const int axis = batch >= count || rows * columns < count ? 0 : rows >= columns ? 1 : 2;
     const std::int64_t all = out.count[static_cast<std::size_t>(axis)];
     const std::int64_t pieces = std::max<std::int64_t>(1, std::min(all, count));
@@ -383,9 +399,12 @@ class Loop {
   std::vector<Steps::Turn> turns_;  ///< of the task whose panels are asked for
   bool has_ended_ = false;
   std::int64_t most_inner_ = 0, done_ = 0;
+  std::int64_t pieces_ = 1;  ///< of the steps of the task that is asked for
+  std::int64_t results_begun_ = 0;
   double flops_ = 0, fraction_ = 0;
   bool stopped_ = false;
   std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
+  std::optional<Ahead> coming_;  ///< the next step, if its panels cannot be asked for yet
   std::deque<Ahead> ahead_;
   std::deque<Given> given_;
   Crew crew_;  // the last member: its threads end before the members that they use

@@ -39,6 +39,19 @@ TEST("a part begins when that of the step before is done") {
   }
 }
 
+TEST("parts of other numbers do not wait for a slow one") {
+  std::counting_semaphore<> left(0);
+  Crew crew(2);
+  std::vector<Crew::Work> slow, other;
+  slow.emplace_back([&] { left.acquire(); });
+  other.emplace_back([&] { left.release(); });
+  crew.give(std::move(slow), 0);
+  crew.give(std::move(other), 1);
+  crew.wait();
+  crew.wait();
+  check::equal(crew.under_way(), 0);
+}
+
 TEST("the first error is thrown, and nothing is done after it") {
   for (const int threads : {0, 1}) {
     std::atomic<int> done = 0;

@@ -233,8 +233,8 @@ TEST("processes that share panels make each result together, and read each panel
 
 /// out[i][j] = a[i][k] a[j][k], whose tasks make panels with no more columns than rows. With `at_once` one
 /// task makes all panels of the result.
-Steps half_of_square(std::int64_t cell, bool at_once) {
-  Steps steps{{axis(1, 1), axis(rows, cell), axis(rows, cell), axis(inner, cell)},
+Steps half_of_square(std::int64_t cell, bool at_once, std::int64_t side = rows, std::int64_t depth = inner) {
+  Steps steps{{axis(1, 1), axis(side, cell), axis(side, cell), axis(depth, cell)},
               {Side{{0, 1, 3}, {{0, 0}, {1, 0}, {2, 0}}}, Side{{0, 3, 2}, {{0, 0}, {2, 0}, {1, 0}}},
                Side{{0, 1, 2}, {{0, 0}, {1, 0}, {2, 0}}}},
               {},
@@ -252,6 +252,44 @@ Steps half_of_square(std::int64_t cell, bool at_once) {
   if (at_once) steps.task_ends.push_back(std::ssize(steps.steps));
   steps.check();
   return steps;
+}
+
+/// Memory whose panels are copied when they are asked for.
+class Copied : public MemoryBoxes {
+ public:
+  using MemoryBoxes::MemoryBoxes;
+  void get(const Box& box, const Strided& to, Waits& waits) override {
+    is_copying_ = true;
+    MemoryBoxes::get(box, to, waits);
+    is_copying_ = false;
+  }
+  [[nodiscard]] std::optional<Strided> view(const Box& box) override {
+    return is_copying_ ? MemoryBoxes::view(box) : std::nullopt;
+  }
+
+ private:
+  bool is_copying_ = false;
+};
+
+TEST("a panel comes in place of another only when no step needs that any more") {
+  constexpr std::int64_t side = 90, depth = 700;  // enough for threads
+  std::vector<double> a(static_cast<std::size_t>(side * depth)), expected(side * side);
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = double(i % 13) - 5;
+  for (std::size_t i = 0; i < side; ++i)
+    for (std::size_t j = 0; j < side; ++j)
+      for (std::size_t k = 0; k < depth; ++k) expected[i * side + j] += a[i * depth + k] * a[j * depth + k];
+  const Steps steps = half_of_square(18, true, side, depth);
+  for (const int slots : {2, 4, 5, 8})  // of five rows of panels
+    for (const int threads : {1, 2, 5}) {
+      std::vector<double> found(expected.size());
+      Copied left(memory_of(a, {1, side, depth}), ElementType::float64),
+          right(memory_of(a, {1, side, depth}), ElementType::float64);
+      MemoryBoxes out(memory_of(found, {1, side, side}), ElementType::float64);
+      const Moved moved = carry_out(steps, {.slots = {slots, 0}, .results = 15, .threads = threads},
+                                    {left, right, out}, scaled(1), nullptr, never);
+      check::is_true(found == expected);
+      if (slots >= 5) check::equal(moved.got[0], side * depth);  // each panel once
+    }
 }
 
 TEST("half of a symmetric result is made, and put twice") {
