@@ -21,6 +21,7 @@ import memory
 import plots
 import reference
 import results
+import triangles
 
 ROOT = Path(__file__).resolve().parents[2]
 PART = re.compile(r"<!-- generated: ([a-z-]+)(?: ([^>\n]+?))? -->\n(.*?)<!-- end -->", re.DOTALL)
@@ -35,6 +36,7 @@ KINDS: dict[str, Callable[[Path, str], str]] = {
     "covered": covered.table,
     "memory": memory.memory_table,
     "random-programs": results.random_programs,
+    "triangles": triangles.table,
     "chemio": results.chemio,
     "passion": results.passion,
     "commands": reference.commands,
