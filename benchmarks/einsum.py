@@ -22,7 +22,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from outcore.cli.bench import BenchOptions, Claim, at_least, at_most, claim_memory
-from outcore.tensor.layout.blocks import Partition, rectangles, useful_rectangles, useful_triangles
+from outcore.tensor.layout.blocks import Partition, rectangles, useful_rectangles
+from outcore.tensor.layout.triangles import MOST_ROWS, useful_triangles
 
 from ._workers import Failed, python_worker
 
@@ -81,7 +82,7 @@ class Case:
     @property
     def partitions(self) -> Iterator[tuple[int, int, Partition]]:
         if self.symmetric:
-            for rows in range(1, 74):
+            for rows in range(1, MOST_ROWS + 1):
                 for _, blocks in useful_triangles(rows):
                     yield rows, rows, blocks
             return

@@ -116,7 +116,7 @@ def test_plans_can_be_saved_and_compared():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", "[1]", '{"format": 3}', '{"format": 1}', '{"format": 99}', '{"format": 3, "rates": 3}']
+    "text", ["", "{}", "[1]", '{"format": 4}', '{"format": 1}', '{"format": 99}', '{"format": 4, "rates": 3}']
 )
 def test_what_is_no_plan_is_refused(text):
     with pytest.raises(OutcoreError, match="read a plan"):

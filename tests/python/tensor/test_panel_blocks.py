@@ -7,10 +7,13 @@ import tracemalloc
 
 import pytest
 
-from outcore.tensor.layout.blocks import rectangles, triangles, useful_rectangles, useful_triangles
+from outcore.tensor.layout.blocks import rectangles, useful_rectangles
+from outcore.tensor.layout.triangles import counts_of_planes, triangles, useful_triangles
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 5, 7, 8, 12, 13, 14, 16, 21, 25, 31, 40, 57, 73, 80])
+@pytest.mark.parametrize(
+    "count", [1, 2, 3, 5, 7, 8, 12, 13, 14, 16, 21, 25, 28, 31, 40, 57, 73, 80, 183, 190]
+)
 @pytest.mark.parametrize("most", [2, 4, 7, 16, 37, 10**4])
 def test_each_pair_is_in_one_triangle(count, most):
     found = triangles(count, most)
@@ -23,7 +26,7 @@ def test_each_pair_is_in_one_triangle(count, most):
     )
 
 
-@pytest.mark.parametrize("order", [2, 3, 4, 5, 7, 8])
+@pytest.mark.parametrize("order", [1, 2, 3, 4, 5, 7, 8, 9, 11, 13])
 def test_lines_of_a_plane_read_each_row_as_often_as_points_are_on_a_line(order):
     points, on_line = order**2 + order + 1, order + 1
     found = triangles(points, on_line * (on_line - 1) // 2 + 1)
@@ -38,7 +41,35 @@ def test_without_a_line_those_of_an_affine_plane_are_left(order):
     assert found.read == (order**2 * (order + 1), 0)
 
 
-@pytest.mark.parametrize("count", [3, 6, 9, 12])
+@pytest.mark.parametrize("order, each", [(1, 8), (2, 3), (3, 4), (4, 2), (5, 2)])
+def test_points_of_several_panels_waste_less_on_the_diagonal(order, each):
+    points, on_line = order**2 + order + 1, order + 1
+    pairs = on_line * (on_line - 1) // 2 * each**2 + each * (each + 1) // 2
+    found = triangles(each * points, pairs)
+    assert (found.most, found.read) == (pairs, (each * points * on_line, 0))
+    assert pairs / each**2 < triangles(points, 10**4).most
+    assert each * points in counts_of_planes()
+
+
+@pytest.mark.parametrize("count, order", [(28, 2), (39, 3), (42, 4), (31, 5), (62, 5), (57, 7)])
+def test_lines_give_pairs_to_further_sets(count, order):
+    """Between two planes a bit less memory asks for a bit more reading; nothing more is held."""
+    whole = triangles(
+        count, next(most for most, each in useful_triangles(count) if each.read[0] == count * (order + 1))
+    )
+    found = [each for _, each in useful_triangles(count) if 0.7 * whole.most < each.most < whole.most]
+    assert len(found) > 1
+    for each in found:
+        assert order + 1 < each.read[0] / count < order + 4
+        assert each.held[0] <= whole.held[0]
+        blocks = [block.pairs for block in each.blocks()]
+        assert sorted(pair for pairs in blocks for pair in pairs) == sorted(
+            pair for block in whole.blocks() for pair in block.pairs
+        )
+        assert max(map(len, blocks)) == each.most
+
+
+@pytest.mark.parametrize("count", [3, 6, 9, 12, 31, 62])
 def test_larger_triangles_read_less(count):
     reads = [found.read[0] for _, found in useful_triangles(count)]
     assert reads == sorted(reads, reverse=True)

@@ -18,7 +18,7 @@ from outcore.tensor.layout.geometry import ProductProblem
 from outcore.tensor.layout.operands import numbered, plain
 from outcore.tensor.plan.choice import Choice
 from outcore.tensor.plan.plan import Plan, contract
-from outcore.tensor.plan.product_plan import make_plan
+from outcore.tensor.plan.product_plan import Held, Planned, make_plan
 from outcore.tensor.plan.rates import ASSUMED
 from outcore.tensor.program.einsum import einsum
 
@@ -177,19 +177,44 @@ def test_panels_of_one_array_serve_on_both_sides(world):
     assert counted.actual.disk_read == a.nbytes
 
 
-@pytest.mark.parametrize("share", [0.1, 1 / 30, 0.01])
-def test_the_search_takes_triangle_blocks_where_they_read_less(share):
-    rows = inner = 16000
+def square_of_one_array(rows, inner):
     one = replace(plain((rows, inner), np.dtype(float), "disk"), array=0)
     extents = {"i": rows, "j": rows, "k": inner}
     out = plain((rows, rows), np.dtype(float), "disk")
-    problem = ProductProblem(binary("ik", "jk", "ij", extents), extents, one, one, out)
+    return ProductProblem(binary("ik", "jk", "ij", extents), extents, one, one, out)
+
+
+@pytest.mark.parametrize("share", [0.1, 1 / 30, 0.01])
+def test_the_search_takes_triangle_blocks_where_they_read_less(share):
+    rows = inner = 16000
+    problem = square_of_one_array(rows, inner)
     memory = int(share * 2 * 8 * rows * inner)
     found = make_plan(problem, memory, ASSUMED)
     simple = make_plan(replace(problem, simple=True), memory, ASSUMED)
     assert found.choice.half and found.choice.block > 1
     assert found.bound_bytes <= found.predicted.disk < 0.9 * simple.predicted.disk
     assert found.workspace_bytes <= memory
+
+
+@pytest.mark.parametrize("times", [24, 38, 53, 100, 116, 140])
+def test_blocks_come_near_the_bound_where_the_disk_takes_longest(times):
+    """Of an operand so many times as large as memory, which has just the pairs of a line of a plane."""
+    problem = square_of_one_array(6000, 6000)
+    rates = replace(ASSUMED, gemm=((16, 1e15),), read=1e7, write=1e7)
+    plan = make_plan(problem, 8 * 6000 * 6000 // times, rates)
+    assert 1 < plan.over_bound < 1.25
+
+
+@pytest.mark.parametrize("rows, block", [(60, 4), (20, 40), (14, 16)])
+def test_panels_that_are_counted_come_as_in_all_steps(rows, block):
+    problem = square_of_one_array(420, 200)
+    choice = Choice("result", False, (1, rows, rows, 40), (1, 1, 1, 1), results=block, half=True, block=block)
+    planned = Planned(problem, make_plan(problem, 1 << 20, ASSUMED, choice))
+    assert planned.at_once > 1
+    steps, uses = Held(planned.plan.slots[0]), Held(planned.plan.slots[0])
+    for task in planned.tasks:
+        come = [panel for step in task for _, panel in planned.wanted(step) if steps.take(panel)[1]]
+        assert come == [panel for _, panel in planned.uses(task) if uses.take(panel)[1]]
 
 
 # ---- bounds ----

@@ -14,11 +14,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from outcore.tensor.layout.blocks import Partition, rectangles, triangles
+from outcore.tensor.layout.blocks import Partition, rectangles
 from outcore.tensor.layout.canonical import Binary
 from outcore.tensor.layout.cells import Axis, Cut, Interval, Panels, panels
 from outcore.tensor.layout.letters import common_tilings
 from outcore.tensor.layout.operands import Facts, Mask
+from outcore.tensor.layout.triangles import triangles
 
 Keep = Literal["result", "left", "right"]
 """Panels that stay while the rest passes by: a panel of the result alone; or with it all panels of the left operand
@@ -148,8 +149,31 @@ class Step(NamedTuple):
     inner: int
 
 
-Task = list[Step]
-"""The steps for the panels of the result that are made at once: one panel, or those of a block."""
+@dataclass(slots=True, eq=False)
+class Task:
+    """The steps for the panels of the result that are made at once: one panel, or those of a block. A task makes
+    its steps when a caller iterates: a table of all steps would take more memory than the panels.
+
+    Attributes:
+        pairs: rows and columns of the panels of the result.
+        inner: panels of inner indices, in order. The task multiplies all pairs for one of them before the next.
+            -1 alone: the result is zero.
+    """
+
+    batch: int
+    pairs: Sequence[tuple[int, int]]
+    inner: Sequence[int]
+
+    @property
+    def multiplied(self) -> Sequence[int]:
+        """Panels of inner indices that are multiplied; none if the result is zero."""
+        return () if self.inner[0] < 0 else self.inner
+
+    def __len__(self) -> int:
+        return len(self.pairs) * len(self.inner)
+
+    def __iter__(self) -> Iterator[Step]:
+        return (Step(self.batch, *pair, each) for each in self.inner for pair in self.pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,9 +287,7 @@ class ProductGeometry:
         `block`: a task makes at most so many panels of the result."""
         if block > 1:
             return self._tasks_of_blocks(self.partition(block, half=half), parts)
-        inner_first: dict[bool, Sequence[int]] = {}
-        count = self.steps.shape[3]
-        inner_first[False], inner_first[True] = range(count), range(count - 1, -1, -1)
+        all_inner = range(self.steps.shape[3])
         result: list[Task] = []
         outer, other = (2, 1) if keep == "right" else (1, 2)
         for batch in range(self.steps.shape[0]):
@@ -276,14 +298,9 @@ class ProductGeometry:
                     if half and columns > rows:
                         continue
                     there = self.steps[batch, rows, columns]
-                    task = [
-                        Step(batch, rows, columns, k) for k in inner_first[len(result) % 2 == 1] if there[k]
-                    ]
-                    if task or self._stored(batch, rows, columns):
-                        task = task or [Step(batch, rows, columns, -1)]
-                        count = min(parts, len(task))
-                        ends = [len(task) * i // count for i in range(count + 1)]
-                        result += [task[first:last] for first, last in itertools.pairwise(ends)]
+                    inner = [k for k in (reversed(all_inner) if len(result) % 2 else all_inner) if there[k]]
+                    if inner or self._stored(batch, rows, columns):
+                        result += _in_parts(batch, [(rows, columns)], inner or [-1], parts)
         return result
 
     def _tasks_of_blocks(self, partition: Partition, parts: int) -> list[Task]:
@@ -293,12 +310,7 @@ class ProductGeometry:
         for batch in range(batches):
             for block in partition.blocks():
                 inner = range(count - 1, -1, -1) if len(result) % 2 else range(count)
-                most = min(parts, count)
-                ends = [count * i // most for i in range(most + 1)]
-                result += [
-                    [Step(batch, *pair, k) for k in inner[first:last] for pair in block.pairs]
-                    for first, last in itertools.pairwise(ends)
-                ]
+                result += _in_parts(batch, block.pairs, inner, parts)
         return result
 
     def _stored(self, batch: int, rows: int, columns: int) -> bool:
@@ -321,6 +333,15 @@ class ProductGeometry:
             for (g, letters), cell in zip(groups, cells, strict=True):
                 where.update(zip(letters, self.cuts[g].cells[cell], strict=True))
             yield cells, [where[label] for label in labels]
+
+
+def _in_parts(
+    batch: int, pairs: Sequence[tuple[int, int]], inner: Sequence[int], parts: int
+) -> Iterator[Task]:
+    """Tasks of so many ranges of inner indices, if there are as many."""
+    count = min(parts, len(inner))
+    ends = [len(inner) * i // count for i in range(count + 1)]
+    return (Task(batch, pairs, inner[first:last]) for first, last in itertools.pairwise(ends))
 
 
 def cell_flags(mask: Mask | None, labels: str, groups: tuple[str, str, str]) -> Flags | None:

@@ -16,8 +16,9 @@ from outcore.tensor.layout.geometry import ProductProblem
 from outcore.tensor.plan.passes import Grid, Panels, Reuse
 from outcore.tensor.plan.rates import Rates
 
-STEP_S = 1e-4  # of the interpreter and of requests, for each step
-_STEPS = 200_000  # more panels are not looked at
+STEP_S = 4e-5  # of the loop, for each step
+PANEL_S = 2e-5  # of requests, for each panel of an operand that comes
+_STEPS = 400_000  # of panels: plans of more are not looked at
 
 
 def priced(
@@ -42,10 +43,12 @@ def priced(
     moved = moved.astype(np.float32)
     word, (left, right, put) = problem.dtype.itemsize, problem.copied
     steps = ta * tb * tc * panels.batch.count * panels.made
+    come = (way.left * ta + way.right * tb) * tc * panels.batch.count
+    apart = (steps * STEP_S + come * PANEL_S) / rates.processes
     results_each = np.maximum(1.0, way.results * way.parts / rates.processes)
     for results in (1, 2) if problem.out.where == "disk" else (1,):
         waits = puts if results == 1 else puts / results_each  # of the last alone
-        seconds = np.maximum(work + waits, disk) + steps * (STEP_S / rates.processes)
+        seconds = np.maximum(work + waits, disk) + apart
         seconds = np.where(steps <= _STEPS, seconds, np.inf).astype(np.float32)
         made = a * w * (word * results * way.at_once + put)
         held = way.held[0] * (word + left) + way.held[1] * (word + right)

@@ -151,8 +151,15 @@ def steps_of(geometry: ProductGeometry, tasks: Sequence[Task], *, half: bool = F
         }
         sides.append((own, [places[label] for label in dict.fromkeys(labels)]))
         flags.append(None if there is None else np.ascontiguousarray(there, np.uint8).tobytes())
-    steps = np.array([step for task in tasks for step in task], np.int32).reshape(-1, 4)
     ends = np.cumsum([len(task) for task in tasks], dtype=np.int64).tolist()
+    numbers = (
+        number
+        for task in tasks
+        for inner in task.inner
+        for rows, columns in task.pairs
+        for number in (task.batch, rows, columns, inner)
+    )
+    steps = np.fromiter(numbers, np.int32).reshape(-1, 4)
     return _core.Steps(groups, sides, flags, steps, ends, half)
 
 

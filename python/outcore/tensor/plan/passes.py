@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from outcore.tensor.layout.blocks import Partition, useful_rectangles, useful_triangles
+from outcore.tensor.layout.blocks import Partition, useful_rectangles
 from outcore.tensor.layout.geometry import Keep, ProductProblem
+from outcore.tensor.layout.triangles import MOST_ROWS, useful_triangles
 from outcore.tensor.plan.rates import Rates
 from outcore.tensor.plan.sizes import Size
 
 _KEEPS: tuple[Keep, ...] = ("result", "left", "right")
 DEPTH = 2  # panels of an operand that passes by: one used, one on its way
 _SPLIT = 4  # parts of the inner indices for each process, at most
-_TRIANGLES, _RECTANGLES = 73, 8  # panels of rows, of which several blocks are made
+_RECTANGLES = 8  # panels of rows, of which several blocks are made; of triangle blocks there are many more
 
 Grid = np.ndarray[tuple[int, ...], np.dtype[np.floating[Any]]]
 
@@ -118,7 +119,7 @@ def of_blocks(panels: Panels, problem: ProductProblem) -> list[tuple[Panels, Reu
     found: list[tuple[int, Partition]] = []
     for number, row in enumerate(panels.rows):
         for column in [panels.columns[number]] if panels.half else panels.columns:
-            if max(row.count, column.count) > (_TRIANGLES if panels.half else _RECTANGLES):
+            if max(row.count, column.count) > (MOST_ROWS if panels.half else _RECTANGLES):
                 continue
             own = (
                 useful_triangles(row.count)

@@ -32,7 +32,7 @@ from outcore.tensor.plan.product_plan import Planned, ProductPlan, make_plan
 from outcore.tensor.plan.rates import Rates
 from outcore.tensor.plan.text import facts_of, text_of
 
-FORMAT = 3
+FORMAT = 4  # since 4 blocks of symmetric results are others
 _FEW_STEPS = 2000  # of products whose panels are kept for the next call
 _ENDLESS = 1 << 60  # bytes
 _KEPT = 0.5  # of the memory: more intermediates than that go to disk, and all if panels have too little beside them

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,7 +18,7 @@ from outcore.tensor.layout.geometry import ProductGeometry, ProductProblem, Step
 from outcore.tensor.plan.amounts import Amounts
 from outcore.tensor.plan.bound import bound
 from outcore.tensor.plan.choice import Choice
-from outcore.tensor.plan.estimates import STEP_S, shortest_side
+from outcore.tensor.plan.estimates import PANEL_S, STEP_S, shortest_side
 from outcore.tensor.plan.loop import steps_of
 from outcore.tensor.plan.rates import Rates
 from outcore.tensor.plan.schedule import FULL, SLOWER, ample_bytes, may_share, search, weight
@@ -175,6 +176,17 @@ class Planned:
         if self.plan.slots[1] == 0:
             return (0, left), (0, (step.batch, step.columns, step.inner))
         return (0, left), (1, (step.batch, step.inner, step.columns))
+
+    def uses(self, task: Task) -> Iterator[tuple[int, Panel]]:
+        """Operands and panels as the steps of a task use them, one after another. Of a triangle block all panels of
+        a range of inner indices are held together: of such a range each is named when it is used first, and again
+        in the order in which they are used last."""
+        if self.plan.slots[1] > 0 or self.plan.choice.block == 1:
+            return (used for step in task if step.inner >= 0 for used in self.wanted(step))
+        rows = [row for pair in task.pairs for row in pair]
+        last = reversed(dict.fromkeys(reversed(rows)))
+        named = [*dict.fromkeys(rows), *last]
+        return ((0, (task.batch, row, inner)) for inner in task.multiplied for row in named)
 
     @cached_property
     def steps(self) -> _core.Steps:
@@ -336,26 +348,27 @@ def predict(planned: Planned, rates: Rates) -> Amounts:
     amounts = {"disk_read": 0.0, "disk_written": 0.0, "network": 0.0, "copied": 0.0}
     names = {"disk": "disk_read", "global": "network", "node": "copied", "process": "copied"}
     elements = (geometry.elements(geometry.left, (0, 1, 3)), geometry.elements(geometry.right, (0, 3, 2)))
+    come = 0  # panels of operands
     first = 0.0  # seconds until the first process has its first panels, while the others fetch theirs
     disk_each = rates.read * rates.nodes / rates.processes
     for process in range(rates.processes):
         held = Held(plan.slots[0]), Held(plan.slots[1])
         for unit in planned.units[process :: rates.processes]:
-            for place, step in enumerate(step for task in unit for step in task if step.inner >= 0):
-                for side, panel in planned.wanted(step):
-                    if held[side].take(panel)[1]:
-                        facts = (problem.left, problem.right)[side]
-                        count = float(elements[side][panel]) * facts.item_bytes
-                        amounts[names[facts.where]] += count
-                        if process == 0 and unit is planned.units[0] and place == 0:
-                            first += count / (disk_each if facts.where == "disk" else rates.copy)
+            for place, (side, panel) in enumerate(used for task in unit for used in planned.uses(task)):
+                if held[side].take(panel)[1]:
+                    come += 1
+                    facts = (problem.left, problem.right)[side]
+                    count = float(elements[side][panel]) * facts.item_bytes
+                    amounts[names[facts.where]] += count
+                    if process == 0 and unit is planned.units[0] and place < 2:
+                        first += count / (disk_each if facts.where == "disk" else rates.copy)
     adds = problem.adds or plan.choice.parts > 1
     sizes = geometry.elements(geometry.out, (0, 1, 2))
     half = plan.choice.half
     written = problem.out.item_bytes * sum(
-        float(sizes[batch, rows, columns]) * (2 if half and rows != columns else 1)
+        float(sizes[task.batch, rows, columns]) * (2 if half and rows != columns else 1)
         for task in planned.tasks
-        for batch, rows, columns in {(step.batch, step.rows, step.columns) for step in task}
+        for rows, columns in task.pairs
     )
     amounts[names[problem.out.where] if problem.out.where != "disk" else "disk_written"] += written
     if adds and problem.out.where == "disk":
@@ -365,7 +378,7 @@ def predict(planned: Planned, rates: Rates) -> Amounts:
     if problem.out.where == "disk":
         again = 0.0 if adds else written * geometry.parts_of_chunks  # read before a part is put
         put = (written * (2 if adds else 1)) / rates.write + again / rates.read
-    seconds = _seconds(planned, rates, flops, amounts, put / rates.nodes, first, again)
+    seconds = _seconds(planned, rates, flops, amounts, put / rates.nodes, first, again, come)
     return Amounts(**amounts, flops=flops, seconds=seconds)
 
 
@@ -377,10 +390,11 @@ def _seconds(
     put: float,
     first: float,
     again: float,
+    come: int,
 ) -> float:
     """`put`: seconds in which results go to disk; a process that makes one meanwhile waits for the last alone.
-    `first`: seconds before the first product. `again`: bytes that are read of chunks that are put in parts. Where
-    the disk takes longest, the last product comes after it."""
+    `first`: seconds before the first product. `again`: bytes that are read of chunks that are put in parts;
+    `come`: panels of operands. Where the disk takes longest, the last product comes after it."""
     geometry = planned.geometry
     _, a, w, c = (float(sizes.mean()) for sizes in geometry.sizes)
     workers = rates.threads * rates.processes
@@ -398,7 +412,7 @@ def _seconds(
     read = (amounts["disk_read"] + again) / (rates.read * rates.nodes)
     disk = read + amounts["disk_written"] / (rates.write * rates.nodes)
     steps = sum(map(len, planned.tasks)) / rates.processes
-    work += steps * STEP_S
+    work += steps * STEP_S + come / rates.processes * PANEL_S
     if planned.plan.choice.results > planned.at_once:
         put /= max(1.0, len(planned.tasks) / rates.processes)
     return max(first + work + put, disk + work / max(1, steps))

@@ -13,12 +13,14 @@ import numpy as np
 
 from outcore.base.errors import OutcoreError
 from outcore.tensor.layout.geometry import Keep, ProductProblem
+from outcore.tensor.layout.triangles import counts_of_planes
 from outcore.tensor.plan.choice import Choice
 from outcore.tensor.plan.estimates import priced
 from outcore.tensor.plan.passes import DEPTH, Grid, Panels, in_parts, of_blocks, of_one
 from outcore.tensor.plan.rates import Rates
-from outcore.tensor.plan.sizes import Size, sizes_of, sizes_with_zeros
+from outcore.tensor.plan.sizes import STEP, Size, sizes_of, sizes_with_zeros
 
+_FINE = 1.1  # of inner indices of triangle blocks, each has so many times as many panels as the one before
 _COARSE = 3  # one size of panels of so many, where arrays are placed
 FULL = 0.97  # of the memory of a process is for panels: what is left is for pieces that are put
 _AMPLE = 8  # times what whole arrays take: every choice fits then, with as many panels as there may be
@@ -242,7 +244,11 @@ def _options(
     half: bool,
 ) -> Iterator[_Options]:
     axes = problem.axes_to_cut(half=half)
-    sizes = [sizes_with_zeros(problem, axes, group, batch, mixed, by_chunks) for group in (1, 2, 3)]
+    steps, counts = (STEP, STEP, _FINE if half else STEP), counts_of_planes() if half else ()
+    sizes = [
+        sizes_with_zeros(problem, axes, group, batch, mixed, by_chunks, step, counts if group < 3 else ())
+        for group, step in zip((1, 2, 3), steps, strict=True)
+    ]
     if coarse:
         sizes = [[*each[:-1:_COARSE], each[-1]] for each in sizes]
     panels = Panels(batch, sizes[0], sizes[1], sizes[2], half, half)

@@ -116,8 +116,7 @@ class _Run:
             if unit is None:
                 return
             for task in unit:
-                last_of = {step[:3]: step for step in task}
-                process.steps.extend((step, step is last_of[step[:3]]) for step in task)
+                process.steps.extend((step, step.inner == task.inner[-1]) for step in task)
         step, last = process.steps.popleft()
         arrived = now
         if step.inner >= 0:

@@ -11,6 +11,7 @@ from outcore.tensor.layout.cells import Axis, Cut, cut_for, panels
 from outcore.tensor.layout.geometry import ProductProblem
 from outcore.tensor.plan.choice import Choice
 
+STEP = 1.2  # of the number of panels
 _CELLS = 20_000  # of a group
 
 
@@ -27,10 +28,13 @@ class Size:
 
 
 @lru_cache(maxsize=256)
-def sizes_of(axes: tuple[Axis, ...], by_chunks: bool = False) -> list[Size]:
-    """From the largest to the smallest."""
+def sizes_of(
+    axes: tuple[Axis, ...], by_chunks: bool = False, step: float = STEP, counts: tuple[int, ...] = ()
+) -> list[Size]:
+    """From the largest to the smallest: each of many panels has about `step` times as many as the one before.
+    `counts`: of panels that there are beside these."""
     total = math.prod(axis.extent for axis in axes)
-    targets = {max(1, math.ceil(total / parts)) for parts in _parts()}
+    targets = {max(1, math.ceil(total / parts)) for parts in (*_parts(step), *counts)}
     if by_chunks:
         targets |= {_of_whole_chunks(axes, most) for most in targets}
     found: dict[int, Size] = {}
@@ -69,11 +73,11 @@ def _size(axes: Sequence[Axis], cut: Cut, most: int, pieces: int) -> Size:
     return Size(most, pieces, largest, len(members), whole)
 
 
-def _parts() -> Iterator[int]:
+def _parts(step: float) -> Iterator[int]:
     parts = 1.0
     while parts < 1e5:
         yield int(parts)
-        parts = parts + 1 if parts < 8 else parts * 1.2
+        parts = max(parts * step, math.floor(parts) + 1) if parts >= 8 else parts + 1
 
 
 def sizes_with_zeros(
@@ -83,9 +87,11 @@ def sizes_with_zeros(
     batch: Size,
     mixed: bool,
     by_chunks: bool,
+    step: float = STEP,
+    counts: tuple[int, ...] = (),
 ) -> list[Size]:
     """Of panels as they are when cells of different classes are kept apart."""
-    sizes = sizes_of(tuple(groups[group]), by_chunks)
+    sizes = sizes_of(tuple(groups[group]), by_chunks, step, counts)
     if mixed or all(axis.mergeable for axis in groups[group]):
         return sizes
     result = []
@@ -95,6 +101,6 @@ def sizes_with_zeros(
         most[group] = size.most
         choice = Choice("result", False, tuple(most), tuple(pieces), by_chunks=by_chunks)  # type: ignore[arg-type]
         geometry = choice.geometry(problem)
-        counts = geometry.sizes[group]
-        result.append(Size(size.most, size.pieces, int(counts.max()), len(counts), size.whole))
+        elements = geometry.sizes[group]
+        result.append(Size(size.most, size.pieces, int(elements.max()), len(elements), size.whole))
     return result

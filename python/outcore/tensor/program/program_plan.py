@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from outcore.tensor.program.program import Program
     from outcore.tensor.program.recorded import Variable
 
-FORMAT = 2
+FORMAT = 3  # with plans of products of format 4
 
 
 @dataclass(frozen=True)
