@@ -14,6 +14,7 @@ from outcore.chem import ri
 from outcore.chem.cc import CCSD
 from outcore.chem.cc.equations import triple_arrays
 from outcore.chem.cc.equations.triple_arrays import groups
+from outcore.chem.cc.equations.triple_derivatives import TripleDerivatives
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
@@ -66,6 +67,22 @@ def test_a_molecule_of_low_symmetry_with_frozen_cores() -> None:
     of_hof = gradient(HOF, 2)[1]
     assert of_hof[0] == pytest.approx([0.156555494, 0.029444910, 0.014996755], abs=3e-9)
     assert of_hof[1] == pytest.approx([-0.138509806, -0.010137862, -0.011906029], abs=3e-9)
+
+
+def test_no_more_than_three_blocks_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    held, of_three = [], TripleDerivatives._sum
+
+    def counting(self: TripleDerivatives, task: tuple[int, int], c: int, given: tuple[Any, ...]) -> float:
+        energy = of_three(self, task, c, given)
+        held.append({*self._blocks_read, *self._parts, *task, c})
+        return energy
+
+    monkeypatch.setattr(TripleDerivatives, "_sum", counting)
+    with fitted(WATER) as mf, made(mf, 1, block=2, **LOOSE) as cc:
+        cc.kernel()
+        cc.ccsd_t(derivatives=True)
+    assert len(set().union(*held)) > 3
+    assert max(len(each) for each in held) == 3
 
 
 @pytest.fixture(scope="module")

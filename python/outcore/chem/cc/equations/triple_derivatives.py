@@ -156,6 +156,7 @@ class TripleDerivatives(Triples):
         (a, b), (x, y, z, xy, xz, yz) = task, given
         numbers = (a, b, c)
         parts = [self._part(n, single) for n, single in zip(numbers, (x, y, z), strict=True)]
+        self._blocks_read.clear()  # parts have those that are needed; the memory has room for three
         sizes = [each.block.size for each in parts]
         o = self._o
         by_w = self._given.take("by w", (*sizes, o, o, o))
@@ -373,14 +374,14 @@ class TripleDerivatives(Triples):
         begin, end = group
         size = end - begin
         total = [np.zeros((size, size)) for _ in range(self._room.threads)]
-        of_a, of_b = self._read_range(begin, end), self._read(b)
+        of_a, of_b = self._read_range(begin, end), super()._read(b)
         singles, (of_ab,) = self._made({"a": of_a, "b": of_b}, {"ab": (of_a, of_b)})
         for c in range(b + 1):
             if c == b:
                 _, (of_bc,) = self._made({}, {"bc": (of_b, of_b)})
                 of_ac, single = of_ab, singles[1]
             else:
-                of_c = self._read(c)
+                of_c = super()._read(c)
                 (single,), (of_ac, of_bc) = self._made({"c": of_c}, {"ac": (of_a, of_c), "bc": (of_b, of_c)})
             given = *singles, single, of_ab, of_ac, of_bc
 
