@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 Kind = Literal["RHF", "UHF", "ROHF"]
 
 _DEPENDENT = 1e-9  # an eigenvalue of the overlap below it is 0 within rounding
-_DECADES = 0.43  # by which DIIS lowers the orbital gradient of a closed shell, in each cycle after the first
 NEAR = 1e-2  # Hartree between occupied and empty orbitals: below it noise may choose the state of an SCF
 _ELECTRONS = 1e-4  # a smaller difference in the number of electrons is rounding
 
@@ -63,8 +62,10 @@ def gradient(mf: Any) -> float:
 
 def expected_cycles(mf: Any) -> int:
     """How many cycles DIIS takes as a rule to `gradient`, not more than it may take."""
+    # Decades by which a cycle lowers the gradient: 0.76 of ethane, 0.44 of C14H8F6, with their electrons between.
+    of_each = min(0.9, max(0.4, 1.2 - 0.35 * math.log10(max(1, mf.mol.nelectron))))
     falls = max(0.0, -math.log10(gradient(mf)))
-    return int(min(1 + math.ceil(falls / _DECADES), mf.max_cycle))
+    return int(min(1 + math.ceil(falls / of_each), mf.max_cycle))
 
 
 def check_before(mf: Any) -> None:

@@ -13,7 +13,9 @@ pyscf = pytest.importorskip("pyscf")
 
 
 def tolerances(energy: float, of_gradient: float | None, most: int = 50) -> SimpleNamespace:
-    return SimpleNamespace(conv_tol=energy, conv_tol_grad=of_gradient, max_cycle=most)
+    return SimpleNamespace(
+        conv_tol=energy, conv_tol_grad=of_gradient, max_cycle=most, mol=SimpleNamespace(nelectron=40)
+    )
 
 
 def test_the_gradient_follows_the_energy_unless_it_is_given() -> None:

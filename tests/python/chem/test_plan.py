@@ -37,7 +37,7 @@ def sample(n: int = 4000, seed: int = 1, move: float = 0.0, look: float = 0.0) -
             np.arange(n),
         ]
     )
-    rates = plan.Rates(pack=1e-9, contract=1e-9, unpack=0.4e-9, move=move, look=look)
+    rates = plan.SampleRates(pack=1e-9, contract=1e-9, unpack=0.4e-9, move=move, look=look)
     return plan.Sample(2, rows, 10, rates, THREADS, STEP)
 
 
@@ -144,7 +144,7 @@ def test_bytes_are_moved_to_store_them_and_each_time_to_read_them():
 def of_one_quartet(contribution: float) -> plan.Sample:
     """It takes a second to compute, and nothing else takes any time."""
     row = np.array([[0.0, 0.0, contribution, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0]])
-    return plan.Sample(1, row, 1, plan.Rates(0.0, 0.0, 0.0, 0.0, 0.0), 1, STEP)
+    return plan.Sample(1, row, 1, plan.SampleRates(0.0, 0.0, 0.0, 0.0, 0.0), 1, STEP)
 
 
 def test_what_never_matters_is_computed_for_the_energy_alone():
@@ -175,7 +175,7 @@ def test_the_header_of_a_slab_is_stored_with_any_part_of_it():
     one, slab = np.ones(4), np.array([0.0, 0.0, 1.0, 1.0])
     kind = np.array([0.0, 1.0, 0.0, 1.0])
     rows = np.column_stack([kind, kind, one, one, one, seconds, 10 * one, one, 4 * one, slab])
-    found = plan.Sample(2, rows, 1, plan.Rates(0.0, 0.0, 0.0, 0.0, 0.0), 1, STEP)
+    found = plan.Sample(2, rows, 1, plan.SampleRates(0.0, 0.0, 0.0, 0.0, 0.0), 1, STEP)
     assert found.work(plan.KEEP_ALL).bytes == found.bytes == 4 * 10 + 2 * 8
     work = found.work(found.rule(40.0, 0))
     assert (work.kept, work.bytes) == (2, 2 * 10 + 2 * 8)

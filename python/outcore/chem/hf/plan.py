@@ -76,7 +76,7 @@ KEEP_NONE = Rule(everything=False)
 
 
 @dataclass(frozen=True)
-class Rates:
+class SampleRates:
     """Seconds of one thread."""
 
     pack: float  # of a value
@@ -94,7 +94,7 @@ class Sample:
         kinds: int,
         rows: Floats,
         draws: int,
-        rates: Rates,
+        rates: SampleRates,
         threads: int,
         step: float,
     ) -> None:
@@ -257,7 +257,7 @@ def survey(
     gathered: list[Any] = world.gather((np.concatenate(rows), sums))
     draws, pack, contract, unpack, move, looked, look = np.sum([part[1] for part in gathered], axis=0)
     per_draw = 1 / max(1.0, draws)
-    rates = Rates(
+    rates = SampleRates(
         pack * per_draw, contract * per_draw, unpack * per_draw, move / total,
         screening.tasks * look / max(1.0, looked),
     )  # fmt: skip

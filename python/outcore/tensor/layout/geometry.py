@@ -150,7 +150,7 @@ class Step(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Task:
+class ProductTask:
     """The steps for the panels of the result that are made at once: one panel, or those of a block. A task makes
     its steps when a caller iterates: a table of all steps would take more memory than the panels.
 
@@ -280,7 +280,7 @@ class ProductGeometry:
         _, m, n, _ = self.problem.product.sizes(self.problem.extents)
         return rectangles(rows, columns, block, m / n)
 
-    def tasks(self, keep: Keep, parts: int = 1, *, half: bool = False, block: int = 1) -> list[Task]:
+    def tasks(self, keep: Keep, parts: int = 1, *, half: bool = False, block: int = 1) -> list[ProductTask]:
         """All tasks, in the order in which one process takes them. Rows and columns turn back at their ends, inner
         indices in every task, so that the panel that was used last is used again. `parts`: tasks for each panel of
         the result, each with a range of inner indices. `half`: only panels of the result with columns <= rows.
@@ -288,7 +288,7 @@ class ProductGeometry:
         if block > 1:
             return self._tasks_of_blocks(self.partition(block, half=half), parts)
         all_inner = range(self.steps.shape[3])
-        result: list[Task] = []
+        result: list[ProductTask] = []
         outer, other = (2, 1) if keep == "right" else (1, 2)
         for batch in range(self.steps.shape[0]):
             for turn, o in enumerate(range(self.steps.shape[outer])):
@@ -303,10 +303,10 @@ class ProductGeometry:
                         result += _in_parts(batch, [(rows, columns)], inner or [-1], parts)
         return result
 
-    def _tasks_of_blocks(self, partition: Partition, parts: int) -> list[Task]:
+    def _tasks_of_blocks(self, partition: Partition, parts: int) -> list[ProductTask]:
         """The tasks of a product without zeros, by blocks."""
         batches, _, _, count = self.steps.shape
-        result: list[Task] = []
+        result: list[ProductTask] = []
         for batch in range(batches):
             for block in partition.blocks():
                 inner = range(count - 1, -1, -1) if len(result) % 2 else range(count)
@@ -337,11 +337,11 @@ class ProductGeometry:
 
 def _in_parts(
     batch: int, pairs: Sequence[tuple[int, int]], inner: Sequence[int], parts: int
-) -> Iterator[Task]:
+) -> Iterator[ProductTask]:
     """Tasks of so many ranges of inner indices, if there are as many."""
     count = min(parts, len(inner))
     ends = [len(inner) * i // count for i in range(count + 1)]
-    return (Task(batch, pairs, inner[first:last]) for first, last in itertools.pairwise(ends))
+    return (ProductTask(batch, pairs, inner[first:last]) for first, last in itertools.pairwise(ends))
 
 
 def cell_flags(mask: Mask | None, labels: str, groups: tuple[str, str, str]) -> Flags | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from outcore import _core
 from outcore.parallel.requests import Request, all_of, then
-from outcore.tensor.layout.geometry import ProductGeometry, Task
+from outcore.tensor.layout.geometry import ProductGeometry, ProductTask
 from outcore.tensor.layout.kernels import DTYPES, type_name
 from outcore.tensor.layout.operands import Array, Operand, Use
 from outcore.tensor.plan import gemm
@@ -131,7 +131,7 @@ class Moves:
 # ---- steps ----
 
 
-def steps_of(geometry: ProductGeometry, tasks: Sequence[Task], *, half: bool = False) -> _core.Steps:
+def steps_of(geometry: ProductGeometry, tasks: Sequence[ProductTask], *, half: bool = False) -> _core.Steps:
     """As native code carries them out. `half`: tasks make one of two panels that are alike."""
     product = geometry.problem.product
     groups = []

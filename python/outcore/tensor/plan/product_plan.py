@@ -14,7 +14,7 @@ import numpy as np
 from outcore import _core
 from outcore.base.errors import OutcoreError
 from outcore.base.recent import Recent
-from outcore.tensor.layout.geometry import ProductGeometry, ProductProblem, Step, Task
+from outcore.tensor.layout.geometry import ProductGeometry, ProductProblem, ProductTask, Step
 from outcore.tensor.plan.amounts import Amounts
 from outcore.tensor.plan.bound import bound
 from outcore.tensor.plan.choice import Choice
@@ -159,7 +159,7 @@ class Planned:
         return self.largest_share * (self.dtype.itemsize * self.plan.choice.results + beside)
 
     @cached_property
-    def tasks(self) -> list[Task]:
+    def tasks(self) -> list[ProductTask]:
         """In their order."""
         choice = self.plan.choice
         return self.geometry.tasks(choice.keep, choice.parts, half=choice.half, block=choice.block)
@@ -177,7 +177,7 @@ class Planned:
             return (0, left), (0, (step.batch, step.columns, step.inner))
         return (0, left), (1, (step.batch, step.inner, step.columns))
 
-    def uses(self, task: Task) -> Iterator[tuple[int, Panel]]:
+    def uses(self, task: ProductTask) -> Iterator[tuple[int, Panel]]:
         """Operands and panels as the steps of a task use them, one after another. Of a triangle block all panels of
         a range of inner indices are held together: of such a range each is named when it is used first, and again
         in the order in which they are used last."""
@@ -200,7 +200,7 @@ class Planned:
         return self.geometry.multiplications_of_half if half else self.geometry.multiplications
 
     @cached_property
-    def units(self) -> list[list[Task]]:
+    def units(self) -> list[list[ProductTask]]:
         """Tasks as they are dealt out."""
         return [
             self.tasks[first : first + self.plan.unit] for first in range(0, len(self.tasks), self.plan.unit)
