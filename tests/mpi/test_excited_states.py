@@ -64,17 +64,17 @@ def test_a_search_of_one_process_goes_on_at_all(
         with CCSD(mf, 1, comm=None, **settings) as cc:
             cc.kernel()
             with pytest.raises(KeyboardInterrupt):
-                States(cc, "ee", StateSettings(tolerance=1e-4), stop)
+                States(cc, "ee", StateSettings(tolerance=1e-7), stop)
         with CCSD(mf, 1, comm=None, **SETTINGS) as cc:
             cc.kernel()
-            return [float(cc.states("ee", tolerance=1e-4).energies[0])]
+            return [float(cc.states("ee", tolerance=1e-7).energies[0])]
 
     (expected,) = computed_once("a search that was ended", begin)
     with CCSD(mf, 1, comm=comm, **settings) as cc:
         cc.kernel()
-        states = cc.states("ee", tolerance=1e-4)
+        states = cc.states("ee", tolerance=1e-7)
     assert states.found
-    assert states.energies[0] == pytest.approx(expected, abs=1e-4)
+    assert states.energies[0] == pytest.approx(expected, abs=1e-7)
 
 
 def strengths(mf: Any, comm: Any) -> list[float]:

@@ -238,7 +238,7 @@ def test_triplets_have_moments_and_no_strengths(water: Path, tmp_path: Path, cap
 
 
 def test_a_stopped_run_goes_on_from_its_amplitudes(water: Path, tmp_path: Path, capsys: Any) -> None:
-    arguments = ["--states", "1", "--state-tol", "1e-5", "--checkpoint", tmp_path / "kept"]
+    arguments = ["--states", "1", "--checkpoint", tmp_path / "kept"]
     found = []
     for name, more in (("first", ["--state-iterations", "1"]), ("second", [])):
         path = tmp_path / f"{name}.json"
@@ -248,6 +248,6 @@ def test_a_stopped_run_goes_on_from_its_amplitudes(water: Path, tmp_path: Path, 
             continue
         found = json.loads(path.read_text())["states"]
     assert "converged amplitudes" in capsys.readouterr().out
-    assert run(water, *arguments[:4], "--json", tmp_path / "whole.json", basis="sto-3g") == 0
+    assert run(water, *arguments[:2], "--json", tmp_path / "whole.json", basis="sto-3g") == 0
     whole = json.loads((tmp_path / "whole.json").read_text())["states"]
-    assert found[0]["energy_hartree"] == pytest.approx(whole[0]["energy_hartree"], abs=1e-5)
+    assert found[0]["energy_hartree"] == pytest.approx(whole[0]["energy_hartree"], abs=1e-7)

@@ -170,8 +170,9 @@ def test_ions_of_open_shells(ground: Ground, properties: Any, of_five: FockSpace
         assert found.pole_strengths[root] == pytest.approx(pole, abs=1e-6)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("kind", ["ea", "ee", "ip", "sf"])
+@pytest.mark.parametrize(
+    "kind", ["ea", *(pytest.param(each, marks=pytest.mark.long) for each in ("ee", "ip", "sf"))]
+)
 def test_places_of_arrays_make_no_difference(five: Any, kind: str) -> None:
     found = []
     for settings in ({}, DISK | {"block": 2}):
@@ -215,7 +216,6 @@ def test_ions_of_two_electrons_are_those_of_full_ci() -> None:
     assert found.dipoles[0] == pytest.approx([0, 0, dipole], abs=1e-7)
 
 
-@pytest.mark.long
 def test_closed_shells_of_two_spins_have_the_same_strengths(four: Any, properties: Any) -> None:
     of_closed = properties("four", "memory", "ee", roots=1)
     with start(four.to_uhf()) as cc:

@@ -92,10 +92,9 @@ def test_it_is_the_same_wherever_arrays_are(settings: dict[str, Any]) -> None:
 
 def test_of_closed_shells_it_is_that_of_their_own_equations() -> None:
     mol = molecule(WATER, 0)
-    limits = {"conv_tol": 1e-9, "conv_tol_normt": 1e-7}
-    (e_open, of_open), (e_closed, of_closed) = (gradient(mol, 1, kind, **limits) for kind in ("UHF", "RHF"))
-    assert e_open == pytest.approx(e_closed, abs=1e-7)
-    assert of_open == pytest.approx(of_closed, abs=1e-6)
+    (e_open, of_open), (e_closed, of_closed) = (gradient(mol, 1, kind) for kind in ("UHF", "RHF"))
+    assert e_open == pytest.approx(e_closed, abs=1e-9)
+    assert of_open == pytest.approx(of_closed, abs=1e-9)
 
 
 def test_the_relaxed_dipole_moment_is_the_derivative_of_the_energy() -> None:

@@ -17,7 +17,7 @@ from outcore.chem.cc.keep.kept_sums import KeptSums
 from outcore.keep import clock
 
 Values = np.ndarray[Any, np.dtype[Any]]
-LIMITS = {"conv_tol": 1e-8, "conv_tol_normt": 1e-7}
+LIMITS = {"conv_tol": 1e-11, "conv_tol_normt": 1e-9}
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def test_derivatives_of_triples_go_on_where_a_run_was_ended(
     tasks = round(1 / told[0])
     with start(water, kept, block=block) as second:
         parts = parts_of(second)
-        assert abs(density(second, triples=True) - wanted[True]).max() < 1e-7
+        assert abs(density(second, triples=True) - wanted[True]).max() < 1e-9
     assert 0 < parts.count("derivatives of triples") <= tasks - 2
 
 
@@ -141,7 +141,7 @@ def test_sums_of_a_run_that_was_killed_between_two_arrays_are_completed(
         with start(water, kept) as first, pytest.raises(KeyboardInterrupt):
             density(first, triples=True)
     with start(water, kept) as second:
-        assert abs(density(second, triples=True) - wanted[True]).max() < 1e-7
+        assert abs(density(second, triples=True) - wanted[True]).max() < 1e-9
 
 
 @pytest.mark.parametrize("triples", [pytest.param(False, marks=pytest.mark.long), True])
@@ -155,7 +155,7 @@ def test_multipliers_go_on_from_those_of_another_run(
             density(first, triples=triples)
     with start(water, kept) as second:
         parts = parts_of(second)
-        assert abs(density(second, triples=triples) - wanted[triples]).max() < 1e-6
+        assert abs(density(second, triples=triples) - wanted[triples]).max() < 1e-9
     assert second.multipliers.iterations[0].number == 4
     assert "derivatives of triples" not in parts
     assert not list(kept.glob("lambda.*"))
@@ -165,7 +165,7 @@ def test_multipliers_of_ccsd_are_none_of_ccsd_t(
     water: Any, wanted: Any, finished: dict[bool, Path], tmp_path: Path
 ) -> None:
     with start(water, Path(shutil.copytree(finished[False], tmp_path / "kept"))) as cc:
-        assert abs(density(cc, triples=True) - wanted[True]).max() < 1e-7
+        assert abs(density(cc, triples=True) - wanted[True]).max() < 1e-9
 
 
 def test_multipliers_that_have_converged_are_taken(
@@ -176,6 +176,6 @@ def test_multipliers_that_have_converged_are_taken(
 
     monkeypatch.setattr(TripleDerivatives, "_task", refuse)
     with start(water, Path(shutil.copytree(finished[True], tmp_path / "kept"))) as cc:
-        assert abs(density(cc, triples=True) - wanted[True]).max() < 1e-7
+        assert abs(density(cc, triples=True) - wanted[True]).max() < 1e-9
         assert cc.multipliers.iterations == []
         assert cc.e_t == result(finished[True], "e_t")
