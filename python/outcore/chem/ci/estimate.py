@@ -162,8 +162,8 @@ def forecast(
     plan = solver.plan(world, space, options, roots=roots, memory_bytes=memory_bytes, kept=kept)
     found = speeds.measured(world, options.threads, plan.work_type, disks=_uses_disks(plan))
     with world.together("estimate of a CI"):
-        result = of_plan(plan, hamiltonian, found)
-    return world.broadcast(result) if world.size > 1 else result
+        result = of_plan(plan, hamiltonian, found)  # the same at all processes, as plan and rates are
+    return result
 
 
 def _uses_disks(plan: Plan) -> bool:

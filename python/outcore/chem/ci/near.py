@@ -2,13 +2,13 @@
 however many tasks need it, and what they add to it goes back once.
 
 Each process of a node gets some of the rows of x ahead of the tasks, in their order, into memory that all processes
-of the node reach. A row of T is summed there; the last task that adds to it sends the sum. Which tasks need a row
-is known before; a counter for each row says how many are left.
+of the node reach, and posts each that has come. A row of T is summed there; the last task that adds to it sends the
+sum. Which tasks need a row is known before; a counter for each row says how many are left, and goes down once what
+a task has added has arrived.
 """
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from outcore.arrays.global_array import GlobalArray
+from outcore.arrays.node_array import NodeArray
 from outcore.chem.ci.deal import pitch
 from outcore.job.collective import Closing
 
@@ -27,14 +28,15 @@ if TYPE_CHECKING:
     from outcore.parallel.requests import Request
 
 _AHEAD = 32  # rows under way
-_POLL_S = 0.0002
+_LOOK_S = 0.05  # between looks whether the product has failed
 
 Stopped = Callable[[], bool]
 
 
 class Near(Closing):
     """Copies of rows of x, and sums of rows of T, of this type. Making it, `clear`, `begin` and `close` are
-    collective; the rest is for each process alone. `x`, `t`: all rows, each at its place of `places`."""
+    collective, as is `sync`; the rest is for each process alone. `x`, `t`: all rows, each at its place of
+    `places`."""
 
     def __init__(
         self,
@@ -58,44 +60,51 @@ class Near(Closing):
         self._places[order] = begins[process[order]] + within
         self._copies = copies
         self._own = order[process[order] == world.rank]
+        here = np.flatnonzero(np.array(world.gather(world.node))[process] == world.node)
+        self._elements = np.full(len(process), -1, np.int64)  # of `_there`, of copies of this node
+        self._elements[here] = np.arange(len(here))
         count, width = int(room.sum()), pitch(space, dtype)
         shape, cuts = (count, width), [begins.tolist(), [0]]
         self._x, self._t = (GlobalArray(world, shape, dtype, distribution=cuts) for _ in range(2))
-        # Of each copy whether x is there, and how many tasks are left that add to T.
-        self._there, self._left = (
-            GlobalArray(world, (count,), "int64", distribution=[begins.tolist()]) for _ in range(2)
-        )
-        self._failed = GlobalArray(world, (world.size,), "int64")
+        # Of each copy of this node whether x is there; the last: whether a process of the node has failed.
+        self._failed = len(here)
+        self._there = NodeArray(world, (len(here) + 1,), "int32")
+        # Of each copy how many tasks are left that add to T.
+        self._left = GlobalArray(world, (count,), "int64", distribution=[begins.tolist()])
 
     def close(self) -> None:
-        for each in (self._x, self._t, self._there, self._left, self._failed):
+        for each in (self._x, self._t, self._there, self._left):
             each.close()
 
     # ---- life of a product ----
 
     def begin(self) -> None:
         """Of a new x, none of whose tasks are done."""
-        self._there.local[...] = 0
-        self._failed.local[...] = 0
+        self._there.view[self._elements[self._own]] = 0
+        self._there.view[self._failed] = 0
         self._left.local[: len(self._own)] = self._copies.users[self._own]
         self.clear()  # after which no process is in an earlier product
 
     def clear(self) -> None:
         """Sums are zero."""
         self._t.local[...] = 0
-        for each in (self._there, self._left, self._failed, self._t):
-            each.sync()
+        self.sync()
+
+    def sync(self) -> None:
+        """What any process has added and counted is there for all."""
+        self._left.sync()
+        self._t.sync()
 
     def fetch(self, stopped: Stopped) -> int:
         """Gets the copies of this process, in the order of tasks, those that are not there yet. Returns bytes."""
         moved, under_way = 0, deque[tuple[int, "Request"]]()
-        first = int(self._places[self._own[0]]) if len(self._own) else 0
-        there = self._there.local[: len(self._own)] > 0
+        elements = self._elements[self._own]
+        there, local = self._there.view[elements] > 0, self._x.local
 
         def arrived() -> None:
-            place, request = under_way.popleft()
+            element, request = under_way.popleft()
             request.wait()
-            self._there.read_increment(place)
+            self._there.post(element, 1)
 
         for number in np.flatnonzero(~there).tolist():
             if stopped():
@@ -105,21 +114,21 @@ class Near(Closing):
             copy = self._own[number]
             begin, end = int(self._copies.begins[copy]), int(self._copies.ends[copy])
             row = int(self._copies.rows[copy])
-            into = self._x.local[number, begin:end]
+            into = local[number, begin:end]
             request = self._all_x.get_async(np.s_[int(self._all_places[row]), begin:end], into)
-            under_way.append((first + number, request))
+            under_way.append((int(elements[number]), request))
             moved += into.nbytes
         while under_way:
             arrived()
         return moved
 
     def fail(self) -> None:
-        """Nobody waits for a copy any more."""
-        for rank in range(self._world.size):
-            self._failed.read_increment(rank)
+        """Nobody of this node waits for a copy any more."""
+        self._there.post(self._failed, 1)
 
     def send_rest(self) -> int:
-        """Sends the sums of this process that wait for tasks which another round does. Returns bytes."""
+        """Sends the sums of this process that wait for tasks which another round does, after `sync`. Returns
+        bytes."""
         moved = 0
         for number in np.flatnonzero(self._left.local[: len(self._own)] > 0).tolist():
             moved += self._send(int(self._own[number]), self._t.local[number])
@@ -132,14 +141,13 @@ class Near(Closing):
         return self._copies.find(node, rows)
 
     def wait(self, copies: Integers, stopped: Stopped) -> bool:
-        """Until they are there; false if they will not come."""
-        places = self._places[copies][:, None]
-        while True:
-            places = places[self._there.gather(places) == 0]
-            failed = self._failed.read_increment(self._world.rank, 0)  # atomic: copies are read after that
-            if not len(places) or failed or stopped():
-                return not len(places)
-            time.sleep(_POLL_S)
+        """Until copies of this node are there; false if they will not come. Raises OutcoreError (ECONNRESET): a
+        process of the node has died."""
+        for element in self._elements[copies].tolist():
+            while not self._there.wait_for(element, 1, _LOOK_S):
+                if stopped() or self._there.view[self._failed]:
+                    return False
+        return True
 
     def get_x(self, copy: int, begin: int, values: Array) -> Request:
         return self._x.get_async(np.s_[int(self._places[copy]), begin : begin + len(values)], values)
@@ -147,12 +155,17 @@ class Near(Closing):
     def add_t(self, copy: int, begin: int, values: Array) -> Request:
         return self._t.acc_async(np.s_[int(self._places[copy]), begin : begin + len(values)], values)
 
-    def done(self, copy: int) -> int:
-        """A task has added to it, there or where the row lies: the last one sends the sum. Returns bytes."""
-        place = int(self._places[copy])
-        if self._left.read_increment(place, -1) != 1:
-            return 0
-        return self._send(copy, self._t.get(np.s_[place]))
+    def done(self, copies: Integers, stopped: Stopped) -> int:
+        """A task has added to them, there or where the rows lie: the last one sends the sums. Returns bytes."""
+        self._world.flush()  # a request ends before what it adds has arrived
+        moved = 0
+        for copy in copies.tolist():
+            if stopped():
+                break
+            place = int(self._places[copy])
+            if self._left.read_increment(place, -1) == 1:
+                moved += self._send(copy, self._t.get(np.s_[place]))
+        return moved
 
     def _send(self, copy: int, values: Any) -> int:
         begin, end = int(self._copies.begins[copy]), int(self._copies.ends[copy])

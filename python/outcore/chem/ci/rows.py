@@ -83,7 +83,8 @@ class NodeRows(Closing):
         near = self.near
         if near is None or node is None or node % self._nodes != self._node:
             return self._each_row(panel, stopped, self._x.get_async)
-        near.wait(copies[copies >= 0], stopped)
+        if not near.wait(copies[copies >= 0], stopped):
+            return 0  # the product ends with an error
         return self._each_row(panel, stopped, self._x.get_async, copies, near.get_x)
 
     def add_t(self, panel: Any, stopped: Stopped, node: int | None = None) -> tuple[int, int]:
@@ -96,7 +97,7 @@ class NodeRows(Closing):
             moved = self._each_row(panel, stopped, self._t.acc_async, copies, near.add_t)
         else:
             moved = self._each_row(panel, stopped, self._t.acc_async)
-        return 0, moved + sum(near.done(copy) for copy in copies[copies >= 0].tolist() if not stopped())
+        return 0, moved + near.done(copies[copies >= 0], stopped)
 
     def _copies(self, panel: Any, node: int | None) -> Integers:
         """Of each row of a panel, or -1."""

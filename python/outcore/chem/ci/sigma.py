@@ -20,7 +20,7 @@ import numpy as np
 from outcore import _core
 from outcore.arrays.global_array import GlobalArray
 from outcore.base.threads import Pool
-from outcore.chem.ci.deal import first_of_nodes
+from outcore.chem.ci.deal import LINE_BYTES, first_of_nodes
 from outcore.chem.ci.lists import Lists
 from outcore.chem.ci.rows import NodeRows
 from outcore.chem.ci.strips import UNIT_BYTES, Strips
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 _AHEAD_BYTES = 4 << 20  # bytes under way while a tile is put into panels
 _CALL_FLOPS = 1e10  # operations of a thread in one call of the kernel, during which Ctrl-C has no effect
 _POLL_S = 0.001
-_LINE_BYTES = 64  # unit of rows of panels for tiles
 _FAILED = 1 << 40  # value of the turn after a failure: no process waits any longer
 
 
@@ -217,6 +216,7 @@ class Sigma:
             ended = [tasks[begin : begin + count] for begin, count in zip(done, taken, strict=True)]
             done = [begin + count for begin, count in zip(done, taken, strict=True)]
             if self._near is not None and done != first[1:]:
+                self._near.sync()
                 self._collectively("send sums of a CI product", partial(self._send_rest, self._near))
             end_round([task for each in ended for task in each])
             if self._lines is not None and done != first[1:]:
@@ -255,7 +255,7 @@ class Sigma:
             self._slots.clear()
             self._deal, self._bands = self._make_deal(dtype), self._make_bands(dtype)
             self.tasks = self._make_tasks(dtype) if self._deal is None else self._deal.tasks
-            unit = _LINE_BYTES if self._bands is None else UNIT_BYTES
+            unit = LINE_BYTES if self._bands is None else UNIT_BYTES
             if self._deal is not None:
                 most = self._deal.largest
             else:
