@@ -24,6 +24,7 @@ void Crew::end() {
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
+    queue_.clear();  // after an error or a stop nobody needs the rest; predecessors of what runs have begun
   }
   is_given_.notify_all();
   for (std::thread& each : threads_) each.join();

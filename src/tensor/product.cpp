@@ -313,6 +313,9 @@ class Loop {
     const auto there = made.share || is_zero ? std::nullopt : results_.lying_there(made.panel);
     made.is_there = there.has_value();
     if (there) {
+      // An earlier task may still add to the same memory, by parts of other numbers.
+      while (std::ranges::any_of(given_, [&](const Given& each) { return each.made.panel == made.panel; }))
+        wait();
       made.matrices = *there;
       return;
     }

@@ -1,7 +1,10 @@
 // Threads that multiply.
 #include <atomic>
+#include <chrono>
 #include <semaphore>
 #include <stdexcept>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "support/check.hpp"
@@ -50,6 +53,22 @@ TEST("parts of other numbers do not wait for a slow one") {
   crew.wait();
   crew.wait();
   check::equal(crew.under_way(), 0);
+}
+
+TEST("parts that have not begun when a crew ends are left out") {
+  std::atomic<int> done = 0;
+  {
+    Crew crew(1);
+    for (int step = 0; step < 100; ++step) {
+      std::vector<Crew::Work> parts;
+      parts.emplace_back([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        ++done;
+      });
+      crew.give(std::move(parts));
+    }
+  }
+  check::is_true(done.load() < 100);
 }
 
 TEST("the first error is thrown, and nothing is done after it") {
