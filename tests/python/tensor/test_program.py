@@ -4,6 +4,7 @@ kill."""
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 import signal
@@ -108,6 +109,10 @@ def test_plans_are_values(world):
     assert "in all" in plan.table()
     with pytest.raises(OutcoreError, match="read the plan"):
         ProgramPlan.from_json("{}")
+    older = json.dumps(json.loads(plan.as_json()) | {"format": 2})
+    with pytest.raises(OutcoreError, match="format 2; this program knows") as refused:
+        ProgramPlan.from_json(older)
+    assert refused.value.errno == errno.ENOTSUP
     other, *_ = recorded(world, *arrays(), rounds=2)
     with pytest.raises(OutcoreError, match="the plan is of another program"):
         other.run(plan=plan)

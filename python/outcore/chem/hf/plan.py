@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 CYCLES = 14  # times that an SCF to 1e-9 Hartree needs J and K: the estimate's assumption
 DISK_SHARE = 0.95  # of what is free or allowed, that is planned for: records are whole
 _SIGMAS = 2.0  # standard errors of their bytes, that what is kept may exceed its estimate by and still fits
-_MOST_LEFT = 0.5  # of a budget, for that
+_MOST_LEFT = 0.5  # share of a budget that is left for that, at most
 _LAST_CHANGE = 3e-6  # of the density, relative to all of it, in the last cycle: it falls evenly to that
 _SURVEY_SECONDS = 0.6
 _MAX_DRAWS = 4000  # of all processes: the sample is gathered
@@ -141,7 +141,7 @@ class Sample:
         err: integrals that find no place when they are stored are recomputed, with their neighbours."""
         sizes = self._weight * self._bytes
         error = _standard_error(sizes) / max(float(sizes.sum()), 1.0)
-        disk_bytes *= DISK_SHARE * max(1 - _SIGMAS * error, _MOST_LEFT)
+        disk_bytes *= DISK_SHARE * (1 - min(_SIGMAS * error, _MOST_LEFT))
         if memory_bytes + disk_bytes <= 0:
             return KEEP_NONE
         order = np.argsort(-self._score)

@@ -82,11 +82,14 @@ class ProgramPlan:
 
     @staticmethod
     def from_json(text: str) -> ProgramPlan:
-        """Raises OutcoreError (EINVAL) for text that is no plan of a program."""
+        """Raises OutcoreError (EINVAL) for text that is no plan of a program, (ENOTSUP) for another format."""
         try:
             values = json.loads(text)
-            if values.pop("format") != FORMAT:
-                raise ValueError("another format")
+            found = values.pop("format")
+            if found != FORMAT:
+                raise OutcoreError(
+                    errno.ENOTSUP, "read a plan", detail=f"format {found}; this program knows {FORMAT}"
+                )
             return ProgramPlan(
                 **{
                     **values,
