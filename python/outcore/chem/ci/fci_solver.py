@@ -546,7 +546,7 @@ class FCISolver(lib.StreamObject):  # type: ignore[misc]
         log.info("conv_tol = %g, max_cycle = %d, nroots = %d", self.conv_tol, self.max_cycle, self.nroots)
         log.info(
             "memory = %s, precision = %s",
-            self.memory_bytes or "half of what is free",
+            self.memory_bytes or "half of the free memory",
             self.settings.precision,
         )
         return self
