@@ -99,8 +99,8 @@ def plan(
     kept: bool = False,
     ordered: bool = False,
 ) -> Plan:
-    """For a budget of all processes together (None: half of the free memory). `ordered`: the same tasks whatever this
-    machine is measured to do. Collective. Raises OutcoreError (ENOMEM)."""
+    """For a budget of all processes together (None: half of the free memory). `ordered`: the same tasks at any
+    measured speed of the machine. Collective. Raises OutcoreError (ENOMEM)."""
     free = min(world.gather(free_memory(world, memory_bytes, options.threads)))
     nodes: tuple[int, ...] = ()
     array_bytes, rates = math.inf, None
