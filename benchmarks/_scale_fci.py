@@ -17,7 +17,6 @@ from outcore.chem.ci.plan import Plan, make_plan
 from outcore.chem.ci.search import SearchOptions
 from outcore.chem.ci.space import Space
 from outcore.chem.ci.tiles import VectorTiling
-from outcore.parallel.tasks import uneven
 
 from ._cluster import Cluster, Taken, together
 
@@ -124,8 +123,7 @@ class Planned:
         if needed > there:
             return f"{needed / 1e12:.3g} TB of disk are needed, there are {there / 1e12:.3g}"
         found = estimate.of_plan(self.plan, self.case.hamiltonian, self.cluster.speeds())
-        costs = [task.cost for task in self.plan.tasks(self.plan.work_type)]
-        return of_forecast(found, uneven(costs, self.cluster.size), self.seconds)
+        return of_forecast(found, self.seconds)
 
 
 def taken(case: Case, cluster: Cluster) -> Taken | str:
@@ -136,14 +134,14 @@ def taken(case: Case, cluster: Cluster) -> Taken | str:
         return str(error)
 
 
-def of_forecast(found: estimate.Forecast, last: float, planning: float) -> Taken:
-    """Converts a forecast. last: computing time of the last process over the mean of all. planning: seconds."""
-    computing, moving, correcting, turning = found.parts  # turning: of rows
+def of_forecast(found: estimate.Forecast, planning: float) -> Taken:
+    """Converts a forecast. planning: seconds."""
+    longest, moving, correcting, turning = found.parts  # turning: of rows
     count = estimate.ITERATIONS
     names = "disk" if found.plan.kind == "disk" else "network"
-    products = {"products of matrices": computing, "uneven tasks": computing * (last - 1)}
-    together_s = computing * last
-    if found.plan.overlaps and moving > together_s:
+    computing = longest / found.uneven
+    products = {"products of matrices": computing, "uneven tasks": longest - computing}
+    if found.plan.overlaps and moving > longest:
         products = {f"vectors over the {names}": moving}
     elif not found.plan.overlaps:
         products[f"vectors over the {names}"] = moving

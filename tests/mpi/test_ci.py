@@ -49,6 +49,7 @@ def solve(
             elements,
             slots=slots,
             processes=4 if ordered else world.size,
+            nodes=None if ordered else tuple(world.gather(world.node)),
             kept=checkpoint is not None,
             **options,
         ),
@@ -135,6 +136,16 @@ def test_tiles_that_are_larger_than_a_share_leave_processes_without_any(comm, sh
         with World(of, scratch=shared_tmp_path, memory="300MB") as world:
             energies.append(FCI.from_hamiltonian(hamiltonian, (3, 3), comm=world, threads=1).kernel())
     assert energies[1] == pytest.approx(energies[0], abs=1e-9)
+
+
+@pytest.mark.processes(2)
+def test_processes_with_different_tasks_are_refused(comm, given, shared_tmp_path):
+    elements = 1000 if comm.rank else 3000
+    with (
+        World(comm, scratch=shared_tmp_path, memory="300MB", nodes="processes") as world,
+        pytest.raises(OutcoreError, match="share out a CI product"),
+    ):
+        solve(world, given, "rows", elements)
 
 
 @pytest.mark.parametrize("lengths", [(7, 7), (9, 0), (0, 9)])

@@ -50,9 +50,8 @@ class Copies:
     def processes(self, node_of: Sequence[int]) -> Integers:
         """Of each copy the process that has it: those of its node in turn. node_of: of each process."""
         nodes, found = np.array(node_of), np.empty(len(self), np.int64)
-        count = int(nodes.max()) + 1
-        for node in range(count):
-            ranks, here = np.flatnonzero(nodes == node), np.flatnonzero(self.nodes % count == node)
+        for node in range(int(nodes.max()) + 1):
+            ranks, here = np.flatnonzero(nodes == node), np.flatnonzero(self.nodes == node)
             found[here] = ranks[np.arange(len(here)) % len(ranks)]
         return found
 

@@ -8,16 +8,19 @@ without the network; or at the node that has most of its tiles, so that tasks mo
 
 from __future__ import annotations
 
+import errno
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import sha256
 from itertools import pairwise
 from math import comb
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
+from outcore.base.errors import OutcoreError
 from outcore.chem.ci.copies import Copies
 from outcore.chem.ci.groups import Holes, PanelLayout, Task, make_slabs
 from outcore.parallel.tasks import uneven
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from outcore.chem.ci.groups import Flags
     from outcore.chem.ci.space import Integers, Space
     from outcore.chem.ci.tiles import VectorTiling
+    from outcore.job.world import World
 
 _ROUNDS = 2  # in which rows are given to other nodes; from the second on to those that have room
 T = TypeVar("T")
@@ -105,49 +109,90 @@ class TilesOfNodes:
         return int(found + parts[columns[rows != columns]].sum() if self._folded else found)
 
 
-@dataclass(frozen=True)
-class Deal:
-    """Tasks of a product.
+class Cut:
+    """Tasks between neighbouring cuts of the holes, and those of columns alone, shared out among nodes.
 
     Attributes:
         nodes: processes of each.
         first: number of the first task of each node, and how many tasks there are.
-        owners: [row] = node that has it.
-        crossing: of rows that tasks read of x and another node has; as much is added there.
-        turning: of rows from tiles, and back.
-        boxes: parts of tiles that move then, each way.
         largest: elements of the largest panel.
-        copies: that nodes have of rows of others; None: each task moves them for itself.
         slabs: tasks of columns alone.
+        rows: that tasks with holes move.
+        node_of: of each of `rows` the node of its task.
+        costs: of tasks with holes.
     """
 
-    nodes: tuple[int, ...]
-    first: list[int]
-    owners: Integers
-    crossing: Crossing
-    turning: Crossing
-    boxes: int
-    largest: int
-    copies: Copies | None
-    slabs: list[Task]
-    _rows: _Rows
-    _firsts: tuple[list[int], list[int]]  # of tasks with holes, and of slabs, as they are there
-    _costs: list[float]  # of tasks with holes
+    def __init__(
+        self, nodes: tuple[int, ...], rows: _Rows, costs: list[float], slabs: list[Task], slab: int
+    ) -> None:
+        """`slab`: elements of the largest panel of `slabs`."""
+        self.nodes, self.rows, self.costs, self.slabs = nodes, rows, costs, slabs
+        self.largest = max(rows.largest, slab)
+        # Of tasks with holes, and of slabs, as they are there.
+        self._firsts = first_of_nodes(costs, nodes), first_of_nodes([each.cost for each in slabs], nodes)
+        self.first = [one + other for one, other in zip(*self._firsts, strict=True)]
+        self.node_of: Integers = np.repeat(np.arange(len(nodes)), np.diff(self._firsts[0]))[rows.task]
 
     @cached_property
     def tasks(self) -> list[Task]:
         """Of the first node, then of the second, and so on; of each those with holes first."""
-        return self._by_nodes(self._rows.tasks(self._costs), self.slabs)
+        return self._by_nodes(self.rows.tasks(self.costs), self.slabs)
+
+    @cached_property
+    def uneven(self) -> float:
+        """How much longer the last process computes than their mean."""
+        return uneven(self._by_nodes(self.costs, [slab.cost for slab in self.slabs]), sum(self.nodes))
+
+    def _by_nodes(self, holes: list[T], slabs: list[T]) -> list[T]:
+        """Of each node, one after another."""
+        found = list[T]()
+        for (begin, end), (begin_slab, end_slab) in zip(*map(pairwise, self._firsts), strict=True):
+            found += [*holes[begin:end], *slabs[begin_slab:end_slab]]
+        return found
+
+
+@dataclass(frozen=True)
+class Deal:
+    """Tasks of a product, and where rows lie.
+
+    Attributes:
+        owners: [row] = node that has it.
+        crossing: of rows that tasks read of x and another node has; as much is added there.
+        turning: of rows from tiles, and back.
+        boxes: parts of tiles that move then, each way.
+        copies: that nodes have of rows of others; None: each task moves them for itself.
+    """
+
+    cut: Cut
+    owners: Integers
+    crossing: Crossing
+    turning: Crossing
+    boxes: int
+    copies: Copies | None
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """Processes of each."""
+        return self.cut.nodes
+
+    @property
+    def first(self) -> list[int]:
+        """Number of the first task of each node, and how many tasks there are."""
+        return self.cut.first
+
+    @property
+    def tasks(self) -> list[Task]:
+        return self.cut.tasks
 
     @property
     def moved(self) -> int:
         """Elements of rows that tasks read of x; they add as many."""
-        return int(self._rows.sizes.sum())
+        return int(self.cut.rows.sizes.sum())
 
-    @cached_property
+    @property
     def visits(self) -> int:
         """Rows of all tasks."""
-        return len(self._rows.row)
+        return len(self.cut.rows.row)
 
     @cached_property
     def rows_of_process(self) -> int:
@@ -156,21 +201,31 @@ class Deal:
         own = max(1, int((-(-of_nodes // np.array(self.nodes))).max()))
         return own + (0 if self.copies is None else self.copies.most(self.nodes))
 
+    def check(self, world: World) -> None:
+        """Raises OutcoreError (EINVAL) if it is of other nodes than the world has, or if processes have different
+        ones, as they might whose processors round differently: they would compute some parts twice, others never.
+        Collective."""
+        sizes = tuple(np.bincount(world.gather(world.node)).tolist())
+        with world.together_with("share out a CI product", self._fingerprint):
+            if sizes != self.nodes:
+                raise OutcoreError(
+                    errno.EINVAL,
+                    "share out a CI product",
+                    detail=f"planned for nodes of {self.nodes} processes, but the world has nodes of {sizes}",
+                )
+
+    def _fingerprint(self) -> str:
+        parts = [np.array(self.first), self.cut.rows.task, self.cut.rows.row, self.owners]
+        if self.copies is not None:
+            parts += [self.copies.nodes, self.copies.rows, self.copies.begins, self.copies.users]
+        found = sha256()
+        for each in parts:
+            found.update(np.ascontiguousarray(each, np.int64))
+        return found.hexdigest()
+
     def node(self, task: int) -> int:
         """Of the task of this number."""
         return bisect_right(self.first, task) - 1
-
-    @cached_property
-    def uneven(self) -> float:
-        """How much longer the last process computes than their mean."""
-        return uneven(self._by_nodes(self._costs, [slab.cost for slab in self.slabs]), sum(self.nodes))
-
-    def _by_nodes(self, holes: list[T], slabs: list[T]) -> list[T]:
-        """Of each node, one after another."""
-        found = list[T]()
-        for (begin, end), (begin_slab, end_slab) in zip(*map(pairwise, self._firsts), strict=True):
-            found += [*holes[begin:end], *slabs[begin_slab:end_slab]]
-        return found
 
 
 def first_of_nodes(costs: Sequence[float], nodes: Sequence[int]) -> list[int]:
@@ -239,20 +294,9 @@ class _Rows:
         return found
 
 
-def cut(
-    holes: Holes,
-    tiles: TilesOfNodes,
-    nodes: tuple[int, ...],
-    of_process: int,
-    limit: int,
-    dtype: str,
-    *,
-    near_tiles: bool = False,
-    copied: bool = False,
-) -> Deal | None:
-    """About so many tasks for each process; rows lie where tasks have them at home, or `near_tiles`; `copied`:
-    nodes have copies of those of others. None if a task has more than `limit` elements in a panel."""
-    space, sizes = holes.space, np.array(nodes)
+def make_cut(holes: Holes, nodes: tuple[int, ...], of_process: int, limit: int, dtype: str) -> Cut | None:
+    """About so many tasks for each process. None if a task has more than `limit` elements in a panel."""
+    space = holes.space
     flops, count = _Flops(space), of_process * sum(nodes)
     cost = np.arange(float(len(holes)), 0.0, -1.0) if space.folded else np.ones(len(holes))
     cost = cost * (flops.opposite / cost.sum()) + flops.row * np.bincount(holes.home, minlength=len(holes))
@@ -260,12 +304,17 @@ def cut(
     cuts = np.unique(np.searchsorted(sums, np.linspace(0.0, sums[-1], count + 1)[:-1]))
     rows = _Rows(holes, np.append(cuts, len(holes)), dtype)
     slabs = _slabs(space, min(limit, space.determinants // count), flops.column, dtype)
-    largest = max([rows.largest, *(slab.elements(space, layout(dtype)) for slab in slabs)])
-    if largest > limit:
+    slab = max([slab.elements(space, layout(dtype)) for slab in slabs], default=0)
+    if max(rows.largest, slab) > limit:
         return None
-    costs = np.diff(sums[np.append(cuts, len(holes))])
-    firsts = first_of_nodes(costs.tolist(), nodes), first_of_nodes([slab.cost for slab in slabs], nodes)
-    node_of = np.repeat(np.arange(len(nodes)), np.diff(firsts[0]))[rows.task]
+    return Cut(nodes, rows, np.diff(sums[np.append(cuts, len(holes))]).tolist(), slabs, slab)
+
+
+def make_deal(
+    cut: Cut, tiles: TilesOfNodes, space: Space, *, near_tiles: bool = False, copied: bool = False
+) -> Deal:
+    """Rows lie where tasks have them at home, or `near_tiles`; `copied`: nodes have copies of those of others."""
+    rows, node_of, sizes = cut.rows, cut.node_of, np.array(cut.nodes)
     owners = tiles.owners() if near_tiles else _owners(space, rows, node_of, sizes)
     far = owners[rows.row] != node_of
     copies = None
@@ -273,21 +322,9 @@ def cut(
     if copied:
         copies = Copies(where, which, rows.first[far], rows.last[far], len(owners))
         where, which, moved = copies.nodes, copies.rows, copies.sizes
-    taken, given = (np.bincount(each, moved, len(nodes)).astype(np.int64) for each in (where, owners[which]))
-    return Deal(
-        nodes,
-        [one + other for one, other in zip(*firsts, strict=True)],
-        owners,
-        Crossing.of(taken, given, sizes, both=True),
-        tiles.turning(owners, sizes),
-        tiles.boxes(owners),
-        largest,
-        copies,
-        slabs,
-        rows,
-        firsts,
-        costs.tolist(),
-    )
+    taken, given = (np.bincount(each, moved, len(sizes)).astype(np.int64) for each in (where, owners[which]))
+    crossing = Crossing.of(taken, given, sizes, both=True)
+    return Deal(cut, owners, crossing, tiles.turning(owners, sizes), tiles.boxes(owners), copies)
 
 
 def _owners(space: Space, rows: _Rows, node_of: Integers, sizes: Integers) -> Integers:

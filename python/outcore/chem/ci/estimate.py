@@ -13,6 +13,7 @@ from outcore.chem.ci import solver, speeds
 from outcore.chem.ci.plan import Plan
 from outcore.chem.ci.products import alone, between_nodes
 from outcore.chem.ci.sigma import least_moved
+from outcore.parallel.tasks import uneven
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -34,7 +35,8 @@ class Forecast:
     corrections. `disk_measured`: else the disk is assumed to be slow. `network_bytes`: between nodes. `parts`:
     seconds of computing and moving in products, which go on at the same time if the plan `overlaps`, of
     corrections, and of moving that nothing goes on beside: tiles into rows before products and back after them,
-    the first task of a process and the last one."""
+    the first task of a process and the last one. `uneven`: how much longer the last process computes than their
+    mean."""
 
     plan: Plan
     names: tuple[str, ...]  # of irreps
@@ -47,6 +49,7 @@ class Forecast:
     disk_measured: bool
     network_bytes: float = 0.0
     parts: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    uneven: float = 1.0
 
     @property
     def total_seconds(self) -> float:
@@ -180,7 +183,9 @@ def of_plan(plan: Plan, hamiltonian: Hamiltonian, rates: Speeds) -> Forecast:
     read, written = plan.roots * (moved.read + moved.again), plan.roots * moved.added
     passes_read, passes_written = plan.pass_bytes
     rate = rates.gemm * plan.options.threads * plan.processes
-    computing = rates.of_product(flops, plan.options.threads * plan.processes)
+    costs = [task.cost for task in plan.tasks(plan.work_type)]
+    last = uneven(costs, plan.processes) if plan.processes > 1 and any(costs) else 1.0
+    computing = rates.of_product(flops, plan.options.threads * plan.processes) * last
     correcting = _FLOPS_OF_PASS * plan.roots * plan.tiling.elements / rate * 4
     turning = 0.0
     if plan.product.deal is None:
@@ -211,6 +216,7 @@ def of_plan(plan: Plan, hamiltonian: Hamiltonian, rates: Speeds) -> Forecast:
         rates.disk_measured,
         crossing,
         (computing, moving, correcting, turning),
+        last,
     )
 
 

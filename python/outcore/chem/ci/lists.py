@@ -30,7 +30,7 @@ class Lists(Closing):
         nodes = world.gather(world.node) if count > 1 else []
         # Of turns: at the first process of each node.
         self._places = [nodes.index(node) for node in range(count) if nodes]
-        self._own = world.node % count
+        self._own = world.node if count > 1 else 0
         self.taken = [0] * count
 
     def __len__(self) -> int:

@@ -10,7 +10,7 @@ a task has added has arrived.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,9 +34,8 @@ Stopped = Callable[[], bool]
 
 
 class Near(Closing):
-    """Copies of rows of x, and sums of rows of T, of this type. Making it, `clear`, `begin` and `close` are
-    collective, as is `sync`; the rest is for each process alone. `x`, `t`: all rows, each at its place of
-    `places`."""
+    """Copies of rows of x, and sums of rows of T, of this type. Making it, `clear`, `begin`, `sync` and `close` are
+    collective; the rest is for each process alone. `x`, `t`: all rows, each at its place of `places`."""
 
     def __init__(
         self,
@@ -79,11 +78,11 @@ class Near(Closing):
     # ---- life of a product ----
 
     def begin(self) -> None:
-        """Of a new x, none of whose tasks are done."""
+        """Of a new x, none of whose tasks are done; `clear` follows, after which no process is in an earlier
+        product."""
         self._there.view[self._elements[self._own]] = 0
         self._there.view[self._failed] = 0
         self._left.local[: len(self._own)] = self._copies.users[self._own]
-        self.clear()  # after which no process is in an earlier product
 
     def clear(self) -> None:
         """Sums are zero."""
@@ -129,10 +128,10 @@ class Near(Closing):
     def send_rest(self) -> int:
         """Sends the sums of this process that wait for tasks which another round does, after `sync`. Returns
         bytes."""
-        moved = 0
-        for number in np.flatnonzero(self._left.local[: len(self._own)] > 0).tolist():
-            moved += self._send(int(self._own[number]), self._t.local[number])
-        return moved
+        left = np.flatnonzero(self._left.local[: len(self._own)] > 0)
+        return self._send(
+            (copy, self._t.local[number]) for number, copy in zip(left, self._own[left], strict=True)
+        )
 
     # ---- tasks ----
 
@@ -158,17 +157,23 @@ class Near(Closing):
     def done(self, copies: Integers, stopped: Stopped) -> int:
         """A task has added to them, there or where the rows lie: the last one sends the sums. Returns bytes."""
         self._world.flush()  # a request ends before what it adds has arrived
-        moved = 0
-        for copy in copies.tolist():
-            if stopped():
-                break
-            place = int(self._places[copy])
-            if self._left.read_increment(place, -1) == 1:
-                moved += self._send(copy, self._t.get(np.s_[place]))
-        return moved
+        places = self._places[copies].tolist()
+        return self._send(
+            (copy, self._t.get(np.s_[place]))
+            for copy, place in zip(copies.tolist(), places, strict=True)
+            if not stopped() and self._left.read_increment(place, -1) == 1
+        )
 
-    def _send(self, copy: int, values: Any) -> int:
-        begin, end = int(self._copies.begins[copy]), int(self._copies.ends[copy])
-        place = int(self._all_places[int(self._copies.rows[copy])])
-        self._all_t.acc(np.s_[place, begin:end], values[begin:end])
-        return int(values[begin:end].nbytes)
+    def _send(self, sums: Iterable[tuple[int, Any]]) -> int:
+        """Adds the sum of each copy to its row. Returns bytes."""
+        moved, under_way = 0, deque["Request"]()
+        for copy, values in sums:
+            if len(under_way) == _AHEAD:
+                under_way.popleft().wait()
+            begin, end = int(self._copies.begins[copy]), int(self._copies.ends[copy])
+            place = int(self._all_places[int(self._copies.rows[copy])])
+            under_way.append(self._all_t.acc_async(np.s_[place, begin:end], values[begin:end]))
+            moved += int(values[begin:end].nbytes)
+        for request in under_way:
+            request.wait()
+        return moved

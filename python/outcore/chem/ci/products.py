@@ -171,18 +171,19 @@ class ProductWays:
         self, dtype: str, of_process: int, *, near_tiles: bool = False, copied: bool = False
     ) -> ProductWay | None:
         """With about so many tasks of each process; see deal.py. None if they do not fit."""
-        holes, tiles = self._parts
-        limit = self._limit(dtype)
-        found = deal.cut(
-            holes, tiles, self._sizes, of_process, limit, dtype, near_tiles=near_tiles, copied=copied
-        )
-        taken = 0 if found is None else self._row_bytes(found, dtype)
-        if found is None or taken > self.row_bytes:
-            return None
-        if found.largest > self._limit(dtype, taken + self._planning_bytes):
+        cut = self._cut(dtype, of_process)
+        return None if cut is None else self._of_cut(cut, dtype, near_tiles=near_tiles, copied=copied)
+
+    def _cut(self, dtype: str, of_process: int) -> deal.Cut | None:
+        return deal.make_cut(self._parts[0], self._sizes, of_process, self._limit(dtype), dtype)
+
+    def _of_cut(self, cut: deal.Cut, dtype: str, *, near_tiles: bool, copied: bool) -> ProductWay | None:
+        found = deal.make_deal(cut, self._parts[1], self.space, near_tiles=near_tiles, copied=copied)
+        taken = self._row_bytes(found, dtype)
+        if taken > self.row_bytes or cut.largest > self._limit(dtype, taken + self._planning_bytes):
             return None
         word, whole = np.dtype(dtype).itemsize, self.space.determinants
-        slabs = self._in_tiles(found.slabs)
+        slabs = self._in_tiles(cut.slabs)
         copies = 0 if found.copies is None else int(found.copies.sizes.sum())
         # x: tiles, copies, rows. T: rows, their sums, and all of them in the end. The product: tiles.
         moved = word * (self.tiling.elements + copies + found.moved + whole + slabs)
@@ -224,12 +225,15 @@ class ProductWays:
     def _fastest(self, dtype: str, counts: list[int], *, copied: bool) -> ProductWay | None:
         """With so many tasks of each process. Fewer move less, if there are no copies; of more less is left that
         nothing goes on beside, and their panels are smaller."""
-        every = (
-            self.by_rows(dtype, count, near_tiles=near_tiles, copied=copied)
-            for count in counts
-            for near_tiles in (False, True)
-        )
-        return min((each for each in every if each is not None), key=self._all_seconds, default=None)
+        best = None
+        for count in counts:
+            if (cut := self._cut(dtype, count)) is None:
+                continue
+            for near_tiles in (False, True):
+                found = self._of_cut(cut, dtype, near_tiles=near_tiles, copied=copied)
+                if found is not None and (best is None or self._all_seconds(found) < self._all_seconds(best)):
+                    best = found
+        return best
 
     @cached_property
     def _parts(self) -> tuple[Holes, TilesOfNodes]:
@@ -258,7 +262,7 @@ class ProductWays:
     def _computing(self, product: ProductWay) -> float:
         assert self.speeds is not None and product.deal is not None
         flops = deal.about_flops(self.space)
-        return self.speeds.of_product(flops, self.threads) * product.deal.uneven
+        return self.speeds.of_product(flops, self.threads) * product.deal.cut.uneven
 
     def _row_bytes(self, dealt: Deal, dtype: str) -> int:
         """Of arrays of a process: x and T, and counters of copies."""

@@ -52,7 +52,7 @@ class NodeRows(Closing):
             GlobalArray(world, (count, pitch(space, dtype)), dtype, distribution=[begins, [0]])
             for _ in range(2)
         )
-        self._node, self._nodes = world.node, world.node_count
+        self._node = world.node
         self.near = (
             None if copies is None else Near(world, space, dtype, copies, self._x, self._t, self._places)
         )
@@ -81,7 +81,7 @@ class NodeRows(Closing):
         """All that a panel has, of a task of this node; None: that does not use copies."""
         copies = self._copies(panel, node)
         near = self.near
-        if near is None or node is None or node % self._nodes != self._node:
+        if near is None or node is None or node != self._node:
             return self._each_row(panel, stopped, self._x.get_async)
         if not near.wait(copies[copies >= 0], stopped):
             return 0  # the product ends with an error
@@ -93,7 +93,7 @@ class NodeRows(Closing):
         copies, near = self._copies(panel, node), self.near
         if near is None or node is None:
             return 0, self._each_row(panel, stopped, self._t.acc_async)
-        if node % self._nodes == self._node:
+        if node == self._node:
             moved = self._each_row(panel, stopped, self._t.acc_async, copies, near.add_t)
         else:
             moved = self._each_row(panel, stopped, self._t.acc_async)
@@ -206,11 +206,10 @@ class NodeRows(Closing):
 def _places(owners: Integers, node_of: Sequence[int]) -> tuple[Integers, list[int], int]:
     """Of each row its place among those of all processes; the first place of each process; how many there are. Rows
     of a node lie at its processes, as many at each; a process without any has a place for none."""
-    nodes = max(node_of) + 1
     process = np.empty(len(owners), np.int64)
-    for node in range(nodes):
+    for node in range(max(node_of) + 1):
         ranks = np.flatnonzero(np.asarray(node_of) == node)
-        rows = np.flatnonzero(owners % nodes == node)
+        rows = np.flatnonzero(owners == node)
         process[rows] = ranks[np.arange(len(rows)) * len(ranks) // max(len(rows), 1)]
     room = np.maximum(np.bincount(process, minlength=len(node_of)), 1)
     begins = np.cumsum(room) - room

@@ -257,7 +257,7 @@ class Sigma:
             self.tasks = self._make_tasks(dtype) if self._deal is None else self._deal.tasks
             unit = LINE_BYTES if self._bands is None else UNIT_BYTES
             if self._deal is not None:
-                most = self._deal.largest
+                most = self._deal.cut.largest
             else:
                 most = max(task.elements(self.tiling.space) for task in [*self.tasks, *(self._bands or [])])
             slots = 2 if self.overlaps and len(self.tasks) > 1 else 1
@@ -265,9 +265,10 @@ class Sigma:
         if self._bands is not None:
             self._strips = Strips(self.world, self.tiling.space, dtype)
         if self._deal is not None:
+            self._deal.check(self.world)
             copies = None if self.ordered else self._deal.copies  # sums of copies come in another order
             self._rows = NodeRows(self.world, self.tiling, dtype, self._deal.owners, copies)
-        dealt = self._deal is not None and len(self._deal.nodes) == self.world.node_count
+        dealt = self._deal is not None and len(self._deal.nodes) > 1
         if self._lists.of_nodes != (dealt and not self.ordered):
             self._lists.close()
             self._lists = Lists(self.world, of_nodes=not self._lists.of_nodes)

@@ -71,10 +71,12 @@ def space(found, parity=1):
     return Space(found, 4, 4, 0, parity)
 
 
-def small_plan(problem, kind, elements, *, slots=1, processes=1, kept=False, roots=1, side=24, **options):
+def small_plan(
+    problem, kind, elements, *, slots=1, processes=1, kept=False, roots=1, side=24, nodes=None, **options
+):
     """Tasks with at most so many elements of x in their panels. Kind "strips": on disk, with products through
     strips, whose rows take 576 elements of a panel and more. Kind "rows": in the memory of all processes, each of
-    which is a node, with products through rows, of which nodes have copies with two slots."""
+    which is a node unless `nodes` are given, with products through rows; with two slots nodes have copies."""
     made = plan.make_plan(
         problem,
         VectorTiling(problem, side),
@@ -83,7 +85,7 @@ def small_plan(problem, kind, elements, *, slots=1, processes=1, kept=False, roo
         roots=roots,
         processes=processes,
         states_on_disk=kept,
-        nodes=tuple(range(processes)),
+        nodes=nodes or tuple(range(processes)),
     )
     through, kind = kind, {"strips": "disk", "rows": "global"}.get(kind, kind)
     panels = slots * (2 * (2 << 20) + 2 * 8 * elements) + (1 << 20 if through == "rows" else 0)
@@ -97,5 +99,5 @@ def small_plan(problem, kind, elements, *, slots=1, processes=1, kept=False, roo
             assert made.bands(dtype)
         if through == "rows":
             every = (made.products.by_rows(dtype, count, copied=slots == 2) for count in range(1, 200))
-            made._made[dtype] = next(each for each in every if each.deal.largest <= elements)
+            made._made[dtype] = next(each for each in every if each.deal.cut.largest <= elements)
     return made

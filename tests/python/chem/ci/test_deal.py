@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from bisect import bisect_right
 from dataclasses import replace
 from types import SimpleNamespace
 
+import ci_cases
 import numpy as np
 import pytest
 
 from outcore import _core
+from outcore.base.errors import OutcoreError
 from outcore.chem.ci import deal, estimate, groups, plan
 from outcore.chem.ci.search import SearchOptions
 from outcore.chem.ci.space import Space
 from outcore.chem.ci.speeds import Speeds
 from outcore.chem.ci.tiles import VectorTiling
+from outcore.job.world import World
 from outcore.tensor.arrays.backends.global_memory import even_ranges
 
 IRREPS = [0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3]
@@ -43,11 +47,12 @@ def make_plan(of, *, free=1 << 30, nodes=(0, 0, 1, 1, 2, 2, 3, 3), speeds=SLOW, 
     )
 
 
-def cut(of, nodes, count, limit=1 << 40, **more):
+def share_out(of, nodes, count, limit=1 << 40, **more):
     """Of nodes with so many processes."""
+    found = deal.make_cut(groups.Holes(of), nodes, count, limit, "float64")
     node_of = [node for node, size in enumerate(nodes) for _ in range(size)]
     tiles = deal.TilesOfNodes(VectorTiling(of, 32), node_of)
-    return deal.cut(groups.Holes(of), tiles, nodes, count, limit, "float64", **more)
+    return None if found is None else deal.make_deal(found, tiles, of, **more)
 
 
 def elements(of, task):
@@ -61,7 +66,7 @@ def elements(of, task):
 @pytest.mark.parametrize("of", [FOLDED, OPEN], ids=["folded", "open"])
 @pytest.mark.parametrize(("nodes", "count"), [((1,), 1), ((2, 2), 3), ((1, 3, 2), 6), ((1,) * 40, 9)])
 def test_every_hole_row_and_column_has_one_task(of, nodes, count, near_tiles):
-    found = cut(of, nodes, count, near_tiles=near_tiles)
+    found = share_out(of, nodes, count, near_tiles=near_tiles)
     with_holes = [task for task in found.tasks if not task.transposed]
     holes = [hole for task in with_holes for hole in task.holes]
     assert holes == list(range(len(groups.Holes(of))))
@@ -69,12 +74,12 @@ def test_every_hole_row_and_column_has_one_task(of, nodes, count, near_tiles):
     assert rows == list(range(len(of.alpha.strings)))
     columns = sorted(int(column) for task in found.tasks if task.transposed for column in task.home)
     assert columns == ([] if of.folded else list(range(len(of.beta.strings))))
-    assert found.largest == max(elements(of, task) for task in found.tasks)
+    assert found.cut.largest == max(elements(of, task) for task in found.tasks)
     assert found.moved == sum(elements(of, task) for task in with_holes)
 
 
 def test_tasks_are_those_of_one_process_where_holes_are_cut_alike():
-    found = cut(FOLDED, (1,), 1)
+    found = share_out(FOLDED, (1,), 1)
     (task,), (other,) = found.tasks, groups.make_tasks(FOLDED, 1 << 40)
     assert task.holes == other.holes
     for name in ("home", "others", "begins"):
@@ -82,9 +87,9 @@ def test_tasks_are_those_of_one_process_where_holes_are_cut_alike():
 
 
 def test_a_task_that_does_not_fit_is_none():
-    largest = cut(FOLDED, (1, 1), 4).largest
-    assert cut(FOLDED, (1, 1), 4, largest) is not None
-    assert cut(FOLDED, (1, 1), 4, largest - 1) is None
+    largest = share_out(FOLDED, (1, 1), 4).cut.largest
+    assert share_out(FOLDED, (1, 1), 4, largest) is not None
+    assert share_out(FOLDED, (1, 1), 4, largest - 1) is None
 
 
 # ---- nodes ----
@@ -93,7 +98,7 @@ def test_a_task_that_does_not_fit_is_none():
 @pytest.mark.parametrize("of", [FOLDED, OPEN], ids=["folded", "open"])
 def test_nodes_have_their_shares_of_work_and_of_rows(of):
     nodes = (1, 3, 2)
-    found = cut(of, nodes, 12)
+    found = share_out(of, nodes, 12)
     costs = [task.cost for task in found.tasks]
     tolerance = 2 * max(costs) / sum(costs)
     for size, first, last in zip(nodes, found.first[:-1], found.first[1:], strict=True):
@@ -103,7 +108,7 @@ def test_nodes_have_their_shares_of_work_and_of_rows(of):
 
 
 def test_what_crosses_is_what_tasks_have_of_rows_of_other_nodes():
-    found = cut(FOLDED, (2, 2), 4)
+    found = share_out(FOLDED, (2, 2), 4)
     unit, widths = 8, np.diff(FOLDED.beta.offsets)
     sectors = np.searchsorted(FOLDED.alpha.offsets, np.arange(len(FOLDED.alpha.strings)), side="right") - 1
     crossing = 0
@@ -119,7 +124,7 @@ def test_what_crosses_is_what_tasks_have_of_rows_of_other_nodes():
 
 
 def test_one_node_moves_nothing_between_nodes():
-    found = cut(FOLDED, (4,), 6)
+    found = share_out(FOLDED, (4,), 6)
     assert found.crossing == found.turning == (0, 1.0)
     assert found.first == [0, len(found.tasks)]
 
@@ -128,7 +133,7 @@ def test_one_node_moves_nothing_between_nodes():
 @pytest.mark.parametrize("of", [FOLDED, OPEN], ids=["folded", "open"])
 def test_what_turns_is_what_rows_have_of_tiles_of_other_nodes(of, near_tiles):
     nodes, tiling = (1, 1, 1), VectorTiling(of, 32)
-    found = cut(of, nodes, 3, near_tiles=near_tiles)
+    found = share_out(of, nodes, 3, near_tiles=near_tiles)
     first = even_ranges(tiling.offsets, 3)
     turning = 0
     for number in range(len(tiling)):
@@ -142,7 +147,7 @@ def test_what_turns_is_what_rows_have_of_tiles_of_other_nodes(of, near_tiles):
 
 
 def test_rows_near_tiles_turn_for_less_and_tasks_move_more():
-    home, near = (cut(FOLDED, (2, 2, 2, 2), 3, near_tiles=each) for each in (False, True))
+    home, near = (share_out(FOLDED, (2, 2, 2, 2), 3, near_tiles=each) for each in (False, True))
     assert near.turning.elements < home.turning.elements
     assert near.crossing.elements > home.crossing.elements
 
@@ -151,7 +156,7 @@ def test_rows_near_tiles_turn_for_less_and_tasks_move_more():
 @pytest.mark.parametrize("of", [FOLDED, OPEN], ids=["folded", "open"])
 def test_copies_are_the_rows_of_others_that_tasks_of_a_node_need(of, near_tiles):
     nodes = (2, 1, 2)
-    found = cut(of, nodes, 3, near_tiles=near_tiles, copied=True)
+    found = share_out(of, nodes, 3, near_tiles=near_tiles, copied=True)
     copies, widths = found.copies, np.diff(of.beta.offsets)
     sectors = np.searchsorted(of.alpha.offsets, np.arange(len(of.alpha.strings)), side="right") - 1
     needed: dict[tuple[int, int], list[int]] = {}
@@ -173,7 +178,7 @@ def test_copies_are_the_rows_of_others_that_tasks_of_a_node_need(of, near_tiles)
     others = [row for row in range(len(of.alpha.strings)) if (0, row) not in needed]
     assert (copies.find(0, np.array(others)) == -1).all()
     assert found.crossing.elements == copies.sizes.sum()
-    assert found.crossing.elements < cut(of, nodes, 3, near_tiles=near_tiles).crossing.elements
+    assert found.crossing.elements < share_out(of, nodes, 3, near_tiles=near_tiles).crossing.elements
     processes = copies.processes([0, 0, 1, 2, 2])
     assert (np.array([0, 0, 1, 2, 2])[processes] == copies.nodes).all()
     assert np.bincount(processes, minlength=5).max() == copies.most(nodes)
@@ -205,7 +210,7 @@ def test_small_rows_over_a_fast_network_are_not_worth_their_requests():
 
 
 def test_parts_of_tiles_have_one_owner_each():
-    found, tiling = cut(FOLDED, (1, 1, 1), 3), VectorTiling(FOLDED, 32)
+    found, tiling = share_out(FOLDED, (1, 1, 1), 3), VectorTiling(FOLDED, 32)
     parts = 0
     for number in range(len(tiling)):
         (row, column), (height, width) = tiling[number].first, tiling[number].shape
@@ -250,7 +255,7 @@ def test_rows_that_do_not_fit_leave_tiles():
         dealt = found.deal("float64")
         if dealt is not None:
             rows = 2 * 8 * dealt.rows_of_process * deal.pitch(of, "float64")
-            assert rows + 2 * 8 * dealt.largest <= found.panel_bytes
+            assert rows + 2 * 8 * dealt.cut.largest <= found.panel_bytes
 
 
 def test_rows_take_no_more_than_the_world_has_for_arrays():
@@ -268,3 +273,32 @@ def test_operations_are_about_those_of_the_kernel(of):
         of.irreps, of.groups, *of.electrons, of.irrep, of.parity, np.zeros((n, n)), np.zeros((n,) * 4)
     )
     assert deal.about_flops(of) == pytest.approx(estimate.product_flops(of, kernel), rel=0.5)
+
+
+def test_planning_takes_no_more_than_the_plan_leaves_for_it():
+    of = space(5, 5, parity=1, irreps=(*IRREPS, 1, 2, 3, 0))
+    products = make_plan(of, free=1 << 34).products
+    tracemalloc.start()
+    try:
+        found = products.by_rows("float64", 12, copied=True)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found is not None and 0.3 * products._planning_bytes < peak <= products._planning_bytes
+
+
+def test_a_forecast_knows_that_the_last_process_computes_longer():
+    found = make_plan(FOLDED)
+    hamiltonian = ci_cases.random_hamiltonian(12, irreps=IRREPS)
+    result = estimate.of_plan(found, hamiltonian, SLOW)
+    alike = SLOW.of_product(result.flops, found.options.threads * found.processes)
+    assert result.uneven == found.deal("float64").cut.uneven > 1
+    assert result.parts[0] == pytest.approx(result.uneven * alike)
+
+
+def test_tasks_for_other_nodes_than_those_of_the_world_are_refused(tmp_path):
+    with (
+        World("self", scratch=tmp_path, memory="100MB") as world,
+        pytest.raises(OutcoreError, match=r"nodes of \(1, 1\) processes, but the world has nodes of \(1,\)"),
+    ):
+        share_out(FOLDED, (1, 1), 3).check(world)
