@@ -3,8 +3,9 @@
 Naphthalene in cc-pVDZ, CCSD(T), and benzene in cc-pVTZ, CCSD, each in 1 GB, as one command, `outcore ccsd
 --gradient`. Its time is compared with that of the same command without --gradient. Another run of naphthalene is
 killed three times, in the derivatives of (T), in the Lambda equations and in the derivatives of integrals, and goes
-on each time; its gradient is compared with that of the first run. Psi4's DF-CCSD(T) gradient gets 8 GB. --quick
-takes water, without bars for time.
+on each time; its gradient is compared with that of the first run. Psi4's DF-CCSD(T) gradient gets 8 GB. PySCF's
+gradient of density-fitted CCSD is compared with differences of its own energies, for water. --quick takes water,
+without bars for time.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from ._workers import Failed, resident_peak
 HAS_CASES = True
 SLOWER = 4.0  # largest time of a gradient over that of the energy
 SAME = 1e-8  # Hartree/Bohr
+_STEP, _SEED = 2e-3, 44  # Bohr; of the direction of a derivative
 KILLED_AT = ("derivatives of triples", "Lambda iteration 3", "derivatives of CCSD's integrals")
 REASONS = {r".*: gradient against Psi4's": "Psi4 fits Fock matrices of CCSD as well"}
 
@@ -45,7 +47,7 @@ def run(options: BenchOptions) -> list[Claim]:
     claims += _beside_psi4(options, job, found)
     if benzene is not None:
         claims += _gradient(options, benzene)[0]
-    return claims + _after_kills(options, job, found, "--triples")
+    return claims + _after_kills(options, job, found, "--triples") + _pyscf_claims(options)
 
 
 def _gradient(options: BenchOptions, job: Job, *more: str) -> tuple[list[Claim], Any]:
@@ -180,3 +182,36 @@ def _psi4(options: BenchOptions, job: Job) -> Any:
     if len(rows) != len(job.atoms):
         raise Failed(f"Psi4 has {len(rows)} rows of a gradient of {len(job.atoms)} atoms")
     return {"seconds": seconds, "gradient": [[float(each) for each in row] for row in rows]}
+
+
+# ---- PySCF ----
+
+
+def _pyscf_claims(options: BenchOptions) -> list[Claim]:
+    found = options.case("water/cc-pVDZ, PySCF", _pyscf)
+    name = "water/cc-pVDZ: PySCF's DF-CCSD gradient off differences of its energies"
+    how = f"along one random direction, steps of {_STEP} bohr"
+    return [Claim(name, found["error"], "Eh/bohr", None, f"PySCF {found['version']}", how)]
+
+
+def _pyscf() -> Any:
+    """PySCF's gradient of density-fitted CCSD against finite differences of its energies."""
+    import pyscf
+    from pyscf import cc, gto, scf
+
+    mol = gto.M(atom=water(1), basis="cc-pvdz", verbose=0)
+    where = mol.atom_coords()
+    direction = np.random.default_rng(_SEED).standard_normal(where.shape)
+    direction /= np.linalg.norm(direction)
+
+    def solved(step: float) -> Any:
+        moved = mol.set_geom_(where + step * direction, unit="Bohr", inplace=False)
+        mf = scf.RHF(moved).density_fit().run(conv_tol=1e-12)
+        found = cc.CCSD(mf).set(conv_tol=1e-11, conv_tol_normt=1e-9).run()
+        assert mf.converged and found.converged, "PySCF has not converged"
+        return found
+
+    gradient = solved(0.0).nuc_grad_method().kernel()
+    near, far = ((solved(step).e_tot - solved(-step).e_tot) / (2 * step) for step in (_STEP, 2 * _STEP))
+    expected = (4 * near - far) / 3
+    return {"error": float(abs((gradient * direction).sum() - expected)), "version": pyscf.__version__}
