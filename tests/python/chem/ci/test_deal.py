@@ -276,15 +276,15 @@ def test_operations_are_about_those_of_the_kernel(of):
 
 
 def test_planning_takes_no_more_than_the_plan_leaves_for_it():
-    of = space(5, 5, parity=1, irreps=(*IRREPS, 1, 2, 3, 0))
+    of = space(7, 7, parity=1, irreps=(*IRREPS, 1, 2, 3, 0, 0, 1))
     products = make_plan(of, free=1 << 34).products
     tracemalloc.start()
     try:
-        found = products.by_rows("float64", 12, copied=True)
+        found = products._fastest("float64", [12], copied=True)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert found is not None and 0.3 * products._planning_bytes < peak <= products._planning_bytes
+    assert found is not None and 0.5 * products._planning_bytes < peak <= products._planning_bytes
 
 
 def test_a_forecast_knows_that_the_last_process_computes_longer():
