@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from pyscf.fci import cistring, direct_spin1
+from ci_products import CASES, WITH_ROWS, check_rows, make, put, random_vector, reference
 
 import outcore
 from outcore import _core
-from outcore.chem.ci import deal, groups, strips, vector
+from outcore.chem.ci import groups, strips, vector
 from outcore.chem.ci import sigma as sigma_module
 from outcore.chem.ci.passes import Place
 from outcore.chem.ci.sigma import Sigma
@@ -18,78 +18,6 @@ from outcore.chem.ci.space import Space
 from outcore.chem.ci.tiles import VectorTiling
 
 CI_PANEL = _core.CIPanel
-
-
-def random_integrals(irreps, seed=0):
-    """One- and two-electron integrals of orbitals with these irreps."""
-    random = np.random.default_rng(seed)
-    n, g = len(irreps), np.array(irreps)
-    one = random.standard_normal((n, n))
-    one = np.where((g[:, None] ^ g) == 0, one + one.T, 0)
-    two = random.standard_normal((n, n, n, n))
-    two = two + two.transpose(1, 0, 2, 3)
-    two = two + two.transpose(0, 1, 3, 2)
-    two = two + two.transpose(2, 3, 0, 1)
-    two[(g[:, None, None, None] ^ g[:, None, None] ^ g[:, None] ^ g) != 0] = 0
-    return one, two
-
-
-def reference(space, one, two, dense):
-    """H x by PySCF, for a matrix in our order of strings."""
-    n, (na, nb) = space.orbitals, space.electrons
-    places = [
-        np.argsort(np.argsort(strings.strings)) for strings in (space.alpha, space.beta)
-    ]  # of ours among all, by value
-    full = np.zeros((cistring.num_strings(n, na), cistring.num_strings(n, nb)))
-    full[np.ix_(*places)] = dense
-    h = direct_spin1.absorb_h1e(one, two, n, (na, nb), 0.5)
-    product = direct_spin1.contract_2e(h, full, n, (na, nb))
-    return product[np.ix_(*places)]
-
-
-def random_vector(space, seed=5):
-    random = np.random.default_rng(seed)
-    dense = random.standard_normal((len(space.alpha.strings), len(space.beta.strings)))
-    if space.parity:
-        dense = dense + space.parity * dense.T
-    irreps = [
-        np.searchsorted(each.offsets, np.arange(len(each.strings)), side="right") - 1
-        for each in (space.alpha, space.beta)
-    ]
-    dense[(irreps[0][:, None] ^ irreps[1]) != space.irrep] = 0
-    return dense
-
-
-def put(vectors, dense, index=0):
-    for tile in vectors.tiles():
-        (r, c), (height, width) = tile.first, tile.shape
-        block = np.ascontiguousarray(dense[r : r + height, c : c + width].astype(vectors.dtype))
-        vectors.put(index, tile, block)
-    vectors.sync()
-
-
-CASES = {
-    "folded": ([0, 0, 0, 1, 1, 2, 3, 3], 4, (3, 3, 0, 1)),
-    "folded, odd": ([0, 0, 0, 1, 1, 2, 3, 3], 4, (3, 3, 2, -1)),
-    "folded, odd, on the diagonal": ([0, 0, 0, 1, 1, 2, 3, 3], 4, (4, 4, 0, -1)),
-    "no symmetry": ([0] * 7, 1, (3, 3, 0, 1)),
-    "unfolded": ([0, 0, 0, 1, 1, 2, 3, 3], 4, (3, 3, 1, 0)),
-    "different": ([0, 0, 0, 1, 1, 2, 3, 3], 4, (4, 2, 3, 0)),
-    "one alpha": ([0, 0, 0, 1, 1, 1], 2, (1, 3, 0, 0)),
-    "one beta": ([0, 0, 0, 1, 1, 1], 2, (3, 1, 0, 0)),
-    "no beta": ([0, 0, 0, 1, 1, 1], 2, (3, 0, 1, 0)),
-    "no alpha": ([0, 0, 0, 1, 1, 1], 2, (0, 2, 0, 0)),
-    "one of each": ([0, 0, 0, 1, 1, 1], 2, (1, 1, 0, 1)),
-    "full shell": ([0, 0, 1, 1], 2, (4, 3, 0, 0)),
-}
-
-
-def make(name):
-    irreps, count, arguments = CASES[name]
-    space = Space(SimpleNamespace(irreps=irreps, groups=count, unrestricted=False), *arguments)
-    one, two = random_integrals(irreps)
-    kernel = _core.CIKernel(irreps, count, *space.electrons, space.irrep, space.parity, one, two)
-    return space, one, two, kernel
 
 
 def min_limit(space, layout=None):
@@ -275,40 +203,10 @@ def test_products_through_strips_are_those_of_pyscf(name, dtype, tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("name", [name for name in CASES if name not in ("no beta", "no alpha")])
+@pytest.mark.parametrize("name", WITH_ROWS)
 def test_products_through_rows_are_those_of_pyscf(name, dtype, tmp_path):
-    """With the bytes that the plan says."""
-    space, one, two, kernel = make(name)
-    dense = random_vector(space)
-    expected = reference(space, one, two, dense)
-    word, holes = np.dtype(dtype).itemsize, groups.Holes(space)
     with outcore.World("self", scratch=tmp_path, memory="256MB") as world:
-        for nodes, count, kind, side in (
-            ((1,), 1, "memory", 8),
-            ((1, 1), 2, "global", 32),
-            ((1, 1, 1), 9, "disk", 8),
-        ):
-            tiling = VectorTiling(space, side)
-            tiles = deal.TilesOfNodes(tiling, range(sum(nodes)))
-            dealt = deal.cut(
-                holes, tiles, nodes, count, 1 << 30, dtype, near_tiles=kind == "disk", copied=count > 1
-            )
-            sigma = Sigma(world, kernel, tiling, lambda _: [], deal=lambda _, d=dealt: d, threads=2)
-            with vector.make(world, tiling, kind, count=3, dtype=dtype, cache_bytes=1 << 20) as vectors:
-                put(vectors, dense)
-                for result in (1, 2):  # rows are used again
-                    sigma.apply(Place(vectors, 0), Place(vectors, result))
-                    found = vectors.dense(result)
-                    tolerance = 1e-11 if dtype == "float64" else 1e-5
-                    assert abs(found - expected).max() < tolerance * abs(expected).max()
-                    if space.parity:
-                        assert np.array_equal(found, space.parity * found.T)
-            sigma.close()
-            slabs = [task for task in dealt.tasks if task.transposed]
-            tiles = tiling.elements + sum(int(tiling.sizes[task.tiles(tiling)].sum()) for task in slabs)
-            copied = 0 if dealt.copies is None else int(dealt.copies.sizes.sum())
-            moved = 2 * word * (tiles + copied + dealt.moved + space.determinants)
-            assert sigma.moved.read == sigma.moved.added == moved
+        check_rows(world, name, dtype, count=1, kind="memory", side=8)
 
 
 @pytest.mark.parametrize("side", [8, 24])
