@@ -220,7 +220,7 @@ class Deal:
             parts += [self.copies.nodes, self.copies.rows, self.copies.begins, self.copies.users]
         found = sha256()
         for each in parts:
-            found.update(np.ascontiguousarray(each, np.int64))
+            found.update(each.astype(np.int64).tobytes())
         return found.hexdigest()
 
     def node(self, task: int) -> int:
