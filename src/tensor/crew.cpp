@@ -66,6 +66,12 @@ void Crew::wait() {
   if (error_) std::rethrow_exception(error_);
 }
 
+bool Crew::has_done() {
+  if (under_way() == 0 || threads_.empty()) return under_way() > 0;
+  const std::lock_guard lock(mutex_);
+  return left_.front() == 0;
+}
+
 void Crew::run(const Work& work) noexcept {
   try {
     work();

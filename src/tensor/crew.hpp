@@ -32,6 +32,8 @@ class Crew {
   void give(std::vector<Work> parts, std::size_t first = 0);
   /// Waits for the earliest step under way. Throws the first error of any thread.
   void wait();
+  /// Whether the earliest step under way is done, so that `wait` returns at once; false if none is.
+  [[nodiscard]] bool has_done();
   /// Number of steps that were not waited for.
   [[nodiscard]] std::int64_t under_way() const noexcept { return given_ - waited_; }
 

@@ -3,10 +3,40 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <deque>
 
+#include "outcore/error.hpp"
+
 namespace outcore::tensor {
+
+std::int64_t steps_together(std::span<const Step> steps, const std::array<int, 2>& slots, std::int64_t most) {
+  const bool one = slots[1] == 0;
+  std::array<std::map<Panel, int>, 2> users;  // how often the steps from `begin` to `end` use each panel
+  const auto count = [&](const Step& step, int times) {
+    for (int side = 0; step.inner >= 0 && side < 2; ++side) {
+      const auto [operand, panel, turned] = wanted(step, side, one);
+      if ((users[operand][panel] += times) == 0) users[operand].erase(panel);
+    }
+  };
+  const auto fit = [&] {
+    return std::ssize(users[0]) <= slots[0] && (one || std::ssize(users[1]) <= slots[1]);
+  };
+  const std::int64_t all = std::ssize(steps), first = std::min(most, all);
+  std::int64_t end = 0, sum = 0;
+  for (std::int64_t begin = 0; begin < first; ++begin) {
+    for (; end < all && end - begin < most; ++end) {
+      count(steps[static_cast<std::size_t>(end)], 1);
+      if (fit()) continue;
+      count(steps[static_cast<std::size_t>(end)], -1);
+      break;
+    }
+    sum += end < all ? end - begin : most;  // after the end the next task goes on
+    count(steps[static_cast<std::size_t>(begin)], -1);
+  }
+  return std::max<std::int64_t>(1, sum / std::max<std::int64_t>(1, first));
+}
 
 std::byte* PanelMemory::get(std::size_t size_bytes) {
   if (!memory_) {
@@ -61,6 +91,20 @@ std::vector<int> Held::taken_by(const Panel& first, const Panel& second) const {
   if (oldest != used_.end() && oldest->first == first) ++oldest;  // it was used just now
   take();
   return slots;
+}
+
+std::vector<std::array<bool, 2>> fetched(std::span<const Step> steps, const std::array<int, 2>& slots) {
+  const bool one = slots[1] == 0;
+  if (slots[0] < (one ? 2 : 1) || slots[1] < 0)
+    throw Error(EINVAL, {.attempted = "count panels", .detail = "there is no room for those of a step"});
+  std::array<Held, 2> held{Held(slots[0]), Held(slots[1])};
+  std::vector<std::array<bool, 2>> found(steps.size());
+  for (std::size_t number = 0; number < steps.size(); ++number)
+    for (int side = 0; steps[number].inner >= 0 && side < 2; ++side) {
+      const auto [operand, panel, turned] = wanted(steps[number], side, one);
+      found[number][static_cast<std::size_t>(side)] = held[operand].take(panel).second;
+    }
+  return found;
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,10 @@ struct Wanted {
 [[nodiscard]] inline std::int64_t steps_held(const std::array<int, 2>& slots) {
   return slots[1] == 0 ? slots[0] / 2 : std::min(slots[0], slots[1]);
 }
+/// The number of consecutive steps of a task whose panels the slots hold at a time, `most` at most: the mean
+/// over its first `most` steps, of which each may be the first of so many.
+[[nodiscard]] std::int64_t steps_together(std::span<const Step> steps, const std::array<int, 2>& slots,
+                                          std::int64_t most);
 
 /// The panels of both operands. The caller begins steps, then waits for them, then releases them, always in
 /// the same order.
@@ -106,6 +111,11 @@ class Held {
   std::list<std::pair<Panel, int>> used_;  ///< the least recently used one comes first
   std::map<Panel, std::list<std::pair<Panel, int>>::iterator> places_;
 };
+
+/// Whether the left and the right panel of each step are fetched, where one process carries out these steps.
+/// Throws Error(EINVAL) if the slots cannot hold the panels of one step.
+[[nodiscard]] OUTCORE_SIBLING std::vector<std::array<bool, 2>> fetched(std::span<const Step> steps,
+                                                                       const std::array<int, 2>& slots);
 
 /// Memory of a panel, allocated at its first use.
 class PanelMemory {

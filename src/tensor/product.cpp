@@ -7,6 +7,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "outcore/error.hpp"
@@ -102,19 +104,24 @@ class Results {
 
 // ---- the loop ----
 
-/// Throws if there is not enough memory for the panels that steps need at a time.
+/// Throws Error(EINVAL) if nobody can carry out the steps, or if there is not enough memory for the panels
+/// that they need at a time.
 void check(const Steps& steps, const Execution& how) {
-  const auto refuse = [](const char* why) {
-    throw Error(EINVAL, {.attempted = "carry out a product", .detail = why});
+  const auto refuse = [](std::string why) {
+    throw Error(EINVAL, {.attempted = "carry out a product", .detail = std::move(why)});
   };
-  if (how.slots[0] < 1 || how.slots[1] < 0 || how.unit < 1)
-    refuse("there is no room for a panel, or no task is dealt out");
+  if (how.slots[0] < 1 || how.slots[1] < 0) refuse("there is no room for a panel of an operand");
+  if (how.unit < 1)
+    refuse("units of " + std::to_string(how.unit) + " tasks are dealt out, and one is the least");
+  if (how.threads < 1) refuse("there are " + std::to_string(how.threads) + " threads, and one is the least");
   if (how.slots[1] == 0 && !(steps.half && how.slots[0] > 1))
     refuse("panels serve on both sides, but no half of a result is made, or there is room for one panel");
   for (std::int64_t task = 0; task < steps.tasks(); ++task) {
     const auto turns = steps.turns(task);
-    if (std::count_if(turns.begin(), turns.end(), [](const auto& turn) { return turn.begins; }) > how.results)
-      refuse("a task makes more panels of the result at a time than there is memory for");
+    const auto made = std::count_if(turns.begin(), turns.end(), [](const auto& turn) { return turn.begins; });
+    if (made > how.results)
+      refuse("task " + std::to_string(task) + " makes " + std::to_string(made) +
+             " panels of the result at a time, and there is memory for " + std::to_string(how.results));
   }
 }
 
@@ -242,11 +249,16 @@ class Loop {
     place_ = steps_.begin_of(task);
     end_ = steps_.begin_of(task + 1);
     turns_ = steps_.turns(task);
-    // Steps of different results are multiplied beside one another. Where there are enough of them, each is
-    // one product, for one thread, and one more waits for a thread.
-    const auto results =
+    if (how_.threads == 1) return;
+    // Steps of different results are multiplied beside one another. Where slots hold panels of enough of
+    // them, each is one product, for one thread, and one more waits for a thread.
+    const std::span its_steps =
+        std::span(steps_.steps).subspan(static_cast<std::size_t>(place_), turns_.size());
+    const std::int64_t results =
         std::count_if(turns_.begin(), turns_.end(), [](const auto& turn) { return turn.begins; });
-    const std::int64_t beside = std::max<std::int64_t>(1, std::min(results, operands_->slots) - 1);
+    const std::int64_t together =
+        results == 1 ? 1 : std::min(operands_->slots, steps_together(its_steps, how_.slots, results));
+    const std::int64_t beside = std::max<std::int64_t>(1, together - 1);
     pieces_ = (how_.threads + beside - 1) / beside;
   }
 
@@ -276,13 +288,15 @@ class Loop {
     std::map<Panel, Made> made;  // of the task that is worked on
     for (;;) {
       if (is_stopped()) return false;
+      while (crew_.has_done()) wait();  // further panels may take their slots
       ask();
       if (ahead_.empty()) {
+        put();
         if (crew_.under_way() == 0) return true;
         wait();
         continue;
       }
-      while (crew_.under_way() >= operands_->slots) wait();  // further panels may take their slots
+      while (crew_.under_way() >= operands_->slots) wait();
       const Ahead item = ahead_.front();
       const auto here = operands_->wait([this] { return is_stopped(); });
       if (!here) return false;
@@ -306,6 +320,7 @@ class Loop {
       // Put while the next ones are made.
       const std::int64_t busy = std::max<std::int64_t>(1, how_.threads / item.pieces);
       while (crew_.under_way() > busy && given_.front().item.turn.ends) wait();
+      put();
     }
   }
 
@@ -319,7 +334,10 @@ class Loop {
       made.matrices = *there;
       return;
     }
-    while (results_.is_full()) wait();
+    while (results_.is_full()) {
+      if (complete_.empty()) wait();
+      put();
+    }
     made.matrices = results_.begin(made.panel, made.its_share());
   }
 
@@ -331,22 +349,28 @@ class Loop {
     return {left, right};
   }
 
-  /// Waits for the earliest step that the threads have. If it completes a result, begins to put the result.
+  /// Waits for the earliest step that the threads have, and ends the use of its panels.
   void wait() {
     crew_.wait();
     operands_->release();
-    const Given given = given_.front();
-    given_.pop_front();
-    if (given.item.turn.ends) {
-      ask();
-      if (given.made.is_there)
-        results_.count(given.made.panel, given.made.matrices);
-      else
-        results_.put(given.made.panel, given.made.matrices, given.made.its_share());
-    }
+    const Given& given = given_.front();
     const auto tasks = static_cast<double>(steps_.tasks());
     fraction_ = (static_cast<double>(given.item.task) + given.item.done) / tasks;
     done_ = given.item.task + (given.item.done == 1 ? 1 : 0);
+    if (given.item.turn.ends) complete_.push_back(given.made);
+    given_.pop_front();
+  }
+  /// Begins to put the results that are complete. That may be a copy: threads should have work, and panels
+  /// come.
+  void put() {
+    if (!complete_.empty()) ask();
+    for (; !complete_.empty(); complete_.pop_front()) {
+      const Made& made = complete_.front();
+      if (made.is_there)
+        results_.count(made.panel, made.matrices);
+      else
+        results_.put(made.panel, made.matrices, made.its_share());
+    }
   }
 
   /// Whether `watch` ends the work; asks it now and then.
@@ -410,7 +434,8 @@ class Loop {
   std::optional<Ahead> coming_;  ///< the next step, if its panels cannot be asked for yet
   std::deque<Ahead> ahead_;
   std::deque<Given> given_;
-  Crew crew_;  // the last member: its threads end before the members that they use
+  std::deque<Made> complete_;  ///< results that were not put yet
+  Crew crew_;                  // the last member: its threads end before the members that they use
 };
 
 }  // namespace

@@ -48,7 +48,7 @@ struct Execution {
   int results = 1;        ///< panels of the result in memory: at least those that a task makes at a time
   std::int64_t unit = 1;  ///< tasks that are dealt out at a time
   int hinted = 0;         ///< how many further steps get a prefetch hint; 0: none
-  int threads = 1;        ///< threads that multiply
+  int threads = 1;        ///< threads that multiply, at least one
   bool add = false;       ///< add to the elements of the result
   bool one_put = false;   ///< a result is put when the put of the last one is complete
   std::size_t element_bytes = 8;
@@ -91,8 +91,9 @@ using Watch = std::function<bool(double fraction, std::int64_t tasks)>;
 
 /// Does this process's part of a product. `counter`, which is at zero, deals out units of work; null: this
 /// process, or this node, does all. Returns when all results are put, when `watch` ends the work, or when
-/// another process of the node has failed. Throws the first error (EINVAL: shares that do not fit), and tells
-/// the processes that share panels. No transfer is under way afterwards.
+/// another process of the node has failed. Throws the first error (EINVAL: shares that do not fit, or an
+/// execution without threads, tasks or memory for its panels), and tells the processes that share panels. No
+/// transfer is under way afterwards.
 OUTCORE_SIBLING Moved carry_out(const Steps& steps, const Execution& how, const Arrays& arrays,
                                 const Multiply& multiply, Counter* counter, const Watch& watch,
                                 const Sharing& sharing = {});

@@ -55,6 +55,22 @@ TEST("parts of other numbers do not wait for a slow one") {
   check::equal(crew.under_way(), 0);
 }
 
+TEST("whether the earliest step is done can be asked") {
+  for (const int threads : {0, 1}) {
+    std::binary_semaphore begins(threads == 0 ? 1 : 0);
+    Crew crew(threads);
+    check::is_true(!crew.has_done());
+    std::vector<Crew::Work> parts;
+    parts.emplace_back([&] { begins.acquire(); });
+    crew.give(std::move(parts));
+    check::equal(crew.has_done(), threads == 0);
+    if (threads == 1) begins.release();
+    while (!crew.has_done()) std::this_thread::yield();
+    crew.wait();
+    check::is_true(!crew.has_done());
+  }
+}
+
 TEST("parts that have not begun when a crew ends are left out") {
   std::atomic<int> done = 0;
   {

@@ -292,6 +292,45 @@ TEST("a panel comes in place of another only when no step needs that any more") 
     }
 }
 
+TEST("as many panels as there are slots come or are used, whatever step is multiplied") {
+  const Steps steps = steps_of(1, 1);  // each needs two other panels than the one before
+  Values values(1, false);
+  Late left(memory_of(values.left, left_shape)), right(memory_of(values.right, right_shape)),
+      out(memory_of(values.out, out_shape));
+  const Multiply multiply = scaled(1);
+  int multiplied = 0;
+  const Multiply counted = [&](const Matrices& x, const Matrices& y, const Matrices& z, bool add) {
+    const int expected = std::min<int>(multiplied + 3, static_cast<int>(steps.steps.size()));
+    check::equal(left.begun, expected);
+    check::equal(right.begun, expected);
+    ++multiplied;
+    multiply(x, y, z, add);
+  };
+  (void)carry_out(steps, {.slots = {3, 3}}, {left, right, out}, counted, nullptr, never);
+  check::is_true(values.out == values.expected);
+}
+
+TEST("threads divide a step where the slots have no panels for as many steps") {
+  const Steps steps = half_of_square(2, true);
+  const auto count = std::ssize(steps.steps);
+  for (const auto& [slots, parts] : {std::pair(8, count), std::pair(2, 2 * count - 5)}) {  // not 1 x 1
+    std::vector<double> a(static_cast<std::size_t>(rows * inner), 1.0), found(rows * rows);
+    MemoryBoxes left(memory_of(a, {1, rows, inner}), ElementType::float64),
+        right(memory_of(a, {1, rows, inner}), ElementType::float64),
+        out(memory_of(found, {1, rows, rows}), ElementType::float64);
+    const Multiply multiply = scaled(1);
+    std::atomic<std::ptrdiff_t> made = 0;
+    const Multiply counted = [&](const Matrices& x, const Matrices& y, const Matrices& z, bool add) {
+      ++made;
+      multiply(x, y, z, add);
+    };
+    (void)carry_out(steps, {.slots = {slots, 0}, .results = 21, .threads = 2}, {left, right, out}, counted,
+                    nullptr, never);
+    check::equal(made.load(), parts);
+    check::is_true(std::ranges::all_of(found, [](double each) { return each == inner; }));
+  }
+}
+
 TEST("half of a symmetric result is made, and put twice") {
   const Extents shape{1, rows, inner}, square{1, rows, rows};
   std::vector<double> a(static_cast<std::size_t>(rows * inner));
@@ -369,6 +408,21 @@ TEST("memory for fewer panels than a task makes, and panels of one array that is
   check::equal(refused(steps_of(4, 1), {.slots = {8, 0}}), EINVAL);
   check::equal(refused(steps_of(4, 1), {.slots = {0, 1}}), EINVAL);
   check::equal(refused(steps_of(4, 1), {.slots = {2, 2}, .unit = 0}), EINVAL);
+}
+
+TEST("a product without threads is refused") {
+  Values values(1, false);
+  MemoryBoxes left(memory_of(values.left, left_shape), ElementType::float64),
+      right(memory_of(values.right, right_shape), ElementType::float64),
+      out(memory_of(values.out, out_shape), ElementType::float64);
+  for (const int threads : {0, -1}) {
+    const auto error = check::throws<Error>([&] {
+      (void)carry_out(steps_of(4, 1), {.slots = {2, 2}, .threads = threads}, {left, right, out}, scaled(1),
+                      nullptr, never);
+    });
+    check::equal(error.errno_value(), EINVAL);
+    check::contains(error.what(), "there are " + std::to_string(threads) + " threads");
+  }
 }
 
 TEST("panels of a task that end in another order than they begin are refused") {
