@@ -144,6 +144,7 @@ void bind_keep_rule(nb::module_& module) {
       .def_ro("byte_seconds", &chem::Survey::byte_seconds)
       .def_ro("looked", &chem::Survey::looked)
       .def_ro("look_seconds", &chem::Survey::look_seconds)
+      .def_ro("look_squares", &chem::Survey::look_squares)
       .def(
           "quartets",
           [](const chem::Survey& self) {

@@ -94,6 +94,7 @@ TEST("a survey looks at the quartets of some task") {
   const Survey survey = Surveyed(*basis, screening, 1e-10).surveyor.run(0, 1, 0, 1);
   check::equal(survey.looked, std::uint64_t{1});
   check::is_true(survey.look_seconds > 0);
+  check::equal(survey.look_squares, survey.look_seconds * survey.look_seconds);
 }
 
 TEST("nothing to do is surveyed without a draw") {

@@ -258,7 +258,9 @@ void Surveyor::look(std::uint64_t number, Survey& survey) {
   const auto& task = tasks[std::size_t(position(number) * double(tasks.size()))];
   const Selection rest{
       .rule = &asked_, .quartets = Selection::Quartets::rest, .density = &density_, .small_below = any_bound};
-  survey.look_seconds += time_of<2>([&] { looked_ = maker_.count(task, rest); }).once();
+  const double seconds = time_of<2>([&] { looked_ = maker_.count(task, rest); }).once();
+  survey.look_seconds += seconds;
+  survey.look_squares += seconds * seconds;
   ++survey.looked;
 }
 

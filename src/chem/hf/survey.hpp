@@ -37,7 +37,7 @@ struct Survey {
   /// Number of tasks whose quartets were screened as in a pass that recomputes some of them, and the time of
   /// that. It does not shrink with the change of the density. The tasks are an even sample of all.
   std::uint64_t looked = 0;
-  double look_seconds = 0;
+  double look_seconds = 0, look_squares = 0;  ///< of each task, and their squares, summed
 };
 
 /// Draws triples of shells (i, j, k) with probabilities in proportion to the integrals that they stand for,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
-from outcore import World
+from outcore import World, _core
 from outcore.chem.hf import scf
 from outcore.chem.hf.estimate import forecast
+from outcore.chem.hf.integrals import TwoElectronIntegrals
 from outcore.chem.hf.settings import Settings
 
 pyscf = pytest.importorskip("pyscf")
@@ -43,3 +46,15 @@ def test_the_ways_are_ordered_by_what_they_keep(tmp_path):
     assert direct.kept < mixed.kept < disk.kept
     assert disk.seconds < direct.seconds  # ten times; that of mixed comes from another sample
     assert auto.seconds <= disk.seconds * 1.001  # all of it fits into memory
+
+
+def test_the_margin_of_a_disk_is_left_once(tmp_path, monkeypatch):
+    """Records may take all that is free; the rule plans for less."""
+    free = 400_000
+    monkeypatch.setattr(_core, "file_system", lambda _: SimpleNamespace(free_bytes=free, network=False))
+    with World("self") as world:
+        mol = gto.M(verbose=0, **MOLECULES["benzene"])
+        integrals = TwoElectronIntegrals(mol, Settings("mixed", scratch=str(tmp_path)), world=world)
+        assert integrals.estimate().disk_bytes == free
+        assert integrals.rule.least == integrals.survey().rule(0, free).least > 0
+        integrals.close()

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from outcore import World
 from outcore.chem.hf import plan
 
 STEP = 1e-11
 THREADS = 2
+NO_TIME = plan.SampleRates(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
-def sample(n: int = 4000, seed: int = 1, move: float = 0.0, look: float = 0.0) -> plan.Sample:
+def sample(
+    n: int = 4000, seed: int = 1, move: float = 0.0, look: float = 0.0, look_error: float = 0.0
+) -> plan.Sample:
     """A sample of quartets of two kinds of shells; those of the second pair of kinds take ten times as
     long."""
     random = np.random.default_rng(seed)
@@ -37,7 +42,9 @@ def sample(n: int = 4000, seed: int = 1, move: float = 0.0, look: float = 0.0) -
             np.arange(n),
         ]
     )
-    rates = plan.SampleRates(pack=1e-9, contract=1e-9, unpack=0.4e-9, move=move, look=look)
+    rates = plan.SampleRates(
+        pack=1e-9, contract=1e-9, unpack=0.4e-9, move=move, look=look, look_error=look_error
+    )
     return plan.Sample(2, rows, 10, rates, THREADS, STEP)
 
 
@@ -134,6 +141,60 @@ def test_quartets_are_looked_at_to_store_and_each_time_to_recompute():
         assert more == pytest.approx(times * 3.0 / THREADS)
 
 
+def test_the_error_of_looking_at_quartets_counts_each_time():
+    some, none = sample(look=3.0, look_error=0.5), sample(look=3.0)
+    half = none.rule(0, none.bytes / 2)
+    for rule, times in ((plan.KEEP_ALL, 1), (half, 1 + plan.CYCLES), (plan.KEEP_NONE, plan.CYCLES)):
+        more = some.work(rule).error_seconds ** 2 - none.work(rule).error_seconds ** 2
+        assert more == pytest.approx((times * 0.5 / THREADS) ** 2)
+
+
+def surveyed(monkeypatch, *threads: dict[str, float]) -> plan.Sample:
+    """A survey whose threads have measured these; each has drawn one quartet of 50 values and 100 bytes."""
+    row = np.array([[0.0, 0.0, 1.0, 1.0, 50.0, 1e-6, 100.0, 1.0, 0.0, 0.0]])
+    names = (
+        "pack_seconds", "contract_seconds", "unpack_seconds", "byte_seconds", "looked", "look_seconds",
+        "look_squares",
+    )  # fmt: skip
+
+    def measure(*arguments: object) -> SimpleNamespace:
+        first, numbers = arguments[6], dict.fromkeys(names, 0.0)
+        return SimpleNamespace(draws=1, quartets=row.copy, **(numbers | threads[first]))
+
+    monkeypatch.setattr(plan, "_core", SimpleNamespace(survey=measure))
+    basis, screening = SimpleNamespace(kinds=1), SimpleNamespace(tasks=10)
+    with World("self") as world:
+        return plan.survey(world, basis, screening, None, None, len(threads), STEP).on(1)
+
+
+def test_threads_without_a_record_tell_nothing_of_its_bytes(monkeypatch):
+    """A thread may have drawn nothing but zeros."""
+    all_have, one_has = (
+        surveyed(monkeypatch, {"byte_seconds": 1e-9}, other) for other in ({"byte_seconds": 1e-9}, {})
+    )
+    assert one_has.work(plan.KEEP_ALL) == all_have.work(plan.KEEP_ALL)
+    moved = surveyed(monkeypatch, {}).work(plan.KEEP_ALL).seconds
+    assert all_have.work(plan.KEEP_ALL).seconds - moved == pytest.approx(100 * 1e-9 * (1 + plan.CYCLES))
+
+
+def test_the_error_of_looking_is_that_of_the_mean_of_tasks(monkeypatch):
+    """Of ten tasks, from looks that took 1, 2 and 3 seconds."""
+    looks = (
+        {"looked": 2, "look_seconds": 3.0, "look_squares": 5.0},
+        {
+            "looked": 1,
+            "look_seconds": 3.0,
+            "look_squares": 9.0,
+        },
+    )
+    some, none = surveyed(monkeypatch, *looks), surveyed(monkeypatch, {}, {})
+    once = some.work(plan.KEEP_ALL)
+    assert once.seconds - none.work(plan.KEEP_ALL).seconds == pytest.approx(10 * 2.0)
+    error = 10 * np.std([1.0, 2.0, 3.0], ddof=1) / np.sqrt(3)
+    more = once.error_seconds**2 - none.work(plan.KEEP_ALL).error_seconds ** 2
+    assert more == pytest.approx(error**2)
+
+
 def test_bytes_are_moved_to_store_them_and_each_time_to_read_them():
     some, none = sample(move=1e-9), sample()
     more = some.work(plan.KEEP_ALL).seconds - none.work(plan.KEEP_ALL).seconds
@@ -144,7 +205,7 @@ def test_bytes_are_moved_to_store_them_and_each_time_to_read_them():
 def of_one_quartet(contribution: float) -> plan.Sample:
     """It takes a second to compute, and nothing else takes any time."""
     row = np.array([[0.0, 0.0, contribution, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0]])
-    return plan.Sample(1, row, 1, plan.SampleRates(0.0, 0.0, 0.0, 0.0, 0.0), 1, STEP)
+    return plan.Sample(1, row, 1, NO_TIME, 1, STEP)
 
 
 def test_what_never_matters_is_computed_for_the_energy_alone():
@@ -175,7 +236,7 @@ def test_the_header_of_a_slab_is_stored_with_any_part_of_it():
     one, slab = np.ones(4), np.array([0.0, 0.0, 1.0, 1.0])
     kind = np.array([0.0, 1.0, 0.0, 1.0])
     rows = np.column_stack([kind, kind, one, one, one, seconds, 10 * one, one, 4 * one, slab])
-    found = plan.Sample(2, rows, 1, plan.SampleRates(0.0, 0.0, 0.0, 0.0, 0.0), 1, STEP)
+    found = plan.Sample(2, rows, 1, NO_TIME, 1, STEP)
     assert found.work(plan.KEEP_ALL).bytes == found.bytes == 4 * 10 + 2 * 8
     work = found.work(found.rule(40.0, 0))
     assert (work.kept, work.bytes) == (2, 2 * 10 + 2 * 8)

@@ -266,9 +266,7 @@ class TwoElectronIntegrals:
         memory, disk = 0, 0
         with self.world.together("budgets of the integrals"):
             if settings.storage in ("mixed", "auto"):
-                free = (
-                    int(_core.file_system(self.scratch).free_bytes * plan.DISK_SHARE) // self.world.node_size
-                )
+                free = int(_core.file_system(self.scratch).free_bytes) // self.world.node_size
                 disk = (
                     free if settings.disk_bytes is None else min(free, settings.disk_bytes // self.world.size)
                 )

@@ -9,6 +9,7 @@ Source of the three tiers: semi-direct SCF, Haeser and Ahlrichs, J. Comput. Chem
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,8 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Work:
-    """What a way to run takes: `seconds` of the whole SCF, with the standard error of the sample."""
+    """What a way to run takes: `seconds` of the whole SCF, and their standard error, by the sample and by what was
+    looked at."""
 
     kept: int  # integrals
     bytes: int  # of them
@@ -84,6 +86,7 @@ class SampleRates:
     unpack: float  # of a value: that alone
     move: float  # of a byte of a record, within memory: from the page cache or to it
     look: float  # of all quartets, once: to choose what is computed
+    look_error: float  # standard error of that
 
 
 class Sample:
@@ -189,15 +192,17 @@ class Sample:
         size = self._bytes_of(kept)
         read = cycles * max(0.0, size - in_memory_bytes) * read_seconds_per_byte
         reading = max(0.0, read - float(np.sum((weight * again)[kept])))
-        storing = float(np.sum(weight * store)) + (0.0 if rule.keeps_none else look)
-        later = float(np.sum(weight * again)) + (0.0 if rule.keeps_all else cycles * look) + reading
+        looks_to_store, looks_later = int(not rule.keeps_none), 0 if rule.keeps_all else cycles
+        storing = float(np.sum(weight * store)) + looks_to_store * look
+        later = float(np.sum(weight * again)) + looks_later * look + reading
+        looking_error = (looks_to_store + looks_later) * rates.look_error / self._threads
         return Work(
             kept=round(float(np.sum((self._weight * self._values)[kept]))),
             bytes=round(size),
             store_seconds=storing,
             cycle_seconds=later / cycles,
             seconds=storing + later,
-            error_seconds=_standard_error(weight * (store + again)),
+            error_seconds=math.hypot(_standard_error(weight * (store + again)), looking_error),
         )
 
     def _bytes_of(self, kept: NDArray[np.bool_]) -> float:
@@ -250,17 +255,23 @@ def survey(
     sums = np.array(
         [
             (part.draws, part.pack_seconds, part.contract_seconds, part.unpack_seconds, part.byte_seconds,
-             part.looked, part.look_seconds)
+             part.byte_seconds > 0, part.looked, part.look_seconds, part.look_squares)
             for part in mine
         ]
     ).sum(axis=0)  # fmt: skip
     gathered: list[Any] = world.gather((np.concatenate(rows), sums))
-    draws, pack, contract, unpack, move, looked, look = np.sum([part[1] for part in gathered], axis=0)
+    draws, pack, contract, unpack, move, moved, looked, look, squares = np.sum(
+        [part[1] for part in gathered], axis=0
+    )
     per_draw = 1 / max(1.0, draws)
     rates = SampleRates(
-        pack * per_draw, contract * per_draw, unpack * per_draw, move / total,
+        pack * per_draw,
+        contract * per_draw,
+        unpack * per_draw,
+        move / max(1.0, moved),  # of the threads that had a record
         screening.tasks * look / max(1.0, looked),
-    )  # fmt: skip
+        screening.tasks * _error_of_mean(looked, look, squares),
+    )
     return Sample(basis.kinds, np.concatenate([part[0] for part in gathered]), int(draws), rates, total, step)
 
 
@@ -292,6 +303,15 @@ def _factors(kinds: int, bra: NDArray[np.intp], ket: NDArray[np.intp], seconds: 
         factors[seen] += 0.5 * (pull[seen] / count[seen] - factors[seen])
     result: Floats = np.exp(factors)
     return result
+
+
+def _error_of_mean(count: float, total: float, squares: float) -> float:
+    """The standard error of the mean of so many numbers, from their sum and that of their squares. Of one it is all
+    of it."""
+    if count < 2:
+        return total
+    mean = total / count
+    return math.sqrt(max(0.0, squares / count - mean * mean) / (count - 1))
 
 
 def _standard_error(terms: Floats, blocks: int = 20) -> float:
