@@ -7,6 +7,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -179,18 +180,32 @@ tensor::Side side_of(const SideArgument& argument, const std::optional<nb::bytes
   return side;
 }
 
+std::vector<tensor::Step> steps_of(const Table<std::int32_t, 2>& table) {
+  if (table.shape(1) != 4) throw nb::value_error("a step has four numbers");
+  std::vector<tensor::Step> steps;
+  steps.reserve(table.shape(0));
+  for (std::size_t i = 0; i < table.shape(0); ++i) {
+    const std::int32_t* row = table.data() + 4 * i;
+    steps.push_back({row[0], row[1], row[2], row[3]});
+  }
+  return steps;
+}
+
+auto fetched_panels(const Table<std::int32_t, 2>& table, const std::array<int, 2>& slots) {
+  const auto found = tensor::fetched(steps_of(table), slots);
+  auto data = std::make_unique<bool[]>(2 * found.size());
+  for (bool* to = data.get(); const auto& each : found) to = std::ranges::copy(each, to).out;
+  nb::capsule owner(data.get(), [](void* p) noexcept { delete[] static_cast<bool*>(p); });
+  return nb::ndarray<bool, nb::numpy, nb::ndim<2>>(data.release(), {found.size(), 2}, owner);
+}
+
 void make_steps(tensor::Steps* self, const std::array<GroupArgument, 4>& groups,
                 const std::array<SideArgument, 3>& sides,
                 const std::array<std::optional<nb::bytes>, 3>& flags, const Table<std::int32_t, 2>& steps,
                 const Numbers& task_ends, bool half) {
-  std::vector<tensor::Step> all;
-  for (std::size_t i = 0; i < steps.shape(0); ++i) {
-    const std::int32_t* row = steps.data() + 4 * i;
-    all.push_back({row[0], row[1], row[2], row[3]});
-  }
   tensor::Steps made{{group_of(groups[0]), group_of(groups[1]), group_of(groups[2]), group_of(groups[3])},
                      {side_of(sides[0], flags[0]), side_of(sides[1], flags[1]), side_of(sides[2], flags[2])},
-                     std::move(all),
+                     steps_of(steps),
                      task_ends,
                      half};
   made.check();
@@ -306,6 +321,10 @@ void bind_tensor_product(nb::module_& module) {
           "world"_a, "slots"_a, "largest_bytes"_a, "units"_a, nb::keep_alive<1, 2>())
       .def("fail", &tensor::NodePanels::fail,
            "Tells the other processes that this one failed: they wait for its panels no more.");
+  module.def(
+      "fetched_panels", &fetched_panels, "steps"_a, "slots"_a,
+      "[n][2]: whether one process that carries out these steps fetches the left and the right panel of\n"
+      "each into its slots.");
   module.def(
       "tensor_product", &carry_out, "steps"_a, "left"_a, "right"_a, "out"_a, nb::kw_only(), "slots"_a,
       "results"_a, "unit"_a, "hinted"_a, "threads"_a, "add"_a, "one_put"_a, "element_bytes"_a, "multiply"_a,

@@ -217,9 +217,11 @@ Plan simple_plan(const Expression& expression, const std::vector<Facts>& arrays,
   while (high - low > std::max<std::int64_t>(1, high >> 10))
     (found((low + high) / 2) ? high : low) = (low + high) / 2;
   throw Error(ENOMEM, {.attempted = "plan einsum '" + expression.text() + "'",
-                       .detail = "the smallest panels take " + std::to_string(high) +
-                                 " bytes, with intermediate arrays that are in memory; of memory there are " +
-                                 std::to_string(memory_bytes) + " bytes"});
+                       .detail = "the smallest panels take " + std::to_string(high) + " bytes, in at most " +
+                                 std::to_string(most_steps) +
+                                 " steps, with intermediate arrays that are in memory; of memory there are " +
+                                 std::to_string(memory_bytes) + " bytes, " +
+                                 std::to_string(high - memory_bytes) + " too few"});
 }
 
 }  // namespace outcore::tensor

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import outcore
+from outcore import _core
 from outcore.base.errors import OutcoreError
 from outcore.tensor.arrays.extended import operand
 from outcore.tensor.layout.canonical import binary
@@ -206,15 +207,23 @@ def test_blocks_come_near_the_bound_where_the_disk_takes_longest(times):
 
 
 @pytest.mark.parametrize("rows, block", [(60, 4), (20, 40), (14, 16)])
-def test_panels_that_are_counted_come_as_in_all_steps(rows, block):
+def test_panels_that_are_counted_are_those_of_the_slots(rows, block):
     problem = square_of_one_array(420, 200)
     choice = Choice("result", False, (1, rows, rows, 40), (1, 1, 1, 1), results=block, half=True, block=block)
     planned = Planned(problem, make_plan(problem, 1 << 20, ASSUMED, choice))
     assert planned.at_once > 1
-    steps, uses = Held(planned.plan.slots[0]), Held(planned.plan.slots[0])
-    for task in planned.tasks:
-        come = [panel for step in task for _, panel in planned.wanted(step) if steps.take(panel)[1]]
-        assert come == [panel for _, panel in planned.uses(task) if uses.take(panel)[1]]
+    held, (steps,) = Held(planned.plan.slots[0]), planned.dealt(1)
+    come = [
+        held.take(panel)[1] for task in planned.tasks for step in task for _, panel in planned.wanted(step)
+    ]
+    assert _core.fetched_panels(steps, planned.plan.slots).ravel().tolist() == come
+
+
+@pytest.mark.parametrize("slots", [(1, 0), (0, 2), (2, -1)])
+def test_panels_of_a_step_without_room_are_not_counted(slots):
+    with pytest.raises(OutcoreError, match="no room for those of a step") as caught:
+        _core.fetched_panels(np.zeros((1, 4), np.int32), slots)
+    assert caught.value.errno == errno.EINVAL
 
 
 # ---- bounds ----

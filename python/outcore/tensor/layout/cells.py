@@ -47,6 +47,19 @@ class Axis:
                 kept.append(begin)
         return (*kept, self.extent) if self.extent else (0, 0)
 
+    def count(self, most: int, *, by_chunks: bool = False) -> int:
+        """The number of these intervals. Where the axis may be cut anywhere it follows from the sizes alone."""
+        if self.fixed is not None:
+            return len(self.cut(most)) - 1
+        most = max(1, most)
+        if not (by_chunks and self.chunk > 1 and most < self.extent):
+            return max(1, math.ceil(self.extent / most))
+        whole, rest = divmod(self.extent, self.chunk)
+        if most >= self.chunk:
+            return math.ceil((whole + (rest > 0)) / (most // self.chunk))
+        parts = math.ceil(self.chunk / most)
+        return whole * parts + math.ceil(rest * parts / self.chunk)
+
     def _by_chunks(self, most: int) -> Cuts:
         count = math.ceil(self.extent / self.chunk)
         if most >= self.chunk:
@@ -65,7 +78,7 @@ class Axis:
         begins = np.unique(places[places % self.chunk != 0] // self.chunk) * self.chunk
         return 1.0 - float(np.minimum(self.chunk, self.extent - begins).sum()) / max(1, self.extent)
 
-    @property
+    @cached_property
     def smallest(self) -> int:
         """The smallest extent that the largest interval can have."""
         if self.fixed is None:
@@ -140,17 +153,33 @@ def cut_for(axes: Sequence[Axis], most: int, pieces: int = 1, *, by_chunks: bool
     """The cut into cells of at most `most` elements where tiles allow it. Inner axes stay whole, one axis is cut,
     and outer axes are cut into single elements or tiles. `pieces`: the axis that is cut gets so many times as many
     intervals, so that several cells fill a panel. `by_chunks`: see Axis.cut."""
-    result: list[Cuts] = []
+    intervals = _intervals(axes, most, pieces, by_chunks)
+    return Cut(
+        tuple(axis.cut(each, by_chunks=chunks) for axis, (each, chunks) in zip(axes, intervals, strict=True))
+    )
+
+
+def cells_for(axes: Sequence[Axis], most: int, pieces: int = 1, *, by_chunks: bool = False) -> int:
+    """The number of cells of that cut, which may be too large to make."""
+    intervals = _intervals(axes, most, pieces, by_chunks)
+    return math.prod(
+        axis.count(each, by_chunks=chunks) for axis, (each, chunks) in zip(axes, intervals, strict=True)
+    )
+
+
+def _intervals(axes: Sequence[Axis], most: int, pieces: int, by_chunks: bool) -> list[tuple[int, bool]]:
+    """For each axis the most elements of an interval, and whether chunks matter."""
+    result: list[tuple[int, bool]] = []
     room = max(1, most)
     cutting = True
     for axis in reversed(axes):
         if not cutting:
-            result.append(axis.cut(1))
+            result.append((1, False))
         elif axis.extent <= room and axis.mergeable:
-            result.append(axis.cut(max(1, axis.extent)))
+            result.append((max(1, axis.extent), False))
             room = max(1, room // max(1, axis.extent))
         else:
-            result.append(axis.cut(max(1, room // pieces), by_chunks=by_chunks))
+            result.append((max(1, room // pieces), by_chunks))
             cutting = axis.fixed is not None and not axis.mergeable
             room = max(1, room // max(1, axis.smallest))
-    return Cut(tuple(reversed(result)))
+    return result[::-1]

@@ -164,11 +164,6 @@ class ProductTask:
     pairs: Sequence[tuple[int, int]]
     inner: Sequence[int]
 
-    @property
-    def multiplied(self) -> Sequence[int]:
-        """Panels of inner indices that are multiplied; none if the result is zero."""
-        return () if self.inner[0] < 0 else self.inner
-
     def __len__(self) -> int:
         return len(self.pairs) * len(self.inner)
 
@@ -287,7 +282,8 @@ class ProductGeometry:
         `block`: a task makes at most so many panels of the result."""
         if block > 1:
             return self._tasks_of_blocks(self.partition(block, half=half), parts)
-        all_inner = range(self.steps.shape[3])
+        count = self.steps.shape[3]
+        has_all = bool(self.steps.all())
         result: list[ProductTask] = []
         outer, other = (2, 1) if keep == "right" else (1, 2)
         for batch in range(self.steps.shape[0]):
@@ -297,8 +293,10 @@ class ProductGeometry:
                     rows, columns = (i, o) if keep == "right" else (o, i)
                     if half and columns > rows:
                         continue
-                    there = self.steps[batch, rows, columns]
-                    inner = [k for k in (reversed(all_inner) if len(result) % 2 else all_inner) if there[k]]
+                    inner: Sequence[int] = range(count - 1, -1, -1) if len(result) % 2 else range(count)
+                    if not has_all:
+                        there = self.steps[batch, rows, columns]
+                        inner = [k for k in inner if there[k]]
                     if inner or self._stored(batch, rows, columns):
                         result += _in_parts(batch, [(rows, columns)], inner or [-1], parts)
         return result
@@ -339,6 +337,8 @@ def _in_parts(
     batch: int, pairs: Sequence[tuple[int, int]], inner: Sequence[int], parts: int
 ) -> Iterator[ProductTask]:
     """Tasks of so many ranges of inner indices, if there are as many."""
+    if parts == 1:
+        return iter((ProductTask(batch, pairs, inner),))
     count = min(parts, len(inner))
     ends = [len(inner) * i // count for i in range(count + 1)]
     return (ProductTask(batch, pairs, inner[first:last]) for first, last in itertools.pairwise(ends))

@@ -18,7 +18,7 @@ from outcore.tensor.plan.rates import Rates
 
 STEP_S = 4e-5  # of the loop, for each step
 PANEL_S = 2e-5  # of requests, for each panel of an operand that comes
-_STEPS = 400_000  # of panels: plans of more are not looked at
+MAX_STEPS = 400_000  # products of panels: plans of more are not looked at
 
 
 def priced(
@@ -49,7 +49,7 @@ def priced(
     for results in (1, 2) if problem.out.where == "disk" else (1,):
         waits = puts if results == 1 else puts / results_each  # of the last alone
         seconds = np.maximum(work + waits, disk) + apart
-        seconds = np.where(steps <= _STEPS, seconds, np.inf).astype(np.float32)
+        seconds = np.where(steps <= MAX_STEPS, seconds, np.inf).astype(np.float32)
         made = a * w * (word * results * way.at_once + put)
         held = way.held[0] * (word + left) + way.held[1] * (word + right)
         yield results, seconds, moved, panels.batch.largest * (made + held)

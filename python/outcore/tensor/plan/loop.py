@@ -6,10 +6,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from outcore import _core
 from outcore.parallel.requests import Request, all_of, then
@@ -131,6 +132,20 @@ class Moves:
 # ---- steps ----
 
 
+def step_table(tasks: Sequence[ProductTask]) -> NDArray[np.int32]:
+    """[n][4]: the panels of batch, rows, columns and inner indices of all steps. Inner -1: the result is zero."""
+    steps = itertools.chain.from_iterable(map(_steps_of_task, tasks))
+    return np.fromiter(itertools.chain.from_iterable(steps), np.int32).reshape(-1, 4)
+
+
+def _steps_of_task(task: ProductTask) -> Iterator[tuple[int, int, int, int]]:
+    """As iterating does, without an object for each of what may be hundreds of thousands."""
+    if len(task.pairs) == 1:
+        ((rows, columns),) = task.pairs
+        return itertools.product((task.batch,), (rows,), (columns,), task.inner)
+    return ((task.batch, *pair, inner) for inner in task.inner for pair in task.pairs)
+
+
 def steps_of(geometry: ProductGeometry, tasks: Sequence[ProductTask], *, half: bool = False) -> _core.Steps:
     """As native code carries them out. `half`: tasks make one of two panels that are alike."""
     product = geometry.problem.product
@@ -152,15 +167,7 @@ def steps_of(geometry: ProductGeometry, tasks: Sequence[ProductTask], *, half: b
         sides.append((own, [places[label] for label in dict.fromkeys(labels)]))
         flags.append(None if there is None else np.ascontiguousarray(there, np.uint8).tobytes())
     ends = np.cumsum([len(task) for task in tasks], dtype=np.int64).tolist()
-    numbers = (
-        number
-        for task in tasks
-        for inner in task.inner
-        for rows, columns in task.pairs
-        for number in (task.batch, rows, columns, inner)
-    )
-    steps = np.fromiter(numbers, np.int32).reshape(-1, 4)
-    return _core.Steps(groups, sides, flags, steps, ends, half)
+    return _core.Steps(groups, sides, flags, step_table(tasks), ends, half)
 
 
 # ---- multiplication ----

@@ -252,7 +252,8 @@ def contract(
         choices: of each statement, instead of the best; None: the best.
         adds: the result is added to what is there.
 
-    Raises: OutcoreError ENOMEM (the smallest panels of a product do not fit), EINVAL (tilings that do not match).
+    Raises: OutcoreError ENOMEM (the smallest panels of a product do not fit), ENOTSUP (too many tiles), EINVAL
+        (tilings that do not match).
     """
 
     def make() -> Plan:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from outcore import _core
 from outcore.base.errors import OutcoreError
@@ -19,7 +19,7 @@ from outcore.tensor.plan.amounts import Amounts
 from outcore.tensor.plan.bound import bound
 from outcore.tensor.plan.choice import Choice
 from outcore.tensor.plan.estimates import PANEL_S, STEP_S, shortest_side
-from outcore.tensor.plan.loop import steps_of
+from outcore.tensor.plan.loop import step_table, steps_of
 from outcore.tensor.plan.rates import Rates
 from outcore.tensor.plan.schedule import FULL, SLOWER, ample_bytes, may_share, search, weight
 from outcore.tensor.plan.shares import Shares, divide
@@ -177,16 +177,18 @@ class Planned:
             return (0, left), (0, (step.batch, step.columns, step.inner))
         return (0, left), (1, (step.batch, step.inner, step.columns))
 
-    def uses(self, task: ProductTask) -> Iterator[tuple[int, Panel]]:
-        """Operands and panels as the steps of a task use them, one after another. Of a triangle block all panels of
-        a range of inner indices are held together: of such a range each is named when it is used first, and again
-        in the order in which they are used last."""
-        if self.plan.slots[1] > 0 or self.plan.choice.block == 1:
-            return (used for step in task if step.inner >= 0 for used in self.wanted(step))
-        rows = [row for pair in task.pairs for row in pair]
-        last = reversed(dict.fromkeys(reversed(rows)))
-        named = [*dict.fromkeys(rows), *last]
-        return ((0, (task.batch, row, inner)) for inner in task.multiplied for row in named)
+    def dealt(self, processes: int) -> list[NDArray[np.int32]]:
+        """The steps that multiply, of each of so many processes, if units are dealt out in turn; see
+        `step_table`."""
+        table = step_table(self.tasks)
+        if processes == 1:
+            return [table[table[:, 3] >= 0]]
+        owner = np.arange(len(self.tasks)) // self.plan.unit % processes
+        owner = np.repeat(owner, [len(task) for task in self.tasks])
+        owner[table[:, 3] < 0] = processes
+        order = np.argsort(owner, kind="stable")
+        ends = np.searchsorted(owner[order], np.arange(1, processes + 1))
+        return np.split(table[order], ends)[:-1]
 
     @cached_property
     def steps(self) -> _core.Steps:
@@ -351,17 +353,19 @@ def predict(planned: Planned, rates: Rates) -> Amounts:
     come = 0  # panels of operands
     first = 0.0  # seconds until the first process has its first panels, while the others fetch theirs
     disk_each = rates.read * rates.nodes / rates.processes
-    for process in range(rates.processes):
-        held = Held(plan.slots[0]), Held(plan.slots[1])
-        for unit in planned.units[process :: rates.processes]:
-            for place, (side, panel) in enumerate(used for task in unit for used in planned.uses(task)):
-                if held[side].take(panel)[1]:
-                    come += 1
-                    facts = (problem.left, problem.right)[side]
-                    count = float(elements[side][panel]) * facts.item_bytes
-                    amounts[names[facts.where]] += count
-                    if process == 0 and unit is planned.units[0] and place < 2:
-                        first += count / (disk_each if facts.where == "disk" else rates.copy)
+    for process, steps in enumerate(planned.dealt(rates.processes)):
+        fetched = _core.fetched_panels(steps, plan.slots)
+        for side in range(2):
+            batch, rows, columns, inner = steps[fetched[:, side]].T
+            operand = 0 if plan.slots[1] == 0 else side
+            facts = (problem.left, problem.right)[operand]
+            panel = (batch, inner, columns) if operand else (batch, columns if side else rows, inner)
+            counts = elements[operand][panel]
+            come += len(counts)
+            amounts[names[facts.where]] += float(counts.sum()) * facts.item_bytes
+            if process == 0 and len(steps) and fetched[0, side]:
+                rate = disk_each if facts.where == "disk" else rates.copy
+                first += float(counts[0]) * facts.item_bytes / rate
     adds = problem.adds or plan.choice.parts > 1
     sizes = geometry.elements(geometry.out, (0, 1, 2))
     half = plan.choice.half

@@ -15,10 +15,10 @@ from outcore.base.errors import OutcoreError
 from outcore.tensor.layout.geometry import Keep, ProductProblem
 from outcore.tensor.layout.triangles import counts_of_planes
 from outcore.tensor.plan.choice import Choice
-from outcore.tensor.plan.estimates import priced
+from outcore.tensor.plan.estimates import MAX_STEPS, priced
 from outcore.tensor.plan.passes import DEPTH, Grid, Panels, in_parts, of_blocks, of_one
 from outcore.tensor.plan.rates import Rates
-from outcore.tensor.plan.sizes import STEP, Size, sizes_of, sizes_with_zeros
+from outcore.tensor.plan.sizes import MAX_CELLS, STEP, Size, are_too_many, sizes_of, sizes_with_zeros
 
 _FINE = 1.1  # of inner indices of triangle blocks, each has so many times as many panels as the one before
 _COARSE = 3  # one size of panels of so many, where arrays are placed
@@ -31,18 +31,15 @@ def search(problem: ProductProblem, memory_bytes: int, rates: Rates) -> Choice:
     """The choice of least time; where arrays lie on disk, of those that take little more the one that weighs least,
     as others use the disk, too.
 
-    Raises: OutcoreError (ENOMEM) if not even the smallest panels fit: says how much memory does.
+    Raises: OutcoreError (ENOMEM) if not even the smallest panels fit: says how much memory does; ENOTSUP if there
+        are too many tiles for any memory.
     """
     if (whole := undivided(problem, memory_bytes * FULL, rates)) is not None:
         return whole
     found = _all_options(problem, memory_bytes * FULL, rates)
     point = _chosen(found, problem, memory_bytes * FULL)
     if point is None:
-        raise OutcoreError(
-            errno.ENOMEM,
-            f"plan einsum '{problem.product}'",
-            detail=f"{_needed(min(options.least for options in found))}, of memory there are {memory_bytes} bytes",
-        )
+        raise _refusal(problem, memory_bytes, _least(found))
     return point.choice
 
 
@@ -70,11 +67,27 @@ def undivided(problem: ProductProblem, memory_bytes: float, rates: Rates) -> Cho
     return Choice("result", False, most, pieces)  # type: ignore[arg-type]
 
 
-def _needed(panels_bytes: float) -> str:
-    if math.isinf(panels_bytes):
-        return "there are too many tiles for any panels"
-    needed = math.ceil(panels_bytes / FULL)
-    return f"the smallest panels take {needed + (needed * FULL < panels_bytes)} bytes"
+def _refusal(problem: ProductProblem, memory_bytes: int, least: float) -> OutcoreError:
+    """Of a product whose smallest panels take so much memory."""
+    what = f"plan einsum '{problem.product}'"
+    if math.isinf(least):
+        detail = f"zeros keep apart the tiles of a group of axes, of which {MAX_CELLS} can be planned"
+        return OutcoreError(errno.ENOTSUP, what, detail=detail)
+    needed = math.ceil(least / FULL)
+    needed += needed * FULL < least
+    return OutcoreError(errno.ENOMEM, what, detail=too_little("", needed, memory_bytes))
+
+
+def too_little(beside: str, needed: int, memory_bytes: int) -> str:
+    """How much memory the smallest panels take, with what is `beside` them, and how much is missing."""
+    return (
+        f"the smallest panels take {needed} bytes, in at most {MAX_STEPS} steps{beside}; of memory there are "
+        f"{memory_bytes} bytes, {needed - memory_bytes} too few"
+    )
+
+
+def _least(found: Sequence[_Options]) -> float:
+    return min((options.least for options in found), default=math.inf)
 
 
 @dataclass(frozen=True)
@@ -88,9 +101,8 @@ class TradePoint:
 
 
 def min_workspace(problem: ProductProblem, rates: Rates) -> float:
-    """Of all points of `trade`, whatever the memory."""
-    found = _all_options(problem, 0, rates, coarse=True)
-    return min(each.least for each in found)
+    """Of all points of `trade` whatever the memory; infinite if there are too many tiles."""
+    return _least(_all_options(problem, 0, rates, coarse=True))
 
 
 def trade(problem: ProductProblem, levels: Sequence[float], rates: Rates) -> list[TradePoint]:
@@ -135,6 +147,8 @@ def _trade(problem: ProductProblem, levels: Sequence[float], rates: Rates) -> li
 def _all_options(
     problem: ProductProblem, memory_bytes: float, rates: Rates, *, coarse: bool = False
 ) -> list[_Options]:
+    if any(are_too_many(problem.group(labels)) for labels in problem.product.groups):
+        return []
     arrays = (problem.left, problem.right, problem.out)
     sparse = any(facts.readable is not None or facts.stored is not None for facts in arrays)
     ways = [False, True] if problem.has_chunks else [False]
@@ -151,7 +165,7 @@ def _all_options(
 def _chosen(found: Sequence[_Options], problem: ProductProblem, memory_bytes: float) -> TradePoint | None:
     """The best of what fits; None if nothing does."""
     seconds = [np.where(each.memory <= memory_bytes, each.seconds, np.inf) for each in found]
-    fastest = min(float(each.min()) for each in seconds)
+    fastest = min((float(each.min()) for each in seconds), default=math.inf)
     if math.isinf(fastest):
         return None
     on_disk = any(facts.where == "disk" for _, facts in problem.arrays)

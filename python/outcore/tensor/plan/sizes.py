@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from outcore.tensor.layout.cells import Axis, Cut, cut_for, panels
+from outcore.tensor.layout.cells import Axis, Cut, cells_for, cut_for, panels
 from outcore.tensor.layout.geometry import ProductProblem
 from outcore.tensor.plan.choice import Choice
 
 STEP = 1.2  # of the number of panels
-_CELLS = 20_000  # of a group
+MAX_CELLS = 20_000  # of a group
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,21 @@ def sizes_of(
     found: dict[int, Size] = {}
     for most in sorted(targets, reverse=True):
         for pieces in (1,) if by_chunks else (1, 2, 3, 5):
-            cut = cut_for(axes, most, pieces, by_chunks=by_chunks)
-            if math.prod(len(axis) - 1 for axis in cut.cuts) > _CELLS or (pieces > 1 and len(cut.sizes) == 1):
+            cells = cells_for(axes, most, pieces, by_chunks=by_chunks)  # a cut of millions would take seconds
+            if cells > MAX_CELLS or (pieces > 1 and cells == 1):
                 continue
-            size = _size(axes, cut, most, pieces)
+            size = _size(axes, cut_for(axes, most, pieces, by_chunks=by_chunks), most, pieces)
             known = found.get(size.count)
             if known is None or (size.largest, size.pieces) < (known.largest, known.pieces):
                 found[size.count] = size
             if size.largest > 0.9 * most:
                 break
     return sorted(found.values(), key=lambda size: size.count)
+
+
+def are_too_many(axes: Sequence[Axis]) -> bool:
+    """Whether a group has more tiles than cells may be, and none of them can be put together."""
+    return cells_for(axes, math.prod(axis.extent for axis in axes)) > MAX_CELLS
 
 
 def _of_whole_chunks(axes: Sequence[Axis], most: int) -> int:
@@ -65,7 +70,7 @@ def _of_whole_chunks(axes: Sequence[Axis], most: int) -> int:
 
 def _size(axes: Sequence[Axis], cut: Cut, most: int, pieces: int) -> Size:
     whole = cut.whole_chunks(axes)
-    if 2 * int(cut.sizes.min()) > most:  # each cell is a panel
+    if not (cut.sizes[1:] + cut.sizes[:-1] <= most).any():  # each cell is a panel
         return Size(most, pieces, int(cut.sizes.max()), len(cut.sizes), whole)
     sizes = cut.sizes.tolist()
     members = panels(sizes, [0] * len(sizes), most)

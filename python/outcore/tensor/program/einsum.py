@@ -112,8 +112,8 @@ class Einsum:
 
         Raises (the same at all processes):
             OutcoreError: EINVAL (subscripts, shapes, tilings, a plan for other arrays, a result that is an
-            operand), ENOMEM (too little memory; the message says how much is enough), ENOSPC, and errors of reading
-            and writing.
+            operand), ENOMEM (too little memory; the message says how much is enough), ENOTSUP (too many tiles),
+            ENOSPC, and errors of reading and writing.
         """
         program = recording([*operands, out])
         if program is not None:

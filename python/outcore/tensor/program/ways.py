@@ -359,8 +359,9 @@ class Ways:
         if not isinstance(statement, Contract):
             return math.ceil(self._min_of_map(facts))
         problem = self._problem(statement, facts, statement.accumulate)
-        if problem is not None:
-            return math.ceil(min_workspace(problem, self.rates) / PANELS / LEVELS[-1])
+        least = math.inf if problem is None else min_workspace(problem, self.rates)
+        if math.isfinite(least):
+            return math.ceil(least / PANELS / LEVELS[-1])
 
         def fits(memory_bytes: int) -> bool:
             return bool(self._of_many(statement, facts, statement.accumulate, [memory_bytes * LEVELS[-1]]))

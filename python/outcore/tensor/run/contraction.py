@@ -53,6 +53,7 @@ from outcore.tensor.plan.beside import cache_bytes
 from outcore.tensor.plan.plan import Plan, contract, least_memory, problems, products, result_tiles
 from outcore.tensor.plan.product_plan import Planned
 from outcore.tensor.plan.rates import Rates
+from outcore.tensor.plan.schedule import too_little
 from outcore.tensor.run.execute import Product
 from outcore.tensor.run.progress import Told
 
@@ -263,8 +264,9 @@ class Contraction:
             raise OutcoreError(
                 errno.ENOMEM,
                 self._what,
-                detail=f"the smallest panels take {needed} bytes, with intermediate and new arrays that are in "
-                f"memory; of memory there are {self._given_bytes} bytes",
+                detail=too_little(
+                    ", with intermediate and new arrays that are in memory", needed, self._given_bytes
+                ),
             ) from error
 
     def _fits(self, memory_bytes: int, rates: Rates, adds: bool) -> bool:
