@@ -2459,15 +2459,6 @@ class Steps:
         half: bool = False,
     ) -> None: ...
 
-def fetched_panels(
-    steps: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)],
-    slots: Sequence[int],
-) -> Annotated[NDArray[numpy.bool_], dict(shape=(None, None))]:
-    """
-    [n][2]: whether one process that carries out these steps fetches the left and the right panel of
-    each into its slots.
-    """
-
 class NodePanels:
     """
     Memory that the processes of a node share for a product; see tensor/shared_panels.hpp.
@@ -2481,6 +2472,15 @@ class NodePanels:
         """
         Tells the other processes that this one failed: they wait for its panels no more.
         """
+
+def fetched_panels(
+    steps: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)],
+    slots: Sequence[int],
+) -> Annotated[NDArray[numpy.bool_], dict(shape=(None, None))]:
+    """
+    [n][2]: whether one process that carries out these steps fetches the left and the right panel of
+    each into its slots.
+    """
 
 def tensor_product(
     steps: Steps,
