@@ -109,7 +109,7 @@ class TilesOfNodes:
         return int(found + parts[columns[rows != columns]].sum() if self._folded else found)
 
 
-class Cut:
+class NodeTasks:
     """Tasks between neighbouring cuts of the holes, and those of columns alone, shared out among nodes.
 
     Attributes:
@@ -163,7 +163,7 @@ class Deal:
         copies: that nodes have of rows of others; None: each task moves them for itself.
     """
 
-    cut: Cut
+    work: NodeTasks
     owners: Integers
     crossing: Crossing
     turning: Crossing
@@ -173,26 +173,26 @@ class Deal:
     @property
     def nodes(self) -> tuple[int, ...]:
         """Processes of each."""
-        return self.cut.nodes
+        return self.work.nodes
 
     @property
     def first(self) -> list[int]:
         """Number of the first task of each node, and how many tasks there are."""
-        return self.cut.first
+        return self.work.first
 
     @property
     def tasks(self) -> list[Task]:
-        return self.cut.tasks
+        return self.work.tasks
 
     @property
     def moved(self) -> int:
         """Elements of rows that tasks read of x; they add as many."""
-        return int(self.cut.rows.sizes.sum())
+        return int(self.work.rows.sizes.sum())
 
     @property
     def visits(self) -> int:
         """Rows of all tasks."""
-        return len(self.cut.rows.row)
+        return len(self.work.rows.row)
 
     @cached_property
     def rows_of_process(self) -> int:
@@ -215,7 +215,7 @@ class Deal:
                 )
 
     def _fingerprint(self) -> str:
-        parts = [np.array(self.first), self.cut.rows.task, self.cut.rows.row, self.owners]
+        parts = [np.array(self.first), self.work.rows.task, self.work.rows.row, self.owners]
         if self.copies is not None:
             parts += [self.copies.nodes, self.copies.rows, self.copies.begins, self.copies.users]
         found = sha256()
@@ -294,7 +294,9 @@ class _Rows:
         return found
 
 
-def make_cut(holes: Holes, nodes: tuple[int, ...], of_process: int, limit: int, dtype: str) -> Cut | None:
+def make_node_tasks(
+    holes: Holes, nodes: tuple[int, ...], of_process: int, limit: int, dtype: str
+) -> NodeTasks | None:
     """About so many tasks for each process. None if a task has more than `limit` elements in a panel."""
     space = holes.space
     flops, count = _Flops(space), of_process * sum(nodes)
@@ -307,14 +309,14 @@ def make_cut(holes: Holes, nodes: tuple[int, ...], of_process: int, limit: int, 
     slab = max([slab.elements(space, layout(dtype)) for slab in slabs], default=0)
     if max(rows.largest, slab) > limit:
         return None
-    return Cut(nodes, rows, np.diff(sums[np.append(cuts, len(holes))]).tolist(), slabs, slab)
+    return NodeTasks(nodes, rows, np.diff(sums[np.append(cuts, len(holes))]).tolist(), slabs, slab)
 
 
 def make_deal(
-    cut: Cut, tiles: TilesOfNodes, space: Space, *, near_tiles: bool = False, copied: bool = False
+    work: NodeTasks, tiles: TilesOfNodes, space: Space, *, near_tiles: bool = False, copied: bool = False
 ) -> Deal:
     """Rows lie where tasks have them at home, or `near_tiles`; `copied`: nodes have copies of those of others."""
-    rows, node_of, sizes = cut.rows, cut.node_of, np.array(cut.nodes)
+    rows, node_of, sizes = work.rows, work.node_of, np.array(work.nodes)
     owners = tiles.owners() if near_tiles else _owners(space, rows, node_of, sizes)
     far = owners[rows.row] != node_of
     copies = None
@@ -324,7 +326,7 @@ def make_deal(
         where, which, moved = copies.nodes, copies.rows, copies.sizes
     taken, given = (np.bincount(each, moved, len(sizes)).astype(np.int64) for each in (where, owners[which]))
     crossing = Crossing.of(taken, given, sizes, both=True)
-    return Deal(cut, owners, crossing, tiles.turning(owners, sizes), tiles.boxes(owners), copies)
+    return Deal(work, owners, crossing, tiles.turning(owners, sizes), tiles.boxes(owners), copies)
 
 
 def _owners(space: Space, rows: _Rows, node_of: Integers, sizes: Integers) -> Integers:

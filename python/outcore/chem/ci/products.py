@@ -171,19 +171,21 @@ class ProductWays:
         self, dtype: str, of_process: int, *, near_tiles: bool = False, copied: bool = False
     ) -> ProductWay | None:
         """With about so many tasks of each process; see deal.py. None if they do not fit."""
-        cut = self._cut(dtype, of_process)
-        return None if cut is None else self._of_cut(cut, dtype, near_tiles=near_tiles, copied=copied)
+        work = self._work(dtype, of_process)
+        return None if work is None else self._of_work(work, dtype, near_tiles=near_tiles, copied=copied)
 
-    def _cut(self, dtype: str, of_process: int) -> deal.Cut | None:
-        return deal.make_cut(self._parts[0], self._sizes, of_process, self._limit(dtype), dtype)
+    def _work(self, dtype: str, of_process: int) -> deal.NodeTasks | None:
+        return deal.make_node_tasks(self._parts[0], self._sizes, of_process, self._limit(dtype), dtype)
 
-    def _of_cut(self, cut: deal.Cut, dtype: str, *, near_tiles: bool, copied: bool) -> ProductWay | None:
-        found = deal.make_deal(cut, self._parts[1], self.space, near_tiles=near_tiles, copied=copied)
+    def _of_work(
+        self, work: deal.NodeTasks, dtype: str, *, near_tiles: bool, copied: bool
+    ) -> ProductWay | None:
+        found = deal.make_deal(work, self._parts[1], self.space, near_tiles=near_tiles, copied=copied)
         taken = self._row_bytes(found, dtype)
-        if taken > self.row_bytes or cut.largest > self._limit(dtype, taken + self._planning_bytes):
+        if taken > self.row_bytes or work.largest > self._limit(dtype, taken + self._planning_bytes):
             return None
         word, whole = np.dtype(dtype).itemsize, self.space.determinants
-        slabs = self._in_tiles(cut.slabs)
+        slabs = self._in_tiles(work.slabs)
         copies = 0 if found.copies is None else int(found.copies.sizes.sum())
         # x: tiles, copies, rows. T: rows, their sums, and all of them in the end. The product: tiles.
         moved = word * (self.tiling.elements + copies + found.moved + whole + slabs)
@@ -227,10 +229,10 @@ class ProductWays:
         nothing goes on beside, and their panels are smaller."""
         best = None
         for count in counts:
-            if (cut := self._cut(dtype, count)) is None:
+            if (work := self._work(dtype, count)) is None:
                 continue
             for near_tiles in (False, True):
-                found = self._of_cut(cut, dtype, near_tiles=near_tiles, copied=copied)
+                found = self._of_work(work, dtype, near_tiles=near_tiles, copied=copied)
                 if found is not None and (best is None or self._all_seconds(found) < self._all_seconds(best)):
                     best = found
         return best
@@ -262,7 +264,7 @@ class ProductWays:
     def _computing(self, product: ProductWay) -> float:
         assert self.speeds is not None and product.deal is not None
         flops = deal.about_flops(self.space)
-        return self.speeds.of_product(flops, self.threads) * product.deal.cut.uneven
+        return self.speeds.of_product(flops, self.threads) * product.deal.work.uneven
 
     def _row_bytes(self, dealt: Deal, dtype: str) -> int:
         """Of arrays of a process: x and T, and counters of copies."""

@@ -257,7 +257,7 @@ class Sigma:
             self.tasks = self._make_tasks(dtype) if self._deal is None else self._deal.tasks
             unit = LINE_BYTES if self._bands is None else UNIT_BYTES
             if self._deal is not None:
-                most = self._deal.cut.largest
+                most = self._deal.work.largest
             else:
                 most = max(task.elements(self.tiling.space) for task in [*self.tasks, *(self._bands or [])])
             slots = 2 if self.overlaps and len(self.tasks) > 1 else 1

@@ -97,9 +97,11 @@ def check_rows(world, name, dtype, *, count, kind, side, near_tiles=False, copie
     dense, word = random_vector(space), np.dtype(dtype).itemsize
     expected, tolerance = reference(space, one, two, dense), 1e-11 if dtype == "float64" else 1e-5
     node_of, tiling = world.gather(world.node), VectorTiling(space, side)
-    cut = deal.make_cut(groups.Holes(space), tuple(np.bincount(node_of).tolist()), count, 1 << 30, dtype)
+    work = deal.make_node_tasks(
+        groups.Holes(space), tuple(np.bincount(node_of).tolist()), count, 1 << 30, dtype
+    )
     tiles = deal.TilesOfNodes(tiling, node_of)
-    dealt = deal.make_deal(cut, tiles, space, near_tiles=near_tiles, copied=copied)
+    dealt = deal.make_deal(work, tiles, space, near_tiles=near_tiles, copied=copied)
     sigma = Sigma(world, kernel, tiling, lambda _: [], deal=lambda _: dealt, threads=2)
     with vector.make(world, tiling, kind, count=3, dtype=dtype, cache_bytes=1 << 20) as vectors:
         put(vectors, dense)

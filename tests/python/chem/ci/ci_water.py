@@ -99,5 +99,5 @@ def small_plan(
             assert made.bands(dtype)
         if through == "rows":
             every = (made.products.by_rows(dtype, count, copied=slots == 2) for count in range(1, 200))
-            made._made[dtype] = next(each for each in every if each.deal.cut.largest <= elements)
+            made._made[dtype] = next(each for each in every if each.deal.work.largest <= elements)
     return made

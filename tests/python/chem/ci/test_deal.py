@@ -49,7 +49,7 @@ def make_plan(of, *, free=1 << 30, nodes=(0, 0, 1, 1, 2, 2, 3, 3), speeds=SLOW, 
 
 def share_out(of, nodes, count, limit=1 << 40, **more):
     """Of nodes with so many processes."""
-    found = deal.make_cut(groups.Holes(of), nodes, count, limit, "float64")
+    found = deal.make_node_tasks(groups.Holes(of), nodes, count, limit, "float64")
     node_of = [node for node, size in enumerate(nodes) for _ in range(size)]
     tiles = deal.TilesOfNodes(VectorTiling(of, 32), node_of)
     return None if found is None else deal.make_deal(found, tiles, of, **more)
@@ -74,7 +74,7 @@ def test_every_hole_row_and_column_has_one_task(of, nodes, count, near_tiles):
     assert rows == list(range(len(of.alpha.strings)))
     columns = sorted(int(column) for task in found.tasks if task.transposed for column in task.home)
     assert columns == ([] if of.folded else list(range(len(of.beta.strings))))
-    assert found.cut.largest == max(elements(of, task) for task in found.tasks)
+    assert found.work.largest == max(elements(of, task) for task in found.tasks)
     assert found.moved == sum(elements(of, task) for task in with_holes)
 
 
@@ -87,7 +87,7 @@ def test_tasks_are_those_of_one_process_where_holes_are_cut_alike():
 
 
 def test_a_task_that_does_not_fit_is_none():
-    largest = share_out(FOLDED, (1, 1), 4).cut.largest
+    largest = share_out(FOLDED, (1, 1), 4).work.largest
     assert share_out(FOLDED, (1, 1), 4, largest) is not None
     assert share_out(FOLDED, (1, 1), 4, largest - 1) is None
 
@@ -255,7 +255,7 @@ def test_rows_that_do_not_fit_leave_tiles():
         dealt = found.deal("float64")
         if dealt is not None:
             rows = 2 * 8 * dealt.rows_of_process * deal.pitch(of, "float64")
-            assert rows + 2 * 8 * dealt.cut.largest <= found.panel_bytes
+            assert rows + 2 * 8 * dealt.work.largest <= found.panel_bytes
 
 
 def test_rows_take_no_more_than_the_world_has_for_arrays():
@@ -292,7 +292,7 @@ def test_a_forecast_knows_that_the_last_process_computes_longer():
     hamiltonian = ci_cases.random_hamiltonian(12, irreps=IRREPS)
     result = estimate.of_plan(found, hamiltonian, SLOW)
     alike = SLOW.of_product(result.flops, found.options.threads * found.processes)
-    assert result.uneven == found.deal("float64").cut.uneven > 1
+    assert result.uneven == found.deal("float64").work.uneven > 1
     assert result.parts[0] == pytest.approx(result.uneven * alike)
 
 
