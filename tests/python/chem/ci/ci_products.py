@@ -90,6 +90,18 @@ def make(name):
     return space, one, two, kernel
 
 
+def min_limit(space, layout=None):
+    """Elements of the smallest panels that work."""
+    low, high = 0, 1
+    while groups.make_tasks(space, high, layout=layout) is None:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = groups.make_tasks(space, middle, layout=layout) is not None
+        low, high = (low, middle) if fits else (middle, high)
+    return high
+
+
 def check_rows(world, name, dtype, *, count, kind, side, near_tiles=False, copied=False):
     """A product through rows at the nodes of this world is PySCF's, and moves the bytes that its tasks say. count:
     tasks of each process. Collective."""

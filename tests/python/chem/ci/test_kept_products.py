@@ -10,7 +10,7 @@ from contextlib import suppress
 import ci_water
 import numpy as np
 import pytest
-from test_sigma import CASES, make, min_limit, put, random_vector, reference
+from ci_products import CASES, make, min_limit, put, random_vector, reference
 from test_solver import run, solve
 
 import outcore

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from ci_products import CASES, WITH_ROWS, check_rows, make, put, random_vector, reference
+from ci_products import CASES, WITH_ROWS, check_rows, make, min_limit, put, random_vector, reference
 
 import outcore
 from outcore import _core
@@ -18,18 +18,6 @@ from outcore.chem.ci.space import Space
 from outcore.chem.ci.tiles import VectorTiling
 
 CI_PANEL = _core.CIPanel
-
-
-def min_limit(space, layout=None):
-    """Elements of the smallest panels that work."""
-    low, high = 0, 1
-    while groups.make_tasks(space, high, layout=layout) is None:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        fits = groups.make_tasks(space, middle, layout=layout) is not None
-        low, high = (low, middle) if fits else (middle, high)
-    return high
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -13,7 +13,7 @@ from pathlib import Path
 import ci_water
 import numpy as np
 import pytest
-from test_sigma import random_integrals
+from ci_products import random_integrals
 
 import outcore
 from outcore import OutcoreError
