@@ -10,12 +10,14 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "array/verify.hpp"
 #include "bindings.hpp"
+#include "dio/chunks/grid.hpp"
 #include "disk_array_arg.hpp"
 #include "gate.hpp"
 #include "outcore/error.hpp"
@@ -266,6 +268,14 @@ void bind_disk_array(nb::module_& module) {
       .def_prop_ro("generation", [](const DiskArray& self) { return self.generation(); })
       .def_prop_ro("read_only", &DiskArray::read_only)
       .def_prop_ro("closed", &DiskArray::closed);
+  module.def(
+      "usual_chunk",
+      [](const std::vector<std::int64_t>& shape, std::size_t element_bytes) {
+        return numbers(dio::choose_chunk(Extents(std::span(shape.data(), shape.size())), element_bytes));
+      },
+      "shape"_a, "element_bytes"_a,
+      nb::sig("def usual_chunk(shape: Sequence[int], element_bytes: int) -> tuple[int, ...]"),
+      "The shape of the chunks that a new disk array without codec gets if none is given.");
   module.def(
       "array_facts",
       [](const std::string& path, int contained) {

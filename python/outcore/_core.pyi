@@ -1969,6 +1969,11 @@ class DiskArray(DiskArrayAccess):
     @property
     def closed(self) -> bool: ...
 
+def usual_chunk(shape: Sequence[int], element_bytes: int) -> tuple[int, ...]:
+    """
+    The shape of the chunks that a new disk array without codec gets if none is given.
+    """
+
 def array_facts(path: str, contained: int = 0) -> tuple[dict[str, str], bytes]:
     """
     The facts in the manifest of a persistent array, and its metadata. Raises OutcoreError if there

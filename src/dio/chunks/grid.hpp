@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "base/sibling.hpp"
 #include "outcore/box.hpp"
 #include "store/geometry.hpp"
 
@@ -19,9 +20,9 @@ inline constexpr std::int64_t usual_chunk_bytes = 128 << 10;
 /// larger than the array (unless that has no elements), nor than `target_bytes` (unless it is a single
 /// element). Throws Error(EINVAL) for an invalid shape, and for a section of another rank or with sides below
 /// one.
-[[nodiscard]] Extents choose_chunk(const Extents& shape, std::size_t element_bytes,
-                                   const Extents& typical_section = {},
-                                   std::int64_t target_bytes = usual_chunk_bytes);
+[[nodiscard]] OUTCORE_SIBLING Extents choose_chunk(const Extents& shape, std::size_t element_bytes,
+                                                   const Extents& typical_section = {},
+                                                   std::int64_t target_bytes = usual_chunk_bytes);
 
 /// Chunks are numbered in row-major order of the grid; chunks at the upper edges have full size, too, and
 /// reach beyond the array. Chunk k belongs to component (k / group) % components, in which it has the slot (k

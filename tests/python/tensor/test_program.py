@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import outcore
+from outcore import _core
 from outcore.base.errors import OutcoreError
 from outcore.tensor.plan.rates import ASSUMED
 from outcore.tensor.program import place
@@ -51,6 +52,26 @@ def recorded(world, t2, b, rounds=3, **options):
 def expected(t2, b, rounds=3):
     w = np.einsum("Qac,Qbd->acbd", b, b)
     return rounds * (0.5 * np.einsum("ijcd,acbd->ijab", t2, w, optimize=True) - 0.25 * t2)
+
+
+@pytest.mark.parametrize("shape", [(700, 900), (5, 7000), (40, 30, 50), (3,)])
+def test_new_arrays_on_disk_are_planned_with_the_chunks_that_they_get(world, shape):
+    with outcore.DiskArray(world, shape) as array:
+        assert array.chunk == _core.usual_chunk(shape, 8)
+
+
+@pytest.mark.parametrize("memory", ["1MB", "1600kB"])
+def test_a_product_moves_the_bytes_that_its_program_predicts(world, memory):
+    values = np.random.default_rng(3).standard_normal((600, 600))
+    with outcore.DiskArray(world, values.shape, chunk=(256, 256)) as a:
+        a.write_all(values)
+        with outcore.Program(world, memory=memory) as p:
+            x = p.input(a, "x")
+            y = p.output(outcore.einsum("ik,kj->ij", x, x), "y")
+        report = p.run()
+        assert np.allclose(y.result[...], values @ values)
+        close(y)
+    assert report.moved_bytes == report.plan.moved_bytes > 3 * values.nbytes
 
 
 def close(*variables):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from outcore import _core
 from outcore.base.errors import OutcoreError
 from outcore.tensor.layout.expression import parse
 from outcore.tensor.layout.geometry import ProductProblem
@@ -117,7 +118,12 @@ class Ways:
     def placed(self, variable: Variable, inside: Mapping[int, bool]) -> Facts:
         if variable.number not in inside:
             return variable.facts
-        return replace(variable.facts, where=self.inside_where if inside[variable.number] else "disk")
+        if inside[variable.number]:
+            return replace(variable.facts, where=self.inside_where)
+        facts = replace(variable.facts, where="disk")
+        if variable.source is None and variable.layout is None and variable.shape:
+            facts = replace(facts, chunk=_core.usual_chunk(facts.shape, facts.item_bytes))  # as it will be made
+        return facts
 
     def facts_of(self, statement: Contract | Map, inside: Mapping[int, bool]) -> list[Facts]:
         """Facts of the arrays of a statement, with these placed."""
@@ -277,7 +283,7 @@ class Ways:
         adds = adds or statement.accumulate
         if levels is None:
             levels = [self.memory_bytes * level for level in LEVELS]
-        key = (number, adds, *levels, *((each.shape, each.where, each.array) for each in facts))
+        key = (number, adds, *levels, *((each.shape, each.where, each.chunk, each.array) for each in facts))
         if key not in self._known:
             self._known[key] = self._points(statement, facts, adds, levels)
         return self._known[key]
