@@ -122,7 +122,8 @@ class Ways:
             return replace(variable.facts, where=self.inside_where)
         facts = replace(variable.facts, where="disk")
         if variable.source is None and variable.layout is None and variable.shape:
-            facts = replace(facts, chunk=_core.usual_chunk(facts.shape, facts.item_bytes))  # as it will be made
+            # As it will be made.
+            facts = replace(facts, chunk=_core.usual_chunk(facts.shape, facts.item_bytes))
         return facts
 
     def facts_of(self, statement: Contract | Map, inside: Mapping[int, bool]) -> list[Facts]:
