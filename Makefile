@@ -22,7 +22,7 @@ SANITIZE :=
 # make test ALL=1   (tests that take long, too)
 ALL :=
 
-.PHONY: help setup demo test bench docs lint tidy format stubs wheels test-wheels test-slurm test-recipes clean
+.PHONY: help setup demo test bench docs screenshots lint tidy format stubs wheels test-wheels test-slurm test-recipes clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -68,6 +68,9 @@ docs: $(BUILT)  ## the documents as a site, in build/site; fails if what is gene
 	$(VENV_PYTHON) scripts/documents --check
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
 	$(VENV_PYTHON) scripts/check_site.py
+
+screenshots: docs  ## ten pages of the site as pictures, in build/screenshots; fails if a browser finds fault with them
+	$(VENV_PYTHON) scripts/screenshots.py
 
 lint: $(BUILT)  ## formatters, compiler warnings as errors, ruff, mypy, arrows between rooms, stub up to date
 	$(VENV)/bin/clang-format --dry-run -Werror $(CXX_FILES)
