@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 # The thread counts of the numerical libraries that a process may load.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# Idle threads of OpenBLAS wait in a loop for so long, as a power of two of the processor's cycles. By default that
+# is 26: after each call they hold the cores for tens of milliseconds that other threads of the process need.
+SPIN_VARIABLE, _SPIN = "OPENBLAS_THREAD_TIMEOUT", "14"
 
 _PR_SET_PDEATHSIG = 1  # of prctl: sets the signal that the child gets when its parent has ended
 
@@ -105,7 +108,8 @@ def _bound_by_launcher() -> bool:
 
 
 def limit_threads() -> None:
-    """Tells numerical libraries that are not loaded yet this process's share of the cores, unless the user did."""
+    """Tells numerical libraries that are not loaded yet this process's share of the cores, and that idle threads
+    leave them, unless the user did."""
     _set_threads(os.environ, threads_per_rank())
     spare_address_space()
 
@@ -117,6 +121,8 @@ def _set_threads(environment: MutableMapping[str, str], threads: int) -> None:
     for name in THREAD_VARIABLES:
         if not environment.get(name):
             environment[name] = chosen
+    if not environment.get(SPIN_VARIABLE):
+        environment[SPIN_VARIABLE] = _SPIN
 
 
 def relaunch(ranks: int) -> None:

@@ -136,6 +136,13 @@ def test_threads_that_the_user_chose_stay(job):
 
 
 @pytest.mark.launcher
+@pytest.mark.parametrize(("chosen", "found"), [("", "14"), ("20", "20")])
+def test_idle_threads_of_blas_leave_the_cores_unless_the_user_chose(job, chosen, found):
+    chosen_by_user = {launch.SPIN_VARIABLE: chosen}
+    assert output(job(2, "say(os.environ[launch.SPIN_VARIABLE])", **chosen_by_user)) == [found] * 2
+
+
+@pytest.mark.launcher
 def test_exit_status_is_passed_on(job):
     assert job(2, "launch.world(); sys.exit(3)").wait(60) == 3
 
