@@ -47,11 +47,11 @@ class Copies:
         at = np.minimum(np.searchsorted(self._keys, wanted), len(self) - 1)
         return np.where(self._keys[at] == wanted, self._number[at], -1)
 
-    def processes(self, node_of: Sequence[int]) -> Integers:
+    def processes(self, node_of: Integers) -> Integers:
         """Of each copy the process that has it: those of its node in turn. node_of: of each process."""
-        nodes, found = np.array(node_of), np.empty(len(self), np.int64)
-        for node in range(int(nodes.max()) + 1):
-            ranks, here = np.flatnonzero(nodes == node), np.flatnonzero(self.nodes == node)
+        found = np.empty(len(self), np.int64)
+        for node in range(int(node_of.max()) + 1):
+            ranks, here = np.flatnonzero(node_of == node), np.flatnonzero(self.nodes == node)
             found[here] = ranks[np.arange(len(here)) % len(ranks)]
         return found
 

@@ -48,7 +48,8 @@ class Near(Closing):
         places: Integers,
     ) -> None:
         self._world, self._all_x, self._all_t, self._all_places = world, x, t, places
-        process = copies.processes(world.gather(world.node))
+        node_of = np.array(world.gather(world.node))
+        process = copies.processes(node_of)
         room = np.maximum(
             np.bincount(process, minlength=world.size), 1
         )  # a process without any has one for none
@@ -59,7 +60,7 @@ class Near(Closing):
         self._places[order] = begins[process[order]] + within
         self._copies = copies
         self._own = order[process[order] == world.rank]
-        here = np.flatnonzero(np.array(world.gather(world.node))[process] == world.node)
+        here = np.flatnonzero(node_of[process] == world.node)
         self._elements = np.full(len(process), -1, np.int64)  # of `_there`, of copies of this node
         self._elements[here] = np.arange(len(here))
         count, width = int(room.sum()), pitch(space, dtype)

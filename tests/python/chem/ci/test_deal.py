@@ -179,7 +179,7 @@ def test_copies_are_the_rows_of_others_that_tasks_of_a_node_need(of, near_tiles)
     assert (copies.find(0, np.array(others)) == -1).all()
     assert found.crossing.elements == copies.sizes.sum()
     assert found.crossing.elements < share_out(of, nodes, 3, near_tiles=near_tiles).crossing.elements
-    processes = copies.processes([0, 0, 1, 2, 2])
+    processes = copies.processes(np.array([0, 0, 1, 2, 2]))
     assert (np.array([0, 0, 1, 2, 2])[processes] == copies.nodes).all()
     assert np.bincount(processes, minlength=5).max() == copies.most(nodes)
 
