@@ -257,12 +257,14 @@ def exclusive_file_claims(
     options.say("exclusive files measured")
     means = []
     for size in RECORDS_BYTES:
-        logs = []
-        for order in ("sequential", "random"):
-            for operation in ("write", "cold read", "warm read"):
-                logs.append(math.log(statistics.median(ratios(seconds, str(size), order, operation))))
+        times = {
+            f"{order} {operation}": statistics.median(ratios(seconds, str(size), order, operation))
+            for order in ("sequential", "random")
+            for operation in ("write", "cold read", "warm read")
+        }
+        logs = list(map(math.log, times.values()))
         means += logs
-        how = "geometric mean of writes, cold and warm reads, sequential and random"
+        how = "geometric mean of " + ", ".join(f"{name} {value:.2f}" for name, value in times.items())
         mean = math.exp(statistics.fmean(logs))
         yield Claim(f"EAF, records of {size / 1000:g} kB", mean, "x", at_least(0.95), peer, how)
     how = f"of {len(means)} cases"
