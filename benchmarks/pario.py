@@ -245,6 +245,8 @@ def exclusive_file_claims(
                 for operation in ("write", "cold read", "warm read"):
                     if operation == "cold read":
                         drop_files(path)
+                    elif operation == "warm read":
+                        path.read_bytes()  # a cold read may have gone past the page cache
                     verb = operation.split()[-1]
                     command = [programs[side], path, verb, order, size, effort.file_bytes // size]
                     done = subprocess.run(
