@@ -28,8 +28,10 @@ from outcore.tensor.layout.triangles import MOST_ROWS, useful_triangles
 from ._workers import Failed, python_worker
 
 REASONS = {
-    "(square|small memory|symmetric.*): bytes over the bound": "panels are whole, and two of each operand are "
+    "(square|small memory|symmetric): bytes over the bound": "panels are whole, and two of each operand are "
     "there: docs/why/bounds.md",
+    "symmetric, small memory: bytes over the bound": "processors take longest here, so the planner takes deeper "
+    "panels, which are multiplied faster, and reads more",
     ".*, 4 processes: time and prediction": "four processes share two cores",
     "(square|thin): time and prediction": "half of what was predicted: rates of earlier runs were too low",
     "program: time and prediction": "missed by less than runs differ",

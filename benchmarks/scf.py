@@ -56,6 +56,11 @@ class Case:
     gain: float | None  # bar for the time of recomputing over that of storing
     peers: bool  # with semi-direct runs and PySCF
 
+    @property
+    def times_nwchem(self) -> float:
+        """The bar of runs on disk against NWChem's: half its time for C14H8F6 in a basis beyond the smallest."""
+        return 2.0 if self.peers and self.gain is not None else 1.0
+
 
 def run(options: BenchOptions) -> list[Claim]:
     say_what_is_missing(options)
@@ -218,7 +223,7 @@ def _claims(case: Case, times: dict[str, list[Run]]) -> list[Claim]:
                 "integrals on disk against NWChem's",
                 seconds["NWChem, disk"] / seconds["ours, disk"],
                 "times faster",
-                at_least(1.0),
+                at_least(case.times_nwchem),
                 "NWChem 7.0.2, Open MPI",
                 f"{how}: {seconds['NWChem, disk']:.1f} / {seconds['ours, disk']:.1f} s, medians of {len(ours)}",
             ),
@@ -284,7 +289,7 @@ def _of_symmetry(
                 "integrals on disk with symmetry C2 against NWChem's",
                 seconds[_NWCHEM_C2] / seconds[_OURS_C2],
                 "times faster",
-                at_least(1.0),
+                at_least(case.times_nwchem),
                 "NWChem 7.0.2, Open MPI",
                 f"{how}: {seconds[_NWCHEM_C2]:.1f} / {seconds[_OURS_C2]:.1f} s, medians of {len(ours)}, errors "
                 f"{times[_NWCHEM_C2][0].energy - exact:.1e} and {ours[0].energy - exact:.1e} Eh",
