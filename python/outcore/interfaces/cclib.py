@@ -19,7 +19,7 @@ from outcore.cli.run import SCHEMA
 
 _ATTEMPTED = "read results for cclib"
 _MAX_BYTES = 1 << 28
-_CLUSTER = ("ccsd_t", "ccsd", "dcsd", "ccd", "lccd")  # the last step of a run comes first
+_CLUSTER = ("ccsd_t", "ccsd", "dcsd", "cc2", "ccd", "lccd")  # the last step of a run comes first
 
 
 def read(path: str | os.PathLike[str]) -> Any:

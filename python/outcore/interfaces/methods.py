@@ -67,7 +67,7 @@ METHODS = {
     "ri-mp2": _MP2,
     "df-mp2": _MP2,
     "ccsd(t)": _cluster("ccsd", "ccsd_t_energy_hartree", triples=True),
-    **{name: _cluster(name, f"{name}_energy_hartree") for name in ("ccsd", "dcsd", "ccd", "lccd")},
+    **{name: _cluster(name, f"{name}_energy_hartree") for name in ("ccsd", "dcsd", "cc2", "ccd", "lccd")},
     "fci": NamedMethod("fci", "energies_hartree"),
     "mrci": _multireference(),
     "mr-acpf": _multireference(acpf=True),

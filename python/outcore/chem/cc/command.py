@@ -42,9 +42,9 @@ _SHORT_S = 0.1  # overheads, which a plan leaves out, may be most of a time belo
 
 @with_options
 def ccsd(options: Options) -> int:
-    """CCSD after a Hartree-Fock calculation, of closed and open shells, and DCSD, CCD and LCCD of closed shells;
-    amplitudes and integrals in memory or on disk. Exit status 3: the energy is there, but the state of the SCF is a
-    saddle point that could not be left."""
+    """CCSD after a Hartree-Fock calculation, of closed and open shells, and DCSD, CC2, CCD and LCCD of closed
+    shells; amplitudes and integrals in memory or on disk. Exit status 3: the energy is there, but the state of the
+    SCF is a saddle point that could not be left."""
     return carry_out(CoupledClusterRun(options))
 
 
@@ -167,6 +167,7 @@ class CoupledClusterRun(MoleculeRun):
             cuts=tuple(cuts),
             vectors=options.diis,
             method=options.method,
+            ladder_type=Settings(**options.settings()).ladder_type,
         )
 
     def _least_of_stages(self, rank: int, cuts: Sequence[int], jk_bytes: int) -> dict[str, int]:
@@ -274,7 +275,7 @@ class CoupledClusterRun(MoleculeRun):
             self.say(line)
         if self._tightened:
             self.say(
-                f"amplitudes converge to {cc.settings.conv_tol_normt:.0e}, as their density needs; "
+                f"amplitudes converge to {cc.settings.conv_tol_normt:.0e}, as {options.tightened_by} needs; "
                 f"--amplitude-tol is {options.amplitude_tol:.0e}"
             )
         if options.full and cc.plan is not None:
@@ -353,7 +354,8 @@ class CoupledClusterRun(MoleculeRun):
         if self.options.fno:
             self.say("estimated with all virtual orbitals; a run finds how many natural ones remain")
         self.console.print(plan.table())
-        self.console.print(plan.ladder_table())
+        if plan.ways:
+            self.console.print(plan.ladder_table())
         self.console.print(plan.time(triples=self.options.triples))
         self.results["estimate"] = plan.as_json()
         if self.options.of_density:

@@ -61,6 +61,7 @@ def sizes_of(
     cuts: tuple[int, ...] | None = None,
     auxmol: Mole | None = None,
     method: str = "ccsd",
+    ladder_type: str = Sizes.ladder_type,
 ) -> Sizes | None:
     """Sizes, known before the SCF; None: nothing is correlated. rank: number of three-index functions. cuts: slabs
     in which they are made; None: those of `auxmol`."""
@@ -71,7 +72,7 @@ def sizes_of(
     shapes = [(o, v) if o and v else (1, 1) for o, v in every]
     cuts = source.cuts_of(auxmol) if cuts is None else cuts
     occupied, virtual = zip(*shapes, strict=True)
-    return Sizes(int(mol.nao), rank, occupied, virtual, vectors, tuple(cuts), method)
+    return Sizes(int(mol.nao), rank, occupied, virtual, vectors, tuple(cuts), method, ladder_type)
 
 
 def equations(

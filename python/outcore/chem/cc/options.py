@@ -26,8 +26,8 @@ class Options(DensityOptions):
     method: Annotated[
         str,
         typer.Option(
-            help="'ccsd'; for closed shells also 'dcsd' (distinguishable cluster), or 'ccd' and 'lccd' "
-            "(linearized), which have no singles."
+            help="'ccsd'; for closed shells also 'dcsd' (distinguishable cluster), 'cc2' (doubles of second "
+            "order), or 'ccd' and 'lccd' (linearized), which have no singles."
         ),
     ] = Settings.method
     storage: Annotated[str, storage.option(STORAGES, "integrals and amplitudes")] = "auto"
@@ -74,8 +74,9 @@ class Options(DensityOptions):
     ladder: Annotated[
         str,
         typer.Option(
-            help="Integrals of the particle ladder: on 'disk' and in 'memory' in single precision; "
-            "'rebuild': recomputed in each iteration; 'auto': of those that fit, the fastest on this machine."
+            help="Integrals of the particle ladder: on 'disk' and in 'memory' in single precision, or in double "
+            "where amplitudes converge below 1e-7; 'rebuild': recomputed in each iteration; 'auto': of those that "
+            "fit, the fastest on this machine."
         ),
     ] = Settings.ladder
     cc_tol: Annotated[
@@ -142,8 +143,10 @@ class Options(DensityOptions):
             preflight.refuse({"--auxbasis": self.auxbasis, "--jkbasis": self.jkbasis}, why)
         if self.integrals != "cholesky":
             preflight.refuse({"--tolerance": self.tolerance}, "without --integrals cholesky")
-        self.settings()
         method = methods.of(self.method)
+        if not method.has_ladder and self.ladder != Settings.ladder:
+            preflight.refuse({"--ladder": self.ladder}, f"with --method {self.method}, which has no ladder")
+        self.settings()
         self._check_density(method)
         if not method.has_amplitude_file:
             preflight.refuse(
@@ -170,6 +173,11 @@ class Options(DensityOptions):
     def has_density(self) -> bool:
         """Whether a density of any state is made."""
         return self.of_density
+
+    @property
+    def tightened_by(self) -> str:
+        """For people: what needs amplitudes that converge more tightly than `amplitude_tol`."""
+        return "their density"
 
     def reads(self) -> dict[str, Any]:
         return super().reads() | {"the amplitudes": self.from_amplitudes}

@@ -170,6 +170,7 @@ class Planning:
             self.settings.diis_space,
             tuple(source.cuts),
             self.settings.method,
+            self.settings.ladder_type,
         )
 
     # ---- plans ----

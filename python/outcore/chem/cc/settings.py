@@ -15,14 +15,16 @@ INTEGRALS = ("ri", "cholesky", "conventional")
 LATE = ("conv_tol", "conv_tol_normt", "max_cycle", "level_shift", "damping")
 """Settings of iterations alone, which may change between them."""
 _TOLERANCE = 1e-8
+TIGHT = 1e-7
+"""Norm of the last change of amplitudes below which stored integrals of ladders have double precision."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """Raises OutcoreError (EINVAL) for values out of range.
 
-    method: "ccsd"; for closed shells also "dcsd" (distinguishable cluster), or "ccd" and "lccd" (linearized), which
-        have no singles.
+    method: "ccsd"; for closed shells also "dcsd" (distinguishable cluster), "cc2" (doubles of second order), or
+        "ccd" and "lccd" (linearized), which have no singles.
     integrals: "ri" (density fitting), "cholesky", or "conventional": Cholesky to rounding, which is exact. None: as
         the reference, whose integrals are fitted or not.
     tolerance: of the Cholesky decomposition (Hartree); None: 1e-8.
@@ -31,7 +33,8 @@ class Settings:
     conv_tol: change of the energy (Hartree) below which an iteration may be the last.
     conv_tol_normt: norm of the change of the amplitudes, without shift and damping, below which an iteration may be
         the last. The energy is linear in amplitudes, and its error was a twentieth of that norm: 20 times
-        `conv_tol` goes well with `conv_tol`.
+        `conv_tol` goes well with `conv_tol`. If it is below 1e-7 when integrals are made, stored integrals of the
+        ladder have double precision, and twice the size, else single precision.
     diis_space: vectors of the extrapolation; 1 for none.
     level_shift: raises virtual orbitals in denominators (Hartree): slower, safer.
     orbitals: for ROHF with frozen orbitals: they become semicanonical before some are frozen ("semicanonical"), or
@@ -95,9 +98,20 @@ class Settings:
                 "frozen natural orbitals",
                 detail=f"their error was measured for CCSD, not for {method.title}",
             )
+        if not method.has_ladder and self.ladder != Settings.ladder:
+            raise OutcoreError(
+                errno.EINVAL,
+                "coupled cluster",
+                detail=f"ladder='{self.ladder}' has no effect: {method.title} has no ladder",
+            )
         for is_wrong, detail in wrong:
             if is_wrong:
                 raise OutcoreError(errno.EINVAL, "coupled cluster", detail=detail)
+
+    @property
+    def ladder_type(self) -> str:
+        """numpy's name of the type of stored integrals of ladders."""
+        return "float64" if self.conv_tol_normt < TIGHT else "float32"
 
     @property
     def decomposed_to(self) -> float:

@@ -60,10 +60,18 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Count]:
 
 
 @pytest.mark.parametrize(
-    ("reference", "method"),
-    [("water", "ccsd"), ("water", "ccd"), ("water", "lccd"), ("water", "dcsd"), ("amino", "ccsd")],
+    ("reference", "method", "ladder"),
+    [
+        *(
+            ("water", method, way)
+            for method in ("ccsd", "ccd", "lccd", "dcsd")
+            for way in ("disk", "rebuild")
+        ),
+        ("amino", "ccsd", "disk"),
+        ("amino", "ccsd", "rebuild"),
+        ("water", "cc2", "auto"),
+    ],
 )
-@pytest.mark.parametrize("ladder", ["disk", "rebuild"])
 def test_an_iteration_moves_what_was_recorded(
     reference: str, method: str, ladder: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +119,8 @@ def test_methods_ask_for_the_arrays_that_they_need() -> None:
         return {each.name for each in describe.iterations(sizes, 4, 1, is_stored=True).arrays}
 
     assert names("ccsd") - names("ccd") == {"Doo", "Dvo"}
+    of_ladder = {"A+", "A-", "V+", "V-", "Soo", "Svv"}
+    assert names("ccsd") - names("cc2") == of_ladder and names("cc2") < names("ccsd")
     assert names("ccsd") == names("dcsd") and names("ccd") == names("lccd")
 
 

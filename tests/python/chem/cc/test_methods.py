@@ -1,4 +1,4 @@
-"""DCSD, CCD and LCCD of closed shells: energies beside PySCF's, those of the literature, and of spin orbitals."""
+"""DCSD, CC2, CCD and LCCD of closed shells: energies beside those of other programs, and of spin orbitals."""
 
 from __future__ import annotations
 
@@ -74,6 +74,43 @@ def doubles_of_spin_orbitals(mf: Any, frozen: int, squares: bool) -> float:
     raise AssertionError("not converged")
 
 
+def cc2_of_spin_orbitals(mf: Any, frozen: int) -> float:
+    """The correlation energy of CC2 of canonical orbitals: singles of CCSD, and doubles that are integrals dressed
+    with singles over differences of orbital energies."""
+    from pyscf import ao2mo
+
+    c, e = mf.mo_coeff[:, frozen:], np.repeat(mf.mo_energy[frozen:], 2)
+    n, count = c.shape[1], 2 * (mf.mol.nelectron // 2 - frozen)
+    g = ao2mo.restore(1, ao2mo.kernel(mf.mol, c), n).repeat(2, 0).repeat(2, 1).repeat(2, 2).repeat(2, 3)
+    same = np.arange(2 * n)[:, None] % 2 == np.arange(2 * n) % 2
+    g = (g * same[:, :, None, None] * same).transpose(0, 2, 1, 3)
+    g = g - g.transpose(0, 1, 3, 2)  # <pq||rs>
+    o, v = slice(count), slice(count, None)
+    core = np.diag(e) - np.einsum(
+        "pkqk->pq", g[:, o, :, o]
+    )  # without the repulsion of the correlated electrons
+    gaps = e[o, None] - e[v]
+    both = gaps[:, None, :, None] + gaps[None, :, None, :]
+    t1, t2 = np.zeros_like(gaps), g[o, o, v, v] / both
+    for _ in range(200):
+        x, y = np.eye(2 * n), np.eye(2 * n)
+        x[v, o], y[v, o] = -t1.T, t1.T  # exp(-T1) and exp(T1) of orbitals
+        h = np.einsum("pr,rs,sq->pq", x, core, y)
+        u = np.einsum("pt,qu,tuvw,vr,ws->pqrs", x, x, g, y, y, optimize=True)
+        f = h + np.einsum("pkqk->pq", u[:, o, :, o])
+        r1 = f[v, o].T + np.einsum("kc,ikac->ia", f[o, v], t2)
+        r1 += 0.5 * np.einsum("akcd,ikcd->ia", u[v, o, v, v], t2)
+        r1 -= 0.5 * np.einsum("klic,klac->ia", u[o, o, o, v], t2)
+        new1, new2 = t1 + r1 / gaps, u[v, v, o, o].transpose(2, 3, 0, 1) / both
+        done = max(abs(new1 - t1).max(), abs(new2 - t2).max()) < 1e-11
+        t1, t2 = new1, new2
+        if done:
+            return float(
+                0.25 * np.vdot(g[o, o, v, v], t2) + 0.5 * np.einsum("ijab,ia,jb", g[o, o, v, v], t1, t1)
+            )
+    raise AssertionError("not converged")
+
+
 def energy(mf: Any, frozen: int, **settings: Any) -> float:
     with CCSD(mf, frozen, comm=None, memory="1GB", threads=1, **TIGHT, **settings) as cc:
         found = cc.kernel()[0]
@@ -88,6 +125,19 @@ def test_doubles_alone_have_the_energy_of_spin_orbitals(
 ) -> None:
     found = energy(water, 1, method=name, integrals="conventional", **settings)
     assert abs(found - of_spin_orbitals[name]) < 1e-8
+
+
+@pytest.mark.parametrize("settings", [{}, {"block": 3, "storage": "disk"}], ids=["memory", "disk"])
+def test_cc2_is_that_of_spin_orbitals(water: Any, settings: dict[str, Any]) -> None:
+    found = energy(water, 1, method="cc2", integrals="conventional", **settings)
+    assert abs(found - cc2_of_spin_orbitals(water, 1)) < 1e-8
+
+
+def test_cc2_is_that_of_another_program(water: Any) -> None:
+    """-76.112583151045 of Psi4 1.3.2, with an SCF of -75.983978960889: energy("cc2") of these atoms in 6-31G,
+    scf_type pk, freeze_core, e_convergence 1e-11, d_convergence and r_convergence 1e-10."""
+    found = energy(water, 1, method="cc2", integrals="conventional")
+    assert abs(found - (75.983978960889 - 76.112583151045)) < 1e-8
 
 
 def test_ccd_is_that_of_pyscf(water: Any) -> None:
@@ -127,7 +177,7 @@ def test_dcsd_of_two_molecules_is_twice_that_of_one() -> None:
     assert abs(two - 2 * one) < 1e-8
 
 
-@pytest.mark.parametrize("name", ["dcsd", "ccd", "lccd"])
+@pytest.mark.parametrize("name", ["dcsd", "cc2", "ccd", "lccd"])
 def test_a_method_goes_on_from_its_own_amplitudes_alone(
     water: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,10 +220,14 @@ def test_singles_are_zero_where_there_are_none(water: Any, tmp_path: Path) -> No
 
 
 def test_what_a_method_has_not_is_refused_by_name(water: Any) -> None:
-    with pytest.raises(OutcoreError, match="method 'cc3' is none of ccsd, dcsd, ccd, lccd"):
+    with pytest.raises(OutcoreError, match="method 'cc3' is none of ccsd, dcsd, cc2, ccd, lccd"):
         CCSD(water, method="cc3", comm=None)
     with pytest.raises(OutcoreError, match=r"^DCSD: .*it is of closed shells"):
         CCSD(open_mean_field("UHF", IMIDOGEN, "sto-3g"), method="dcsd", comm=None)
+    with pytest.raises(OutcoreError, match=r"^CC2: .*it is of closed shells"):
+        CCSD(open_mean_field("UHF", IMIDOGEN, "sto-3g"), method="cc2", comm=None)
+    with pytest.raises(OutcoreError, match="CC2 has no ladder"):
+        CCSD(water, method="cc2", ladder="disk", comm=None)
     with pytest.raises(OutcoreError, match="not for LCCD"):
         CCSD(water, method="lccd", fno=1e-4, comm=None)
     with (
@@ -182,6 +236,15 @@ def test_what_a_method_has_not_is_refused_by_name(water: Any) -> None:
     ):
         cc.kernel()
         cc.ccsd_t()
+    with CCSD(water, 1, method="cc2", comm=None, conv_tol=0.9, conv_tol_normt=0.9, memory="1GB") as cc:
+        cc.kernel()
+        for words, step in (
+            ("states are of CCSD, not of CC2", cc.eomee_ccsd_singlet),
+            ("of CCSD, not of CC2", cc.ccsd_t),
+            ("of CCSD, not of CC2", cc.solve_lambda),
+        ):
+            with pytest.raises(OutcoreError, match=words):
+                step()
 
 
 def test_amplitudes_of_another_method_are_not_written_as_those_of_ccsd(water: Any, tmp_path: Path) -> None:
@@ -216,6 +279,11 @@ def test_the_command_has_methods(tmp_path: Path, capsys: Any) -> None:
     assert output.startswith("DCSD/6-31g") and "DCSD energy" in output and "T1 diagnostic" in output
     assert cli.run([*command, "--method", "lccd", "--estimate"]) == 0
     assert "LCCD" in capsys.readouterr().out
+    assert cli.run([*command, "--method", "cc2", "--estimate"]) == 0
+    output = capsys.readouterr().out
+    assert "CC2" in output and "ladder" not in output
+    with pytest.raises(OutcoreError, match="--ladder has no effect with --method cc2"):
+        cli.run([*command, "--method", "cc2", "--ladder", "disk"])
     with pytest.raises(OutcoreError, match="--triples has no effect with --method ccd"):
         cli.run([*command, "--method", "ccd", "--triples"])
     with pytest.raises(OutcoreError, match="--amplitudes has no effect with --method dcsd"):

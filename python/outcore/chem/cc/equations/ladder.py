@@ -47,8 +47,8 @@ class Ladder:
     Args:
         name: of the spin in the plan.
         signs: 0 for sums, 1 for differences, which are all that antisymmetric amplitudes have.
-        is_stored: V+- are made once, and kept in single precision where the plan has them; else tiles are made
-            in each product, once if all amplitudes fit into memory.
+        is_stored: V+- are made once, and kept where the plan has them, in the precision of its sizes; else tiles
+            are made in each product, once if all amplitudes fit into memory.
 
     `waited_s`: mean seconds that threads waited for tiles in the last product.
     """

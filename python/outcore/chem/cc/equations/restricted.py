@@ -42,7 +42,8 @@ class RestrictedEquations:
     """Residuals of amplitudes. Collective.
 
     Equations of other methods (`methods`) derive from this class; their residual has parts of this one. If the
-    method has no singles, no integrals are dressed.
+    method has no singles, no integrals are dressed; if it has no ladder, the one given has no products, and there
+    are no operands of rings.
 
     Args:
         fock: of the reference, [n][n] (Hartree), occupied orbitals first; off-diagonal elements count.
@@ -67,12 +68,13 @@ class RestrictedEquations:
         self.ring = room.array("E")
         free = (self.ring, self.rest)
         self.doubles = [Doubles(self.t2, self.w2, self.put_amplitudes, (0, 0), self._second_order, free)]
-        has_singles = methods.of(room.sizes.method).has_singles
-        self.doo = room.array("Doo") if has_singles else integrals.boo
-        self.dvo = room.array("Dvo") if has_singles else integrals.bvo
+        method = methods.of(room.sizes.method)
+        self.doo = room.array("Doo") if method.has_singles else integrals.boo
+        self.dvo = room.array("Dvo") if method.has_singles else integrals.bvo
         self.y = room.array("Y")
-        self.soo = room.array("Soo")
-        self.svv = room.array("Svv")
+        if method.has_ladder:
+            self.soo = room.array("Soo")
+            self.svv = room.array("Svv")
         room.contract("Qai,Qbj->ajbi", integrals.bvo, integrals.bvo, out=self.exchange)
 
     @property

@@ -49,7 +49,9 @@ def equations(
     """The equations of amplitudes, with integrals and Fock matrices of each spin. is_stored: integrals of ladders
     are stored. builds: they are made here, else the room has them. Collective."""
     spaces, restricted = room.spaces, len(integrals) == 1
-    signs = (0, 1) if restricted else (1,)
+    signs: tuple[int, ...] = (0, 1) if restricted else (1,)
+    if not methods.of(room.sizes.method).has_ladder:
+        signs = ()
     ladders = [
         Ladder(room, space, each, is_stored=is_stored, name=name, signs=signs)
         for space, each, name in zip(spaces, integrals, spin_names(len(integrals)), strict=True)

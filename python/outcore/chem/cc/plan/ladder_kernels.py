@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Values = np.ndarray[Any, np.dtype[Any]]
 
-_DOUBLE, _STORED = 8, 4  # bytes of an element
+_DOUBLE = 8  # bytes of an element
 _LADDER = 0.9  # share of the work space for the ladder
 _FEWEST = 16  # fewest pairs ij of a product of the ladder at a time
 _READ, _TAKEN, _MADE = 16, 6, 10
@@ -61,7 +61,7 @@ def tiles(sizes: Sizes, block: int, threads: int, *, is_stored: bool) -> int:
     rows, columns = block * max(o, block), block * block
     if not is_stored:
         return threads * (4 * sizes.auxiliary * rows + (2 + 2 * both) * rows * columns) * _DOUBLE
-    return threads * rows * columns * (both * stream.AHEAD * _STORED + _DOUBLE)
+    return threads * rows * columns * (both * stream.AHEAD * sizes.ladder_item_bytes + _DOUBLE)
 
 
 def streamed(
@@ -291,7 +291,7 @@ class LadderProduct:
                 self._elements * columns,
                 bound.MovedOnce(float(v.nbytes) if v in on_disk else 0.0, share, out),
                 memory_bytes,
-                _STORED,
+                self.sizes.ladder_item_bytes,
             )
             for v, out, columns in zip(self.integrals, put, self.columns, strict=True)
         )

@@ -23,7 +23,7 @@ _input = partial(ArraySpec, role=Role.INPUT)
 _scratch = partial(ArraySpec, role=Role.SCRATCH)
 _kept = partial(ArraySpec, role=Role.KEPT)
 _vector = partial(ArraySpec, role=Role.VECTOR)
-_SINGLE = "float32"  # integrals of ladders, and errors
+_SINGLE = "float32"  # errors
 
 
 def arrays_of(sizes: Sizes, spaces: tuple[Spaces, ...]) -> dict[str, ArraySpec]:
@@ -64,7 +64,7 @@ def _restricted(sizes: Sizes, spaces: Spaces) -> Iterator[ArraySpec]:
     for sign, ij in signs.items():
         yield _kept(f"A{sign}", Layout((rows, ij)))
     for sign in signs:
-        yield _input(f"V{sign}", Layout((rows, columns)), store_dtype=_SINGLE)
+        yield _input(f"V{sign}", Layout((rows, columns)), store_dtype=sizes.ladder_type)
     yield _scratch("rows", Layout((Tiling(sizes.cuts[-1], sizes.cuts), rows)))
     yield _kept("L", of_equal_spins)
     yield _scratch("M", of_equal_spins)
@@ -167,9 +167,8 @@ def _unrestricted(sizes: Sizes, a: Spaces, b: Spaces) -> Iterator[ArraySpec]:
         count = s.occupied * (s.occupied - 1) // 2
         if count:
             yield _kept(f"A-{name}", Layout((s.all_pairs.tiling, Tiling(count))))
-            yield _input(
-                f"V-{name}", Layout((s.all_pairs.tiling, s.virtual_pairs.tiling)), store_dtype=_SINGLE
-            )
+            pairs_of_pairs = Layout((s.all_pairs.tiling, s.virtual_pairs.tiling))
+            yield _input(f"V-{name}", pairs_of_pairs, store_dtype=sizes.ladder_type)
         yield _scratch(f"rows{name}", Layout((Tiling(sizes.cuts[-1], sizes.cuts), s.all_pairs.tiling)))
     yield _kept("Tab", mixed)
     yield _input("Gab", mixed)
@@ -182,7 +181,7 @@ def _unrestricted(sizes: Sizes, a: Spaces, b: Spaces) -> Iterator[ArraySpec]:
     yield _scratch("Cba", Layout((b.v, a.o, b.v, a.o)))
     yield _scratch("Cab", Layout((a.v, b.o, a.v, b.o)))
     yield _kept("Aab", Layout((a.all, a.o, b.all, b.o)))
-    yield _input("Vab", Layout((a.all, b.all, a.v, b.v)), store_dtype=_SINGLE)
+    yield _input("Vab", Layout((a.all, b.all, a.v, b.v)), store_dtype=sizes.ladder_type)
     doubles = {
         "aa": Layout((a.v, a.o, a.v, a.o), None, PAIR),
         "ab": mixed,

@@ -85,11 +85,13 @@ class Plan:
     def __str__(self) -> str:
         on_disk = [name for name, entry in self.arrays.items() if not entry.in_memory]
         places = "all arrays in memory" if not on_disk else f"on disk {self.disk_bytes / 1e6:.0f} MB"
-        return (
+        found = (
             f"arrays in memory {self.memory_bytes / 1e6:.0f} MB, work {self.work_bytes / 1e6:.0f} MB in each "
-            f"process; {places}; "
-            f"ladder integrals: {_NAMES[self.ladder]}{self.why and ', '}{self.why}"
+            f"process; {places}"
         )
+        if self.ladder:
+            found += f"; ladder integrals: {_NAMES[self.ladder]}{self.why and ', '}{self.why}"
+        return found
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -183,8 +185,9 @@ class Plan:
 
     def time(self, *, triples: bool) -> str:
         """For people: predicted time and disk traffic of an iteration, and time of (T)."""
-        ladder = self.ways[self.ladder].ladder_s
-        found = f"an iteration: {self.iteration_s:.3g} s ({ladder:.3g} s for the ladder)"
+        found = f"an iteration: {self.iteration_s:.3g} s"
+        if self.ways:
+            found += f" ({self.ways[self.ladder].ladder_s:.3g} s for the ladder)"
         if self.moved_bytes:
             found += (
                 f"; to and from disk {self.moved_bytes / 1e6:.0f} MB, {self.product_bytes / 1e6:.0f} MB of them by "
@@ -269,7 +272,7 @@ def make_plan(
         taken.entries(),
         work,
         taken.placement.taken_bytes,
-        way,
+        way if ways else "",
         taken.passes,
         ways,
         _why(ladder, ways, lacking),

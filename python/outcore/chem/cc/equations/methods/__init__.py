@@ -21,12 +21,14 @@ class MethodFacts:
     """Attributes:
     title: for people and checkpoints.
     has_singles: single excitations have amplitudes.
+    has_ladder: integrals of a ladder, and of rings, are multiplied with doubles.
     is_for_open_shells, has_triples, has_densities, has_natural_orbitals, has_amplitude_file: what else the method
         has here.
     """
 
     title: str
     has_singles: bool = True
+    has_ladder: bool = True
     is_for_open_shells: bool = False
     has_triples: bool = False
     has_densities: bool = False
@@ -44,6 +46,7 @@ METHODS = {
         has_amplitude_file=True,
     ),
     "dcsd": MethodFacts("DCSD"),
+    "cc2": MethodFacts("CC2", has_ladder=False),
     "ccd": MethodFacts("CCD", has_singles=False),
     "lccd": MethodFacts("LCCD", has_singles=False),
 }
@@ -60,6 +63,7 @@ def of(name: str) -> MethodFacts:
 
 def equations(name: str) -> type[RestrictedEquations]:
     """The equations of a method, for closed shells."""
+    from outcore.chem.cc.equations.methods.cc2 import CC2Equations
     from outcore.chem.cc.equations.methods.ccd import CCDEquations
     from outcore.chem.cc.equations.methods.dcsd import DCSDEquations
     from outcore.chem.cc.equations.methods.lccd import LCCDEquations
@@ -68,6 +72,7 @@ def equations(name: str) -> type[RestrictedEquations]:
     found: dict[str, type[RestrictedEquations]] = {
         "ccsd": RestrictedEquations,
         "dcsd": DCSDEquations,
+        "cc2": CC2Equations,
         "ccd": CCDEquations,
         "lccd": LCCDEquations,
     }
