@@ -114,6 +114,19 @@ def test_rings_are_not_kept_where_there_is_no_room(
     assert abs(energy - singlets[0]) < 1e-5
 
 
+def test_passes_over_vectors_move_what_is_planned(ground: Ground) -> None:
+    _, states = ground("disk").eomee_ccsd_singlet(nroots=2, tolerance=1e-3)
+    plan = states.plan
+    vector, most = plan.entry("ee0").bytes, sum(name.startswith("Hee") for name in plan.arrays)
+    passes = {each.text.split(":")[0]: each.bytes for each in plan.iteration if not each.is_product}
+    assert passes["corrections"] == (2 * most + 2) * vector
+    assert passes["products of vectors"] == (2 * most + 2 * 2) * vector
+    first = states.iterations[0]  # of start vectors alone
+    assert first.moved_by_passes.counted == (2 * 2 + 2) * first.products * vector + 2 * vector
+    for each in states.iterations:
+        assert each.moved_by_passes.counted == each.moved_by_passes.planned > 0
+
+
 @pytest.mark.parametrize("place", ["memory", "disk"])
 @pytest.mark.parametrize(("name", "of_peer"), [("ipccsd", "EOMIP"), ("eaccsd", "EOMEA")])
 def test_ions_are_those_of_pyscf(ground: Ground, peer: Any, name: str, of_peer: str, place: str) -> None:
@@ -125,6 +138,22 @@ def test_ions_are_those_of_pyscf(ground: Ground, peer: Any, name: str, of_peer: 
     energies, states = getattr(ground(place), name)(nroots=2, tolerance=1e-9)
     assert states.converged.all()
     assert abs(energies - expected).max() < 1e-8
+
+
+@pytest.mark.parametrize("name", ["eomee_ccsd_singlet", "eomee_ccsd_triplet", "ipccsd", "eaccsd"])
+def test_tight_energies_are_the_same_in_any_memory(ground: Ground, name: str) -> None:
+    """Stored integrals of the ladder have double precision where amplitudes converge tightly."""
+    every = [getattr(ground(place), name)(nroots=2, tolerance=1e-10)[0] for place in PLACES]
+    assert np.ptp(every, axis=0).max() < 1e-9
+
+
+def test_stored_integrals_have_the_precision_that_amplitudes_need(water: Any) -> None:
+    for limit, name, item_bytes in ((1e-7, "float32", 4), (0.9e-7, "float64", 8)):
+        with made(water, conv_tol_normt=limit, ladder="memory") as cc:
+            plan = cc.prepare()
+            assert {plan.entry(each).store_dtype for each in ("V+", "V-")} == {name}
+            elements = sum(np.prod(plan.entry(each).layout.shape) for each in ("V+", "V-"))
+            assert plan.ways["memory"].stored_bytes == item_bytes * elements
 
 
 @pytest.mark.parametrize("kind", ["ip", "ea"])

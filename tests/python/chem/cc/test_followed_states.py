@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from cc_support import mean_field, open_mean_field
+from cc_support import AMINO, mean_field, open_mean_field
 from eom_support import TIGHT, Determinants
 
 from outcore import OutcoreError
 from outcore.chem.cc import CCSD
+from outcore.cli import main as cli
 
 FOUR = "H 0 0 0; H 0 0.1 0.9; H 1.0 0.1 0; H 0.9 0.2 1.2"
 
@@ -75,10 +78,95 @@ def test_start_vectors_of_no_states_are_refused(four: Any) -> None:
                 cc.eomee_ccsd_singlet(guess=guess)
 
 
-def test_start_vectors_of_open_shells_are_refused() -> None:
-    mf = open_mean_field("UHF", ("H 0 0 0; H 0 0 0.9; H 0 0.9 0.3", 0, 1), "sto-3g")
-    with (
-        start(mf, conv_tol=1e-4, conv_tol_normt=1e-2) as cc,
-        pytest.raises(OutcoreError, match="closed shells"),
+@pytest.fixture(scope="module")
+def amino() -> Iterator[dict[str, Any]]:
+    """Objects of the open shell whose amplitudes have converged, by the reference."""
+    made = {}
+    for kind in ("UHF", "ROHF"):
+        frozen = [0] if kind == "ROHF" else 1  # a list, so that orbitals are rotated after some are frozen
+        mf = open_mean_field(kind, AMINO, "sto-3g")
+        made[kind] = CCSD(mf, frozen, comm=None, memory="1GB", threads=1, ladder="rebuild", **TIGHT)
+        made[kind].kernel()
+    yield made
+    for each in made.values():
+        each.close()
+
+
+@pytest.mark.parametrize("reference", ["UHF", "ROHF"])
+@pytest.mark.parametrize("name", ["eomee_ccsd", "eomsf_ccsd", "ipccsd", "eaccsd"])
+def test_roots_of_open_shells_follow_start_vectors(amino: dict[str, CCSD], reference: str, name: str) -> None:
+    search = getattr(amino[reference], name)
+    energies, states = search(nroots=2, tolerance=1e-7)
+    first, second = states.start_vectors()
+    swapped, found = search(nroots=2, guess=[second, first], tolerance=1e-7)
+    assert found.converged.all()
+    assert swapped == pytest.approx(energies[::-1], abs=1e-6)
+
+
+def test_start_vectors_are_of_the_orbitals_of_the_reference(amino: dict[str, CCSD]) -> None:
+    """Those of ROHF are rotated after some are frozen."""
+    cc = amino["ROHF"]
+    assert any(each.turned is not None for each in cc.spins)
+    _, states = cc.ipccsd(nroots=1, tolerance=1e-6)
+    ((alpha, beta),) = states.start_vectors()
+    (inside,) = (each.singles for each in states.vectors)
+    rotations = [each.turned[: each.occupied, : each.occupied] for each in cc.spins]
+    cut = len(alpha)
+    assert alpha == pytest.approx(rotations[0] @ inside[:cut])
+    assert beta == pytest.approx(rotations[1] @ inside[cut:])
+
+
+def test_start_vectors_of_open_shells_have_both_spins(amino: dict[str, CCSD]) -> None:
+    cc = amino["UHF"]
+    for guess in (np.ones(3), (np.ones((4, 2)), np.ones((4, 2))), 5):
+        with pytest.raises(OutcoreError, match="start vector"):
+            cc.eomee_ccsd(guess=[guess])
+
+
+def _run(path: Path, *arguments: Any) -> list[float]:
+    found = path.parent / "found.json"
+    command = ["eom", path, "--basis", "sto-3g", "--integrals", "conventional", "--threads", 1, "--scratch"]
+    command += [path.parent, "--state-tol", 1e-6, "--json", found]
+    assert cli.run([str(each) for each in (*command, *arguments)]) == 0
+    return [each["energy_hartree"] for each in json.loads(found.read_text())["states"]]
+
+
+@pytest.mark.parametrize("open_shell", [False, True])
+def test_another_run_follows_states_of_a_file(tmp_path: Path, open_shell: bool) -> None:
+    path, file = tmp_path / "h.xyz", tmp_path / "states.npz"
+    atoms = FOUR.replace("; ", "\n")
+    path.write_text(f"4\n\n{atoms}\n")
+    more = ["--charge", 1, "--spin", 1, "--kind", "ip"] if open_shell else []
+    energies = _run(path, "--states", 2, "--vectors", file, *more)
+    with np.load(file) as kept:
+        turned = dict(kept)
+    count = sum(name.startswith("root0.") for name in turned)
+    for part in range(count):  # the second state alone
+        turned[f"root0.{part}"] = turned[f"root1.{part}"]
+    np.savez(file, **turned)
+    moved = path.read_text().replace("0.1 0.9", "0.1 0.91")
+    path.write_text(moved)
+    expected = _run(path, "--states", 2, *more)
+    followed = _run(path, "--states", 1, "--follow", file, *more)
+    assert followed[0] == pytest.approx(expected[1], abs=1e-5)
+    assert abs(expected[1] - energies[1]) > 1e-5  # nuclei have moved
+
+
+def test_files_of_other_states_are_refused(tmp_path: Path) -> None:
+    path, file = tmp_path / "h.xyz", tmp_path / "states.npz"
+    atoms = FOUR.replace("; ", "\n")
+    path.write_text(f"4\n\n{atoms}\n")
+    _run(path, "--states", 1, "--vectors", file)
+    for more, words in (
+        (["--states", 1, "--kind", "ip"], "of the kind 'ee', not 'ip'"),
+        (["--states", 2], "it has 1 states, fewer than 2"),
+        (["--states", 1, "--basis", "6-31g"], "basis functions"),
+        (["--states", 1, "--estimate"], "--follow has no effect with --estimate"),
     ):
-        cc.eomee_ccsd(guess=[np.ones(3)])
+        with pytest.raises(OutcoreError, match=words):
+            _run(path, "--follow", file, *more)
+    file.write_bytes(b"no archive")
+    with pytest.raises(OutcoreError, match="no file of"):
+        _run(path, "--follow", file, "--states", 1)
+    with pytest.raises(OutcoreError, match=r"must end in \.npz"):
+        _run(path, "--vectors", tmp_path / "states.txt")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from outcore.base.errors import NotConverged, OutcoreError
 from outcore.chem import least
 from outcore.chem.cc.command import CoupledClusterRun, carry_out
 from outcore.chem.cc.equations.excited import kinds
-from outcore.chem.cc.excited import describe, properties, shown
+from outcore.chem.cc.excited import describe, properties, shown, start_vectors
 from outcore.chem.cc.excited.options import Options
 from outcore.chem.cc.excited.search import LEAST
 from outcore.chem.cc.excited.settings import METHOD
@@ -86,6 +86,7 @@ class StatesRun(CoupledClusterRun):
 
     def _iterate(self, cc: CCSD) -> None:
         check_kind(cc, self._state_kind, self.options.states, self.options.state_settings().core)
+        settings = replace(self.options.state_settings(), guess=self._followed(cc))
         super()._iterate(cc)
         if not cc.converged:
             return
@@ -95,11 +96,12 @@ class StatesRun(CoupledClusterRun):
             contaminated = spin_square(cc)
             self.say(f"<S^2> of the reference: {contaminated:.4f}")
             self.results["reference_spin_square"] = contaminated
-        found = States(cc, options.kind, options.state_settings(), _StateIterations(self.say))
+        found = States(cc, options.kind, settings, _StateIterations(self.say))
         self.say(f"states in {time.monotonic() - begin:.1f} s, {len(found.iterations)} iterations")
         self._left = found.why
         self._took_of_search(found)
         self._show(found)
+        self._write_vectors(cc, found)
         if options.properties and not found.why:
             self._properties(found)
         self.results |= {
@@ -108,11 +110,36 @@ class StatesRun(CoupledClusterRun):
             "states_plan": found.plan.as_json(),
         }
 
+    def _followed(self, cc: CCSD) -> list[Any] | None:
+        """States of the file of --follow. Collective."""
+        path, found = self.options.follow, None
+        if path is None:
+            return None
+        with self.world.together("read states to follow"):
+            if self.root:
+                found = start_vectors.load(path, cc, self._state_kind, self.options.states)
+        return self.world.broadcast(found)
+
+    def _write_vectors(self, cc: CCSD, found: States) -> None:
+        """Writes the file of --vectors, if all states have converged. Collective."""
+        path = self.options.vectors
+        if path is None:
+            return
+        if found.why:
+            self.say("no states to follow are written: not all have converged")
+            return
+        with self.world.together("write states to follow"):
+            if self.root:
+                start_vectors.save(path, cc, found)
+        self.say(f"states to follow in {path}")
+
     def _took_of_search(self, found: States) -> None:
-        """Shows time and traffic of products with vectors. The time is that of whole iterations."""
-        products, moved = sum(each.products for each in found.iterations), NOTHING
+        """Shows time and traffic of products with vectors, and of passes. The time is that of whole iterations."""
+        products = sum(each.products for each in found.iterations)
+        moved = by_passes = NOTHING
         for each in found.iterations:
             moved += each.moved
+            by_passes += each.moved_by_passes
         seconds = sum(each.seconds for each in found.iterations) / max(products, 1)
         planned = found.plan.iteration_s / self.options.states
         self.say(f"{products} products with vectors, {seconds:.2g} s each, predicted {planned:.2g} s")
@@ -121,10 +148,16 @@ class StatesRun(CoupledClusterRun):
                 f"they moved {moved.counted / 1e6:.0f} MB to and from disk, predicted were "
                 f"{moved.planned / 1e6:.0f} MB"
             )
+        if by_passes.planned:
+            self.say(
+                f"passes over vectors moved {by_passes.counted / 1e6:.0f} MB, predicted were "
+                f"{by_passes.planned / 1e6:.0f} MB"
+            )
         self.results |= {
             "state_products": products,
             "seconds_of_a_state_product": seconds,
             "moved_by_state_products": asdict(moved),
+            "moved_by_state_passes": asdict(by_passes),
         }
 
     def _show(self, found: States) -> None:

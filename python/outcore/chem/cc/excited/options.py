@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import typer
 
+from outcore.base.errors import OutcoreError
 from outcore.chem.cc import options
 from outcore.chem.cc.equations.excited import kinds
 from outcore.chem.cc.excited.settings import StateSettings
+from outcore.chem.cc.excited.start_vectors import SUFFIX
+from outcore.chem.cc.settings import TIGHT
 from outcore.job import preflight
 
 
@@ -86,8 +90,24 @@ class Options(options.Options):
             help="Write Dyson orbitals of each ion to PREFIX1.molden and so on, with --properties.",
         ),
     ] = None
+    vectors: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.npz", help="Write the states here, for --follow of another run."),
+    ] = None
+    follow: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.npz",
+            help="Find the first states of this file, which --vectors wrote, instead of the lowest ones: they are "
+            "followed by overlap. Nuclei may have moved since.",
+        ),
+    ] = None
     state_tol: Annotated[
-        float, typer.Option(help="Norm of the residual below which a state has converged (Hartree).")
+        float,
+        typer.Option(
+            help="Norm of the residual below which a state has converged (Hartree); below 1e-7, amplitudes "
+            "converge as tightly."
+        ),
     ] = StateSettings.tolerance
     state_iterations: Annotated[int, typer.Option(help="Maximum number of iterations for states.")] = (
         StateSettings.max_cycle
@@ -106,7 +126,12 @@ class Options(options.Options):
         if self.kind not in ("ip", "ea"):
             preflight.refuse(of_ions, "but on ions, of --kind ip and ea")
         if self.estimate:
-            preflight.refuse(files, "with --estimate, which computes nothing")
+            of_vectors = {"--vectors": self.vectors, "--follow": self.follow}
+            preflight.refuse(files | of_vectors, "with --estimate, which computes nothing")
+        if self.vectors is not None and self.vectors.suffix != SUFFIX:
+            raise OutcoreError(
+                errno.EINVAL, f"--vectors {self.vectors}", detail=f"its name must end in {SUFFIX}"
+            )
         if self.spectrum is None and self.plot is None:
             preflight.refuse({"--width": self.width}, "without --spectrum or --plot")
         preflight.check_number("--width", self.width, below=100.0)
@@ -139,16 +164,36 @@ class Options(options.Options):
     def writes(self) -> dict[str, Any]:
         every = (("--nto", self.nto_files), ("--dyson", self.dyson_files))
         files = {f"{name}, of state {n + 1}": each for name, group in every for n, each in enumerate(group)}
-        return super().writes() | {"--spectrum": self.spectrum, "--plot": self.plot, **files}
+        named = {"--spectrum": self.spectrum, "--plot": self.plot, "--vectors": self.vectors}
+        return super().writes() | named | files
+
+    def reads(self) -> dict[str, Any]:
+        return super().reads() | {"the states to follow": self.follow}
 
     def check_targets(self) -> None:
         super().check_targets()
         preflight.check_file(self.spectrum, "write the spectrum")
         preflight.check_file(self.plot, "draw the spectrum")
+        preflight.check_file(self.vectors, "write states to follow")
         for each in self.nto_files:
             preflight.check_file(each, "write transition orbitals")
         for each in self.dyson_files:
             preflight.check_file(each, "write Dyson orbitals")
+
+    @property
+    def _is_tight(self) -> bool:
+        """Whether states converge so tightly that amplitudes, on which their energies depend, have to as well."""
+        return self.state_tol < TIGHT
+
+    @property
+    def tightened_by(self) -> str:
+        return "--state-tol" if self._is_tight else super().tightened_by
+
+    def settings(self) -> dict[str, Any]:
+        found = super().settings()
+        if self._is_tight:
+            found["conv_tol_normt"] = min(found["conv_tol_normt"], self.state_tol)
+        return found
 
     def state_settings(self) -> StateSettings:
         return StateSettings(

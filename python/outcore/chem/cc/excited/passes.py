@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from outcore.chem.cc.iteration import Moved
 from outcore.chem.cc.plan.buffers import Buffers
 from outcore.parallel.requests import all_of
 from outcore.tensor.plan.gemm import add_product
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from outcore.chem.cc.equations.excited.guess import FirstState
     from outcore.chem.cc.equations.excited.vectors import StateEquations, StateVector
     from outcore.chem.cc.plan.room import Room
+    from outcore.job.world import World
     from outcore.parallel.requests import Request
     from outcore.tensor.arrays.array import Array
     from outcore.tensor.layout.layout import Tile
@@ -40,6 +42,31 @@ class Products:
     squares: Values
 
 
+class Traffic:
+    """Counts the disk traffic of passes. Any thread, except where noted."""
+
+    def __init__(self) -> None:
+        self._planned, self._counted, self._guard = 0.0, 0.0, threading.Lock()
+
+    def plan(self, *groups: Sequence[Array]) -> None:
+        """A pass will read or write each of these arrays once."""
+        self._planned += sum(float(each.nbytes) for group in groups for each in group if each.where == "disk")
+
+    def count(self, arrays: Sequence[Array], tile: Tile) -> None:
+        """A tile of each array was read or written."""
+        on_disk = sum(each.where == "disk" for each in arrays)
+        if on_disk:
+            with self._guard:
+                self._counted += on_disk * 8.0 * math.prod(arrays[0].layout.tile_shape(tile))
+
+    def take(self, world: World) -> Moved:
+        """The traffic of all processes since the last call. Collective."""
+        counted = float(world.all_reduce(self._counted))
+        found = Moved(self._planned, counted, self._planned)
+        self._planned = self._counted = 0.0
+        return found
+
+
 _GROUP = 4
 """Tiles that a thread fetches at a time."""
 
@@ -54,10 +81,13 @@ class _Tiles:
         limit_bytes: size of that part of the work space; 0: one thread works.
         beside: tiles that a thread holds beside those that it fetches.
         driver: an array with the same tiles as all others.
+        traffic: counts tiles that are read, and those that `put` writes.
     """
 
-    def __init__(self, threads: int, limit_bytes: int, beside: int, driver: Array) -> None:
-        self._driver = driver
+    def __init__(
+        self, threads: int, limit_bytes: int, beside: int, driver: Array, traffic: Traffic | None
+    ) -> None:
+        self._driver, self._traffic = driver, traffic or Traffic()
         tile_bytes = 8 * max(
             (math.prod(driver.layout.tile_shape(each)) for each in driver.layout.stored), default=1
         )
@@ -106,8 +136,14 @@ class _Tiles:
             request.wait()
             yield place, values
 
+    def put(self, array: Array, tile: Tile, values: Values) -> None:
+        """Puts a tile from a row of its elements."""
+        array.put_tile(tile, values.reshape(self._driver.tile_shape(tile)))
+        self._traffic.count([array], tile)
+
     def _start(self, arrays: Sequence[Array], tile: Tile, into: Values) -> Request:
         shape = self._driver.tile_shape(tile)
+        self._traffic.count(arrays, tile)
         every = zip(arrays, into, strict=True)
         return all_of([each.get_tile_async(tile, row.reshape(shape)) for each, row in every])
 
@@ -148,6 +184,7 @@ def products(
     multiplied: Sequence[StateVector],
     first: int,
     limit_bytes: int = 0,
+    traffic: Traffic | None = None,
 ) -> Products:
     """Scalar products of vectors. Rows are the vectors from number `first` on. multiplied: H times each vector."""
     m, guard = len(vectors), threading.Lock()
@@ -169,7 +206,9 @@ def products(
                 np.add(total, weight * each, out=total)
 
     for v, hv in zip(_parts(vectors), _parts(multiplied), strict=True):
-        tiles = _Tiles(room.threads, limit_bytes, 2 * count, v[first])
+        tiles = _Tiles(room.threads, limit_bytes, 2 * count, v[first], traffic)
+        if traffic is not None:
+            traffic.plan(v[first:], hv[first:], v, hv)
         room.each_tile(v[first], partial(work, tiles=tiles, v=v, hv=hv), "products of vectors")
     x, hx = _singles(vectors), _singles(multiplied)
     of_singles = x[first:] @ x.T, x[first:] @ hx.T, x @ hx[first:].T, np.einsum("ij,ij->i", hx, hx)[first:]
@@ -198,7 +237,7 @@ def overlaps(
             np.add(total, weight * made, out=total)
 
     for share, one, other in zip(shares, _parts(left), _parts(right), strict=True):
-        tiles = _Tiles(room.threads, limit_bytes, len(left), one[0])
+        tiles = _Tiles(room.threads, limit_bytes, len(left), one[0], None)
         of_part = partial(work, tiles=tiles, share=share, one=one, other=other)
         room.each_tile(one[0], of_part, "overlaps of vectors")
     found: Values = np.asarray(room.world.all_reduce(total)) + _singles(left) @ _singles(right).T
@@ -214,6 +253,7 @@ def correct(
     energies: Values,
     new: Sequence[StateVector],
     limit_bytes: int = 0,
+    traffic: Traffic | None = None,
 ) -> Values:
     """Puts corrections of states, [state][vector], into new vectors; returns the norms of residuals."""
     sums, guard = np.zeros(len(states)), threading.Lock()
@@ -227,13 +267,15 @@ def correct(
             squares = _weight(out[0], tile) * np.einsum("ij,ij->i", residual, residual)
             _divide(residual, diagonal.ravel(), energies, tiles.take("gap", 1, tile)[0])
             for array, values in zip(out, residual, strict=True):
-                array.put_tile(tile, values.reshape(diagonal.shape))
+                tiles.put(array, tile, values)
         with guard:
             np.add(sums, squares, out=sums)
 
     every = zip(_parts(vectors), _parts(multiplied), _parts(new), strict=True)
     for part, (v, hv, out) in enumerate(every):
-        tiles = _Tiles(room.threads, limit_bytes, len(states) + 2, out[0])
+        tiles = _Tiles(room.threads, limit_bytes, len(states) + 2, out[0], traffic)
+        if traffic is not None:
+            traffic.plan(v, hv, out)
         room.each_tile(out[0], partial(work, tiles=tiles, part=part, v=v, hv=hv, out=out), "corrections")
         for array in out:
             array.sync()
@@ -258,18 +300,25 @@ def _divide(residual: Values, diagonal: Values, energies: Values, gap: Values) -
         np.divide(values, gap, out=values)
 
 
-def combine(room: Room, vectors: Sequence[StateVector], rows: Values, limit_bytes: int = 0) -> None:
+def combine(
+    room: Room,
+    vectors: Sequence[StateVector],
+    rows: Values,
+    limit_bytes: int = 0,
+    traffic: Traffic | None = None,
+) -> None:
     """Replaces the first vectors by combinations of all. rows: coefficients [new][old]."""
 
     def work(tile: Tile, tiles: _Tiles, v: list[Array]) -> None:
-        shape = v[0].tile_shape(tile)
         with tiles:
             made = tiles.sum("made", [(rows, v)], tile)
             for array, values in zip(v, made, strict=False):
-                array.put_tile(tile, values.reshape(shape))
+                tiles.put(array, tile, values)
 
     for v in _parts(vectors):
-        tiles = _Tiles(room.threads, limit_bytes, len(rows), v[0])
+        tiles = _Tiles(room.threads, limit_bytes, len(rows), v[0], traffic)
+        if traffic is not None:
+            traffic.plan(v, v[: len(rows)])
         room.each_tile(v[0], partial(work, tiles=tiles, v=v), "combine vectors")
         for array in v[: len(rows)]:
             array.sync()

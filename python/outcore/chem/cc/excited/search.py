@@ -32,10 +32,12 @@ _NOTHING = 1e-12  # squared norm of a start vector that is none; its factors hav
 
 @dataclass(frozen=True, kw_only=True)
 class Iteration(davidson.Iteration):
-    """products: number of products of H with vectors, since the iteration before. moved: their disk traffic."""
+    """products: number of products of H with vectors, since the iteration before. moved: their disk traffic.
+    moved_by_passes: that of passes over all vectors."""
 
     products: int = 0
     moved: Moved = NOTHING
+    moved_by_passes: Moved = NOTHING
 
 
 class VectorArrays:
@@ -91,6 +93,7 @@ class Search(davidson.Search[Iteration]):
         self._new: list[StateVector] = []
         self.found = 0
         self._done, self._moved = 0, NOTHING  # since the last iteration
+        self._traffic = passes.Traffic()
 
     def run(self, guesses: Callable[[], Sequence[FirstState]]) -> list[StateVector]:
         """Searches from the vectors of the checkpoint, or from start vectors. `guesses` returns at least as many of
@@ -194,7 +197,13 @@ class Search(davidson.Search[Iteration]):
 
     def correct(self) -> None:
         self._new, residuals = self._corrections(self.states, self.energies)
-        found = self.record(self.energies.copy(), residuals, products=self._done, moved=self._moved)
+        found = self.record(
+            self.energies.copy(),
+            residuals,
+            products=self._done,
+            moved=self._moved,
+            moved_by_passes=self._traffic.take(self.room.world),
+        )
         self._done, self._moved = 0, NOTHING
         if self._on_iteration is not None:
             self._on_iteration(found)
@@ -212,6 +221,7 @@ class Search(davidson.Search[Iteration]):
             energies,
             new,
             self._limit_bytes,
+            self._traffic,
         )
         for each in new:
             self.equations.project(each.doubles)
@@ -293,7 +303,9 @@ class Search(davidson.Search[Iteration]):
             moved = self.room.moved
 
     def _products(self, first: int, before: SmallSpace | None) -> SmallSpace:
-        found = passes.products(self.room, self._vectors, self._multiplied, first, self._limit_bytes)
+        found = passes.products(
+            self.room, self._vectors, self._multiplied, first, self._limit_bytes, self._traffic
+        )
         self.errors = np.append(self.errors, ERRORS["float64"] * np.sqrt(found.squares))
         likeness = None
         if self._follows is not None:
@@ -311,7 +323,7 @@ class Search(davidson.Search[Iteration]):
                 passes.clear(self.room, spare)
                 group.append(StateVector(np.zeros_like(group[0].singles), spare))
                 combined = np.pad(combined, ((0, 0), (0, len(group) - combined.shape[1])))
-            passes.combine(self.room, group, combined, self._limit_bytes)
+            passes.combine(self.room, group, combined, self._limit_bytes, self._traffic)
             free.extend(each.doubles for each in group[count:])
             del group[count:]
         self.space = self.space.transformed(rows)

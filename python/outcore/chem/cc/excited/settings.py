@@ -24,9 +24,10 @@ class StateSettings:
         orbitals are the core, or a list of their numbers from 0. Each excitation is from one core orbital at least.
         None: excitations are from all orbitals.
     multiplicity: of excited states, 1 or 3; None: singlets.
-    guess: of closed shells, singles that roots begin with and follow, one for each root: [i,a] of
-        `active_orbitals`, of ions [i] or [a]. A root is the state whose singles overlap most with them, wherever it
-        lies. None: roots are the lowest.
+    guess: singles that roots begin with and follow, one for each root: [i,a] of `active_orbitals`, of ions [i] or
+        [a]; of open shells a pair of these, for alpha and beta, but for a flipped spin [i,a] from alpha to beta. A
+        root is the state whose singles overlap most with them, wherever it lies. `States.start_vectors` returns
+        this form. None: roots are the lowest.
     """
 
     nroots: int = 1

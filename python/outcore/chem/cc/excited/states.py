@@ -16,7 +16,7 @@ import numpy as np
 from outcore.base.errors import OutcoreError
 from outcore.chem import davidson
 from outcore.chem.cc.equations.excited import guess, kinds
-from outcore.chem.cc.excited import characters, passes
+from outcore.chem.cc.excited import characters, passes, start_vectors
 from outcore.chem.cc.excited.properties import StateProperties
 from outcore.chem.cc.excited.search import LEAST, Iteration, Search
 from outcore.chem.cc.excited.settings import METHOD, StateSettings
@@ -92,13 +92,14 @@ class States:
             tolerance=settings.tolerance, max_iterations=settings.max_cycle, vectors=way.vectors
         )
         with of.world.together(METHOD):
-            follows = self._follows()
+            given = settings.guess
+            follows = None if given is None else start_vectors.normed(of.spins, equations, given)
         search = Search(
             equations,
             limits,
             count,
             partial(self._tell, on_iteration),
-            self._kept(),
+            self._kept(follows),
             follows,
             alone=follows is None,
         )
@@ -116,26 +117,11 @@ class States:
         self.singles = np.array([self._share(each) for each in self.vectors])
         self._log()
 
-    def _follows(self) -> list[Values] | None:
-        """Singles that roots begin with and follow, of unit norm. Raises OutcoreError."""
-        given, of = self.settings.guess, self._of
-        if given is None:
-            return None
-        if not of.restricted or any(each.turned is not None for each in of.spins):
-            raise _refused("start vectors (guess) are of canonical orbitals of closed shells")
-        shape, mask, found = self.equations.diagonal().shape, self.equations.mask(), []
-        for number, each in enumerate(given, 1):
-            values = np.array(each, float)
-            if values.shape != shape:
-                raise _wrong(f"start vector {number} has the shape {values.shape}, not {shape}")
-            values = values if mask is None else values * mask
-            norm = float(np.linalg.norm(values))
-            if not np.isfinite(norm) or not norm:
-                raise _wrong(f"start vector {number} is of no state: its norm is {norm:g}")
-            found.append(values / norm)
-        if np.linalg.matrix_rank(np.array([each.ravel() for each in found]), tol=1e-6) < len(found):
-            raise _wrong("start vectors depend on each other")
-        return found
+    def start_vectors(self) -> list[Any]:
+        """Singles of the roots in the form of `StateSettings.guess`: another search can follow them."""
+        return [
+            start_vectors.of_singles(self._of.spins, self.equations, each.singles) for each in self.vectors
+        ]
 
     def _core_mask(self, kind: str) -> Values | None:
         if self.settings.cvs is None:
@@ -148,8 +134,8 @@ class States:
         of_vector = sum(plan.entry(f"{name}0").bytes for name in self.kind.names)
         return 2 * LEAST * self.settings.nroots * of_vector
 
-    def _kept(self) -> KeptStates | None:
-        """The checkpoint of vectors; None without one."""
+    def _kept(self, follows: list[Values] | None) -> KeptStates | None:
+        """The checkpoint of vectors of a search that follows these; None without a checkpoint."""
         of, count = self._of, self.settings.nroots
         if of.checkpoint is None:
             return None
@@ -159,8 +145,8 @@ class States:
             "roots": count,
             "core": self.settings.core,
         }
-        if self.settings.guess is not None:
-            mark["guess"] = [np.array(each, float).tolist() for each in self.settings.guess]
+        if follows is not None:
+            mark["guess"] = [each.tolist() for each in follows]
         return of.checkpoint.states(mark, self.equations.diagonal().shape)
 
     def _share(self, vector: StateVector) -> float:
@@ -239,10 +225,6 @@ def check_kind(of: CCSD, kind: str, roots: int, core: Sequence[int] = ()) -> Non
 
 def _refused(detail: str) -> OutcoreError:
     return OutcoreError(errno.ENOTSUP, METHOD, detail=detail)
-
-
-def _wrong(detail: str) -> OutcoreError:
-    return OutcoreError(errno.EINVAL, METHOD, detail=detail)
 
 
 class StateResults:

@@ -1,0 +1,200 @@
+"""Start vectors of the user: singles that roots begin with and follow; and files of them, from which another run
+follows the states of this one."""
+
+from __future__ import annotations
+
+import errno
+import io
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from outcore.base import plain_file
+from outcore.base.errors import OutcoreError
+from outcore.chem.cc.excited.settings import METHOD
+
+if TYPE_CHECKING:
+    from outcore.chem.cc.ccsd import CCSD
+    from outcore.chem.cc.equations.excited.vectors import StateEquations
+    from outcore.chem.cc.equations.orbitals import CorrelatedOrbitals
+    from outcore.chem.cc.excited.states import States
+
+Values = np.ndarray[Any, np.dtype[Any]]
+
+SUFFIX = ".npz"
+_READ, _WRITE = "read states to follow", "write states to follow"
+_FORMAT = 1
+_MAX_BYTES = 1 << 30
+_LEAST = 0.5  # norm of a state of a file in the present orbitals
+
+
+def normed(
+    spins: Sequence[CorrelatedOrbitals], equations: StateEquations, given: Sequence[Any]
+) -> list[Values]:
+    """Start vectors as singles of `equations`, of unit norm. given: in the form of `StateSettings.guess`. Raises
+    OutcoreError (EINVAL)."""
+    shape, mask, found = equations.diagonal().shape, equations.mask(), list[Values]()
+    blocks = equations.excitations(np.zeros(shape))
+    for number, each in enumerate(given, 1):
+        parts = _arrays(each, len(blocks))
+        shapes, wanted = [part.shape for part in parts], [values.shape for *_, values in blocks]
+        if shapes != wanted:
+            raise _wrong(f"start vector {number} has the shape {_words(shapes)}, not {_words(wanted)}")
+        turned = [
+            _turned(spins, part, inside=i, outside=a, back=True)
+            for (a, i, _), part in zip(blocks, parts, strict=True)
+        ]
+        values = np.concatenate([part.ravel() for part in turned]).reshape(shape)
+        values = values if mask is None else values * mask
+        norm = float(np.linalg.norm(values))
+        if not np.isfinite(norm) or not norm:
+            raise _wrong(f"start vector {number} is of no state: its norm is {norm:g}")
+        found.append(values / norm)
+    if np.linalg.matrix_rank(np.array([each.ravel() for each in found]), tol=1e-6) < len(found):
+        raise _wrong("start vectors depend on each other")
+    return found
+
+
+def of_singles(spins: Sequence[CorrelatedOrbitals], equations: StateEquations, singles: Values) -> Any:
+    """Singles of `equations` in the form of `StateSettings.guess`."""
+    found = tuple(
+        _turned(spins, values, inside=i, outside=a).copy() for a, i, values in equations.excitations(singles)
+    )
+    return found if len(found) > 1 else found[0]
+
+
+def _arrays(given: Any, count: int) -> list[Values]:
+    """The parts of a start vector, one for each spin or pair of spins."""
+    try:
+        return [np.asarray(each, float) for each in (given if count > 1 else [given])]
+    except (TypeError, ValueError) as error:
+        raise _wrong(f"a start vector consists of no {count} array{'s' * (count > 1)} of numbers") from error
+
+
+def _words(shapes: Sequence[tuple[int, ...]]) -> str:
+    return " and ".join(map(str, shapes))
+
+
+def _turned(
+    spins: Sequence[CorrelatedOrbitals],
+    values: Values,
+    *,
+    inside: int | None,
+    outside: int | None,
+    back: bool = False,
+) -> Values:
+    """Singles [i,a], [i] or [a] of the present orbitals as those of the orbitals of the reference; back: the other
+    way. inside, outside: spins of occupied and virtual orbitals."""
+    axes = [(spin, box) for spin, box in ((inside, 0), (outside, 1)) if spin is not None]
+    for axis, (spin, box) in enumerate(axes):
+        by, place = spins[spin].turned, spins[spin].boxes()[box]
+        if by is not None:
+            by = by[place, place].T if back else by[place, place]
+            values = np.moveaxis(np.tensordot(by, values, ([1], [axis])), 0, axis)
+    return values
+
+
+# ---- files ----
+
+
+def save(path: Path, of: CCSD, states: States) -> None:
+    """Writes singles of all states with their orbitals, in place of an older file. Not collective. Raises
+    OutcoreError."""
+    found: dict[str, Any] = {
+        "format": _FORMAT,
+        "kind": states.kind_name,
+        "functions": _functions(of),
+        "energies": states.energies,
+    }
+    for spin, (orbitals, each) in enumerate(zip(_orbitals(of), of.spins, strict=True)):
+        found |= {f"orbitals{spin}": orbitals, f"occupied{spin}": each.occupied}
+    for root, vector in enumerate(states.start_vectors()):
+        for part, values in enumerate(vector if isinstance(vector, tuple) else (vector,)):
+            found[f"root{root}.{part}"] = values
+    with plain_file.replaced(path, _WRITE) as new, new.open("wb") as file:
+        np.savez(file, **found)
+
+
+def load(path: Path, of: CCSD, kind: str, count: int) -> list[Any]:
+    """The first `count` states of a file as start vectors of the present orbitals, which may differ from those of
+    the file: nuclei may have moved, other orbitals may be frozen. Not collective.
+
+    Raises OutcoreError: the errors of reading a file; EINVAL (no file of states, states of another kind or of other
+    basis functions, fewer states, or states that the present orbitals do not have)."""
+    content = io.BytesIO(plain_file.read_bytes(path, _READ, _MAX_BYTES))
+    try:
+        with np.load(content, allow_pickle=False) as file:
+            found = {name: file[name] for name in file.files}
+        if int(found["format"]) != _FORMAT:
+            raise _refused(path, f"its format is {int(found['format'])}, not {_FORMAT}")
+        return _loaded(path, found, of, kind, count)
+    except OutcoreError:
+        raise
+    except (KeyError, ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise _refused(path, f"it is no file of `outcore eom --vectors` ({error})") from error
+
+
+def _loaded(path: Path, found: dict[str, Any], of: CCSD, kind: str, count: int) -> list[Any]:
+    if str(found["kind"]) != kind:
+        raise _refused(path, f"its states are of the kind '{found['kind']}', not '{kind}'")
+    if found["functions"].tolist() != _functions(of):
+        raise _refused(path, "its basis functions are others than the present ones")
+    there = len(found["energies"])
+    if count > there:
+        raise _refused(path, f"it has {there} states, fewer than {count}")
+    between = []  # <present orbitals | those of the file>, of occupied and of virtual ones of each spin
+    for spin, (orbitals, each) in enumerate(zip(_orbitals(of), of.spins, strict=True)):
+        before, o = found[f"orbitals{spin}"], int(found[f"occupied{spin}"])
+        overlap = orbitals.T @ of.reference.overlap @ before
+        between.append((overlap[: each.occupied, :o], overlap[each.occupied :, o:]))
+    vectors = []
+    for root in range(count):
+        parts = list[Values]()
+        while f"root{root}.{len(parts)}" in found:
+            parts.append(found[f"root{root}.{len(parts)}"])
+        mine = _projected(parts, kind, between)
+        norm, whole = (np.sqrt(sum(float(np.vdot(x, x)) for x in every)) for every in (mine, parts))
+        if not norm >= _LEAST * whole > 0.0:
+            detail = f"state {root + 1} has a norm of {norm / whole:.2g} in the present orbitals"
+            raise _refused(path, f"{detail}, which are not like those of the file")
+        vectors.append(tuple(mine) if len(mine) > 1 else mine[0])
+    return vectors
+
+
+def _projected(parts: Sequence[Values], kind: str, between: Sequence[tuple[Values, Values]]) -> list[Values]:
+    """Singles of a state of the file in the present orbitals."""
+    from outcore.chem.cc.equations.excited import kinds
+    from outcore.chem.cc.equations.excited.open_blocks import NONE
+
+    blocks = kinds.of(kind).blocks
+    closed = {"ip": (NONE, 0), "ea": (0, NONE)}.get(kind, (0, 0))
+    found = []
+    for (a, i), values in zip((closed,) if blocks is None else blocks.singles, parts, strict=True):
+        mine = values
+        axes = [(i, 0), (a, 1)]
+        for axis, by in enumerate([between[spin][box] for spin, box in axes if spin != NONE]):
+            mine = np.moveaxis(np.tensordot(by, mine, ([1], [axis])), 0, axis)
+        found.append(mine)
+    return found
+
+
+def _functions(of: CCSD) -> list[str]:
+    """Labels of the basis functions."""
+    found: list[str] = of.mol.ao_labels()
+    return found
+
+
+def _orbitals(of: CCSD) -> list[Values]:
+    found = of.active_orbitals
+    return [found] if of.restricted else list(found)
+
+
+def _wrong(detail: str) -> OutcoreError:
+    return OutcoreError(errno.EINVAL, METHOD, detail=detail)
+
+
+def _refused(path: Path, detail: str) -> OutcoreError:
+    return OutcoreError(errno.EINVAL, _READ, path=path, detail=detail)
