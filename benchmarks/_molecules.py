@@ -141,6 +141,11 @@ def flake(rings: int) -> list[str]:
     return atoms
 
 
+def formaldehyde() -> list[str]:
+    """Near the experimental geometry: C-O 1.204, C-H 1.104 A."""
+    return ["C 0 0 -0.53", "O 0 0 0.674", "H 0 0.936 -1.115", "H 0 -0.936 -1.115"]
+
+
 def uracil() -> list[str]:
     """Uracil, with the geometry that it has in the planar dimer of S22: Jurecka, Sponer, Cerny, Hobza, Phys. Chem.
     Chem. Phys. 8, 1985 (2006)."""
