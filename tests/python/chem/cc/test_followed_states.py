@@ -137,7 +137,7 @@ def test_another_run_follows_states_of_a_file(tmp_path: Path, open_shell: bool) 
     atoms = FOUR.replace("; ", "\n")
     path.write_text(f"4\n\n{atoms}\n")
     more = ["--charge", 1, "--spin", 1, "--kind", "ip"] if open_shell else []
-    energies = _run(path, "--states", 2, "--vectors", file, *more)
+    energies = _run(path, "--states", 2, "--save-states", file, *more)
     with np.load(file) as kept:
         turned = dict(kept)
     count = sum(name.startswith("root0.") for name in turned)
@@ -156,7 +156,7 @@ def test_files_of_other_states_are_refused(tmp_path: Path) -> None:
     path, file = tmp_path / "h.xyz", tmp_path / "states.npz"
     atoms = FOUR.replace("; ", "\n")
     path.write_text(f"4\n\n{atoms}\n")
-    _run(path, "--states", 1, "--vectors", file)
+    _run(path, "--states", 1, "--save-states", file)
     for more, words in (
         (["--states", 1, "--kind", "ip"], "of the kind 'ee', not 'ip'"),
         (["--states", 2], "it has 1 states, fewer than 2"),
@@ -169,4 +169,4 @@ def test_files_of_other_states_are_refused(tmp_path: Path) -> None:
     with pytest.raises(OutcoreError, match="no file of"):
         _run(path, "--follow", file, "--states", 1)
     with pytest.raises(OutcoreError, match=r"must end in \.npz"):
-        _run(path, "--vectors", tmp_path / "states.txt")
+        _run(path, "--save-states", tmp_path / "states.txt")

@@ -101,7 +101,7 @@ class StatesRun(CoupledClusterRun):
         self._left = found.why
         self._took_of_search(found)
         self._show(found)
-        self._write_vectors(cc, found)
+        self._save_states(cc, found)
         if options.properties and not found.why:
             self._properties(found)
         self.results |= {
@@ -120,9 +120,9 @@ class StatesRun(CoupledClusterRun):
                 found = start_vectors.load(path, cc, self._state_kind, self.options.states)
         return self.world.broadcast(found)
 
-    def _write_vectors(self, cc: CCSD, found: States) -> None:
-        """Writes the file of --vectors, if all states have converged. Collective."""
-        path = self.options.vectors
+    def _save_states(self, cc: CCSD, found: States) -> None:
+        """Writes the file of --save-states, if all states have converged. Collective."""
+        path = self.options.save_states
         if path is None:
             return
         if found.why:

@@ -90,7 +90,7 @@ class Options(options.Options):
             help="Write Dyson orbitals of each ion to PREFIX1.molden and so on, with --properties.",
         ),
     ] = None
-    vectors: Annotated[
+    save_states: Annotated[
         Path | None,
         typer.Option(metavar="FILE.npz", help="Write the states here, for --follow of another run."),
     ] = None
@@ -98,8 +98,8 @@ class Options(options.Options):
         Path | None,
         typer.Option(
             metavar="FILE.npz",
-            help="Find the first states of this file, which --vectors wrote, instead of the lowest ones: they are "
-            "followed by overlap. Nuclei may have moved since.",
+            help="Find the first states of this file, which --save-states wrote, instead of the lowest ones: they "
+            "are followed by overlap. Nuclei may have moved since.",
         ),
     ] = None
     state_tol: Annotated[
@@ -126,11 +126,11 @@ class Options(options.Options):
         if self.kind not in ("ip", "ea"):
             preflight.refuse(of_ions, "but on ions, of --kind ip and ea")
         if self.estimate:
-            of_vectors = {"--vectors": self.vectors, "--follow": self.follow}
-            preflight.refuse(files | of_vectors, "with --estimate, which computes nothing")
-        if self.vectors is not None and self.vectors.suffix != SUFFIX:
+            of_files = {"--save-states": self.save_states, "--follow": self.follow}
+            preflight.refuse(files | of_files, "with --estimate, which computes nothing")
+        if self.save_states is not None and self.save_states.suffix != SUFFIX:
             raise OutcoreError(
-                errno.EINVAL, f"--vectors {self.vectors}", detail=f"its name must end in {SUFFIX}"
+                errno.EINVAL, f"--save-states {self.save_states}", detail=f"its name must end in {SUFFIX}"
             )
         if self.spectrum is None and self.plot is None:
             preflight.refuse({"--width": self.width}, "without --spectrum or --plot")
@@ -164,7 +164,7 @@ class Options(options.Options):
     def writes(self) -> dict[str, Any]:
         every = (("--nto", self.nto_files), ("--dyson", self.dyson_files))
         files = {f"{name}, of state {n + 1}": each for name, group in every for n, each in enumerate(group)}
-        named = {"--spectrum": self.spectrum, "--plot": self.plot, "--vectors": self.vectors}
+        named = {"--spectrum": self.spectrum, "--plot": self.plot, "--save-states": self.save_states}
         return super().writes() | named | files
 
     def reads(self) -> dict[str, Any]:
@@ -174,7 +174,7 @@ class Options(options.Options):
         super().check_targets()
         preflight.check_file(self.spectrum, "write the spectrum")
         preflight.check_file(self.plot, "draw the spectrum")
-        preflight.check_file(self.vectors, "write states to follow")
+        preflight.check_file(self.save_states, "write states to follow")
         for each in self.nto_files:
             preflight.check_file(each, "write transition orbitals")
         for each in self.dyson_files:

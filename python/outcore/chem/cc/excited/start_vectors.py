@@ -134,7 +134,7 @@ def load(path: Path, of: CCSD, kind: str, count: int) -> list[Any]:
     except OutcoreError:
         raise
     except (KeyError, ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise _refused(path, f"it is no file of `outcore eom --vectors` ({error})") from error
+        raise _refused(path, f"it is no file of `outcore eom --save-states` ({error})") from error
 
 
 def _loaded(path: Path, found: dict[str, Any], of: CCSD, kind: str, count: int) -> list[Any]:
