@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 from outcore.cli.bench import BenchOptions
 
-from ._workers import Failed, resident_peak
+from ._workers import Failed, watched_peak
 
 
 class Iteration(Protocol):
@@ -45,22 +45,21 @@ def run(
     found: list[Found] = []
     said: list[str] = []
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    most = 0
     assert process.stdout is not None
-    for line in process.stdout:
-        said.append(line)
-        most = max(most, resident_peak(process.pid))
-        if (iteration := of_line(line)) is None:
-            continue
-        found.append(iteration)
-        if log is not None:
-            with log.open("a") as file:
-                file.write(line)
-        options.say(f"{name}: {line.strip()}")
-        if killed_in is not None and iteration.number == killed_in - 1:
-            time.sleep(iteration.seconds / 2)
-            process.send_signal(signal.SIGKILL)
-    status = process.wait()
+    with watched_peak(process.pid) as peak:
+        for line in process.stdout:
+            said.append(line)
+            if (iteration := of_line(line)) is None:
+                continue
+            found.append(iteration)
+            if log is not None:
+                with log.open("a") as file:
+                    file.write(line)
+            options.say(f"{name}: {line.strip()}")
+            if killed_in is not None and iteration.number == killed_in - 1:
+                time.sleep(iteration.seconds / 2)
+                process.send_signal(signal.SIGKILL)
+        status = process.wait()
     if status != (0 if killed_in is None else -signal.SIGKILL):
         raise Failed(f"{' '.join(command)} ended with {status}:\n{''.join(said[-20:])}")
-    return found, most
+    return found, peak()

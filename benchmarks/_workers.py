@@ -15,8 +15,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -26,6 +28,7 @@ from outcore.cli.bench import DeviceRate, device_rate, huge_pages
 from outcore.job.launch import find_launcher, launched
 
 Answer = tuple[float, float, bool]
+_WATCH_S = 0.1
 
 
 class Failed(RuntimeError):
@@ -47,6 +50,30 @@ def resident_peak(pid: int) -> int:
         return 0
     found = re.search(r"VmHWM:\s+(\d+) kB", text)
     return int(found[1]) * 1024 if found else 0
+
+
+@contextmanager
+def watched_peak(pid: int) -> Iterator[Callable[[], int]]:
+    """Looks at a process ten times a second inside the block; gives a function that returns its largest resident
+    memory so far, in bytes. A process that gets SIGKILL cannot report its memory itself."""
+    most, ended = 0, threading.Event()
+
+    def look() -> int:
+        nonlocal most
+        most = max(most, resident_peak(pid))
+        return most
+
+    def watch() -> None:
+        while not ended.wait(_WATCH_S):
+            look()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield look
+    finally:
+        ended.set()
+        watcher.join()
 
 
 def compile_worker(source: str, directory: Path) -> Path:

@@ -5,8 +5,8 @@ Naphthalene in cc-pVDZ, CCSD(T), and benzene in cc-pVTZ, CCSD, each in 1 GB, and
 --gradient. Another run of naphthalene is killed three times, in the derivatives of (T), in the Lambda equations and
 in the derivatives of integrals, and goes on each time; its gradient is compared with that of the first run. Psi4's
 DF-CCSD(T) gradient gets 8 GB; it is that of benzene in cc-pVDZ, as naphthalene would take it hours. PySCF's
-gradient of density-fitted CCSD is compared with differences of its own energies, for water. --quick takes water,
-without bars for time.
+gradient of density-fitted CCSD is compared with differences of its own energies, for water, and ours with the same
+differences. --quick takes water, without bars for time.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from outcore.cli.bench import BenchOptions, Claim, Threshold, at_most
 
-from . import _cc_command
+from . import _cc_command, _forces
 from ._cc_programs import CORES, PEER_MEMORY_MB, Job, run_psi4
 from ._molecules import acene, water
 from ._peers import missing
-from ._workers import Failed, resident_peak
+from ._workers import Failed, watched_peak
 
 HAS_CASES = True
 SLOWER = 4.0  # largest time of a gradient over that of the energy
@@ -75,10 +76,19 @@ def _gradient(
         Claim(name, seconds[0] / seconds[1], "", bar, "ours", how),
         _cc_command.peak_claim(job, job.memory, whole["peak_bytes"]),
     ]
-    name = f"{job.name}: sum of forces, largest element"
-    total = float(abs(_of(whole["results"]).sum(0)).max())
-    claims.append(Claim(name, total, "Eh/bohr", at_most(SAME), "", ""))
-    return claims, whole
+    return claims + _sums(job, whole["results"]), whole
+
+
+def _sums(job: Job, results: Any) -> list[Claim]:
+    from pyscf.data.nist import BOHR
+
+    places = np.array([place for _, *place in results["molecule"]["atoms"]]) / BOHR
+    gradient, bar = _of(results), at_most(SAME)
+    force, torque = _forces.force(gradient), _forces.torque(places, gradient)
+    return [
+        Claim(f"{job.name}: sum of forces, largest element", force, "Eh/bohr", bar, "", ""),
+        Claim(f"{job.name}: torque of forces, largest element", torque, "Eh", bar, "", ""),
+    ]
 
 
 def _after_kills(options: BenchOptions, job: Job, whole: Any, *more: str) -> list[Claim]:
@@ -130,7 +140,7 @@ def _killed(options: BenchOptions, job: Job, *more: str) -> Any:
         "--threads", str(CORES), "--scratch", str(options.scratch), "--checkpoint", str(kept), "--gradient",
         "--json", str(results), *more,
     ]  # fmt: skip
-    peak = kills = 0
+    most = kills = 0
     stages = (*KILLED_AT, "")
     for stage in stages:
         process = subprocess.Popen(
@@ -141,18 +151,19 @@ def _killed(options: BenchOptions, job: Job, *more: str) -> Any:
         )
         assert process.stdout is not None
         said = []
-        for line in process.stdout:
-            said.append(line)
-            peak = max(peak, resident_peak(process.pid))
-            options.say(f"{job.name}, killed in {stage or 'nothing'}: {line.rstrip()}")
-        status = process.wait()
+        with watched_peak(process.pid) as peak:
+            for line in process.stdout:
+                said.append(line)
+                options.say(f"{job.name}, killed in {stage or 'nothing'}: {line.rstrip()}")
+            status = process.wait()
+        most = max(most, peak())
         if status != (-signal.SIGKILL if stage else 0):
             raise Failed(f"{' '.join(command)} ended with {status}:\n{''.join(said[-20:])}")
         kills += bool(stage)
     found = json.loads(results.read_text())
     results.unlink()
     shutil.rmtree(kept)
-    return {"results": found, "peak_bytes": peak, "kills": kills}
+    return {"results": found, "peak_bytes": max(most, found["peak_memory_bytes"]), "kills": kills}
 
 
 def _beside_psi4(options: BenchOptions, job: Job, whole: Any) -> list[Claim]:
@@ -192,30 +203,81 @@ def _psi4(options: BenchOptions, job: Job) -> Any:
 
 
 def _pyscf_claims(options: BenchOptions) -> list[Claim]:
-    found = options.case("water/cc-pVDZ, PySCF", _pyscf)
-    name = "water/cc-pVDZ: PySCF's DF-CCSD gradient off differences of its energies"
+    theirs = options.case("water/cc-pVDZ, PySCF", _pyscf)
+    ours = options.case("water/cc-pVDZ, ours beside PySCF", _ours)
     how = f"along one random direction, steps of {_STEP} bohr"
-    return [Claim(name, found["error"], "Eh/bohr", None, f"PySCF {found['version']}", how)]
+    peer = f"PySCF {theirs['version']}"
+    return [
+        Claim(
+            "water/cc-pVDZ: PySCF's DF-CCSD gradient off differences of its energies",
+            theirs["error"],
+            "Eh/bohr",
+            None,
+            peer,
+            how,
+        ),
+        Claim(
+            "water/cc-pVDZ: our DF-CCSD gradient off the same differences of PySCF's energies",
+            ours["error"],
+            "Eh/bohr",
+            None,
+            peer,
+            f"{how}; energies differ by {ours['energy_error']:.0e} Eh",
+        ),
+    ]
+
+
+def _moved(mol: Any, step: float, direction: Any) -> Any:
+    """PySCF's density-fitted CCSD, with one auxiliary set for the SCF and CCSD, after a step along a direction."""
+    from pyscf import cc, scf
+
+    moved = mol.set_geom_(mol.atom_coords() + step * direction, unit="Bohr", inplace=False)
+    mf = scf.RHF(moved).density_fit().run(conv_tol=1e-12)
+    found = cc.CCSD(mf).set(conv_tol=1e-11, conv_tol_normt=1e-9).run()
+    assert mf.converged and found.converged, "PySCF has not converged"
+    return found
+
+
+@cache
+def _differences() -> tuple[Any, Any, float]:
+    """Water, a random direction of unit length, and the derivative of PySCF's energies along it by differences."""
+    from pyscf import gto
+
+    mol = gto.M(atom=water(1), basis="cc-pvdz", verbose=0)
+    direction = np.random.default_rng(_SEED).standard_normal((mol.natm, 3))
+    direction /= np.linalg.norm(direction)
+    near, far = (
+        (_moved(mol, step, direction).e_tot - _moved(mol, -step, direction).e_tot) / (2 * step)
+        for step in (_STEP, 2 * _STEP)
+    )
+    return mol, direction, (4 * near - far) / 3
 
 
 def _pyscf() -> Any:
     """PySCF's gradient of density-fitted CCSD against finite differences of its energies."""
     import pyscf
-    from pyscf import cc, gto, scf
 
-    mol = gto.M(atom=water(1), basis="cc-pvdz", verbose=0)
-    where = mol.atom_coords()
-    direction = np.random.default_rng(_SEED).standard_normal(where.shape)
-    direction /= np.linalg.norm(direction)
-
-    def solved(step: float) -> Any:
-        moved = mol.set_geom_(where + step * direction, unit="Bohr", inplace=False)
-        mf = scf.RHF(moved).density_fit().run(conv_tol=1e-12)
-        found = cc.CCSD(mf).set(conv_tol=1e-11, conv_tol_normt=1e-9).run()
-        assert mf.converged and found.converged, "PySCF has not converged"
-        return found
-
-    gradient = solved(0.0).nuc_grad_method().kernel()
-    near, far = ((solved(step).e_tot - solved(-step).e_tot) / (2 * step) for step in (_STEP, 2 * _STEP))
-    expected = (4 * near - far) / 3
+    mol, direction, expected = _differences()
+    gradient = _moved(mol, 0.0, direction).nuc_grad_method().kernel()
     return {"error": float(abs((gradient * direction).sum() - expected)), "version": pyscf.__version__}
+
+
+def _ours() -> Any:
+    """Our gradient of density-fitted CCSD, with PySCF's auxiliary set, against finite differences of PySCF's
+    energies."""
+    from outcore.chem import ri
+    from outcore.chem.cc import CCSD
+
+    mol, direction, expected = _differences()
+    theirs = _moved(mol, 0.0, direction)
+    given: dict[str, Any] = {"comm": None, "memory": "1GB", "threads": CORES}
+    with ri.RHF(mol, theirs.with_df.auxmol.basis, **given) as mf:
+        mf.conv_tol, mf.conv_tol_grad = 1e-12, 1e-9
+        mf.kernel()
+        tight: dict[str, Any] = {"conv_tol": 1e-11, "conv_tol_normt": 1e-9, "ladder": "rebuild"}
+        with CCSD(mf, auxbasis=theirs.with_df.auxmol.basis, **given, **tight) as cc:
+            cc.kernel()
+            gradient = cc.nuc_grad_method().kernel()
+            energy_error = abs(cc.e_tot - theirs.e_tot)
+    error = float(abs((gradient * direction).sum() - expected))
+    return {"error": error, "energy_error": float(energy_error)}

@@ -1,10 +1,12 @@
 """Analytic gradients of CCSD and CCSD(T) against finite differences of their own energies.
 
 Twenty molecules of low symmetry, ten closed shells (RHF) and ten open ones (UHF), each with all electrons
-correlated and with frozen cores. For each molecule the gradient is compared along one random direction of unit
-length. The reference derivative comes from four energies, at steps of h and 2 h to either side; its error is of
-order h^4. SCF and amplitudes are converged far below the measured errors. Integrals of ladders are recomputed,
-because stored ones have single precision. --quick takes one molecule of each kind with frozen cores.
+correlated and with frozen cores. For each molecule the gradient is compared along three random directions of unit
+length, which are orthogonal, so that an error of the gradient is seen unless it is orthogonal to all of them. The
+reference derivative comes from four energies, at steps of h and 2 h to either side; its error is of order h^4. SCF
+and amplitudes are converged far below the measured errors. Integrals of ladders are recomputed, because stored ones
+have single precision. The sums of forces and of torques of each gradient must be zero. --quick takes one molecule
+of each kind with frozen cores, along one direction.
 """
 
 from __future__ import annotations
@@ -15,11 +17,14 @@ import numpy as np
 
 from outcore.cli.bench import BenchOptions, Claim, at_most
 
+from . import _forces
 from ._molecules import Case
 
 HAS_CASES = True
 STEP = 2e-3  # Bohr
 SAME = 1e-7  # Hartree/Bohr
+ZERO = 1e-8  # Hartree/Bohr, and Hartree of a torque
+DIRECTIONS = 3  # of each molecule
 METHODS = "CCSD", "CCSD(T)"
 FROZEN: dict[str, Any] = {"all electrons": 0, "frozen core": "auto"}
 _SEED = 44
@@ -54,47 +59,85 @@ OPEN = (
 )
 
 
+Found = dict[str, Any]
+
+
 def run(options: BenchOptions) -> list[Claim]:
     claims = []
+    directions = 1 if options.quick else DIRECTIONS
     for kind, cases in (("RHF", CLOSED), ("UHF", OPEN)):
-        found = [_measured(options, kind, *each) for each in enumerate(cases[: 1 if options.quick else None])]
+        found = [
+            _measured(options, kind, number, case, directions)
+            for number, case in enumerate(cases[: 1 if options.quick else None])
+        ]
         for which, method in found[0]:
-            every = [each[which, method] for each in found]
-            how = f"{len(every)} molecules, each along a random direction, median {np.median(every):.0e}"
-            name = f"{kind}-{method}, {which}: gradient against finite differences, largest"
-            claims.append(Claim(name, max(every), "Eh/bohr", at_most(SAME), "", how))
+            title = f"{kind}-{method}, {which}"
+            claims += _claims(title, [each[which, method] for each in found], directions)
     return claims
 
 
-def _measured(options: BenchOptions, kind: str, number: int, case: Case) -> dict[tuple[str, str], float]:
-    """Errors by (correlated orbitals, method)."""
+def _claims(title: str, found: list[Found], directions: int) -> list[Claim]:
+    """found: of each molecule."""
+    errors = [error for each in found for error in each["errors"]]
+    how = (
+        f"{len(found)} molecules, each along {directions} random directions, four energies for each; "
+        f"median {np.median(errors):.0e}"
+    )
+    largest = {name: max(each[name] for each in found) for name in ("force", "torque")}
+    name, bar = f"{title}: gradient against finite differences, largest", at_most(ZERO)
+    return [
+        Claim(name, max(errors), "Eh/bohr", at_most(SAME), "", how),
+        Claim(f"{title}: sum of forces, largest element", largest["force"], "Eh/bohr", bar, "", ""),
+        Claim(f"{title}: torque of forces, largest element", largest["torque"], "Eh", bar, "", ""),
+    ]
+
+
+def _measured(
+    options: BenchOptions, kind: str, number: int, case: Case, directions: int
+) -> dict[tuple[str, str], Found]:
+    """Errors and sums by (correlated orbitals, method)."""
     name = f"{case.name}/{case.basis}, {kind}"
     which = ("frozen core",) if options.quick else tuple(FROZEN)
-    found = options.case(name, lambda: _errors(case, which, _SEED + number))
-    for each, errors in found.items():
-        options.say(f"{name}, {each}: " + ", ".join(f"{method} {e:.1e}" for method, e in errors.items()))
-    return {(each, method): error for each, errors in found.items() for method, error in errors.items()}
+    found = options.case(name, lambda: _errors(case, which, _SEED + number, directions))
+    for each, methods in found.items():
+        errors = (f"{method} {max(result['errors']):.1e}" for method, result in methods.items())
+        options.say(f"{name}, {each}: " + ", ".join(errors))
+    return {(each, method): result for each, methods in found.items() for method, result in methods.items()}
 
 
-def _errors(case: Case, which: tuple[str, ...], seed: int) -> dict[str, dict[str, float]]:
-    """|analytic - numeric| along a direction (Hartree/Bohr)."""
+def _errors(case: Case, which: tuple[str, ...], seed: int, count: int) -> dict[str, dict[str, Found]]:
+    """|analytic - numeric| along each of `count` directions (Hartree/Bohr), and sums of forces and torques."""
     import pyscf
 
     given = {"basis": case.basis, "charge": case.charge, "spin": case.spin}
     mol = pyscf.M(atom=case.atoms, unit="Angstrom", verbose=0, **given)
-    direction = np.random.default_rng(seed).normal(size=(mol.natm, 3))
-    direction /= np.linalg.norm(direction)
+    places = mol.atom_coords()
     start, gradients = _gradients(mol, which)
-    energies = {}
-    for step in (-2, -1, 1, 2):
-        moved = mol.set_geom_(mol.atom_coords() + step * STEP * direction, unit="Bohr", inplace=False)
-        energies[step] = _energies(moved, which, start)
-    near, far = (energies[n] - energies[-n] for n in (1, 2))
-    errors = abs(np.sum(gradients * direction, axis=(2, 3)) - (8 * near - far) / (12 * STEP))
+    errors = []
+    for direction in _directions(places.shape, seed, count):
+        energies = {}
+        for step in (-2, -1, 1, 2):
+            moved = mol.set_geom_(places + step * STEP * direction, unit="Bohr", inplace=False)
+            energies[step] = _energies(moved, which, start)
+        near, far = (energies[n] - energies[-n] for n in (1, 2))
+        expected = (8 * near - far) / (12 * STEP)
+        errors.append(abs(np.sum(gradients * direction, axis=(2, 3)) - expected))
+
+    def result(number: int, method: int) -> Found:
+        gradient = gradients[number, method]
+        sums = {"force": _forces.force(gradient), "torque": _forces.torque(places, gradient)}
+        return {"errors": [float(each[number, method]) for each in errors], **sums}
+
     return {
-        each: dict(zip(METHODS, map(float, row), strict=True))
-        for each, row in zip(which, errors, strict=True)
+        each: {method: result(number, column) for column, method in enumerate(METHODS)}
+        for number, each in enumerate(which)
     }
+
+
+def _directions(shape: tuple[int, ...], seed: int, count: int) -> Any:
+    """Orthogonal random directions of unit length, [number][atom][x]."""
+    vectors = np.random.default_rng(seed).normal(size=(count, *shape)).reshape(count, -1)
+    return np.linalg.qr(vectors.T)[0].T.reshape(count, *shape)
 
 
 def _mean_field(mol: Any, density: Any = None) -> Any:
