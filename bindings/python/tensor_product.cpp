@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -115,6 +116,14 @@ HeldBoxes memory_boxes(nb::handle array, const Numbers& shape, const std::string
   const ElementType type = element_type(dtype);
   return {std::make_shared<OwnedMemoryBoxes>(
       StridedArg(array, writes ? Access::write : Access::read, Extents(shape), size_bytes(type)), type)};
+}
+
+/// A lock of Python, and its owner.
+template <class Mutex>
+HeldBoxes locked_boxes(const HeldBoxes& self, nb::object lock) {
+  auto kept = std::make_shared<Reference>(lock);
+  const std::shared_ptr<Mutex> mutex(kept, &nb::cast<Mutex&>(lock));
+  return {std::make_shared<tensor::LockedAdds<Mutex>>(self.boxes, mutex), self.owner};
 }
 
 /// Boxes whose elements all have the value one.
@@ -270,6 +279,25 @@ nb::tuple carry_out(const tensor::Steps& steps, const HeldBoxes& left, const Hel
 }  // namespace
 
 void bind_tensor_product(nb::module_& module) {
+  nb::class_<std::mutex>(
+      module, "Mutex",
+      "A lock between threads, of Python and of native code, used in a `with` block. Other\n"
+      "Python threads run while one waits for it.")
+      .def(nb::init<>())
+      .def(
+          "__enter__",
+          [](nb::object self) {
+            {
+              auto& mutex = nb::cast<std::mutex&>(self);
+              const nb::gil_scoped_release released;
+              mutex.lock();
+            }
+            return self;
+          },
+          nb::sig("def __enter__(self) -> Mutex"))
+      .def(
+          "__exit__", [](std::mutex& self, const nb::args&) { self.unlock(); },
+          nb::sig("def __exit__(self, *exception: object) -> None"));
   nb::class_<HeldBoxes>(module, "Boxes", "An array as products see it: they get and put boxes of it.")
       .def_static("of_memory", &memory_boxes, "array"_a, "shape"_a, "dtype"_a, "writes"_a,
                   "Boxes of an array of NumPy.")
@@ -299,7 +327,15 @@ void bind_tensor_product(nb::module_& module) {
           [](const HeldBoxes& self, int axis, std::int64_t begin) {
             return HeldBoxes{std::make_shared<tensor::SectionBoxes>(self.boxes, axis, begin), self.owner};
           },
-          "axis"_a, "begin"_a, "The part of an array that begins at an index along an axis.");
+          "axis"_a, "begin"_a, "The part of an array that begins at an index along an axis.")
+      .def(
+          "adding_under",
+          [](const HeldBoxes& self, nb::object lock) {
+            if (nb::isinstance<Lock>(lock)) return locked_boxes<Lock>(self, std::move(lock));
+            return locked_boxes<std::mutex>(self, std::move(lock));
+          },
+          "lock"_a, nb::sig("def adding_under(self, lock: Mutex | Lock) -> Boxes"),
+          "The array, with each add under the lock.");
   nb::class_<tensor::TileTable>(
       module, "TileTable", "Which stored tile each tile of a layout comes from; see tensor/tiled_boxes.hpp.")
       .def("__init__", &make_table, "cuts"_a, "numbers"_a, "images"_a, "kinds"_a);

@@ -2390,6 +2390,16 @@ def tensor_pack_pairs(x: object, plus: object, minus: object, dtype: str, n: int
 def tensor_unpack_pairs(x: object, plus: object, minus: object, dtype: str, n: int, diagonal: float) -> None:
     """The reverse of pack_pairs. Any thread."""
 
+class Mutex:
+    """
+    A lock between threads, of Python and of native code, used in a `with` block. Other
+    Python threads run while one waits for it.
+    """
+
+    def __init__(self) -> None: ...
+    def __enter__(self) -> Mutex: ...
+    def __exit__(self, *exception: object) -> None: ...
+
 class Boxes:
     """An array as products see it: they get and put boxes of it."""
 
@@ -2423,6 +2433,9 @@ class Boxes:
 
     def section(self, axis: int, begin: int) -> Boxes:
         """The part of an array that begins at an index along an axis."""
+
+    def adding_under(self, lock: Mutex | Lock) -> Boxes:
+        """The array, with each add under the lock."""
 
 class TileTable:
     """

@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/sibling.hpp"
@@ -19,6 +21,10 @@ namespace outcore::tensor {
 /// Transfers under way. One thread waits for each once, in this order; a wait throws the error of the
 /// transfer. Until then its memory is in use.
 using Waits = std::vector<std::function<void()>>;
+
+/// Waits for all transfers and removes them. Throws the first error; then the transfers that it has not
+/// waited for stay.
+OUTCORE_SIBLING void wait_for(Waits& waits);
 
 /// An array. Element (i0, i1, ...) of a box lies at the sum of stride_bytes[k] * i_k in its memory. One
 /// thread at a time begins gets and puts of one object.
@@ -95,9 +101,28 @@ class OUTCORE_SIBLING SectionBoxes : public Boxes {
   std::int64_t begin_;
 };
 
-/// Waits for all transfers and removes them. Throws the first error; then the transfers that it has not
-/// waited for stay.
-void wait_for(Waits& waits);
+/// An array to which several threads or processes add: each adds while it holds a lock, so there is no view,
+/// in which a result would be made without it. `Mutex` has lock and unlock.
+template <class Mutex>
+class LockedAdds : public Boxes {
+ public:
+  LockedAdds(std::shared_ptr<Boxes> boxes, std::shared_ptr<Mutex> mutex)
+      : boxes_(std::move(boxes)), mutex_(std::move(mutex)) {}
+  void get(const Box& box, const Strided& to, Waits& waits) override { boxes_->get(box, to, waits); }
+  void put(const Box& box, const Strided& from, bool add, Waits& waits) override {
+    if (!add) return boxes_->put(box, from, false, waits);
+    const std::lock_guard held(*mutex_);
+    Waits adds;
+    boxes_->put(box, from, true, adds);
+    wait_for(adds);
+  }
+  void prefetch(std::span<const Box> boxes) override { boxes_->prefetch(boxes); }
+
+ private:
+  std::shared_ptr<Boxes> boxes_;
+  std::shared_ptr<Mutex> mutex_;
+};
+
 /// After an error: waits until no transfer is under way.
 void wait_quietly(Waits& waits) noexcept;
 

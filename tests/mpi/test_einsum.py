@@ -328,3 +328,20 @@ def test_one_array_at_some_processes_and_two_at_others_is_refused(world):
     second = a if world.rank == 0 else a.copy()
     with pytest.raises(OutcoreError, match="einsum"):
         einsum("ik,jk->ij", a, second, out=np.empty((40, 40)), memory=8000, world=world)
+
+
+def test_processes_that_add_to_an_array_of_a_node_lose_nothing(world):
+    """Inner indices are dealt out, so that all processes add to each element of the result."""
+    n, inner = 600, 320
+    random = np.random.default_rng(7)
+    left = random.integers(-9, 9, (n, inner)).astype(float)
+    right = random.integers(-9, 9, (inner, n)).astype(float)
+    with outcore.NodeArray(world, (n, n)) as out:
+        plan = einsum.plan("ik,kj->ij", left, right, out=out, memory="20MB", world=world)
+        (statement,) = plan.statements
+        choice = replace(statement.plan.choice, most=(1, n, n, 20), parts=16)
+        in_parts = replace(statement, plan=replace(statement.plan, choice=choice))
+        for _ in range(10):
+            einsum("ik,kj->ij", left, right, out=out, plan=replace(plan, statements=(in_parts,)))
+            np.testing.assert_array_equal(out.view, left @ right)
+            out.barrier()

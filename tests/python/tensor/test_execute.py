@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import outcore
+from outcore import _core
 from outcore.base.errors import OutcoreError
 from outcore.tensor.layout.canonical import binary
 from outcore.tensor.layout.geometry import ProductProblem
@@ -196,3 +197,40 @@ def test_a_program_goes_on_after_a_write_that_failed(world, tmp_path, monkeypatc
         p.run(plan=p.plan(SLOW), restart=True)
         assert len(puts) > 4
         assert np.allclose(out[...], values @ values)
+
+
+@pytest.mark.parametrize("where", ["process", "node"])
+def test_native_code_adds_to_arrays_in_memory(where, monkeypatch):
+    """Python's interpreter takes no part in the steps."""
+    monkeypatch.setattr(_core.Boxes, "of_python", forbidden)
+    random = np.random.default_rng(2)
+    a, b = random.standard_normal((2, 30, 30))
+    tilings = [outcore.Tiling(30, tile=7)] * 2
+    with outcore.World("self") as world:
+        out = outcore.Array.from_numpy(world, np.ones((30, 30)), tilings, where=where)
+        einsum("ik,kj->ij", a, b, out=out, accumulate=True, memory="20kB")
+        np.testing.assert_allclose(out.to_numpy(), 1 + a @ b, rtol=1e-12)
+        out.close()
+
+
+def forbidden(moves):
+    raise AssertionError(f"Python would move boxes of {moves}")
+
+
+@pytest.mark.parametrize("where", ["process", "node"])
+def test_adds_of_native_code_and_of_threads_are_all_there(where):
+    n, turns = 60, 200
+    ones, tilings = np.ones((n, n)), [outcore.Tiling(n, tile=20)] * 2
+    with outcore.World("self") as world, outcore.Array(world, tilings, where=where) as out:
+
+        def add():
+            tile = np.ones((20, 20))
+            for turn in range(turns):
+                out.acc_tile((turn % 3, turn % 2), tile)
+
+        thread = threading.Thread(target=add)
+        thread.start()
+        for _ in range(turns):
+            einsum("ik,kj->ij", ones, ones, out=out, accumulate=True, memory="100kB")
+        thread.join()
+        assert out.to_numpy().sum() == turns * (n**3 + 400)

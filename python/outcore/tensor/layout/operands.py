@@ -13,6 +13,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any, Literal
@@ -182,6 +183,10 @@ class Operand(ABC):
         """Puts or adds the whole array `source` into each copy. Collective."""
         raise OutcoreError(errno.ENOTSUP, "copy a result", detail="there is one copy")
 
+    def share_adds(self, world: World) -> None:
+        """From now on several processes may add to the same element. Collective."""
+        return
+
     def sync(self) -> None:
         """All processes see everything that was put. Collective."""
         return
@@ -273,9 +278,18 @@ class NodeOperand(LocalOperand):
         super().__init__(array.view)
         self.facts = plain(array.shape, array.dtype, "node")
         self._node = array
+        self._lock: _core.Lock | None = None
+
+    def share_adds(self, world: World) -> None:
+        self._lock = world.lock()
 
     def native(self, use: Use) -> _core.Boxes | None:
-        return None if use == "add" else super().native(use)  # several processes may add to an element
+        boxes = super().native(use)
+        return boxes if boxes is None or self._lock is None else boxes.adding_under(self._lock)
+
+    def put(self, box: Box, value: Array, *, add: bool) -> list[Request]:
+        with self._lock if add and self._lock is not None else nullcontext():
+            return super().put(box, value, add=add)
 
     def copies(self, world: World) -> int:
         return world.nodes

@@ -402,6 +402,8 @@ def carry_out(
             target = _gathered(world, out.facts, temporary)
         is_new = target is not out
         parts = planned.plan.choice.parts > 1
+        if parts:
+            target.share_adds(world)
         if parts and not add and not is_new:
             fill_zero(world, out)
         memory = None

@@ -43,13 +43,11 @@ class NodeTiles(Backend):
             kernels.add(view, value, alpha)
         return done()
 
-    def native(self, max_bytes: int, *, adds: bool) -> _core.Boxes | None:
-        if adds:  # processes add under a lock
-            return None
+    def native(self, max_bytes: int, *, adds: bool) -> _core.Boxes:
         view = self._array.view
-        return tiles_in(
-            _core.Boxes.of_memory(view, view.shape, kernels.type_name(self.dtype), True), self, max_bytes
-        )
+        flat = _core.Boxes.of_memory(view, view.shape, kernels.type_name(self.dtype), True)
+        boxes = tiles_in(flat, self, max_bytes)
+        return boxes.adding_under(self._lock) if adds else boxes
 
     def filled(self) -> list[int]:
         return list(range(self.world.node_rank, len(self.layout.stored), self.world.node_size))

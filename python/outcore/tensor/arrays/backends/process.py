@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from outcore.parallel.requests import Request
     from outcore.tensor.layout.layout import Layout
 
-_LOCKS = 64  # for accumulates of threads: more tiles share them
-
 
 class InProcess(Backend):
     """Parts that all back-ends in the memory of a process share."""
@@ -30,7 +27,7 @@ class InProcess(Backend):
     def __init__(self, world: World, layout: Layout, dtype: np.dtype[Any]) -> None:
         super().__init__(world, layout, dtype)
         self.copies = world.size
-        self._locks = [threading.Lock() for _ in range(_LOCKS)]
+        self._adds = _core.Mutex()  # held while a thread adds, in native code too
 
     @abstractmethod
     def view(self, number: int) -> Values:
@@ -44,12 +41,13 @@ class InProcess(Backend):
         return done()
 
     def acc_async(self, number: int, value: Values, alpha: complex = 1) -> Request:
-        with self._locks[number % _LOCKS]:
+        with self._adds:
             kernels.add(self.view(number), value, alpha)
         return done()
 
-    def native(self, max_bytes: int, *, adds: bool) -> _core.Boxes | None:
-        return None if adds else self._boxes(max_bytes)  # threads add under locks
+    def native(self, max_bytes: int, *, adds: bool) -> _core.Boxes:
+        boxes = self._boxes(max_bytes)
+        return boxes.adding_under(self._adds) if adds else boxes
 
     @abstractmethod
     def _boxes(self, max_bytes: int) -> _core.Boxes: ...
