@@ -15,6 +15,7 @@ from outcore.chem.mp2 import MP2
 from outcore.keep import clock
 
 WATER = "O 0 0 0.1; H 0 0.75 -0.47; H 0.1 -0.75 -0.5"
+AMINO = "N 0.02 0.01 0; H 0.9 0.1 0.3; H -0.5 0.85 -0.1"
 HYDROXYL = "O 0.02 0.01 0; H 0.9 0.1 0.3"
 LOOSE = {"conv_tol": 1e-3, "conv_tol_normt": 1e-2}  # the steps are those of one process, converged or not
 OTHERS = [("disk", False), ("auto", True)]  # of places, and whether there are triple excitations
@@ -48,19 +49,44 @@ def test_with_exact_integrals_it_is_pyscfs(comm, computed_once):
     assert found == pytest.approx(expected, abs=1e-8)
 
 
-@pytest.mark.parametrize("storage", ["auto", "disk"])
-def test_of_mp2_it_is_that_of_one_process(comm, computed_once, storage):
-    mol = gto.M(atom=WATER, basis="6-31g", verbose=0)
+SCFS = {
+    "stored": (hf.RHF, {"storage": "disk"}, WATER, 0),
+    "UHF": (ri.UHF, {}, AMINO, 1),
+    "ROHF": (ri.ROHF, {"storage": "disk"}, AMINO, 1),
+    "stored UHF": (hf.UHF, {"storage": "disk"}, AMINO, 1),
+    "ROHF, exact": (hf.ROHF, {"storage": "direct"}, AMINO, 1),
+}
+
+
+@pytest.mark.parametrize("name", SCFS)
+def test_of_every_scf_it_is_that_of_one_process(comm, computed_once, name):
+    method, given, atoms, spin = SCFS[name]
+    mol = gto.M(atom=atoms, basis="6-31g", spin=spin, verbose=0)
 
     def gradient(alone: bool):
-        with ri.RHF(mol, **({"comm": None} if alone else {})) as mf:
+        with method(mol, **given, **({"comm": None} if alone else {})) as mf:
+            return converged(mf).nuc_grad_method().kernel()
+
+    expected = computed_once(name, lambda: gradient(True))
+    assert gradient(False) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("kind", "storage"), [("RHF", "auto"), ("RHF", "disk"), ("UHF", "auto"), ("UHF", "disk")]
+)
+def test_of_mp2_it_is_that_of_one_process(comm, computed_once, kind, storage):
+    atoms, spin = (WATER, 0) if kind == "RHF" else (AMINO, 1)
+    mol = gto.M(atom=atoms, basis="6-31g", spin=spin, verbose=0)
+
+    def gradient(alone: bool):
+        with getattr(ri, kind)(mol, **({"comm": None} if alone else {})) as mf:
             converged(mf)
             mp2 = MP2(mf, 1, storage=storage, **({"comm": None} if alone else {}))
             found = mp2.nuc_grad_method().kernel()
             mp2.close()
         return found
 
-    expected = computed_once("mp2", lambda: gradient(True))
+    expected = computed_once(f"{kind}-MP2", lambda: gradient(True))
     assert gradient(False) == pytest.approx(expected, abs=1e-9)
 
 
@@ -125,7 +151,6 @@ def test_slabs_of_one_process_are_not_made_again_on_all(comm, computed_once, sha
     assert comm.allreduce(told.count("derivatives of CCSD's integrals")) - ends < slabs
 
 
-@pytest.mark.processes(2)  # some thousand small contractions
 @pytest.mark.parametrize(
     ("storage", "triples"),
     [("disk", True), *(pytest.param(*each, marks=pytest.mark.long) for each in OTHERS)],

@@ -17,7 +17,7 @@ from qcengine.programs.tests.standard_suite_ref import answer_hash, std_molecule
 import outcore.interfaces.qcengine  # noqa: F401
 
 CONVENTIONAL, FITTED = ("pk", "conv"), ("df", "df")
-ENERGY, GRADIENT = 2e-8, 2e-8
+ENERGY, GRADIENT = 1e-8, 1e-8
 TASK = {"ncores": 1, "memory": 1, "retries": 0}
 
 

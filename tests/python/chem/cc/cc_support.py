@@ -52,6 +52,12 @@ def mean_field(atoms: str, basis: str) -> Any:
     return mf
 
 
+def molecule(atoms: str, spin: int = 0, basis: Any = "sto-3g") -> Any:
+    import pyscf
+
+    return pyscf.M(atom=atoms, spin=spin, basis=basis, verbose=0)
+
+
 def open_mean_field(kind: str, molecule: tuple[str, int, int], basis: str) -> Any:
     """UHF or ROHF, converged."""
     import pyscf
@@ -75,6 +81,12 @@ def fitted_mean_field(mol: Any, kind: str = "UHF", field: Values | None = None) 
     mf.conv_tol, mf.conv_tol_grad = 1e-13, 1e-9
     mf.kernel()
     return mf
+
+
+def of_whole_molecule(mol: Any, gradient: Values) -> Values:
+    """Derivatives of the energy by translations and rotations of the whole molecule: 0, whatever the molecule."""
+    sums: Values = np.concatenate([gradient.sum(0), np.cross(mol.atom_coords(), gradient).sum(0)])
+    return sums
 
 
 def with_signs(mf: Any) -> Any:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("pyscf")
@@ -19,17 +20,31 @@ MOLECULES = {
 }
 
 
+# Stored integrals of ladders have single precision, and which are stored depends on the memory.
+GRADIENT = ["--gradient", "--iterations", "99", "--ladder", "rebuild"]
+
+
 @pytest.mark.memory
 @pytest.mark.parametrize(
     ("name", "basis", "more"),
     [
         ("amino", "cc-pvdz", []),
-        ("water", "cc-pvdz", ["--gradient", "--iterations", "99"]),
+        ("water", "cc-pvdz", GRADIENT),
+        ("amino", "6-31g", GRADIENT),
+        pytest.param("water", "6-31g", [*GRADIENT, "--ranks", "2"], marks=pytest.mark.launcher),
         pytest.param("amino", "aug-cc-pvdz", [], marks=pytest.mark.long),
         pytest.param("water", "aug-cc-pvtz", [], marks=pytest.mark.long),
-        pytest.param("water", "cc-pvtz", ["--gradient", "--iterations", "99"], marks=pytest.mark.long),
+        pytest.param("water", "cc-pvtz", GRADIENT, marks=pytest.mark.long),
     ],
-    ids=["open shell", "gradient", "larger open shell", "larger closed shell", "larger gradient"],
+    ids=[
+        "open shell",
+        "gradient",
+        "gradient of an open shell",
+        "gradient on two processes",
+        "larger open shell",
+        "larger closed shell",
+        "larger gradient",
+    ],
 )
 def test_the_least_memory_is_enough_and_no_more_is_taken(
     name: str, basis: str, more: list[str], tmp_path: Path
@@ -37,7 +52,8 @@ def test_the_least_memory_is_enough_and_no_more_is_taken(
     (tmp_path / "molecule.xyz").write_text(MOLECULES[name])
     results = tmp_path / "results.json"
     arguments = [tmp_path / "molecule.xyz", "--basis", basis, "--frozen", "auto", "--triples"]
-    arguments += ["--scratch", tmp_path, "--json", results, "--threads", "2", *more]
+    threads = 1 if "--ranks" in more else 2
+    arguments += ["--scratch", tmp_path, "--json", results, "--threads", threads, *more]
     loose = ["--cc-tol", "0.9", "--amplitude-tol", "0.9"]
 
     def run(megabytes: int) -> subprocess.CompletedProcess[str]:
@@ -56,6 +72,11 @@ def test_the_least_memory_is_enough_and_no_more_is_taken(
     found = json.loads(results.read_text())
     assert found["memory_budget_bytes"] == megabytes * 10**6
     assert found["peak_memory_bytes"] <= found["memory_budget_bytes"]
+    if "--gradient" in more:
+        plenty = run(1000)
+        assert plenty.returncode == 0, plenty.stderr
+        gradient = np.array(json.loads(results.read_text())["gradient_hartree_per_bohr"])
+        assert abs(gradient - found["gradient_hartree_per_bohr"]).max() < 1e-9
 
 
 @pytest.mark.memory

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from cc_support import fitted_mean_field as mean_field
+from cc_support import of_whole_molecule
+from pyscf.scf import uhf
 
 from outcore import OutcoreError
 from outcore.chem.cc import CCSD
@@ -37,7 +39,9 @@ def made(mf: Any, frozen: int, **settings: Any) -> CCSD:
 def gradient(mol: Any, frozen: int, kind: str = "UHF", **settings: Any) -> tuple[float, Values]:
     with mean_field(mol, kind) as mf, made(mf, frozen, **settings) as cc:
         cc.kernel()
-        return cc.e_tot, cc.nuc_grad_method().kernel()
+        found = cc.nuc_grad_method().kernel()
+        assert abs(of_whole_molecule(mol, found)).max() < 1e-9
+        return cc.e_tot, found
 
 
 def energy(mol: Any, frozen: int, field: Values | None = None) -> float:
@@ -57,7 +61,6 @@ def test_along_any_direction_it_is_the_derivative_of_the_energy() -> None:
     mol = molecule(AMINO, 1)
     direction = np.random.default_rng(5).normal(size=(3, 3))
     found = gradient(mol, 1)[1]
-    assert abs(found.sum(0)).max() < 1e-9
 
     def along(step: float) -> float:
         moved = mol.set_geom_(mol.atom_coords() + step * direction, unit="Bohr", inplace=False)
@@ -108,6 +111,17 @@ def test_the_relaxed_dipole_moment_is_the_derivative_of_the_energy() -> None:
     assert np.sum((alpha - beta) * mol.intor("int1e_ovlp")) == pytest.approx(1.0, abs=1e-10)
 
 
+def test_the_relaxed_spin_density_is_the_derivative_by_a_field_on_spins() -> None:
+    mol = molecule(AMINO, 1)
+    x = mol.intor("int1e_r")[0]
+    field = np.array([x, -x])  # on alpha and on beta
+    with mean_field(mol) as mf, made(mf, 1) as cc:
+        cc.kernel()
+        alpha, beta = cc.make_rdm1(relaxed=True, ao_repr=True)
+    found = float(np.sum((alpha - beta) * x))
+    assert found == pytest.approx(slope(lambda step: energy(mol, 1, step * field), 8e-3), abs=1e-7)
+
+
 def test_where_one_spin_alone_is_correlated() -> None:
     # Values of finite differences of energies.
     import pyscf
@@ -137,5 +151,12 @@ def test_the_command_prints_it(tmp_path: Path) -> None:
     assert found["gradient_hartree_per_bohr"][0][0] == pytest.approx(0.0890203148, abs=2e-8)
     assert sum(found["mulliken_spins"]) == pytest.approx(1.0, abs=1e-8)
     with np.load(density) as matrices:
-        overlap = molecule(AMINO, 1, "6-31g").intor("int1e_ovlp")
-        assert np.sum(matrices["spin"] * overlap) == pytest.approx(1.0, abs=1e-8)
+        mol, total, spin = molecule(AMINO, 1, "6-31g"), matrices["total"], matrices["spin"]
+    assert np.sum(spin * mol.intor("int1e_ovlp")) == pytest.approx(1.0, abs=1e-8)
+    both = np.array([total + spin, total - spin]) / 2
+    assert found["dipole_debye"] == pytest.approx(uhf.dip_moment(mol, both, verbose=0), abs=1e-5)
+    quadrupole = uhf.quad_moment(mol, both, unit="AU", verbose=0, origin=np.zeros(3))
+    assert np.array(found["quadrupole_au"]) == pytest.approx(quadrupole, abs=1e-7)
+    charges, spins = (each(mol, both, verbose=0)[1] for each in (uhf.mulliken_pop, uhf.mulliken_spin_pop))
+    assert found["mulliken_charges"] == pytest.approx(charges, abs=1e-7)
+    assert found["mulliken_spins"] == pytest.approx(spins, abs=1e-7)

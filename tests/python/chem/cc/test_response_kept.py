@@ -12,6 +12,8 @@ import pytest
 from cc_support import WATER, mean_field
 
 from outcore.chem.cc import CCSD
+from outcore.chem.cc.equations import stream
+from outcore.chem.cc.equations.transposed import TransposedProducts
 from outcore.chem.cc.equations.triple_derivatives import TripleDerivatives
 from outcore.chem.cc.keep.kept_sums import KeptSums
 from outcore.keep import clock
@@ -102,6 +104,27 @@ def stop_in(cc: CCSD, part: str, count: int) -> list[float]:
     return told
 
 
+def steps_of(patched: pytest.MonkeyPatch) -> list[str]:
+    """The steps of Lambda iterations that are done from now on, in their order."""
+    done: list[str] = []
+    places = [
+        (stream, "multiply", "ladder"),
+        (TransposedProducts, "_direct_rings", "direct rings"),
+        (TransposedProducts, "_exchange_rings", "exchange rings"),
+    ]
+
+    def noting(step: str, right: Any) -> Any:
+        def noted(*given: Any) -> Any:
+            done.append(step)
+            return right(*given)
+
+        return noted
+
+    for place, name, step in places:
+        patched.setattr(place, name, noting(step, getattr(place, name)))
+    return done
+
+
 def parts_of(cc: CCSD) -> list[str]:
     told: list[str] = []
     cc.on_progress = lambda name, _: told.append(name)
@@ -150,13 +173,23 @@ def test_multipliers_go_on_from_those_of_another_run(
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(clock, "INTERVAL_S", 0.0)
+        done = steps_of(patched)
+        made = TransposedProducts._exchange_rings
+
+        def stop(self: TransposedProducts) -> None:
+            if done.count("exchange rings") == 3:
+                raise KeyboardInterrupt
+            made(self)
+
+        patched.setattr(TransposedProducts, "_exchange_rings", stop)
         with start(water, kept) as first, pytest.raises(KeyboardInterrupt):
-            stop_in(first, "Lambda iteration 4", 2)
             density(first, triples=triples)
-    with start(water, kept) as second:
-        parts = parts_of(second)
+        assert done[-2:] == ["ladder", "direct rings"]
+    with monkeypatch.context() as patched, start(water, kept) as second:
+        done, parts = steps_of(patched), parts_of(second)
         assert abs(density(second, triples=triples) - wanted[triples]).max() < 1e-9
     assert second.multipliers.iterations[0].number == 4
+    assert done[:4] == ["exchange rings", "ladder", "direct rings", "exchange rings"]
     assert "derivatives of triples" not in parts
     assert not list(kept.glob("lambda.*"))
 

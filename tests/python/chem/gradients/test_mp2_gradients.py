@@ -7,13 +7,14 @@ import errno
 import numpy as np
 import pytest
 
-from outcore.base.errors import OutcoreError
+from outcore.base.errors import NotConverged, OutcoreError
 
 pytest.importorskip("pyscf")
 from pyscf import gto, scf
 from pyscf.mp import dfmp2_native, dfump2_native
 
 from outcore.chem import hf, ri
+from outcore.chem.gradients import response
 from outcore.chem.mp2 import MP2, densities
 
 SETS = "cc-pvdz-jkfit", "cc-pvdz-ri"
@@ -65,6 +66,7 @@ def test_gradients_are_derivatives_of_the_energy(kind, frozen, storage):
     gradient = mp2.nuc_grad_method().kernel()
     assert gradient[1, 2] == pytest.approx(derivative(energy_at, 5e-4), abs=1e-7)
     assert gradient.sum(0) == pytest.approx(0, abs=1e-8)
+    assert np.cross(mol.atom_coords(), gradient).sum(0) == pytest.approx(0, abs=1e-8)
 
 
 def test_with_exact_integrals_of_the_scf_they_are_derivatives_too():
@@ -80,6 +82,7 @@ def test_with_exact_integrals_of_the_scf_they_are_derivatives_too():
 
     gradient = MP2(scf_at(0.0), 1, SETS[1]).nuc_grad_method().kernel()
     assert gradient[1, 2] == pytest.approx(derivative(energy_at, 5e-4), abs=1e-7)
+    assert np.cross(mol.atom_coords(), gradient).sum(0) == pytest.approx(0, abs=1e-8)
 
 
 @pytest.mark.parametrize(("kind", "relaxed"), [("RHF", True), ("RHF", False), ("UHF", False)])
@@ -145,7 +148,41 @@ def test_a_scanner_gives_energies_and_gradients_of_molecules():
     assert gradient == pytest.approx(there.nuc_grad_method().kernel(), abs=1e-6)
 
 
+def test_pyscfs_optimiser_finds_the_least_energy():
+    pytest.importorskip("geometric")
+    mol, h = gto.M(atom="H 0 0 0; F 0 0 1.0", basis="6-31g", verbose=0), 0.02
+    found = MP2(fitted(mol, "RHF"), 1, SETS[1]).nuc_grad_method().optimizer(solver="geomeTRIC").kernel()
+    length, energies = np.linalg.norm(np.subtract(*found.atom_coords())), []
+    for step in (-h, 0.0, h):
+        places = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, length + step]])
+        mp2 = MP2(fitted(mol.set_geom_(places, unit="Bohr", inplace=False), "RHF"), 1, SETS[1])
+        mp2.kernel()
+        energies.append(mp2.e_tot)
+    left, middle, right = energies
+    least = h * (left - right) / (2 * (left + right - 2 * middle))  # of a parabola, from `length` on
+    assert abs(least) < 1e-3
+
+
 # ---- what is refused ----
+
+
+def test_a_response_that_does_not_converge_is_refused_and_loses_nothing(monkeypatch):
+    mp2 = MP2(fitted(molecule("UHF"), "UHF"), 1, SETS[1])
+    expected = mp2.nuc_grad_method().kernel()
+    with monkeypatch.context() as patched:
+        patched.setattr(response, "_PRODUCTS", 2)
+        with pytest.raises(NotConverged, match=r"Z-vector .* residual of .* after 2 products"):
+            mp2.nuc_grad_method().kernel()
+    assert mp2.nuc_grad_method().kernel() == pytest.approx(expected, abs=1e-9)
+
+
+def test_auxiliary_functions_that_depend_on_each_other_have_no_gradient():
+    functions = [[0, [0.5, 1.0]], [0, [0.5 + 1e-9, 1.0]], [0, [2.0, 1.0]], [1, [1.0, 1.0]]]
+    mol = gto.M(atom="H 0 0 0; H 0 0 0.8", basis="sto-3g", verbose=0)
+    mp2 = MP2(converged(ri.RHF(mol)), auxbasis={"H": functions})
+    with pytest.raises(OutcoreError, match="depend on others") as caught:
+        mp2.nuc_grad_method().kernel()
+    assert caught.value.errno == errno.ENOTSUP
 
 
 def test_rohf_orbitals_have_no_gradient():

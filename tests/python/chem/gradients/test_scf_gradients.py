@@ -45,6 +45,11 @@ def converged(mf, density=None):
     return mf
 
 
+def of_whole_molecule(mf, gradient):
+    """Derivatives of the energy by translations and rotations of the whole molecule."""
+    return np.concatenate([gradient.sum(0), np.cross(mf.mol.atom_coords(), gradient).sum(0)])
+
+
 @pytest.fixture(scope="module")
 def pyscfs():
     """PySCF's SCF and gradient, by molecule and whether integrals are fitted; made once."""
@@ -68,7 +73,7 @@ def test_with_fitted_integrals_it_is_pyscfs(pyscfs, name, storage):
     with method(molecule(name), AUXILIARY.get(name), storage=storage, threads=2) as mf:
         found = converged(mf, reference.make_rdm1()).nuc_grad_method().kernel()
     assert found == pytest.approx(expected, abs=1e-8)
-    assert found.sum(0) == pytest.approx(0, abs=1e-8)
+    assert of_whole_molecule(mf, found) == pytest.approx(0, abs=1e-8)
 
 
 def test_a_spin_without_electrons_has_no_exchange():
@@ -88,6 +93,7 @@ def test_wherever_integrals_are_it_is_pyscfs(pyscfs, name, storage):
     with method(molecule(name), storage=storage, error=1e-11, threads=2, **more) as mf:
         found = converged(mf, reference.make_rdm1()).nuc_grad_method().kernel()
     assert found == pytest.approx(expected, abs=1e-8)
+    assert of_whole_molecule(mf, found) == pytest.approx(0, abs=1e-8)
 
 
 @pytest.mark.parametrize("name", ["ROHF", "cartesian", "potentials and ghosts"])
@@ -96,6 +102,7 @@ def test_with_exact_integrals_it_is_pyscfs_of_any_molecule(pyscfs, name):
     with getattr(hf, kind(name))(molecule(name), storage="direct") as mf:
         found = converged(mf, reference.make_rdm1()).nuc_grad_method().kernel()
     assert found == pytest.approx(expected, abs=1e-8)
+    assert of_whole_molecule(mf, found) == pytest.approx(0, abs=1e-8)
 
 
 @pytest.mark.parametrize("method", [ri.RHF, ri.UHF, ri.ROHF])
@@ -197,6 +204,14 @@ def test_auxiliary_functions_that_depend_on_each_other_have_none():
     with ri.RHF(gto.M(atom="H 0 0 0; H 0 0 0.8", basis="sto-3g", verbose=0), {"H": functions}) as mf:
         error = refusal(converged(mf))
     assert error.errno == errno.ENOTSUP and "depend on others" in str(error)
+
+
+@pytest.mark.parametrize(("method", "sets"), [(hf.RHF, []), (ri.RHF, ["cc-pvdz-jkfit"])])
+def test_functions_that_depend_on_each_other_have_none(method, sets):
+    functions = [[0, [0.5, 1.0]], [0, [0.5 + 1e-9, 1.0]], [0, [2.0, 1.0]], [1, [1.0, 1.0]]]
+    with method(gto.M(atom="H 0 0 0; H 0 0 0.8", basis={"H": functions}, verbose=0), *sets) as mf:
+        error = refusal(converged(mf))
+    assert error.errno == errno.ENOTSUP and "2 combinations of 12 functions were left out" in str(error)
 
 
 def test_fitted_coulomb_integrals_alone_have_none():
