@@ -100,13 +100,15 @@ def test_the_density_over_orbitals_holds_the_electrons():
     assert [each.trace() for each in found] == pytest.approx([5, 4], abs=1e-10)
 
 
-def test_dipole_moments_are_derivatives_by_a_field():
+@pytest.mark.parametrize("sign", [1, -1], ids=["dipole", "spin"])
+def test_moments_are_derivatives_by_a_field_on_both_spins(sign):
     mol, kind = molecule("UHF"), "UHF"
     position = mol.intor("int1e_r")[2]
+    of_spins = np.array([position, sign * position])
 
     def scf_in(field: float):
         mf = getattr(scf, kind)(mol).density_fit(SETS[0])
-        core = scf.hf.get_hcore(mol) + field * position
+        core = scf.hf.get_hcore(mol) + field * of_spins if field else scf.hf.get_hcore(mol)
         mf.get_hcore = lambda *_: core
         return converged(mf)
 
@@ -116,7 +118,7 @@ def test_dipole_moments_are_derivatives_by_a_field():
         return mp2.e_tot
 
     density = MP2(scf_in(0.0), 1, SETS[1]).make_rdm1(ao_repr=True)
-    assert np.vdot(position, density.sum(0)) == pytest.approx(derivative(energy_in, 2e-4), abs=1e-6)
+    assert np.vdot(of_spins, density) == pytest.approx(derivative(energy_in, 2e-4), abs=1e-6)
 
 
 def test_few_virtual_orbitals_at_a_time_give_the_same(monkeypatch):
