@@ -168,18 +168,17 @@ def test_where_one_spin_alone_is_correlated() -> None:
     assert found[1, 0] == pytest.approx(-0.0262612192, abs=1e-9)
 
 
-@pytest.mark.parametrize("of_spins", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_relaxed_moments_are_derivatives_of_the_energy_by_fields(of_spins: bool) -> None:
+def test_relaxed_densities_of_both_spins_are_derivatives_by_fields_on_them() -> None:
     mol = molecule(AMINO, 1, "sto-3g")
     x = mol.intor("int1e_r")[0]
-    field = np.array([x, -x if of_spins else x])  # on alpha and on beta
+    field = np.array([x, -0.5 * x])  # on alpha and on beta
     with mean_field(mol) as mf, made(mf, 1) as cc:
         cc.kernel()
         cc.ccsd_t(derivatives=True)
-        densities = np.array(cc.make_rdm1(relaxed=True, ao_repr=True))
-    found = float(np.sum(densities * field))
-    assert found == pytest.approx(slope(lambda step: energy(mol, 1, step * field), 4e-3), abs=1e-7)
-    assert np.sum((densities[0] - densities[1]) * mol.intor("int1e_ovlp")) == pytest.approx(1.0, abs=1e-10)
+        found = np.array(cc.make_rdm1(relaxed=True, ao_repr=True))
+    expected = slope(lambda step: energy(mol, 1, step * field), 4e-3)
+    assert np.sum(found * field) == pytest.approx(expected, abs=1e-7)
+    assert np.sum((found[0] - found[1]) * mol.intor("int1e_ovlp")) == pytest.approx(1.0, abs=1e-10)
 
 
 def test_the_energy_is_the_sum_of_densities_and_integrals() -> None:
