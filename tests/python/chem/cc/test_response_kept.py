@@ -104,9 +104,11 @@ def stop_in(cc: CCSD, part: str, count: int) -> list[float]:
     return told
 
 
-def steps_of(patched: pytest.MonkeyPatch) -> list[str]:
-    """The steps of Lambda iterations that are done from now on, in their order."""
-    done: list[str] = []
+def steps_of(cc: CCSD, patched: pytest.MonkeyPatch) -> tuple[dict[int, list[str]], list[str]]:
+    """The steps that each Lambda iteration does from now on, in their order, and the parts as `parts_of`. Planning
+    calls the same functions."""
+    done: dict[int, list[str]] = {}
+    parts = parts_of(cc)
     places = [
         (stream, "multiply", "ladder"),
         (TransposedProducts, "_direct_rings", "direct rings"),
@@ -115,14 +117,15 @@ def steps_of(patched: pytest.MonkeyPatch) -> list[str]:
 
     def noting(step: str, right: Any) -> Any:
         def noted(*given: Any) -> Any:
-            done.append(step)
+            if parts and parts[-1].startswith("Lambda iteration "):
+                done.setdefault(int(parts[-1].split()[-1]), []).append(step)
             return right(*given)
 
         return noted
 
     for place, name, step in places:
         patched.setattr(place, name, noting(step, getattr(place, name)))
-    return done
+    return done, parts
 
 
 def parts_of(cc: CCSD) -> list[str]:
@@ -171,25 +174,27 @@ def test_sums_of_a_run_that_was_killed_between_two_arrays_are_completed(
 def test_multipliers_go_on_from_those_of_another_run(
     water: Any, wanted: Any, kept: Path, monkeypatch: pytest.MonkeyPatch, triples: bool
 ) -> None:
-    with monkeypatch.context() as patched:
+    with monkeypatch.context() as patched, start(water, kept) as first:
         patched.setattr(clock, "INTERVAL_S", 0.0)
-        done = steps_of(patched)
+        done, _ = steps_of(first, patched)
         made = TransposedProducts._exchange_rings
 
         def stop(self: TransposedProducts) -> None:
-            if done.count("exchange rings") == 3:
+            if done.get(4):
                 raise KeyboardInterrupt
             made(self)
 
         patched.setattr(TransposedProducts, "_exchange_rings", stop)
-        with start(water, kept) as first, pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt):
             density(first, triples=triples)
-        assert done[-2:] == ["ladder", "direct rings"]
+    assert done[3][-3:] == ["ladder", "direct rings", "exchange rings"]
+    assert done[4][-2:] == ["ladder", "direct rings"]
     with monkeypatch.context() as patched, start(water, kept) as second:
-        done, parts = steps_of(patched), parts_of(second)
+        done, parts = steps_of(second, patched)
         assert abs(density(second, triples=triples) - wanted[triples]).max() < 1e-9
     assert second.multipliers.iterations[0].number == 4
-    assert done[:4] == ["exchange rings", "ladder", "direct rings", "exchange rings"]
+    assert done[4] == ["exchange rings"]
+    assert done[5][-3:] == ["ladder", "direct rings", "exchange rings"]
     assert "derivatives of triples" not in parts
     assert not list(kept.glob("lambda.*"))
 
