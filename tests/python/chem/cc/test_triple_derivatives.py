@@ -88,7 +88,7 @@ def test_relaxed_moments_are_derivatives_of_the_energy_by_fields() -> None:
             return cc.e_tot + cc.ccsd_t()
 
     # In a field that acts on z + 2 yz: both moments with one series of energies.
-    field, h = mol.intor("int1e_r")[2] + 2 * squares[1, 2], 6e-3
+    field, h = mol.intor("int1e_r")[2] + 2 * squares[1, 2], 3e-3
     near, far = (energy(n * h * field) - energy(-n * h * field) for n in (1, 2))
     of_electrons = (8 * near - far) / (12 * h)
     of_nuclei = float(charges @ (places[:, 2] + 2 * places[:, 1] * places[:, 2]))
