@@ -137,9 +137,10 @@ def crude_densities(mol: Mole) -> NDArray[np.float64]:
     n = mol.nao
     densities = np.zeros((2, n, n))
     overlap = hf.get_ovlp(mol)
-    energies, orbitals = hf.eig(hf.get_hcore(mol) + _atomic_potentials(mol), overlap)
+    independent = hf.check_linear_dependency(overlap)  # combinations of functions, as the SCF has them
+    inside = independent.T @ (hf.get_hcore(mol) + _atomic_potentials(mol)) @ independent
     pairs = (mol.nelectron + 1) // 2
-    occupied = orbitals[:, np.argsort(energies)[:pairs]]
+    occupied = independent @ np.linalg.eigh(inside)[1][:, :pairs]
     densities[0] = 2 * occupied @ occupied.T
     densities[1] = hf.init_guess_by_minao(mol)
     if mol.spin:

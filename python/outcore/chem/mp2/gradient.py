@@ -138,6 +138,8 @@ class Response:
         present = mp2.fitted_integrals(chosen.transform)
         self._present, integrals = list(present), list(present.values())
         try:
+            if mp2.dropped:
+                independent(world, self._rows)  # raises
             self._gammas = [
                 Transformed(world, self._rows.count, each.orbitals, chosen.transform) for each in integrals
             ]
